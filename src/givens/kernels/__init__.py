@@ -1,0 +1,1 @@
+"""The compiled code. Each file is complete in itself (see `compile`)."""

@@ -1,0 +1,50 @@
+"""How the compiled code is compiled: cached on disk where that is possible, without the GIL, NaN kept.
+
+A cached function is keyed on its own file. If it called compiled code of another file, and only that one changed, users
+would run stale machine code after an upgrade. So a file of `kernels/` is complete in itself: its entries call only what
+stands beside them, and small helpers are repeated rather than imported. A test guards this.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numba
+
+# Not `fastmath=True`: that assumes there is no NaN, and the checks for it would be compiled away.
+FASTMATH = {"reassoc", "contract", "nsz"}
+
+_warned = False
+
+
+def kernel(function: Callable) -> Any:
+    """Compile an entry, cached on disk if a cache folder can be written."""
+    global _warned
+    try:
+        return numba.njit(cache=True, nogil=True, fastmath=FASTMATH)(function)
+    except RuntimeError as error:
+        # numba says "cannot cache function ...: no locator available" when neither the package's own folder nor the
+        # user's cache folder is writable.
+        if "cannot cache" not in str(error):
+            raise
+        if not _warned:
+            _warned = True
+            warnings.warn(
+                "numba found no folder to cache compiled code in, so it is compiled anew in every process; "
+                "set NUMBA_CACHE_DIR to a folder you can write to",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+        return numba.njit(nogil=True, fastmath=FASTMATH)(function)
+
+
+def inline(function: Callable) -> Any:
+    """Compile a helper that is written out into the entries of its own file."""
+    return numba.njit(inline="always", fastmath=FASTMATH)(function)
+
+
+def bound(function: Callable) -> Any:
+    """Compile a user's function, or an entry closed over one: once per process, not cached."""
+    return numba.njit(nogil=True, fastmath=FASTMATH)(function)

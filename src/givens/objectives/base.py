@@ -1,0 +1,124 @@
+"""What an objective is: the arrays that rotate with U, and the best rotation of a block of columns.
+
+The loop in `givens.minimize` knows nothing of data, contrasts or tensors. It asks an objective for its `state` at
+U, lets it `solve` the blocks of a round (which only reads the state), and then has it `apply` the rotations found
+(which only writes). A rotation is a small orthogonal matrix Q, so that U[:, block] ← U[:, block] @ Q; for a block
+of two columns Q is the Givens rotation G(i, j, θ) of the paper. Nothing outside the kernels assumes one angle.
+
+To write an objective, derive from `Objective` and give it `n`, `scale`, `state`, `value`, `solve` and `apply`;
+`givens.check_objective` then tells what is wrong with it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+Blocks = Sequence[np.ndarray]
+"""Disjoint sets of columns, each ascending. A round of pairs is one integer array of shape (k, 2)."""
+
+Rotations = Sequence[np.ndarray]
+"""One small orthogonal matrix per block. For a round of pairs, one array of shape (k, 2, 2)."""
+
+
+class Solved(NamedTuple):
+    """The best rotations of some blocks.
+
+    Attributes
+    ----------
+    rotations : sequence of arrays
+        One orthogonal Q per block.
+    gains : array of float64
+        By how much each rotation, applied alone, lowers f: 0 for a block that stays as it is (then Q is I).
+    rotated : int
+        How many Givens rotations these matrices are made of.
+    flops : float
+        Additions and multiplications spent.
+    """
+
+    rotations: Rotations
+    gains: np.ndarray
+    rotated: int
+    flops: float
+
+
+class Objective(ABC):
+    """A function f of an orthogonal matrix that the loop minimises.
+
+    Attributes
+    ----------
+    n : int
+        Order of U.
+    active : int
+        Only pairs (i, j) with i < active are turned: active < n is the Stiefel form, in which f depends on the first
+        `active` columns only. A block's active columns come first, since blocks are ascending.
+    separable : bool
+        f is a sum over columns, so the gains of disjoint blocks add up. If not, blocks go one after the other.
+    sense : int
+        -1 if what people call the value is -f.
+    unit : float
+        What people call the value is sense * unit * f: objectives may rescale their data to avoid overflow.
+    scale : float
+        A size of f; tolerances are relative to it.
+    exact : bool
+        Every pair problem is solved to its global optimum.
+    """
+
+    n: int
+    active: int
+    separable: bool = True
+    sense: int = 1
+    unit: float = 1.0
+    scale: float = 1.0
+    exact: bool = True
+
+    @abstractmethod
+    def state(self, U: np.ndarray) -> Any:
+        """The arrays that rotate with U, made anew: a pure function of the data and U."""
+
+    @abstractmethod
+    def value(self, state: Any) -> float:
+        """Evaluate f, in float64."""
+
+    @abstractmethod
+    def solve(self, state: Any, blocks: Blocks) -> Solved:
+        """Find the best rotation of each block by itself. Reads the state only; may run in several threads at once."""
+
+    @abstractmethod
+    def apply(self, state: Any, blocks: Blocks, rotations: Rotations) -> float:
+        """Rotate the state's columns of every block of a round; return the flops spent."""
+
+    def derivatives(self, state: Any) -> tuple[np.ndarray, np.ndarray | None] | None:
+        """First and second derivatives of every pair problem at θ = 0, or None where that is dear.
+
+        Entry (i, j), i < j, i < active, belongs to the pair (i, j); the others are not read.
+        """
+        return None
+
+    def gradient(self, state: Any) -> np.ndarray:
+        """First derivatives as by `derivatives`, at any price: the certificate at the end of a run."""
+        derivatives = self.derivatives(state)
+        if derivatives is None:
+            raise TypeError(f"{type(self).__name__} has neither derivatives() nor gradient()")
+        return derivatives[0]
+
+    def fingerprint(self) -> str:
+        """Identify the problem, so that a checkpoint of another one is refused."""
+        digest = hashlib.sha256(f"{type(self).__name__} {self.n} {self.active}".encode())
+        for array in self.data():
+            array = np.ascontiguousarray(array)
+            digest.update(f"{array.shape} {array.dtype}".encode())
+            digest.update(array.data)
+        return digest.hexdigest()
+
+    def data(self) -> Sequence[np.ndarray]:
+        """The arrays that define the problem, for `fingerprint`."""
+        return ()
+
+    def notes(self, state: Any) -> str:
+        """What the result's message should add (an inexact search, say); empty if nothing."""
+        return ""

@@ -1,0 +1,84 @@
+"""Threads that leave no trace in the bits.
+
+Work is cut into pieces that depend on shapes only, each piece is done by single-threaded code, and whatever is summed is
+summed in a fixed order. The number of threads then changes the time and nothing else.
+
+A run opens one pool; whatever it calls may use it through `each`, which runs in order, in this thread, where no pool
+is open (and so inside the pool's own workers).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TypeVar
+
+from threadpoolctl import ThreadpoolController
+
+Item = TypeVar("Item")
+Outcome = TypeVar("Outcome")
+
+_current: ContextVar[tuple[ThreadPoolExecutor, int] | None] = ContextVar("givens_pool", default=None)
+
+
+def count(threads: int | None) -> int:
+    """How many threads `threads=` means: None is every core this process may use, and at most 8."""
+    if threads is None:
+        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        return min(cores, 8)
+    if isinstance(threads, bool) or int(threads) != threads or threads < 1:
+        raise ValueError(f"threads must be None or a whole number of at least 1, got {threads!r}")
+    return int(threads)
+
+
+@contextmanager
+def pool(threads: int | None) -> Iterator[int]:
+    """Open a pool of so many threads, each of which calls a single-threaded BLAS."""
+    workers = count(threads)
+    with ThreadpoolController().limit(limits=1, user_api="blas"):
+        if workers == 1:
+            token = _current.set(None)
+            try:
+                yield 1
+            finally:
+                _current.reset(token)
+            return
+        with ThreadPoolExecutor(workers, thread_name_prefix="givens") as executor:
+            token = _current.set((executor, workers))
+            try:
+                yield workers
+            finally:
+                _current.reset(token)
+
+
+def width() -> int:
+    """How many threads `each` would use here."""
+    current = _current.get()
+    return 1 if current is None else current[1]
+
+
+def each(work: Callable[[Item], Outcome], items: Iterable[Item]) -> list[Outcome]:
+    """Do the work on every item, on the pool's threads if one is open; the outcomes come in the items' order."""
+    items = list(items)
+    current = _current.get()
+    if current is None or len(items) < 2:
+        return [work(item) for item in items]
+    # This thread takes the last item itself: one hand-over less, and with two threads half of them.
+    futures = [current[0].submit(work, item) for item in items[:-1]]
+    try:
+        last = work(items[-1])
+    finally:
+        # An exception must not leave workers writing into arrays that the caller believes to be at rest.
+        for future in futures:
+            future.exception()
+    return [future.result() for future in futures] + [last]
+
+
+def parts(total: int, number: int) -> list[slice]:
+    """Cut range(total) into at most `number` slices of nearly equal length."""
+    number = max(1, min(number, total))
+    edges = [total * k // number for k in range(number + 1)]
+    return [slice(start, stop) for start, stop in zip(edges, edges[1:])]
