@@ -1,0 +1,52 @@
+"""Optimise over orthogonal matrices, one exact Givens rotation at a time.
+
+The names below are imported when they are first used: `import givens` loads neither numba nor the estimators.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "Checkpoint": "givens.checkpoint",
+    "Result": "givens.result",
+    "check_objective": "givens.checks",
+    "minimize": "givens.minimize",
+}
+_MODULES = ("objectives", "rotations", "schedules", "searches")
+
+if TYPE_CHECKING:
+    from givens import objectives, rotations, schedules, searches
+    from givens.checkpoint import Checkpoint
+    from givens.checks import check_objective
+    from givens.minimize import minimize
+    from givens.result import Result
+
+__all__ = [
+    "Checkpoint",
+    "Result",
+    "check_objective",
+    "minimize",
+    "objectives",
+    "rotations",
+    "schedules",
+    "searches",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        value = getattr(importlib.import_module(_HOMES[name]), name)
+    elif name in _MODULES:
+        value = importlib.import_module(f"givens.{name}")
+    else:
+        raise AttributeError(f"module 'givens' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, "__version__"])

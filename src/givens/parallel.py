@@ -14,6 +14,8 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import cache
+from itertools import pairwise
 from typing import TypeVar
 
 from threadpoolctl import ThreadpoolController
@@ -34,11 +36,17 @@ def count(threads: int | None) -> int:
     return int(threads)
 
 
+@cache
+def _controller() -> ThreadpoolController:
+    # Looking for the loaded libraries takes milliseconds, and NumPy's is among them by now.
+    return ThreadpoolController()
+
+
 @contextmanager
 def pool(threads: int | None) -> Iterator[int]:
     """Open a pool of so many threads, each of which calls a single-threaded BLAS."""
     workers = count(threads)
-    with ThreadpoolController().limit(limits=1, user_api="blas"):
+    with _controller().limit(limits=1, user_api="blas"):
         if workers == 1:
             token = _current.set(None)
             try:
@@ -81,4 +89,4 @@ def parts(total: int, number: int) -> list[slice]:
     """Cut range(total) into at most `number` slices of nearly equal length."""
     number = max(1, min(number, total))
     edges = [total * k // number for k in range(number + 1)]
-    return [slice(start, stop) for start, stop in zip(edges, edges[1:])]
+    return [slice(start, stop) for start, stop in pairwise(edges)]

@@ -18,10 +18,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-Blocks = Sequence[np.ndarray]
+Blocks = Sequence[np.ndarray] | np.ndarray
 """Disjoint sets of columns, each ascending. A round of pairs is one integer array of shape (k, 2)."""
 
-Rotations = Sequence[np.ndarray]
+Rotations = Sequence[np.ndarray] | np.ndarray
 """One small orthogonal matrix per block. For a round of pairs, one array of shape (k, 2, 2)."""
 
 
@@ -64,8 +64,12 @@ class Objective(ABC):
         What people call the value is sense * unit * f: objectives may rescale their data to avoid overflow.
     scale : float
         A size of f; tolerances are relative to it.
-    exact : bool
-        Every pair problem is solved to its global optimum.
+    floor : float
+        What rounding alone may feign as the gain of a sweep, relative to the scale: no tolerance is tighter than this.
+    enough : float
+        Set by the loop, from its tolerance: a gain below it need not be pursued within a block.
+    dear : bool
+        The gradient costs so much that it is wanted at the end of a run only.
     """
 
     n: int
@@ -74,7 +78,9 @@ class Objective(ABC):
     sense: int = 1
     unit: float = 1.0
     scale: float = 1.0
-    exact: bool = True
+    floor: float = 0.0
+    enough: float = 0.0
+    dear: bool = False
 
     @abstractmethod
     def state(self, U: np.ndarray) -> Any:
@@ -92,19 +98,12 @@ class Objective(ABC):
     def apply(self, state: Any, blocks: Blocks, rotations: Rotations) -> float:
         """Rotate the state's columns of every block of a round; return the flops spent."""
 
-    def derivatives(self, state: Any) -> tuple[np.ndarray, np.ndarray | None] | None:
-        """First and second derivatives of every pair problem at θ = 0, or None where that is dear.
+    @abstractmethod
+    def gradient(self, state: Any) -> np.ndarray:
+        """First derivatives g'_ij(0) of every pair problem: the certificate of a run, and what schedules go by.
 
         Entry (i, j), i < j, i < active, belongs to the pair (i, j); the others are not read.
         """
-        return None
-
-    def gradient(self, state: Any) -> np.ndarray:
-        """First derivatives as by `derivatives`, at any price: the certificate at the end of a run."""
-        derivatives = self.derivatives(state)
-        if derivatives is None:
-            raise TypeError(f"{type(self).__name__} has neither derivatives() nor gradient()")
-        return derivatives[0]
 
     def fingerprint(self) -> str:
         """Identify the problem, so that a checkpoint of another one is refused."""
@@ -118,6 +117,19 @@ class Objective(ABC):
     def data(self) -> Sequence[np.ndarray]:
         """The arrays that define the problem, for `fingerprint`."""
         return ()
+
+    def start(self, rng: np.random.Generator) -> np.ndarray:
+        """Where to start if nobody says: at a random rotation."""
+        from givens.rotations import random_orthogonal
+
+        return random_orthogonal(self.n, rng, determinant=1)
+
+    def schedule(self) -> str | Any:
+        """The order of pairs to use if nobody says: a name, or a `Schedule`."""
+        return "tournament"
+
+    def prepare(self, start: np.ndarray) -> None:  # noqa: B027 (most objectives know their scale beforehand)
+        """Settle, from the start of the run, what is to hold for all of it, such as `scale`."""
 
     def notes(self, state: Any) -> str:
         """What the result's message should add (an inexact search, say); empty if nothing."""

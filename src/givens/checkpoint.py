@@ -1,0 +1,116 @@
+"""Checkpoints: a run that was killed goes on, and ends in the same bits.
+
+The run repairs U and makes its state anew every so many sweeps (a count, never seconds). Where that has just happened, U,
+the random generator, the counters and the trace are the whole of the run: that is what is saved, as a NumPy archive
+without pickles, written beside the file and then put in its place in one step.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import tempfile
+import zipfile
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from givens.result import TRACE_FIELDS, Trace
+
+FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """Where to save a run, and how often.
+
+    Parameters
+    ----------
+    path : path
+    every : int
+        So many sweeps lie between two saves. It is part of what the run computes, since U is repaired there: runs to be
+        compared bit by bit need the same number.
+    """
+
+    path: str | os.PathLike[str]
+    every: int = 1
+
+    def __post_init__(self) -> None:
+        if self.every < 1 or int(self.every) != self.every:
+            raise ValueError(f"every must be a whole number of sweeps, at least 1, got {self.every!r}")
+        folder = Path(self.path).parent
+        if not folder.is_dir():
+            raise FileNotFoundError(f"the folder of the checkpoint does not exist: {folder}")
+
+
+@dataclass
+class Progress:
+    """All of a run that is not data: what a checkpoint holds."""
+
+    start: np.ndarray
+    U: np.ndarray
+    rng: np.random.Generator
+    sweeps: int = 0
+    rotations: int = 0
+    flops: float = 0.0
+    seconds: float = 0.0
+    gains: list[float] = field(default_factory=list)
+    converged: bool = False
+    trace: Trace = field(default_factory=Trace)
+
+
+def save(path: str | os.PathLike[str], progress: Progress, problem: str) -> None:
+    """Write a checkpoint, whole or not at all."""
+    target = Path(path)
+    counters: dict[str, Any] = {
+        "format": FORMAT,
+        "problem": problem,
+        "rng": progress.rng.bit_generator.state,
+        **{name: getattr(progress, name) for name in _COUNTERS},
+    }
+    arrays: dict[str, Any] = {
+        f"trace_{name}": np.array(getattr(progress.trace, name), dtype=float) for name in TRACE_FIELDS
+    }
+    with tempfile.NamedTemporaryFile(
+        dir=target.parent, prefix=target.name, suffix=".part", delete=False
+    ) as file:
+        try:
+            np.savez(
+                file, start=progress.start, U=progress.U, counters=np.array(json.dumps(counters)), **arrays
+            )
+            file.flush()
+            os.fsync(file.fileno())
+            os.replace(file.name, target)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.unlink(file.name)
+            raise
+
+
+def load(path: str | os.PathLike[str]) -> tuple[Progress, str] | None:
+    """Read a checkpoint: the run so far, and which problem it belongs to; None if there is no such file."""
+    if not Path(path).exists():
+        return None
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            counters = json.loads(str(archive["counters"]))
+            if counters["format"] != FORMAT:
+                raise ValueError(f"its format is {counters['format']}, not {FORMAT}")
+            rng = np.random.default_rng()
+            rng.bit_generator.state = counters["rng"]
+            trace = Trace(*(archive[f"trace_{name}"].tolist() for name in TRACE_FIELDS))
+            trace.sweep = [int(sweep) for sweep in trace.sweep]
+            progress = Progress(start=archive["start"], U=archive["U"], rng=rng, trace=trace)
+            for name in _COUNTERS:
+                setattr(progress, name, counters[name])
+    except (ValueError, KeyError, TypeError, OSError, EOFError, zipfile.BadZipFile) as error:
+        raise ValueError(
+            f"the checkpoint {os.fspath(path)!r} is damaged ({error}); delete it to start afresh"
+        ) from error
+    return progress, counters["problem"]
+
+
+_COUNTERS = ("sweeps", "rotations", "flops", "seconds", "gains")

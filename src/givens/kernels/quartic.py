@@ -1,0 +1,182 @@
+"""Fourth-order contrasts: the pair problem of Σ y⁴ − κ/p (Σ y²)².
+
+With u = x² − y², v = 2xy over two columns of length p, the criterion goes with ¼(P sin 4θ + Q cos 4θ), where
+
+    P = Σ 2uv − (2κ/p) Σu Σv,        Q = Σ (u² − v²) − (κ/p) ((Σu)² − (Σv)²).
+
+Where only the first of two columns counts (a crossing pair of the Stiefel form), it is a quartic form in (c, s), whose
+critical points are the roots of a quartic in t = tan θ: found here by its values on a grid and Newton's method.
+
+Rows of Y are columns of the mathematics. `sign` is 1 for the maximum, −1 for the minimum.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from givens.kernels.compile import inline, kernel
+
+EPS = 2.220446049250313e-16
+GRID = 32
+
+
+@inline
+def _angle(x: np.ndarray, y: np.ndarray, kappa: float, sign: float) -> tuple[float, float]:
+    uu = 0.0
+    vv = 0.0
+    uv = 0.0
+    su = 0.0
+    sv = 0.0
+    for r in range(x.shape[0]):
+        a = np.float64(x[r])
+        b = np.float64(y[r])
+        u = a * a - b * b
+        v = 2.0 * a * b
+        uu += u * u
+        vv += v * v
+        uv += u * v
+        su += u
+        sv += v
+    P = sign * (2.0 * uv - 2.0 * kappa * su * sv)
+    Q = sign * (uu - vv - kappa * (su * su - sv * sv))
+    radius = math.hypot(P, Q)
+    if Q > 0.0:
+        # An angle below rounding changes nothing, and would be found again in every sweep.
+        if abs(P) <= EPS * Q:
+            return 0.0, 0.0
+        return 0.25 * math.atan2(P, Q), 0.25 * P * P / (radius + Q)
+    # Two columns that look alike from every angle: what is left is rounding.
+    if radius - Q <= 16.0 * EPS * (uu + vv):
+        return 0.0, 0.0
+    return 0.25 * math.atan2(P, Q), 0.25 * (radius - Q)
+
+
+@inline
+def _form(a: float, b: float, m: float, d: float, e: float, theta: float) -> float:
+    c = math.cos(theta)
+    s = math.sin(theta)
+    return c * c * c * c * a + s * (4.0 * c * c * c * b + s * (6.0 * c * c * m + s * (4.0 * c * d + s * e)))
+
+
+@inline
+def _crossing_angle(x: np.ndarray, y: np.ndarray, kappa: float, sign: float) -> tuple[float, float]:
+    a = 0.0
+    b = 0.0
+    m = 0.0
+    d = 0.0
+    e = 0.0
+    xx = 0.0
+    xy = 0.0
+    yy = 0.0
+    for r in range(x.shape[0]):
+        p = np.float64(x[r])
+        q = np.float64(y[r])
+        pp = p * p
+        pq = p * q
+        qq = q * q
+        a += pp * pp
+        b += pp * pq
+        m += pp * qq
+        d += pq * qq
+        e += qq * qq
+        xx += pp
+        xy += pq
+        yy += qq
+    size = a + e
+    a = sign * (a - kappa * xx * xx)
+    b = sign * (b - kappa * xx * xy)
+    m = sign * (m - kappa * (xx * yy + 2.0 * xy * xy) / 3.0)
+    d = sign * (d - kappa * xy * yy)
+    e = sign * (e - kappa * yy * yy)
+    best = 0.0
+    value = a
+    for k in range(1, GRID):
+        theta = math.pi * (k / GRID - 0.5)
+        here = _form(a, b, m, d, e, theta)
+        if here > value:
+            best = theta
+            value = here
+    theta = best
+    for _ in range(60):
+        c = math.cos(theta)
+        s = math.sin(theta)
+        # The columns turned so far, as moments: slope and curvature at θ.
+        slope = 4.0 * (
+            c * c * c * (c * b + s * (3.0 * m - a))
+            + s * s * (3.0 * c * c * (d - b) + s * (c * (e - 3.0 * m) - s * d))
+        )
+        curve = (
+            12.0 * (c * c * (s * s * (a + e - 4.0 * m) + c * c * m) + s * s * s * s * m)
+            + 24.0 * c * s * (s * s - c * c) * (b - d)
+            - 4.0 * _form(a, b, m, d, e, theta)
+        )
+        step = -slope / curve if curve < 0.0 else math.copysign(0.02, slope)
+        step = min(max(step, -0.05), 0.05)
+        theta += step
+        if abs(step) <= 1e-16 + EPS * abs(theta):
+            break
+    if abs(theta - best) > math.pi / GRID:
+        theta = best
+    if theta > 0.5 * math.pi:
+        theta -= math.pi
+    if theta < -0.5 * math.pi:
+        theta += math.pi
+    # g(θ) − g(0) by half-angle formulas would be longer than it is worth: near 0 the parabola is exact enough.
+    gain = _form(a, b, m, d, e, theta) - a
+    if abs(theta) < 1e-4:
+        gain = 2.0 * b * theta
+        if abs(4.0 * b) <= 16.0 * EPS * size:
+            return 0.0, 0.0
+    elif gain <= 16.0 * EPS * size:
+        return 0.0, 0.0
+    return theta, max(gain, 0.0)
+
+
+@inline
+def _solve(x: np.ndarray, y: np.ndarray, both: bool, kappa: float, sign: float) -> tuple[float, float]:
+    if both:
+        return _angle(x, y, kappa, sign)
+    return _crossing_angle(x, y, kappa, sign)
+
+
+@kernel
+def solve_pairs(
+    Y: np.ndarray, pairs: np.ndarray, active: int, kappa: float, sign: float
+) -> tuple[np.ndarray, np.ndarray, int]:
+    """The best rotation of each pair by itself: (rotations, gains, how many turn)."""
+    count = pairs.shape[0]
+    rotations = np.empty((count, 2, 2))
+    gains = np.empty(count)
+    rotated = 0
+    for p in range(count):
+        i = pairs[p, 0]
+        j = pairs[p, 1]
+        theta, gain = _solve(Y[i], Y[j], j < active, kappa, sign)
+        c = math.cos(theta)
+        s = math.sin(theta)
+        rotations[p, 0, 0] = c
+        rotations[p, 1, 1] = c
+        rotations[p, 1, 0] = s
+        rotations[p, 0, 1] = -s
+        gains[p] = gain
+        rotated += gain > 0.0
+    return rotations, gains, rotated
+
+
+@kernel
+def sums(Y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Σ y² and Σ y⁴ of every row."""
+    squares = np.zeros(Y.shape[0])
+    fourths = np.zeros(Y.shape[0])
+    for i in range(Y.shape[0]):
+        second = 0.0
+        fourth = 0.0
+        for r in range(Y.shape[1]):
+            y = np.float64(Y[i, r])
+            second += y * y
+            fourth += y * y * y * y
+        squares[i] = second
+        fourths[i] = fourth
+    return squares, fourths

@@ -1,0 +1,45 @@
+"""Matrix products over the rows of long data, tile by tile.
+
+Tiles and their groups depend on the shape only, every tile is one single-threaded product, and groups are added up in
+their order: so the sum has the same bits for any number of threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from givens import parallel
+
+# A tile of all columns should fit into a core's own cache.
+TILE_ENTRIES = 65_536
+GROUPS = 16
+
+
+def tiles(columns: int, rows: int) -> list[slice]:
+    """Cut the rows of the data (the second axis of what is stored) into tiles."""
+    step = max(128, TILE_ENTRIES // max(columns, 1))
+    return [slice(first, min(first + step, rows)) for first in range(0, rows, step)]
+
+
+def tiled_sum(work: Callable[[np.ndarray], np.ndarray], Y: np.ndarray) -> np.ndarray:
+    """The sum of work(tile) over the tiles of Y, each a contiguous float64 array of all its rows."""
+    cut = tiles(*Y.shape)
+
+    def group(which: slice) -> np.ndarray:
+        parts = cut[which]
+        total = work(_contiguous(Y[:, parts[0]]))
+        for part in parts[1:]:
+            total += work(_contiguous(Y[:, part]))
+        return total
+
+    sums = parallel.each(group, parallel.parts(len(cut), GROUPS))
+    total = sums[0]
+    for other in sums[1:]:
+        total = total + other
+    return total
+
+
+def _contiguous(tile: np.ndarray) -> np.ndarray:
+    return np.ascontiguousarray(tile, dtype=np.float64)

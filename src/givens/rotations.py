@@ -1,0 +1,203 @@
+"""Givens rotations: build, apply, compose; factor an orthogonal matrix into them; measure and repair drift.
+
+G(i, j, θ) turns columns i and j of whatever it multiplies from the right: with c = cos θ and s = sin θ,
+
+    y_i ← c·y_i + s·y_j        y_j ← c·y_j − s·y_i,
+
+so that G_ii = G_jj = c, G_ji = s and G_ij = −s. Turning keeps an orthogonal matrix orthogonal up to rounding; the
+rounding adds up like a random walk, and one Newton-Schulz step takes it away.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from givens.objectives.base import Blocks, Rotations
+
+
+def turn(theta: float | np.ndarray) -> np.ndarray:
+    """The 2 x 2 matrices Q of rotations by the given angles, shape (..., 2, 2).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from givens.rotations import turn
+    >>> (np.array([[3.0, 4.0]]) @ turn(np.arctan2(4, 3))).round(12)
+    array([[5., 0.]])
+    """
+    theta = np.asarray(theta, dtype=np.float64)
+    c, s = np.cos(theta), np.sin(theta)
+    Q = np.empty((*theta.shape, 2, 2))
+    Q[..., 0, 0] = Q[..., 1, 1] = c
+    Q[..., 1, 0] = s
+    Q[..., 0, 1] = -s
+    return Q
+
+
+def rotation(n: int, i: int, j: int, theta: float) -> np.ndarray:
+    """The n x n matrix G(i, j, θ)."""
+    _check_pair(n, i, j)
+    G = np.eye(n)
+    G[np.ix_([i, j], [i, j])] = turn(theta)
+    return G
+
+
+def rotate(Y: np.ndarray, i: int, j: int, theta: float) -> np.ndarray:
+    """Y·G(i, j, θ), as a new array: columns i and j turned, the others as they were.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from givens.rotations import rotate
+    >>> np.abs(rotate(np.eye(3), 0, 2, np.pi / 2).round(12))
+    array([[0., 0., 1.],
+           [0., 1., 0.],
+           [1., 0., 0.]])
+    """
+    Y = np.array(Y, dtype=np.result_type(np.asarray(Y).dtype, np.float32))
+    _check_pair(Y.shape[1], i, j)
+    Y[:, [i, j]] = Y[:, [i, j]] @ turn(theta)
+    return Y
+
+
+@dataclass(frozen=True)
+class Factors:
+    """An orthogonal matrix as rotations and signs: U = G(i₁, j₁, θ₁) ··· G(i_K, j_K, θ_K) · diag(signs).
+
+    Attributes
+    ----------
+    pairs : array of int, shape (K, 2)
+    angles : array of float64, shape (K,)
+        Each in [−π/2, π/2].
+    signs : array of float64, shape (n,)
+        ±1 each; their product is the determinant of U.
+    """
+
+    pairs: np.ndarray
+    angles: np.ndarray
+    signs: np.ndarray
+
+    def compose(self) -> np.ndarray:
+        """Multiply it all out again.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from givens import rotations
+        >>> U = rotations.random_orthogonal(5, np.random.default_rng(0))
+        >>> np.allclose(rotations.factor(U).compose(), U)
+        True
+        """
+        return compose(len(self.signs), self.pairs, self.angles) * self.signs
+
+
+def compose(n: int, pairs: np.ndarray, angles: np.ndarray) -> np.ndarray:
+    """The product G(i₁, j₁, θ₁) ··· G(i_K, j_K, θ_K) of n x n rotations."""
+    U = np.eye(n)
+    for (i, j), Q in zip(np.asarray(pairs, dtype=int).reshape(-1, 2), turn(angles)):
+        _check_pair(n, i, j)
+        U[:, [i, j]] = U[:, [i, j]] @ Q
+    return U
+
+
+def factor(U: np.ndarray) -> Factors:
+    """Factor an orthogonal matrix into at most n(n−1)/2 rotations and signs.
+
+    The transpose is made diagonal by turning its columns, row after row, each rotation annihilating one entry.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from givens.rotations import factor
+    >>> parts = factor(np.array([[0.6, 0.8], [0.8, -0.6]]))
+    >>> parts.angles.round(4), parts.signs
+    (array([0.9273]), array([ 1., -1.]))
+    """
+    U = check_orthogonal(U)
+    n = len(U)
+    V = U.T.copy()
+    pairs, angles = [], []
+    for i in range(n):
+        for j in range(i + 1, n):
+            if V[i, j] == 0:
+                continue
+            # Up to the sign of V_ii, which goes into `signs`: so the angle stays within a quarter turn.
+            theta = np.arctan2(np.copysign(V[i, j], V[i, j] * V[i, i]), abs(V[i, i]))
+            V[:, [i, j]] = V[:, [i, j]] @ turn(theta)
+            pairs.append((i, j))
+            angles.append(theta)
+    signs = np.where(np.diag(V) < 0, -1.0, 1.0)
+    return Factors(np.array(pairs, dtype=int).reshape(-1, 2), np.array(angles, dtype=float), signs)
+
+
+def orthogonality(U: np.ndarray) -> float:
+    """How far U is from orthogonal: the Frobenius norm of UᵀU − I."""
+    return float(np.linalg.norm(U.T @ U - np.eye(U.shape[1])))
+
+
+def repair(U: np.ndarray) -> np.ndarray:
+    """Take the drift out of a nearly orthogonal U: U(3I − UᵀU)/2, a Newton-Schulz step towards the polar factor."""
+    return U @ (1.5 * np.eye(U.shape[1]) - 0.5 * (U.T @ U))
+
+
+def determinant(U: np.ndarray) -> int:
+    """+1 or −1: the component of O(n) that U is in."""
+    return 1 if np.linalg.slogdet(U)[0] > 0 else -1
+
+
+def random_orthogonal(n: int, rng: np.random.Generator, determinant: int | None = None) -> np.ndarray:
+    """An orthogonal matrix from the uniform (Haar) distribution, or from one of its two components."""
+    # The QR factorisation of a Gaussian matrix is uniform once the signs of R's diagonal are made positive.
+    Q, R = np.linalg.qr(rng.standard_normal((n, n)))
+    U = Q * np.where(np.diag(R) < 0, -1.0, 1.0)
+    return U if determinant is None else with_determinant(U, determinant)
+
+
+def with_determinant(U: np.ndarray, sign: int) -> np.ndarray:
+    """U itself if it is in that component of O(n), else U with its last column reversed."""
+    if determinant(U) == sign:
+        return U
+    U = U.copy()
+    U[:, -1] *= -1
+    return U
+
+
+def check_orthogonal(U: np.ndarray, name: str = "U", tolerance: float = 1e-8) -> np.ndarray:
+    """U as a float64 array, or a ValueError that says what is wrong with it and by how much."""
+    U = np.asarray(U)
+    if np.iscomplexobj(U) or U.dtype.kind not in "fiub":
+        raise ValueError(f"{name} must be a real matrix, got values of type {U.dtype}")
+    if U.ndim != 2 or U.shape[0] != U.shape[1] or U.shape[0] < 1:
+        raise ValueError(f"{name} must be a square matrix, got shape {U.shape}")
+    U = np.array(U, dtype=np.float64, order="C")
+    if not np.isfinite(U).all():
+        where = np.argwhere(~np.isfinite(U))[0]
+        raise ValueError(f"{name} must be finite, got {U[tuple(where)]} at row {where[0]}, column {where[1]}")
+    defect = orthogonality(U)
+    if defect > tolerance * len(U):
+        raise ValueError(
+            f"{name} must be orthogonal, but ‖UᵀU − I‖ = {defect:.3g} (allowed: {tolerance * len(U):.3g}); "
+            "take its polar factor, or the Q of its QR factorisation"
+        )
+    return U
+
+
+def rotate_blocks(Ut: np.ndarray, blocks: Blocks, rotations: Rotations) -> float:
+    """Rotate columns of U, stored transposed, in place: U[:, B] ← U[:, B] Q for every block B. Returns the flops."""
+    if isinstance(blocks, np.ndarray) and blocks.shape[1] == 2:
+        from givens.kernels.rotate import rotate_rows
+
+        rotate_rows(Ut, blocks, np.asarray(rotations))
+        return 6.0 * len(blocks) * Ut.shape[1]
+    flops = 0.0
+    for block, Q in zip(blocks, rotations):
+        Ut[block] = Q.T @ Ut[block]
+        flops += 2.0 * len(block) ** 2 * Ut.shape[1]
+    return flops
+
+
+def _check_pair(n: int, i: int, j: int) -> None:
+    if not (0 <= i < n and 0 <= j < n and i != j):
+        raise ValueError(f"a rotation turns two different columns between 0 and {n - 1}, got {i} and {j}")

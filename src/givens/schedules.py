@@ -1,0 +1,367 @@
+"""The order of pairs.
+
+A schedule deals out a sweep in rounds; the blocks of a round share no column, so they may be solved at the same time. A block
+of two columns is the paper's step. With `block=b` the columns are dealt in groups of b/2, and a block is two groups:
+the same pairs, more of them at a time.
+
+| schedule | the order | in the literature |
+|---|---|---|
+| `Random` | pairs drawn uniformly with replacement | Algorithm 1 |
+| `WithoutReplacement` | drawn without replacement until something improves, then afresh | the appendix's Algorithm 1 |
+| `Cyclic` | (0,1), (0,2), ... row by row | Jacobi's cyclic method |
+| `Shuffled` | every pair once, in a new random order each sweep | |
+| `Tournament` | every pair once, in rounds of disjoint pairs | parallel Jacobi methods |
+| `ByGradient` | the largest \\|g'_ij\\| first, or those with \\|g'_ij\\| ≥ δ‖∇f‖ | classical Jacobi; Jacobi-G |
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Generator, Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from givens.objectives.base import Blocks
+
+Rounds = Generator[Blocks, float, None]
+"""Yields the rounds of a sweep, and is sent the gain of each."""
+
+
+class Shape(NamedTuple):
+    """Which pairs there are: (i, j) with i < j < n and i < active."""
+
+    n: int
+    active: int
+
+    @property
+    def pairs(self) -> int:
+        """How many."""
+        return self.active * (self.active - 1) // 2 + self.active * (self.n - self.active)
+
+
+Derivatives = Callable[[], "np.ndarray | None"]
+"""Gives the first derivatives of every pair at the current state, or None where they are too dear."""
+
+
+@dataclass(frozen=True)
+class Schedule(ABC):
+    """An order of pairs.
+
+    Parameters
+    ----------
+    block : int
+        How many columns are solved together; 2 is one rotation at a time.
+    """
+
+    block: int = 2
+
+    # How many sweeps without gain mean that no pair can improve: more than one where a sweep may miss pairs.
+    patience = 1
+
+    def __post_init__(self) -> None:
+        if self.block < 2 or int(self.block) != self.block:
+            raise ValueError(f"block must be a whole number of at least 2, got {self.block!r}")
+
+    @abstractmethod
+    def sweep(self, shape: Shape, rng: np.random.Generator, derivatives: Derivatives) -> Rounds:
+        """Deal out one sweep."""
+
+
+def all_pairs(shape: Shape) -> np.ndarray:
+    """Every pair, row by row, as an array of shape (pairs, 2)."""
+    i, j = np.triu_indices(shape.n, 1)
+    keep = i < shape.active
+    return np.column_stack((i[keep], j[keep]))
+
+
+def groups(shape: Shape, block: int) -> list[np.ndarray]:
+    """The columns in groups of half a block; with blocks of two, every column by itself.
+
+    Where some columns are inactive, groups do not mix the two kinds: so a block is never without work for half of its columns.
+    """
+    half = max(block // 2, 1)
+    parts = []
+    for start, stop in ((0, shape.active), (shape.active, shape.n)):
+        size = stop - start
+        number = -(-size // half)
+        parts += [start + np.arange(size * k // number, size * (k + 1) // number) for k in range(number)]
+    return parts
+
+
+def all_blocks(shape: Shape, block: int) -> list[np.ndarray]:
+    """Every pair of groups that has a pair to turn, row by row; all columns at once if they fit into one block."""
+    if shape.n <= block:
+        return [np.arange(shape.n)]
+    if block == 2:
+        return list(all_pairs(shape))
+    parts = groups(shape, block)
+    return [
+        np.concatenate((parts[a], parts[b]))
+        for a in range(len(parts))
+        for b in range(a + 1, len(parts))
+        if parts[a][0] < shape.active
+    ]
+
+
+def disjoint_runs(blocks: list[np.ndarray] | np.ndarray) -> Iterator[Blocks]:
+    """Cut a sequence of blocks into rounds wherever one meets a column of its round again: the order stays what it was."""
+    run: list[np.ndarray] = []
+    seen: set[int] = set()
+    for block in blocks:
+        columns = set(block.tolist())
+        if seen & columns:
+            yield as_round(run)
+            run, seen = [], set()
+        run.append(block)
+        seen |= columns
+    if run:
+        yield as_round(run)
+
+
+def as_round(blocks: list[np.ndarray]) -> Blocks:
+    """Blocks of two columns as one array of shape (k, 2), for the compiled code; others as they are."""
+    if all(len(block) == 2 for block in blocks):
+        return np.array(blocks, dtype=np.int64).reshape(-1, 2)
+    return blocks
+
+
+def tournament(players: int) -> Iterator[np.ndarray]:
+    """Rounds in which everybody meets somebody else, and after all of them everybody once (the circle method)."""
+    even = players + players % 2
+    seats = np.arange(even)
+    for _ in range(max(even - 1, 1)):
+        a, b = seats[: even // 2], seats[: even // 2 - 1 : -1]
+        real = (a < players) & (b < players)
+        yield np.sort(np.column_stack((a, b))[real], axis=1)
+        seats = np.concatenate((seats[:1], seats[-1:], seats[1:-1]))
+
+
+def _play(rounds: Iterator[Blocks]) -> Rounds:
+    for blocks in rounds:
+        if len(blocks):
+            yield blocks
+
+
+@dataclass(frozen=True)
+class Random(Schedule):
+    """Algorithm 1: pairs drawn uniformly at random, with replacement; a sweep is as many draws as there are pairs."""
+
+    patience = 5  # a pair escapes five sweeps with probability e⁻⁵
+
+    def sweep(self, shape: Shape, rng: np.random.Generator, derivatives: Derivatives) -> Rounds:
+        """Deal out one sweep."""
+        blocks = all_blocks(shape, self.block)
+        drawn = rng.integers(len(blocks), size=len(blocks))
+        yield from _play(disjoint_runs([blocks[k] for k in drawn]))
+
+
+@dataclass(frozen=True)
+class WithoutReplacement(Schedule):
+    """The appendix's variant: pairs drawn without replacement until one improves, then all of them are in the draw again.
+
+    A sweep is as many draws as there are pairs. If the last of a whole draw brought nothing, no pair can.
+    """
+
+    patience = 2  # a whole draw without gain may begin in one sweep and end in the next
+
+    def sweep(self, shape: Shape, rng: np.random.Generator, derivatives: Derivatives) -> Rounds:
+        """Deal out one sweep."""
+        blocks = all_blocks(shape, self.block)
+        order = rng.permutation(len(blocks))
+        drawn = 0
+        for _ in range(len(blocks)):
+            gain = yield as_round([blocks[order[drawn]]])
+            drawn += 1
+            if gain > 0:
+                order, drawn = rng.permutation(len(blocks)), 0
+
+
+@dataclass(frozen=True)
+class Cyclic(Schedule):
+    """Every pair once, row by row."""
+
+    def sweep(self, shape: Shape, rng: np.random.Generator, derivatives: Derivatives) -> Rounds:
+        """Deal out one sweep."""
+        yield from _play(disjoint_runs(all_blocks(shape, self.block)))
+
+
+@dataclass(frozen=True)
+class Shuffled(Schedule):
+    """Every pair once, in a new random order each sweep."""
+
+    def sweep(self, shape: Shape, rng: np.random.Generator, derivatives: Derivatives) -> Rounds:
+        """Deal out one sweep."""
+        blocks = all_blocks(shape, self.block)
+        yield from _play(disjoint_runs([blocks[k] for k in rng.permutation(len(blocks))]))
+
+
+@dataclass(frozen=True)
+class Tournament(Schedule):
+    """Every pair once, in rounds of disjoint pairs (or blocks) that threads can work on at the same time."""
+
+    def sweep(self, shape: Shape, rng: np.random.Generator, derivatives: Derivatives) -> Rounds:
+        """Deal out one sweep."""
+        yield from _play(_tournament_rounds(shape, self.block))
+
+
+def _tournament_rounds(shape: Shape, block: int) -> Iterator[Blocks]:
+    if shape.n <= block:
+        yield as_round([np.arange(shape.n)])
+        return
+    parts = groups(shape, block)
+    first = np.array([part[0] for part in parts])
+    for matches in tournament(len(parts)):
+        matches = matches[first[matches[:, 0]] < shape.active]
+        if len(parts) == shape.n:
+            yield matches
+        else:
+            yield as_round([np.concatenate((parts[a], parts[b])) for a, b in matches])
+
+
+@dataclass(frozen=True)
+class ByGradient(Schedule):
+    """The pairs that the gradient points at.
+
+    Parameters
+    ----------
+    block : int
+        As for every schedule.
+    delta : float, optional
+        None: in every round the largest |g'_ij| first, then the largest that shares no column with it, and so on. A number:
+        every pair in cyclic order, but only those with |g'_ij| ≥ δ‖∇f‖ at their turn (the gate of Jacobi-G). If none passes, the
+        largest does: some pair always has |g'_ij| ≥ ‖∇f‖/√(n(n−1)).
+
+    Notes
+    -----
+    The derivatives are computed anew for every round, so the objective must have them. Where they all vanish
+    the sweep is a tournament: a saddle point is not taken for a minimum.
+    """
+
+    delta: float | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.delta is not None and not 0 < self.delta <= 1:
+            raise ValueError(f"delta must be in (0, 1], got {self.delta!r}")
+
+    def sweep(self, shape: Shape, rng: np.random.Generator, derivatives: Derivatives) -> Rounds:
+        """Deal out one sweep."""
+        visits = 0
+        position = 0
+        while visits < shape.pairs:
+            size = self._sizes(shape, derivatives)
+            if not size.any():
+                if visits == 0:
+                    yield from _play(_tournament_rounds(shape, self.block))
+                return
+            if self.delta is None:
+                blocks = largest_blocks(size, shape, self.block)
+            else:
+                blocks, position = self._gated(size, shape, position)
+            visits += sum(_pairs_in(block, shape) for block in blocks)
+            gain = yield as_round(blocks)
+            if gain <= 0 and self.delta is None:
+                # What the gradient points at cannot be improved: rounding is all that is left of it.
+                yield from _play(_tournament_rounds(shape, self.block))
+                return
+
+    def _sizes(self, shape: Shape, derivatives: Derivatives) -> np.ndarray:
+        slopes = derivatives()
+        if slopes is None:
+            raise ValueError(
+                "the schedule by gradient needs a gradient, and this objective's is too dear to have in every round; "
+                "give Function its gradient=, or use 'tournament' or 'shuffled'"
+            )
+        size = np.triu(np.abs(slopes), 1)
+        size[shape.active :] = 0
+        return size
+
+    def _gated(self, size: np.ndarray, shape: Shape, position: int) -> tuple[list[np.ndarray], int]:
+        """From the current position in the cyclic order on: the pairs that pass, as long as they are disjoint."""
+        pairs = all_pairs(shape)
+        order = np.roll(pairs, -position, axis=0)
+        slopes = size[order[:, 0], order[:, 1]]
+        assert self.delta is not None
+        passing = np.flatnonzero(slopes >= self.delta * np.sqrt(2 * np.sum(size**2)))
+        if len(passing) == 0:
+            passing = np.array([np.argmax(slopes)])
+        chosen: list[np.ndarray] = []
+        seen: set[int] = set()
+        for k in passing:
+            i, j = order[k].tolist()
+            if i in seen or j in seen:
+                break
+            chosen.append(order[k])
+            seen |= {i, j}
+            last = k
+        return chosen, (position + int(last) + 1) % len(pairs)
+
+
+def largest_blocks(size: np.ndarray, shape: Shape, block: int) -> list[np.ndarray]:
+    """Disjoint blocks by weight: the heaviest pairs first, and then the blocks that weigh most with each other, joined."""
+    if shape.n <= block:
+        return [np.arange(shape.n)]
+    weight = size + size.T
+    members = [np.array([k]) for k in range(shape.n)]
+    while len(members) > 1:
+        matched = _matching(weight)
+        matched = [(a, b) for a, b in matched if len(members[a]) + len(members[b]) <= block]
+        if not matched:
+            break
+        single = set(range(len(members))) - {k for pair in matched for k in pair}
+        parts = [[a, b] for a, b in matched] + [[k] for k in sorted(single)]
+        members = [np.sort(np.concatenate([members[k] for k in part])) for part in parts]
+        sums = np.array([weight[part].sum(axis=0) for part in parts])
+        weight = np.array([sums[:, part].sum(axis=1) for part in parts])
+        np.fill_diagonal(weight, 0)
+    return [block for block in members if len(block) > 1]
+
+
+def _matching(weight: np.ndarray) -> list[tuple[int, int]]:
+    """Disjoint pairs, as if the heaviest were taken first: pairs in which each is the other's heaviest, again and again."""
+    weight = weight.copy()
+    index = np.arange(len(weight))
+    pairs: list[tuple[int, int]] = []
+    while True:
+        best = np.argmax(weight, axis=1)
+        mutual = (best[best] == index) & (index < best) & (weight[index, best] > 0)
+        if not mutual.any():
+            return pairs
+        pairs += zip(index[mutual].tolist(), best[mutual].tolist())
+        taken = np.concatenate((index[mutual], best[mutual]))
+        weight[taken] = 0
+        weight[:, taken] = 0
+
+
+def _pairs_in(block: np.ndarray, shape: Shape) -> int:
+    active = int(np.sum(block < shape.active))
+    return active * (active - 1) // 2 + active * (len(block) - active)
+
+
+SCHEDULES: dict[str, type[Schedule]] = {
+    "random": Random,
+    "without-replacement": WithoutReplacement,
+    "cyclic": Cyclic,
+    "shuffled": Shuffled,
+    "tournament": Tournament,
+    "gradient": ByGradient,
+}
+
+
+def as_schedule(schedule: str | Schedule) -> Schedule:
+    """A schedule from its name, or itself.
+
+    Examples
+    --------
+    >>> from givens.schedules import as_schedule
+    >>> as_schedule("tournament")
+    Tournament(block=2)
+    """
+    if isinstance(schedule, Schedule):
+        return schedule
+    if isinstance(schedule, str) and schedule in SCHEDULES:
+        return SCHEDULES[schedule]()
+    names = ", ".join(repr(name) for name in SCHEDULES)
+    raise ValueError(f"there is no schedule {schedule!r}; it is one of {names}, or a Schedule object")

@@ -1,0 +1,246 @@
+"""Exact one-dimensional searches, in plain NumPy: the documentation and the oracle of the compiled ones.
+
+A pair problem g(θ) = f(U·G(i, j, θ)) is periodic. If f is a polynomial of degree p in U, then g has no harmonic above p,
+
+    g(θ) = a₀ + Σ_{k=1..p} a_k cos kθ + b_k sin kθ,
+
+and 2p+1 evaluations determine it; any smooth g has few harmonics that matter. `minimum` finds the global minimum of
+such a sum, `periodic` that of any g, by taking more harmonics until nothing changes. `quartic` is the closed form for
+whatever has the harmonics 0 and 4 only: quartimax, varimax, kurtosis, joint diagonalisation.
+
+Among equal optima the smallest |θ| wins; a gain is how much lower the minimum lies than g(0).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+EPS = float(np.finfo(np.float64).eps)
+MAX_HARMONICS = 64
+
+
+@dataclass(frozen=True)
+class Harmonics:
+    """A sum of harmonics, g(θ) = a₀ + Σ a_k cos kθ + b_k sin kθ, as arrays a and b of the same length (b₀ = 0).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from givens.searches import Harmonics
+    >>> g = Harmonics.fit(np.cos(2 * np.pi * np.arange(5) / 5 - 1.0))
+    >>> theta, gain = g.minimum()
+    >>> bool(np.isclose(theta, 1 - np.pi)), bool(np.isclose(gain, 1 + np.cos(1)))
+    (True, True)
+    """
+
+    a: np.ndarray
+    b: np.ndarray
+
+    @classmethod
+    def fit(cls, values: np.ndarray) -> Harmonics:
+        """The harmonics through values at the angles 2πk/N, k = 0..N−1: all below N/2."""
+        values = np.asarray(values, dtype=np.float64)
+        spectrum = np.fft.rfft(values) / len(values)
+        spectrum = spectrum[: (len(values) + 1) // 2]
+        a, b = 2 * spectrum.real, -2 * spectrum.imag
+        a[0], b[0] = spectrum[0].real, 0.0
+        return cls(a, b)
+
+    @property
+    def order(self) -> int:
+        """The highest harmonic."""
+        return len(self.a) - 1
+
+    def __call__(self, theta: float | np.ndarray, derivative: int = 0) -> np.ndarray:
+        """The value, or the first or second derivative, at θ."""
+        k = np.arange(len(self.a))
+        phase = np.multiply.outer(np.asarray(theta, dtype=float), k)
+        cos, sin = np.cos(phase), np.sin(phase)
+        if derivative == 0:
+            return cos @ self.a + sin @ self.b
+        if derivative == 1:
+            return cos @ (k * self.b) - sin @ (k * self.a)
+        return -(cos @ (k * k * self.a) + sin @ (k * k * self.b))
+
+    def gain(self, theta: float) -> float:
+        """g(0) − g(θ), without the cancellation that a difference of values would suffer for small θ."""
+        k = np.arange(len(self.a))
+        return float(2 * np.sin(k * theta / 2) ** 2 @ self.a - np.sin(k * theta) @ self.b)
+
+    def minimum(self, noise: float = 0.0) -> tuple[float, float]:
+        """Where the global minimum lies, −π < θ ≤ π, and its gain; values that differ by no more than `noise` are equal."""
+        return _minimum(self, noise)
+
+
+def _minimum(g: Harmonics, noise: float) -> tuple[float, float]:
+    order = g.order
+    k = np.arange(1, order + 1)
+    amplitude = np.hypot(g.a[1:], g.b[1:])
+    size = float(amplitude.sum())
+    if order == 0 or size == 0:
+        return 0.0, 0.0
+    points = max(32, 16 * order)
+    half = np.zeros(points // 2 + 1, dtype=complex)
+    half[1 : order + 1] = (g.a[1:] - 1j * g.b[1:]) / 2
+    values = np.fft.irfft(half * points, points)
+    # Between the lowest of the grid and the true minimum of a cell g falls by at most max|g''| h²/8.
+    step = 2 * np.pi / points
+    slack = float(k**2 @ amplitude) * step**2 / 8 + max(4 * EPS * size, noise)
+    low = (values <= np.roll(values, 1)) & (values <= np.roll(values, -1)) & (values <= values.min() + slack)
+    theta = _polish(g, step * np.flatnonzero(low), step)
+    theta = np.concatenate(([0.0], np.angle(np.exp(1j * theta))))
+    found = g(theta)
+    best = found <= found.min() + max(4 * EPS * size, noise)
+    chosen = theta[best][np.argmin(np.abs(theta[best]))]
+    if chosen == 0.0 and not low[0]:
+        return 0.0, 0.0
+    if chosen == 0.0:
+        # θ = 0 is within rounding of the minimum. Its own cell may still hold a turn far smaller than the
+        # values can tell, but which the coefficients know: that turn is what makes the gradient vanish.
+        local = _polish(g, np.array([0.0]), step)[0]
+        chosen = local if abs(local) < step else 0.0
+    return float(chosen), max(g.gain(chosen), 0.0)
+
+
+def _polish(g: Harmonics, theta: np.ndarray, step: float) -> np.ndarray:
+    """Newton's method on g' from each θ, never further than a step away; kept only where g is no higher."""
+    start = theta.copy()
+    for _ in range(50):
+        slope, curve = g(theta, 1), g(theta, 2)
+        move = np.where(curve > 0, -slope / np.where(curve > 0, curve, 1.0), -np.sign(slope) * step / 4)
+        moved = np.clip(theta + move, start - step, start + step)
+        if np.all(np.abs(moved - theta) <= 2 * EPS * np.maximum(1e-8, np.abs(moved))):
+            theta = moved
+            break
+        theta = moved
+    return np.where(g(theta) <= g(start), theta, start)
+
+
+@dataclass(frozen=True)
+class Search:
+    """What a search over θ found.
+
+    Attributes
+    ----------
+    theta, gain : float
+    harmonics : Harmonics
+        The sum that was minimised.
+    evaluations : int
+        How often g was called.
+    resolved : bool
+        False if g had more harmonics than were allowed: then the minimum is of the truncated sum, or the best point seen.
+    """
+
+    theta: float
+    gain: float
+    harmonics: Harmonics
+    evaluations: int
+    resolved: bool
+
+
+# Angles off every grid: a harmonic that the grid takes for another one is seen here.
+_PROBES = np.array([0.7548776662466927, 2.4674011002723395, -1.3247179572447460])
+
+
+def periodic(
+    g: Callable[[float], float],
+    *,
+    points: int = 8,
+    max_harmonics: int = MAX_HARMONICS,
+    tolerance: float = 1e-12,
+    at_zero: float | None = None,
+    noise: float = 0.0,
+) -> Search:
+    """The global minimum of any smooth function of period 2π.
+
+    The number of points is doubled until the sum through them predicts g at angles off the grid. `points` (a power of two)
+    is where to begin; a caller who has solved a similar problem knows better than 8. Values of g that differ by no more than
+    `noise` count as equal.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from givens.searches import periodic
+    >>> found = periodic(lambda t: np.exp(np.cos(3 * t)) + 0.1 * np.sin(t))
+    >>> grid = np.linspace(-np.pi, np.pi, 100_001)
+    >>> lowest = (np.exp(np.cos(3 * grid)) + 0.1 * np.sin(grid)).min()
+    >>> bool(np.e - found.gain <= lowest), found.resolved
+    (True, True)
+    """
+    values = {0: g(0.0) if at_zero is None else at_zero}
+    most = 4 * max_harmonics
+    probes = np.array([g(float(t)) for t in _PROBES])
+    points = min(points, most)
+    calls = len(probes)
+    while True:
+        grid = np.arange(points) * (most // points)
+        for index in grid.tolist():
+            if index not in values:
+                values[index] = g(2 * np.pi * index / most)
+                calls += 1
+        samples = np.array([values[index] for index in grid.tolist()])
+        full = Harmonics.fit(samples)
+        # Half of the harmonics are the prediction, the other half the proof that there are no more.
+        keep = min(points // 4, max_harmonics) + 1
+        harmonics = Harmonics(full.a[:keep], full.b[:keep])
+        size = max(float(np.ptp(np.append(samples, probes))), 64 * EPS * float(np.abs(samples).max()))
+        error = float(np.abs(harmonics(_PROBES) - probes).max())
+        error = max(error, float(np.abs(harmonics(2 * np.pi * grid / most) - samples).max()))
+        # Rounding in g itself is not a harmonic: do not chase it.
+        resolved = error <= max(tolerance * size, 4 * noise, 32 * EPS * float(np.abs(samples).max()))
+        if resolved or points == most:
+            break
+        points *= 2
+    theta, gain = harmonics.minimum(noise)
+    if not resolved:
+        theta, gain, calls = _checked(g, values, most, theta, gain, calls)
+    return Search(theta, gain, harmonics, calls, resolved)
+
+
+def _checked(
+    g: Callable[[float], float], values: dict[int, float], most: int, theta: float, gain: float, calls: int
+) -> tuple[float, float, int]:
+    """Without a sum that can be trusted, only a point at which g was really seen to be lower will do."""
+    candidates = [(values[0] - v, 2 * np.pi * k / most) for k, v in values.items()]
+    candidates.append((values[0] - g(theta), theta))
+    gain, theta = max(candidates)
+    if gain <= 0:
+        return 0.0, 0.0, calls + 1
+    return float(np.angle(np.exp(1j * theta))), float(gain), calls + 1
+
+
+def polynomial(
+    g: Callable[[float], float], degree: int, *, at_zero: float | None = None, noise: float = 0.0
+) -> Search:
+    """The global minimum of g(θ) where f is a polynomial of that degree in U: exact from 2·degree+1 evaluations."""
+    points = 2 * degree + 1
+    values = np.empty(points)
+    values[0] = g(0.0) if at_zero is None else at_zero
+    for k in range(1, points):
+        values[k] = g(2 * np.pi * k / points)
+    harmonics = Harmonics.fit(values)
+    theta, gain = harmonics.minimum(noise)
+    return Search(theta, gain, harmonics, points - (at_zero is not None), True)
+
+
+def quartic(P: float, Q: float) -> tuple[float, float]:
+    """The maximum of ¼(P sin 4θ + Q cos 4θ): θ = ¼·atan2(P, Q), and its gain over θ = 0.
+
+    With u = x² − y², v = 2xy, P = Σ 2uv and Q = Σ u² − v², this is the pair problem of Σ x⁴ + y⁴. For the minimum, give −P
+    and −Q.
+
+    Examples
+    --------
+    >>> from givens.searches import quartic
+    >>> quartic(0.0, -1.0)
+    (0.7853981633974483, 0.5)
+    """
+    radius = float(np.hypot(P, Q))
+    if radius == 0:
+        return 0.0, 0.0
+    # For Q > 0 the difference radius − Q would cancel.
+    gain = (P * P / (radius + Q) if Q > 0 else radius - Q) / 4
+    return float(np.arctan2(P, Q)) / 4, float(gain)
