@@ -1,0 +1,93 @@
+"""One pass over a stream: the first rows fix the axes, and moments of all rows are kept on them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from givens.moments.sums import Basis, SecondMoments, ThirdMoments, unit_of
+
+
+def second_moments(head: np.ndarray) -> SecondMoments:
+    """Empty sums in the unit and about the mean of some first rows: nothing is lost to cancellation."""
+    unit = unit_of(head)
+    return SecondMoments((np.asarray(head, dtype=float) * unit).mean(axis=0), unit)
+
+
+def principal_basis(seconds: SecondMoments, rank: int) -> tuple[np.ndarray, Basis]:
+    """Eigenvalues of the covariance, descending, and the basis of the first `rank` eigenvectors about the mean."""
+    mean, covariance = seconds.mean_and_covariance()
+    values, vectors = np.linalg.eigh(covariance)
+    return values[::-1], Basis(mean, np.ascontiguousarray(vectors[:, ::-1][:, :rank]), seconds.unit)
+
+
+class Stream:
+    """Third moments on the `rank` principal axes of the first `samples` rows of a stream.
+
+    Parameters
+    ----------
+    samples, rank : int
+        Rows that fix the basis, and how many axes it has (all variables, if there are fewer).
+    basis : Basis, optional
+        A basis that was fixed elsewhere.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from givens.moments import Stream
+    >>> X = np.random.default_rng(0).standard_normal((500, 4))
+    >>> stream = Stream(samples=100, rank=2)
+    >>> for start in range(0, 500, 70):
+    ...     stream.add(X[start : start + 70])
+    >>> stream.count, stream.thirds().cumulants().third.shape
+    (500, (2, 2, 2))
+    """
+
+    def __init__(self, samples: int, rank: int, basis: Basis | None = None) -> None:
+        self.samples = samples
+        self.rank = rank
+        self._head: list[np.ndarray] = []
+        self._thirds = None if basis is None else ThirdMoments(basis)
+
+    @property
+    def count(self) -> int:
+        """Rows so far."""
+        return sum(map(len, self._head)) if self._thirds is None else self._thirds.count
+
+    @property
+    def basis(self) -> Basis | None:
+        """The basis, once it is fixed."""
+        return None if self._thirds is None else self._thirds.basis
+
+    def add(self, rows: np.ndarray) -> None:
+        """Take in more rows."""
+        if self._thirds is None:
+            room = self.samples - self.count
+            # A copy: whoever fills one array again and again with new rows must not change what waits here.
+            self._head.append(np.array(rows[:room]))
+            if self.count < self.samples:
+                return
+            rows = rows[room:]
+            self._thirds = self._from_head()
+            self._head = []
+        self._thirds.add(rows)
+
+    def thirds(self) -> ThirdMoments:
+        """The moments; before the basis is fixed, in the basis of the rows so far."""
+        return self._from_head() if self._thirds is None else self._thirds
+
+    def merge(self, other: Stream) -> None:
+        """Take in the rows of a stream that shares the basis."""
+        if self._thirds is None or other._thirds is None:
+            raise ValueError(
+                "a stream whose basis is not fixed yet cannot be merged: "
+                f"{self.samples} rows fix it, and {min(self.count, other.count)} have come"
+            )
+        self._thirds.merge(other._thirds)
+
+    def _from_head(self) -> ThirdMoments:
+        head = np.concatenate(self._head)
+        seconds = second_moments(head)
+        seconds.add(head)
+        thirds = ThirdMoments(principal_basis(seconds, self.rank)[1])
+        thirds.add(head)
+        return thirds

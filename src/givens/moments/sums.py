@@ -1,0 +1,220 @@
+"""Sums over rows: the same bits for any cut of the rows into batches, and for any number of threads.
+
+The products p_a p_b of a few hundred rows at a time make one matrix, so that nearly all the work is matrix products.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+
+from givens import parallel
+from givens.moments.cumulants import Cumulants
+
+TILE = 4096
+"""Rows that are summed as one piece: fixed, so that neither batches nor threads change the order of any sum."""
+
+_COLUMNS = 256
+_PAIRS = 256
+_AT_ONCE = 1 << 23
+
+
+@dataclass(frozen=True)
+class Basis:
+    """Where third moments are kept: rows are scaled by `unit`, counted from `origin` and projected on `axes`."""
+
+    origin: np.ndarray
+    axes: np.ndarray
+    unit: float = 1.0
+
+    def same(self, other: Basis) -> bool:
+        """Whether sums in this basis and in the other may be added: the same numbers, bit for bit."""
+        return (
+            self.unit == other.unit
+            and np.array_equal(self.origin, other.origin)
+            and np.array_equal(self.axes, other.axes)
+        )
+
+
+def unit_of(rows: np.ndarray) -> float:
+    """A power of two that brings rows of extreme size near 1, so that their cubes stay finite; 1 for all others."""
+    size = float(np.max(np.abs(rows), initial=0.0))
+    return 1.0 if size == 0.0 or 1e-60 < size < 1e60 else 2.0 ** -np.frexp(size)[1]
+
+
+class Sums(ABC):
+    """Sums over rows, taken tile by tile in the order in which the rows come."""
+
+    def __init__(self, *shapes: tuple[int, ...]) -> None:
+        self.count = 0
+        self._sums = [np.zeros(shape) for shape in shapes]
+        self._waiting: np.ndarray | None = None
+
+    @abstractmethod
+    def _tile(self, rows: np.ndarray) -> tuple[np.ndarray, ...]:
+        """Sum over the rows of one tile."""
+
+    def add(self, rows: np.ndarray) -> None:
+        """Take in more rows; those that do not fill a tile wait for the next ones."""
+        self.count += len(rows)
+        tiles = []
+        if self._waiting is not None:
+            room = TILE - len(self._waiting)
+            first, rows = np.concatenate([self._waiting, rows[:room]]), rows[room:]
+            self._waiting = None
+            if len(first) < TILE:
+                self._waiting = first
+                return
+            tiles.append(first)
+        whole = len(rows) - len(rows) % TILE
+        tiles += [rows[start : start + TILE] for start in range(0, whole, TILE)]
+        if whole < len(rows):
+            self._waiting = np.array(rows[whole:])
+        # So many tiles are in work at once that their sums stay within 64 MB: a number fixed by the shapes.
+        width = max(2, min(16, _AT_ONCE // sum(total.size for total in self._sums)))
+        for start in range(0, len(tiles), width):
+            for sums in parallel.each(self._tile, tiles[start : start + width]):
+                for total, part in zip(self._sums, sums):
+                    total += part
+
+    def totals(self) -> list[np.ndarray]:
+        """The sums over all rows so far, those that wait included."""
+        if self._waiting is None:
+            return [total.copy() for total in self._sums]
+        return [total + part for total, part in zip(self._sums, self._tile(self._waiting))]
+
+    def _absorb(self, other: Sums) -> None:
+        self.count += other.count
+        for total, part in zip(self._sums, other.totals()):
+            total += part
+
+
+class SecondMoments(Sums):
+    """Sums of x and x xᵀ about an origin, for rows scaled by `unit`."""
+
+    def __init__(self, origin: np.ndarray, unit: float = 1.0) -> None:
+        super().__init__((len(origin),), (len(origin), len(origin)))
+        self.origin = origin
+        self.unit = unit
+
+    def _tile(self, rows: np.ndarray) -> tuple[np.ndarray, ...]:
+        x = _shifted(rows, self.unit, self.origin)
+        return x.sum(axis=0), x.T @ x
+
+    def mean_and_covariance(self) -> tuple[np.ndarray, np.ndarray]:
+        """The mean, and the covariance (divided by the count)."""
+        total, outer = (sums / self.count for sums in self.totals())
+        covariance = outer - np.outer(total, total)
+        return self.origin + total, (covariance + covariance.T) / 2
+
+
+class ThirdMoments(Sums):
+    """Moments up to the third in a fixed basis, accumulated in one pass.
+
+    Parameters
+    ----------
+    basis : Basis
+        Origin, axes and unit. States that share it merge exactly.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from givens.moments import Basis, ThirdMoments
+    >>> X = np.random.default_rng(0).standard_normal((1000, 5))
+    >>> state = ThirdMoments(Basis(X.mean(axis=0), np.eye(5)[:, :2]))
+    >>> state.add(X[:300])
+    >>> state.add(X[300:])
+    >>> moments = state.cumulants()
+    >>> P = X[:, :2] - X[:, :2].mean(axis=0)
+    >>> bool(np.allclose(moments.third, np.einsum("na,nb,nc->abc", P, P, P) / 1000))
+    True
+    """
+
+    def __init__(self, basis: Basis) -> None:
+        d, r = basis.axes.shape
+        super().__init__((d,), (d, r), (r * (r + 1) // 2, r), (1 + r,))
+        self.basis = basis
+
+    def _tile(self, rows: np.ndarray) -> tuple[np.ndarray, ...]:
+        x = _shifted(rows, self.basis.unit, self.basis.origin)
+        p = self.basis.axes.T @ x.T
+        energy = np.einsum("nd,nd->n", x, x) - np.einsum("rn,rn->n", p, p)
+        return x.sum(axis=0), x.T @ p.T, _triples(p), np.append(energy.sum(), p @ energy)
+
+    def merge(self, other: ThirdMoments) -> None:
+        """Take in the rows of another state, which must share the basis."""
+        if not self.basis.same(other.basis):
+            raise ValueError(
+                "moments kept in different bases cannot be merged: start both from one basis (see `sibling`)"
+            )
+        self._absorb(other)
+
+    def cumulants(self) -> Cumulants:
+        """Central moments about the mean of all rows so far."""
+        n, axes = self.count, self.basis.axes
+        total, cross, packed, energies = (sums / n for sums in self.totals())
+        r = axes.shape[1]
+        mean = axes.T @ total
+        second = axes.T @ cross
+        outside = total - axes @ mean
+        # Of e = ‖x_⊥‖² about the origin, to ‖x_⊥ − mean_⊥‖²: its mean, and its covariance with p.
+        energy = energies[0] - outside @ outside
+        lean = (cross - np.outer(total, mean)).T @ outside - (second - np.outer(mean, mean)) @ (
+            axes.T @ outside
+        )
+        energy_third = energies[1:] - mean * energies[0] - 2 * lean
+        third = _unpacked(packed, r)
+        about = np.einsum("ab,c->abc", second, mean) - 2 / 3 * np.einsum("a,b,c->abc", mean, mean, mean)
+        third -= about + about.transpose(0, 2, 1) + about.transpose(2, 1, 0)
+        return Cumulants(
+            count=float(n),
+            mean=self.basis.origin + total,
+            axes=axes,
+            cross=cross - np.outer(total, mean),
+            third=third,
+            energy=max(float(energy), 0.0),
+            energy_third=energy_third,
+        )
+
+
+def _shifted(rows: np.ndarray, unit: float, origin: np.ndarray) -> np.ndarray:
+    rows = np.asarray(rows, dtype=float)
+    return rows - origin if unit == 1.0 else rows * unit - origin
+
+
+def _groups(r: int) -> list[tuple[int, int]]:
+    """Cut the first index a into ranges whose pairs (a, b ≥ a) make matrices of some 256 rows."""
+    groups, start, size = [], 0, 0
+    for a in range(r):
+        size += r - a
+        if size >= _PAIRS or a == r - 1:
+            groups.append((start, a + 1))
+            start, size = a + 1, 0
+    return groups
+
+
+def _triples(p: np.ndarray) -> np.ndarray:
+    """Σ p_a p_b p_c, one row per pair a ≤ b, filled for c ≥ a: symmetry saves half the work and more."""
+    r, n = p.shape
+    sums = np.zeros((r * (r + 1) // 2, r))
+    products = np.empty((min(len(sums), _PAIRS + r), _COLUMNS))
+    groups = _groups(r)
+    for start in range(0, n, _COLUMNS):
+        part = np.ascontiguousarray(p[:, start : start + _COLUMNS])
+        row = 0
+        for low, high in groups:
+            used = 0
+            for a in range(low, high):
+                np.multiply(part[a], part[a:], out=products[used : used + r - a, : part.shape[1]])
+                used += r - a
+            sums[row : row + used, low:] += products[:used, : part.shape[1]] @ part[low:].T
+            row += used
+    return sums
+
+
+def _unpacked(packed: np.ndarray, r: int) -> np.ndarray:
+    """The full symmetric tensor, each entry from the one place a ≤ b ≤ c."""
+    a, b, c = np.sort(np.indices((r, r, r)).reshape(3, -1), axis=0)
+    return packed[a * r - a * (a - 1) // 2 + b - a, c].reshape(r, r, r)
