@@ -11,10 +11,12 @@ rounding adds up like a random walk, and one Newton-Schulz step takes it away.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from givens.objectives.base import Blocks, Rotations
+if TYPE_CHECKING:
+    from givens.objectives.base import Blocks, Rotations
 
 
 def turn(theta: float | np.ndarray) -> np.ndarray:

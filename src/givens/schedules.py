@@ -19,13 +19,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 
-from givens.objectives.base import Blocks
+if TYPE_CHECKING:
+    from givens.objectives.base import Blocks
 
-Rounds = Generator[Blocks, float, None]
+Rounds: TypeAlias = "Generator[Blocks, float, None]"
 """Yields the rounds of a sweep, and is sent the gain of each."""
 
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.linalg
 
 from givens import parallel
 from givens.objectives.contrasts import Contrast, Solution
@@ -119,8 +118,7 @@ class Orthomax(Contrast):
                 return (Q, total, rotated) if rotated else None
             if promised <= 0.5 * enough or promised == 0:
                 break
-            # Entry (j, i) of the skew matrix is the sine of pair (i, j), to first order.
-            turned = Q @ scipy.linalg.expm(theta.T - theta)
+            turned = Q @ _cayley(theta)
             after = _Moments.of(Y, self.kappa, turned)
             gain = -self.sense * (after.criterion() - moments.criterion())
             if promised <= noise:
@@ -207,6 +205,15 @@ class _Moments:
     def criterion(self) -> float:
         """What is maximised or minimised."""
         return float(np.sum(np.diagonal(self.square) - self.kappa * np.diagonal(self.second) ** 2))
+
+
+def _cayley(theta: np.ndarray) -> np.ndarray:
+    """One rotation that turns every pair i < j by its angle, to second order; exactly, where only one angle is not 0."""
+    # Not the matrix exponential, which says the same to that order: importing SciPy's takes as long as all the rest.
+    half = np.tan(theta / 2)
+    skew = half.T - half
+    identity = np.eye(len(theta))
+    return np.linalg.solve(identity - skew, identity + skew)
 
 
 def _sums(Y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -1,0 +1,190 @@
+"""What is shipped, what an import costs, and what happens where compiled code cannot be cached."""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+SOURCE = ROOT / "src" / "givens"
+KERNELS = sorted(
+    path for path in (SOURCE / "kernels").glob("*.py") if path.stem not in ("__init__", "compile")
+)
+
+SOLVE = """
+import json, sys, warnings
+import numpy as np
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    from givens import minimize
+    from givens.objectives import Columns, JointDiagonal
+    A = np.random.default_rng(0).standard_normal((40, 4))
+    values = [minimize(Columns(A, "varimax"), random_state=0).value]
+    values.append(minimize(JointDiagonal(A.T @ A), random_state=0).value)
+statistics = {}
+for name, module in list(sys.modules.items()):
+    if name.startswith("givens.kernels."):
+        for entry in vars(module).values():
+            if hasattr(entry, "stats") and entry.py_func.__module__ == name and entry.signatures:
+                hits, misses = entry.stats.cache_hits, entry.stats.cache_misses
+                statistics[entry.py_func.__qualname__] = [sum(hits.values()), sum(misses.values())]
+print(json.dumps({"values": values, "statistics": statistics, "warnings": [str(w.message) for w in caught]}))
+"""
+
+
+def python(code: str, source: Path = SOURCE.parent, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run code in a fresh interpreter that finds the package in a given folder."""
+    clean = {
+        key: value for key, value in os.environ.items() if not key.startswith(("NUMBA_", "PYTHON", "XDG_"))
+    }
+    variables = {**clean, "PYTHONPATH": str(source), "OMP_NUM_THREADS": "1", **environment}
+    done = subprocess.run([sys.executable, "-c", code], env=variables, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    """A wheel and a source distribution, made by the build backend itself."""
+    folder = tmp_path_factory.mktemp("dist")
+    command = [sys.executable, "-m", "hatchling", "build", "-d", str(folder)]
+    subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
+    return folder
+
+
+def shipped_files() -> set[str]:
+    """Everything that stands in the package's folder, data included."""
+    files = (path for path in SOURCE.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
+    return {path.relative_to(SOURCE.parent).as_posix() for path in files}
+
+
+def test_the_wheel_holds_the_package_and_nothing_else(built):
+    with zipfile.ZipFile(next(built.glob("*.whl"))) as wheel:
+        names = set(wheel.namelist())
+    package = {name for name in names if ".dist-info/" not in name}
+    assert "givens/py.typed" in package
+    assert package == shipped_files()
+    assert any(name.endswith("LICENSE") for name in names)
+
+
+def test_the_source_distribution_can_be_tested(built):
+    with tarfile.open(next(built.glob("*.tar.gz"))) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    wanted = {"pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md", "Makefile", "mkdocs.yml"}
+    wanted |= {"benchmarks/__main__.py", "tests/test_packaging.py", "examples/demo.py", "docs/index.md"}
+    assert wanted <= names
+    assert {f"src/{name}" for name in shipped_files()} <= names
+    assert not any(name.startswith(("benchmarks/results", ".venv", "site")) for name in names)
+
+
+def test_import_loads_only_what_it_must():
+    code = "import sys, givens; print(*sorted({name.partition('.')[0] for name in sys.modules}))"
+    loaded = set(python(code).stdout.split())
+    assert "givens" in loaded
+    assert not loaded & {
+        "numba",
+        "llvmlite",
+        "pandas",
+        "sklearn",
+        "matplotlib",
+        "rich",
+        "typer",
+        "anndata",
+        "joblib",
+    }
+
+
+def test_every_public_name_can_be_had():
+    code = "import givens; print(*(name for name in givens.__all__ if getattr(givens, name, None) is None))"
+    assert python(code).stdout.split() == []
+    code = "import givens; print(set(givens.__all__) <= set(dir(givens)))"
+    assert python(code).stdout.split() == ["True"]
+
+
+def test_a_module_does_not_hide_the_function_of_its_name():
+    code = "import givens.minimize; from givens import minimize; print(callable(minimize))"
+    assert python(code).stdout.split() == ["True"]
+
+
+def test_every_module_can_be_imported_first():
+    """No module relies on another having been imported before it."""
+    modules = [path.relative_to(SOURCE.parent).with_suffix("") for path in SOURCE.rglob("*.py")]
+    names = sorted(".".join(path.parts).removesuffix(".__init__") for path in modules)
+    code = f"""
+import importlib, sys
+for name in {[name for name in names if not name.endswith("__main__")]!r}:
+    for loaded in [loaded for loaded in sys.modules if loaded.partition(".")[0] == "givens"]:
+        del sys.modules[loaded]
+    try:
+        importlib.import_module(name)
+    except ImportError as error:
+        print(f"{{name}}: {{error}}")
+"""
+    assert python(code).stdout == ""
+
+
+def test_the_cache_is_hit_in_the_next_process(tmp_path):
+    cache = str(tmp_path / "cache")
+    first = json.loads(python(SOLVE, NUMBA_CACHE_DIR=cache).stdout)
+    second = json.loads(python(SOLVE, NUMBA_CACHE_DIR=cache).stdout)
+    assert first["statistics"], "no compiled code ran"
+    assert set(first["statistics"]) == set(second["statistics"])
+    assert all(misses > 0 for _, misses in first["statistics"].values())
+    assert all(hits > 0 and misses == 0 for hits, misses in second["statistics"].values())
+    assert first["values"] == second["values"]
+    assert first["warnings"] == second["warnings"] == []
+
+
+def test_a_read_only_install_works_with_one_warning(tmp_path):
+    """No folder can be written to: neither the package's own nor the user's.
+
+    Permissions do not stop a superuser. A file where a folder should be stops everyone.
+    """
+    package = tmp_path / "site"
+    shutil.copytree(SOURCE, package / "givens", ignore=shutil.ignore_patterns("__pycache__"))
+    for folder in [package / "givens", *(path for path in package.rglob("*") if path.is_dir())]:
+        (folder / "__pycache__").touch()
+    nowhere = tmp_path / "file"
+    nowhere.touch()
+    cache = str(nowhere / "cache")
+    told = json.loads(python(SOLVE, package, HOME=str(nowhere), XDG_CACHE_HOME=cache).stdout)
+    assert len(told["warnings"]) == 1
+    assert "NUMBA_CACHE_DIR" in told["warnings"][0]
+    assert all(hits == 0 for hits, _ in told["statistics"].values())
+    usual = json.loads(python(SOLVE, NUMBA_CACHE_DIR=str(tmp_path / "cache")).stdout)
+    np.testing.assert_allclose(told["values"], usual["values"], rtol=1e-13)
+
+
+def imported(path: Path) -> set[str]:
+    """The modules a file imports, by their full names."""
+    modules: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            modules |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            modules.add("." * node.level + (node.module or ""))
+    return modules
+
+
+@pytest.mark.parametrize("path", KERNELS, ids=lambda path: path.stem)
+def test_a_kernel_file_is_complete_in_itself(path):
+    """A cached function is keyed on its own file: what it calls elsewhere could change under it unnoticed."""
+    ours = {module for module in imported(path) if module.startswith(("givens", "."))}
+    assert ours <= {"givens.kernels.compile"}
+
+
+def test_only_kernels_are_compiled():
+    elsewhere = [path for path in SOURCE.rglob("*.py") if path.parent.name != "kernels"]
+    assert [
+        path.name for path in elsewhere if any(name.split(".")[0] == "numba" for name in imported(path))
+    ] == []
