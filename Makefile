@@ -3,11 +3,13 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint bench docs clean
+.PHONY: demo test lint bench publish docs clean
 .DEFAULT_GOAL := test
 
 # One stamp per set of extras: make reinstalls when pyproject.toml changes, and not otherwise.
 $(VENV)/.%: pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "givens needs Python 3.11 or later: make PYTHON=/path/to/python"; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "installing givens[$*] into $(VENV) ..."
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[$*]"
@@ -24,11 +26,16 @@ lint: $(VENV)/.lint
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+# Goes on with what this version of the code has not measured yet; ONLY=a,b measures these anew, FRESH=1 everything.
 bench: $(VENV)/.bench
-	$(BIN)/python -m benchmarks $(if $(ONLY),--only $(ONLY))
+	$(BIN)/python -m benchmarks $(if $(ONLY),--only $(ONLY)) $(if $(FRESH),--fresh)
+
+# Writes docs/benchmarks.md from the results of a full `make bench`.
+publish: $(VENV)/.bench
+	$(BIN)/python -m benchmarks --publish
 
 docs: $(VENV)/.docs
-	$(BIN)/mkdocs build --strict
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 clean:
-	rm -rf $(VENV) site build dist
+	rm -rf $(VENV) site build dist benchmarks/results
