@@ -1,0 +1,261 @@
+"""Tables that are not text: .npy, .npz, Matrix Market, Parquet, .h5ad.
+
+Nothing is ever unpickled: NumPy files are read with `allow_pickle=False`, and a file of Python objects is
+refused.
+"""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from givens.extras import require
+from givens.io.table import DataError, Grid, listed
+
+OBJECTS = "holds Python objects, which are never unpickled: save plain numbers and strings"
+
+
+def as_numbers(values: Any, path: Path, what: str = "the array") -> Any:
+    """Return the values as float64 or float32, or say what they are instead."""
+    if values.ndim != 2:
+        raise DataError(f"{path.name}: {what} has {values.ndim} dimensions, and a table has two")
+    if values.dtype.kind not in "fiub":
+        raise DataError(f"{path.name}: {what} holds {values.dtype}, not real numbers")
+    return values if values.dtype in (np.float64, np.float32) else values.astype(np.float64)
+
+
+def read_npy(path: Path, labels: str | None) -> Grid:
+    """Read an array of two dimensions."""
+    no_labels(path, labels)
+    return Grid(as_numbers(load_array(path), path))
+
+
+def no_labels(path: Path, labels: str | None) -> None:
+    """Refuse labels where a format has none."""
+    if labels is not None:
+        raise DataError(f"{path.name} holds numbers only, so --labels {labels} finds nothing")
+
+
+def load_array(path: Path) -> np.ndarray:
+    """Load a .npy file, whatever its dimensions."""
+    try:
+        return np.load(path, allow_pickle=False)
+    except ValueError as error:
+        if "pickle" in str(error):
+            raise DataError(f"{path.name} {OBJECTS}") from None
+        raise DataError(f"{path.name} is a damaged .npy file ({error})") from None
+    except (EOFError, OSError) as error:
+        raise DataError(f"{path.name} cannot be read as .npy: {error}") from None
+
+
+def load_archive(path: Path) -> dict[str, np.ndarray]:
+    """Load every array of a .npz file."""
+    try:
+        with open(path, "rb") as stream, np.load(stream, allow_pickle=False) as archive:
+            return {key: archive[key] for key in archive.files}
+    except ValueError as error:
+        if "pickle" in str(error):
+            raise DataError(f"{path.name} {OBJECTS}") from None
+        raise DataError(f"{path.name} is a damaged .npz file ({error})") from None
+    except (EOFError, OSError, KeyError, zipfile.BadZipFile) as error:
+        raise DataError(f"{path.name} is a damaged .npz file ({error})") from None
+
+
+def read_npz(path: Path, labels: str | None, names: str | None) -> Grid:
+    """Read the table of a .npz archive: its one matrix, dense or compressed sparse, with names beside it."""
+    arrays = load_archive(path)
+    values, used = _matrix(arrays, path)
+    grid = Grid(as_numbers(values, path))
+    rows, columns = grid.values.shape
+    side = {key: value for key, value in arrays.items() if key not in used and value.ndim == 1}
+    if labels is not None:
+        if labels not in side or len(side[labels]) not in (rows, columns):
+            raise DataError(f"{path.name} has no labels '{labels}'; it holds {listed(sorted(arrays), 12)}")
+        chosen = side.pop(labels)
+        grid.labels, grid.label_name = [str(value) for value in chosen], labels
+        grid.labels_of = "rows" if len(chosen) == rows else "columns"
+    for size, attribute in ((rows, "row_names"), (columns, "column_names")):
+        fitting = [key for key, value in side.items() if len(value) == size and value.dtype.kind == "U"]
+        unique = [key for key in fitting if len(set(side[key].tolist())) == size]
+        chosen_key = names if names in fitting else (unique[0] if unique and rows != columns else None)
+        if chosen_key is not None:
+            setattr(grid, attribute, side.pop(chosen_key).tolist())
+            grid.notes.append(f"took the names of the {attribute.split('_')[0]}s from '{chosen_key}'")
+    return grid
+
+
+def _matrix(arrays: dict[str, np.ndarray], path: Path) -> tuple[Any, set[str]]:
+    """Return the one matrix of an archive, and the keys it was made of."""
+    parts = {"data", "indices", "indptr", "shape"}
+    if parts <= set(arrays):
+        import scipy.sparse
+
+        kind = arrays["format"].item() if "format" in arrays else b"csr"
+        kind = kind.decode() if isinstance(kind, bytes) else str(kind)
+        build = {"csr": scipy.sparse.csr_matrix, "csc": scipy.sparse.csc_matrix}.get(kind)
+        if build is None:
+            raise DataError(f"{path.name} holds a sparse matrix of the form '{kind}': save it as csr or csc")
+        try:
+            matrix = build(
+                (arrays["data"], arrays["indices"], arrays["indptr"]), shape=tuple(arrays["shape"])
+            )
+            matrix.check_format(full_check=True)
+        except (ValueError, TypeError) as error:
+            raise DataError(f"{path.name} holds a damaged sparse matrix: {error}") from None
+        return matrix.tocsr(), parts | {"format"}
+    tables = [key for key, value in arrays.items() if value.ndim == 2]
+    key = "X" if "X" in tables else (tables[0] if len(tables) == 1 else None)
+    if key is None:
+        found = listed([f"{key} {value.shape}" for key, value in arrays.items()], 8) if arrays else "nothing"
+        raise DataError(f"{path.name} should hold one matrix, or one called 'X'; it holds {found}")
+    return arrays[key], {key}
+
+
+def read_matrix_market(path: Path, labels: str | None) -> Grid:
+    """Read a Matrix Market file, with the names of 10x Genomics' lists beside it."""
+    import scipy.io
+
+    no_labels(path, labels)
+    try:
+        values = scipy.io.mmread(path)
+    except (ValueError, OSError, EOFError, OverflowError) as error:
+        raise DataError(f"{path.name} is a damaged Matrix Market file: {error}") from None
+    if np.iscomplexobj(values):
+        raise DataError(f"{path.name} holds complex numbers, and a table needs real ones")
+    values = values.tocsr() if hasattr(values, "tocsr") else values
+    grid = Grid(as_numbers(values, path, "the matrix"))
+    folder = path.parent
+    rows, columns = grid.values.shape
+    for stem, size, attribute in (("barcodes", columns, "column_names"), ("features", rows, "row_names")):
+        for name in (stem, "genes") if stem == "features" else (stem,):
+            for beside in (folder / f"{name}.tsv", folder / f"{name}.tsv.gz"):
+                found = _first_column(beside) if beside.exists() else None
+                if found is not None and len(found) == size and getattr(grid, attribute) is None:
+                    setattr(grid, attribute, found)
+                    grid.samples = "columns"
+                    grid.notes.append(f"took the names of the {attribute.split('_')[0]}s from {beside.name}")
+    return grid
+
+
+def _first_column(path: Path) -> list[str]:
+    from givens.io.layout import open_bytes, read_bytes
+
+    with open_bytes(path) as stream:
+        lines = read_bytes(stream, -1, path).decode("utf-8", "replace").splitlines()
+    return [line.split("\t", 1)[0] for line in lines]
+
+
+def read_parquet(path: Path, labels: str | None, names: str | None, drop: Sequence[str]) -> Grid:
+    """Read a Parquet file: numeric columns are the table, a text column its names."""
+    file = open_parquet(path)
+    columns = parquet_columns(file, path, labels, names, drop)
+    table = file.read()
+    grid = Grid(
+        np.column_stack([parquet_numbers(table.column(k)) for k in columns.numbers]),
+        column_names=[table.column_names[k] for k in columns.numbers],
+        notes=columns.notes,
+    )
+    if columns.names is not None:
+        grid.row_names = [str(value) for value in table.column(columns.names).to_pylist()]
+        name = table.column_names[columns.names]
+        grid.corner = "" if name.startswith("__index_level_") else name
+    if columns.labels is not None:
+        grid.labels = [str(value) for value in table.column(columns.labels).to_pylist()]
+        grid.label_name = str(labels)
+    return grid
+
+
+def open_parquet(path: Path) -> Any:
+    """Open a Parquet file."""
+    parquet = require("pyarrow.parquet", extra="parquet")
+    try:
+        return parquet.ParquetFile(path)
+    except (ValueError, OSError) as error:
+        raise DataError(f"{path.name} is a damaged Parquet file: {error}") from None
+
+
+def parquet_numbers(column: Any) -> np.ndarray:
+    """Return a column of a Parquet table as float64, NaN where it is null."""
+    import pyarrow
+
+    return column.cast(pyarrow.float64()).to_numpy(zero_copy_only=False)
+
+
+class Columns:
+    """Which columns of a Parquet file are numbers, names and labels."""
+
+    def __init__(self, numbers: list[int], names: int | None, labels: int | None, notes: list[str]) -> None:
+        self.numbers, self.names, self.labels, self.notes = numbers, names, labels, notes
+
+
+def parquet_columns(
+    file: Any, path: Path, labels: str | None, names: str | None, drop: Sequence[str]
+) -> Columns:
+    """Sort the columns of a Parquet file out by their types."""
+    import pyarrow
+
+    schema = file.schema_arrow
+    titles: list[str] = list(schema.names)
+    for option, wanted in (("--labels", labels), ("--names", names), *(("--drop", name) for name in drop)):
+        if wanted is not None and wanted not in titles:
+            raise DataError(
+                f"{path.name} has no column '{wanted}' for {option}; its columns are {listed(titles, 8)}"
+            )
+    label_at = None if labels is None else titles.index(labels)
+    texts: list[int] = []
+    numbers: list[int] = []
+    for k, column in enumerate(schema):
+        kind = column.type
+        if k == label_at or titles[k] in drop or titles[k] == names:
+            continue
+        numeric = (
+            pyarrow.types.is_integer(kind)
+            or pyarrow.types.is_floating(kind)
+            or pyarrow.types.is_boolean(kind)
+        )
+        (numbers if numeric and not titles[k].startswith("__index_level_") else texts).append(k)
+    at = None if names is None else titles.index(names)
+    if at is None:
+        index = [k for k in texts if titles[k].startswith("__index_level_")]
+        first = index or [k for k in texts if k == 0]
+        at = first[0] if first else None
+    left_out = [titles[k] for k in texts if k != at]
+    notes = []
+    if left_out:
+        notes.append(f"left out the text column{'s' if len(left_out) > 1 else ''} {listed(left_out)}")
+    if not numbers:
+        raise DataError(f"{path.name} has no column of numbers")
+    return Columns(numbers, at, label_at, notes)
+
+
+def read_h5ad(path: Path, labels: str | None) -> Grid:
+    """Read an AnnData file: X, with obs as samples and var as variables."""
+    adata = open_h5ad(path, backed=False)
+    values = adata.X
+    if values is None:
+        raise DataError(f"{path.name} has no X")
+    values = values.tocsr() if hasattr(values, "tocsr") else np.asarray(values)
+    grid = Grid(as_numbers(values, path, "X"), list(adata.obs_names), list(adata.var_names), samples="rows")
+    if labels is not None:
+        grid.labels, grid.label_name = h5ad_labels(adata, labels, path), labels
+    return grid
+
+
+def h5ad_labels(adata: Any, labels: str, path: Path) -> list[str]:
+    """Return a column of obs as strings."""
+    if labels not in adata.obs:
+        raise DataError(f"{path.name} has no '{labels}' in obs; it has {listed(list(adata.obs.columns), 8)}")
+    return [str(value) for value in adata.obs[labels]]
+
+
+def open_h5ad(path: Path, backed: bool) -> Any:
+    """Open an AnnData file, in memory or on disk."""
+    anndata = require("anndata", extra="anndata")
+    try:
+        return anndata.read_h5ad(path, backed="r" if backed else None)
+    except (OSError, KeyError, ValueError, TypeError, AttributeError) as error:
+        raise DataError(f"{path.name} is a damaged .h5ad file: {str(error).splitlines()[0]}") from None

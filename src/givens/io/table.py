@@ -1,0 +1,197 @@
+"""A table as a file holds it, and as an estimator wants it.
+
+A `Grid` is what a reader found: numbers in rows and columns, names on either side, text columns. `to_table`
+turns it the right way round (samples in rows), picks the labels, and refuses what no estimator could use.
+Whatever had to be guessed on the way is a sentence in `notes`, so that it can be said aloud.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+SAMPLE_WORDS = {"sample", "samples", "cell", "cells", "barcode", "patient", "subject", "observation", "id"}
+VARIABLE_WORDS = {"gene", "genes", "gene_id", "probe", "probes", "id_ref", "symbol", "feature", "variable"}
+
+
+class DataError(ValueError):
+    """What is wrong with a user's file, in one sentence that names the place and what to do."""
+
+
+@dataclass
+class Grid:
+    """Numbers in rows and columns as a file has them, before anyone says which of the two are samples."""
+
+    values: Any  # array or scipy.sparse matrix, (rows, columns)
+    row_names: list[str] | None = None
+    column_names: list[str] | None = None
+    corner: str = ""  # what stands over the row names
+    labels: list[str] | None = None  # of the rows, or of the columns if `labels_of` says so
+    labels_of: str = "rows"
+    label_name: str = ""
+    samples: str | None = None  # "rows" or "columns" where the format itself says which
+    notes: list[str] = field(default_factory=list)
+    first_line: int = 0  # 1-based line of the first row in a text file; 0 where lines mean nothing
+
+
+@dataclass
+class Table:
+    """A matrix of samples (rows) and variables (columns) with their names.
+
+    Attributes
+    ----------
+    values : array or scipy.sparse matrix of shape (samples, variables)
+    samples, variables : list of str
+        Names; made up ("sample 1", "variable 1") where the file has none.
+    labels : list of str or None
+        One for each sample.
+    label_name : str
+        What the labels are called.
+    notes : list of str
+        What was guessed, and what was left out, in sentences.
+    """
+
+    values: Any
+    samples: list[str]
+    variables: list[str]
+    labels: list[str] | None = None
+    label_name: str = ""
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(samples, variables)."""
+        return self.values.shape
+
+
+def count(number: int, noun: str) -> str:
+    """Return the number and the noun, in the plural unless it is one.
+
+    >>> count(1, "row"), count(12600, "value")
+    ('1 row', '12,600 values')
+    """
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def listed(items: Sequence[object], most: int = 3) -> str:
+    """Return the first items as a list in words.
+
+    >>> listed(["a", "b", "c", "d", "e"])
+    'a, b, c and 2 more'
+    """
+    shown = [str(item) for item in items[:most]]
+    if len(items) > most:
+        return f"{', '.join(shown)} and {len(items) - most:,} more"
+    return " and ".join([", ".join(shown[:-1]), shown[-1]] if len(shown) > 1 else shown)
+
+
+def guess_samples(grid: Grid) -> tuple[str, str]:
+    """Return which side of a grid is the samples ("rows" or "columns"), and why."""
+    rows, columns = grid.values.shape
+    word = grid.corner.strip().lower()
+    if grid.samples is not None:
+        return grid.samples, "as the file's format has it"
+    if grid.labels is not None:
+        return grid.labels_of, f"since each of the {grid.labels_of} has a label"
+    if word in VARIABLE_WORDS:
+        return "columns", f"since the first column is headed '{grid.corner}'"
+    if word in SAMPLE_WORDS:
+        return "rows", f"since the first column is headed '{grid.corner}'"
+    if grid.row_names is not None and rows >= 1000 and rows >= 3 * columns:
+        return (
+            "columns",
+            f"since {rows:,} named rows of {columns:,} columns look like genes or other variables",
+        )
+    return "rows", "as is usual"
+
+
+def to_table(grid: Grid, samples: str | None = None) -> Table:
+    """Turn a grid so that samples are rows; `samples` is "rows", "columns" or None for a guess."""
+    rows, columns = grid.values.shape
+    if rows == 0 or columns == 0:
+        raise DataError(
+            f"the table has {count(rows, 'row')} and {count(columns, 'column')} of numbers: nothing to do"
+        )
+    notes = list(grid.notes)
+    if samples is None:
+        samples, reason = guess_samples(grid)
+        other = "columns" if samples == "rows" else "rows"
+        notes.append(f"took the {samples} as samples, {reason} (--samples {other} says otherwise)")
+    elif samples not in ("rows", "columns"):
+        raise DataError(f"samples must be 'rows' or 'columns', not {samples!r}")
+    if grid.labels is not None and grid.labels_of != samples:
+        raise DataError(
+            f"'{grid.label_name}' labels the {grid.labels_of}, but the samples are the {samples}: "
+            f"say --samples {grid.labels_of}, or leave --labels out"
+        )
+    check_names(grid.row_names, "row")
+    check_names(grid.column_names, "column")
+    check_finite(grid.values, lambda i, j: place(grid, i, j))
+    row_names = grid.row_names or made_up("sample" if samples == "rows" else "variable", rows)
+    column_names = grid.column_names or made_up("variable" if samples == "rows" else "sample", columns)
+    if samples == "rows":
+        return Table(grid.values, row_names, column_names, grid.labels, grid.label_name, notes)
+    values = grid.values.T
+    values = values.tocsr() if hasattr(values, "tocsr") else values
+    return Table(values, column_names, row_names, grid.labels, grid.label_name, notes)
+
+
+def made_up(noun: str, number: int) -> list[str]:
+    """Return names for what has none."""
+    return [f"{noun} {k}" for k in range(1, number + 1)]
+
+
+def place(grid: Grid, row: int, column: int) -> str:
+    """Return where in the file a number stands, in words."""
+    where = f"line {grid.first_line + row:,}" if grid.first_line else f"row {row + 1:,}"
+    if grid.row_names is not None:
+        where += f" ('{grid.row_names[row]}')"
+    name = "" if grid.column_names is None else f" ('{grid.column_names[column]}')"
+    return f"{where}, column {column + 1:,} of the numbers{name}"
+
+
+def check_names(names: Sequence[str] | None, noun: str) -> None:
+    """Refuse names that stand for two things."""
+    if names is None or len(set(names)) == len(names):
+        return
+    doubled = [name for name, times in Counter(names).items() if times > 1]
+    first = [k + 1 for k, name in enumerate(names) if name == doubled[0]]
+    raise DataError(
+        f"{count(len(doubled), f'{noun} name')} {'stands' if len(doubled) == 1 else 'stand'} more than once, "
+        f"'{doubled[0]}' for {noun}s {listed(first)}: make them unique"
+    )
+
+
+def check_finite(values: Any, where: Callable[[int, int], str]) -> None:
+    """Refuse NaN and infinity, and say how many there are and where."""
+    stored = values.data if hasattr(values, "tocoo") else values
+    if stored.dtype.kind not in "fc":
+        return
+    # A finite sum clears the whole array without making another of its size; an infinite one proves nothing.
+    with np.errstate(all="ignore"):
+        if np.isfinite(stored.sum(dtype=np.float64)):
+            return
+    if hasattr(values, "tocoo"):
+        entries = values.tocoo()
+        bad = ~np.isfinite(entries.data)
+        places = np.column_stack([entries.row[bad], entries.col[bad]])
+        missing = int(np.isnan(entries.data).sum())
+    else:
+        places = np.argwhere(~np.isfinite(values))
+        missing = int(np.isnan(values).sum())
+    if not len(places):
+        return
+    total = values.shape[0] * values.shape[1]
+    kinds = [
+        text for number, text in ((missing, "missing (NaN)"), (len(places) - missing, "infinite")) if number
+    ]
+    verb = "is" if len(places) == 1 else "are"
+    raise DataError(
+        f"{count(len(places), 'value')} of {total:,} {verb} {' or '.join(kinds)}, "
+        f"the first at {where(int(places[0, 0]), int(places[0, 1]))}: "
+        "fill them in, or leave out the rows or columns that hold them"
+    )

@@ -1,0 +1,181 @@
+"""Binary tables: each format is read back, nothing is unpickled, and a wrong ending is refused."""
+
+from __future__ import annotations
+
+import gzip
+import pickle
+
+import anndata
+import numpy as np
+import pandas
+import pytest
+import scipy.io
+import scipy.sparse
+
+from givens.io import DataError, open_rows, read_table
+
+VALUES = np.arange(12.0).reshape(4, 3) / 8
+SPARSE = scipy.sparse.csr_matrix(np.where(VALUES > 0.6, VALUES, 0))
+
+
+def write_parquet(path):
+    frame = pandas.DataFrame(VALUES, columns=["a", "b", "c"], index=["r1", "r2", "r3", "r4"])
+    frame.assign(kind=["x", "y", "x", "y"]).to_parquet(path)
+
+
+def write_h5ad(path):
+    obs = pandas.DataFrame({"kind": ["x", "y", "x", "y"]}, index=["r1", "r2", "r3", "r4"])
+    anndata.AnnData(VALUES, obs=obs, var=pandas.DataFrame(index=["a", "b", "c"])).write_h5ad(path)
+
+
+def write_npz(path):
+    np.savez(
+        path,
+        X=VALUES,
+        genes=np.array(["a", "b", "c"]),
+        cells=np.array(["r1", "r2", "r3", "r4"]),
+        kind=list("xyxy"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("ending", "write"), [("parquet", write_parquet), ("h5ad", write_h5ad), ("npz", write_npz)], ids=str
+)
+def test_formats_with_names_and_labels(tmp_path, ending, write):
+    path = tmp_path / f"x.{ending}"
+    write(path)
+    table = read_table(path, labels="kind")
+    np.testing.assert_array_equal(table.values, VALUES)
+    assert (table.samples, table.variables) == (["r1", "r2", "r3", "r4"], ["a", "b", "c"])
+    assert (table.labels, table.label_name) == (["x", "y", "x", "y"], "kind")
+    with pytest.raises(DataError, match="colour"):
+        read_table(path, labels="colour")
+    if ending != "npz":
+        chunks = list(open_rows(path, labels="kind"))
+        np.testing.assert_array_equal(np.concatenate([chunk.values for chunk in chunks]), VALUES)
+        assert chunks[0].names == table.samples
+        assert chunks[0].labels == table.labels
+
+
+def test_arrays_and_sparse_matrices(tmp_path):
+    np.save(tmp_path / "x.npy", VALUES.astype(np.float32))
+    assert read_table(tmp_path / "x.npy").values.dtype == np.float32
+    np.save(tmp_path / "i.npy", np.arange(6).reshape(2, 3))
+    assert read_table(tmp_path / "i.npy").values.dtype == np.float64
+    scipy.sparse.save_npz(tmp_path / "s.npz", SPARSE)
+    np.savez(
+        tmp_path / "t.npz", data=SPARSE.data, indices=SPARSE.indices, indptr=SPARSE.indptr, shape=SPARSE.shape
+    )
+    scipy.io.mmwrite(tmp_path / "m.mtx", SPARSE)
+    (tmp_path / "m.mtx.gz").write_bytes(gzip.compress((tmp_path / "m.mtx").read_bytes()))
+    for name in ("s.npz", "t.npz", "m.mtx", "m.mtx.gz"):
+        table = read_table(tmp_path / name)
+        assert scipy.sparse.issparse(table.values)
+        np.testing.assert_array_equal(table.values.toarray(), SPARSE.toarray())
+
+
+def test_ten_x_folders_give_their_names(tmp_path):
+    scipy.io.mmwrite(tmp_path / "matrix.mtx", SPARSE)
+    (tmp_path / "barcodes.tsv").write_text("AAA-1\nAAC-1\nAAG-1\n")
+    (tmp_path / "features.tsv.gz").write_bytes(gzip.compress(b"E1\tTP53\nE2\tKLK3\nE3\tAMACR\nE4\tPTEN\n"))
+    table = read_table(tmp_path / "matrix.mtx")
+    assert (table.samples, table.variables) == (["AAA-1", "AAC-1", "AAG-1"], ["E1", "E2", "E3", "E4"])
+    np.testing.assert_array_equal(table.values.toarray(), SPARSE.toarray().T)
+
+
+class Bomb:
+    """Writes a file when unpickled."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return open, (self.path, "w")
+
+
+def test_nothing_is_unpickled(tmp_path):
+    bomb = Bomb(str(tmp_path / "exploded"))
+    np.save(tmp_path / "x.npy", np.array([[bomb, 1]], dtype=object), allow_pickle=True)
+    np.savez(tmp_path / "x.npz", X=np.array([[bomb, 1]], dtype=object))
+    for name in ("x.npy", "x.npz"):
+        with pytest.raises(DataError, match="never unpickled"):
+            read_table(tmp_path / name)
+    for ending in ("npy", "npz", "csv", "h5ad"):
+        (tmp_path / f"p.{ending}").write_bytes(pickle.dumps(bomb))
+        with pytest.raises(DataError, match="pickle"):
+            read_table(tmp_path / f"p.{ending}")
+    with pytest.raises(DataError, match="Python objects"):
+        open_rows(tmp_path / "x.npy")
+    assert not (tmp_path / "exploded").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "match"),
+    [
+        ("x.csv", gzip.compress(b"a,b\n1,2\n"), "but a gzip file"),
+        ("x.csv.gz", b"a,b\n1,2\n", "not a gzip file"),
+        ("x.npy", b"a,b\n1,2\n", "does not hold a NumPy array"),
+        ("x.csv", b"PK\x03\x04 sheet", "spreadsheet"),
+        ("x.parquet", b"a,b\n1,2\n", "does not hold a Parquet file"),
+        ("x.parquet", b"PAR1 and nothing else", "damaged Parquet"),
+        ("x.h5ad", b"\x89HDF\r\n\x1a\n" + b"\0" * 600, "damaged .h5ad"),
+        ("x.mtx", b"%%MatrixMarket matrix coordinate real general\n2 2 5\n1 1 3\n", "damaged Matrix Market"),
+        ("x.npz", b"PK\x03\x04 damaged", "damaged .npz"),
+        ("x.npy", b"\x93NUMPY\x01\x00v\x00{'descr': '<f8'", "damaged .npy|cannot be read"),
+        ("x.xyz", b"1", "an ending that says nothing"),
+        ("x.npy", b"", "x.npy is empty"),
+    ],
+)
+def test_damaged_files_and_wrong_endings(tmp_path, name, content, match):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(DataError, match=match):
+        read_table(tmp_path / name)
+
+
+def test_other_things_that_are_no_table(tmp_path):
+    with pytest.raises(DataError, match="there is no file"):
+        read_table(tmp_path / "none.csv")
+    with pytest.raises(DataError, match="is a folder"):
+        read_table(tmp_path)
+    np.save(tmp_path / "x.npy", np.ones((2, 2, 2)))
+    with pytest.raises(DataError, match="3 dimensions"):
+        read_table(tmp_path / "x.npy")
+    np.save(tmp_path / "c.npy", np.ones((2, 2), complex))
+    with pytest.raises(DataError, match="not real numbers"):
+        read_table(tmp_path / "c.npy")
+    np.save(tmp_path / "n.npy", np.array([[1, np.nan], [3, 4]]))
+    with pytest.raises(DataError, match=r"1 value of 4 is missing \(NaN\), the first at row 1, column 2"):
+        read_table(tmp_path / "n.npy")
+    np.savez(tmp_path / "two.npz", A=VALUES, B=VALUES)
+    with pytest.raises(DataError, match="one called 'X'"):
+        read_table(tmp_path / "two.npz")
+    broken = SPARSE.copy()
+    np.savez(
+        tmp_path / "b.npz",
+        data=broken.data,
+        indices=broken.indices + 90,
+        indptr=broken.indptr,
+        shape=broken.shape,
+    )
+    with pytest.raises(DataError, match="damaged sparse matrix"):
+        read_table(tmp_path / "b.npz")
+
+
+def test_streams_check_every_chunk_and_say_where(tmp_path, monkeypatch):
+    monkeypatch.setattr("givens.io.rows.CHUNK", 3 * 8 * 2)
+    values = np.arange(21.0).reshape(7, 3)
+    np.save(tmp_path / "x.npy", values)
+    rows = open_rows(tmp_path / "x.npy")
+    assert rows.total == 7
+    assert [len(chunk.values) for chunk in rows] == [2, 2, 2, 1]
+    np.testing.assert_array_equal(np.concatenate([chunk.values for chunk in rows]), values)
+    values[4, 1] = np.nan
+    np.save(tmp_path / "x.npy", values)
+    with pytest.raises(DataError, match=r"row 5 \('sample 5'\), variable 'variable 2'"):
+        list(rows)
+    np.save(tmp_path / "f.npy", np.asfortranarray(values))
+    with pytest.raises(DataError, match="column by column"):
+        open_rows(tmp_path / "f.npy")
+    np.savez(tmp_path / "x.npz", X=values)
+    with pytest.raises(DataError, match="cannot be streamed"):
+        open_rows(tmp_path / "x.npz")

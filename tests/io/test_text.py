@@ -1,0 +1,244 @@
+"""CSV and TSV: numbers to the last bit, layouts found out, and sentences for what is wrong."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import struct
+
+import numpy as np
+import pandas
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from givens.io import DataError, read_table
+from givens.io.text import TextRows
+from givens.kernels import text as kernels
+
+
+def doubles(tokens):
+    data = np.frombuffer(("\n".join(tokens) + "\n").encode(), np.uint8)
+    out = np.full((len(tokens), 1), np.nan)
+    awkward = np.empty((len(tokens), 4), np.int64)
+    kinds, targets, spans = (
+        np.array([kernels.NUMBER], np.int8),
+        np.zeros(1, np.int64),
+        np.empty((1, 1, 2), np.int64),
+    )
+    rows, *_, odd = kernels.parse(data, 0, True, 44, 46, kinds, targets, out.view(np.uint64), spans, awkward)
+    assert rows == len(tokens)
+    return out[:, 0], set(awkward[:odd, 0].tolist())
+
+
+formats = st.sampled_from(["{!r}", "{:.17g}", "{:.19g}", "{:.18e}", "{:.3f}", "{:+.6e}"])
+
+
+@settings(deadline=None)
+@given(
+    st.lists(st.tuples(st.floats(allow_nan=False, allow_infinity=False), formats), min_size=1, max_size=50)
+)
+@example(
+    [
+        (x, "{!r}")
+        for x in (0.0, -0.0, 5e-324, 2.2250738585072014e-308, 1.7976931348623157e308, 9007199254740993.0)
+    ]
+)
+def test_numbers_are_those_of_python_to_the_last_bit(cases):
+    tokens = [pattern.format(x) for x, pattern in cases]
+    values, awkward = doubles(tokens)
+    for k, token in enumerate(tokens):
+        if k not in awkward:
+            assert struct.pack("d", values[k]) == struct.pack("d", float(token)), token
+
+
+@settings(deadline=None)
+@given(st.integers(0, 10**19 - 1), st.integers(-330, 330))
+def test_whole_numbers_times_powers_of_ten(w, q):
+    values, awkward = doubles([f"{w}e{q}"])
+    if awkward:
+        # Only what is outside the tables, or subnormal, may be handed back.
+        assert w == 0 or abs(q) > 300 or not 2.3e-308 < float(f"{w}e{q}") < 1.7e308
+    else:
+        assert values[0] == float(f"{w}e{q}")
+
+
+@pytest.mark.parametrize(
+    "token", ["abc", "1.2.3", "1e", "--1", "1 2", "0x10", "", "+", ".", "e5", "1_000", "nan"]
+)
+def test_what_is_no_number_is_handed_back(token):
+    assert doubles(["1", token, "2"] if token else ["1", '""', "2"])[1] == {1}
+
+
+words = st.text(
+    st.characters(blacklist_categories=("Cs", "Cc"), blacklist_characters="\u2028\u2029\x85"), max_size=12
+)
+
+
+@settings(deadline=None)
+@given(
+    st.lists(words.map(str.strip), min_size=2, max_size=6, unique=True),
+    st.integers(1, 12),
+    st.sampled_from(",\t;"),
+    st.integers(20, 200),
+)
+def test_what_the_csv_module_writes_is_read_back_whatever_the_blocks(
+    tmp_path_factory, names, rows, separator, block
+):
+    columns = [f"c{k}" + name.replace("\x00", "") for k, name in enumerate(names)]
+    values = np.arange(rows * len(names), dtype=float).reshape(rows, -1) / 7
+    path = tmp_path_factory.mktemp("csv") / "x.csv"
+    with open(path, "w", newline="", encoding="utf-8") as stream:
+        writer = csv.writer(stream, delimiter=separator)
+        writer.writerow(["id", *columns])
+        writer.writerows([[f"r{k} {names[0]}".strip(), *row] for k, row in enumerate(values.tolist())])
+    table = read_table(path, samples="rows")
+    np.testing.assert_array_equal(table.values, values)
+    assert table.variables == columns
+    assert table.samples == [f"r{k} {names[0]}".strip() for k in range(rows)]
+    blocks = list(TextRows(path, block=block).blocks())
+    np.testing.assert_array_equal(np.concatenate([part.values for part in blocks]), values)
+    assert [name for part in blocks for name in part.names] == table.samples
+
+
+LAYOUTS = {
+    "comma": ("a,b\n1,2\n3,4\n", ["a", "b"], None),
+    "tab, names": ("gene\ta\tb\nx\t1\t2\ny\t3\t4\n", ["x", "y"], ["a", "b"]),
+    "semicolon, decimal comma": ("a;b\n1,5;2\n3;4,25\n", ["a", "b"], None),
+    "R's short header": ("a b\nx 1 2\ny 3 4\n", ["a", "b"], ["x", "y"]),
+    "pandas' blank corner": (",2019,2020\n0,1,2\n1,3,4\n", ["2019", "2020"], ["0", "1"]),
+    "no header": ("1,2\n3,4\n", ["variable 1", "variable 2"], ["sample 1", "sample 2"]),
+    "numpy.savetxt": ("1.0e+00 2.0e+00\n3.0e+00 4.0e+00\n", ["variable 1", "variable 2"], None),
+    "bars": ("a|b\n1|2\n3|4\n", ["a", "b"], None),
+    "CRLF, BOM, comment": ("\ufeff# made today\r\na,b\r\n1,2\r\n3,4\r\n", ["a", "b"], None),
+    "quotes": ('"a","b, ""c"""\n"1","2"\n3,4\n', ["a", 'b, "c"'], None),
+    "line break in a name": ('n,a,b\n"x\ny",1,2\nz,3,4\n', ["a", "b"], ["x\ny", "z"]),
+    "no line end": ("a,b\n1,2\n3,4", ["a", "b"], None),
+    "blank lines": ("a,b\n\n1,2\n\n3,4\n\n", ["a", "b"], None),
+    "trailing separator": ("a,b,\n1,2,\n3,4,\n", ["a", "b"], None),
+    "blanks around": ("a , b\n 1 , 2 \n3,4\n", ["a", "b"], None),
+}
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+@pytest.mark.parametrize("ending", [".csv", ".csv.gz"])
+def test_layouts_are_found_out(tmp_path, name, ending):
+    content, variables, samples = LAYOUTS[name]
+    path = tmp_path / f"x{ending}"
+    data = content.encode()
+    path.write_bytes(gzip.compress(data) if ending.endswith(".gz") else data)
+    table = read_table(path)
+    expected = np.array([[1.0, 2.0], [3.0, 4.0]])
+    if "decimal comma" in name:
+        expected = np.array([[1.5, 2.0], [3.0, 4.25]])
+        assert any("decimal" in note for note in table.notes)
+    np.testing.assert_array_equal(table.values, expected.T if "gene" in content else expected)
+    assert table.variables == variables
+    if samples is not None:
+        assert table.samples == samples
+    assert any("as samples" in note for note in table.notes)
+
+
+def test_labels_from_a_column_from_a_first_row_and_text_left_out(tmp_path):
+    path = tmp_path / "x.csv"
+    path.write_text("id,kind,a,b,place\ns1,x,1,2,here\ns2,y,3,4,there\n")
+    table = read_table(path, labels="kind")
+    assert table.labels == ["x", "y"]
+    assert table.variables == ["a", "b"]
+    assert any("'place'" in note for note in table.notes)
+    path.write_text("gene,s1,s2\nclass,Tumor,Normal\ng1,1,2\ng2,3,4\n")
+    table = read_table(path, labels="class")
+    assert (table.labels, table.samples, table.variables) == (["Tumor", "Normal"], ["s1", "s2"], ["g1", "g2"])
+    np.testing.assert_array_equal(table.values, [[1, 3], [2, 4]])
+    with pytest.raises(DataError, match="no column 'colour' for --labels"):
+        read_table(path, labels="colour")
+    path.write_text("id,a,b,c\ns1,1,2,7\ns2,3,4,8\n")
+    assert read_table(path, labels="c", drop=["b"]).variables == ["a"]
+    assert read_table(path, labels="c").labels == ["7", "8"]
+    assert read_table(path, names="c").samples == ["7", "8"]
+
+
+def test_the_orientation_is_guessed_and_can_be_told(tmp_path):
+    path = tmp_path / "x.tsv"
+    path.write_text("\ta\tb\n" + "".join(f"g{k}\t{k}\t1\n" for k in range(1500)))
+    assert read_table(path).shape == (2, 1500)
+    assert any("1,500 named rows" in note for note in read_table(path).notes)
+    assert read_table(path, samples="rows").shape == (1500, 2)
+    path.write_text("\ta\tb\n" + "".join(f"g{k}\t{k}\t1\n" for k in range(15)))
+    assert read_table(path).shape == (15, 2)
+
+
+BAD = {
+    "empty": ("", "x.csv is empty"),
+    "only blank lines": ("\n \n", "x.csv is empty"),
+    "only comments": ("# a\n# b\n", "only comments"),
+    "only a header": ("a,b\n", "a header and no rows"),
+    "text in a number's place": (
+        "n,a,b\nx,1,2\ny,3,oops\n",
+        "line 3, column 3 \\('b'\\): 'oops' is not a number",
+    ),
+    "text after a blank line": ("n,a,b\nx,1,2\n\ny,3,oops\n", "line 4, column 3"),
+    "a short row": ("a,b\n1,2\n3\n", "line 3 has 1 fields where the others have 2"),
+    "a long row": ("a,b\n1,2\n3,4,5\n", "line 3 has 3 fields"),
+    "a missing value": (
+        "n,a,b\nx,1,2\ny,NA,4\nz,,1\n",
+        "2 values of 6 are missing \\(NaN\\), the first at line 3 \\('y'\\)",
+    ),
+    "infinity": ("a,b\n1,2\n3,inf\n", "1 value of 4 is infinite, the first at line 3"),
+    "duplicate columns": ("a,a\n1,2\n3,4\n", "'a' for columns 1 and 2"),
+    "duplicate rows": ("n,a,b\nx,1,2\nx,3,4\n", "'x' for rows 1 and 2"),
+    "an open quote": ('a,b\n1,2\n"3,4\n', "line 3: a quotation mark is opened"),
+    "no numbers": ("a,b\nx,y\nz,w\n", "no column of numbers"),
+    "zero bytes": ("a,b\n1,\0\n", "not text"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_text_gets_one_sentence(tmp_path, name):
+    content, match = BAD[name]
+    path = tmp_path / "x.csv"
+    path.write_bytes(content.encode())
+    arguments = {"names": "n"} if content.startswith("n,") else {}
+    with pytest.raises(DataError, match=match) as caught:
+        read_table(path, **arguments)
+    assert "\n" not in str(caught.value)
+
+
+def test_damaged_gzip_and_wrong_encodings(tmp_path):
+    path = tmp_path / "x.csv.gz"
+    whole = gzip.compress(
+        b"a,b\n" + b"".join(b"%d,%d\n" % (k * 7919 % 1009, k * 104729 % 7) for k in range(60000))
+    )
+    for size in (12, len(whole) // 2, len(whole) - 3):
+        path.write_bytes(whole[:size])
+        with pytest.raises(DataError, match="truncated"):
+            read_table(path)
+    path.write_bytes(whole[:4000] + b"\xff" * 50 + whole[4050:])
+    with pytest.raises(DataError, match=r"damaged gzip|is not a number|fields where|gzip file"):
+        read_table(path)
+    path = tmp_path / "x.csv"
+    path.write_bytes("a,b\n1,2\n".encode("utf-16"))
+    with pytest.raises(DataError, match="UTF-16"):
+        read_table(path)
+    path.write_bytes("Größe,b\n1,2\n".encode("latin-1"))
+    table = read_table(path)
+    assert table.variables == ["Größe", "b"]
+    assert any("Latin-1" in note for note in table.notes)
+
+
+def test_agrees_with_pandas_on_a_table_of_many_blocks(tmp_path):
+    rng = np.random.default_rng(0)
+    values = rng.normal(size=(400, 30)) * 10.0 ** rng.integers(-30, 30, (400, 30))
+    frame = pandas.DataFrame(
+        values, index=[f"s{k}" for k in range(400)], columns=[f"v{k}" for k in range(30)]
+    )
+    path = tmp_path / "x.csv"
+    frame.to_csv(path)
+    again = pandas.read_csv(io.BytesIO(path.read_bytes()), index_col=0, float_precision="round_trip")
+    table = read_table(path)
+    np.testing.assert_array_equal(table.values, again.to_numpy())
+    assert table.samples == list(again.index)
+    parts = list(TextRows(path, block=5000).blocks())
+    assert len(parts) > 10
+    np.testing.assert_array_equal(np.concatenate([part.values for part in parts]), values)
