@@ -1,0 +1,76 @@
+// What the sections share: elements built from text (never from markup), the tooltip, the theme, numbers in words.
+const data = JSON.parse(document.getElementById("data").textContent);
+const $ = (selector, within = document) => within.querySelector(selector);
+
+// Names come from the data. They reach the page through textContent alone, so a name that looks like markup is text.
+function element(tag, attributes = {}, ...children) {
+  const svg = ["svg", "g", "line", "path", "circle", "text"].includes(tag);
+  const node = svg ? document.createElementNS("http://www.w3.org/2000/svg", tag) : document.createElement(tag);
+  for (const [key, value] of Object.entries(attributes)) {
+    if (key === "text") node.textContent = value;
+    else if (key.startsWith("on")) node.addEventListener(key.slice(2), value);
+    else if (value !== undefined && value !== null) node.setAttribute(key, value);
+  }
+  node.append(...children);
+  return node;
+}
+
+function number(value, digits = 3) {
+  if (value === null || value === undefined) return "–";
+  if (Number.isInteger(value) && Math.abs(value) < 1e9) return value.toLocaleString("en");
+  const size = Math.abs(value);
+  if (size !== 0 && (size < 1e-3 || size >= 1e6)) return value.toExponential(2).replace("e", " · 10^").replace("^+", "^");
+  return value.toLocaleString("en", { maximumSignificantDigits: Math.max(digits, Math.ceil(Math.log10(size + 1))) });
+}
+const signed = (value) => (value > 0 ? "+" : value < 0 ? "−" : "") + Math.abs(value).toFixed(3);
+const percent = (value) => (value * 100).toFixed(value < 0.0995 ? 2 : 1) + " %";
+
+const tip = $("#tip");
+function showTip(x, y, title, text) {
+  tip.replaceChildren(element("strong", { text: title }), document.createTextNode(text));
+  tip.hidden = false;
+  const box = tip.getBoundingClientRect();
+  const left = x + 14 + box.width > innerWidth - 8 ? x - 14 - box.width : x + 14;
+  tip.style.left = Math.max(8, Math.min(left, innerWidth - box.width - 8)) + "px";
+  tip.style.top = Math.max(8, Math.min(y + 14, innerHeight - box.height - 8)) + "px";
+}
+const hideTip = () => { tip.hidden = true; };
+addEventListener("scroll", hideTip, { passive: true });
+addEventListener("keydown", (event) => { if (event.key === "Escape") hideTip(); });
+
+// The theme follows the system until the reader chooses; where storage is closed to a local page, the choice lasts for the visit.
+const root = document.documentElement;
+const system = matchMedia("(prefers-color-scheme: dark)");
+let choice = null;
+try { choice = localStorage.getItem("givens-theme"); } catch { /* a page opened from a disk may have no storage */ }
+function paint() {
+  const theme = choice || (system.matches ? "dark" : "light");
+  root.dataset.theme = theme;
+  $("#theme").textContent = theme === "dark" ? "☀ Light" : "☾ Dark";
+}
+$("#theme").addEventListener("click", () => {
+  choice = root.dataset.theme === "dark" ? "light" : "dark";
+  try { localStorage.setItem("givens-theme", choice); } catch { /* as above */ }
+  paint();
+});
+system.addEventListener("change", paint);
+paint();
+// Paper is white: print in light, and come back afterwards.
+addEventListener("beforeprint", () => { root.dataset.theme = "light"; });
+addEventListener("afterprint", paint);
+
+function rows(table, header, lines) {
+  table.replaceChildren(
+    ...(header ? [element("thead", {}, element("tr", {}, ...header.map((text) => element("th", { scope: "col", text }))))] : []),
+    element("tbody", {}, ...lines.map((line) => element("tr", {},
+      ...line.map((text, k) => element(k ? "td" : "th", k ? { text, class: k > 1 ? "soft" : null } : { text, scope: "row" }))))));
+}
+
+function copyButton(text) {
+  const button = element("button", { type: "button", class: "copy", text: "Copy" });
+  button.addEventListener("click", async () => {
+    try { await navigator.clipboard.writeText(text); button.textContent = "Copied"; }
+    catch { button.textContent = "Select it and press Ctrl+C"; }
+  });
+  return button;
+}

@@ -1,0 +1,173 @@
+"""From arrays to the sections of the page.
+
+The page holds what a reader can look at, not the whole result: the entries that are not zero (at most
+`MOST_ENTRIES` a component), and at most `MOST_POINTS` samples, evenly chosen. The files beside the page
+hold everything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+MOST_ENTRIES = 1000
+MOST_POINTS = 3000
+
+
+def components_view(
+    weights: np.ndarray,
+    variables: Sequence[str],
+    *,
+    share: Sequence[float] | np.ndarray | None = None,
+    title: str = "Components",
+    noun: str = "component",
+    lead: str = "",
+    weight: str = "weights",
+    entry: str = "non-zero weight",
+) -> dict[str, Any]:
+    """Return the section of bars.
+
+    Parameters
+    ----------
+    weights : array of shape (components, variables)
+    variables : sequence of str
+    share : sequence of float, optional
+        Share of the variance of each component, between 0 and 1.
+    title, noun, lead, weight, entry
+        What to call things.
+    """
+    weights = np.asarray(weights, np.float64)
+    names = [f"{noun.capitalize()} {k + 1}" for k in range(len(weights))]
+    entries: list[list[list[float]]] = []
+    cut: list[int] = []
+    used: dict[int, int] = {}
+    for row in weights:
+        found = np.flatnonzero(row)
+        order = found[np.argsort(-np.abs(row[found]), kind="stable")]
+        cut.append(len(order) if len(order) > MOST_ENTRIES else 0)
+        kept = order[:MOST_ENTRIES].tolist()
+        entries.append([[used.setdefault(k, len(used)), shortened(row[k])] for k in kept])
+    return {
+        "title": title,
+        "noun": noun,
+        "lead": lead,
+        "weight": weight,
+        "entry": entry,
+        "names": names,
+        "share": None if share is None else [shortened(value) for value in share],
+        "variables": [variables[k] for k in used],
+        "entries": entries,
+        "cut": cut,
+    }
+
+
+def shortened(value: float) -> float:
+    """Return the number with six digits, as many as anyone can see."""
+    return float(f"{value:.6g}")
+
+
+def chosen_rows(total: int) -> np.ndarray:
+    """Return the rows that the page shows: all of them, or MOST_POINTS evenly chosen."""
+    if total <= MOST_POINTS:
+        return np.arange(total)
+    return np.linspace(0, total - 1, MOST_POINTS).round().astype(int)
+
+
+def scores_view(
+    scores: np.ndarray,
+    samples: Sequence[str],
+    *,
+    axes: Sequence[str],
+    labels: Sequence[str] | None = None,
+    label_name: str = "",
+    lead: str = "",
+    total: int | None = None,
+) -> dict[str, Any] | None:
+    """Return the scatter of samples, or None where there is only one axis or no sample to show.
+
+    `total` is the number of samples there are, if `scores` holds only some of them.
+    """
+    scores = np.asarray(scores, np.float64)
+    if scores.shape[1] < 1 or not len(scores):
+        return None
+    rows = chosen_rows(len(scores))
+    total = len(scores) if total is None else total
+    if len(rows) < total:
+        lead = f"{lead} The page shows {len(rows):,} of {total:,} samples, evenly chosen.".strip()
+    return {
+        "lead": lead,
+        "axes": list(axes),
+        "names": [samples[k] for k in rows],
+        "values": [[shortened(value) for value in scores[k]] for k in rows],
+        "labels": None if labels is None else [labels[k] for k in rows],
+        "labelName": label_name,
+    }
+
+
+def path_view(
+    nonzeros: Sequence[float], variance: Sequence[float], chosen: tuple[float, float] | None
+) -> dict[str, Any]:
+    """Return variance against non-zeros along the path, with the point of this model."""
+    points: list[dict[str, Any]] = [
+        {
+            "x": float(x),
+            "y": shortened(y),
+            "title": f"{x:,.0f} non-zeros",
+            "text": f"{100 * y:.1f} % explained",
+        }
+        for x, y in sorted(zip(nonzeros, variance))
+        if x > 0
+    ]
+    table = [[f"{p['x']:,.0f}", f"{100 * p['y']:.2f} %"] for p in points]
+    lead = "How much variance is explained as the components are allowed more variables."
+    if chosen is not None:
+        x, y = chosen
+        title, text = f"this model, {x:,.0f} non-zeros", f"{100 * y:.1f} % explained"
+        points.append({"x": float(x), "y": shortened(y), "title": title, "text": text, "chosen": True})
+        points.sort(key=lambda point: point["x"])
+        lead += " The filled point is this model."
+    return {
+        "lead": lead,
+        "points": points,
+        "xTitle": "non-zero weights, all components together",
+        "yTitle": "explained variance",
+        "xLog": bool(points) and points[-1]["x"] > 20 * points[0]["x"],
+        "yLog": False,
+        "zero": True,
+        "percent": True,
+        "header": ["Non-zeros", "Explained"],
+        "table": table,
+    }
+
+
+def trace_view(trace: Any, message: str, name: str = "objective", most: int = 400) -> dict[str, Any] | None:
+    """Return the convergence: the value of each sweep, from a `Trace`."""
+    sweeps, values, seconds = list(trace.sweep), list(trace.value), list(trace.seconds)
+    if len(values) < 2:
+        return None
+    gradients = list(trace.gradient_norm)
+    keep = np.unique(np.linspace(0, len(values) - 1, min(most, len(values))).round().astype(int)).tolist()
+    points = [
+        {
+            "x": float(sweeps[k]),
+            "y": float(values[k]),
+            "title": f"sweep {sweeps[k]}",
+            "text": f"{name} {values[k]:.8g}\nafter {seconds[k]:.2f} s",
+        }
+        for k in keep
+    ]
+    table = [[str(sweeps[k]), f"{values[k]:.10g}", f"{gradients[k]:.3g}", f"{seconds[k]:.3f}"] for k in keep]
+    return {
+        "lead": f"The {name} after each sweep over all pairs of columns. {message[:1].upper()}{message[1:]}",
+        "points": points,
+        "xTitle": "sweeps",
+        "yTitle": name,
+        "xLog": False,
+        "yLog": False,
+        "zero": False,
+        "percent": False,
+        "header": ["Sweep", name.capitalize(), "Gradient norm", "Seconds"],
+        "table": [["–" if cell == "nan" else cell for cell in line] for line in table],
+    }
