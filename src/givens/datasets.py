@@ -1,0 +1,145 @@
+"""Small classical tables, and generators of data whose truth is known."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+__all__ = ["Correlations", "Modules", "pitprops", "sparse_modules"]
+
+
+class Correlations(NamedTuple):
+    """A correlation matrix.
+
+    Attributes
+    ----------
+    R : array, shape (features, features)
+    names : tuple of str
+    n_obs : int
+        How many observations it was computed from.
+    """
+
+    R: np.ndarray
+    names: tuple[str, ...]
+    n_obs: int
+
+
+_PITPROPS_NAMES = (
+    "topdiam", "length", "moist", "testsg", "ovensg", "ringtop", "ringbut",
+    "bowmax", "bowdist", "whorls", "clear", "knots", "diaknot",
+)  # fmt: skip
+
+# Below the diagonal, in thousandths.
+_PITPROPS = """
+954
+364 297
+342 284 882
+-129 -118 -148 220
+313 291 153 381 364
+496 503 -29 174 296 813
+424 419 -54 -59 4 90 372
+592 648 125 137 -39 211 465 482
+545 569 -81 -14 37 274 679 557 526
+84 76 162 97 -91 -36 -113 61 85 -319
+-19 -36 220 169 -145 24 -232 -357 -127 -368 29
+134 144 126 15 -208 -329 -424 -202 -76 -291 7 184
+"""
+
+
+def pitprops() -> Correlations:
+    """Thirteen measurements of 180 pit props cut from pine timber: the classical example of sparse PCA.
+
+    References
+    ----------
+    J. N. R. Jeffers, "Two case studies in the application of principal component analysis", Applied Statistics 16 (1967)
+    225-236.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from givens.datasets import pitprops
+    >>> table = pitprops()
+    >>> table.names[:3], table.n_obs
+    (('topdiam', 'length', 'moist'), 180)
+    >>> np.linalg.eigvalsh(table.R)[::-1][:3].round(3)
+    array([4.219, 2.378, 1.878])
+    """
+    R = np.eye(13)
+    for i, line in enumerate(_PITPROPS.split("\n")[1:-1], start=1):
+        R[i, :i] = np.array(line.split(), dtype=np.float64) / 1000
+        R[:i, i] = R[i, :i]
+    return Correlations(R, _PITPROPS_NAMES, 180)
+
+
+class Modules(NamedTuple):
+    """Data made of planted sparse modules.
+
+    Attributes
+    ----------
+    X : array, shape (samples, features)
+    components : array, shape (modules, features)
+        The planted loadings: unit norm, disjoint supports.
+    scores : array, shape (samples, modules)
+        X = scores @ components + noise.
+    """
+
+    X: np.ndarray
+    components: np.ndarray
+    scores: np.ndarray
+
+
+def sparse_modules(
+    n_samples: int = 100,
+    n_features: int = 2000,
+    *,
+    n_modules: int = 5,
+    module_size: int = 30,
+    strength: float = 3.0,
+    spread: float = 0.0,
+    background: float = 0.0,
+    random_state: int | np.random.Generator | None = None,
+) -> Modules:
+    """Data like gene expression: a few modules of features that rise and fall together, and noise.
+
+    Parameters
+    ----------
+    n_samples, n_features : int
+    n_modules, module_size : int
+        The modules share no feature.
+    strength : float
+        Standard deviation that the strongest module gives each of its features, on average; the noise has 1, and each
+        further module is a tenth weaker than the one before.
+    spread : float
+        Noise levels differ between features, as exp(spread · normal): 0.6 is about what log-intensities show.
+    background : float
+        Strength of one more score that moves all features a little, as a difference between batches does; it is not among
+        `components`.
+    random_state : int, Generator or None
+
+    Examples
+    --------
+    >>> from givens.datasets import sparse_modules
+    >>> data = sparse_modules(20, 100, n_modules=3, module_size=10, random_state=0)
+    >>> data.X.shape, (data.components != 0).sum(axis=1)
+    ((20, 100), array([10, 10, 10]))
+    """
+    if n_modules * module_size > n_features:
+        raise ValueError(
+            f"{n_modules} modules of {module_size} features do not fit into {n_features} features without sharing"
+        )
+    rng = np.random.default_rng(random_state)
+    chosen = rng.permutation(n_features)[: n_modules * module_size].reshape(n_modules, module_size)
+    components = np.zeros((n_modules, n_features))
+    for j, features in enumerate(chosen):
+        loading = rng.choice([-1.0, 1.0], module_size) * rng.uniform(0.5, 1.5, module_size)
+        components[j, features] = loading / np.linalg.norm(loading)
+    sizes = strength * np.sqrt(module_size) * 0.9 ** np.arange(n_modules)
+    scores = rng.standard_normal((n_samples, n_modules)) * sizes
+    X = rng.standard_normal((n_samples, n_features))
+    if spread:
+        X *= np.exp(spread * rng.standard_normal(n_features))
+    if background:
+        X += np.outer(background * rng.standard_normal(n_samples), rng.standard_normal(n_features))
+    X += scores @ components
+    return Modules(X, components, scores)

@@ -1,0 +1,512 @@
+"""Compiled rotations for sparse PCA: φ(y) = Σ_k [|y_k| − γ]₊² (ℓ1) or Σ_k [y_k² − γ]₊ (ℓ0), one γ per column.
+
+Everything here maximises Σ_j φ_j(y_j). A column that does not count (the inactive ones of the Stiefel form) has γ = ∞,
+so that inside and crossing pairs are the same code; the period is π/2 where the two γ agree, else π.
+
+A block is solved on a compact copy of few features. A feature whose norm over the block's columns is at most γ can
+never count in it; of a pair, only features with |x_k| or |y_k| above γ/√2 can, since otherwise hypot(x_k, y_k) ≤ γ.
+Sparse columns therefore carry a list of those features, and most pairs cost a few dozen numbers. The lists are exact
+when a block starts and after each rotation keep every feature that counts; a feature may be missed that would begin to
+count only after two rotations of the same block. What is left out contributes nothing now and nothing negative later,
+so the gain reported is a lower bound of the true one in that case, and the value never falls.
+
+For ℓ0, `level` is √γ throughout: |y| > level is what y² > γ means.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from givens.kernels.compile import inline, kernel
+
+GRID_L1 = 8  # values per quarter turn that a search everywhere starts from
+GRID_L0 = 24  # g has kinks there, and more maxima
+ROOM = 48
+CLIMBS = 3  # how many of the grid's maxima are polished, if they promise enough
+PROMISE = 0.25
+NEAR = 0.15  # radians: a Newton step shorter than this, at a local maximum, is trusted without a search everywhere
+FEW = 16  # features: so few that a search everywhere costs less than deciding about it
+WIDE = 0.125  # share of the features above which a column carries no list
+
+
+@inline
+def _value(x, y, number, c, s, first, second, l0):
+    """g(θ), the two columns' sum of φ."""
+    total = 0.0
+    if l0:
+        p, q = first * first, second * second
+        for k in range(number):
+            a = c * x[k] + s * y[k]
+            b = c * y[k] - s * x[k]
+            ta = a * a - p
+            tb = b * b - q
+            ta = ta if ta > 0.0 else 0.0
+            tb = tb if tb > 0.0 else 0.0
+            total += ta + tb
+    else:
+        for k in range(number):
+            ta = abs(c * x[k] + s * y[k]) - first
+            tb = abs(c * y[k] - s * x[k]) - second
+            ta = ta if ta > 0.0 else 0.0
+            tb = tb if tb > 0.0 else 0.0
+            total += ta * ta + tb * tb
+    return total
+
+
+@inline
+def _slope(x, y, number, c, s, first, second, l0):
+    """g(θ) and g'(θ)."""
+    total = 0.0
+    slope = 0.0
+    if l0:
+        p, q = first * first, second * second
+        for k in range(number):
+            a = c * x[k] + s * y[k]
+            b = c * y[k] - s * x[k]
+            ta = a * a - p
+            tb = b * b - q
+            ab = a * b
+            total += (ta if ta > 0.0 else 0.0) + (tb if tb > 0.0 else 0.0)
+            slope += (ab if ta > 0.0 else 0.0) - (ab if tb > 0.0 else 0.0)
+    else:
+        for k in range(number):
+            a = c * x[k] + s * y[k]
+            b = c * y[k] - s * x[k]
+            ca = a if a < first else first
+            ca = ca if ca > -first else -first
+            cb = b if b < second else second
+            cb = cb if cb > -second else -second
+            sa = a - ca
+            sb = b - cb
+            total += sa * sa + sb * sb
+            slope += sa * b - sb * a
+    return total, 2.0 * slope
+
+
+@inline
+def _curvature(x, y, number, first, second, l0):
+    """g(0), g'(0) and, where it exists, g''(0)."""
+    total = 0.0
+    slope = 0.0
+    bend = 0.0
+    if l0:
+        p, q = first * first, second * second
+        for k in range(number):
+            a = x[k]
+            b = y[k]
+            ta = a * a - p
+            tb = b * b - q
+            ab = a * b
+            difference = b * b - a * a
+            total += (ta if ta > 0.0 else 0.0) + (tb if tb > 0.0 else 0.0)
+            slope += (ab if ta > 0.0 else 0.0) - (ab if tb > 0.0 else 0.0)
+            bend += (difference if ta > 0.0 else 0.0) - (difference if tb > 0.0 else 0.0)
+    else:
+        for k in range(number):
+            a = x[k]
+            b = y[k]
+            ca = a if a < first else first
+            ca = ca if ca > -first else -first
+            cb = b if b < second else second
+            cb = cb if cb > -second else -second
+            sa = a - ca
+            sb = b - cb
+            total += sa * sa + sb * sb
+            slope += sa * b - sb * a
+            bend += (b * b - sa * a if sa != 0.0 else 0.0) + (a * a - sb * b if sb != 0.0 else 0.0)
+    return total, 2.0 * slope, 2.0 * bend
+
+
+@inline
+def _climb(x, y, number, first, second, l0, start, begin, slope, trial, step, height, floor, accuracy):
+    """Polish a maximum of g near `begin`, where g is `height` and g' is `slope`, by secants between two brackets.
+
+    Returns the best angle seen, its value and how often g' was computed.
+    """
+    theta, best = begin, height
+    last, last_slope = begin, slope
+    low, high = begin - step, begin + step
+    looks = 0
+    for _ in range(60):
+        if last_slope > 0.0:
+            low = last
+        else:
+            high = last
+        if not low < trial < high:
+            trial = 0.5 * (low + high)
+        if trial == last or high - low < 1e-15:
+            break
+        value, slope = _slope(x, y, number, np.cos(trial), np.sin(trial), first, second, l0)
+        looks += 1
+        if value > best:
+            best, theta = value, trial
+        bend = (slope - last_slope) / (trial - last)
+        last, last_slope = trial, slope
+        if bend < 0.0:
+            left = -0.5 * slope * slope / bend
+            if left <= floor or left <= accuracy * (best - start):
+                break
+            trial = last - slope / bend
+        else:
+            trial = np.inf  # outside: the middle of the bracket
+    return theta, best, looks
+
+
+@kernel
+def search(x, y, number, first, second, l0, floor, accuracy, everywhere, relaxation, values):
+    """Find the best angle of one pair: `number` features, levels `first` and `second`.
+
+    Returns the angle, its gain and the flops. Unless `everywhere`, a pair at a local maximum whose Newton step is short is
+    only polished; with a `relaxation` above 1 it is turned that much further than the maximum if that gains too.
+    `accuracy` is the share of the gain that may be left; `values` is room for ROOM numbers.
+    """
+    start, slope, bend = _curvature(x, y, number, first, second, l0)
+    flops = 18.0 * number
+    if bend < 0.0 and abs(slope) <= NEAR * -bend and not everywhere:
+        if slope * slope <= -2.0 * bend * floor:
+            return 0.0, 0.0, flops
+        if relaxation > 1.0:
+            trial = -relaxation * slope / bend
+            best = _value(x, y, number, np.cos(trial), np.sin(trial), first, second, l0)
+            flops += 12.0 * number
+            if best - start > floor and best - start > -0.25 * slope * slope / bend:
+                return trial, best - start, flops
+        step = 2.0 * NEAR
+        theta, best, looks = _climb(
+            x, y, number, first, second, l0, start, 0.0, slope, -slope / bend, step, start, floor, accuracy
+        )
+        flops += 16.0 * number * looks
+    else:
+        grid = GRID_L0 if l0 else GRID_L1
+        count = grid if first == second else 2 * grid
+        step = 0.5 * np.pi / grid
+        turn_c, turn_s = np.cos(step), np.sin(step)
+        c, s = 1.0, 0.0
+        values[0] = start
+        for q in range(1, count):
+            c, s = c * turn_c - s * turn_s, s * turn_c + c * turn_s
+            values[q] = _value(x, y, number, c, s, first, second, l0)
+        flops += 12.0 * number * (count - 1)
+        theta, best = 0.0, start
+        for _ in range(CLIMBS):
+            # Outwards from θ = 0, so that the smallest angle wins ties.
+            top, highest = -1, -np.inf
+            for q in range(count // 2 + 1):
+                for k in (q, (count - q) % count):
+                    peak = (
+                        values[k] >= values[k - 1 if k > 0 else count - 1]
+                        and values[k] >= values[(k + 1) % count]
+                    )
+                    if abs(values[k]) > highest and peak:
+                        top, highest = k, values[k]
+            if top < 0 or highest <= 0.0:
+                break
+            before, after = abs(values[top - 1 if top > 0 else count - 1]), abs(values[(top + 1) % count])
+            # A maximum between grid points rises above the grid by no more than the points beside it let expect.
+            if highest + PROMISE * (2.0 * highest - before - after) <= best:
+                values[top] = -highest
+                continue
+            begin = step * (top if top <= count // 2 else top - count)
+            if top > 0:
+                _, slope = _slope(x, y, number, np.cos(begin), np.sin(begin), first, second, l0)
+                flops += 16.0 * number
+            hollow = 2.0 * highest - before - after
+            trial = begin + 0.5 * step * (after - before) / hollow if hollow > 0.0 else begin
+            if (trial - begin) * slope <= 0.0:
+                trial = begin + (0.25 * step if slope > 0.0 else -0.25 * step)
+            angle, height, looks = _climb(
+                x, y, number, first, second, l0, start, begin, slope, trial, step, highest, floor, accuracy
+            )
+            flops += 16.0 * number * looks
+            if height > best:
+                best, theta = height, angle
+            values[top] = -highest
+    if not best - start > floor:
+        return 0.0, 0.0, flops
+    return theta, best - start, flops
+
+
+@inline
+def _rotate(x, y, number, c, s):
+    for k in range(number):
+        a = x[k]
+        b = y[k]
+        x[k] = c * a + s * b
+        y[k] = c * b - s * a
+
+
+@inline
+def _list(y, number, level, members, limit):
+    """List the entries above the level; -1 if there are more than `limit`."""
+    size = 0
+    for start in range(0, number, 16):
+        stop = min(start + 16, number)
+        above = 0
+        for k in range(start, stop):
+            above += abs(y[k]) > level
+        if above > 0:
+            if size + above > limit:
+                return -1
+            for k in range(start, stop):
+                if abs(y[k]) > level:
+                    members[size] = k
+                    size += 1
+    return size
+
+
+@inline
+def _union(x, y, level, ones, size_one, others, size_other, rows, a, b):
+    """Gather the entries of either list."""
+    number = 0
+    for t in range(size_one):
+        k = ones[t]
+        rows[number] = k
+        a[number] = x[k]
+        b[number] = y[k]
+        number += 1
+    for t in range(size_other):
+        k = others[t]
+        if abs(x[k]) <= level:
+            rows[number] = k
+            a[number] = x[k]
+            b[number] = y[k]
+            number += 1
+    return number
+
+
+@inline
+def _active(x, y, least, a, b):
+    """Gather the rows with hypot(x, y) > least: no other can count at any angle."""
+    number = 0
+    total = len(x)
+    square = least * least
+    for start in range(0, total, 16):
+        stop = min(start + 16, total)
+        above = 0
+        for k in range(start, stop):
+            above += x[k] * x[k] + y[k] * y[k] > square
+        if above > 0:
+            for k in range(start, stop):
+                if x[k] * x[k] + y[k] * y[k] > square:
+                    a[number] = x[k]
+                    b[number] = y[k]
+                    number += 1
+    return number
+
+
+@kernel
+def solve_pairs(Y, pairs, levels, l0, floor, accuracy):
+    """Find the best rotation of each pair of rows of Y by itself.
+
+    Returns the rotations (k, 2, 2), gains, the number of pairs that turn and the flops.
+    """
+    rotations = np.zeros((len(pairs), 2, 2))
+    gains = np.zeros(len(pairs))
+    a = np.empty(Y.shape[1])
+    b = np.empty(Y.shape[1])
+    values = np.empty(ROOM)
+    rotated, flops = 0, 0.0
+    for p in range(len(pairs)):
+        i, j = pairs[p]
+        number = _active(Y[i], Y[j], min(levels[i], levels[j]), a, b)
+        theta, gain, cost = search(a, b, number, levels[i], levels[j], l0, floor, accuracy, True, 1.0, values)
+        c, s = np.cos(theta), np.sin(theta)
+        rotations[p, 0, 0] = rotations[p, 1, 1] = c
+        rotations[p, 1, 0] = s
+        rotations[p, 0, 1] = -s
+        gains[p] = gain
+        rotated += theta != 0.0
+        flops += cost + 3.0 * Y.shape[1]
+    return rotations, gains, rotated, flops
+
+
+@kernel
+def turn_pairs(Y, pairs, levels, l0, floor, accuracy):
+    """Turn pairs of rows of Y one after the other, in place, each by its best angle.
+
+    Returns the angles, the gain and the flops.
+    """
+    angles = np.zeros(len(pairs))
+    a = np.empty(Y.shape[1])
+    b = np.empty(Y.shape[1])
+    values = np.empty(ROOM)
+    total, flops = 0.0, 0.0
+    for p in range(len(pairs)):
+        i, j = pairs[p]
+        number = _active(Y[i], Y[j], min(levels[i], levels[j]), a, b)
+        theta, gain, cost = search(a, b, number, levels[i], levels[j], l0, floor, accuracy, True, 1.0, values)
+        flops += cost + 3.0 * Y.shape[1]
+        if theta != 0.0:
+            _rotate(Y[i], Y[j], Y.shape[1], np.cos(theta), np.sin(theta))
+            flops += 6.0 * Y.shape[1]
+            angles[p] = theta
+            total += gain
+    return angles, total, flops
+
+
+@kernel
+def compact(Y, block, edge):
+    """Copy the features of which some column of the block exceeds `edge`, as float64."""
+    width, total = len(block), Y.shape[1]
+    largest = np.zeros(total, Y.dtype)
+    for j in range(width):
+        y = Y[block[j]]
+        for k in range(total):
+            size = abs(y[k])
+            largest[k] = size if size > largest[k] else largest[k]
+    rows = np.empty(total, np.int64)
+    number = 0
+    for k in range(total):
+        rows[number] = k
+        number += largest[k] > edge
+    C = np.empty((width, number))
+    for j in range(width):
+        y = Y[block[j]]
+        for t in range(number):
+            C[j, t] = y[rows[t]]
+    return C
+
+
+@kernel
+def turn_block(C, levels, l0, floor, share, accuracy, relaxation, Qt):
+    """Turn every pair of the compact columns C once, in place; Qt becomes the transposed rotation.
+
+    A pair is passed over if its quadratic model promises less than `share` of the mean gain so far.
+    Returns the gain, the number of rotations and the flops.
+    """
+    width, number = C.shape
+    Qt[:] = np.eye(width)
+    least = levels.min()
+    edge = least / np.sqrt(2.0)
+    limit = int(WIDE * number)
+    members = np.empty((width, limit + 1), np.int32)
+    sizes = np.empty(width, np.int64)
+    for j in range(width):
+        sizes[j] = _list(C[j], number, edge, members[j], limit)
+    rows = np.empty(2 * limit + 2, np.int32)
+    a = np.empty(2 * limit + 2)
+    b = np.empty(2 * limit + 2)
+    values = np.empty(ROOM)
+    total, visited, rotated, flops = 0.0, 0, 0, 0.0
+    for i in range(width):
+        for j in range(i + 1, width):
+            if levels[i] == np.inf and levels[j] == np.inf:
+                continue
+            visited += 1
+            x = C[i]
+            y = C[j]
+            enough = max(floor, share * total / visited)
+            if sizes[i] < 0 or sizes[j] < 0:
+                theta, gain, cost = search(
+                    x, y, number, levels[i], levels[j], l0, enough, accuracy, False, relaxation, values
+                )
+                few = -1
+            else:
+                few = _union(x, y, edge, members[i], sizes[i], members[j], sizes[j], rows, a, b)
+                if few == 0:
+                    continue
+                theta, gain, cost = search(
+                    a, b, few, levels[i], levels[j], l0, enough, accuracy, few <= FEW, relaxation, values
+                )
+            flops += cost
+            if theta == 0.0:
+                continue
+            c, s = np.cos(theta), np.sin(theta)
+            _rotate(x, y, number, c, s)
+            _rotate(Qt[i], Qt[j], width, c, s)
+            flops += 6.0 * (number + width)
+            total += gain
+            rotated += 1
+            if few < 0:
+                if sizes[i] >= 0:
+                    sizes[i] = _list(x, number, edge, members[i], limit)
+                if sizes[j] >= 0:
+                    sizes[j] = _list(y, number, edge, members[j], limit)
+            else:
+                size_i, size_j = 0, 0
+                for t in range(few):
+                    k = rows[t]
+                    if abs(x[k]) > edge:
+                        if size_i < limit:
+                            members[i, size_i] = k
+                        size_i += 1
+                    if abs(y[k]) > edge:
+                        if size_j < limit:
+                            members[j, size_j] = k
+                        size_j += 1
+                sizes[i] = size_i if size_i <= limit else -1
+                sizes[j] = size_j if size_j <= limit else -1
+    return total, rotated, flops
+
+
+@kernel
+def value(Y, levels, l0):
+    """Σ φ over the rows of Y, of which there are as many as levels; summed row by row."""
+    total = 0.0
+    for j in range(len(levels)):
+        level = levels[j]
+        part = 0.0
+        y = Y[j]
+        if l0:
+            for k in range(len(y)):
+                v = np.float64(y[k])
+                t = v * v - level * level
+                part += t if t > 0.0 else 0.0
+        else:
+            for k in range(len(y)):
+                t = abs(np.float64(y[k])) - level
+                t = t if t > 0.0 else 0.0
+                part += t * t
+        total += part
+    return total
+
+
+@kernel
+def shrink(Y, levels, l0, S):
+    """S(y) into S; returns Σ φ and the number of non-zeros."""
+    total = 0.0
+    nonzeros = 0
+    for j in range(len(levels)):
+        level = levels[j]
+        part = 0.0
+        count = 0
+        y = Y[j]
+        out = S[j]
+        if l0:
+            for k in range(len(y)):
+                v = y[k]
+                t = v * v - level * level
+                part += t if t > 0.0 else 0.0
+                out[k] = v if t > 0.0 else 0.0
+                count += t > 0.0
+        else:
+            for k in range(len(y)):
+                v = y[k]
+                t = v if v < level else level
+                t = v - (t if t > -level else -level)
+                part += t * t
+                out[k] = t
+                count += t != 0.0
+        total += part
+        nonzeros += count
+    return total, nonzeros
+
+
+@kernel
+def slopes(Y, levels, l0):
+    """M_ij = Σ_k S(y_i)_k y_j,k for the rows i that have a level and every j, through the non-zeros of S only."""
+    M = np.zeros((len(levels), Y.shape[0]))
+    members = np.empty(Y.shape[1], np.int64)
+    kept = np.empty(Y.shape[1])
+    for i in range(len(levels)):
+        number = _list(Y[i], Y.shape[1], levels[i], members, Y.shape[1])
+        for t in range(number):
+            v = np.float64(Y[i, members[t]])
+            kept[t] = v if l0 else v - np.copysign(levels[i], v)
+        for j in range(Y.shape[0]):
+            y = Y[j]
+            total = 0.0
+            for t in range(number):
+                total += kept[t] * y[members[t]]
+            M[i, j] = total
+    return M

@@ -1,0 +1,161 @@
+"""How good loadings are: the variance they explain, and how far from orthogonal they and their scores are.
+
+Sparse components are not orthogonal and their scores are correlated, so their variances do not add up. Two corrections
+are in use. Zou, Hastie and Tibshirani (2006) take from each score what the earlier ones explain: with XZ = QR the
+*adjusted variance* of component j is R_jj². It depends on the order. Shen and Huang (2008) take the variance of the data
+projected on the span of the loadings, tr(P_Z XᵀX), the *projected variance*; it is never smaller than the sum of the
+adjusted ones.
+
+Data are samples x features and are centred here; loadings are components x features. Variances have the divisor n − 1.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.linalg import qr
+
+__all__ = [
+    "adjusted_variance",
+    "loading_overlap",
+    "orthogonality_defect",
+    "projected_variance",
+    "score_correlation",
+    "total_variance",
+]
+
+
+def _centred(X: np.ndarray, components: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    X = np.asarray(X, dtype=np.float64)
+    components = np.atleast_2d(np.asarray(components, dtype=np.float64))
+    if X.ndim != 2 or X.shape[1] != components.shape[1]:
+        raise ValueError(
+            f"X must be a matrix with a column per feature, and components a row per component: got {X.shape}, {components.shape}"
+        )
+    return X - X.mean(axis=0), components
+
+
+def total_variance(X: np.ndarray) -> float:
+    """The sum of the features' variances.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from givens.metrics import total_variance
+    >>> total_variance(np.array([[0.0, 0.0], [2.0, 0.0]]))
+    2.0
+    """
+    X = np.asarray(X, dtype=np.float64)
+    return float(np.sum((X - X.mean(axis=0)) ** 2) / max(len(X) - 1, 1))
+
+
+def adjusted_variance(X: np.ndarray, components: np.ndarray) -> np.ndarray:
+    """The variance of each score that the scores before it do not explain (Zou et al. 2006).
+
+    Parameters
+    ----------
+    X : array, shape (samples, features)
+    components : array, shape (components, features)
+        Loadings, of unit norm or zero.
+
+    Returns
+    -------
+    array, shape (components,)
+        Divide the sum by `total_variance(X)` for the ratio.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from givens.metrics import adjusted_variance
+    >>> X = np.array([[1.0, 1.0], [-1.0, -1.0], [0.0, 1.0], [0.0, -1.0]])
+    >>> adjusted_variance(X, np.eye(2)).round(4)
+    array([0.6667, 0.6667])
+    """
+    X, components = _centred(X, components)
+    return adjusted_from_scores(X @ components.T)
+
+
+def adjusted_from_scores(scores: np.ndarray) -> np.ndarray:
+    """R_jj² of the QR decomposition of centred scores, over n − 1."""
+    samples, number = scores.shape
+    R = np.linalg.qr(scores, mode="r")
+    adjusted = np.zeros(number)
+    diagonal = np.diagonal(R)
+    adjusted[: len(diagonal)] = diagonal**2
+    return adjusted / max(samples - 1, 1)
+
+
+def adjusted_from_covariance(C: np.ndarray, components: np.ndarray) -> np.ndarray:
+    """As `adjusted_variance`, for those who have the covariance matrix only: R_jj² of R = chol(ZᵀCZ)ᵀ."""
+    G = components @ C @ components.T
+    adjusted = np.zeros(len(G))
+    for j in range(len(G)):
+        # Schur complements one by one: unlike a Cholesky routine this bears dependent scores.
+        pivot = G[j, j]
+        if pivot > 1e-12 * max(float(components[j] @ C @ components[j]), 1e-300):
+            adjusted[j] = pivot
+            G = G - np.outer(G[:, j], G[j]) / pivot
+    return adjusted
+
+
+def projected_variance(X: np.ndarray, components: np.ndarray) -> float:
+    """The variance of the data projected on the span of the loadings (Shen and Huang 2008).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from givens.metrics import projected_variance, total_variance
+    >>> X = np.random.default_rng(0).standard_normal((20, 3))
+    >>> bool(np.isclose(projected_variance(X, np.eye(3)), total_variance(X)))
+    True
+    """
+    X, components = _centred(X, components)
+    Q = span(components)
+    return float(np.sum((X @ Q) ** 2) / max(len(X) - 1, 1))
+
+
+def span(components: np.ndarray) -> np.ndarray:
+    """An orthonormal basis of the span of the rows, dependent and zero rows allowed: features x rank."""
+    Q, R, _ = qr(components.T, mode="economic", pivoting=True)
+    size = np.abs(np.diagonal(R))
+    rank = int(np.sum(size > 1e-10 * size[0])) if len(size) and size[0] > 0 else 0
+    return Q[:, :rank]
+
+
+def loading_overlap(components: np.ndarray) -> float:
+    """The largest |z_iᵀz_j|, i ≠ j: 0 for orthogonal loadings."""
+    G = np.abs(components @ components.T)
+    np.fill_diagonal(G, 0.0)
+    return float(G.max()) if G.size else 0.0
+
+
+def score_correlation(X: np.ndarray, components: np.ndarray) -> float:
+    """The largest |correlation| of two scores: 0 for principal components.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from givens.metrics import score_correlation
+    >>> X = np.array([[1.0, 2.0], [-1.0, -2.0], [0.5, 1.0]])
+    >>> round(score_correlation(X, np.eye(2)), 12)
+    1.0
+    """
+    X, components = _centred(X, components)
+    scores = X @ components.T
+    return largest_correlation(scores.T @ scores)
+
+
+def largest_correlation(G: np.ndarray) -> float:
+    """The largest |correlation|, from the matrix of the scores' products."""
+    size = np.sqrt(np.diagonal(G))
+    some = size > 0
+    if some.sum() < 2:
+        return 0.0
+    R = np.abs(G[np.ix_(some, some)]) / np.outer(size[some], size[some])
+    np.fill_diagonal(R, 0.0)
+    return float(min(R.max(), 1.0))
+
+
+def orthogonality_defect(U: np.ndarray) -> float:
+    """The largest entry of |UᵀU − I|."""
+    U = np.asarray(U, dtype=np.float64)
+    return float(np.max(np.abs(U.T @ U - np.eye(U.shape[1]))))
