@@ -40,7 +40,9 @@ def state_of(basis: Basis, *batches: np.ndarray) -> ThirdMoments:
     return state
 
 
-@pytest.mark.parametrize(("n", "d", "r"), [(50, 4, 2), (TILE + 300, 6, 6), (2 * TILE, 3, 1), (700, 40, 30), (20, 3, 0)])
+@pytest.mark.parametrize(
+    ("n", "d", "r"), [(50, 4, 2), (TILE + 300, 6, 6), (2 * TILE, 3, 1), (700, 40, 30), (20, 3, 0)]
+)
 def test_cumulants_are_the_central_moments(n: int, d: int, r: int) -> None:
     X, basis = skewed(n, d), some_basis(d, r)
     moments = state_of(basis, X).cumulants()
@@ -93,7 +95,11 @@ def test_merging_equals_one_stream_and_other_bases_are_refused() -> None:
         np.testing.assert_allclose(a, b, rtol=1e-11)
     for a, b in zip(before, two.totals()):
         np.testing.assert_array_equal(a, b)
-    for other in (some_basis(5, 3, seed=2), Basis(basis.origin + 1, basis.axes), Basis(basis.origin, basis.axes, 2.0)):
+    for other in (
+        some_basis(5, 3, seed=2),
+        Basis(basis.origin + 1, basis.axes),
+        Basis(basis.origin, basis.axes, 2.0),
+    ):
         with pytest.raises(ValueError, match="different bases"):
             one.merge(ThirdMoments(other))
     assert one.count == 5000

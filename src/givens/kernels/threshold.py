@@ -30,7 +30,9 @@ WIDE = 0.125  # share of the features above which a column carries no list
 
 
 @inline
-def _value(x, y, number, c, s, first, second, l0):
+def _value(
+    x: np.ndarray, y: np.ndarray, number: int, c: float, s: float, first: float, second: float, l0: bool
+) -> float:
     """g(θ), the two columns' sum of φ."""
     total = 0.0
     if l0:
@@ -54,7 +56,9 @@ def _value(x, y, number, c, s, first, second, l0):
 
 
 @inline
-def _slope(x, y, number, c, s, first, second, l0):
+def _slope(
+    x: np.ndarray, y: np.ndarray, number: int, c: float, s: float, first: float, second: float, l0: bool
+) -> tuple[float, float]:
     """g(θ) and g'(θ)."""
     total = 0.0
     slope = 0.0
@@ -84,7 +88,9 @@ def _slope(x, y, number, c, s, first, second, l0):
 
 
 @inline
-def _curvature(x, y, number, first, second, l0):
+def _curvature(
+    x: np.ndarray, y: np.ndarray, number: int, first: float, second: float, l0: bool
+) -> tuple[float, float, float]:
     """g(0), g'(0) and, where it exists, g''(0)."""
     total = 0.0
     slope = 0.0
@@ -118,7 +124,22 @@ def _curvature(x, y, number, first, second, l0):
 
 
 @inline
-def _climb(x, y, number, first, second, l0, start, begin, slope, trial, step, height, floor, accuracy):
+def _climb(
+    x: np.ndarray,
+    y: np.ndarray,
+    number: int,
+    first: float,
+    second: float,
+    l0: bool,
+    start: float,
+    begin: float,
+    slope: float,
+    trial: float,
+    step: float,
+    height: float,
+    floor: float,
+    accuracy: float,
+) -> tuple[float, float, int]:
     """Polish a maximum of g near `begin`, where g is `height` and g' is `slope`, by secants between two brackets.
 
     Returns the best angle seen, its value and how often g' was computed.
@@ -153,7 +174,19 @@ def _climb(x, y, number, first, second, l0, start, begin, slope, trial, step, he
 
 
 @kernel
-def search(x, y, number, first, second, l0, floor, accuracy, everywhere, relaxation, values):
+def search(
+    x: np.ndarray,
+    y: np.ndarray,
+    number: int,
+    first: float,
+    second: float,
+    l0: bool,
+    floor: float,
+    accuracy: float,
+    everywhere: bool,
+    relaxation: float,
+    values: np.ndarray,
+) -> tuple[float, float, float]:
     """Find the best angle of one pair: `number` features, levels `first` and `second`.
 
     Returns the angle, its gain and the flops. Unless `everywhere`, a pair at a local maximum whose Newton step is short is
@@ -227,7 +260,7 @@ def search(x, y, number, first, second, l0, floor, accuracy, everywhere, relaxat
 
 
 @inline
-def _rotate(x, y, number, c, s):
+def _rotate(x: np.ndarray, y: np.ndarray, number: int, c: float, s: float) -> None:
     for k in range(number):
         a = x[k]
         b = y[k]
@@ -236,7 +269,7 @@ def _rotate(x, y, number, c, s):
 
 
 @inline
-def _list(y, number, level, members, limit):
+def _list(y: np.ndarray, number: int, level: float, members: np.ndarray, limit: int) -> int:
     """List the entries above the level; -1 if there are more than `limit`."""
     size = 0
     for start in range(0, number, 16):
@@ -255,7 +288,18 @@ def _list(y, number, level, members, limit):
 
 
 @inline
-def _union(x, y, level, ones, size_one, others, size_other, rows, a, b):
+def _union(
+    x: np.ndarray,
+    y: np.ndarray,
+    level: float,
+    ones: np.ndarray,
+    size_one: int,
+    others: np.ndarray,
+    size_other: int,
+    rows: np.ndarray,
+    a: np.ndarray,
+    b: np.ndarray,
+) -> int:
     """Gather the entries of either list."""
     number = 0
     for t in range(size_one):
@@ -275,7 +319,7 @@ def _union(x, y, level, ones, size_one, others, size_other, rows, a, b):
 
 
 @inline
-def _active(x, y, least, a, b):
+def _active(x: np.ndarray, y: np.ndarray, least: float, a: np.ndarray, b: np.ndarray) -> int:
     """Gather the rows with hypot(x, y) > least: no other can count at any angle."""
     number = 0
     total = len(x)
@@ -295,7 +339,9 @@ def _active(x, y, least, a, b):
 
 
 @kernel
-def solve_pairs(Y, pairs, levels, l0, floor, accuracy):
+def solve_pairs(
+    Y: np.ndarray, pairs: np.ndarray, levels: np.ndarray, l0: bool, floor: float, accuracy: float
+) -> tuple[np.ndarray, np.ndarray, int, float]:
     """Find the best rotation of each pair of rows of Y by itself.
 
     Returns the rotations (k, 2, 2), gains, the number of pairs that turn and the flops.
@@ -321,7 +367,9 @@ def solve_pairs(Y, pairs, levels, l0, floor, accuracy):
 
 
 @kernel
-def turn_pairs(Y, pairs, levels, l0, floor, accuracy):
+def turn_pairs(
+    Y: np.ndarray, pairs: np.ndarray, levels: np.ndarray, l0: bool, floor: float, accuracy: float
+) -> tuple[np.ndarray, float, float]:
     """Turn pairs of rows of Y one after the other, in place, each by its best angle.
 
     Returns the angles, the gain and the flops.
@@ -345,7 +393,7 @@ def turn_pairs(Y, pairs, levels, l0, floor, accuracy):
 
 
 @kernel
-def compact(Y, block, edge):
+def compact(Y: np.ndarray, block: np.ndarray, edge: float) -> np.ndarray:
     """Copy the features of which some column of the block exceeds `edge`, as float64."""
     width, total = len(block), Y.shape[1]
     largest = np.zeros(total, Y.dtype)
@@ -368,7 +416,16 @@ def compact(Y, block, edge):
 
 
 @kernel
-def turn_block(C, levels, l0, floor, share, accuracy, relaxation, Qt):
+def turn_block(
+    C: np.ndarray,
+    levels: np.ndarray,
+    l0: bool,
+    floor: float,
+    share: float,
+    accuracy: float,
+    relaxation: float,
+    Qt: np.ndarray,
+) -> tuple[float, int, float]:
     """Turn every pair of the compact columns C once, in place; Qt becomes the transposed rotation.
 
     A pair is passed over if its quadratic model promises less than `share` of the mean gain so far.
@@ -440,7 +497,7 @@ def turn_block(C, levels, l0, floor, share, accuracy, relaxation, Qt):
 
 
 @kernel
-def value(Y, levels, l0):
+def value(Y: np.ndarray, levels: np.ndarray, l0: bool) -> float:
     """Σ φ over the rows of Y, of which there are as many as levels; summed row by row."""
     total = 0.0
     for j in range(len(levels)):
@@ -462,7 +519,7 @@ def value(Y, levels, l0):
 
 
 @kernel
-def shrink(Y, levels, l0, S):
+def shrink(Y: np.ndarray, levels: np.ndarray, l0: bool, S: np.ndarray) -> tuple[float, int]:
     """S(y) into S; returns Σ φ and the number of non-zeros."""
     total = 0.0
     nonzeros = 0
@@ -493,7 +550,7 @@ def shrink(Y, levels, l0, S):
 
 
 @kernel
-def slopes(Y, levels, l0):
+def slopes(Y: np.ndarray, levels: np.ndarray, l0: bool) -> np.ndarray:
     """M_ij = Σ_k S(y_i)_k y_j,k for the rows i that have a level and every j, through the non-zeros of S only."""
     M = np.zeros((len(levels), Y.shape[0]))
     members = np.empty(Y.shape[1], np.int64)
