@@ -95,7 +95,7 @@ def load(path: str | os.PathLike[str]) -> tuple[Progress, str] | None:
     if not Path(path).exists():
         return None
     try:
-        with np.load(path, allow_pickle=False) as archive:
+        with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
             counters = json.loads(str(archive["counters"]))
             if counters["format"] != FORMAT:
                 raise ValueError(f"its format is {counters['format']}, not {FORMAT}")

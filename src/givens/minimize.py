@@ -39,9 +39,9 @@ def minimize(
     *,
     n: int | None = None,
     schedule: str | Schedule | None = None,
-    tol: float = 1e-15,
+    tol: float = 1e-18,
     gradient_tol: float | None = None,
-    max_sweeps: int = 100,
+    max_sweeps: int = 200,
     determinant: int | str | None = None,
     threads: int | None = None,
     random_state: int | np.random.Generator | np.random.RandomState | None = None,
@@ -67,7 +67,8 @@ def minimize(
         "shuffled", "gradient", or an object of `givens.schedules`, which also sets the size of blocks. By default the
         objective chooses: a tournament, in blocks where that is faster.
     tol : float
-        Converged when a whole sweep gained no more than tol times the objective's scale.
+        Converged when a whole sweep gained no more than tol times the objective's scale. Gains come from the pair problems,
+        not from differences of values, so a tolerance below rounding has a meaning: the gradient goes with its root.
     gradient_tol : float, optional
         Converged also when the gradient norm is at most this times the scale.
     max_sweeps : int

@@ -166,8 +166,8 @@ def with_determinant(U: np.ndarray, sign: int) -> np.ndarray:
     return U
 
 
-def check_orthogonal(U: np.ndarray, name: str = "U", tolerance: float = 1e-8) -> np.ndarray:
-    """U as a float64 array, or a ValueError that says what is wrong with it and by how much."""
+def check_orthogonal(U: np.ndarray, name: str = "U", tolerance: float = 1e-6) -> np.ndarray:
+    """U as a float64 array, orthogonal to rounding, or a ValueError that says what is wrong with it and by how much."""
     U = np.asarray(U)
     if np.iscomplexobj(U) or U.dtype.kind not in "fiub":
         raise ValueError(f"{name} must be a real matrix, got values of type {U.dtype}")
@@ -183,7 +183,8 @@ def check_orthogonal(U: np.ndarray, name: str = "U", tolerance: float = 1e-8) ->
             f"{name} must be orthogonal, but ‖UᵀU − I‖ = {defect:.3g} (allowed: {tolerance * len(U):.3g}); "
             "take its polar factor, or the Q of its QR factorisation"
         )
-    return U
+    # Single-precision matrices are welcome, their rounding is not.
+    return repair(U) if defect > 1e-13 * len(U) else U
 
 
 def rotate_blocks(Ut: np.ndarray, blocks: Blocks, rotations: Rotations) -> float:

@@ -242,5 +242,5 @@ def quartic(P: float, Q: float) -> tuple[float, float]:
     if radius == 0:
         return 0.0, 0.0
     # For Q > 0 the difference radius − Q would cancel.
-    gain = (P * P / (radius + Q) if Q > 0 else radius - Q) / 4
+    gain = (P * (P / (radius + Q)) if Q > 0 else radius - Q) / 4
     return float(np.arctan2(P, Q)) / 4, float(gain)

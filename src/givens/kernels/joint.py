@@ -33,7 +33,7 @@ def _angle(P: float, Q: float, least: float) -> tuple[float, float]:
         # An angle below rounding changes nothing, and would be found again in every sweep.
         if abs(P) <= 1e-16 * Q or radius <= least:
             return 0.0, 0.0
-        return 0.25 * math.atan2(P, Q), 0.25 * P * P / (radius + Q)
+        return 0.25 * math.atan2(P, Q), 0.25 * P * (P / (radius + Q))
     if radius - Q <= least:
         return 0.0, 0.0
     return 0.25 * math.atan2(P, Q), 0.25 * (radius - Q)

@@ -46,7 +46,7 @@ def _angle(x: np.ndarray, y: np.ndarray, kappa: float, sign: float) -> tuple[flo
         # An angle below rounding changes nothing, and would be found again in every sweep.
         if abs(P) <= EPS * Q:
             return 0.0, 0.0
-        return 0.25 * math.atan2(P, Q), 0.25 * P * P / (radius + Q)
+        return 0.25 * math.atan2(P, Q), 0.25 * P * (P / (radius + Q))
     # Two columns that look alike from every angle: what is left is rounding.
     if radius - Q <= 16.0 * EPS * (uu + vv):
         return 0.0, 0.0

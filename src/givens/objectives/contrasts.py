@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from functools import cache
 
 import numpy as np
 
@@ -161,8 +162,12 @@ class Scalar(Contrast):
         return "" if self.exact else "angles by a safeguarded search over the slope, not exact"
 
 
+@cache
 def LogCosh() -> Scalar:
-    """Σ log cosh y, minimised: a smooth |y|, for independent components of heavy-tailed sources."""
+    """Σ log cosh y, minimised: a smooth |y|, for independent components of heavy-tailed sources.
+
+    Compiled once per process.
+    """
     return Scalar(log_cosh, _tanh)
 
 

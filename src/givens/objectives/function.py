@@ -24,12 +24,11 @@ _STEP = EPS**0.2
 
 @dataclass
 class FunctionState:
-    """U (stored transposed), f there, how many points the last search needed, and whether any ran out of harmonics."""
+    """U (stored transposed), f there, and how many points the last search needed."""
 
     Ut: np.ndarray
     value: float
     points: int = 8
-    capped: bool = False
 
 
 class Function(Objective):
@@ -82,6 +81,7 @@ class Function(Objective):
         self.dear = gradient is None
         self.probes = np.zeros(0)
         self.noise = 0.0
+        self.capped = False
 
     def __call__(self, U: np.ndarray) -> float:
         """Evaluate f, or say what is wrong with what it returned."""
@@ -102,16 +102,33 @@ class Function(Objective):
 
     def prepare(self, start: np.ndarray) -> None:
         """Take the scale of f from its values around the start; they also tell this f from another one."""
-        values = [self(start.copy())]
-        for k, theta in enumerate((1.0, 2.0, 4.0)):
-            U = start.copy()
-            for i in range(k % 2, self.n - 1, 2):
-                U[:, i : i + 2] = U[:, i : i + 2] @ turn(theta)
-            values.append(self(U))
+        self.capped = False
+        along = self._turned(start)
+        values = [along(theta) for theta in (0.0, 1.0, 2.0, 4.0)]
         self.probes = np.array(values)
         self.scale = float(np.abs(self.probes).max()) or 1.0
         # What rounding in a well-written f may amount to: no difference below it is believed.
         self.noise = 32 * EPS * self.scale
+        if self.degree is not None:
+            # Every entry of U is linear in (cos θ, sin θ) along that curve too, so f has no harmonic above its degree.
+            claimed = searches.polynomial(along, self.degree, at_zero=values[0]).harmonics
+            error = float(np.abs(claimed(np.array([0.0, 1.0, 2.0, 4.0])) - self.probes).max())
+            if error > 1e-8 * self.scale:
+                raise ValueError(
+                    f"f is not a polynomial of degree {self.degree} in U: it differs from every such polynomial by "
+                    f"{error:.3g}, {error / self.scale:.1e} of its size; give its true degree, or none"
+                )
+
+    def _turned(self, start: np.ndarray) -> Callable[[float], float]:
+        """f along the curve on which columns (0, 1), (2, 3), ... turn by the same angle."""
+
+        def along(theta: float) -> float:
+            U = start.copy()
+            for i in range(0, self.n - 1, 2):
+                U[:, i : i + 2] = U[:, i : i + 2] @ turn(theta)
+            return self(U)
+
+        return along
 
     def data(self) -> list[np.ndarray]:
         """The values around the start: two functions that agree on them are taken for one."""
@@ -175,7 +192,7 @@ class Function(Objective):
         found = searches.periodic(g, points=state.points, at_zero=value, noise=self.noise)
         # Only hints: they change how many evaluations the next search takes, and the message, not what is found.
         state.points = min(max(8, 4 * found.harmonics.order), 4 * searches.MAX_HARMONICS)
-        state.capped |= not found.resolved
+        self.capped |= not found.resolved
         return found
 
     def _worth(self, found: searches.Search) -> bool:
@@ -194,14 +211,8 @@ class Function(Objective):
 
     def apply(self, state: FunctionState, blocks: Blocks, rotations: Rotations) -> float:
         """Rotate U, and evaluate f there."""
-        before = state.value
         rotate_blocks(state.Ut, blocks, rotations)
         state.value = self(state.Ut.T.copy())
-        if self.degree is not None and state.value > before + 1e-6 * self.scale:
-            raise ValueError(
-                f"f is not a polynomial of degree {self.degree} in U: it rose by {state.value - before:.3g} where such a "
-                "polynomial cannot; give its true degree, or none"
-            )
         return 0.0
 
     def gradient(self, state: FunctionState) -> np.ndarray:
@@ -237,6 +248,6 @@ class Function(Objective):
 
     def notes(self, state: FunctionState) -> str:
         """Say if a search ran out of harmonics."""
-        if not state.capped:
+        if not self.capped:
             return ""
         return f"some pair problems have more than {searches.MAX_HARMONICS} harmonics, so their minima may not be global"

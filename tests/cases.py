@@ -1,0 +1,63 @@
+"""One list of objectives that every property is tested on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from givens.objectives import Columns, Function, JointDiagonal, Kurtosis, LogCosh, Objective, Orthomax
+
+N = 6
+
+
+def _data(seed: int, rows: int = 40) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    return rng.standard_t(4, size=(rows, N)) @ rng.standard_normal((N, N))
+
+
+def _whitened(seed: int) -> np.ndarray:
+    """Light-tailed sources, turned: what the minimum of Σ y⁴ is for."""
+    rng = np.random.default_rng(seed)
+    S = rng.uniform(-1, 1, size=(200, N))
+    return np.linalg.qr(S - S.mean(0))[0] @ np.linalg.qr(rng.standard_normal((N, N)))[0]
+
+
+def _stack(seed: int) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    return rng.standard_normal((3, N, N))
+
+
+def _cubic(seed: int) -> Function:
+    T = np.random.default_rng(seed).standard_normal((N, N, N))
+    return Function(lambda U: float(np.einsum("abc,ai,bi,ci->", T, U, U, U)), N, degree=3)
+
+
+def _quartic(seed: int) -> Function:
+    A = np.random.default_rng(seed).standard_normal((10, N))
+    return Function(
+        lambda U: -float(np.sum((A @ U) ** 4)), N, degree=4, gradient=lambda U: -4 * A.T @ (A @ U) ** 3
+    )
+
+
+def _smooth(seed: int) -> Function:
+    A = np.random.default_rng(seed).standard_normal((10, 4))
+    return Function(lambda U: float(np.sum(np.log(np.cosh(A @ U)))), 4)
+
+
+CASES: dict[str, Callable[[int], Objective]] = {
+    "varimax": lambda seed: Columns(_data(seed), "varimax"),
+    "quartimax": lambda seed: Columns(_data(seed), "quartimax"),
+    "orthomax": lambda seed: Columns(_data(seed), Orthomax(2.5)),
+    "kurtosis": lambda seed: Columns(_data(seed), Kurtosis(1)),
+    "light-tailed": lambda seed: Columns(_whitened(seed), Kurtosis(-1)),
+    "varimax, 3 of 6 columns": lambda seed: Columns(_data(seed), "varimax", active=3),
+    "light-tailed, 1 of 6 columns": lambda seed: Columns(_whitened(seed), Kurtosis(-1), active=1),
+    "logcosh": lambda seed: Columns(_data(seed), LogCosh()),
+    "logcosh, 2 of 6 columns": lambda seed: Columns(_data(seed), LogCosh(), active=2),
+    "joint": lambda seed: JointDiagonal(_stack(seed)),
+    "one matrix": lambda seed: JointDiagonal(_stack(seed)[0]),
+    "cubic": _cubic,
+    "quartic": _quartic,
+    "smooth": _smooth,
+}
