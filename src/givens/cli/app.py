@@ -1,0 +1,40 @@
+"""The commands, each in a file of its own."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+import givens
+from givens.cli import rotate
+
+HELP = "Components that can be read: sparse PCA, mixtures, tensors and factor rotation by Givens rotations."
+
+app = typer.Typer(
+    name="givens",
+    help=HELP,
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    # A bug's own traceback, short; bad input never gets this far.
+    pretty_exceptions_show_locals=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"givens {givens.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Say it.")
+    ] = False,
+) -> None:
+    """Components that can be read: sparse PCA, mixtures, tensors and factor rotation by Givens rotations."""
+
+
+app.command("rotate")(rotate.command)

@@ -1,0 +1,246 @@
+"""From a fitted model to the files that a command writes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from rich.markup import escape
+from rich.table import Table as RichTable
+
+import givens
+from givens.cli.session import Session, command_line, summary_head, write_results
+from givens.io import Table
+from givens.io.write import Staged, write_matrix
+from givens.report import Report
+from givens.report.views import components_view, trace_view
+
+SCORES_LEAD = "Each point is a sample. Point at one, or use the arrow keys, to read it."
+
+
+def percent(share: float) -> str:
+    """Return a share as a percentage.
+
+    >>> percent(0.4213)
+    '42.1 %'
+    """
+    return f"{100 * share:.1f} %"
+
+
+def described(labels: Sequence[str] | None) -> str:
+    """Return the commonest labels and how often they stand.
+
+    >>> described(["a", "b", "a"])
+    '2 a, 1 b'
+    """
+    if labels is None:
+        return "without labels"
+    tally = Counter(labels)
+    shown = ", ".join(f"{number:,} {label}" for label, number in tally.most_common(3))
+    return shown if len(tally) <= 3 else f"{len(tally):,} different labels"
+
+
+def component_table(
+    weights: np.ndarray, variables: Sequence[str], columns: dict[str, list[str]], title: str
+) -> RichTable:
+    """Return the summary that a command ends with: a line for each component, its largest variables last."""
+    table = RichTable(
+        title=title, title_justify="left", header_style="bold", box=None, pad_edge=False, expand=True
+    )
+    for name in columns:
+        table.add_column(name, justify="left" if name == next(iter(columns)) else "right", no_wrap=True)
+    table.add_column("largest variables", overflow="ellipsis", no_wrap=True, ratio=1)
+    for k, row in enumerate(weights):
+        order = np.argsort(-np.abs(row), kind="stable")[:4]
+        largest = ", ".join(f"{'−' if row[j] < 0 else '+'}{variables[j]}" for j in order if row[j])
+        table.add_row(*(cells[k] for cells in columns.values()), escape(largest))
+    return table
+
+
+def write_components(
+    stream: IO[str], weights: np.ndarray, variables: Sequence[str], header: Sequence[str]
+) -> None:
+    """Write a line for each variable and a column for each component."""
+    write_matrix(stream, "variable", header, [([list(variables)], np.asarray(weights).T)])
+
+
+def write_scores(stream: IO[str], table: Table, scores: np.ndarray, header: Sequence[str]) -> None:
+    """Write a line for each sample: its name, its label if it has one, its scores."""
+    words, corner = [table.samples], "sample"
+    if table.labels is not None:
+        words, corner = [table.samples, table.labels], f"sample\n{table.label_name}"
+    write_matrix(stream, corner, header, [(words, scores)])
+
+
+def correlations(gram: np.ndarray) -> float:
+    """Return the largest correlation between two of the variables whose Gram matrix this is, centred.
+
+    >>> correlations(np.array([[4.0, 1.0], [1.0, 1.0]]))
+    0.5
+    """
+    norms = np.sqrt(np.maximum(np.diag(gram), 0))
+    scale = np.outer(norms, norms)
+    cosines = np.abs(np.divide(gram, scale, out=np.zeros_like(scale), where=scale > 0))
+    np.fill_diagonal(cosines, 0)
+    return float(cosines.max())
+
+
+@dataclass
+class Outcome:
+    """What a command has to show for itself."""
+
+    summary: dict[str, Any]
+    report: Report
+    table: RichTable
+    files: dict[str, Callable[[IO[str]], None]]
+
+    def write(self, session: Session, out: Path, files: Staged) -> None:
+        """Write every file, and say where they are."""
+        written = write_results(self.summary, self.report, self.files, files)
+        session.finish(out, self.summary, self.table, written)
+
+
+@dataclass
+class Described:
+    """The data that a model was fitted to, as far as the results have to name it."""
+
+    file: Path
+    samples: int
+    variables: list[str]
+    notes: list[str]
+    labels: str  # in words
+
+    @classmethod
+    def of(cls, file: Path, table: Table) -> Described:
+        """Describe a whole table."""
+        return cls(file, table.shape[0], table.variables, table.notes, described(table.labels))
+
+
+def sparse_pca_outcome(
+    session: Session,
+    data: Described,
+    model: Any,
+    *,
+    share: np.ndarray,
+    score_gram: np.ndarray,
+    scores: dict[str, Any] | None,
+    path: dict[str, Any] | None = None,
+) -> Outcome:
+    """Return the summary, the report and the components of a fitted SparsePCA or StreamingSparsePCA.
+
+    `score_gram` is the Gram matrix of the centred scores.
+    """
+    weights = np.asarray(model.components_)
+    names = [f"component {k + 1}" for k in range(len(weights))]
+    nonzero = (weights != 0).sum(axis=1)
+    used = int(np.any(weights != 0, axis=0).sum())
+    result = getattr(model, "result_", None)
+    overlapping, correlated = correlations(weights @ weights.T), correlations(score_gram)
+    hidden = ("progress", "warm_start")
+    settings = {key: value for key, value in model.get_params().items() if key not in hidden}
+    total = float(share.sum())
+    summary = {
+        **summary_head("sparse-pca", data.file, data.notes),
+        "samples": data.samples,
+        "variables": len(data.variables),
+        "parameters": settings,
+        "explained_variance_ratio": total,
+        "variables_used": used,
+        "components": [
+            {"name": names[k], "explained_variance_ratio": share[k], "n_nonzero": int(nonzero[k])}
+            for k in range(len(weights))
+        ],
+        "gamma": getattr(model, "gamma_", None),
+        **convergence(result),
+        "largest_overlap": overlapping,
+        "largest_score_correlation": correlated,
+        "warnings": session.warnings,
+        "seconds": session.seconds,
+    }
+    report = Report(
+        title=f"Sparse components of {data.file.name}",
+        subtitle=f"{data.samples:,} samples × {len(data.variables):,} variables, {len(weights)} components",
+        facts=[
+            ("Variance explained", percent(total), "adjusted, all components together"),
+            ("Non-zero weights", f"{int(nonzero.sum()):,}", f"of {weights.size:,}"),
+            ("Variables used", f"{used:,}", f"of {len(data.variables):,}"),
+            ("Samples", f"{data.samples:,}", data.labels),
+            *converged_fact(result),
+        ],
+        notes=data.notes,
+        warnings=session.warnings,
+        components=components_view(
+            weights,
+            data.variables,
+            share=share,
+            lead="Each component is a weighted sum of few variables; the percentage is its share of the "
+            "variance. Point at a bar to see its variable in every component.",
+        ),
+        scores=scores,
+        path=path,
+        trace=None if result is None else trace_view(result.trace, result.message),
+        diagnostics=[
+            ("Largest overlap of two components", f"{overlapping:.3f}", OVERLAP),
+            ("Largest correlation of scores", f"{correlated:.3f}", CORRELATION),
+            *convergence_lines(result),
+        ],
+        settings=[(key, str(value)) for key, value in settings.items()],
+        command=command_line(),
+        version=givens.__version__,
+    )
+    columns = {
+        "component": [str(k + 1) for k in range(len(weights))],
+        "explained": [percent(value) for value in share],
+        "non-zeros": [f"{value:,}" for value in nonzero],
+    }
+    title = f"{len(weights)} components explain {percent(total)} of the variance"
+    return Outcome(
+        summary,
+        report,
+        component_table(weights, data.variables, columns, title),
+        {"components.csv": lambda stream: write_components(stream, weights, data.variables, names)},
+    )
+
+
+OVERLAP = "Largest |zᵢ·zⱼ|: 0 if they are orthogonal, 1 if they are the same."
+CORRELATION = (
+    "0 in ordinary PCA. Where it is large, two components tell some of the same story; the explained "
+    "variance counts it once."
+)
+
+
+def convergence(result: Any) -> dict[str, Any]:
+    """Return what the summary says of a run."""
+    if result is None:
+        return {}
+    return {
+        "converged": bool(result.converged),
+        "message": result.message,
+        "sweeps": result.sweeps,
+        "value": result.value,
+        "gradient_norm": result.gradient_norm,
+    }
+
+
+def converged_fact(result: Any) -> list[tuple[str, str, str]]:
+    """Return the card that says whether a run converged."""
+    if result is None:
+        return []
+    state = "yes" if result.converged else "not yet"
+    return [("Converged", state, f"{result.sweeps} sweeps, {result.seconds:.2f} s")]
+
+
+def convergence_lines(result: Any) -> list[tuple[str, str, str]]:
+    """Return the diagnostics of a run."""
+    if result is None:
+        return []
+    reason = result.message[:1].upper() + result.message[1:].rstrip(".") + "."
+    return [
+        ("Converged", "yes" if result.converged else "no", reason),
+        ("Gradient norm", f"{result.gradient_norm:.2e}", "0 at a point that no small rotation improves."),
+        ("Loss of orthogonality", f"{result.orthogonality:.1e}", "‖UᵀU − I‖ of the rotation: rounding only."),
+    ]

@@ -1,0 +1,217 @@
+"""`givens rotate`: varimax and its relatives, for a table of loadings.
+
+The orthomax criterion with κ is Σ_j [Σ y⁴ − (κ/p)(Σ y²)²] over the p variables: κ = 0 is quartimax, 1
+varimax, m/2 equamax, p(m−1)/(p+m−2) parsimax, for m factors. Kaiser's normalisation gives every variable
+the same length while rotating.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+import givens
+from givens.cli import options as o
+from givens.cli.results import (
+    Outcome,
+    component_table,
+    converged_fact,
+    convergence,
+    convergence_lines,
+    percent,
+    write_components,
+)
+from givens.cli.session import Session, command_line, summary_head
+from givens.cli.session import command as clean
+from givens.io import DataError, Table, staged
+from givens.io.write import write_matrix
+from givens.report import Report
+from givens.report.views import components_view, trace_view
+
+
+class Criterion(StrEnum):
+    """The criteria of the orthomax family."""
+
+    varimax = "varimax"
+    quartimax = "quartimax"
+    equamax = "equamax"
+    parsimax = "parsimax"
+
+
+def kappa_of(criterion: Criterion, variables: int, factors: int) -> float:
+    """Return κ of a criterion of the orthomax family.
+
+    >>> [kappa_of(criterion, 10, 3) for criterion in ("quartimax", "varimax", "equamax")]
+    [0.0, 1.0, 1.5]
+    """
+    p, m = variables, factors
+    return {
+        Criterion.quartimax: 0.0,
+        Criterion.varimax: 1.0,
+        Criterion.equamax: m / 2,
+        Criterion.parsimax: p * (m - 1) / (p + m - 2) if p + m > 2 else 1.0,
+    }[criterion]
+
+
+def dense(values: Any) -> np.ndarray:
+    """Return the table as an array of float64."""
+    return np.asarray(values.toarray() if hasattr(values, "toarray") else values, np.float64)
+
+
+def principal_loadings(values: Any, factors: int, standardise: bool) -> np.ndarray:
+    """Return the loadings of the first principal components: variables x factors."""
+    data = dense(values)
+    if factors > min(data.shape[0] - 1, data.shape[1]):
+        raise DataError(f"{data.shape[0]} x {data.shape[1]} numbers have no {factors} principal components")
+    centred = data - data.mean(axis=0)
+    if standardise:
+        spread = centred.std(axis=0)
+        centred = centred / np.where(spread > 0, spread, 1)
+    _, sizes, axes = np.linalg.svd(centred, full_matrices=False)
+    return axes[:factors].T * (sizes[:factors] / np.sqrt(len(data) - 1))
+
+
+def turn(
+    loadings: np.ndarray, kappa: float, kaiser: bool, threads: int | None, progress: bool
+) -> tuple[np.ndarray, Any]:
+    """Return the rotated loadings, strongest factor first, largest loadings positive, and the result."""
+    from givens.objectives import Columns, Orthomax
+
+    lengths = np.linalg.norm(loadings, axis=1)
+    weights = np.where(lengths > 0, lengths, 1)[:, None] if kaiser else 1.0
+    result = givens.minimize(Columns(loadings / weights, Orthomax(kappa)), threads=threads, progress=progress)
+    order = np.argsort(-np.sum((loadings @ result.U) ** 2, axis=0), kind="stable")
+    result.U = result.U[:, order]
+    rotated = loadings @ result.U
+    signs = np.sign(rotated[np.abs(rotated).argmax(axis=0), np.arange(rotated.shape[1])])
+    result.U = result.U * np.where(signs < 0, -1.0, 1.0)
+    return loadings @ result.U, result
+
+
+@clean
+def command(
+    file: o.File,
+    criterion: Annotated[Criterion, typer.Option(help="Of simple structure.")] = Criterion.varimax,
+    components: Annotated[
+        int | None,
+        typer.Option(
+            "--components",
+            "-m",
+            min=1,
+            show_default=False,
+            help="FILE is data: rotate so many principal components.",
+        ),
+    ] = None,
+    kaiser: Annotated[
+        bool, typer.Option("--kaiser/--no-kaiser", help="Give variables equal lengths while rotating.")
+    ] = True,
+    samples: o.Samples = None,
+    names: o.Names = None,
+    drop: o.Drop = None,
+    log2: o.Log2 = False,
+    floor: o.Floor = 1.0,
+    standardise: o.Standardise = False,
+    threads: o.Threads = None,
+    out: o.Out = Path("results"),
+    json: o.Json = False,
+    quiet: o.Quiet = False,
+) -> None:
+    """Rotate factors to simple structure: varimax, quartimax, equamax or parsimax.
+
+    FILE holds loadings, a row for each variable and a column for each factor; or, with -m, data of which
+    that many principal components are rotated. Writes components.csv, rotation.csv, summary.json and
+    report.html.
+
+    Example: [bold]givens rotate loadings.csv --criterion varimax --out results[/]
+    """
+    session = Session(quiet, json)
+    with staged(out) as files:
+        if components is None:
+            # In a table of loadings the rows are the variables, whatever a table of data would look like.
+            source = o.Source(file, o.Side.rows, None, names, drop, log2, floor)
+            table = source.table(session, ("variables", "factors"))
+            loadings, before = dense(table.values), table.variables
+            table = Table(loadings.T, before, table.samples, notes=table.notes)
+        else:
+            table = o.Source(file, samples, None, names, drop, log2, floor).table(session)
+            loadings = principal_loadings(table.values, components, standardise)
+            before = [f"principal component {k + 1}" for k in range(components)]
+            table.notes.append(f"took the loadings of the first {components} principal components")
+        kappa = kappa_of(criterion, *loadings.shape)
+        with session.listening():
+            rotated, result = turn(loadings, kappa, kaiser, threads, session.interactive)
+        outcome = rotate_outcome(session, file, table, before, rotated, result, criterion, kaiser)
+        outcome.write(session, out, files)
+
+
+def rotate_outcome(
+    session: Session,
+    file: Path,
+    table: Table,
+    before: list[str],
+    rotated: np.ndarray,
+    result: Any,
+    criterion: Criterion,
+    kaiser: bool,
+) -> Outcome:
+    """Return the results of a rotation."""
+    factors = [f"factor {k + 1}" for k in range(rotated.shape[1])]
+    sizes = np.sum(rotated**2, axis=0)
+    share = sizes / sizes.sum() if sizes.sum() > 0 else np.zeros(len(sizes))
+    settings = {"criterion": criterion.value, "kaiser": kaiser}
+    summary = {
+        **summary_head("rotate", file, table.notes),
+        "variables": len(rotated),
+        "factors": len(factors),
+        "parameters": settings,
+        "sum_of_squares": sizes,
+        **convergence(result),
+        "warnings": session.warnings,
+        "seconds": session.seconds,
+    }
+    report = Report(
+        title=f"Rotated factors of {file.name}",
+        subtitle=f"{len(rotated):,} variables × {len(factors)} factors, {criterion.value}",
+        facts=[
+            ("Factors", str(len(factors)), f"{criterion.value}{', Kaiser-normalised' if kaiser else ''}"),
+            ("Variables", f"{len(rotated):,}", "one row of loadings each"),
+            ("Criterion", f"{result.value:.6g}", "after the rotation"),
+            *converged_fact(result),
+        ],
+        notes=table.notes,
+        warnings=session.warnings,
+        components=components_view(
+            rotated.T,
+            table.variables,
+            share=share,
+            title="Factors",
+            noun="factor",
+            weight="loadings",
+            entry="loading",
+            lead="The rotated loadings; the percentage is a factor's share of the sum of their squares.",
+        ),
+        trace=trace_view(result.trace, result.message, "criterion"),
+        diagnostics=convergence_lines(result),
+        settings=[(key, str(value)) for key, value in settings.items()],
+        command=command_line(),
+        version=givens.__version__,
+    )
+    columns = {
+        "factor": [str(k + 1) for k in range(len(factors))],
+        "sum of squares": [f"{value:.4g}" for value in sizes],
+        "share": [percent(value) for value in share],
+    }
+    title = f"{criterion.value} rotation of {len(factors)} factors"
+    return Outcome(
+        summary,
+        report,
+        component_table(rotated.T, table.variables, columns, title),
+        {
+            "components.csv": lambda stream: write_components(stream, rotated.T, table.variables, factors),
+            "rotation.csv": lambda stream: write_matrix(stream, "before", factors, [([before], result.U)]),
+        },
+    )

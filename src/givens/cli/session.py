@@ -1,0 +1,173 @@
+"""What every command shares: where words go, how it ends, how results are written.
+
+Progress, notes and the final table go to standard error, so that standard output holds nothing but what
+`--json` was asked for. Exit codes: 0 done, 1 the data or the place for the results will not do, 2 the
+command was not understood, 130 Ctrl-C.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import shlex
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any, ParamSpec
+
+import rich
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import (
+    BarColumn,
+    Progress,
+    SpinnerColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+from rich.table import Table as RichTable
+
+import givens
+from givens.io import DataError
+from givens.io.write import Staged, plain, write_json
+from givens.report import Report
+
+P = ParamSpec("P")
+
+# What the estimators raise for data or parameters that will not do: one sentence each, by the library's own
+# rule.
+EXPECTED = (DataError, ValueError, ImportError, MemoryError, OSError)
+
+
+def command(function: Callable[P, None]) -> Callable[P, None]:
+    """Turn what a user can mend into one sentence and an exit code."""
+
+    @functools.wraps(function)
+    def wrapped(*args: P.args, **kwargs: P.kwargs) -> None:
+        try:
+            function(*args, **kwargs)
+        except KeyboardInterrupt:
+            _fail("stopped; nothing was written", 130)
+        except EXPECTED as error:
+            text = " ".join(str(error).split()) or "there is not enough memory; try --stream"
+            _fail(text, 1)
+
+    return wrapped
+
+
+def _fail(text: str, code: int) -> None:
+    Console(stderr=True, soft_wrap=True, highlight=False).print(f"[bold red]error:[/] {escape(text)}")
+    raise typer.Exit(code)
+
+
+def command_line() -> str:
+    """Return what was typed, so that it can be typed again."""
+    return shlex.join(["givens", *sys.argv[1:]])
+
+
+@dataclass
+class Session:
+    """One run of a command.
+
+    Attributes
+    ----------
+    quiet : bool
+        Say nothing but errors.
+    as_json : bool
+        Write the summary to standard output.
+    """
+
+    quiet: bool = False
+    as_json: bool = False
+    warnings: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.started = time.perf_counter()
+        # The estimators' own progress bars use Rich's global console: standard output is not theirs.
+        rich.reconfigure(stderr=True)
+        self.console = Console(stderr=True, quiet=self.quiet, highlight=False)
+
+    @property
+    def interactive(self) -> bool:
+        """Whether someone is watching."""
+        return not self.quiet and self.console.is_terminal
+
+    @property
+    def seconds(self) -> float:
+        """Since the command began."""
+        return time.perf_counter() - self.started
+
+    def say(self, text: str) -> None:
+        """Say a sentence."""
+        self.console.print(f"[dim]·[/] {escape(text)}", soft_wrap=True)
+
+    @contextmanager
+    def step(self, text: str, total: float | None = None) -> Iterator[Callable[[float], None]]:
+        """Show a step with a bar, or a spinner where its length is unknown; yields how to advance it."""
+        progress = Progress(
+            SpinnerColumn(),
+            TextColumn("{task.description}"),
+            *([BarColumn(), TimeRemainingColumn()] if total else []),
+            TimeElapsedColumn(),
+            console=self.console,
+            transient=True,
+            disable=not self.interactive,
+        )
+        with progress, self.listening():
+            task = progress.add_task(text, total=total)
+            yield lambda amount: progress.update(task, advance=amount)
+
+    @contextmanager
+    def listening(self) -> Iterator[None]:
+        """Collect the estimators' warnings, to be said once, in the report too."""
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            yield
+        for warning in caught:
+            text = " ".join(str(warning.message).split())
+            if issubclass(warning.category, UserWarning) and text not in self.warnings:
+                self.warnings.append(text)
+                self.console.print(f"[yellow]warning:[/] {escape(text)}", soft_wrap=True)
+
+    def finish(self, out: Path, summary: dict[str, Any], table: RichTable, files: list[Path]) -> None:
+        """Say what came out and where it is."""
+        if self.as_json:
+            print(json.dumps(plain(summary), indent=2, ensure_ascii=False, allow_nan=False))
+        self.console.print(table)
+        report = out / "report.html"
+        others = escape(", ".join(path.name for path in files if path != report))
+        self.console.print(
+            f"Wrote {others} and the report to {escape(str(out))} ({self.seconds:.1f} s). Open:"
+        )
+        self.console.print(f"  {report.resolve().as_uri()}", soft_wrap=True, style="bold cyan", markup=False)
+
+
+def summary_head(analysis: str, source: Path, notes: list[str]) -> dict[str, Any]:
+    """Return what every summary begins with."""
+    return {
+        "givens": givens.__version__,
+        "analysis": analysis,
+        "command": command_line(),
+        "file": str(source),
+        "notes": notes,
+    }
+
+
+def write_results(
+    summary: dict[str, Any], report: Report, tables: dict[str, Callable[[IO[str]], None]], files: Staged
+) -> list[Path]:
+    """Write tables, summary and report beside the files that already wait; then all of them appear."""
+    for name, write in tables.items():
+        with files.open(name) as stream:
+            write(stream)
+    with files.open("summary.json") as stream:
+        write_json(stream, summary)
+    with files.open("report.html") as stream:
+        stream.write(report.html())
+    return files.publish()

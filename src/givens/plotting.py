@@ -1,0 +1,182 @@
+"""Four figures: convergence, the path of variance against non-zeros, a component, the scores.
+
+Each function draws on the axes it is given, or on the current ones, and returns them. Colours are told apart
+by readers who do not see red or green, and groups differ in shape as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from givens.extras import require
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+PLUS, MINUS, SOFT = "#0f7c86", "#d2691e", "#5a6675"
+GROUPS = (
+    "#0072b2",
+    "#d55e00",
+    "#009e73",
+    "#b0559a",
+    "#8c6d1f",
+    "#3fa0dc",
+    "#7a3b1d",
+    "#5b5bd6",
+    "#c23b57",
+    "#5f8a1f",
+)
+MARKERS = "o^sDv"
+
+
+def _axes(ax: Axes | None) -> Axes:
+    return require("matplotlib.pyplot", extra="plot").gca() if ax is None else ax
+
+
+def convergence(result: Any, *, gradient: bool = False, ax: Axes | None = None) -> Axes:
+    """Draw the objective, or the norm of its gradient, after each sweep.
+
+    Parameters
+    ----------
+    result : Result, or an estimator or decomposition that holds one
+        As `minimize` returns it.
+    gradient : bool
+        Draw the gradient norm instead, on a logarithmic scale.
+    ax : matplotlib Axes, optional
+
+    Returns
+    -------
+    Axes
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
+    >>> import numpy as np
+    >>> from givens import minimize, plotting
+    >>> from givens.objectives import JointDiagonal
+    >>> A = np.random.default_rng(0).standard_normal((8, 8))
+    >>> ax = plotting.convergence(minimize(JointDiagonal(A + A.T)))
+    >>> ax.get_xlabel(), ax.get_ylabel()
+    ('sweeps', 'objective')
+    """
+    for name in ("result_", "result"):
+        result = getattr(result, name, result)
+    ax = _axes(ax)
+    values = result.trace.gradient_norm if gradient else result.trace.value
+    ax.plot(result.trace.sweep, values, marker="o", markersize=4, color=PLUS)
+    if gradient and np.nanmax(values) > 0:
+        ax.set_yscale("log")
+    ax.set_xlabel("sweeps")
+    ax.set_ylabel("gradient norm" if gradient else "objective")
+    ax.grid(alpha=0.25)
+    return ax
+
+
+def components(
+    model: Any,
+    component: int = 0,
+    *,
+    names: Sequence[str] | None = None,
+    most: int = 30,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw the largest weights of one component as bars.
+
+    Parameters
+    ----------
+    model : fitted estimator
+        Anything with `components_`, or an array of components x variables.
+    component : int
+        Which, from 0.
+    names : sequence of str, optional
+        Of the variables; those the model was fitted with if it knows any.
+    most : int
+        Draw at most so many bars.
+    ax : matplotlib Axes, optional
+
+    Returns
+    -------
+    Axes
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
+    >>> import numpy as np
+    >>> from givens import plotting
+    >>> ax = plotting.components(np.array([[0.8, 0.0, -0.6]]), names=["KLK3", "TP53", "AMACR"])
+    >>> [label.get_text() for label in ax.get_yticklabels()]
+    ['KLK3', 'AMACR']
+    """
+    weights = np.asarray(getattr(model, "components_", model))[component]
+    if names is None:
+        names = getattr(model, "feature_names_in_", [f"variable {k + 1}" for k in range(len(weights))])
+    order = np.argsort(-np.abs(weights), kind="stable")
+    order = order[weights[order] != 0][:most]
+    ax = _axes(ax)
+    places = np.arange(len(order))
+    ax.barh(places, weights[order], color=[MINUS if value < 0 else PLUS for value in weights[order]])
+    # parse_math off: a variable may be called anything, and a dollar sign is no formula.
+    ax.set_yticks(places, [str(names[k]) for k in order], parse_math=False)
+    ax.invert_yaxis()
+    ax.axvline(0, color=SOFT, linewidth=0.8)
+    ax.set_xlabel(f"weight in component {component + 1}")
+    return ax
+
+
+def scores(
+    values: np.ndarray,
+    *,
+    labels: Sequence[Any] | None = None,
+    axes: tuple[int, int] = (0, 1),
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw samples by two of their scores, coloured by label.
+
+    Parameters
+    ----------
+    values : array of shape (samples, components)
+        As `transform` returns it.
+    labels : sequence, optional
+        One for each sample.
+    axes : (int, int)
+        The components across and up, from 0.
+    ax : matplotlib Axes, optional
+
+    Returns
+    -------
+    Axes
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
+    >>> import numpy as np
+    >>> from givens import plotting
+    >>> ax = plotting.scores(np.eye(3), labels=["a", "b", "a"])
+    >>> [text.get_text() for text in ax.get_legend().get_texts()]
+    ['a', 'b']
+    """
+    values = np.asarray(values)
+    across, up = axes
+    ax = _axes(ax)
+    if labels is None:
+        ax.scatter(values[:, across], values[:, up], color=GROUPS[0], s=18, alpha=0.8)
+    else:
+        marks = np.asarray([str(label) for label in labels])
+        for k, label in enumerate(sorted(set(marks.tolist()))):
+            rows = marks == label
+            colour, marker = GROUPS[k % len(GROUPS)], MARKERS[k % len(MARKERS)]
+            x, y = values[rows, across], values[rows, up]
+            ax.scatter(x, y, s=20, alpha=0.8, color=colour, marker=marker, label=label)
+        legend = ax.legend(frameon=False)
+        for text in legend.get_texts():
+            text.set_parse_math(False)
+    ax.set_xlabel(f"component {across + 1}")
+    ax.set_ylabel(f"component {up + 1}")
+    ax.grid(alpha=0.25)
+    return ax
