@@ -108,7 +108,7 @@ class Orthomax(Contrast):
 
     def _together(self, Y: np.ndarray, enough: float) -> Solution | None:
         Q = np.eye(len(Y))
-        moments = _Moments.of(Y, self.kappa)
+        first = moments = _Moments.of(Y, self.kappa)
         noise = 1e-13 * moments.size()
         total, rotated = 0.0, 0
         # Tile by tile the data pass through Q on their way into the moments: nothing is written before Q is final.
@@ -119,7 +119,7 @@ class Orthomax(Contrast):
             if promised <= 0.5 * enough or promised == 0:
                 break
             turned = Q @ _cayley(theta)
-            after = _Moments.of(Y, self.kappa, turned)
+            after = first.turned(Y, turned)
             gain = -self.sense * (after.criterion() - moments.criterion())
             if promised <= noise:
                 # Too small for a difference of values to show; the angles' own prediction is better.
@@ -153,7 +153,7 @@ class Kurtosis(Orthomax):
 
 @dataclass(frozen=True)
 class _Moments:
-    """Σ y_i³y_j, Σ y_i²y_j², and, where κ needs it, Σ y_i y_j."""
+    """Σ y_i³y_j and Σ y_i²y_j², and, where κ needs it, Σ y_i y_j."""
 
     third: np.ndarray
     square: np.ndarray
@@ -161,20 +161,27 @@ class _Moments:
     kappa: float
 
     @classmethod
-    def of(cls, Y: np.ndarray, kappa: float, Q: np.ndarray | None = None) -> _Moments:
-        """Of the rows of Y, or of QᵀY."""
-        Qt = None if Q is None else np.ascontiguousarray(Q.T)
+    def of(cls, Y: np.ndarray, kappa: float) -> _Moments:
+        """Of the rows of Y."""
 
         def products(tile: np.ndarray) -> np.ndarray:
-            if Qt is not None:
-                tile = Qt @ tile
             squares = tile * tile
             both = [(squares * tile) @ tile.T, squares @ squares.T]
             return np.array([*both, tile @ tile.T] if kappa else both)
 
         sums = tiled_sum(products, Y)
-        second = sums[2] if kappa else np.zeros_like(sums[0])
-        return cls(sums[0], sums[1], second, kappa / Y.shape[1])
+        return cls(sums[0], sums[1], sums[2] if kappa else np.zeros_like(sums[0]), kappa / Y.shape[1])
+
+    def turned(self, Y: np.ndarray, Q: np.ndarray) -> _Moments:
+        """Of the rows of QᵀY, but for Σ y_i²y_j², which decides only how far to turn and hardly changes near the end."""
+        Qt = np.ascontiguousarray(Q.T)
+
+        def products(tile: np.ndarray) -> np.ndarray:
+            tile = Qt @ tile
+            return (tile * tile * tile) @ tile.T
+
+        second = Qt @ self.second @ Q if self.kappa else self.second
+        return _Moments(tiled_sum(products, Y), self.square, second, self.kappa)
 
     def angles(self, sign: int) -> tuple[np.ndarray, float]:
         """θ of every pair i < j, and what they gain together if no pair feels another."""
@@ -194,17 +201,17 @@ class _Moments:
         P[np.abs(P) <= np.minimum(noise, np.abs(Q))] = 0
         radius = np.hypot(P, Q)
         with np.errstate(invalid="ignore", divide="ignore"):
-            gain = np.where(Q > 0, P**2 / (radius + Q), radius - Q) / 4
+            gain = np.where(Q > 0, P * (P / (radius + Q)), radius - Q) / 4
         theta = np.where((Q < 0) & (radius - Q <= 16 * noise), 0.0, np.arctan2(P, Q) / 4)
         return theta, float(gain[theta != 0].sum())
 
     def size(self) -> float:
         """Σ y⁴."""
-        return float(np.trace(self.square))
+        return float(np.trace(self.third))
 
     def criterion(self) -> float:
-        """What is maximised or minimised."""
-        return float(np.sum(np.diagonal(self.square) - self.kappa * np.diagonal(self.second) ** 2))
+        """What is maximised or minimised; the diagonal of Σ y_i³y_j is Σ y_i⁴."""
+        return float(np.sum(np.diagonal(self.third) - self.kappa * np.diagonal(self.second) ** 2))
 
 
 def _cayley(theta: np.ndarray) -> np.ndarray:
