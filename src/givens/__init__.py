@@ -14,23 +14,29 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "Checkpoint": "givens.checkpoint",
+    "Decomposition": "givens.decompose",
     "Result": "givens.result",
     "check_objective": "givens.checks",
+    "decompose": "givens.decompose",
     "minimize": "givens.minimize",
 }
-_MODULES = ("objectives", "rotations", "schedules", "searches")
+_MODULES = ("baselines", "objectives", "rotations", "schedules", "searches")
 
 if TYPE_CHECKING:
-    from givens import objectives, rotations, schedules, searches
+    from givens import baselines, objectives, rotations, schedules, searches
     from givens.checkpoint import Checkpoint
     from givens.checks import check_objective
+    from givens.decompose import Decomposition, decompose
     from givens.minimize import minimize
     from givens.result import Result
 
 __all__ = [
     "Checkpoint",
+    "Decomposition",
     "Result",
+    "baselines",
     "check_objective",
+    "decompose",
     "minimize",
     "objectives",
     "rotations",

@@ -4,6 +4,8 @@
 |---|---|
 | `Columns(A, contrast)` | a sum over the columns of AU |
 | `JointDiagonal(matrices)` | what is off the diagonal of every UᵀC_kU |
+| `SymmetricTensor(T)` | −Σ T(u_i, u_i, u_i) |
+| `MomentTensor(Y, a, G)` | the same, of a third moment given by its samples; `from_samples` chooses between the two |
 | `Function(f, n)` | any function |
 """
 
@@ -12,7 +14,9 @@ from givens.objectives.columns import Columns
 from givens.objectives.contrasts import Contrast, LogCosh, Scalar
 from givens.objectives.function import Function
 from givens.objectives.joint import JointDiagonal
+from givens.objectives.moments import MomentTensor, from_samples
 from givens.objectives.quartic import Kurtosis, Orthomax
+from givens.objectives.tensor import SymmetricTensor
 
 __all__ = [
     "Blocks",
@@ -22,9 +26,12 @@ __all__ = [
     "JointDiagonal",
     "Kurtosis",
     "LogCosh",
+    "MomentTensor",
     "Objective",
     "Orthomax",
     "Rotations",
     "Scalar",
     "Solved",
+    "SymmetricTensor",
+    "from_samples",
 ]

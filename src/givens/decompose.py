@@ -1,0 +1,207 @@
+"""Orthogonal tensor decomposition: T = Σ λ_i v_i⊗v_i⊗v_i with orthonormal v_i, by rotations (the paper's Algorithm 4).
+
+The v_i are the U that maximises Σ T(u_i, u_i, u_i), and λ_i = T(v_i, v_i, v_i). All components are found together: nothing is
+deflated, and an error in one is not handed on to the next. If T is an orthogonal tensor plus noise E, a pair of components is off
+by the angle (E_iij − E_ijj)/(λ_i + λ_j), where the power method is off by E_iij/λ_i.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from givens import parallel
+from givens.minimize import minimize
+from givens.objectives.moments import MomentTensor
+from givens.objectives.tensor import SymmetricTensor
+from givens.result import Result
+from givens.rotations import random_orthogonal
+from givens.schedules import Schedule, Tournament
+
+STARTS = ("power", "eigh", "random")
+
+SMALL = 32
+"""Up to here threads cost more than they save, and so do power iterations."""
+
+
+@dataclass
+class Decomposition:
+    """T ≈ Σ weights[i] · v_i⊗v_i⊗v_i.
+
+    Attributes
+    ----------
+    weights : array, shape (rank,)
+        λ, in descending order. They are not negative: −λ with v is λ with −v.
+    factors : array, shape (d, rank)
+        The v_i, as columns.
+    residual : float
+        ‖T − Σ λ_i v_i⊗v_i⊗v_i‖ / ‖T‖, in the Frobenius norm; 0 for T = 0.
+    result : Result
+        The run: value (Σ λ_i), trace, flops, why it stopped.
+    """
+
+    weights: np.ndarray
+    factors: np.ndarray
+    residual: float
+    result: Result
+
+    def reconstruct(self) -> np.ndarray:
+        """The d x d x d array Σ λ_i v_i⊗v_i⊗v_i."""
+        d, rank = self.factors.shape
+        pairs = (self.factors[:, None, :] * self.factors).reshape(d * d, rank)
+        return ((self.factors * self.weights) @ pairs.T).reshape(d, d, d)
+
+
+def decompose(
+    T: np.ndarray | SymmetricTensor | MomentTensor,
+    rank: int | None = None,
+    *,
+    start: str | np.ndarray | None = None,
+    starts: int = 1,
+    symmetrize: bool = False,
+    residual_tol: float = 0.5,
+    schedule: str | Schedule | None = None,
+    tol: float = 1e-12,
+    max_sweeps: int = 100,
+    threads: int | None = None,
+    random_state: int | np.random.Generator | None = None,
+    **options: Any,
+) -> Decomposition:
+    """Decompose a symmetric tensor into orthonormal components.
+
+    Parameters
+    ----------
+    T : array, shape (d, d, d), or SymmetricTensor or MomentTensor
+        Symmetric. For third moments of samples see `objectives.from_samples`, whose outcome can stand here.
+    rank : int, optional
+        How many components; d by default. With fewer, those of the largest λ.
+    start : {"power", "eigh", "random"} or array, shape (d, d), optional
+        "eigh": the eigenvectors of T contracted with a random vector, which decompose a tensor without noise outright.
+        "power": from there, some power iterations of all columns at once, U ← polar(T(·, u_i, u_i)). "random": a random
+        orthogonal matrix. By default "power", and "eigh" where d is small.
+    starts : int
+        Run from so many starts, each with its own random vector, and keep the best.
+    symmetrize : bool
+        Average T over the six orders of its indices. Without it, a T that is not symmetric is refused.
+    residual_tol : float
+        Warn if the residual is larger: then T is not an orthogonal tensor, nor close to one.
+    schedule : str or Schedule, optional
+        By default a tournament with blocks that suit d.
+    tol, max_sweeps, threads, random_state
+        As for `minimize`; by default one thread where d is small.
+    **options
+        Passed on to `minimize`: gradient_tol, callback, checkpoint, progress.
+
+    Returns
+    -------
+    Decomposition
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from givens import decompose
+    >>> V = np.linalg.qr(np.random.default_rng(0).standard_normal((4, 4)))[0]
+    >>> T = np.einsum("a,ia,ja,ka->ijk", [4.0, 3.0, 2.0, 1.0], V, V, V)
+    >>> found = decompose(T, random_state=0)
+    >>> found.weights.round(10)
+    array([4., 3., 2., 1.])
+    >>> bool(np.allclose(np.abs(found.factors.T @ V), np.eye(4))), bool(found.residual < 1e-12)
+    (True, True)
+    """
+    objective = _objective(T, rank, symmetrize)
+    small = objective.n <= SMALL
+    if start is None:
+        start = "eigh" if small else "power"
+    if threads is None and small:
+        threads = 1
+    if isinstance(start, str) and start not in STARTS:
+        raise ValueError(f"start must be one of {', '.join(map(repr, STARTS))} or an orthogonal matrix, got {start!r}")
+    if isinstance(starts, bool) or int(starts) != starts or starts < 1:
+        raise ValueError(f"starts must be a whole number of at least 1, got {starts!r}")
+    rng = np.random.default_rng(random_state)
+    runs = []
+    for _ in range(1 if isinstance(start, np.ndarray) else starts):
+        U = _start(objective, start, rng, threads)
+        runs.append(
+            minimize(
+                objective,
+                U,
+                schedule=objective.schedule() if schedule is None else schedule,
+                tol=tol,
+                max_sweeps=max_sweeps,
+                threads=threads,
+                random_state=rng,
+                **options,
+            )
+        )
+    found = _finish(objective, max(runs, key=lambda run: run.value), threads)
+    if found.residual > residual_tol:
+        warnings.warn(
+            f"the components found leave {found.residual:.2g} of the norm of T unexplained: T is not an orthogonal tensor, "
+            "nor close to one",
+            UserWarning,
+            stacklevel=2,
+        )
+    return found
+
+
+def _objective(
+    T: np.ndarray | SymmetricTensor | MomentTensor, rank: int | None, symmetrize: bool
+) -> SymmetricTensor | MomentTensor:
+    if not isinstance(T, (SymmetricTensor, MomentTensor)):
+        return SymmetricTensor(T, rank, symmetrize=symmetrize)
+    if rank is not None and rank != T.active:
+        raise ValueError(f"the objective counts {T.active} columns, so rank = {rank} must be given to it instead")
+    return T
+
+
+def _start(
+    objective: SymmetricTensor | MomentTensor,
+    start: str | np.ndarray,
+    rng: np.random.Generator,
+    threads: int | None,
+) -> np.ndarray:
+    if not isinstance(start, str):
+        return np.asarray(start)
+    if start == "random":
+        return random_orthogonal(objective.n, rng)
+    with parallel.pool(threads):
+        U = objective.start(rng)
+        return _power(objective, U) if start == "power" else U
+
+
+def _power(objective: SymmetricTensor | MomentTensor, U: np.ndarray, most: int = 30, enough: float = 1e-9) -> np.ndarray:
+    """U ← polar(T(·, u_i, u_i)) until Σ T(u_i, u_i, u_i) grows by less than `enough` of itself.
+
+    Near the solution this is a step of Newton's method for all pairs at once, with the diagonal of the Hessian; far from it,
+    the power method with its columns kept apart.
+    """
+    k = objective.active
+    last = -np.inf
+    columns = U[:, :k]
+    for _ in range(most):
+        images = objective.squares(columns)
+        value = float(np.sum(np.abs(np.sum(columns * images, axis=0))))
+        if value <= last * (1 + enough) or value == 0.0:
+            break
+        last = value
+        left, _, right = np.linalg.svd(images, full_matrices=False)
+        columns = left @ right
+    if k == objective.n:
+        return np.ascontiguousarray(columns)
+    rest = np.linalg.qr(columns, mode="complete")[0][:, k:]
+    return np.ascontiguousarray(np.column_stack((columns, rest)))
+
+
+def _finish(objective: SymmetricTensor | MomentTensor, result: Result, threads: int | None) -> Decomposition:
+    columns = result.U[:, : objective.active]
+    with parallel.pool(threads):
+        weights = np.sum(columns * objective.squares(columns), axis=0)
+        residual = objective.residual(result.U, weights)
+    order = np.argsort(-np.abs(weights), kind="stable")
+    signs = np.where(weights < 0, -1.0, 1.0)
+    factors = np.ascontiguousarray((columns * signs)[:, order])
+    return Decomposition(objective.unit * np.abs(weights)[order], factors, residual, result)
