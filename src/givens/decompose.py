@@ -19,7 +19,7 @@ from givens.objectives.moments import MomentTensor
 from givens.objectives.tensor import SymmetricTensor
 from givens.result import Result
 from givens.rotations import random_orthogonal
-from givens.schedules import Schedule, Tournament
+from givens.schedules import Schedule
 
 STARTS = ("power", "eigh", "random")
 
@@ -118,7 +118,9 @@ def decompose(
     if threads is None and small:
         threads = 1
     if isinstance(start, str) and start not in STARTS:
-        raise ValueError(f"start must be one of {', '.join(map(repr, STARTS))} or an orthogonal matrix, got {start!r}")
+        raise ValueError(
+            f"start must be one of {', '.join(map(repr, STARTS))} or an orthogonal matrix, got {start!r}"
+        )
     if isinstance(starts, bool) or int(starts) != starts or starts < 1:
         raise ValueError(f"starts must be a whole number of at least 1, got {starts!r}")
     rng = np.random.default_rng(random_state)
@@ -154,7 +156,9 @@ def _objective(
     if not isinstance(T, (SymmetricTensor, MomentTensor)):
         return SymmetricTensor(T, rank, symmetrize=symmetrize)
     if rank is not None and rank != T.active:
-        raise ValueError(f"the objective counts {T.active} columns, so rank = {rank} must be given to it instead")
+        raise ValueError(
+            f"the objective counts {T.active} columns, so rank = {rank} must be given to it instead"
+        )
     return T
 
 
@@ -173,7 +177,9 @@ def _start(
         return _power(objective, U) if start == "power" else U
 
 
-def _power(objective: SymmetricTensor | MomentTensor, U: np.ndarray, most: int = 30, enough: float = 1e-9) -> np.ndarray:
+def _power(
+    objective: SymmetricTensor | MomentTensor, U: np.ndarray, most: int = 30, enough: float = 1e-9
+) -> np.ndarray:
     """U ← polar(T(·, u_i, u_i)) until Σ T(u_i, u_i, u_i) grows by less than `enough` of itself.
 
     Near the solution this is a step of Newton's method for all pairs at once, with the diagonal of the Hessian; far from it,

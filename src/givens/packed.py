@@ -7,12 +7,15 @@ Q_K in their modes, written back. The triples of a round are independent of each
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from givens import parallel
-from givens.kernels import tensor as kernels
+from givens.kernels import packed as kernels
+
+if TYPE_CHECKING:
+    from givens.objectives.base import Blocks, Rotations
 
 SLAB = 8
 """How many slices one piece of work takes."""
@@ -154,7 +157,7 @@ class Packed:
         parallel.each(other_modes, range(0, d, SLAB))
         return out
 
-    def rotate(self, blocks: Sequence[np.ndarray], rotations: Sequence[np.ndarray]) -> float:
+    def rotate(self, blocks: Blocks, rotations: Rotations) -> float:
         """Rotate disjoint blocks of indices in place; return the flops."""
         touched = sum(len(block) for block in blocks)
         if touched <= self.d // 8 and all(len(block) == 2 for block in blocks):
@@ -174,7 +177,7 @@ class Packed:
         def turn(share: slice) -> None:
             here, there = np.empty(size), np.empty(size)
             for triple in triples[share]:
-                self._turn(*(pieces[k] for k in triple), *(matrices[k] for k in triple), here, there)
+                self._turn([pieces[k] for k in triple], [matrices[k] for k in triple], here, there)
 
         parallel.each(turn, parallel.parts(len(triples), 4 * parallel.width()))
         lengths = np.array([len(piece) for piece in pieces], dtype=np.float64)
@@ -182,17 +185,11 @@ class Packed:
         return float(np.sum(2 * a * b * c * (a + b + c)))
 
     def _turn(
-        self,
-        I: np.ndarray,
-        J: np.ndarray,
-        K: np.ndarray,
-        P: np.ndarray,
-        Q: np.ndarray,
-        R: np.ndarray,
-        here: np.ndarray,
-        there: np.ndarray,
+        self, blocks: list[np.ndarray], rotations: list[np.ndarray], here: np.ndarray, there: np.ndarray
     ) -> None:
-        """Multiply the triple (I, J, K) in its modes by P, Q and R; each product moves the next mode to the front."""
+        """Multiply a triple of blocks in its three modes; each product moves the next mode to the front."""
+        I, J, K = blocks
+        P, Q, R = rotations
         i, j, k = len(I), len(J), len(K)
         here, there = here[: i * j * k], there[: i * j * k]
         kernels.transfer(self.entries, self.row, I, J, K, here, False)
@@ -209,7 +206,7 @@ def _rows(d: int) -> np.ndarray:
 
 
 def _pieces(
-    d: int, blocks: Sequence[np.ndarray], rotations: Sequence[np.ndarray]
+    d: int, blocks: Blocks, rotations: Rotations
 ) -> tuple[list[np.ndarray], list[np.ndarray], list[bool]]:
     """Cut 0..d−1 into ascending pieces, each with its rotation: small blocks joined, and the indices that rest."""
     if len(blocks) == 1 and len(blocks[0]) == d:
@@ -235,7 +232,7 @@ def _pieces(
     return pieces, matrices, moved
 
 
-def _join(blocks: Sequence[np.ndarray], rotations: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+def _join(blocks: list[np.ndarray], rotations: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
     """Several blocks as one ascending block with a block-diagonal rotation."""
     if len(blocks) == 1:
         return np.asarray(blocks[0]), np.ascontiguousarray(rotations[0])

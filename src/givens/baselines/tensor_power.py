@@ -131,7 +131,9 @@ def _finish(objective: SymmetricTensor, iteration: _Iteration, seconds: float) -
         value=value,
         converged=iteration.converged,
         message=f"{iteration.steps} power iterations"
-        + ("" if iteration.converged else "; some component had not settled after the last of its iterations"),
+        + (
+            "" if iteration.converged else "; some component had not settled after the last of its iterations"
+        ),
         sweeps=iteration.steps,
         rotations=0,
         flops=iteration.flops,

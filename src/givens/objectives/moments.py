@@ -14,6 +14,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -22,7 +23,9 @@ from givens.kernels import tensor as kernels
 from givens.objectives.base import Blocks, Objective, Rotations, Solved
 from givens.objectives.tensor import EPS, SymmetricTensor, check_rank, pair_gradient, solve_cubes
 from givens.packed import Packed
-from givens.schedules import Tournament
+
+if TYPE_CHECKING:
+    from givens.schedules import Tournament
 
 CHUNK = 4096
 """Samples that one matrix product takes at a time."""
@@ -123,10 +126,10 @@ class MomentTensor(Objective):
         moments = np.empty((len(blocks), 4))
         kernels.moments_of_pairs(state.z, blocks, moments)
         rotations, gains = np.empty((len(blocks), 2, 2)), np.empty(len(blocks))
-        kernels.solve_moments(
-            moments, blocks, state.a, state.G, self.active, floor, rotations, gains
+        kernels.solve_moments(moments, blocks, state.a, state.G, self.active, floor, rotations, gains)
+        return Solved(
+            rotations, gains, int(np.count_nonzero(gains)), float(8 * len(blocks) * state.z.shape[1])
         )
-        return Solved(rotations, gains, int(np.count_nonzero(gains)), float(8 * len(blocks) * state.z.shape[1]))
 
     def apply(self, state: Rotated, blocks: Blocks, rotations: Rotations) -> float:
         """Rotate the samples, α and Γ."""
@@ -152,6 +155,8 @@ class MomentTensor(Objective):
 
     def schedule(self) -> Tournament:
         """A tournament of small blocks."""
+        from givens.schedules import Tournament
+
         return Tournament(block=BLOCK)
 
     def residual(self, U: np.ndarray, weights: np.ndarray) -> float:
@@ -166,12 +171,10 @@ class MomentTensor(Objective):
         """‖T‖², by the Gram matrix of the samples or by the entries, whichever is less work."""
         z, a, G = self.samples.z, self.samples.a, self.samples.G
         d, N = z.shape
-        if N > d * d // 3:
+        if d * d < 3 * N:
             return sum(_weight(rows, j) for j, rows in _entries(self.samples))
         chunks = _chunks(N, 512)
-        gram = sum(
-            parallel.each(lambda part: float(np.sum((z[:, part].T @ z) ** 3)), chunks)
-        )
+        gram = sum(parallel.each(lambda part: float(np.sum((z[:, part].T @ z) ** 3)), chunks))
         cross = np.mean((a @ z) * np.einsum("in,in->n", G @ z, z))
         return gram / N**2 - 6 * cross + 3 * (a @ a) * np.sum(G**2) + 6 * np.sum((G @ a) ** 2)
 
@@ -270,12 +273,18 @@ def _scaled(
     a = np.zeros(d) if a is None else np.array(a, dtype=np.float64)
     G = np.zeros((d, d)) if G is None else np.array(G, dtype=np.float64)
     if a.shape != (d,) or G.shape != (d, d):
-        raise ValueError(f"with d = {d}, a and G must have the shapes ({d},) and ({d}, {d}), got {a.shape} and {G.shape}")
+        raise ValueError(
+            f"with d = {d}, a and G must have the shapes ({d},) and ({d}, {d}), got {a.shape} and {G.shape}"
+        )
     for name, array in (("Y", Y), ("a", a), ("G", G)):
         if not np.isfinite(array).all():
-            raise ValueError(f"{name} has entries that are not finite, {np.count_nonzero(~np.isfinite(array))} of them")
+            raise ValueError(
+                f"{name} has entries that are not finite, {np.count_nonzero(~np.isfinite(array))} of them"
+            )
     if np.abs(G - G.T).max() > np.sqrt(EPS) * np.abs(G).max():
-        raise ValueError(f"G is not symmetric: G and its transpose differ by up to {np.abs(G - G.T).max():.3g}")
+        raise ValueError(
+            f"G is not symmetric: G and its transpose differ by up to {np.abs(G - G.T).max():.3g}"
+        )
     exponent = int(np.frexp(np.abs(Y).max())[1])
     if abs(3 * exponent) > 1000:
         raise ValueError("the third moments of Y over- or underflow; rescale Y")

@@ -8,14 +8,16 @@ and a block only its own subtensor. A component with λ < 0 is one with −λ an
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from givens.kernels import tensor as kernels
 from givens.objectives.base import Blocks, Objective, Rotations, Solved
 from givens.packed import Packed
-from givens.schedules import Tournament
+
+if TYPE_CHECKING:
+    from givens.schedules import Tournament
 
 EPS = float(np.finfo(np.float64).eps)
 
@@ -112,9 +114,7 @@ class SymmetricTensor(Objective):
     def _solve_pairs(self, state: Packed, pairs: np.ndarray) -> Solved:
         rotations = np.empty((len(pairs), 2, 2))
         gains = np.empty(len(pairs))
-        kernels.solve_pairs(
-            state.entries, state.row, pairs, self.active, EPS * self.scale, rotations, gains
-        )
+        kernels.solve_pairs(state.entries, state.row, pairs, self.active, EPS * self.scale, rotations, gains)
         return Solved(rotations, gains, int(np.count_nonzero(gains)), float(100 * len(pairs)))
 
     def apply(self, state: Packed, blocks: Blocks, rotations: Rotations) -> float:
@@ -127,6 +127,8 @@ class SymmetricTensor(Objective):
 
     def schedule(self) -> Tournament:
         """A tournament: an even number of groups of columns, so that none rests; one block while d is small."""
+        from givens.schedules import Tournament
+
         if self.n <= WHOLE:
             return Tournament(block=max(2, self.n))
         groups = 2 * -(-self.n // BLOCK)
@@ -136,7 +138,7 @@ class SymmetricTensor(Objective):
         """‖T − Σ λ_i u_i⊗u_i⊗u_i‖/‖T‖ for the weights λ_i = T(u_i, u_i, u_i), over the unit, of the columns that count."""
         if self.norm == 0.0:
             return 0.0
-        left = 1.0 - np.sum((weights / self.norm) ** 2)
+        left = 1.0 - float(np.sum((weights / self.norm) ** 2))
         if left < 1e-10:
             # Nothing but rounding may be left of this difference: sum what is off the diagonal instead.
             rotated = self.packed.rotated(U)

@@ -1,0 +1,313 @@
+"""Symmetric tensors in packed storage: gather, rotate, unfold, contract.
+
+A symmetric tensor is kept as its d(d+1)(d+2)/6 entries i ≤ j ≤ k in one array P: entry (i, j, k) stands at
+row[i, j] + k. Rotating blocks of indices by themselves changes the entries of a triple of blocks (I, J, K) among
+themselves only; a triple is gathered, multiplied in its three modes, and scattered.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from givens.kernels.compile import inline, kernel
+
+TILE = 16
+"""Side of the cubes by which a full tensor is read: six of them, one for each order of the indices, stay in cache."""
+
+
+@inline
+def _place(i: int, j: int, k: int, row: np.ndarray) -> int:
+    """Where entry {i, j, k} stands, whatever the order."""
+    if i > j:
+        i, j = j, i
+    if j > k:
+        j, k = k, j
+        if i > j:
+            i, j = j, i
+    return row[i, j] + k
+
+
+@inline
+def _run(block: np.ndarray, start: int) -> int:
+    """Length of the run of consecutive indices that begins at block[start]."""
+    n = 1
+    while start + n < len(block) and block[start + n] == block[start] + n:
+        n += 1
+    return n
+
+
+@inline
+def _move(
+    P: np.ndarray,
+    row: np.ndarray,
+    x: int,
+    nx: int,
+    y: int,
+    ny: int,
+    z: int,
+    nz: int,
+    cube: np.ndarray,
+    at: int,
+    sx: int,
+    sy: int,
+    sz: int,
+    write: bool,
+) -> None:
+    """Copy between the entries of three runs x ≤ y ≤ z of P and a flat cube with strides sx, sy, sz.
+
+    Distinct runs do not overlap, so the last index is contiguous in P. Where the last two runs are one, an entry of P has
+    two or six places in the cube: all are filled, one is read.
+    """
+    for i in range(nx):
+        for j in range(i if x == y and y == z else 0, ny):
+            base = row[min(x + i, y + j), max(x + i, y + j)] + z
+            here = at + i * sx + j * sy
+            if write:
+                for k in range(j if y == z else 0, nz):
+                    P[base + k] = cube[here + k * sz]
+            elif y < z:
+                for k in range(nz):
+                    cube[here + k * sz] = P[base + k]
+            elif x < y:
+                there = at + i * sx + j * sz
+                for k in range(j, nz):
+                    value = P[base + k]
+                    cube[here + k * sz] = value
+                    cube[there + k * sy] = value
+            else:
+                for k in range(j, nz):
+                    value = P[base + k]
+                    cube[at + i * sx + j * sy + k * sz] = value
+                    cube[at + i * sx + k * sy + j * sz] = value
+                    cube[at + j * sx + i * sy + k * sz] = value
+                    cube[at + j * sx + k * sy + i * sz] = value
+                    cube[at + k * sx + i * sy + j * sz] = value
+                    cube[at + k * sx + j * sy + i * sz] = value
+
+
+@kernel
+def transfer(
+    P: np.ndarray, row: np.ndarray, I: np.ndarray, J: np.ndarray, K: np.ndarray, cube: np.ndarray, write: bool
+) -> None:
+    """Gather the entries of a triple of ascending blocks into a flat cube (I, J, K), or write them back.
+
+    Equal blocks are to be adjacent (I = J or J = K). What stands in P once and in the cube several times is written once
+    for every pair of runs.
+    """
+    sj = len(K)
+    si = len(J) * sj
+    same_ij = I[0] == J[0]
+    same_jk = J[0] == K[0]
+    a = 0
+    while a < len(I):
+        na = _run(I, a)
+        b = a if write and same_ij else 0
+        while b < len(J):
+            nb = _run(J, b)
+            c = b if write and same_jk else 0
+            while c < len(K):
+                nc = _run(K, c)
+                at = a * si + b * sj + c
+                x, nx, sx = I[a], na, si
+                y, ny, sy = J[b], nb, sj
+                z, nz, sz = K[c], nc, 1
+                if x > y:
+                    x, nx, sx, y, ny, sy = y, ny, sy, x, nx, sx
+                if y > z:
+                    y, ny, sy, z, nz, sz = z, nz, sz, y, ny, sy
+                    if x > y:
+                        x, nx, sx, y, ny, sy = y, ny, sy, x, nx, sx
+                _move(P, row, x, nx, y, ny, z, nz, cube, at, sx, sy, sz, write)
+                c += nc
+            b += nb
+        a += na
+
+
+@kernel
+def rotate_pair(P: np.ndarray, row: np.ndarray, i: int, j: int, c: float, s: float) -> None:
+    """Rotate indices i and j of the packed tensor: O(d²) entries, the paper's auxiliary tensor."""
+    d = row.shape[0]
+    for y in range(d):
+        if y in (i, j):
+            continue
+        for z in range(y, d):
+            if z in (i, j):
+                continue
+            at_i = _place(i, y, z, row)
+            at_j = _place(j, y, z, row)
+            upper = P[at_i]
+            lower = P[at_j]
+            P[at_i] = c * upper + s * lower
+            P[at_j] = c * lower - s * upper
+        at_ii = _place(i, i, y, row)
+        at_ij = _place(i, j, y, row)
+        at_jj = _place(j, j, y, row)
+        ii = P[at_ii]
+        ij = P[at_ij]
+        jj = P[at_jj]
+        P[at_ii] = c * c * ii + 2.0 * c * s * ij + s * s * jj
+        P[at_ij] = c * s * (jj - ii) + (c * c - s * s) * ij
+        P[at_jj] = s * s * ii - 2.0 * c * s * ij + c * c * jj
+    at_iii = row[i, i] + i
+    at_iij = _place(i, i, j, row)
+    at_ijj = _place(i, j, j, row)
+    at_jjj = row[j, j] + j
+    a = P[at_iii]
+    b = P[at_iij]
+    q = P[at_ijj]
+    e = P[at_jjj]
+    P[at_iii] = c * c * c * a + 3.0 * c * c * s * b + 3.0 * c * s * s * q + s * s * s * e
+    P[at_iij] = (
+        -c * c * s * a + (c * c * c - 2.0 * c * s * s) * b + (2.0 * c * c * s - s * s * s) * q + c * s * s * e
+    )
+    P[at_ijj] = (
+        c * s * s * a + (s * s * s - 2.0 * c * c * s) * b + (c * c * c - 2.0 * c * s * s) * q + c * c * s * e
+    )
+    P[at_jjj] = -s * s * s * a + 3.0 * c * s * s * b - 3.0 * c * c * s * q + c * c * c * e
+
+
+@kernel
+def inspect_and_pack(
+    T: np.ndarray, row: np.ndarray, first: int, last: int, P: np.ndarray
+) -> tuple[float, float]:
+    """Pack the tiles of T whose smallest index is in [first, last): the mean of each entry's six places.
+
+    Returns the largest |entry| and the largest difference between an entry's places, NaN if they are not finite.
+    """
+    d = T.shape[0]
+    largest = 0.0
+    spread = 0.0
+    finite = True
+    for j_tile in range(first, d, TILE):
+        for k_tile in range(j_tile, d, TILE):
+            for i in range(first, last):
+                for j in range(max(i, j_tile), min(d, j_tile + TILE)):
+                    for k in range(max(j, k_tile), min(d, k_tile + TILE)):
+                        x = np.float64(T[i, j, k])
+                        u1 = T[i, k, j] - x
+                        u2 = T[j, i, k] - x
+                        u3 = T[j, k, i] - x
+                        u4 = T[k, i, j] - x
+                        u5 = T[k, j, i] - x
+                        size = abs(x)
+                        apart = abs(u1) + abs(u2) + abs(u3) + abs(u4) + abs(u5)
+                        if apart != 0.0:
+                            lowest = min(0.0, min(min(u1, u2), min(u3, min(u4, u5))))
+                            highest = max(0.0, max(max(u1, u2), max(u3, max(u4, u5))))
+                            spread = max(spread, highest - lowest)
+                            x += (u1 + u2 + u3 + u4 + u5) / 6.0
+                        finite = finite and np.isfinite(size + apart)
+                        largest = max(largest, size)
+                        P[row[i, j] + k] = x
+    if not finite:
+        return np.nan, np.nan
+    return largest, spread
+
+
+@kernel
+def unfold(P: np.ndarray, row: np.ndarray, first: int, last: int, out: np.ndarray) -> None:
+    """Write entries (x, j, k), first ≤ j < last, j ≤ k, as out[x, n], n counting the (j, k) in order."""
+    d = row.shape[0]
+    for x in range(d):
+        n = 0
+        for j in range(first, last):
+            low = min(x, j)
+            high = max(x, j)
+            k = j
+            while k < min(high, d):
+                out[x, n] = P[row[low, k] + high]
+                n += 1
+                k += 1
+            base = row[low, high]
+            for m in range(k, d):
+                out[x, n + m - k] = P[base + m]
+            n += d - k
+
+
+@kernel
+def products(U: np.ndarray, first: int, last: int, out: np.ndarray) -> None:
+    """Write the products of rows j and k of U, first ≤ j < last, j ≤ k, as the rows of out; twice those of j < k."""
+    d, columns = U.shape
+    n = 0
+    for j in range(first, last):
+        for k in range(j, d):
+            weight = 1.0 if j == k else 2.0
+            for i in range(columns):
+                out[n, i] = weight * U[j, i] * U[k, i]
+            n += 1
+
+
+@kernel
+def square(half: np.ndarray, out: np.ndarray) -> None:
+    """Write out a symmetric matrix given by its upper triangle, row by row."""
+    d = out.shape[0]
+    n = 0
+    for j in range(d):
+        for k in range(j, d):
+            out[j, k] = half[n]
+            out[k, j] = half[n]
+            n += 1
+
+
+@kernel
+def store_slice(P: np.ndarray, row: np.ndarray, i: int, values: np.ndarray) -> None:
+    """Write entries (i, j, k), i ≤ j ≤ k, from values[j − i, k − i]."""
+    d = row.shape[0]
+    for j in range(i, d):
+        base = row[i, j]
+        for k in range(j, d):
+            P[base + k] = values[j - i, k - i]
+
+
+@kernel
+def doubles(P: np.ndarray, row: np.ndarray, out: np.ndarray) -> None:
+    """Write T_iij into out[i, j]: all that the derivatives of the pair problems need."""
+    d = row.shape[0]
+    for i in range(d):
+        for j in range(d):
+            out[i, j] = P[_place(i, i, j, row)]
+
+
+@kernel
+def contract(P: np.ndarray, row: np.ndarray, r: np.ndarray, out: np.ndarray) -> None:
+    """Write T(·, ·, r) into out (d, d)."""
+    d = row.shape[0]
+    out[:] = 0.0
+    for i in range(d):
+        for j in range(i, d):
+            base = row[i, j]
+            inner = 0.0
+            for k in range(j + 1, d):
+                x = P[base + k]
+                inner += x * r[k]
+                out[i, k] += x * r[j]
+                if i != j:
+                    out[j, k] += x * r[i]
+            out[i, j] += inner
+            # Entries (i, j, j): once for each place the repeated index can take.
+            x = P[base + j]
+            out[i, j] += x * r[j]
+            if i != j:
+                out[j, j] += x * r[i]
+    for i in range(d):
+        for j in range(i):
+            out[i, j] = out[j, i]
+
+
+@kernel
+def squared_norm(P: np.ndarray, row: np.ndarray) -> float:
+    """Sum of squares over all d³ entries of the packed tensor."""
+    d = row.shape[0]
+    total = 0.0
+    for i in range(d):
+        for j in range(i, d):
+            base = row[i, j]
+            inner = 0.0
+            for k in range(j + 1, d):
+                inner += P[base + k] * P[base + k]
+            x = P[base + j]
+            if i == j:
+                total += 3.0 * inner + x * x
+            else:
+                total += 6.0 * inner + 3.0 * x * x
+    return total
