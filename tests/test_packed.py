@@ -1,7 +1,6 @@
 import numpy as np
 import pytest
 
-import givens.objectives  # noqa: F401
 from givens import parallel
 from givens.packed import Packed
 from givens.rotations import random_orthogonal

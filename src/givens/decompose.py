@@ -77,7 +77,8 @@ def decompose(
     T : array, shape (d, d, d), or SymmetricTensor or MomentTensor
         Symmetric. For third moments of samples see `objectives.from_samples`, whose outcome can stand here.
     rank : int, optional
-        How many components; d by default. With fewer, those of the largest λ.
+        How many components; d by default. With fewer, those of the largest λ, unless the start is random: no rotation of
+        two columns need lead from a smaller component to a larger one that is spread over several columns.
     start : {"power", "eigh", "random"} or array, shape (d, d), optional
         "eigh": the eigenvectors of T contracted with a random vector, which decompose a tensor without noise outright.
         "power": from there, some power iterations of all columns at once, U ← polar(T(·, u_i, u_i)). "random": a random
@@ -87,7 +88,7 @@ def decompose(
     symmetrize : bool
         Average T over the six orders of its indices. Without it, a T that is not symmetric is refused.
     residual_tol : float
-        Warn if the residual is larger: then T is not an orthogonal tensor, nor close to one.
+        Warn if all d components together leave more than this: then T is not an orthogonal tensor, nor close to one.
     schedule : str or Schedule, optional
         By default a tournament with blocks that suit d.
     tol, max_sweeps, threads, random_state
@@ -140,7 +141,7 @@ def decompose(
             )
         )
     found = _finish(objective, max(runs, key=lambda run: run.value), threads)
-    if found.residual > residual_tol:
+    if objective.active == objective.n and found.residual > residual_tol:
         warnings.warn(
             f"the components found leave {found.residual:.2g} of the norm of T unexplained: T is not an orthogonal tensor, "
             "nor close to one",
@@ -180,26 +181,22 @@ def _start(
 def _power(
     objective: SymmetricTensor | MomentTensor, U: np.ndarray, most: int = 30, enough: float = 1e-9
 ) -> np.ndarray:
-    """U ← polar(T(·, u_i, u_i)) until Σ T(u_i, u_i, u_i) grows by less than `enough` of itself.
+    """U ← polar(T(·, u_i, u_i)) until Σ T(u_i, u_i, u_i) grows by less than `enough` of itself; the largest come first.
 
     Near the solution this is a step of Newton's method for all pairs at once, with the diagonal of the Hessian; far from it,
     the power method with its columns kept apart.
     """
-    k = objective.active
     last = -np.inf
-    columns = U[:, :k]
     for _ in range(most):
-        images = objective.squares(columns)
-        value = float(np.sum(np.abs(np.sum(columns * images, axis=0))))
+        images = objective.squares(U)
+        heights = np.abs(np.sum(U * images, axis=0))
+        value = float(heights.sum())
         if value <= last * (1 + enough) or value == 0.0:
             break
         last = value
-        left, _, right = np.linalg.svd(images, full_matrices=False)
-        columns = left @ right
-    if k == objective.n:
-        return np.ascontiguousarray(columns)
-    rest = np.linalg.qr(columns, mode="complete")[0][:, k:]
-    return np.ascontiguousarray(np.column_stack((columns, rest)))
+        left, _, right = np.linalg.svd(images)
+        U = left @ right
+    return np.ascontiguousarray(U[:, np.argsort(-heights, kind="stable")])
 
 
 def _finish(objective: SymmetricTensor | MomentTensor, result: Result, threads: int | None) -> Decomposition:

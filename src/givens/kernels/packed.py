@@ -15,6 +15,9 @@ TILE = 16
 """Side of the cubes by which a full tensor is read: six of them, one for each order of the indices, stay in cache."""
 
 
+LARGEST = 1.7976931348623157e308
+
+
 @inline
 def _place(i: int, j: int, k: int, row: np.ndarray) -> int:
     """Where entry {i, j, k} stands, whatever the order."""
@@ -196,7 +199,8 @@ def inspect_and_pack(
                             highest = max(0.0, max(max(u1, u2), max(u3, max(u4, u5))))
                             spread = max(spread, highest - lowest)
                             x += (u1 + u2 + u3 + u4 + u5) / 6.0
-                        finite = finite and np.isfinite(size + apart)
+                        # Not isfinite, which is x − x == 0 and so reassociated away.
+                        finite = finite and size + apart <= LARGEST
                         largest = max(largest, size)
                         P[row[i, j] + k] = x
     if not finite:

@@ -160,8 +160,8 @@ def _anywhere(A: float, B: float, D: float, E: float, floor: float) -> tuple[flo
     return best_c, best_s, best_gain
 
 
-@inline
-def _best_direction(A: float, B: float, D: float, E: float, floor: float) -> tuple[float, float, float]:
+@kernel
+def best_direction(A: float, B: float, D: float, E: float, floor: float) -> tuple[float, float, float]:
     """Return (c, s, gain) of the largest g; (1, 0, 0) if nothing is to be gained.
 
     Among directions whose values differ by no more than `floor` the one of the smallest |θ| is taken, and a turn by a wide
@@ -177,12 +177,22 @@ def _best_direction(A: float, B: float, D: float, E: float, floor: float) -> tup
     return c, s, gain
 
 
+@inline
+def _solve(a: float, b: float, q: float, e: float, both: bool, floor: float) -> tuple[float, float, float]:
+    """The pair problem with T_iii, T_iij, T_ijj, T_jjj, where both columns count or only the first."""
+    if both:
+        A, B, D, E = a + e, b - q, b + q, e - a
+    else:
+        A, B, D, E = a, b, q, e
+    return best_direction(A, B, D, E, floor)
+
+
 @kernel
 def directions(coefficients: np.ndarray, floor: float, out: np.ndarray) -> None:
-    """Rows of (A, B, D, E) to rows of (c, s, gain): `_best_direction` for many pair problems."""
+    """Rows of (A, B, D, E) to rows of (c, s, gain): `best_direction` for many pair problems."""
     for n in range(coefficients.shape[0]):
         A, B, D, E = coefficients[n]
-        c, s, gain = _best_direction(A, B, D, E, floor)
+        c, s, gain = best_direction(A, B, D, E, floor)
         out[n, 0] = c
         out[n, 1] = s
         out[n, 2] = gain
@@ -220,12 +230,7 @@ def solve_block(
                     t_iij += V[j, k] * W[i, k]
                     t_ijj += V[i, k] * W[j, k]
                     t_jjj += V[j, k] * W[j, k]
-                if j < active:
-                    c, s, gain = _best_direction(
-                        t_iii + t_jjj, t_iij - t_ijj, t_iij + t_ijj, t_jjj - t_iii, floor
-                    )
-                else:
-                    c, s, gain = _best_direction(t_iii, t_iij, t_ijj, t_jjj, floor)
+                c, s, gain = _solve(t_iii, t_iij, t_ijj, t_jjj, j < active, floor)
                 if gain > 0.0:
                     gained += gain
                     rotated += 1
@@ -283,10 +288,7 @@ def solve_pairs(
         t_iij = P[row[i, i] + j]
         t_ijj = P[row[i, j] + j]
         t_jjj = P[row[j, j] + j]
-        if j < active:
-            c, s, gain = _best_direction(t_iii + t_jjj, t_iij - t_ijj, t_iij + t_ijj, t_jjj - t_iii, floor)
-        else:
-            c, s, gain = _best_direction(t_iii, t_iij, t_ijj, t_jjj, floor)
+        c, s, gain = _solve(t_iii, t_iij, t_ijj, t_jjj, j < active, floor)
         rotations[n, 0, 0] = c
         rotations[n, 0, 1] = -s
         rotations[n, 1, 0] = s
@@ -337,10 +339,7 @@ def solve_moments(
         t_iij = moments[n, 1] - 2.0 * a[i] * G[i, j] - a[j] * G[i, i]
         t_ijj = moments[n, 2] - 2.0 * a[j] * G[i, j] - a[i] * G[j, j]
         t_jjj = moments[n, 3] - 3.0 * a[j] * G[j, j]
-        if j < active:
-            c, s, gain = _best_direction(t_iii + t_jjj, t_iij - t_ijj, t_iij + t_ijj, t_jjj - t_iii, floor)
-        else:
-            c, s, gain = _best_direction(t_iii, t_iij, t_ijj, t_jjj, floor)
+        c, s, gain = _solve(t_iii, t_iij, t_ijj, t_jjj, j < active, floor)
         rotations[n, 0, 0] = c
         rotations[n, 0, 1] = -s
         rotations[n, 1, 0] = s
