@@ -10,7 +10,7 @@ function ticks(low, high, wanted = 5) {
 const superscript = (n) => String(n).replace(/./g, (c) => "⁰¹²³⁴⁵⁶⁷⁸⁹"[c] ?? "⁻");
 
 // A scale takes a value to the interval [from, to]; `log` in powers of ten.
-function scale(values, from, to, { log = false, margin = 0.04, zero = false } = {}) {
+function scale(values, from, to, { log = false, margin = 0.04, zero = false, whole = false } = {}) {
   const map = log ? (v) => Math.log10(v) : (v) => v;
   const finite = values.filter((v) => v !== null && Number.isFinite(map(v))).map(map);
   let low = Math.min(...finite), high = Math.max(...finite);
@@ -22,13 +22,16 @@ function scale(values, from, to, { log = false, margin = 0.04, zero = false } = 
   const place = (v) => from + ((map(v) - low) / (high - low)) * (to - from);
   let marks = ticks(low, high, Math.max(2, Math.abs(to - from) / 75));
   if (log) {
-    const whole = marks.filter((t) => Number.isInteger(t));
-    marks = (whole.length >= 2 ? whole : marks).map((t) => 10 ** t);
-  }
+    const powers = marks.filter((t) => Number.isInteger(t)).map((t) => 10 ** t);
+    marks = powers.length > 2 ? powers : [];
+    for (let k = Math.floor(low); !powers[2] && k <= high; k += 1) {
+      for (const m of [1, 2, 5]) if (Math.log10(m) + k >= low && Math.log10(m) + k <= high) marks.push(m * 10 ** k);
+    }
+  } else if (whole) marks = marks.filter((t) => Math.abs(t - Math.round(t)) < 1e-9);
   const write = (t) => {
     if (!log) return Math.abs(t) >= 1e5 || (t !== 0 && Math.abs(t) < 1e-4) ? t.toExponential(1) : t.toLocaleString("en", { maximumFractionDigits: 6 });
     const e = Math.log10(t);
-    return Math.abs(e - Math.round(e)) < 1e-9 ? (e >= 0 && e < 5 ? (10 ** Math.round(e)).toLocaleString("en") : "10" + superscript(Math.round(e))) : number(t, 2);
+    return Math.abs(e - Math.round(e)) < 1e-9 ? (e >= 0 && e < 5 ? Math.round(t).toLocaleString("en") : "10" + superscript(Math.round(e))) : number(t, 2);
   };
   return { place, marks, write };
 }
@@ -104,11 +107,11 @@ function drawLine(section, view) {
   const draw = () => {
     const plot = frame(place, {
       height: 300, xTitle: view.xTitle, yTitle: view.yTitle, label: view.lead,
-      x: { values: view.points.map((p) => p.x), log: view.xLog },
+      x: { values: view.points.map((p) => p.x), log: view.xLog, whole: true },
       y: { values: view.points.map((p) => p.y), log: view.yLog, zero: view.zero, write: view.percent ? share : null },
     });
     const points = view.points.map((p) => ({ ...p, x: plot.across(p.x), y: plot.up(p.y) }));
-    plot.svg.append(element("path", { class: "line", d: curve(points) }));
+    plot.svg.append(element("path", { class: "line", d: curve(points.filter((p) => !p.chosen)) }));
     if (points.length <= 60) plot.svg.append(...points.filter((p) => !p.chosen).map((p) => element("circle", { class: "dot", cx: p.x, cy: p.y, r: 4 })));
     plot.svg.append(...points.filter((p) => p.chosen).map((p) => element("circle", { class: "chosen", cx: p.x, cy: p.y, r: 6.5 })));
     explore(plot, points, () => true, 60);
