@@ -144,7 +144,7 @@ def test_other_things_that_are_no_table(tmp_path):
     with pytest.raises(DataError, match="not real numbers"):
         read_table(tmp_path / "c.npy")
     np.save(tmp_path / "n.npy", np.array([[1, np.nan], [3, 4]]))
-    with pytest.raises(DataError, match=r"1 value of 4 is missing \(NaN\), the first at row 1, column 2"):
+    with pytest.raises(DataError, match=r"1 value of 4 is missing \(NaN\), at row 1, column 2"):
         read_table(tmp_path / "n.npy")
     np.savez(tmp_path / "two.npz", A=VALUES, B=VALUES)
     with pytest.raises(DataError, match="one called 'X'"):

@@ -183,9 +183,9 @@ BAD = {
     "a long row": ("a,b\n1,2\n3,4,5\n", "line 3 has 3 fields"),
     "a missing value": (
         "n,a,b\nx,1,2\ny,NA,4\nz,,1\n",
-        "2 values of 6 are missing \\(NaN\\), the first at line 3 \\('y'\\)",
+        "2 values of 6 are missing \\(NaN\\), at line 3 \\('y'\\)",
     ),
-    "infinity": ("a,b\n1,2\n3,inf\n", "1 value of 4 is infinite, the first at line 3"),
+    "infinity": ("a,b\n1,2\n3,inf\n", "1 value of 4 is infinite, at line 3"),
     "duplicate columns": ("a,a\n1,2\n3,4\n", "'a' for columns 1 and 2"),
     "duplicate rows": ("n,a,b\nx,1,2\nx,3,4\n", "'x' for rows 1 and 2"),
     "an open quote": ('a,b\n1,2\n"3,4\n', "line 3: a quotation mark is opened"),
@@ -225,6 +225,20 @@ def test_damaged_gzip_and_wrong_encodings(tmp_path):
     table = read_table(path)
     assert table.variables == ["Größe", "b"]
     assert any("Latin-1" in note for note in table.notes)
+
+
+def test_lines_longer_than_the_first_look(tmp_path):
+    """Samples in rows and genes in columns: one line alone is longer than what is usually looked at."""
+    names = [f"gene_number_{k}" for k in range(40_000)]
+    values = np.random.default_rng(0).normal(size=(3, 40_000))
+    path = tmp_path / "wide.csv"
+    with open(path, "w", newline="") as stream:
+        writer = csv.writer(stream)
+        writer.writerow(["sample", *names])
+        writer.writerows([[f"s{k}", *row] for k, row in enumerate(values.tolist())])
+    table = read_table(path)
+    np.testing.assert_array_equal(table.values, values)
+    assert table.variables == names
 
 
 def test_agrees_with_pandas_on_a_table_of_many_blocks(tmp_path):

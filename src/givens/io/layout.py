@@ -1,4 +1,4 @@
-"""How a text file is written, found out from its first 256 KB.
+"""How a text file is written, found out from its first lines.
 
 The separator is the one that cuts the first lines into the most fields, equally many in each. A record of
 words over columns of numbers is a header; a first column of unique words is the rows' names.
@@ -18,7 +18,8 @@ from givens.io.table import DataError, listed
 
 MISSING = frozenset(["", "na", "n/a", "#n/a", "nan", "null", "none", "missing", "?", ".", "-"])
 LEADING = 1 << 18
-SAMPLE = 100  # lines looked at
+MOST = 1 << 27
+SAMPLE, FEW = 100, 5  # lines looked at
 
 
 @dataclass
@@ -86,14 +87,21 @@ def split_records(text: str, separator: str) -> list[list[str]]:
     if separator == " ":
         return [line.split() for line in text.splitlines() if line.strip()]
     rows = csv.reader(text.splitlines(keepends=True), delimiter=separator, skipinitialspace=True)
-    return [[token.strip() for token in row] for row in rows if row and any(token.strip() for token in row)]
+    try:
+        stripped = [[token.strip() for token in row] for row in rows]
+    except csv.Error as error:
+        raise DataError(f"the file cannot be split into fields: {error}") from None
+    return [row for row in stripped if any(row)]
 
 
 def find_separator(lines: Sequence[str]) -> str:
     """Return the separator that cuts the lines into the most fields, equally many in each."""
     best, score = ",", 0.0
     for separator in "\t,;| ":
-        widths = [len(row) for row in split_records("\n".join(lines), separator)]
+        try:
+            widths = [len(row) for row in split_records("\n".join(lines), separator)]
+        except DataError:  # a whole line as one field is more than the csv module takes
+            continue
         if not widths or max(widths) < 2:
             continue
         usual = max(set(widths[1:] or widths), key=(widths[1:] or widths).count)
@@ -117,12 +125,33 @@ def decode(head: bytes, path: Path) -> tuple[str, str]:
         return cut.decode("latin-1"), "latin-1"
 
 
+def leading(path: Path) -> bytes:
+    """Return the first bytes of a file: LEADING, or as many as a few lines take where lines are long."""
+    with open_bytes(path) as stream:
+        head = read_bytes(stream, LEADING, path)
+        while head.count(b"\n") < FEW and len(head) < MOST:
+            more = read_bytes(stream, len(head), path)
+            if not more:
+                break
+            head += more
+    return head
+
+
+def sampled(lines: Sequence[str]) -> list[str]:
+    """Return the lines to look at: not more than SAMPLE, and fewer, but not below FEW, where they are long."""
+    kept: list[str] = []
+    for line in lines[:SAMPLE]:
+        if len(kept) >= FEW and sum(map(len, kept)) > LEADING:
+            break
+        kept.append(line)
+    return kept
+
+
 def sniff(
     path: Path, labels: str | None = None, names: str | None = None, drop: Sequence[str] = ()
 ) -> Layout:
     """Find out how a text file is written."""
-    with open_bytes(path) as stream:
-        head = read_bytes(stream, LEADING, path)
+    head = leading(path)
     bom = 3 if head.startswith(b"\xef\xbb\xbf") else 0
     text, encoding = decode(head[bom:], path)
     lines = text.splitlines(keepends=True)
@@ -132,8 +161,9 @@ def sniff(
     body = lines[comments:]
     if not any(line.strip() for line in body):
         raise DataError(f"{path.name} {'holds no table, only comments' if text.strip() else 'is empty'}")
-    separator = find_separator([line for line in body[:SAMPLE] if line.strip()])
-    records = split_records("".join(body[:SAMPLE]), separator)
+    sample = sampled(body)
+    separator = find_separator([line for line in sample if line.strip()])
+    records = split_records("".join(sample), separator)
     decimal = "."
     if separator in ";\t" and not _numeric_share(records, ".") > 0.5 and _numeric_share(records, ",") > 0.5:
         decimal = ","

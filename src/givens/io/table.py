@@ -190,8 +190,10 @@ def check_finite(values: Any, where: Callable[[int, int], str]) -> None:
         text for number, text in ((missing, "missing (NaN)"), (len(places) - missing, "infinite")) if number
     ]
     verb = "is" if len(places) == 1 else "are"
+    shown = listed([where(int(row), int(column)) for row, column in places[:3]])
+    shown += f" and {len(places) - 3:,} more" if len(places) > 3 else ""
     raise DataError(
         f"{count(len(places), 'value')} of {total:,} {verb} {' or '.join(kinds)}, "
-        f"the first at {where(int(places[0, 0]), int(places[0, 1]))}: "
+        f"at {shown}: "
         "fill them in, or leave out the rows or columns that hold them"
     )
