@@ -27,7 +27,7 @@ def read_grid(
     drop: Sequence[str] = (),
 ) -> Grid:
     """Read a table as the file has it, before it is decided which side is the samples."""
-    from givens.io import arrays, text
+    from givens.io import arrays, matrix_market, text
 
     file = Path(path)
     kind = find_format(file)
@@ -46,7 +46,7 @@ def read_grid(
     if kind == "npy":
         return arrays.read_npy(file, labels)
     if kind == "mtx":
-        return arrays.read_matrix_market(file, labels)
+        return matrix_market.read_matrix_market(file, labels)
     return arrays.read_h5ad(file, labels)
 
 

@@ -1,4 +1,4 @@
-"""Tables that are not text: .npy, .npz, Matrix Market, Parquet, .h5ad.
+"""Tables that are not text: .npy, .npz, Parquet, .h5ad.
 
 Nothing is ever unpickled: NumPy files are read with `allow_pickle=False`, and a file of Python objects is
 refused.
@@ -6,8 +6,8 @@ refused.
 
 from __future__ import annotations
 
-import zipfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,22 @@ from givens.extras import require
 from givens.io.table import DataError, Grid, listed
 
 OBJECTS = "holds Python objects, which are never unpickled: save plain numbers and strings"
+
+
+@contextmanager
+def reading(path: Path, what: str) -> Iterator[None]:
+    """Turn whatever a parser raises at a damaged file into one sentence: there is no list of what that may be."""
+    try:
+        yield
+    except (DataError, ImportError):
+        raise
+    except MemoryError:
+        raise DataError(f"{path.name} does not fit into memory, or is a damaged {what} file") from None
+    except Exception as error:
+        text = " ".join(str(error).split())[:200]
+        if "allow_pickle" in text or "Python objects" in text:
+            raise DataError(f"{path.name} {OBJECTS}") from None
+        raise DataError(f"{path.name} is a damaged {what} file ({text or type(error).__name__})") from None
 
 
 def as_numbers(values: Any, path: Path, what: str = "the array") -> Any:
@@ -42,27 +58,14 @@ def no_labels(path: Path, labels: str | None) -> None:
 
 def load_array(path: Path) -> np.ndarray:
     """Load a .npy file, whatever its dimensions."""
-    try:
+    with reading(path, ".npy"):
         return np.load(path, allow_pickle=False)
-    except ValueError as error:
-        if "pickle" in str(error):
-            raise DataError(f"{path.name} {OBJECTS}") from None
-        raise DataError(f"{path.name} is a damaged .npy file ({error})") from None
-    except (EOFError, OSError) as error:
-        raise DataError(f"{path.name} cannot be read as .npy: {error}") from None
 
 
 def load_archive(path: Path) -> dict[str, np.ndarray]:
     """Load every array of a .npz file."""
-    try:
-        with open(path, "rb") as stream, np.load(stream, allow_pickle=False) as archive:
-            return {key: archive[key] for key in archive.files}
-    except ValueError as error:
-        if "pickle" in str(error):
-            raise DataError(f"{path.name} {OBJECTS}") from None
-        raise DataError(f"{path.name} is a damaged .npz file ({error})") from None
-    except (EOFError, OSError, KeyError, zipfile.BadZipFile) as error:
-        raise DataError(f"{path.name} is a damaged .npz file ({error})") from None
+    with reading(path, ".npz"), open(path, "rb") as stream, np.load(stream, allow_pickle=False) as archive:
+        return {key: archive[key] for key in archive.files}
 
 
 def read_npz(path: Path, labels: str | None, names: str | None) -> Grid:
@@ -94,18 +97,15 @@ def _matrix(arrays: dict[str, np.ndarray], path: Path) -> tuple[Any, set[str]]:
     if parts <= set(arrays):
         import scipy.sparse
 
-        kind = arrays["format"].item() if "format" in arrays else b"csr"
-        kind = kind.decode() if isinstance(kind, bytes) else str(kind)
+        kind = arrays["format"].item() if "format" in arrays and arrays["format"].size == 1 else b"csr"
+        kind = kind.decode("ascii", "replace") if isinstance(kind, bytes) else str(kind)
         build = {"csr": scipy.sparse.csr_matrix, "csc": scipy.sparse.csc_matrix}.get(kind)
         if build is None:
             raise DataError(f"{path.name} holds a sparse matrix of the form '{kind}': save it as csr or csc")
-        try:
-            matrix = build(
-                (arrays["data"], arrays["indices"], arrays["indptr"]), shape=tuple(arrays["shape"])
-            )
+        parts_of = (arrays["data"], arrays["indices"], arrays["indptr"])
+        with reading(path, "sparse matrix"):
+            matrix = build(parts_of, shape=tuple(arrays["shape"]))
             matrix.check_format(full_check=True)
-        except (ValueError, TypeError) as error:
-            raise DataError(f"{path.name} holds a damaged sparse matrix: {error}") from None
         return matrix.tocsr(), parts | {"format"}
     tables = [key for key, value in arrays.items() if value.ndim == 2]
     key = "X" if "X" in tables else (tables[0] if len(tables) == 1 else None)
@@ -115,45 +115,12 @@ def _matrix(arrays: dict[str, np.ndarray], path: Path) -> tuple[Any, set[str]]:
     return arrays[key], {key}
 
 
-def read_matrix_market(path: Path, labels: str | None) -> Grid:
-    """Read a Matrix Market file, with the names of 10x Genomics' lists beside it."""
-    import scipy.io
-
-    no_labels(path, labels)
-    try:
-        values = scipy.io.mmread(path)
-    except (ValueError, OSError, EOFError, OverflowError) as error:
-        raise DataError(f"{path.name} is a damaged Matrix Market file: {error}") from None
-    if np.iscomplexobj(values):
-        raise DataError(f"{path.name} holds complex numbers, and a table needs real ones")
-    values = values.tocsr() if hasattr(values, "tocsr") else values
-    grid = Grid(as_numbers(values, path, "the matrix"))
-    folder = path.parent
-    rows, columns = grid.values.shape
-    for stem, size, attribute in (("barcodes", columns, "column_names"), ("features", rows, "row_names")):
-        for name in (stem, "genes") if stem == "features" else (stem,):
-            for beside in (folder / f"{name}.tsv", folder / f"{name}.tsv.gz"):
-                found = _first_column(beside) if beside.exists() else None
-                if found is not None and len(found) == size and getattr(grid, attribute) is None:
-                    setattr(grid, attribute, found)
-                    grid.samples = "columns"
-                    grid.notes.append(f"took the names of the {attribute.split('_')[0]}s from {beside.name}")
-    return grid
-
-
-def _first_column(path: Path) -> list[str]:
-    from givens.io.layout import open_bytes, read_bytes
-
-    with open_bytes(path) as stream:
-        lines = read_bytes(stream, -1, path).decode("utf-8", "replace").splitlines()
-    return [line.split("\t", 1)[0] for line in lines]
-
-
 def read_parquet(path: Path, labels: str | None, names: str | None, drop: Sequence[str]) -> Grid:
     """Read a Parquet file: numeric columns are the table, a text column its names."""
     file = open_parquet(path)
     columns = parquet_columns(file, path, labels, names, drop)
-    table = file.read()
+    with reading(path, "Parquet"):
+        table = file.read()
     grid = Grid(
         np.column_stack([parquet_numbers(table.column(k)) for k in columns.numbers]),
         column_names=[table.column_names[k] for k in columns.numbers],
@@ -172,10 +139,8 @@ def read_parquet(path: Path, labels: str | None, names: str | None, drop: Sequen
 def open_parquet(path: Path) -> Any:
     """Open a Parquet file."""
     parquet = require("pyarrow.parquet", extra="parquet")
-    try:
+    with reading(path, "Parquet"):
         return parquet.ParquetFile(path)
-    except (ValueError, OSError) as error:
-        raise DataError(f"{path.name} is a damaged Parquet file: {error}") from None
 
 
 def parquet_numbers(column: Any) -> np.ndarray:
@@ -255,7 +220,5 @@ def h5ad_labels(adata: Any, labels: str, path: Path) -> list[str]:
 def open_h5ad(path: Path, backed: bool) -> Any:
     """Open an AnnData file, in memory or on disk."""
     anndata = require("anndata", extra="anndata")
-    try:
+    with reading(path, ".h5ad"):
         return anndata.read_h5ad(path, backed="r" if backed else None)
-    except (OSError, KeyError, ValueError, TypeError, AttributeError) as error:
-        raise DataError(f"{path.name} is a damaged .h5ad file: {str(error).splitlines()[0]}") from None

@@ -164,6 +164,8 @@ def sniff(
     sample = sampled(body)
     separator = find_separator([line for line in sample if line.strip()])
     records = split_records("".join(sample), separator)
+    if not records:
+        raise DataError(f"{path.name} holds no table")
     decimal = "."
     if separator in ";\t" and not _numeric_share(records, ".") > 0.5 and _numeric_share(records, ",") > 0.5:
         decimal = ","

@@ -132,13 +132,11 @@ def _text(path: Path, labels: str | None, names: str | None, drop: Sequence[str]
 
 
 def _npy(path: Path, labels: str | None) -> Rows:
-    from givens.io.arrays import as_numbers, no_labels
+    from givens.io.arrays import as_numbers, no_labels, reading
 
     no_labels(path, labels)
-    try:
+    with reading(path, ".npy"):
         array = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (ValueError, OSError, EOFError) as error:
-        raise DataError(f"{path.name} is a damaged .npy file, or holds Python objects ({error})") from None
     if array.ndim == 2 and not array.flags.c_contiguous:
         raise DataError(f"{path.name} is stored column by column; save it in C order to stream its rows")
     as_numbers(array[:0], path)
@@ -152,7 +150,8 @@ def _npy(path: Path, labels: str | None) -> Rows:
             stream.seek(offset)
             for start in range(0, total, step):
                 rows = min(step, total - start)
-                values = np.fromfile(stream, dtype, rows * width).reshape(rows, width)
+                with reading(path, ".npy"):
+                    values = np.fromfile(stream, dtype, rows * width).reshape(rows, width)
                 named = [f"sample {start + k}" for k in range(1, rows + 1)]
                 yield Chunk(as_numbers(values, path), named, None)
 
@@ -160,7 +159,7 @@ def _npy(path: Path, labels: str | None) -> Rows:
 
 
 def _parquet(path: Path, labels: str | None, names: str | None, drop: Sequence[str]) -> Rows:
-    from givens.io.arrays import open_parquet, parquet_columns, parquet_numbers
+    from givens.io.arrays import open_parquet, parquet_columns, parquet_numbers, reading
 
     file = open_parquet(path)
     columns = parquet_columns(file, path, labels, names, drop)
@@ -169,7 +168,12 @@ def _parquet(path: Path, labels: str | None, names: str | None, drop: Sequence[s
 
     def read() -> Iterator[Chunk]:
         seen = 0
-        for batch in open_parquet(path).iter_batches(batch_size=step):
+        batches = open_parquet(path).iter_batches(batch_size=step)
+        while True:
+            with reading(path, "Parquet"):
+                batch = next(batches, None)
+            if batch is None:
+                return
             values = np.column_stack([parquet_numbers(batch.column(k)) for k in columns.numbers])
             named = [f"sample {seen + k}" for k in range(1, len(values) + 1)]
             if columns.names is not None:
@@ -184,7 +188,7 @@ def _parquet(path: Path, labels: str | None, names: str | None, drop: Sequence[s
 
 
 def _h5ad(path: Path, labels: str | None) -> Rows:
-    from givens.io.arrays import as_numbers, h5ad_labels, open_h5ad
+    from givens.io.arrays import as_numbers, h5ad_labels, open_h5ad, reading
 
     adata = open_h5ad(path, backed=True)
     total, width = adata.shape
@@ -193,8 +197,9 @@ def _h5ad(path: Path, labels: str | None) -> Rows:
 
     def read() -> Iterator[Chunk]:
         for start in range(0, total, step):
-            values = adata.X[start : start + step]
-            values = values.toarray() if hasattr(values, "toarray") else np.asarray(values)
+            with reading(path, ".h5ad"):
+                values = adata.X[start : start + step]
+                values = values.toarray() if hasattr(values, "toarray") else np.asarray(values)
             part = slice(start, start + len(values))
             yield Chunk(
                 as_numbers(values, path), list(adata.obs_names[part]), None if marks is None else marks[part]

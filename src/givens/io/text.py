@@ -13,7 +13,7 @@ from typing import NoReturn
 
 import numpy as np
 
-from givens.io.layout import MISSING, as_float, open_bytes, read_bytes, sniff
+from givens.io.layout import MISSING, Layout, as_float, open_bytes, read_bytes, sniff
 from givens.io.table import DataError, Grid
 
 BLOCK = 1 << 22  # bytes
@@ -40,6 +40,8 @@ class TextRows:
         The columns that hold the rows' labels and names, and those to leave out.
     block : int
         Bytes read at a time.
+    layout : Layout, optional
+        How the file is written, where that need not be found out.
     """
 
     def __init__(
@@ -49,10 +51,11 @@ class TextRows:
         names: str | None = None,
         drop: Sequence[str] = (),
         block: int = BLOCK,
+        layout: Layout | None = None,
     ) -> None:
         self.path = path
         self.block = block
-        self.layout = sniff(path, labels, names, drop)
+        self.layout = sniff(path, labels, names, drop) if layout is None else layout
 
     @property
     def column_names(self) -> list[str] | None:

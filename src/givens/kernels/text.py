@@ -159,7 +159,7 @@ def parse(
     """Parse whole records from data[start:].
 
     `kinds` and `targets` say for each field whether it is left out, a number for column `targets` of `out`
-    (the doubles' bits), or text whose place goes to `spans`. `separator` 32 means any run of blanks.
+    (the doubles' bits), or text whose place goes to `spans`. `separator` 32 means any run of blanks and tabs.
     Returns (records, where the next one starts, lines passed, how it ended, fields seen in the record at
     fault, awkward fields).
     """
@@ -180,7 +180,7 @@ def parse(
         quoted = False
         while True:
             if blanks:
-                while at < size and data[at] == 32:
+                while at < size and (data[at] == 32 or data[at] == 9):
                     at += 1
             else:
                 while at < size and data[at] == 32 and data[at] != separator:
@@ -201,6 +201,8 @@ def parse(
                     return records, begin, lines, MORE, 0, odd_before
                 at += 1
             while at < size and data[at] != separator and data[at] != 10 and data[at] != 13:
+                if blanks and data[at] == 9:
+                    break
                 at += 1
             if at >= size and not final:
                 return records, begin, lines, MORE, 0, odd_before

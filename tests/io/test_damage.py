@@ -1,0 +1,86 @@
+"""Whatever bytes a file holds, reading it ends in a table or in one sentence."""
+
+from __future__ import annotations
+
+import gzip
+import warnings
+
+import anndata
+import numpy as np
+import pandas
+import pytest
+import scipy.io
+import scipy.sparse
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from givens.io import DataError, Table, open_rows, read_table
+
+
+def good_files(folder):
+    """A small good file of each format."""
+    values = np.arange(24.0).reshape(6, 4) / 8 + 0.1
+    frame = pandas.DataFrame(values, index=[f"r{k}" for k in range(6)], columns=list("abcd"))
+    frame.to_csv(folder / "x.csv")
+    frame.to_csv(folder / "x.tsv.gz", sep="\t")
+    frame.to_parquet(folder / "x.parquet")
+    np.save(folder / "x.npy", values)
+    np.savez(folder / "x.npz", X=values, names=np.array(list("abcd")))
+    scipy.sparse.save_npz(folder / "s.npz", scipy.sparse.csr_matrix(values))
+    scipy.io.mmwrite(folder / "x.mtx", scipy.sparse.coo_matrix(values))
+    anndata.AnnData(values).write_h5ad(folder / "x.h5ad")
+    return sorted(folder.iterdir())
+
+
+def read(path):
+    """Read it whole and as a stream; return how the first went."""
+    outcomes = []
+    for reader in (read_table, lambda file: list(open_rows(file))):
+        try:
+            # What libraries underneath warn of damaged files is theirs; what they raise is ours.
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                outcomes.append(reader(path))
+        except DataError as error:
+            outcomes.append(error)
+    sentences = [str(outcome) for outcome in outcomes if isinstance(outcome, DataError)]
+    assert all("\n" not in sentence and len(sentence) < 600 for sentence in sentences), sentences
+    return outcomes[0]
+
+
+@pytest.fixture(scope="module")
+def originals(tmp_path_factory):
+    return {path.name: path.read_bytes() for path in good_files(tmp_path_factory.mktemp("good"))}
+
+
+NAMES = ["s.npz", "x.csv", "x.h5ad", "x.mtx", "x.npy", "x.npz", "x.parquet", "x.tsv.gz"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_truncated_and_corrupted_files(tmp_path, originals, name):
+    original = originals[name]
+    path = tmp_path / name
+    path.write_bytes(original)
+    assert isinstance(read(path), Table)
+    rng = np.random.default_rng(0)
+    for size in rng.integers(0, len(original), 12):
+        path.write_bytes(original[:size])
+        read(path)
+    for _ in range(25):
+        damaged = bytearray(original)
+        for place in rng.integers(0, len(original), rng.integers(1, 6)):
+            damaged[place] = rng.integers(256)
+        path.write_bytes(bytes(damaged))
+        read(path)
+
+
+@settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.binary(max_size=200) | st.text('0123456789.,;\t\n\r"eE+-naN xyz#é', max_size=200).map(str.encode))
+def test_any_bytes_as_text(tmp_path, content):
+    path = tmp_path / "x.csv"
+    path.write_bytes(content)
+    whole = read(path)
+    (tmp_path / "x.csv.gz").write_bytes(gzip.compress(content))
+    zipped = read(tmp_path / "x.csv.gz")
+    if content:
+        assert isinstance(zipped, Table) == isinstance(whole, Table)
