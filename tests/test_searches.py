@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from givens import searches
+from givens.kernels import harmonics
 from givens.searches import Harmonics
 
 COEFFICIENTS = st.floats(-1, 1).map(lambda x: 0.0 if abs(x) < 1e-3 else x)
@@ -36,20 +37,44 @@ def test_minimum_equals_that_of_all_critical_points(order, data):
     assert abs(g(0.0) - g(theta) - gain) <= 1e-14 * max(size, np.abs(a).sum(), 1e-300) * 8
 
 
-def test_equal_optima_are_broken_by_the_smallest_angle():
-    theta, gain = Harmonics(np.array([0, 0, 0, 0, -1.0]), np.zeros(5)).minimum()  # minima at 0, ±π/2, π
+@given(st.integers(1, 64), st.integers(0, 100_000), st.booleans())
+def test_the_compiled_minimum_equals_the_plain_one(order, seed, near):
+    rng = np.random.default_rng(seed)
+    a, b = rng.standard_normal((2, order + 1))
+    if near:  # close to a minimum at 0
+        a, b = -np.abs(a), 1e-9 * b
+    b[0] = 0
+    g = Harmonics(a, b)
+    size = np.hypot(a[1:], b[1:]).sum()
+    theta, gain = harmonics.minimum(a, b, 0.0)
+    plain, plain_gain = g.minimum()
+    assert -np.pi <= theta <= np.pi
+    assert abs(gain - plain_gain) <= 1e-13 * size
+    assert abs(theta - plain) <= 1e-7
+    if near and plain_gain > 0:
+        assert gain == pytest.approx(plain_gain, rel=1e-6)
+
+
+@pytest.mark.parametrize("minimum", [Harmonics.minimum, lambda g: harmonics.minimum(g.a, g.b, 0.0)])
+def test_equal_optima_are_broken_by_the_smallest_angle(minimum):
+    theta, gain = minimum(Harmonics(np.array([0, 0, 0, 0, -1.0]), np.zeros(5)))  # minima at 0, ±π/2, π
     assert theta == 0
     assert gain == 0
-    theta, _ = Harmonics(np.array([0, 0, -1.0]), np.zeros(3)).minimum()
+    theta, _ = minimum(Harmonics(np.array([0, 0, -1.0]), np.zeros(3)))
     assert theta == 0
+    theta, _ = minimum(
+        Harmonics(np.array([0, 0, 0, 0, 1.0]), np.array([0, 0, 0, 0, 1e-3]))
+    )  # near ±π/4, ±3π/4
+    assert abs(theta) < np.pi / 4 + 1e-3
 
 
-def test_a_turn_too_small_for_values_is_still_found():
+@pytest.mark.parametrize("minimum", [Harmonics.minimum, lambda g: harmonics.minimum(g.a, g.b, 0.0)])
+def test_a_turn_too_small_for_values_is_still_found(minimum):
     tiny = 1e-10
     g = Harmonics(
         np.array([5.0, -1.0]), np.array([0.0, -tiny])
     )  # −cos θ − tiny·sin θ: the minimum is at θ = tiny
-    theta, gain = g.minimum()
+    theta, gain = minimum(g)
     assert theta == pytest.approx(tiny, rel=1e-6)
     assert gain == pytest.approx(tiny**2 / 2, rel=1e-5)
 

@@ -141,6 +141,9 @@ class Search:
     resolved: bool
 
 
+Minimum = Callable[[Harmonics, float], tuple[float, float]]
+"""Finds the global minimum of a sum of harmonics, given the noise: `Harmonics.minimum`, or its compiled twin."""
+
 # Angles off every grid: a harmonic that the grid takes for another one is seen here.
 _PROBES = np.array([0.7548776662466927, 2.4674011002723395, -1.3247179572447460])
 
@@ -153,12 +156,13 @@ def periodic(
     tolerance: float = 1e-12,
     at_zero: float | None = None,
     noise: float = 0.0,
+    minimum: Minimum = Harmonics.minimum,
 ) -> Search:
     """The global minimum of any smooth function of period 2π.
 
     The number of points is doubled until the sum through them predicts g at angles off the grid. `points` (a power of two)
     is where to begin; a caller who has solved a similar problem knows better than 8. Values of g that differ by no more than
-    `noise` count as equal.
+    `noise` count as equal. `minimum` minimises the sum of harmonics.
 
     Examples
     --------
@@ -194,7 +198,7 @@ def periodic(
         if resolved or points == most:
             break
         points *= 2
-    theta, gain = harmonics.minimum(noise)
+    theta, gain = minimum(harmonics, noise)
     if not resolved:
         theta, gain, calls = _checked(g, values, most, theta, gain, calls)
     return Search(theta, gain, harmonics, calls, resolved)
@@ -213,7 +217,12 @@ def _checked(
 
 
 def polynomial(
-    g: Callable[[float], float], degree: int, *, at_zero: float | None = None, noise: float = 0.0
+    g: Callable[[float], float],
+    degree: int,
+    *,
+    at_zero: float | None = None,
+    noise: float = 0.0,
+    minimum: Minimum = Harmonics.minimum,
 ) -> Search:
     """The global minimum of g(θ) where f is a polynomial of that degree in U: exact from 2·degree+1 evaluations."""
     points = 2 * degree + 1
@@ -222,7 +231,7 @@ def polynomial(
     for k in range(1, points):
         values[k] = g(2 * np.pi * k / points)
     harmonics = Harmonics.fit(values)
-    theta, gain = harmonics.minimum(noise)
+    theta, gain = minimum(harmonics, noise)
     return Search(theta, gain, harmonics, points - (at_zero is not None), True)
 
 

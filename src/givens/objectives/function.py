@@ -31,6 +31,12 @@ class FunctionState:
     points: int = 8
 
 
+def _minimum(harmonics: searches.Harmonics, noise: float) -> tuple[float, float]:
+    from givens.kernels.harmonics import minimum
+
+    return minimum(harmonics.a, harmonics.b, noise)
+
+
 class Function(Objective):
     """A function f(U) -> float of an orthogonal matrix of order n.
 
@@ -188,8 +194,8 @@ class Function(Objective):
             return self(U)
 
         if self.degree is not None:
-            return searches.polynomial(g, self.degree, at_zero=value, noise=self.noise)
-        found = searches.periodic(g, points=state.points, at_zero=value, noise=self.noise)
+            return searches.polynomial(g, self.degree, at_zero=value, noise=self.noise, minimum=_minimum)
+        found = searches.periodic(g, points=state.points, at_zero=value, noise=self.noise, minimum=_minimum)
         # Only hints: they change how many evaluations the next search takes, and the message, not what is found.
         state.points = min(max(8, 4 * found.harmonics.order), 4 * searches.MAX_HARMONICS)
         self.capped |= not found.resolved

@@ -1,0 +1,110 @@
+"""The global minimum of a sum of harmonics: the compiled twin of `givens.searches.Harmonics.minimum`.
+
+g(θ) = Σ a_k cos kθ + b_k sin kθ on a grid fine enough that only few cells can hold the minimum; in each of those Newton's
+method, never leaving the cell. Equal minima are broken by the smallest |θ|.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from givens.kernels.compile import inline, kernel
+
+EPS = 2.220446049250313e-16
+
+
+@inline
+def _level(a: np.ndarray, b: np.ndarray, theta: float) -> tuple[float, float, float]:
+    """g, g' and g'' at θ, without the constant."""
+    value = 0.0
+    slope = 0.0
+    curve = 0.0
+    for k in range(1, a.shape[0]):
+        c = math.cos(k * theta)
+        s = math.sin(k * theta)
+        here = a[k] * c + b[k] * s
+        value += here
+        slope += k * (b[k] * c - a[k] * s)
+        curve -= k * k * here
+    return value, slope, curve
+
+
+@inline
+def _gain(a: np.ndarray, b: np.ndarray, theta: float) -> float:
+    """g(0) − g(θ), without the cancellation of a difference of values."""
+    total = 0.0
+    for k in range(1, a.shape[0]):
+        half = math.sin(0.5 * k * theta)
+        total += 2.0 * half * half * a[k] - math.sin(k * theta) * b[k]
+    return total
+
+
+@inline
+def _polish(a: np.ndarray, b: np.ndarray, start: float, step: float) -> float:
+    theta = start
+    first, slope, curve = _level(a, b, theta)
+    for _ in range(50):
+        move = -slope / curve if curve > 0.0 else -math.copysign(0.25 * step, slope)
+        moved = min(max(theta + move, start - step), start + step)
+        moving = abs(moved - theta)
+        theta = moved
+        value, slope, curve = _level(a, b, theta)
+        if moving <= 2.0 * EPS * max(1e-8, abs(theta)):
+            break
+    value, slope, curve = _level(a, b, theta)
+    return theta if value <= first else start
+
+
+@kernel
+def minimum(a: np.ndarray, b: np.ndarray, noise: float) -> tuple[float, float]:
+    """Where the global minimum lies, −π < θ ≤ π, and its gain; values within `noise` are equal."""
+    order = a.shape[0] - 1
+    size = 0.0
+    bend = 0.0
+    for k in range(1, order + 1):
+        amplitude = math.hypot(a[k], b[k])
+        size += amplitude
+        bend += k * k * amplitude
+    if size == 0.0:
+        return 0.0, 0.0
+    points = max(32, 16 * order)
+    step = 2.0 * math.pi / points
+    values = np.zeros(points)
+    for k in range(1, order + 1):
+        # cos and sin of k·θ along the grid by the rotation of one step, begun afresh often enough to stay exact.
+        turn_c = math.cos(k * step)
+        turn_s = math.sin(k * step)
+        c = 1.0
+        s = 0.0
+        for p in range(points):
+            if p % 32 == 0:
+                c = math.cos(k * p * step)
+                s = math.sin(k * p * step)
+            values[p] += a[k] * c + b[k] * s
+            c, s = c * turn_c - s * turn_s, s * turn_c + c * turn_s
+    tie = max(4.0 * EPS * size, noise)
+    # Between the lowest of the grid and the true minimum of a cell g falls by at most max|g''| h²/8.
+    bar = values.min() + bend * step * step / 8.0 + tie
+    start = _level(a, b, 0.0)[0]
+    best = 0.0
+    lowest = start
+    for p in range(points):
+        here = values[p]
+        if here > bar or here > values[p - 1] or here > values[(p + 1) % points]:
+            continue
+        theta = _polish(a, b, p * step, step)
+        if theta > math.pi:
+            theta -= 2.0 * math.pi
+        value = _level(a, b, theta)[0]
+        if value < lowest - tie or (value <= lowest + tie and abs(theta) < abs(best)):
+            best = theta
+        lowest = min(lowest, value)
+    if lowest >= start - tie:
+        best = 0.0
+        if values[0] <= values[1] and values[0] <= values[points - 1]:
+            # Within rounding of the minimum, but the coefficients know a turn that the values cannot tell.
+            near = _polish(a, b, 0.0, step)
+            best = near if abs(near) < step else 0.0
+    return best, max(_gain(a, b, best), 0.0)
