@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 import givens
-from givens.cli import rotate
+from givens.cli import reproduce, rotate
 
 HELP = "Components that can be read: sparse PCA, mixtures, tensors and factor rotation by Givens rotations."
 
@@ -38,3 +38,4 @@ def options(
 
 
 app.command("rotate")(rotate.command)
+app.command("reproduce")(reproduce.command)

@@ -1,0 +1,113 @@
+"""`givens reproduce`: the paper's experiments, one command each.
+
+What is done is kept task by task: Ctrl-C loses at most one, and the same command goes on from there.
+"""
+
+from __future__ import annotations
+
+import time
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.markup import escape
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.table import Table
+
+from givens.cli.session import Session
+from givens.experiments import EXPERIMENTS, Settings, load
+from givens.experiments.page import page
+from givens.experiments.runner import Outcome, run, write_whole
+from givens.extras import require
+
+# One member per experiment; mypy wants a literal, but there is one list of experiments only.
+Which = StrEnum("Which", {name.replace("-", "_"): name for name in [*EXPERIMENTS, "all"]})  # type: ignore[misc]
+
+
+def command(
+    which: Annotated[Which, typer.Argument(help="Which experiment.", show_default=False)],
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Small data, few repetitions: under a minute each.")
+    ] = False,
+    data: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder with the real data; simulated if there is none.",
+            envvar="GIVENS_DATA",
+            show_default=False,
+        ),
+    ] = None,
+    seeds: Annotated[
+        int | None, typer.Option(min=1, help="How many repetitions.", show_default=False)
+    ] = None,
+    out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the results.")] = Path("reproduced"),
+    threads: Annotated[
+        int | None, typer.Option(min=1, help="All cores if not given.", show_default=False)
+    ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but errors.")] = False,
+) -> None:
+    """Make the paper's figures again, and hold its claims against the numbers."""
+    require("matplotlib", extra="plot")
+    session = Session(quiet=quiet)
+    if data is not None and not data.is_dir():
+        raise typer.BadParameter(f"there is no folder {data}", param_hint="--data")
+    settings = Settings(quick=quick, seeds=seeds, data=data, threads=threads)
+    names = list(EXPERIMENTS) if which.value == "all" else [which.value]
+    outcomes: list[Outcome] = []
+    failures: dict[str, str] = {}
+    for name in names:
+        try:
+            outcomes.append(_one(session, name, settings, out / name))
+            _show(session, outcomes[-1])
+        except KeyboardInterrupt:
+            session.console.print(
+                "[bold red]stopped:[/] what is done is kept; the same command goes on from there",
+                soft_wrap=True,
+            )
+            raise typer.Exit(130) from None
+        except Exception as error:  # one broken experiment must not take the others with it
+            failures[name] = f"{type(error).__name__}: {error}"
+            session.console.print(f"[bold red]error:[/] {name}: {escape(failures[name])}", soft_wrap=True)
+    if which.value == "all":
+        write_whole(out / "index.html", page(outcomes, failures).encode())
+        session.console.print(
+            f"All of it: [bold cyan]{(out / 'index.html').resolve().as_uri()}[/]", soft_wrap=True
+        )
+    if failures:
+        raise typer.Exit(1)
+
+
+def _one(session: Session, name: str, settings: Settings, folder: Path) -> Outcome:
+    experiment = load(name)
+    bar = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.percentage:>3.0f} %"),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+        console=session.console,
+        transient=True,
+        disable=not session.interactive,
+    )
+    with bar:
+        task = bar.add_task(name, total=1.0)
+        return run(
+            experiment,
+            settings,
+            folder,
+            lambda done, share: bar.update(task, advance=share, description=f"{name}: {done}"),
+        )
+
+
+def _show(session: Session, outcome: Outcome) -> None:
+    table = Table(title=outcome.experiment.title, caption=f"{outcome.source} · {time.strftime('%Y-%m-%d')}")
+    for column in ("the paper says", "measured", ""):
+        table.add_column(column)
+    for claim in outcome.claims:
+        colour = {True: "green", False: "dark_orange", None: "dim"}[claim.holds]
+        table.add_row(escape(claim.statement), escape(claim.measured), f"[{colour}]{claim.verdict}[/]")
+    session.console.print(table)
+    session.console.print(
+        f"Wrote the figure, the numbers and how they were made to {escape(str(outcome.folder))}"
+    )

@@ -1,0 +1,132 @@
+from __future__ import annotations
+
+import csv
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from givens.cli.app import app
+from givens.experiments import EXPERIMENTS, Settings, load
+from givens.experiments.base import Claim, Experiment, Task
+from givens.experiments.drawing import new_figure
+from givens.experiments.page import page
+from givens.experiments.runner import run
+
+
+class Toy(Experiment):
+    """Three tasks, and a list of which were really done."""
+
+    name = "toy"
+    title = "A <toy>"
+    about = "Nothing."
+
+    def __init__(self) -> None:
+        self.done: list[int] = []
+        self.broken = False
+
+    def source(self, settings):
+        return "no data"
+
+    def tasks(self, settings):
+        return [Task(f"task-{k}", lambda k=k: self._task(k)) for k in range(3)]
+
+    def _task(self, k):
+        if self.broken and k == 2:
+            raise KeyboardInterrupt
+        self.done.append(k)
+        return [{"k": k, "square": k * k}, {"k": -k, "extra": 0.5}]
+
+    def figure(self, rows, settings):
+        figure, ax = new_figure(3, 2)
+        ax.plot([row["k"] for row in rows])
+        return figure
+
+    def claims(self, rows, settings):
+        return [Claim("a < b", "b & c", True), Claim("no", "never", False), Claim("who knows", "-", None)]
+
+
+def ignore(name, share):
+    pass
+
+
+def test_everything_is_written(tmp_path):
+    shares = []
+    outcome = run(Toy(), Settings(), tmp_path / "toy", lambda name, share: shares.append(share))
+    assert sum(shares) == pytest.approx(1)
+    names = {path.name for path in (tmp_path / "toy").iterdir()}
+    assert names == {"figure.svg", "figure.png", "numbers.csv", "claims.csv", "made.json", "tasks"}
+    with open(tmp_path / "toy" / "numbers.csv") as file:
+        rows = list(csv.DictReader(file))
+    assert rows[1] == {"k": "0", "square": "", "extra": "0.5"}
+    made = json.loads((tmp_path / "toy" / "made.json").read_text())
+    assert made["data"] == "no data"
+    assert {"numpy", "numba", "givens"} <= set(made["versions"])
+    html = page([outcome], {"other": "ValueError: <x>"})
+    assert "A &lt;toy&gt;" in html
+    assert "a &lt; b" in html
+    assert "does not hold" in html
+    assert "ValueError: &lt;x&gt;" in html
+    assert html.count("<svg") == 1
+    assert "src=" not in html
+
+
+def test_an_interrupted_run_goes_on_behind_what_is_done(tmp_path):
+    toy = Toy()
+    toy.broken = True
+    with pytest.raises(KeyboardInterrupt):
+        run(toy, Settings(), tmp_path, ignore)
+    assert toy.done == [0, 1]
+    toy.broken = False
+    outcome = run(toy, Settings(), tmp_path, ignore)
+    assert toy.done == [0, 1, 2]
+    assert len(outcome.rows) == 6
+
+
+def test_other_settings_start_afresh(tmp_path):
+    toy = Toy()
+    run(toy, Settings(), tmp_path, ignore)
+    run(toy, Settings(threads=2), tmp_path, ignore)
+    assert toy.done == [0, 1, 2], "threads change no number"
+    run(toy, Settings(seeds=9), tmp_path, ignore)
+    assert toy.done == [0, 1, 2, 0, 1, 2]
+
+
+def test_a_failing_experiment_is_reported_and_the_others_go_on(tmp_path, monkeypatch):
+    class Broken(Toy):
+        def tasks(self, settings):
+            raise ValueError("out of luck")
+
+    made = {"convergence": Broken(), "toy": Toy()}
+    monkeypatch.setattr("givens.cli.reproduce.EXPERIMENTS", made)
+    monkeypatch.setattr("givens.cli.reproduce.load", made.__getitem__)
+    result = CliRunner().invoke(app, ["reproduce", "all", "--out", str(tmp_path)])
+    assert result.exit_code == 1
+    html = (tmp_path / "index.html").read_text()
+    assert "out of luck" in html
+    assert "A &lt;toy&gt;" in html
+
+
+def test_ctrl_c_is_told_kindly(tmp_path, monkeypatch):
+    toy = Toy()
+    toy.broken = True
+    monkeypatch.setattr("givens.cli.reproduce.load", lambda name: toy)
+    result = CliRunner().invoke(app, ["reproduce", "convergence", "--out", str(tmp_path)])
+    assert result.exit_code == 130
+    assert (tmp_path / "convergence" / "tasks" / "task-1.json").exists()
+
+
+def test_a_missing_folder_is_told(tmp_path):
+    result = CliRunner().invoke(app, ["reproduce", "convergence", "--data", str(tmp_path / "none")])
+    assert result.exit_code == 2
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_every_experiment_says_what_it_is(name):
+    experiment = load(name)
+    assert experiment.name == name
+    assert experiment.title
+    assert experiment.about
+    tasks = experiment.tasks(Settings(quick=True))
+    assert len({task.name for task in tasks}) == len(tasks)
+    assert len(experiment.tasks(Settings(quick=True, seeds=1))) <= len(tasks)
