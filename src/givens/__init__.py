@@ -16,6 +16,7 @@ _HOMES = {
     "Checkpoint": "givens.checkpoint",
     "Decomposition": "givens.decompose",
     "Result": "givens.result",
+    "SphericalMixture": "givens.estimators.mixture",
     "check_objective": "givens.checks",
     "decompose": "givens.decompose",
     "minimize": "givens.minimize",
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from givens.checkpoint import Checkpoint
     from givens.checks import check_objective
     from givens.decompose import Decomposition, decompose
+    from givens.estimators.mixture import SphericalMixture
     from givens.minimize import minimize
     from givens.result import Result
 
@@ -34,6 +36,7 @@ __all__ = [
     "Checkpoint",
     "Decomposition",
     "Result",
+    "SphericalMixture",
     "baselines",
     "check_objective",
     "decompose",

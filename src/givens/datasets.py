@@ -6,7 +6,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-__all__ = ["Correlations", "Modules", "pitprops", "sparse_modules"]
+from givens.mixtures.sample import MixtureSample, make_spherical_mixture
+
+__all__ = [
+    "Correlations",
+    "MixtureSample",
+    "Modules",
+    "make_spherical_mixture",
+    "pitprops",
+    "sparse_modules",
+]
 
 
 class Correlations(NamedTuple):

@@ -1,0 +1,1 @@
+"""Mixtures of spherical Gaussians: from moments (`solve`, `refit`), by likelihood (`em`), and their density (`model`)."""

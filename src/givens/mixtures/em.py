@@ -1,0 +1,100 @@
+"""Expectation-maximisation for spherical mixtures, from a start that is already near.
+
+A step is two matrix products per tile of rows: responsibilities from means·xᵀ, new means from responsibilities·x.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+import numpy as np
+
+from givens.mixtures.model import Mixture
+from givens.moments import Sums
+
+
+class _Expectation(Sums):
+    """Sums over rows of r, r xᵀ, r‖x‖² and log p(x), with r the responsibilities under a mixture."""
+
+    def __init__(self, mixture: Mixture, unit: float, origin: np.ndarray | None) -> None:
+        k, d = mixture.means.shape
+        super().__init__((k,), (k, d), (k,), ())
+        self.mixture = mixture
+        self.unit = unit
+        self.origin = origin
+
+    def _tile(self, rows: np.ndarray) -> tuple[np.ndarray, ...]:
+        x = np.asarray(rows, dtype=float)
+        if self.unit != 1.0:
+            x = x * self.unit
+        if self.origin is not None:
+            x = x - self.origin
+        energy = np.einsum("nd,nd->n", x, x)
+        r, log_density = self.mixture.responsibilities(x, energy)
+        return r.sum(axis=1), r @ x, r @ energy, np.asarray(log_density.sum())
+
+
+class Refined(NamedTuple):
+    """The mixture, the mean log-likelihood before each step, and whether its gain fell below the tolerance."""
+
+    mixture: Mixture
+    log_likelihood: list[float]
+    converged: bool
+
+
+def refine(
+    passes: Callable[[], Iterable[np.ndarray]],
+    mixture: Mixture,
+    *,
+    steps: int,
+    tol: float,
+    common: bool,
+    floor: float,
+    unit: float = 1.0,
+    origin: np.ndarray | None = None,
+) -> Refined:
+    """At most so many steps of EM; stop when a step gains less than `tol` in mean log-likelihood.
+
+    Parameters
+    ----------
+    passes : callable
+        Called once per step; yields the rows, in chunks.
+    mixture : Mixture
+        The start, in the coordinates of unit·x − origin.
+    steps, tol : int, float
+        When to stop.
+    common : bool
+        One variance for all components.
+    floor : float
+        Least variance: a component that sits on equal rows keeps it.
+    unit, origin : float, array or None
+        Rows are scaled and moved by these first.
+    """
+    history: list[float] = []
+    for _ in range(steps):
+        sums = _Expectation(mixture, unit, origin)
+        for rows in passes():
+            sums.add(rows)
+        mass, first, energy, log_density = sums.totals()
+        history.append(float(log_density) / sums.count)
+        mixture = _maximise(mixture, mass, first, energy, common=common, floor=floor)
+        if len(history) > 1 and history[-1] - history[-2] < tol:
+            return Refined(mixture, history, True)
+    return Refined(mixture, history, False)
+
+
+def _maximise(
+    mixture: Mixture, mass: np.ndarray, first: np.ndarray, energy: np.ndarray, *, common: bool, floor: float
+) -> Mixture:
+    d = first.shape[1]
+    # A component that no row belongs to stays where it is.
+    alive = mass > 10 * np.finfo(float).eps
+    share = np.where(alive, mass, 1.0)
+    means = np.where(alive[:, None], first / share[:, None], mixture.means)
+    spread = np.maximum(energy - mass * np.sum(means**2, axis=1), 0.0) / d
+    if common:
+        variances = np.full(len(mass), spread.sum() / mass.sum())
+    else:
+        variances = np.where(alive, spread / share, mixture.variances)
+    return Mixture(mass / mass.sum(), means, np.maximum(variances, floor))

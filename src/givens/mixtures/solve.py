@@ -1,0 +1,191 @@
+"""A mixture of spherical Gaussians from its first three moments.
+
+Centred means b_i = μ_i − m of k components span k − 1 directions; the covariance Σ w_i b_i b_iᵀ + σ²I shows them as its
+k − 1 largest eigenvalues, and σ² as the mean of the others. The third cumulant of the noise is 0, so that K = Σ w_i b_i⊗b_i⊗b_i.
+
+Lift the centred means to (1, b_i). Their second moment is diag(1, Σ w b bᵀ), of rank k, whitened by W on the k − 1
+directions, and their whitened third moment
+
+    T_000 = 1,   T_00a = 0,   T_0ab = δ_ab,   T_abc = K(W, W, W)_abc
+
+is Σ w_i^{-½} v_i⊗v_i⊗v_i with orthonormal v_i = √w_i (1, Wᵀ b_i): all but K is known without noise, the answer does not
+depend on where the origin lies, and √w_i stands in the first row of V (from the first moment, so to speak, where w_i = λ_i⁻²
+would take it from the noisy third). Weak directions are the noisy ones: with h_a = 1 + σ²/Λ_a, T_abc has an error of
+variance h_a h_b h_c / n beside a signal of about 1/k, and is shrunk by 1/(1 + k h_a h_b h_c / n) before the decomposition.
+
+The result starts `givens.mixtures.refit`, which weighs every moment by its noise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import brentq, minimize_scalar
+
+from givens.baselines.tensor_power import tensor_power
+from givens.decompose import decompose
+from givens.mixtures.model import Mixture
+from givens.mixtures.refit import Scaled, refit
+from givens.moments import Cumulants, Whitening, contract, whiten
+from givens.result import Result
+
+Decomposition = Callable[[np.ndarray], tuple[np.ndarray, Result]]
+"""From a symmetric tensor to an orthogonal V, one component per column, and the result to show."""
+
+_LEAST_NOISE = 1e-12
+
+
+def by_givens(T: np.ndarray, random_state: int, threads: int | None) -> tuple[np.ndarray, Result]:
+    """All components together, by rotations."""
+    # The residual of a noisy tensor is large; the refit that follows does not need it to be small.
+    found = decompose(T, tol=1e-8, residual_tol=np.inf, random_state=random_state, threads=threads)
+    return found.factors, found.result
+
+
+def by_power(T: np.ndarray, random_state: int, threads: int | None) -> tuple[np.ndarray, Result]:
+    """One component after the other, by the robust power method; then the nearest orthogonal matrix."""
+    found = tensor_power(T, random_state=random_state)
+    left, _, right = np.linalg.svd(found.factors)
+    return left @ right, found.result
+
+
+@dataclass(frozen=True)
+class Solved:
+    """The mixture, the eigenvalues of the covariance that it rests on, the decomposition's result, the refit's end."""
+
+    mixture: Mixture
+    eigenvalues: np.ndarray
+    result: Result
+    converged: bool
+
+
+def solve(moments: Cumulants, k: int, *, common: bool, decomposition: Decomposition) -> Solved:
+    """Find k components from moments kept on at least k − 1 axes.
+
+    Parameters
+    ----------
+    moments : Cumulants
+        Of a sample or of a population (`count` infinite).
+    k : int
+        Number of components, at most the number of variables.
+    common : bool
+        One variance for all components, or one each.
+    decomposition : callable
+        Finds the orthonormal components of the whitened tensor.
+
+    Returns
+    -------
+    Solved
+    """
+    eigenvalues, top = moments.principal(k - 1)
+    dims = len(top.mean) - (k - 1)
+    spread = eigenvalues[: k - 1]
+    noise = _noise(top, spread, dims)
+    white = _whitening(top, noise)
+    paths = _outside(top, spread, noise) / (spread - noise)
+    noise_third = np.zeros(k - 1) if common else _noise_third(top, paths, dims)
+    third = top.third - _with_identity(noise_third)
+
+    V, result = decomposition(_lifted(contract(third, white.W), noise, white, top.count))
+    # A component that lost its weight to noise starts with a tenth of the mean weight.
+    root = np.maximum(V[0], np.sqrt(0.1 / k))
+    start = white.B @ V[1:] / root
+
+    scale = np.sqrt(spread)
+    scaled = Scaled(top.count, contract(third, np.diag(1 / scale)), noise / spread, dims)
+    fitted = refit(scaled, root**2 / np.sum(root**2), start / scale[:, None])
+
+    variances = np.full(k, fitted.noise * noise)
+    if not common:
+        variances *= _variances(scaled, fitted.weights, fitted.b, noise_third / scale / variances[0])
+    b = fitted.b * scale[:, None]
+    means = top.mean + ((top.axes + paths) @ b).T
+    return Solved(Mixture(fitted.weights, means, variances), eigenvalues, result, fitted.converged)
+
+
+def _whitening(top: Cumulants, noise: float) -> Whitening:
+    """Whiten the covariance of the means on the axes of `top`."""
+    rank = top.axes.shape[1]
+    try:
+        return whiten(top.covariance - noise * np.eye(rank), rank)
+    except ValueError as error:
+        raise ValueError(
+            f"{rank + 1} components need means that differ in {rank} directions by more than the noise of variance "
+            f"{noise:.4g}, but beyond it {error}; ask for fewer components"
+        ) from None
+
+
+def _with_identity(vector: np.ndarray) -> np.ndarray:
+    """The symmetric tensor v⊗I in its three placements."""
+    once = np.einsum("a,bc->abc", vector, np.eye(len(vector)))
+    return once + once.transpose(1, 0, 2) + once.transpose(2, 1, 0)
+
+
+def _lifted(K: np.ndarray, noise: float, white: Whitening, count: float) -> np.ndarray:
+    """The whitened third moment of (1, b), K shrunk by its noise."""
+    k = len(K) + 1
+    h = 1 + noise / white.eigenvalues
+    T = np.zeros((k, k, k))
+    T[1:, 1:, 1:] = K / (1 + k * np.einsum("a,b,c->abc", h, h, h) / count)
+    T[0, 0, 0] = 1.0
+    a = np.arange(1, k)
+    T[0, a, a] = T[a, 0, a] = T[a, a, 0] = 1.0
+    return T
+
+
+def _variances(data: Scaled, weights: np.ndarray, b: np.ndarray, noise_third: np.ndarray) -> np.ndarray:
+    """σ_i² over their mean, from Σ w_i σ_i² (1, b_i): the mean variance, and its covariance with the axes.
+
+    Both are averages over the q noise directions, with an error of variance 2/(nq), which weak directions blow up: so
+    σ_i² gets a normal prior about the mean, of the width that makes what is seen most likely.
+    """
+    A = np.vstack([weights, b * weights])
+    left, size, right = np.linalg.svd(A)
+    seen = left.T @ (np.append(1.0, noise_third) - A.sum(axis=1))
+    error = 2 / (data.count * data.noise_dims)
+
+    def surprise(log_width: float) -> float:
+        spread = np.exp(2 * log_width) * size**2 + error
+        return float(np.sum(np.log(spread) + seen**2 / spread))
+
+    width = np.exp(minimize_scalar(surprise, bounds=(np.log(1e-6), np.log(3.0)), method="bounded").x)
+    apart = right.T @ (seen * size / (size**2 + error / width**2))
+    return np.maximum(1 + apart, 0.05)
+
+
+def _outside(top: Cumulants, spread: np.ndarray, noise: float) -> np.ndarray:
+    """Covariance of x with p outside the axes, as far as it stands out from its own noise (James and Stein's factor).
+
+    Axes that are eigenvectors of the covariance leave nothing outside. A basis fixed beforehand misses a part of the means,
+    but they are linear in p: this covariance, over that of the means, says how they move outside when they move along p.
+    """
+    outside = top.cross - top.axes @ (top.axes.T @ top.cross)
+    size = np.sum(outside**2, axis=0)
+    chance = (len(top.mean) - len(spread)) * noise * spread / top.count
+    return outside * np.where(size > chance, 1 - chance / np.where(size > 0, size, 1.0), 0.0)
+
+
+def _noise(top: Cumulants, spread: np.ndarray, dims: int) -> float:
+    """σ²: the variance outside the axes, per direction, less what of it belongs to the means."""
+
+    def excess(noise: float) -> float:
+        of_means = np.sum(_outside(top, spread, noise) ** 2, axis=0) / (spread - noise)
+        return noise - (top.energy - of_means.sum()) / dims
+
+    least = _LEAST_NOISE * float(spread[0]) if len(spread) else 0.0
+    whole = top.energy / dims
+    if excess(least) >= 0:
+        return least
+    # The excess grows without bound towards the least spread, and is 0 or more at `whole`.
+    most = min(whole, float(spread[-1]) * (1 - 1e-12)) if len(spread) else whole
+    return float(brentq(excess, least, most, xtol=1e-300, rtol=1e-15)) if excess(most) > 0 else whole
+
+
+def _noise_third(top: Cumulants, paths: np.ndarray, dims: int) -> np.ndarray:
+    """Σ w_i σ_i² b_i, from how ‖x − m‖² outside the axes varies with p, less the part of the means there."""
+    metric = paths.T @ paths
+    seen = top.energy_third - np.einsum("abc,ab->c", top.third, metric)
+    matrix = (dims - np.trace(metric)) * np.eye(len(metric)) - 2 * metric
+    return np.linalg.solve(matrix, seen)

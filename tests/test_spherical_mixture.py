@@ -1,0 +1,287 @@
+"""SphericalMixture: scikit-learn's contract, sources of rows, streams, hostile data."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.metrics import normalized_mutual_info_score
+from sklearn.mixture import GaussianMixture
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from givens import SphericalMixture
+from givens.datasets import MixtureSample, make_spherical_mixture
+
+
+@parametrize_with_checks([SphericalMixture(), SphericalMixture(2), SphericalMixture(2, variance="distinct")])
+def test_scikit_learn_checks(estimator: SphericalMixture, check: object) -> None:
+    check(estimator)
+
+
+@pytest.fixture(scope="module")
+def data() -> MixtureSample:
+    return make_spherical_mixture(
+        9000,
+        n_components=4,
+        n_features=7,
+        variances=[0.5, 1.0, 1.5, 1.0],
+        weights=[0.4, 0.3, 0.2, 0.1],
+        scale=4.0,
+        random_state=0,
+    )
+
+
+def parameters(model: SphericalMixture) -> tuple[np.ndarray, ...]:
+    return model.weights_, model.means_, model.variances_
+
+
+def assert_bits(one: SphericalMixture, two: SphericalMixture) -> None:
+    for a, b in zip(parameters(one), parameters(two)):
+        np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("refine_em", [0, 50])
+@pytest.mark.parametrize("decomposition", ["givens", "power"])
+def test_it_finds_the_mixture(data: MixtureSample, refine_em: int, decomposition: str) -> None:
+    model = SphericalMixture(4, variance="distinct", refine_em=refine_em, decomposition=decomposition).fit(
+        data.X
+    )
+    order = [int(np.argmin(np.sum((model.means_ - mean) ** 2, axis=1))) for mean in data.means]
+    assert sorted(order) == [0, 1, 2, 3]
+    within = 0.25 if refine_em == 0 else 0.12
+    np.testing.assert_allclose(model.weights_[order], data.weights, atol=within / 3)
+    np.testing.assert_allclose(model.means_[order], data.means, atol=2 * within)
+    np.testing.assert_allclose(model.variances_[order], data.variances, atol=within)
+    assert model.converged_
+    assert model.result_.converged
+    expected = np.linalg.eigvalsh(np.cov(data.X.T, bias=True))[::-1]
+    np.testing.assert_allclose(model.eigenvalues_, expected, rtol=1e-9)
+
+
+def test_it_comes_close_to_the_truth_where_the_power_method_does_not() -> None:
+    data = make_spherical_mixture(10_000, n_features=50, random_state=0)
+
+    def score(labels: np.ndarray) -> float:
+        return normalized_mutual_info_score(data.y, labels)
+
+    truth = SphericalMixture(20).fit(data.X)
+    pure = SphericalMixture(20, refine_em=0).fit(data.X)
+    # The paper's procedure reaches 0.45 here by rotations and 0.21 by the power method; the truth 0.65.
+    assert score(pure.predict(data.X)) > 0.5
+    assert score(truth.predict(data.X)) > 0.6
+
+
+class Shards:
+    """Rows that are made anew on each pass."""
+
+    def __init__(self, X: np.ndarray, size: int) -> None:
+        self.X, self.size, self.passes = X, size, 0
+
+    def __iter__(self) -> Iterator[np.ndarray]:
+        self.passes += 1
+        for start in range(0, len(self.X), self.size):
+            yield self.X[start : start + self.size].copy()
+
+
+@pytest.mark.parametrize("refine_em", [0, 3])
+def test_any_source_gives_the_same_bits(data: MixtureSample, refine_em: int) -> None:
+    model = SphericalMixture(4, refine_em=refine_em, tol=0.0).fit(data.X)
+    shards = Shards(data.X, 1234)
+    assert_bits(model, clone(model).fit(shards))
+    # The head, the second moment, the third, and EM.
+    assert shards.passes <= 4 + refine_em
+    assert_bits(model, clone(model).fit([data.X[:10], data.X[10:5000], np.empty((0, 7)), data.X[5000:]]))
+    assert_bits(model, clone(model).fit(pd.DataFrame(data.X, columns=list("abcdefg"))))
+
+
+@pytest.mark.parametrize("variance", ["common", "distinct"])
+def test_one_thread_and_two_give_the_same_bits(data: MixtureSample, variance: str) -> None:
+    one, two = (SphericalMixture(4, variance=variance, threads=t).fit(data.X) for t in (1, 2))
+    assert_bits(one, two)
+    np.testing.assert_array_equal(one.predict_proba(data.X), two.predict_proba(data.X))
+
+
+def test_rows_that_come_once_are_refused(data: MixtureSample) -> None:
+    with pytest.raises(TypeError, match=r"only once.*partial_fit"):
+        SphericalMixture(4).fit(iter([data.X]))
+    with pytest.raises(ValueError, match="yields no rows"):
+        SphericalMixture(4).fit(Shards(data.X[:0], 10))
+    with pytest.raises(ValueError, match="chunk 1 of X has 3 columns, but the first has 7"):
+        SphericalMixture(4).fit([data.X, data.X[:, :3]])
+    with pytest.raises(ValueError, match="chunk 1 of X contains NaN"):
+        SphericalMixture(4).fit([data.X, np.full((3, 7), np.nan)])
+
+
+@pytest.mark.parametrize("samples", [500, 20_000])
+def test_a_stream_gives_the_same_bits_for_any_cut(data: MixtureSample, samples: int) -> None:
+    models = []
+    for size in (9000, 1000, 77):
+        model = SphericalMixture(4, basis_samples=samples)
+        for start in range(0, 9000, size):
+            model.partial_fit(data.X[start : start + size])
+        models.append(model)
+    assert_bits(models[0], models[1])
+    assert_bits(models[0], models[2])
+
+
+def test_a_stream_with_all_axes_is_as_good_as_a_fit(data: MixtureSample) -> None:
+    fitted = SphericalMixture(4, refine_em=0).fit(data.X)
+    stream = SphericalMixture(4, basis_rank=7, basis_samples=300).partial_fit(data.X)
+    for a, b in zip(parameters(fitted), parameters(stream)):
+        np.testing.assert_allclose(np.sort(a, axis=0), np.sort(b, axis=0), atol=1e-3)
+
+
+def test_siblings_merge_to_the_whole(data: MixtureSample) -> None:
+    whole = SphericalMixture(4, basis_samples=500).partial_fit(data.X)
+    one = SphericalMixture(4, basis_samples=500).partial_fit(data.X[:3000])
+    two = one.sibling().partial_fit(data.X[3000:6000])
+    three = pickle.loads(pickle.dumps(one.sibling())).partial_fit(data.X[6000:])
+    one.merge(two).merge(three)
+    for a, b in zip(parameters(one), parameters(whole)):
+        np.testing.assert_allclose(a, b, rtol=1e-6)
+
+
+def test_merging_refuses_what_does_not_belong(data: MixtureSample) -> None:
+    one = SphericalMixture(4, basis_samples=500).partial_fit(data.X)
+    before = parameters(one)
+    with pytest.raises(ValueError, match="different bases"):
+        one.merge(SphericalMixture(4, basis_samples=500).partial_fit(data.X[1:]))
+    with pytest.raises(ValueError, match="fed by partial_fit"):
+        one.merge(SphericalMixture(4).fit(data.X))
+    with pytest.raises(NotFittedError, match="give partial_fit 2000 rows first"):
+        SphericalMixture(4).partial_fit(data.X[:100]).sibling()
+    with pytest.raises(NotFittedError, match="no data yet"):
+        _ = one.sibling().means_
+    for a, b in zip(before, parameters(one)):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_where_the_origin_lies_does_not_matter(data: MixtureSample) -> None:
+    here = SphericalMixture(4).fit(data.X)
+    there = SphericalMixture(4).fit(data.X + 1e5)
+    np.testing.assert_allclose(there.means_ - 1e5, here.means_, atol=1e-6)
+    np.testing.assert_allclose(there.weights_, here.weights_, atol=1e-7)
+
+
+@pytest.mark.parametrize("scale", [1e-150, 1e150])
+def test_units_do_not_matter(data: MixtureSample, scale: float) -> None:
+    here, there = SphericalMixture(4).fit(data.X), SphericalMixture(4).fit(data.X * scale)
+    np.testing.assert_allclose(there.means_ / scale, here.means_, rtol=1e-6)
+    np.testing.assert_allclose(there.variances_ / scale**2, here.variances_, rtol=1e-6)
+    np.testing.assert_allclose(there.score(data.X * scale), here.score(data.X) - 7 * np.log(scale), rtol=1e-8)
+    np.testing.assert_allclose(
+        there.log_likelihood_[-1], here.log_likelihood_[-1] - 7 * np.log(scale), rtol=1e-8
+    )
+
+
+def test_single_precision_is_enough(data: MixtureSample) -> None:
+    double, single = SphericalMixture(4).fit(data.X), SphericalMixture(4).fit(data.X.astype(np.float32))
+    assert single.means_.dtype == np.float64
+    np.testing.assert_allclose(single.means_, double.means_, atol=1e-4)
+
+
+@pytest.mark.parametrize("variance", ["common", "distinct"])
+def test_scikit_learn_takes_over(data: MixtureSample, variance: str) -> None:
+    model = SphericalMixture(4, variance=variance).fit(data.X)
+    other = model.to_sklearn()
+    assert isinstance(other, GaussianMixture)
+    np.testing.assert_allclose(model.score_samples(data.X), other.score_samples(data.X), rtol=1e-10)
+    np.testing.assert_allclose(model.predict_proba(data.X), other.predict_proba(data.X), atol=1e-10)
+    np.testing.assert_array_equal(model.predict(data.X), other.predict(data.X))
+    np.testing.assert_allclose(model.score(data.X), other.score(data.X))
+    # Three variances fewer, if there is but one.
+    fewer = 3 if variance == "common" else 0
+    np.testing.assert_allclose(model.aic(data.X), other.aic(data.X) - 2 * fewer)
+    np.testing.assert_allclose(model.bic(data.X), other.bic(data.X) - np.log(9000) * fewer)
+
+
+def test_samples_come_from_the_mixture(data: MixtureSample) -> None:
+    model = SphericalMixture(4, variance="distinct").fit(data.X)
+    X, y = model.sample(50_000)
+    assert X.shape == (50_000, 7)
+    for i in range(4):
+        np.testing.assert_allclose(X[y == i].mean(axis=0), model.means_[i], atol=0.1)
+        np.testing.assert_allclose(X[y == i].var(), model.variances_[i] + model.means_[i].var(), rtol=0.05)
+    with pytest.raises(ValueError, match="n_samples"):
+        model.sample(0)
+
+
+def test_an_unfitted_model_says_so() -> None:
+    for name in ("weights_", "means_", "variances_", "converged_", "result_", "eigenvalues_"):
+        with pytest.raises(NotFittedError, match="call fit or partial_fit first"):
+            getattr(SphericalMixture(2), name)
+
+
+def test_a_fit_after_a_stream_starts_anew(data: MixtureSample) -> None:
+    model = SphericalMixture(4).partial_fit(data.X[:5000]).fit(data.X)
+    assert_bits(model, SphericalMixture(4).fit(data.X))
+
+
+class TestHostileData:
+    def test_more_components_than_features(self) -> None:
+        with pytest.raises(ValueError, match="n_components=5 is more than n_features=3"):
+            SphericalMixture(5).fit(np.random.default_rng(0).standard_normal((50, 3)))
+
+    def test_fewer_rows_than_components(self) -> None:
+        with pytest.raises(ValueError, match="n_samples=2 rows are too few for n_components=3"):
+            SphericalMixture(3).fit(np.random.default_rng(0).standard_normal((2, 4)))
+
+    @pytest.mark.parametrize("bad", [np.nan, np.inf])
+    def test_values_that_are_no_numbers(self, bad: float) -> None:
+        X = np.random.default_rng(0).standard_normal((50, 3))
+        X[7, 1] = bad
+        for method in (SphericalMixture(2).fit, SphericalMixture(2).partial_fit):
+            with pytest.raises(ValueError, match="contains"):
+                method(X)
+
+    def test_equal_rows(self) -> None:
+        for k in (1, 2):
+            with pytest.raises(ValueError, match="all rows are equal"):
+                SphericalMixture(k).fit(np.full((30, 3), 0.1))
+
+    def test_rank_deficient_rows_name_the_eigenvalues(self) -> None:
+        X = np.random.default_rng(0).standard_normal((100, 2)) @ np.ones((2, 5))
+        with pytest.raises(
+            ValueError, match=r"4 components need means that differ in 3 directions.*eigenvalues"
+        ):
+            SphericalMixture(4).fit(X)
+
+    def test_a_single_cluster_has_a_defined_answer(self) -> None:
+        X = np.random.default_rng(0).standard_normal((5000, 4))
+        model = SphericalMixture(3).fit(X)
+        assert np.all(np.isfinite(model.means_))
+        np.testing.assert_allclose(model.weights_.sum(), 1)
+        np.testing.assert_allclose(model.weights_ @ model.means_, X.mean(axis=0), atol=0.05)
+        assert np.all(model.variances_ > 0.5)
+
+    def test_rows_on_a_few_points_are_told_apart(self) -> None:
+        points = np.array([[0.0, 0, 0, 0], [3, 0, 0, 0], [0, 4, 0, 0]])
+        y = np.repeat([0, 1, 2], [20, 30, 50])
+        model = SphericalMixture(3).fit(points[y])
+        assert normalized_mutual_info_score(y, model.predict(points[y])) == 1.0
+        assert np.all(model.variances_ > 0)
+
+    @pytest.mark.parametrize(
+        ("options", "message"),
+        [
+            ({"n_components": 0}, "n_components must be a whole number of at least 1, got 0"),
+            ({"n_components": 2.0}, "n_components must be a whole number"),
+            ({"refine_em": -1}, "refine_em must be a whole number of at least 0"),
+            ({"variance": "full"}, "variance must be one of 'common', 'distinct', got 'full'"),
+            ({"decomposition": "qr"}, "decomposition must be one of 'givens', 'power', got 'qr'"),
+            ({"tol": -1.0}, "tol must be a number of at least 0"),
+            ({"n_components": 3, "basis_rank": 2}, "basis_rank must be a whole number of at least 3, got 2"),
+            ({"basis_samples": 0}, "basis_samples must be a whole number of at least 1"),
+            ({"threads": 0}, "threads must be None or a whole number"),
+        ],
+    )
+    def test_bad_parameters(self, options: dict, message: str) -> None:
+        with pytest.raises(ValueError, match=message):
+            SphericalMixture(**{"n_components": 2, **options}).fit(
+                np.random.default_rng(0).standard_normal((50, 3))
+            )
