@@ -40,13 +40,15 @@ _LEAST_NOISE = 1e-12
 def by_givens(T: np.ndarray, random_state: int, threads: int | None) -> tuple[np.ndarray, Result]:
     """All components together, by rotations."""
     # The residual of a noisy tensor is large; the refit that follows does not need it to be small.
-    found = decompose(T, tol=1e-8, residual_tol=np.inf, random_state=random_state, threads=threads)
+    found = decompose(
+        T, symmetrize=True, tol=1e-8, residual_tol=np.inf, random_state=random_state, threads=threads
+    )
     return found.factors, found.result
 
 
 def by_power(T: np.ndarray, random_state: int, threads: int | None) -> tuple[np.ndarray, Result]:
     """One component after the other, by the robust power method; then the nearest orthogonal matrix."""
-    found = tensor_power(T, random_state=random_state)
+    found = tensor_power(T, symmetrize=True, random_state=random_state)
     left, _, right = np.linalg.svd(found.factors)
     return left @ right, found.result
 
