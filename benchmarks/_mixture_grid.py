@@ -190,13 +190,13 @@ def publish(
     about: dict[str, Any],
 ) -> None:
     """Write the full grid into the documentation."""
-    write(docs / "mixture-grid.json", {**about, "cells": cells, "streams": one_pass, "claims": claims})
+    write(docs / "mixture_grid.json", {**about, "cells": cells, "streams": one_pass, "claims": claims})
     lines = [
         "# Mixtures: the paper's grid",
         "",
         f"k = {COMPONENTS} components, d dimensions, N rows, {cells[0]['seeds']} samples per cell, means ± standard errors. "
         f"Measured {about['date']} on {about['machine']} by `GIVENS_GRID=full make bench ONLY=mixture`, which writes this "
-        "page from [the figures](mixture-grid.json). d = 10 of the paper is left out: more components than dimensions.",
+        "page from [the figures](mixture_grid.json). d = 10 of the paper is left out: more components than dimensions.",
         "",
         SETTINGS,
         "",
@@ -212,4 +212,4 @@ def publish(
     ):
         lines += ["", f"## {title}", "", *table([shown(cell, kind, names) for cell in cells])]
     lines += ["", "## Streams: NMI of pure moments in one pass, beside two", "", *table(one_pass)]
-    replace(docs / "mixture-grid.md", "\n".join(lines).rstrip() + "\n")
+    replace(docs / "mixture_grid.md", "\n".join(lines).rstrip() + "\n")

@@ -2,7 +2,7 @@
 
 The paper's experiment: 20 components of variance 2 whose centres have an inverse-Wishart covariance. By default a part of
 the paper's grid (the full grid takes most of an hour: `GIVENS_GRID=full make bench ONLY=mixture`, which also writes
-docs/mixture-grid.md, where the full grid is published).
+docs/mixture_grid.md, where the full grid is published).
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def run(report):
         grid.publish(cells, streams, report.claims[before:], HERE.parent / "docs", about)
     else:
         report.note(
-            f"{seeds} samples of {len(cells)} cells; all 20 cells with 5 samples are in docs/mixture-grid.md"
+            f"{seeds} samples of {len(cells)} cells; all 20 cells with 5 samples are in docs/mixture_grid.md"
         )
 
 

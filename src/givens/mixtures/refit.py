@@ -22,7 +22,7 @@ import numpy as np
 from scipy.optimize import minimize
 
 _SUM = 10.0
-_TOLERANCE = 1e-8
+_TOLERANCE = 1e-7
 _STEPS = 1000
 
 

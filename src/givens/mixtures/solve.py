@@ -85,8 +85,9 @@ def solve(moments: Cumulants, k: int, *, common: bool, decomposition: Decomposit
     dims = len(top.mean) - (k - 1)
     spread = eigenvalues[: k - 1]
     noise = _noise(top, spread, dims)
-    white = _whitening(top, noise)
-    paths = _outside(top, spread, noise) / (spread - noise)
+    signal = _signal(spread, noise, top.count)
+    white = _whitening(signal, noise)
+    paths = _outside(top, spread, noise) / signal
     noise_third = np.zeros(k - 1) if common else _noise_third(top, paths, dims)
     third = top.third - _with_identity(noise_third)
 
@@ -107,11 +108,15 @@ def solve(moments: Cumulants, k: int, *, common: bool, decomposition: Decomposit
     return Solved(Mixture(fitted.weights, means, variances), eigenvalues, result, fitted.converged)
 
 
-def _whitening(top: Cumulants, noise: float) -> Whitening:
-    """Whiten the covariance of the means on the axes of `top`."""
-    rank = top.axes.shape[1]
+def _signal(spread: np.ndarray, noise: float, count: float) -> np.ndarray:
+    """The variance of the means along each axis; from samples, not less than the error with which it is seen."""
+    return np.maximum(spread - noise, spread * np.sqrt(2 / count))
+
+
+def _whitening(signal: np.ndarray, noise: float) -> Whitening:
+    rank = len(signal)
     try:
-        return whiten(top.covariance - noise * np.eye(rank), rank)
+        return whiten(np.diag(signal), rank)
     except ValueError as error:
         raise ValueError(
             f"{rank + 1} components need means that differ in {rank} directions by more than the noise of variance "
@@ -173,16 +178,15 @@ def _noise(top: Cumulants, spread: np.ndarray, dims: int) -> float:
     """σ²: the variance outside the axes, per direction, less what of it belongs to the means."""
 
     def excess(noise: float) -> float:
-        of_means = np.sum(_outside(top, spread, noise) ** 2, axis=0) / (spread - noise)
+        signal = np.maximum(_signal(spread, noise, top.count), least)
+        of_means = np.sum(_outside(top, spread, noise) ** 2, axis=0) / signal
         return noise - (top.energy - of_means.sum()) / dims
 
     least = _LEAST_NOISE * float(spread[0]) if len(spread) else 0.0
     whole = top.energy / dims
-    if excess(least) >= 0:
+    if whole <= least or excess(least) >= 0:
         return least
-    # The excess grows without bound towards the least spread, and is 0 or more at `whole`.
-    most = min(whole, float(spread[-1]) * (1 - 1e-12)) if len(spread) else whole
-    return float(brentq(excess, least, most, xtol=1e-300, rtol=1e-15)) if excess(most) > 0 else whole
+    return float(brentq(excess, least, whole, xtol=1e-300, rtol=1e-15)) if excess(whole) > 0 else whole
 
 
 def _noise_third(top: Cumulants, paths: np.ndarray, dims: int) -> np.ndarray:
