@@ -17,11 +17,9 @@ from sklearn.mixture import GaussianMixture
 from benchmarks._markdown import table
 from benchmarks._runner import replace, write
 from givens import SphericalMixture
-from givens.baselines import tensor_power
 from givens.datasets import MixtureSample, make_spherical_mixture
-from givens.decompose import decompose
+from givens.experiments.mixtures import by_givens, by_power, reconstruct, uncentred
 from givens.mixtures.model import Mixture, posterior
-from givens.moments import TILE, Basis, Cumulants, ThirdMoments, contract, second_moments, whiten
 
 COMPONENTS = 20
 DIMENSIONS = (20, 50, 100, 200)
@@ -52,8 +50,8 @@ def measure(d: int, n: int, seed: int) -> dict[str, Any]:
         _enter(row, name, data, lambda model=model: _mixture(model.fit(data.X)))
         row[f"{name}_steps"] = len(model.log_likelihood_)
     moments, noise = uncentred(data.X)
-    for name, decomposition in {"paper_givens": _givens, "paper_power": _power}.items():
-        _enter(row, name, data, lambda method=decomposition: paper(moments, noise, method))
+    for name, decomposition in {"paper_givens": by_givens, "paper_power": by_power}.items():
+        _enter(row, name, data, lambda method=decomposition: reconstruct(moments, noise, method))
     rival = GaussianMixture(COMPONENTS, covariance_type="spherical", random_state=seed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
@@ -62,40 +60,6 @@ def measure(d: int, n: int, seed: int) -> dict[str, Any]:
         _enter(row, "sklearn_on", data, lambda: _rival(rival.fit(data.X)))
     row["sklearn_on_seconds"] += row["sklearn_seconds"]
     return row
-
-
-def uncentred(X: np.ndarray) -> tuple[Cumulants, float]:
-    """Moments on the top k eigenvectors of the uncentred second moment, and the noise, as the paper has it."""
-    seconds = second_moments(X[:TILE])
-    seconds.add(X)
-    mean, covariance = seconds.mean_and_covariance()
-    noise = float(np.linalg.eigvalsh(covariance)[: X.shape[1] - COMPONENTS + 1].mean())
-    vectors = np.linalg.eigh(covariance + np.outer(mean, mean))[1]
-    state = ThirdMoments(Basis(mean, np.ascontiguousarray(vectors[:, -COMPONENTS:])))
-    state.add(X)
-    return state.cumulants(), noise
-
-
-def paper(moments: Cumulants, noise: float, decomposition: Callable[[np.ndarray], Any]) -> Mixture:
-    """Anandkumar et al.'s reconstruction: w_i = λ_i⁻², μ_i = λ_i B v_i."""
-    m, eye = moments.axes.T @ moments.mean, np.eye(COMPONENTS)
-    second = moments.covariance + np.outer(m, m) - noise * eye
-    placed = np.einsum("ab,c->abc", moments.covariance - noise * eye, m)
-    third = moments.third + placed + placed.transpose(0, 2, 1) + placed.transpose(2, 1, 0)
-    third += np.einsum("a,b,c->abc", m, m, m)
-    white = whiten(second, COMPONENTS)
-    found = decomposition(contract(third, white.W))
-    weights = np.maximum(np.abs(found.weights), 1e-3) ** -2.0
-    means = (moments.axes @ white.B @ (found.factors * found.weights)).T
-    return Mixture(weights / weights.sum(), means, np.full(COMPONENTS, noise))
-
-
-def _givens(T: np.ndarray) -> Any:
-    return decompose(T, symmetrize=True, tol=1e-8, residual_tol=np.inf, random_state=0)
-
-
-def _power(T: np.ndarray) -> Any:
-    return tensor_power(T, symmetrize=True, random_state=0)
 
 
 def _mixture(model: SphericalMixture) -> Mixture:
