@@ -1,0 +1,150 @@
+"""`givens tensor`: a symmetric tensor as a sum of cubes of orthonormal vectors."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+import givens
+from givens.cli import options as o
+from givens.cli.results import (
+    Outcome,
+    component_table,
+    converged_fact,
+    convergence,
+    convergence_lines,
+    percent,
+    write_components,
+)
+from givens.cli.session import Session, command_line, summary_head
+from givens.cli.session import command as clean
+from givens.io import DataError, staged
+from givens.io.arrays import load_archive, load_array
+from givens.io.sources import find_format
+from givens.report import Report
+from givens.report.views import components_view, trace_view
+
+
+def read_tensor(path: Path) -> np.ndarray:
+    """Read an array of three equal dimensions."""
+    kind = find_format(path)
+    if kind == "npy":
+        tensor = load_array(path)
+    elif kind == "npz":
+        cubes = {key: value for key, value in load_archive(path).items() if value.ndim == 3}
+        if len(cubes) != 1:
+            raise DataError(f"{path.name} should hold one array of three dimensions; it holds {len(cubes)}")
+        tensor = next(iter(cubes.values()))
+    else:
+        raise DataError(f"a tensor has three dimensions: {path.name} must be .npy or .npz")
+    if tensor.ndim != 3 or len(set(tensor.shape)) != 1 or tensor.shape[0] == 0:
+        raise DataError(f"{path.name} has shape {tensor.shape}, and not three equal dimensions")
+    if tensor.dtype.kind not in "fiub":
+        raise DataError(f"{path.name} holds {tensor.dtype}, not real numbers")
+    bad = np.argwhere(~np.isfinite(tensor))
+    if len(bad):
+        where = tuple(int(k) for k in bad[0])
+        raise DataError(
+            f"{path.name}: {len(bad):,} of {tensor.size:,} entries are not finite, the first at {where}"
+        )
+    return tensor.astype(np.float64, copy=False)
+
+
+@clean
+def command(
+    file: Annotated[Path, typer.Argument(help="A d x d x d array: .npy or .npz.", show_default=False)],
+    rank: Annotated[
+        int | None, typer.Option(help="How many terms; d if not given.", min=1, show_default=False)
+    ] = None,
+    symmetrize: Annotated[
+        bool, typer.Option("--symmetrize", help="Average it over its six transposes first.")
+    ] = False,
+    seed: o.Seed = 0,
+    threads: o.Threads = None,
+    out: o.Out = Path("results"),
+    json: o.Json = False,
+    quiet: o.Quiet = False,
+) -> None:
+    """Decompose a symmetric tensor into weights and orthonormal vectors.
+
+    Writes components.csv (the vectors), summary.json and report.html.
+
+    Example: [bold]givens tensor moments.npy --rank 5 --out results[/]
+    """
+    session = Session(quiet, json)
+    with staged(out) as files:
+        with session.step(f"reading {file.name}"):
+            tensor = read_tensor(file)
+        session.say(f"read {file.name}: {len(tensor)} x {len(tensor)} x {len(tensor)}")
+        with session.step("decomposing"):
+            found = givens.decompose(
+                tensor, rank=rank, symmetrize=symmetrize, random_state=seed, threads=threads
+            )
+        tensor_outcome(session, file, found, len(tensor), rank, symmetrize).write(session, out, files)
+
+
+def tensor_outcome(
+    session: Session, file: Path, found: Any, d: int, rank: int | None, symmetrize: bool
+) -> Outcome:
+    """Return the results of a decomposition."""
+    weights, factors = np.asarray(found.weights), np.asarray(found.factors)
+    names = [f"factor {k + 1}" for k in range(len(weights))]
+    variables = [f"index {k + 1}" for k in range(d)]
+    total = float(np.sum(weights**2))
+    share = weights**2 / total if total > 0 else np.zeros(len(weights))
+    settings = {"rank": rank, "symmetrize": symmetrize}
+    residual = float(found.residual)
+    summary = {
+        **summary_head("tensor", file, []),
+        "dimension": d,
+        "parameters": settings,
+        "weights": weights,
+        "residual": residual,
+        **convergence(found.result),
+        "warnings": session.warnings,
+        "seconds": session.seconds,
+    }
+    report = Report(
+        title=f"Decomposition of {file.name}",
+        subtitle=f"A symmetric {d} × {d} × {d} tensor, {len(weights)} terms",
+        facts=[
+            ("Terms", str(len(weights)), "orthonormal vectors with their weights"),
+            ("Largest weight", f"{weights.max():.4g}" if len(weights) else "–", "of its cube"),
+            ("Residual", f"{residual:.3g}", "norm of what the terms leave over, relative to the tensor's"),
+            *converged_fact(found.result),
+        ],
+        warnings=session.warnings,
+        components=components_view(
+            factors.T,
+            variables,
+            share=share,
+            title="Factors",
+            noun="factor",
+            entry="entry",
+            weight="entries",
+            lead="The vectors whose weighted cubes make up the tensor; the percentage is its share.",
+        ),
+        trace=trace_view(found.result.trace, found.result.message),
+        diagnostics=[
+            ("Residual", f"{residual:.3e}", "Large if the tensor is noisy, or no sum of orthonormal cubes."),
+            *convergence_lines(found.result),
+        ],
+        settings=[(key, str(value)) for key, value in settings.items()],
+        command=command_line(),
+        version=givens.__version__,
+    )
+    columns = {
+        "factor": [str(k + 1) for k in range(len(weights))],
+        "weight": [f"{value:.6g}" for value in weights],
+        "share": [percent(value) for value in share],
+    }
+    title = f"{len(weights)} terms, residual {residual:.3g}"
+    return Outcome(
+        summary,
+        report,
+        component_table(factors.T, variables, columns, title),
+        {"components.csv": lambda stream: write_components(stream, factors.T, variables, names)},
+    )
