@@ -68,12 +68,19 @@ def write_components(
     write_matrix(stream, "variable", header, [([list(variables)], np.asarray(weights).T)])
 
 
-def write_scores(stream: IO[str], table: Table, scores: np.ndarray, header: Sequence[str]) -> None:
-    """Write a line for each sample: its name, its label if it has one, its scores."""
-    words, corner = [table.samples], "sample"
+def write_scores(
+    stream: IO[str],
+    table: Table,
+    scores: np.ndarray,
+    header: Sequence[str],
+    extra: dict[str, list[str]] | None = None,
+) -> None:
+    """Write a line for each sample: its name, its label if it has one, what else is said of it, its scores."""
+    words = {"sample": table.samples}
     if table.labels is not None:
-        words, corner = [table.samples, table.labels], f"sample\n{table.label_name}"
-    write_matrix(stream, corner, header, [(words, scores)])
+        words[table.label_name] = table.labels
+    words |= extra or {}
+    write_matrix(stream, "\n".join(words), header, [(list(words.values()), scores)])
 
 
 def correlations(gram: np.ndarray) -> float:

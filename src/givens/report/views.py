@@ -85,13 +85,15 @@ def scores_view(
     lead: str = "",
     total: int | None = None,
 ) -> dict[str, Any] | None:
-    """Return the scatter of samples, or None where there is only one axis or no sample to show.
+    """Return the scatter of samples, or None where there is nothing to show; a single score is drawn in their order.
 
     `total` is the number of samples there are, if `scores` holds only some of them.
     """
     scores = np.asarray(scores, np.float64)
     if scores.shape[1] < 1 or not len(scores):
         return None
+    if scores.shape[1] == 1:
+        scores, axes = np.column_stack([np.arange(1, len(scores) + 1), scores]), ["Samples in order", *axes]
     rows = chosen_rows(len(scores))
     total = len(scores) if total is None else total
     if len(rows) < total:
@@ -107,7 +109,9 @@ def scores_view(
 
 
 def path_view(
-    nonzeros: Sequence[float], variance: Sequence[float], chosen: tuple[float, float] | None
+    nonzeros: Sequence[float] | np.ndarray,
+    variance: Sequence[float] | np.ndarray,
+    chosen: tuple[float, float] | None,
 ) -> dict[str, Any]:
     """Return variance against non-zeros along the path, with the point of this model."""
     points: list[dict[str, Any]] = [

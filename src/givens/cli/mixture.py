@@ -1,0 +1,176 @@
+"""`givens mixture`: clusters of a table, from its moments."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+import givens
+from givens.cli import options as o
+from givens.cli.results import (
+    Described,
+    Outcome,
+    component_table,
+    converged_fact,
+    convergence,
+    convergence_lines,
+    described,
+    percent,
+    write_components,
+    write_scores,
+)
+from givens.cli.session import Session, command_line, summary_head
+from givens.cli.session import command as clean
+from givens.io import Table, staged
+from givens.report import Report
+from givens.report.views import components_view, scores_view, trace_view
+
+
+class Variance(StrEnum):
+    """One variance for all clusters, or one each."""
+
+    common = "common"
+    distinct = "distinct"
+
+
+@clean
+def command(
+    file: o.File,
+    clusters: Annotated[int, typer.Option("--clusters", "-k", help="How many clusters.", min=1)],
+    variance: Annotated[Variance, typer.Option(help="One for all, or one each.")] = Variance.common,
+    samples: o.Samples = None,
+    labels: o.Labels = None,
+    names: o.Names = None,
+    drop: o.Drop = None,
+    log2: o.Log2 = False,
+    floor: o.Floor = 1.0,
+    standardise: o.Standardise = False,
+    seed: o.Seed = 0,
+    out: o.Out = Path("results"),
+    json: o.Json = False,
+    quiet: o.Quiet = False,
+) -> None:
+    """Find clusters: a mixture of spherical Gaussians, from the moments of the data, without restarts.
+
+    Writes components.csv (the clusters' means), scores.csv (each sample's cluster and its probabilities),
+    summary.json and report.html.
+
+    Example: [bold]givens mixture table.csv -k 3 --out results[/]
+    """
+    session = Session(quiet, json)
+    source = o.Source(file, samples, labels, names, drop, log2, floor)
+    with staged(out) as files:
+        table = source.table(session)
+        values = table.values.toarray() if hasattr(table.values, "toarray") else table.values
+        if standardise:
+            spread = values.std(axis=0)
+            values = values / np.where(spread > 0, spread, 1)
+            table.notes.append("divided each variable by its standard deviation")
+        model = givens.SphericalMixture(n_components=clusters, variance=variance.value, random_state=seed)
+        with session.step(f"fitting {clusters} clusters"):
+            model.fit(values)
+        mixture_outcome(session, file, table, values, model).write(session, out, files)
+
+
+def plane(means: np.ndarray, weights: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """Return orthonormal directions: first those in which the clusters' means differ most, then of the data's spread."""
+    centre = values.mean(axis=0)
+    spread = (means - centre) * np.sqrt(weights)[:, None]
+    directions = np.linalg.svd(spread, full_matrices=False)[2][: min(len(means) - 1, 6)]
+    if len(directions) < 2 <= values.shape[1]:
+        rest = values - centre
+        rest = rest - rest @ directions.T @ directions
+        directions = np.concatenate(
+            [directions, np.linalg.svd(rest, full_matrices=False)[2][: 2 - len(directions)]]
+        )
+    return directions
+
+
+def mixture_outcome(session: Session, file: Path, table: Table, values: np.ndarray, model: Any) -> Outcome:
+    """Return the results of a fitted SphericalMixture."""
+    data = Described.of(file, table)
+    means, weights = np.asarray(model.means_), np.asarray(model.weights_)
+    variances = np.broadcast_to(np.asarray(model.variances_), weights.shape)
+    probabilities = np.asarray(model.predict_proba(values))
+    member = probabilities.argmax(axis=1)
+    clusters = [f"cluster {k + 1}" for k in range(len(means))]
+    sizes = np.bincount(member, minlength=len(means))
+    centre = values.mean(axis=0)
+    directions = plane(means, weights, values)
+    result = getattr(model, "result_", None)
+    settings = model.get_params()
+    likelihood, bic = float(model.score(values)), float(model.bic(values))
+    assigned = [clusters[k] for k in member]
+    summary = {
+        **summary_head("mixture", file, table.notes),
+        "samples": data.samples,
+        "variables": len(data.variables),
+        "parameters": settings,
+        "clusters": [
+            {"name": clusters[k], "weight": weights[k], "variance": variances[k], "samples": int(sizes[k])}
+            for k in range(len(means))
+        ],
+        "mean_log_likelihood": likelihood,
+        "bic": bic,
+        **convergence(result),
+        "warnings": session.warnings,
+        "seconds": session.seconds,
+    }
+    report = Report(
+        title=f"Clusters of {file.name}",
+        subtitle=f"{data.samples:,} samples × {len(data.variables):,} variables, {len(means)} clusters",
+        facts=[
+            ("Clusters", str(len(means)), f"the largest with {percent(float(weights.max()))} of the samples"),
+            ("Mean log-likelihood", f"{likelihood:,.4g}", "of a sample under the mixture"),
+            ("BIC", f"{bic:,.6g}", "smaller is better; compare it over numbers of clusters"),
+            ("Samples", f"{data.samples:,}", data.labels),
+            *converged_fact(result),
+        ],
+        notes=table.notes,
+        warnings=session.warnings,
+        components=components_view(
+            means - centre,
+            data.variables,
+            share=weights,
+            title="Clusters",
+            noun="cluster",
+            weight="differences from the mean",
+            entry="variable",
+            lead="How each cluster's mean differs from that of all samples; the percentage is its weight.",
+        ),
+        scores=scores_view(
+            (values - centre) @ directions.T,
+            table.samples,
+            axes=[f"Direction {k + 1}" for k in range(len(directions))],
+            labels=table.labels or assigned,
+            label_name=table.label_name or "cluster",
+            lead="The samples in the directions in which the clusters' means differ most.",
+        ),
+        trace=None if result is None else trace_view(result.trace, result.message),
+        diagnostics=convergence_lines(result),
+        settings=[(key, str(value)) for key, value in settings.items()],
+        command=command_line(),
+        version=givens.__version__,
+    )
+    columns = {
+        "cluster": [str(k + 1) for k in range(len(means))],
+        "weight": [percent(value) for value in weights],
+        "samples": [f"{value:,}" for value in sizes],
+        "variance": [f"{value:.4g}" for value in variances],
+    }
+    title = f"{len(means)} clusters of {data.samples:,} samples ({described(table.labels)})"
+    return Outcome(
+        summary,
+        report,
+        component_table(means - centre, data.variables, columns, title),
+        {
+            "components.csv": lambda stream: write_components(stream, means, data.variables, clusters),
+            "scores.csv": lambda stream: write_scores(
+                stream, table, probabilities, clusters, {"cluster": assigned}
+            ),
+        },
+    )

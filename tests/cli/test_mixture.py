@@ -1,0 +1,56 @@
+"""`givens mixture`: planted clusters come back, sample by sample."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas
+import pytest
+
+from givens import SphericalMixture
+from givens.cli.mixture import plane
+
+
+def planted(k=3, d=6, each=60, seed=0):
+    rng = np.random.default_rng(seed)
+    member = np.repeat(np.arange(k), each)
+    return rng.normal(size=(k * each, d)) + 8 * np.eye(k, d)[member], member
+
+
+@pytest.mark.parametrize("variance", ["common", "distinct"])
+def test_clusters_come_back(givens, tmp_path, variance):
+    values, member = planted()
+    frame = pandas.DataFrame(values, columns=list("abcdef"), index=[f"s{k}" for k in range(len(values))])
+    frame.insert(0, "truth", [f"group {k}" for k in member])
+    frame.to_csv(tmp_path / "x.csv")
+    run = givens("mixture", "x.csv", "-k", 3, "--variance", variance, "--labels", "truth", "--out", "out", "--json")
+    assert run.code == 0, run.err
+    scores = pandas.read_csv(tmp_path / "out" / "scores.csv", index_col=0)
+    assert list(scores.columns) == ["truth", "cluster", "cluster 1", "cluster 2", "cluster 3"]
+    # Each cluster is one group, with nearly all of its samples.
+    assert (pandas.crosstab(scores["truth"], scores["cluster"]).max(axis=1) >= 55).all()
+    np.testing.assert_allclose(scores.iloc[:, 2:].sum(axis=1), 1)
+    model = SphericalMixture(3, variance=variance, random_state=0).fit(values)
+    means = pandas.read_csv(tmp_path / "out" / "components.csv", index_col=0)
+    np.testing.assert_allclose(means.to_numpy().T, model.means_, atol=1e-9)
+    summary = json.loads(run.out)
+    assert sum(cluster["samples"] for cluster in summary["clusters"]) == 180
+
+
+def test_directions_are_orthonormal_and_there_are_two(tmp_path):
+    values, member = planted(k=2)
+    means = np.array([values[member == k].mean(axis=0) for k in range(2)])
+    directions = plane(means, np.full(2, 0.5), values)
+    np.testing.assert_allclose(directions @ directions.T, np.eye(2), atol=1e-12)
+    difference = (means[0] - means[1]) / np.linalg.norm(means[0] - means[1])
+    np.testing.assert_allclose(abs(directions[0] @ difference), 1)
+    assert plane(np.zeros((1, 6)), np.ones(1), values).shape == (2, 6)
+    assert plane(np.zeros((2, 1)), np.full(2, 0.5), values[:, :1]).shape[1] == 1
+
+
+def test_one_variable_and_standardise(givens, tmp_path):
+    values = np.concatenate([np.random.default_rng(0).normal(size=50), np.random.default_rng(1).normal(9, 1, 50)])
+    pandas.DataFrame({"a": values}).to_csv(tmp_path / "x.csv")
+    run = givens("mixture", "x.csv", "-k", 1, "--standardise", "--out", "out")
+    assert run.code == 0, run.err
