@@ -222,6 +222,21 @@ def test_a_fit_after_a_stream_starts_anew(data: MixtureSample) -> None:
     assert_bits(model, SphericalMixture(4).fit(data.X))
 
 
+def test_a_fit_that_fails_leaves_the_model_as_it_was(data: MixtureSample) -> None:
+    for model in (SphericalMixture(4).fit(data.X), SphericalMixture(4).partial_fit(data.X)):
+        before = parameters(model)
+        with pytest.raises(ValueError, match="all rows are equal"):
+            model.fit(np.ones((50, 7)))
+        for a, b in zip(before, parameters(model)):
+            np.testing.assert_array_equal(a, b)
+
+
+def test_a_stream_cannot_be_asked_for_more_components_than_its_axes_hold(data: MixtureSample) -> None:
+    model = SphericalMixture(2, basis_rank=2).partial_fit(data.X).set_params(n_components=4, basis_rank=None)
+    with pytest.raises(ValueError, match="kept on 2 axes, too few for n_components=4"):
+        _ = model.means_
+
+
 class TestHostileData:
     def test_more_components_than_features(self) -> None:
         with pytest.raises(ValueError, match="n_components=5 is more than n_features=3"):

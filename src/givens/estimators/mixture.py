@@ -123,9 +123,8 @@ class SphericalMixture(SphericalDensity):
         """
         self._check()
         rows = Rows(self, X)
-        self.__dict__.pop("_stream", None)
+        self._check_shape(rows.features)
         with parallel.pool(self.threads):
-            self._check_shape(rows.features)
             seconds = second_moments(rows.head(TILE))
             for chunk in rows:
                 seconds.add(chunk)
@@ -134,8 +133,11 @@ class SphericalMixture(SphericalDensity):
             for chunk in rows:
                 thirds.add(chunk)
             found = self._solve(thirds, eigenvalues)
-            self.log_likelihood_ = []
-            self._solved = self._refine(rows, basis, found) if self.refine_em else found
+            history: list[float] = []
+            if self.refine_em:
+                found, history = self._refine(rows, basis, found)
+        self._solved, self.log_likelihood_ = found, history
+        self.__dict__.pop("_stream", None)
         return self
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
@@ -260,6 +262,10 @@ class SphericalMixture(SphericalDensity):
         k, unit = self.n_components, thirds.basis.unit
         if thirds.count < max(k, 2):
             raise ValueError(f"n_samples={thirds.count} rows are too few for n_components={k}")
+        if thirds.basis.axes.shape[1] < k - 1:
+            raise ValueError(
+                f"moments are kept on {thirds.basis.axes.shape[1]} axes, too few for n_components={k}: start a new stream"
+            )
         moments = thirds.cumulants()
         if not np.trace(moments.covariance) + moments.energy > 1e-30 * (moments.mean @ moments.mean):
             raise ValueError("all rows are equal, so that there is no variance to fit")
@@ -272,15 +278,15 @@ class SphericalMixture(SphericalDensity):
         found = solve(moments, k, common=self._common, decomposition=decomposition)
         if not found.converged:
             warnings.warn(
-                f"the moments' solution did not settle ({found.result.message})",
+                "the fit to the moments did not settle, and is left as it is; steps of EM may go on from it",
                 ConvergenceWarning,
                 stacklevel=3,
             )
         values = found.eigenvalues if eigenvalues is None else eigenvalues
         return replace(found, mixture=found.mixture.moved(1 / unit, 0.0), eigenvalues=values / unit**2)
 
-    def _refine(self, rows: Rows, basis: Basis, found: Solved) -> Solved:
-        """EM from the moments' solution."""
+    def _refine(self, rows: Rows, basis: Basis, found: Solved) -> tuple[Solved, list[float]]:
+        """EM from the moments' solution, and its course."""
         start = found.mixture.moved(basis.unit, 0.0)
         # Moving every row costs as much as a step: done only where rows far from 0 would cancel.
         far = basis.origin @ basis.origin > 1e6 * start.variances.min()
@@ -295,9 +301,9 @@ class SphericalMixture(SphericalDensity):
             unit=basis.unit,
             origin=origin if far else None,
         )
-        self.log_likelihood_ = [value + len(origin) * np.log(basis.unit) for value in refined.log_likelihood]
+        history = [value + len(origin) * np.log(basis.unit) for value in refined.log_likelihood]
         mixture = refined.mixture.moved(1.0, -origin).moved(1 / basis.unit, 0.0)
-        return replace(found, mixture=mixture, converged=found.converged and refined.converged)
+        return replace(found, mixture=mixture, converged=found.converged and refined.converged), history
 
     def _check(self) -> None:
         """Refuse parameters that mean nothing."""
