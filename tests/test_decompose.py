@@ -11,13 +11,15 @@ from tests.tensors import distance, from_components, orthogonal, symmetric
 
 STARTS = ["power", "eigh", "random"]
 
+# Seeds of starts are not those of the tensors: a random start would be the solution, drawn from the same numbers.
+
 
 @pytest.mark.parametrize("start", STARTS)
 @pytest.mark.parametrize("d", [2, 3, 10, 33, 50])
 def test_without_noise_the_components_are_found(d, start):
     for seed in range(3):
         T, weights, V = orthogonal(np.random.default_rng(seed), d)
-        found = decompose(T, start=start, random_state=seed)
+        found = decompose(T, start=start, random_state=100 + seed)
         assert found.result.converged, found.result.message
         assert distance(found.factors, V) < 1e-10
         assert np.allclose(found.weights, weights, rtol=1e-12)
@@ -43,7 +45,7 @@ def test_the_residual_is_that_of_the_reconstruction():
 @pytest.mark.parametrize(("d", "rank"), [(8, 3), (40, 5), (12, 12)])
 def test_lower_rank(d, rank, start):
     T, weights, V = orthogonal(np.random.default_rng(1), d, rank)
-    found = decompose(T, rank, start=start, random_state=0)
+    found = decompose(T, rank, start=start, random_state=100)
     assert found.factors.shape == (d, rank)
     assert distance(found.factors, V) < 1e-10
     assert np.allclose(found.weights, weights)
@@ -55,7 +57,7 @@ def test_lower_rank(d, rank, start):
 def test_fewer_components_than_there_are(start, noise):
     for seed in range(5):
         T, weights, V = orthogonal(np.random.default_rng(2), 9, noise=noise)
-        found = decompose(T, 4, start=start, random_state=seed)
+        found = decompose(T, 4, start=start, random_state=100 + seed)
         which = np.abs(V.T @ found.factors).argmax(axis=0)
         assert distance(found.factors, V[:, which]) < 1e-10 + 10 * noise
         assert np.allclose(found.weights, weights[which], atol=10 * noise)
@@ -65,7 +67,7 @@ def test_fewer_components_than_there_are(start, noise):
 
 def test_more_components_than_there_are():
     T, weights, V = orthogonal(np.random.default_rng(3), 8, 3)
-    found = decompose(T, random_state=0)
+    found = decompose(T, random_state=100)
     assert np.allclose(found.weights, [*weights, 0, 0, 0, 0, 0], atol=1e-12)
     assert distance(found.factors[:, :3], V) < 1e-10
 
@@ -73,7 +75,7 @@ def test_more_components_than_there_are():
 @pytest.mark.parametrize("start", STARTS)
 def test_negative_weights_become_signs(start):
     T, _, V = orthogonal(np.random.default_rng(4), 6, weights=[5, -4, 3, -2, 1, -0.5])
-    found = decompose(T, start=start, random_state=0)
+    found = decompose(T, start=start, random_state=100)
     assert np.allclose(found.weights, [5, 4, 3, 2, 1, 0.5])
     assert np.allclose(found.factors, V * [1, -1, 1, -1, 1, -1], atol=1e-10)
     assert np.allclose(found.reconstruct(), T, atol=1e-12)
@@ -84,7 +86,7 @@ def test_negative_weights_become_signs(start):
 def test_repeated_weights(d, start):
     # Unlike eigenvectors, the components are unique even then.
     T, _, V = orthogonal(np.random.default_rng(5), d, weights=np.ones(d))
-    found = decompose(T, start=start, random_state=0)
+    found = decompose(T, start=start, random_state=100)
     assert np.allclose(found.weights, 1)
     assert distance(found.factors, V) < 1e-10
 
@@ -100,7 +102,7 @@ def test_one_dimension(value):
 
 @pytest.mark.parametrize("d", [1, 2, 5, 40])
 def test_all_zeros(d):
-    found = decompose(np.zeros((d, d, d)), random_state=0)
+    found = decompose(np.zeros((d, d, d)), random_state=100)
     assert np.array_equal(found.weights, np.zeros(d))
     assert np.allclose(found.factors.T @ found.factors, np.eye(d))
     assert found.residual == 0
@@ -120,7 +122,7 @@ def test_two_dimensions_in_every_direction():
 @pytest.mark.parametrize("d", [6, 40])
 def test_scale_does_not_matter(scale, d):
     T = orthogonal(np.random.default_rng(6), d, noise=1e-3)[0]
-    plain, scaled = (decompose(factor * T, random_state=0) for factor in (1.0, scale))
+    plain, scaled = (decompose(factor * T, random_state=100) for factor in (1.0, scale))
     assert np.allclose(scaled.weights / scale, plain.weights, rtol=1e-9)
     assert distance(scaled.factors, plain.factors) < 1e-7
     assert np.isclose(scaled.residual, plain.residual, rtol=1e-6)
@@ -128,14 +130,14 @@ def test_scale_does_not_matter(scale, d):
 
 def test_other_types_of_numbers():
     T, weights, V = orthogonal(np.random.default_rng(7), 6)
-    single = decompose(T.astype(np.float32), random_state=0)
+    single = decompose(T.astype(np.float32), random_state=100)
     assert single.factors.dtype == np.float64
     assert distance(single.factors, V) < 1e-6
     integers = decompose(np.einsum("a,ia,ja,ka->ijk", [3, 2, 1], *[np.eye(3, dtype=int)] * 3))
     assert np.allclose(integers.weights, [3, 2, 1])
-    fortran = decompose(np.asfortranarray(T), random_state=0)
+    fortran = decompose(np.asfortranarray(T), random_state=100)
     assert distance(fortran.factors, V) < 1e-10
-    assert np.allclose(decompose(T.tolist(), random_state=0).weights, weights)
+    assert np.allclose(decompose(T.tolist(), random_state=100).weights, weights)
 
 
 def test_asymmetry_is_refused_or_averaged():
@@ -145,13 +147,13 @@ def test_asymmetry_is_refused_or_averaged():
     lopsided = T + 0.1 * np.einsum("i,jk->ijk", rng.standard_normal(6), skew - skew.T)
     with pytest.raises(ValueError, match=r"not symmetric: .* apart .*symmetrize=True"):
         decompose(lopsided)
-    assert distance(decompose(lopsided, symmetrize=True, random_state=0).factors, V) < 1e-10
+    assert distance(decompose(lopsided, symmetrize=True, random_state=100).factors, V) < 1e-10
 
 
 def test_a_tensor_that_is_not_orthogonal_is_reported():
     rng = np.random.default_rng(9)
     with pytest.warns(UserWarning, match="not an orthogonal tensor"):
-        found = decompose(symmetric(rng, 8), random_state=0)
+        found = decompose(symmetric(rng, 8), random_state=100)
     assert found.residual > 0.5
     assert np.allclose(found.factors.T @ found.factors, np.eye(8), atol=1e-12)
     oblique = rng.standard_normal((4, 4)) + 1.0
@@ -185,7 +187,7 @@ def test_samples_can_be_decomposed():
     picks = rng.integers(5, size=2000)
     Y = V.T[picks] * np.sqrt(5.0)
     for implicit in (True, False):
-        found = decompose(from_samples(Y, implicit=implicit), random_state=0)
+        found = decompose(from_samples(Y, implicit=implicit), random_state=100)
         assert distance(found.factors, V) < 1e-10
         assert np.allclose(np.sort(found.weights), np.sort(np.sqrt(5.0) ** 3 * np.bincount(picks) / 2000))
     assert isinstance(from_samples(Y, implicit=True), MomentTensor)
@@ -226,7 +228,7 @@ def test_memory_is_a_few_times_the_tensor():
     T = orthogonal(np.random.default_rng(14), d, noise=1e-3)[0]
     decompose(T[:3, :3, :3], residual_tol=np.inf, schedule=Tournament(block=2))
     tracemalloc.start()
-    decompose(T, random_state=0)
+    decompose(T, random_state=100)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak + T.nbytes <= 3.5 * T.nbytes
