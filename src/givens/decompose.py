@@ -24,7 +24,10 @@ from givens.schedules import Schedule
 STARTS = ("power", "eigh", "random")
 
 SMALL = 32
-"""Up to here threads cost more than they save, and so do power iterations."""
+"""Up to here power iterations cost more than they save."""
+
+SERIAL = 64
+"""Up to here threads cost more than they save."""
 
 
 @dataclass
@@ -113,10 +116,9 @@ def decompose(
     (True, True)
     """
     objective = _objective(T, rank, symmetrize)
-    small = objective.n <= SMALL
     if start is None:
-        start = "eigh" if small else "power"
-    if threads is None and small:
+        start = "eigh" if objective.n <= SMALL else "power"
+    if threads is None and objective.n <= SERIAL:
         threads = 1
     if isinstance(start, str) and start not in STARTS:
         raise ValueError(
@@ -125,22 +127,17 @@ def decompose(
     if isinstance(starts, bool) or int(starts) != starts or starts < 1:
         raise ValueError(f"starts must be a whole number of at least 1, got {starts!r}")
     rng = np.random.default_rng(random_state)
-    runs = []
-    for _ in range(1 if isinstance(start, np.ndarray) else starts):
-        U = _start(objective, start, rng, threads)
-        runs.append(
-            minimize(
-                objective,
-                U,
-                schedule=objective.schedule() if schedule is None else schedule,
-                tol=tol,
-                max_sweeps=max_sweeps,
-                threads=threads,
-                random_state=rng,
-                **options,
-            )
-        )
-    found = _finish(objective, max(runs, key=lambda run: run.value), threads)
+    options |= {
+        "schedule": schedule,
+        "tol": tol,
+        "max_sweeps": max_sweeps,
+        "threads": threads,
+        "random_state": rng,
+    }
+    with parallel.pool(threads):
+        number = starts if isinstance(start, str) else 1
+        runs = [minimize(objective, _start(objective, start, rng), **options) for _ in range(number)]
+        found = _finish(objective, max(runs, key=lambda run: run.value))
     if objective.active == objective.n and found.residual > residual_tol:
         warnings.warn(
             f"the components found leave {found.residual:.2g} of the norm of T unexplained: T is not an orthogonal tensor, "
@@ -164,18 +161,14 @@ def _objective(
 
 
 def _start(
-    objective: SymmetricTensor | MomentTensor,
-    start: str | np.ndarray,
-    rng: np.random.Generator,
-    threads: int | None,
+    objective: SymmetricTensor | MomentTensor, start: str | np.ndarray, rng: np.random.Generator
 ) -> np.ndarray:
     if not isinstance(start, str):
         return np.asarray(start)
     if start == "random":
         return random_orthogonal(objective.n, rng)
-    with parallel.pool(threads):
-        U = objective.start(rng)
-        return _power(objective, U) if start == "power" else U
+    U = objective.start(rng)
+    return _power(objective, U) if start == "power" else U
 
 
 def _power(
@@ -186,24 +179,43 @@ def _power(
     Near the solution this is a step of Newton's method for all pairs at once, with the diagonal of the Hessian; far from it,
     the power method with its columns kept apart.
     """
+    squares = objective.squaring()
     last = -np.inf
     for _ in range(most):
-        images = objective.squares(U)
+        images = squares(U)
         heights = np.abs(np.sum(U * images, axis=0))
         value = float(heights.sum())
         if value <= last * (1 + enough) or value == 0.0:
             break
         last = value
-        left, _, right = np.linalg.svd(images)
-        U = left @ right
+        U = _polar(images)
     return np.ascontiguousarray(U[:, np.argsort(-heights, kind="stable")])
 
 
-def _finish(objective: SymmetricTensor | MomentTensor, result: Result, threads: int | None) -> Decomposition:
+def _polar(W: np.ndarray) -> np.ndarray:
+    """The orthogonal matrix nearest to W.
+
+    By Newton and Schulz, X ← X(3I − XᵀX)/2, which is matrix products only and converges if no singular value of X reaches √3:
+    so from W over the root mean square of its singular values, if these are not too far apart. Otherwise by the SVD.
+    """
+    eye = np.eye(len(W))
+    X = W * (np.sqrt(len(W)) / np.linalg.norm(W))
+    for _ in range(12):
+        excess = X.T @ X - eye
+        error = np.linalg.norm(excess)
+        if error > 0.7 * np.sqrt(len(W)):
+            break
+        X = X - X @ excess / 2
+        if error < 1e-8:
+            return X
+    left, _, right = np.linalg.svd(W)
+    return left @ right
+
+
+def _finish(objective: SymmetricTensor | MomentTensor, result: Result) -> Decomposition:
     columns = result.U[:, : objective.active]
-    with parallel.pool(threads):
-        weights = np.sum(columns * objective.squares(columns), axis=0)
-        residual = objective.residual(result.U, weights)
+    weights = np.sum(columns * objective.squares(columns), axis=0)
+    residual = objective.residual(result.U, weights)
     order = np.argsort(-np.abs(weights), kind="stable")
     signs = np.where(weights < 0, -1.0, 1.0)
     factors = np.ascontiguousarray((columns * signs)[:, order])

@@ -7,6 +7,7 @@ Q_K in their modes, written back. The triples of a round are independent of each
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -94,8 +95,12 @@ class Packed:
     def unfolded(self) -> np.ndarray:
         """The entries (x, j, k), j ≤ k, as a matrix (d, d(d+1)/2)."""
         out = np.empty((self.d, self.d * (self.d + 1) // 2))
-        for slab, columns in self._slabs():
+
+        def share(piece: tuple[slice, slice]) -> None:
+            slab, columns = piece
             kernels.unfold(self.entries, self.row, slab.start, slab.stop, out[:, columns])
+
+        parallel.each(share, self._slabs())
         return out
 
     def _slabs(self) -> list[tuple[slice, slice]]:
@@ -159,6 +164,10 @@ class Packed:
 
     def rotate(self, blocks: Blocks, rotations: Rotations) -> float:
         """Rotate disjoint blocks of indices in place; return the flops."""
+        if len(blocks) == 1 and len(blocks[0]) == self.d:
+            Q = np.ascontiguousarray(rotations[0])
+            self._turn([blocks[0]] * 3, [Q] * 3, np.empty(self.d**3), np.empty(self.d**3))
+            return 6.0 * self.d**4
         touched = sum(len(block) for block in blocks)
         if touched <= self.d // 8 and all(len(block) == 2 for block in blocks):
             for (i, j), Q in zip(blocks, rotations):
@@ -199,6 +208,7 @@ class Packed:
         kernels.transfer(self.entries, self.row, I, J, K, there, True)
 
 
+@lru_cache(maxsize=8)
 def _rows(d: int) -> np.ndarray:
     lengths = np.triu(np.broadcast_to(d - np.arange(d), (d, d)))
     before = np.cumsum(lengths.ravel()).reshape(d, d) - lengths
@@ -209,8 +219,6 @@ def _pieces(
     d: int, blocks: Blocks, rotations: Rotations
 ) -> tuple[list[np.ndarray], list[np.ndarray], list[bool]]:
     """Cut 0..d−1 into ascending pieces, each with its rotation: small blocks joined, and the indices that rest."""
-    if len(blocks) == 1 and len(blocks[0]) == d:
-        return [blocks[0]], [np.ascontiguousarray(rotations[0])], [True]
     pieces: list[np.ndarray] = []
     matrices: list[np.ndarray] = []
     waiting: list[int] = []

@@ -12,7 +12,7 @@ matrix products. This pays where there are few samples, or where d³ numbers are
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -109,6 +109,10 @@ class MomentTensor(Objective):
         partial = parallel.each(lambda part: z[:, part] @ (z[:, part].T @ U) ** 2, _chunks(z.shape[1]))
         GU = G @ U
         return np.sum(partial, axis=0) / z.shape[1] - np.outer(a, np.sum(U * GU, axis=0)) - 2 * GU * (a @ U)
+
+    def squaring(self) -> Callable[[np.ndarray], np.ndarray]:
+        """`squares`: nothing is to be made ready."""
+        return self.squares
 
     def solve(self, state: Rotated, blocks: Blocks) -> Solved:
         """The best rotation of each block on the subtensor of its columns; one pass over its pairs."""
