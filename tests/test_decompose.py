@@ -61,8 +61,17 @@ def test_fewer_components_than_there_are(start, noise):
         which = np.abs(V.T @ found.factors).argmax(axis=0)
         assert distance(found.factors, V[:, which]) < 1e-10 + 10 * noise
         assert np.allclose(found.weights, weights[which], atol=10 * noise)
-        if start != "random":
+        if start == "power":
             assert set(which) == set(range(4))
+
+
+def test_by_default_fewer_components_are_the_largest():
+    for seed in range(10):
+        T, _, V = orthogonal(
+            np.random.default_rng(seed), 20, noise=0.01, weights=[*range(12, 2, -1), *[1] * 10]
+        )
+        found = decompose(T, 6, random_state=100 + seed)
+        assert np.abs(V[:, :6].T @ found.factors).max(axis=1).min() > 0.99
 
 
 def test_more_components_than_there_are():

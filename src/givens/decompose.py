@@ -24,10 +24,10 @@ from givens.schedules import Schedule
 STARTS = ("power", "eigh", "random")
 
 SMALL = 32
-"""Up to here power iterations cost more than they save."""
+"""Up to here power iterations take more time than they save."""
 
 SERIAL = 64
-"""Up to here threads cost more than they save."""
+"""Up to here threads take more time than they save."""
 
 
 @dataclass
@@ -80,12 +80,12 @@ def decompose(
     T : array, shape (d, d, d), or SymmetricTensor or MomentTensor
         Symmetric. For third moments of samples see `objectives.from_samples`, whose outcome can stand here.
     rank : int, optional
-        How many components; d by default. With fewer, those of the largest λ, unless the start is random: no rotation of
-        two columns need lead from a smaller component to a larger one that is spread over several columns.
+        How many components; d by default. With fewer, those of the largest λ if the start is "power", which looks at all d. From
+        another start no rotation of two columns need lead from a component to a larger one that is spread over several.
     start : {"power", "eigh", "random"} or array, shape (d, d), optional
         "eigh": the eigenvectors of T contracted with a random vector, which decompose a tensor without noise outright.
         "power": from there, some power iterations of all columns at once, U ← polar(T(·, u_i, u_i)). "random": a random
-        orthogonal matrix. By default "power", and "eigh" where d is small.
+        orthogonal matrix. By default "power", and "eigh" where d is small and all components are wanted.
     starts : int
         Run from so many starts, each with its own random vector, and keep the best.
     symmetrize : bool
@@ -117,7 +117,7 @@ def decompose(
     """
     objective = _objective(T, rank, symmetrize)
     if start is None:
-        start = "eigh" if objective.n <= SMALL else "power"
+        start = "eigh" if objective.active == objective.n <= SMALL else "power"
     if threads is None and objective.n <= SERIAL:
         threads = 1
     if isinstance(start, str) and start not in STARTS:
