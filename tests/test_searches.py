@@ -6,8 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from givens import searches
+from givens import minimize, searches
 from givens.kernels import harmonics
+from givens.objectives import Function
 from givens.searches import Harmonics
 
 COEFFICIENTS = st.floats(-1, 1).map(lambda x: 0.0 if abs(x) < 1e-3 else x)
@@ -136,3 +137,27 @@ def test_quartic_is_the_best_angle_of_a_grid(P, Q):
     assert abs(theta) <= np.pi / 4
     assert abs(g(theta) - g(0) - gain) <= 1e-14 * size
     assert g(theta) >= g(np.linspace(0, np.pi / 2, 999)).max() - 1e-14 * size
+
+
+@pytest.mark.parametrize("size", [6, 8, 12])
+def test_what_harmonics_cannot_resolve_is_polished_by_differences(size):
+    x = np.random.default_rng(size).standard_normal((5, 2)) * size / 2
+
+    def g(theta):
+        return float(np.sum(np.log(np.cosh(x @ np.array([np.cos(theta), np.sin(theta)])))))
+
+    found = searches.periodic(g, noise=1e-13)
+    assert not found.resolved
+    assert g(found.theta) <= min(g(theta) for theta in np.linspace(-np.pi, np.pi, 10_001))
+    assert abs(g(0.0) - g(found.theta) - found.gain) <= 1e-10 * g(0.0)
+    step = 1e-5
+    slope = (g(found.theta + step) - g(found.theta - step)) / (2 * step)
+    assert abs(slope) <= 1e-8 * g(0.0)
+
+
+def test_a_function_of_more_harmonics_than_allowed_still_loses_its_gradient():
+    A = 4 * np.random.default_rng(0).standard_normal((10, 4))
+    f = Function(lambda U: float(np.sum(np.log(np.cosh(A @ U)))), 4, gradient=lambda U: A.T @ np.tanh(A @ U))
+    result = minimize(f, random_state=0)
+    assert "more than 64 harmonics" in result.message
+    assert result.gradient_norm <= 1e-8 * abs(result.value)

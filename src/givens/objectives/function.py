@@ -213,7 +213,9 @@ class Function(Objective):
             return True
         order = max(found.harmonics.order, 1)
         slope = abs(float(found.harmonics(0.0, 1)))
-        return found.resolved and abs(found.theta) < 1e-3 / order and slope > self.noise * order
+        # A search that ran out of harmonics has judged its slope itself.
+        small = abs(found.theta) < 1e-3 / order if found.resolved else abs(found.theta) < 1e-2
+        return small and (slope > self.noise * order or not found.resolved)
 
     def apply(self, state: FunctionState, blocks: Blocks, rotations: Rotations) -> float:
         """Rotate U, and evaluate f there."""
