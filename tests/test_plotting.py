@@ -16,6 +16,7 @@ from givens.objectives import JointDiagonal
 
 @pytest.fixture(autouse=True)
 def fresh():
+    plt.close("all")
     yield
     plt.close("all")
 
