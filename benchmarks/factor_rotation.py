@@ -1,10 +1,10 @@
 """Factor rotation: varimax and quartimax beside statsmodels and factor_analyzer.
 
-Twenty random loading matrices, half of them of a simple structure with noise and half without structure,
-where the criteria have many local optima. Every method starts from the loadings as they are, and Kaiser's
-normalisation is left out, so that all maximise the same criterion. The rivals have their default tolerances,
-at which nine digits of the criterion have settled, but factor_analyzer's varimax, which needs a smaller one
-for that.
+Twenty random loading matrices, half of them of a simple structure with noise and half without structure. The
+latter have many local optima, and which of them a method ends in from the loadings as they are is a matter of
+luck; `givens` is therefore also run from nine random rotations more, and the best kept. Kaiser's normalisation
+is left out, so that all maximise the same criterion. The rivals have their default tolerances, at which nine
+digits of the criterion have settled, but factor_analyzer's varimax, which needs a smaller one for that.
 """
 
 from __future__ import annotations
@@ -15,53 +15,58 @@ from statsmodels.multivariate.factor_rotation import rotate_factors
 
 from givens import minimize
 from givens.objectives import Columns
+from givens.rotations import random_orthogonal
 
-METHODS = ("givens", "statsmodels", "factor_analyzer")
+OURS = ("givens", "givens, best of 10 starts")
+RIVALS = ("statsmodels", "factor_analyzer")
+EQUAL = 1 - 1e-9
 
 
 def run(report):
     for criterion in ("varimax", "quartimax"):
         values, seconds = _measure(report, criterion)
-        best_rival = np.maximum(values["statsmodels"], values["factor_analyzer"])
-        for method in METHODS:
+        best = np.max(list(values.values()), axis=0)
+        for method in (*OURS, *RIVALS):
             report.row(
                 criterion=criterion,
                 method=method,
-                seconds_for_all=seconds[method],
-                mean_of_best=float(np.mean(values[method] / np.maximum(best_rival, values["givens"]))),
-                at_least_the_others=sum(
-                    values[method][k] >= (1 - 1e-9) * max(values[other][k] for other in METHODS)
-                    for k in range(20)
-                ),
+                seconds_for_20=seconds[method],
+                mean_share_of_best=float(np.mean(values[method] / best)),
+                finds_best=int(np.sum(values[method] >= EQUAL * best)),
             )
-        for rival in METHODS[1:]:
-            reached = int(np.sum(values["givens"] >= (1 - 1e-9) * values[rival]))
-            report.claim(
-                f"{criterion} at least that of {rival}",
-                "20 of 20 matrices",
-                f"{reached} of 20",
-                reached == 20,
-            )
+        for method in OURS:
+            for rival in RIVALS:
+                reached = int(np.sum(values[method] >= EQUAL * values[rival]))
+                text = f"{criterion}, {method}: at least that of {rival}"
+                report.claim(text, "20 of 20 matrices", f"{reached} of 20", reached == 20)
 
 
 def _measure(report, criterion):
-    values = {method: np.zeros(20) for method in METHODS}
-    seconds = dict.fromkeys(METHODS, 0.0)
+    methods = {
+        OURS[0]: lambda A: A @ minimize(Columns(A, criterion)).U,
+        OURS[1]: lambda A: _best_of_ten(A, criterion),
+        "statsmodels": lambda A: rotate_factors(A, criterion, max_tries=5_000)[0],
+        "factor_analyzer": lambda A: _factor_analyzer(A, criterion),
+    }
+    values = {method: np.zeros(20) for method in methods}
+    seconds = dict.fromkeys(methods, 0.0)
+    minimize(Columns(loadings(0), criterion))  # compiles
     for k in range(20):
         A = loadings(k)
-        timings = report.race(
-            {
-                "givens": lambda A=A: A @ minimize(Columns(A, criterion)).U,
-                "statsmodels": lambda A=A: rotate_factors(A, criterion, max_tries=5_000)[0],
-                "factor_analyzer": lambda A=A: _factor_analyzer(A, criterion),
-            },
-            repeat=1,
-            warm=1 if k == 0 else 0,
-        )
-        for method, timing in timings.items():
+        for method, timing in report.race(
+            {name: lambda rotate=rotate, A=A: rotate(A) for name, rotate in methods.items()}, repeat=1
+        ).items():
             values[method][k] = value(timing.value, criterion)
             seconds[method] += timing.best
     return values, seconds
+
+
+def _best_of_ten(A, criterion):
+    rng = np.random.default_rng(0)
+    n = A.shape[1]
+    objective = Columns(A, criterion)
+    starts = [np.eye(n), *(random_orthogonal(n, rng) for _ in range(9))]
+    return A @ max((minimize(objective, start) for start in starts), key=lambda result: result.value).U
 
 
 def _factor_analyzer(A, criterion):

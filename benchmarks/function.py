@@ -1,10 +1,11 @@
 """Plain functions of an orthogonal matrix, beside pymanopt.
 
 Four objectives of order 10: orthogonal Procrustes (degree 2), a cubic (a random symmetric tensor), a quartic
-and one that is no polynomial. pymanopt minimises the same functions from the same start on its special
-orthogonal group, with gradients (and for trust regions Hessians) by autograd, each of its optimizers run
-until its gradient is below 1e-8 or it gives up; `givens` sees values only. The seconds of a function that
-costs microseconds are those of the library around it.
+and one that is no polynomial and has more than 64 harmonics. They have many local minima, so every method starts
+from the same three random rotations. pymanopt works on its special orthogonal group, with gradients (and for
+trust regions Hessians) by autograd, each of its optimizers run until its gradient is below 1e-8 or it gives up;
+`givens` sees values only, and searches each pair of columns globally. Such functions cost microseconds, so the
+seconds are those of the library around them.
 """
 
 from __future__ import annotations
@@ -47,27 +48,33 @@ def objectives():
 
 
 def run(report):
-    start = random_orthogonal(N, np.random.default_rng(1), determinant=1)
+    rng = np.random.default_rng(1)
+    starts = [random_orthogonal(N, rng, determinant=1) for _ in range(3)]
     for name, (f, degree) in objectives().items():
-        timing = report.time(
-            lambda f=f, degree=degree: minimize(Function(f, N, degree=degree), start), repeat=1
-        )
-        ours = timing.value
         settings = "givens" if degree is None else f"givens, degree={degree}"
-        norm = gradient_norm(f, ours.U)
-        report.row(objective=name, method=settings, value=ours.value, gradient_norm=norm, seconds=timing.best)
-        rivals = {}
+        methods = {settings: lambda start, f=f, degree=degree: givens_minimum(f, degree, start)}
         for rival, optimizer in OPTIMIZERS.items():
-            timing = report.time(
-                lambda f=f, optimizer=optimizer: pymanopt_minimum(f, optimizer, start), repeat=1
+            methods[f"pymanopt, {rival}"] = lambda start, f=f, o=optimizer: pymanopt_minimum(f, o, start)
+        best = {}
+        for method, solve in methods.items():
+            timing = report.time(lambda solve=solve: [solve(start) for start in starts], repeat=1)
+            values = [float(f(U)) for U in timing.value]
+            best[method] = min(values)
+            norm = max(gradient_norm(f, U) for U in timing.value)
+            report.row(
+                objective=name,
+                method=method,
+                best_value=min(values),
+                mean_value=float(np.mean(values)),
+                largest_gradient_norm=norm,
+                seconds=timing.best / len(starts),
             )
-            rivals[rival] = f(timing.value)
-            row = {"objective": name, "method": f"pymanopt, {rival}", "value": rivals[rival]}
-            report.row(**row, gradient_norm=gradient_norm(f, timing.value), seconds=timing.best)
-        report.claim(f"{name}: gradient norm by autograd", "< 1e-6", norm, norm < 1e-6)
-        best = min(rivals.values())
-        reached = ours.value <= best + 1e-9 * abs(best)
-        report.claim(f"{name}: value at most pymanopt's best", best, ours.value, reached)
+            if method == settings:
+                report.claim(f"{name}: largest gradient norm, by autograd", "< 1e-6", norm, norm < 1e-6)
+        ours = best.pop(settings)
+        theirs = min(best.values())
+        reached = ours <= theirs + 1e-9 * abs(theirs)
+        report.claim(f"{name}: best value at most pymanopt's", f"{theirs:.9g}", f"{ours:.9g}", reached)
     for determinant in (1, -1):
         _procrustes(report, determinant)
 
@@ -86,6 +93,11 @@ def _procrustes(report, determinant):
     report.claim(
         f"Procrustes, determinant {determinant}: above the SVD's minimum by", "≤ 1e-8", excess, excess <= 1e-8
     )
+
+
+def givens_minimum(f, degree, start):
+    """With a tolerance so small that rounding decides: the gradient goes with the root of a sweep's gain."""
+    return minimize(Function(f, N, degree=degree), start, tol=1e-20, max_sweeps=1000).U
 
 
 def pymanopt_minimum(f, optimizer, start):

@@ -1,9 +1,9 @@
 """Start-up: what the import costs, and the first compiled call.
 
 Every figure is from fresh interpreters, in turns. The import is timed from inside, after NumPy has been
-imported. The first compiled call is a whole first call of `minimize` for each of three objectives, the
-imports it pulls in (numba's among them) included: with an empty folder for compiled code, and with one that
-an earlier process has filled.
+imported. The first compiled call is a first call of `minimize`, two sweeps of a small problem, with all the
+imports it pulls in (numba's among them): with an empty folder for compiled code, and with one that an earlier
+process has filled.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ print(time.perf_counter() - start)
 """
 CALL = """
 import time, numpy as np, givens
-A = np.random.default_rng(0).standard_normal((200, 8))
+A = np.random.default_rng(0).standard_normal((200, 4))
 start = time.perf_counter()
 {call}
 print(time.perf_counter() - start)
 """
 CALLS = {
-    "Columns, varimax": 'givens.minimize(givens.objectives.Columns(A, "varimax"))',
-    "Columns, kurtosis, in blocks": "givens.minimize(givens.objectives.Columns(A, 'kurtosis'), "
-    "schedule=givens.schedules.Tournament(block=4))",
-    "JointDiagonal": "givens.minimize(givens.objectives.JointDiagonal(A.T @ A))",
-    "Function": "givens.minimize(lambda U: float(np.sum((A @ U)[:, 0] ** 2)), n=8, random_state=0)",
+    "Columns, varimax": 'givens.minimize(givens.objectives.Columns(A, "varimax"), max_sweeps=2)',
+    "Columns, kurtosis, pair by pair": "givens.minimize(givens.objectives.Columns(A, 'kurtosis'), "
+    "schedule=givens.schedules.Tournament(block=2), max_sweeps=2)",
+    "JointDiagonal": "givens.minimize(givens.objectives.JointDiagonal(A.T @ A), max_sweeps=2)",
+    "Function": "givens.minimize(lambda U: float(np.sum((A @ U)[:, 0] ** 2)), n=4, random_state=0, max_sweeps=2)",
 }
 
 
