@@ -83,9 +83,11 @@ def reconstruct(moments: Cumulants, noise: float, decomposition: Callable[[np.nd
     third += np.einsum("a,b,c->abc", m, m, m)
     white = whiten(second, COMPONENTS)
     found = decomposition(contract(third, white.W))
-    # A weight is at most 1, so λ is at least 1; what noise makes smaller would count for more than all the others.
-    weights = np.maximum(found.weights, 1.0) ** -2.0
-    means = (moments.axes @ white.B @ (found.factors * found.weights)).T
+    # Noise leaves some λ near 0 or below, whose weight would count for more than all the others: weights are kept within a
+    # factor of five of their mean, which serves both methods best where they are weak and changes little elsewhere.
+    lambdas = np.clip(found.weights, np.sqrt(COMPONENTS / 5), np.sqrt(COMPONENTS * 5))
+    weights = lambdas**-2.0
+    means = (moments.axes @ white.B @ (found.factors * lambdas)).T
     return Mixture(weights / weights.sum(), means, np.full(COMPONENTS, noise))
 
 
