@@ -31,7 +31,8 @@ SETTINGS = (
     "(k-means start, n_init=1, tol=1e-3, max_iter=100); 'on' goes on from there (warm_start) to tol=1e-4, max_iter=1000. "
     "givens: SphericalMixture(20, refine_em=0); with EM, refine_em=1000, tol=1e-4, 'distinct' with a variance for each "
     "component, which is scikit-learn's model. Paper: uncentred whitening, λ⁻² for the weights, by rotations and by the "
-    "power method (L = 10, N = 30), weights kept within a factor of five of their mean. NMI of the most probable component with the true one, on the sample itself; "
+    "power method (L = 10, N = 30), weights kept within a factor of five of their mean. NMI of the most probable component "
+    "with the true one, on the sample itself; "
     "likelihoods are means per row; every method has one thread, and seconds are the processor's."
 )
 
