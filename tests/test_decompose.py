@@ -137,6 +137,13 @@ def test_scale_does_not_matter(scale, d):
     assert np.isclose(scaled.residual, plain.residual, rtol=1e-6)
 
 
+@pytest.mark.parametrize("size", [1.5e308, 5e-324])
+def test_the_ends_of_the_range_of_numbers(size):
+    T = np.zeros((2, 2, 2))
+    T[0, 0, 0], T[1, 1, 1] = size, -size
+    assert decompose(T).weights.tolist() == [size, size]
+
+
 def test_other_types_of_numbers():
     T, weights, V = orthogonal(np.random.default_rng(7), 6)
     single = decompose(T.astype(np.float32), random_state=100)
@@ -223,6 +230,7 @@ def test_noise_is_averaged_over_pairs():
     [
         ({"start": "best"}, "start must be one of 'power', 'eigh', 'random'"),
         ({"starts": 0}, "starts must be a whole number"),
+        ({"starts": 2, "checkpoint": "here"}, "a checkpoint belongs to one run"),
         ({"rank": 7}, "rank must be a whole number from 1 to d = 3"),
         ({"start": np.ones((3, 3))}, "orthogonal"),
     ],

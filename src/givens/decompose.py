@@ -126,6 +126,8 @@ def decompose(
         )
     if isinstance(starts, bool) or int(starts) != starts or starts < 1:
         raise ValueError(f"starts must be a whole number of at least 1, got {starts!r}")
+    if starts > 1 and options.get("checkpoint") is not None:
+        raise ValueError("a checkpoint belongs to one run: give no checkpoint, or starts=1")
     rng = np.random.default_rng(random_state)
     options |= {
         "schedule": schedule,

@@ -24,7 +24,9 @@ def test_clusters_come_back(givens, tmp_path, variance):
     frame = pandas.DataFrame(values, columns=list("abcdef"), index=[f"s{k}" for k in range(len(values))])
     frame.insert(0, "truth", [f"group {k}" for k in member])
     frame.to_csv(tmp_path / "x.csv")
-    run = givens("mixture", "x.csv", "-k", 3, "--variance", variance, "--labels", "truth", "--out", "out", "--json")
+    run = givens(
+        "mixture", "x.csv", "-k", 3, "--variance", variance, "--labels", "truth", "--out", "out", "--json"
+    )
     assert run.code == 0, run.err
     scores = pandas.read_csv(tmp_path / "out" / "scores.csv", index_col=0)
     assert list(scores.columns) == ["truth", "cluster", "cluster 1", "cluster 2", "cluster 3"]
@@ -50,7 +52,9 @@ def test_directions_are_orthonormal_and_there_are_two(tmp_path):
 
 
 def test_one_variable_and_standardise(givens, tmp_path):
-    values = np.concatenate([np.random.default_rng(0).normal(size=50), np.random.default_rng(1).normal(9, 1, 50)])
+    values = np.concatenate(
+        [np.random.default_rng(0).normal(size=50), np.random.default_rng(1).normal(9, 1, 50)]
+    )
     pandas.DataFrame({"a": values}).to_csv(tmp_path / "x.csv")
     run = givens("mixture", "x.csv", "-k", 1, "--standardise", "--out", "out")
     assert run.code == 0, run.err

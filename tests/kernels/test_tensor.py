@@ -1,11 +1,12 @@
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 
 from givens import searches
 from givens.kernels import tensor as kernels
 
-GRID = np.linspace(-np.pi, np.pi, 20_001)
+GRID = np.linspace(-np.pi, np.pi, 2_001)
 
 
 def g(coefficients, c, s):
@@ -56,7 +57,7 @@ def test_no_angle_of_a_fine_grid_is_better():
 
 
 def test_agrees_with_the_plain_closed_form():
-    C = degenerate(np.random.default_rng(1), 2_000)
+    C = degenerate(np.random.default_rng(1), 1_000)
     gains = np.array([searches.cubic(*row)[1] for row in C])
     assert np.allclose(directions(C)[:, 2], gains, atol=1e-12 * np.abs(C).max(), rtol=0)
 
@@ -66,17 +67,22 @@ numbers = st.one_of(
 )
 
 
-@settings(max_examples=1_000, deadline=None)
-@given(st.tuples(numbers, numbers, numbers, numbers))
-def test_optimal_for_any_coefficients(coefficients):
-    c, s, gain = directions(coefficients)[0]
-    size = np.abs(coefficients).sum()
-    best = g(coefficients, np.cos(GRID), np.sin(GRID)).max()
-    assert g(coefficients, c, s) >= best - 1e-13 * size
-    assert gain >= 0
-    theta, plain = searches.cubic(*coefficients)
-    assert abs(gain - plain) <= 1e-12 * size
-    assert g(coefficients, np.cos(theta), np.sin(theta)) >= best - 1e-12 * size
+@settings(
+    max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+)
+@given(arrays(np.float64, (100, 4), elements=numbers, fill=st.nothing()))
+def test_optimal_for_any_coefficients(C):
+    c, s, gain = directions(C).T
+    size = np.abs(C).sum(axis=1)
+    best = g(C, np.cos(GRID), np.sin(GRID)).max(axis=1)
+    assert np.all(g(C, c[:, None], s[:, None])[:, 0] >= best - 1e-13 * size)
+    assert np.all(gain >= 0)
+    # The plain closed form takes its time: some of them are enough.
+    theta, plain = np.array([searches.cubic(*row) for row in C[:5]]).T
+    assert np.all(np.abs(gain[:5] - plain) <= 1e-12 * size[:5])
+    assert np.all(
+        g(C[:5], np.cos(theta)[:, None], np.sin(theta)[:, None])[:, 0] >= best[:5] - 1e-12 * size[:5]
+    )
 
 
 def test_a_quarter_turn_is_not_lost():
@@ -103,9 +109,9 @@ def test_tiny_angles_are_exact():
 
 def test_the_short_cut_finds_what_the_closed_form_finds():
     rng = np.random.default_rng(2)
-    A = rng.uniform(0.5, 2, 4_000)
-    E = A * rng.uniform(-1, 1, 4_000)
-    B, D = rng.standard_normal((2, 4_000)) * np.minimum(A - np.abs(E), 0.07 * A)
+    A = rng.uniform(0.5, 2, 1_000)
+    E = A * rng.uniform(-1, 1, 1_000)
+    B, D = rng.standard_normal((2, 1_000)) * np.minimum(A - np.abs(E), 0.07 * A)
     C = np.column_stack((A, B, D, E))
     taken = 1.16 * (np.abs(B) + np.abs(D)) <= np.minimum(A - np.abs(E), 0.07 * A)
     assert 0.2 < taken.mean() < 0.8

@@ -80,7 +80,7 @@ class SymmetricTensor(Objective):
         """Scale the tensor by a power of two, so that no product of its entries over- or underflows."""
         self.n = packed.d
         self.active = check_rank(rank, packed.d)
-        exponent = int(np.frexp(np.max(np.abs(packed.entries)))[1])
+        exponent = min(int(np.frexp(np.max(np.abs(packed.entries)))[1]), 1023)
         np.ldexp(packed.entries, -exponent, out=packed.entries)
         self.unit = float(np.ldexp(unit, exponent))
         self.packed = packed
