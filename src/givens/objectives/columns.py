@@ -146,13 +146,15 @@ class Columns(Objective):
             parallel.each(lambda share: rotate_rows(state, blocks[share], Q[share]), shares)
             return 6.0 * len(blocks) * state.shape[1]
 
-        def tile(work: tuple[int, slice]) -> None:
-            block, rows = blocks[work[0]], work[1]
-            # Not an index array where a slice will do: it would copy twice.
-            where = (slice(None) if len(block) == self.n else block, rows)
-            state[where] = np.ascontiguousarray(rotations[work[0]].T, dtype=state.dtype) @ state[where]
+        from givens.kernels.rotate import rotate_block
 
-        parallel.each(tile, [(k, rows) for k in range(len(blocks)) for rows in tiles(*state.shape)])
+        def part(work: tuple[int, slice]) -> None:
+            Qt = np.ascontiguousarray(rotations[work[0]].T, dtype=state.dtype)
+            rotate_block(state, blocks[work[0]], Qt, work[1].start, work[1].stop)
+
+        # Pieces of whole tiles: two for each block, so that few blocks still keep the threads busy.
+        pieces = parallel.parts(state.shape[1], 2)
+        parallel.each(part, [(k, rows) for k in range(len(blocks)) for rows in pieces])
         return float(sum(2 * len(block) ** 2 for block in blocks)) * state.shape[1]
 
     def gradient(self, state: np.ndarray) -> np.ndarray:
