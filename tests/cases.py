@@ -6,7 +6,16 @@ from collections.abc import Callable
 
 import numpy as np
 
-from givens.objectives import Columns, Function, JointDiagonal, Kurtosis, LogCosh, Objective, Orthomax
+from givens.objectives import (
+    Columns,
+    Function,
+    JointDiagonal,
+    Kurtosis,
+    LogCosh,
+    Objective,
+    Orthomax,
+    SparseColumns,
+)
 
 N = 6
 
@@ -55,6 +64,10 @@ CASES: dict[str, Callable[[int], Objective]] = {
     "light-tailed, 1 of 6 columns": lambda seed: Columns(_whitened(seed), Kurtosis(-1), active=1),
     "logcosh": lambda seed: Columns(_data(seed), LogCosh()),
     "logcosh, 2 of 6 columns": lambda seed: Columns(_data(seed), LogCosh(), active=2),
+    "sparse, l1": lambda seed: SparseColumns(_data(seed), 1.5),
+    "sparse, l0": lambda seed: SparseColumns(_data(seed), 4.0, "l0"),
+    "sparse, l1, 2 of 6 columns": lambda seed: SparseColumns(_data(seed), np.array([1.0, 2.0]), active=2),
+    "sparse, l0, 3 of 6 columns": lambda seed: SparseColumns(_data(seed), 4.0, "l0", active=3),
     "joint": lambda seed: JointDiagonal(_stack(seed)),
     "one matrix": lambda seed: JointDiagonal(_stack(seed)[0]),
     "cubic": _cubic,

@@ -16,35 +16,43 @@ _HOMES = {
     "Checkpoint": "givens.checkpoint",
     "Decomposition": "givens.decompose",
     "Result": "givens.result",
+    "SparsePCA": "givens.estimators.sparse_pca",
     "SphericalMixture": "givens.estimators.mixture",
     "check_objective": "givens.checks",
     "decompose": "givens.decompose",
     "minimize": "givens.minimize",
+    "sparse_pca_path": "givens.path",
 }
-_MODULES = ("baselines", "objectives", "rotations", "schedules", "searches")
+_MODULES = ("baselines", "datasets", "metrics", "objectives", "rotations", "schedules", "searches")
 
 if TYPE_CHECKING:
-    from givens import baselines, objectives, rotations, schedules, searches
+    from givens import baselines, datasets, metrics, objectives, rotations, schedules, searches
     from givens.checkpoint import Checkpoint
     from givens.checks import check_objective
     from givens.decompose import Decomposition, decompose
     from givens.estimators.mixture import SphericalMixture
+    from givens.estimators.sparse_pca import SparsePCA
     from givens.minimize import minimize
+    from givens.path import sparse_pca_path
     from givens.result import Result
 
 __all__ = [
     "Checkpoint",
     "Decomposition",
     "Result",
+    "SparsePCA",
     "SphericalMixture",
     "baselines",
     "check_objective",
+    "datasets",
     "decompose",
+    "metrics",
     "minimize",
     "objectives",
     "rotations",
     "schedules",
     "searches",
+    "sparse_pca_path",
 ]
 
 

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-__all__ = ["keep_largest", "largest_entry", "order_and_sign", "polar", "refit", "shrink", "unit_rows"]
+__all__ = ["keep_largest", "order_and_sign", "polar", "refit", "shrink", "unit_rows"]
 
 
 def shrink(Y: np.ndarray, gamma: float | np.ndarray, penalty: str = "l1") -> np.ndarray:
@@ -43,15 +43,6 @@ def unit_rows(S: np.ndarray) -> np.ndarray:
     norms = np.linalg.norm(S, axis=1, keepdims=True)
     norms[norms == 0] = 1.0
     return S / norms
-
-
-def largest_entry(Y: np.ndarray) -> np.ndarray:
-    """One non-zero per row, ±1 where |y| is largest."""
-    Z = np.zeros(Y.shape)
-    rows = np.arange(len(Y))
-    where = np.argmax(np.abs(Y), axis=1)
-    Z[rows, where] = np.where(Y[rows, where] < 0, -1.0, 1.0)
-    return Z
 
 
 def keep_largest(Y: np.ndarray, counts: Sequence[int] | np.ndarray) -> np.ndarray:

@@ -143,7 +143,7 @@ def _block(
     kept = _screened(A, shrink.level)
     At = np.ascontiguousarray(A[kept].T)
     if start is None:
-        start = np.linalg.svd(At, full_matrices=False)[0][:, :m]
+        start = np.linalg.eigh(A.T @ A)[1][:, ::-1][:, :m]
     Ut = np.ascontiguousarray(start.T)
     Y = np.empty((m, len(kept)))
     found = GPower(np.zeros((d, m)), start, 0.0)

@@ -19,12 +19,15 @@ import numpy as np
 
 from givens.kernels.compile import inline, kernel
 
+EPS = 2.0**-52
+FLAT = 1e-9  # share of the value below which a curvature is rounding
 GRID_L1 = 8  # values per quarter turn that a search everywhere starts from
 GRID_L0 = 24  # g has kinks there, and more maxima
 ROOM = 48
 CLIMBS = 3  # how many of the grid's maxima are polished, if they promise enough
 PROMISE = 0.25
 NEAR = 0.15  # radians: a Newton step shorter than this, at a local maximum, is trusted without a search everywhere
+CACHE = 50_000  # numbers that stay in a core's own cache
 FEW = 16  # features: so few that a search everywhere costs less than deciding about it
 WIDE = 0.125  # share of the features above which a column carries no list
 
@@ -174,6 +177,63 @@ def _climb(
 
 
 @kernel
+def walk(x: np.ndarray, y: np.ndarray, number: int, first: float, second: float) -> float:
+    """The best angle for ℓ0, exactly, by its sorted breakpoints.
+
+    Row k of a column adds r²/2 − level² + p·cos 2θ + q·sin 2θ on an arc around the angle at which it is largest, p = ±(x²−y²)/2
+    and q = ±xy. Between the ends of arcs the sum is one such wave, whose top lies at atan2(q, p)/2.
+    """
+    ends = np.empty(4 * number)
+    constants = np.empty(4 * number)
+    waves = np.empty((4 * number, 2))
+    count = 0
+    constant, cosine, sine = 0.0, 0.0, 0.0
+    for k in range(number):
+        r = np.hypot(x[k], y[k])
+        for column in range(2):
+            level = first if column == 0 else second
+            if not r > level:
+                continue
+            sign = 1.0 if column == 0 else -1.0
+            height = 0.5 * r * r - level * level
+            p, q = sign * 0.5 * (x[k] * x[k] - y[k] * y[k]), sign * x[k] * y[k]
+            middle = np.arctan2(y[k], x[k]) - 0.5 * np.pi * column
+            width = np.arccos(level / r)
+            low, high = (middle - width) % np.pi, (middle + width) % np.pi
+            if high < low or 2.0 * width >= np.pi:  # the arc holds θ = 0
+                constant += height
+                cosine += p
+                sine += q
+            for way in range(2):
+                ends[count] = low if way == 0 else high
+                gain = 1.0 if way == 0 else -1.0
+                constants[count] = gain * height
+                waves[count, 0] = gain * p
+                waves[count, 1] = gain * q
+                count += 1
+    order = np.argsort(ends[:count])
+    period = 0.5 * np.pi if first == second else np.pi
+    best, theta = -np.inf, 0.0
+    left = 0.0
+    for t in range(count + 1):
+        right = ends[order[t]] if t < count else np.pi
+        top = 0.5 * np.arctan2(sine, cosine) % np.pi
+        if left <= top <= right:
+            angle = top - period * np.rint(top / period)
+            height = constant + np.hypot(cosine, sine)
+            tie = 1e-14 * abs(height)
+            if height > best + tie or (height > best - tie and abs(angle) < abs(theta)):
+                best, theta = height, angle
+        if t < count:
+            k = order[t]
+            constant += constants[k]
+            cosine += waves[k, 0]
+            sine += waves[k, 1]
+            left = right
+    return theta
+
+
+@kernel
 def search(
     x: np.ndarray,
     y: np.ndarray,
@@ -195,9 +255,14 @@ def search(
     """
     start, slope, bend = _curvature(x, y, number, first, second, l0)
     flops = 18.0 * number
-    if bend < 0.0 and abs(slope) <= NEAR * -bend and not everywhere:
+    noise = max(floor, 4.0 * EPS * start)
+    # A curvature that is rounding (no threshold: every angle is as good) must not be divided by.
+    if bend < -FLAT * start and abs(slope) <= NEAR * -bend and not everywhere:
         if slope * slope <= -2.0 * bend * floor:
             return 0.0, 0.0, flops
+        if -0.5 * slope * slope / bend < noise:
+            # Values cannot tell such a gain from rounding, but the slope knows it.
+            return -slope / bend, -0.5 * slope * slope / bend, flops
         if relaxation > 1.0:
             trial = -relaxation * slope / bend
             best = _value(x, y, number, np.cos(trial), np.sin(trial), first, second, l0)
@@ -209,6 +274,10 @@ def search(
             x, y, number, first, second, l0, start, 0.0, slope, -slope / bend, step, start, floor, accuracy
         )
         flops += 16.0 * number * looks
+    elif l0 and everywhere:
+        theta = walk(x, y, number, first, second)
+        best = _value(x, y, number, np.cos(theta), np.sin(theta), first, second, l0)
+        flops += 60.0 * number
     else:
         grid = GRID_L0 if l0 else GRID_L1
         count = grid if first == second else 2 * grid
@@ -254,7 +323,7 @@ def search(
             if height > best:
                 best, theta = height, angle
             values[top] = -highest
-    if not best - start > floor:
+    if not best - start > noise:
         return 0.0, 0.0, flops
     return theta, best - start, flops
 
@@ -415,6 +484,22 @@ def compact(Y: np.ndarray, block: np.ndarray, edge: float) -> np.ndarray:
     return C
 
 
+@inline
+def _tiled_pairs(width: int, number: int) -> np.ndarray:
+    """Every pair once, in an order that comes back to the same columns while they are in a core's own cache."""
+    size = max(1, min(CACHE // (2 * max(number, 1)), width))
+    pairs = np.empty((width * (width - 1) // 2, 2), np.int64)
+    count = 0
+    for first in range(0, width, size):
+        for second in range(first, width, size):
+            for i in range(first, min(first + size, width)):
+                for j in range(max(second, i + 1), min(second + size, width)):
+                    pairs[count, 0] = i
+                    pairs[count, 1] = j
+                    count += 1
+    return pairs
+
+
 @kernel
 def turn_block(
     C: np.ndarray,
@@ -445,54 +530,55 @@ def turn_block(
     b = np.empty(2 * limit + 2)
     values = np.empty(ROOM)
     total, visited, rotated, flops = 0.0, 0, 0, 0.0
-    for i in range(width):
-        for j in range(i + 1, width):
-            if levels[i] == np.inf and levels[j] == np.inf:
+    order = _tiled_pairs(width, number)
+    for p in range(len(order)):
+        i, j = order[p]
+        if levels[i] == np.inf and levels[j] == np.inf:
+            continue
+        visited += 1
+        x = C[i]
+        y = C[j]
+        enough = max(floor, share * total / visited)
+        if sizes[i] < 0 or sizes[j] < 0:
+            theta, gain, cost = search(
+                x, y, number, levels[i], levels[j], l0, enough, accuracy, False, relaxation, values
+            )
+            few = -1
+        else:
+            few = _union(x, y, edge, members[i], sizes[i], members[j], sizes[j], rows, a, b)
+            if few == 0:
                 continue
-            visited += 1
-            x = C[i]
-            y = C[j]
-            enough = max(floor, share * total / visited)
-            if sizes[i] < 0 or sizes[j] < 0:
-                theta, gain, cost = search(
-                    x, y, number, levels[i], levels[j], l0, enough, accuracy, False, relaxation, values
-                )
-                few = -1
-            else:
-                few = _union(x, y, edge, members[i], sizes[i], members[j], sizes[j], rows, a, b)
-                if few == 0:
-                    continue
-                theta, gain, cost = search(
-                    a, b, few, levels[i], levels[j], l0, enough, accuracy, few <= FEW, relaxation, values
-                )
-            flops += cost
-            if theta == 0.0:
-                continue
-            c, s = np.cos(theta), np.sin(theta)
-            _rotate(x, y, number, c, s)
-            _rotate(Qt[i], Qt[j], width, c, s)
-            flops += 6.0 * (number + width)
-            total += gain
-            rotated += 1
-            if few < 0:
-                if sizes[i] >= 0:
-                    sizes[i] = _list(x, number, edge, members[i], limit)
-                if sizes[j] >= 0:
-                    sizes[j] = _list(y, number, edge, members[j], limit)
-            else:
-                size_i, size_j = 0, 0
-                for t in range(few):
-                    k = rows[t]
-                    if abs(x[k]) > edge:
-                        if size_i < limit:
-                            members[i, size_i] = k
-                        size_i += 1
-                    if abs(y[k]) > edge:
-                        if size_j < limit:
-                            members[j, size_j] = k
-                        size_j += 1
-                sizes[i] = size_i if size_i <= limit else -1
-                sizes[j] = size_j if size_j <= limit else -1
+            theta, gain, cost = search(
+                a, b, few, levels[i], levels[j], l0, enough, accuracy, few <= FEW, relaxation, values
+            )
+        flops += cost
+        if theta == 0.0:
+            continue
+        c, s = np.cos(theta), np.sin(theta)
+        _rotate(x, y, number, c, s)
+        _rotate(Qt[i], Qt[j], width, c, s)
+        flops += 6.0 * (number + width)
+        total += gain
+        rotated += 1
+        if few < 0:
+            if sizes[i] >= 0:
+                sizes[i] = _list(x, number, edge, members[i], limit)
+            if sizes[j] >= 0:
+                sizes[j] = _list(y, number, edge, members[j], limit)
+        else:
+            size_i, size_j = 0, 0
+            for t in range(few):
+                k = rows[t]
+                if abs(x[k]) > edge:
+                    if size_i < limit:
+                        members[i, size_i] = k
+                    size_i += 1
+                if abs(y[k]) > edge:
+                    if size_j < limit:
+                        members[j, size_j] = k
+                    size_j += 1
+            sizes[i] = size_i if size_i <= limit else -1
+            sizes[j] = size_j if size_j <= limit else -1
     return total, rotated, flops
 
 
@@ -550,12 +636,12 @@ def shrink(Y: np.ndarray, levels: np.ndarray, l0: bool, S: np.ndarray) -> tuple[
 
 
 @kernel
-def slopes(Y: np.ndarray, levels: np.ndarray, l0: bool) -> np.ndarray:
-    """M_ij = Σ_k S(y_i)_k y_j,k for the rows i that have a level and every j, through the non-zeros of S only."""
-    M = np.zeros((len(levels), Y.shape[0]))
+def slopes(Y: np.ndarray, first: int, last: int, levels: np.ndarray, l0: bool) -> np.ndarray:
+    """M_ij = Σ_k S(y_i)_k y_jk for the rows i from `first` to `last` and every j, through the non-zeros of S only."""
+    M = np.zeros((last - first, Y.shape[0]))
     members = np.empty(Y.shape[1], np.int64)
     kept = np.empty(Y.shape[1])
-    for i in range(len(levels)):
+    for i in range(first, last):
         number = _list(Y[i], Y.shape[1], levels[i], members, Y.shape[1])
         for t in range(number):
             v = np.float64(Y[i, members[t]])
@@ -565,5 +651,5 @@ def slopes(Y: np.ndarray, levels: np.ndarray, l0: bool) -> np.ndarray:
             total = 0.0
             for t in range(number):
                 total += kept[t] * y[members[t]]
-            M[i, j] = total
+            M[i - first, j] = total
     return M

@@ -1,0 +1,81 @@
+"""Explained variance of loadings that are not orthogonal, against brute force."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from givens import metrics
+from givens.datasets import pitprops, sparse_modules
+
+
+@pytest.fixture
+def X(rng):
+    return rng.standard_normal((30, 8)) @ rng.standard_normal((8, 8)) + 5.0
+
+
+@pytest.fixture
+def Z(rng):
+    Z = rng.standard_normal((3, 8)) * (rng.uniform(size=(3, 8)) < 0.6)
+    return Z / np.linalg.norm(Z, axis=1, keepdims=True)
+
+
+def test_adjusted_variance_is_what_earlier_scores_leave(X, Z):
+    Xc = X - X.mean(axis=0)
+    scores = Xc @ Z.T
+    expected = []
+    for j in range(3):
+        earlier = scores[:, :j]
+        left = scores[:, j] - earlier @ np.linalg.lstsq(earlier, scores[:, j], rcond=None)[0]
+        expected.append(left @ left / 29)
+    np.testing.assert_allclose(metrics.adjusted_variance(X, Z), expected, rtol=1e-10)
+    C = Xc.T @ Xc / 29
+    np.testing.assert_allclose(metrics.adjusted_from_covariance(C, Z), expected, rtol=1e-8)
+
+
+def test_projected_variance_is_least_squares_and_never_smaller(X, Z):
+    Xc = X - X.mean(axis=0)
+    fitted = Xc @ np.linalg.pinv(Z) @ Z
+    projected = metrics.projected_variance(X, Z)
+    assert projected == pytest.approx(np.sum(fitted**2) / 29, rel=1e-10)
+    assert projected >= metrics.adjusted_variance(X, Z).sum() - 1e-12
+
+
+def test_principal_components_have_their_eigenvalues(X):
+    Xc = X - X.mean(axis=0)
+    values, vectors = np.linalg.eigh(Xc.T @ Xc / 29)
+    np.testing.assert_allclose(metrics.adjusted_variance(X, vectors.T[::-1]), values[::-1], rtol=1e-8)
+    assert metrics.total_variance(X) == pytest.approx(values.sum())
+    assert metrics.loading_overlap(vectors.T) < 1e-12
+    assert metrics.score_correlation(X, vectors.T) < 1e-6
+    assert metrics.orthogonality_defect(vectors) < 1e-12
+
+
+def test_zero_and_repeated_loadings_add_nothing(X, Z):
+    more = np.vstack((Z, Z[0], np.zeros(8)))
+    np.testing.assert_allclose(metrics.adjusted_variance(X, more)[3:], 0.0, atol=1e-10)
+    assert metrics.projected_variance(X, more) == pytest.approx(metrics.projected_variance(X, Z))
+    assert metrics.loading_overlap(more) == pytest.approx(1.0)
+    assert metrics.score_correlation(X, more) == pytest.approx(1.0)
+
+
+def test_shapes_that_do_not_fit_are_refused(X):
+    with pytest.raises(ValueError, match="column per feature"):
+        metrics.adjusted_variance(X, np.eye(3))
+
+
+def test_pitprops_has_its_published_eigenvalues_and_patterns():
+    table = pitprops()
+    shares = np.cumsum(np.linalg.eigvalsh(table.R)[::-1])[:6] / 13 * 100
+    np.testing.assert_allclose(shares, [32.5, 50.7, 65.2, 73.7, 80.7, 87.0], atol=0.06)
+    np.testing.assert_array_equal(table.R, table.R.T)
+
+
+def test_planted_modules_are_what_was_asked_for():
+    data = sparse_modules(50, 300, n_modules=4, module_size=12, spread=0.5, background=0.3, random_state=1)
+    np.testing.assert_allclose(data.components @ data.components.T, np.eye(4), atol=1e-12)
+    np.testing.assert_array_equal((data.components != 0).sum(axis=1), 12)
+    again = sparse_modules(50, 300, n_modules=4, module_size=12, spread=0.5, background=0.3, random_state=1)
+    np.testing.assert_array_equal(data.X, again.X)
+    with pytest.raises(ValueError, match="do not fit"):
+        sparse_modules(10, 20, n_modules=3, module_size=10)
