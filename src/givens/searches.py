@@ -214,7 +214,7 @@ def _checked(
     if gain <= noise:
         gain, theta = 0.0, 0.0
     move, more = _newton_step(g, theta, values[0] - gain, noise)
-    return float(np.angle(np.exp(1j * (theta + move)))), float(gain + more), calls + 5
+    return float(np.angle(np.exp(1j * (theta + move)))), float(gain + more), calls + 6
 
 
 # The fourth-order differences err by h⁴ and by eps/h: this is where the two meet.
@@ -229,7 +229,12 @@ def _newton_step(g: Callable[[float], float], theta: float, here: float, noise: 
     # Beyond the differences' own reach a parabola through them says nothing.
     if abs(slope) * _STEP <= noise or abs(slope) > 2 * _STEP * curve:
         return 0.0, 0.0
-    return -slope / curve, slope**2 / (2 * curve)
+    move, promised = -slope / curve, slope**2 / (2 * curve)
+    gain = here - g(theta + move)
+    if promised <= noise:
+        # Too small for a difference of values to show; but a step or a kink of g would.
+        gain = promised if gain >= -noise else 0.0
+    return (move, gain) if gain >= 0.5 * promised else (0.0, 0.0)
 
 
 def polynomial(
