@@ -174,7 +174,7 @@ def _start(
 
 
 def _power(
-    objective: SymmetricTensor | MomentTensor, U: np.ndarray, most: int = 30, enough: float = 1e-9
+    objective: SymmetricTensor | MomentTensor, U: np.ndarray, most: int = 30, enough: float = 1e-11
 ) -> np.ndarray:
     """U ← polar(T(·, u_i, u_i)) until Σ T(u_i, u_i, u_i) grows by less than `enough` of itself; the largest come first.
 
