@@ -78,7 +78,8 @@ class MomentTensor(Objective):
         self.active = check_rank(rank, self.n)
         self.unit = float(np.ldexp(1.0, 3 * exponent))
         self.samples = Rotated(np.ascontiguousarray(Y.T), a, G)
-        self.norm = float(np.sqrt(max(self._squared_norm(), 0.0)))
+        with parallel.pool(None):
+            self.norm = float(np.sqrt(max(self._squared_norm(), 0.0)))
         self.scale = float(np.sqrt(self.active)) * self.norm or 1.0
 
     def start(self, rng: np.random.Generator) -> np.ndarray:
@@ -211,9 +212,9 @@ def from_samples(
         return MomentTensor(Y, a, G, rank)
     Y, a, G, exponent = _scaled(Y, a, G)
     check_rank(rank, Y.shape[1])
-    return SymmetricTensor.from_packed(
-        form(Rotated(np.ascontiguousarray(Y.T), a, G)), rank, unit=float(np.ldexp(1.0, 3 * exponent))
-    )
+    with parallel.pool(None):
+        packed = form(Rotated(np.ascontiguousarray(Y.T), a, G))
+    return SymmetricTensor.from_packed(packed, rank, unit=float(np.ldexp(1.0, 3 * exponent)))
 
 
 def form(rotated: Rotated) -> Packed:
