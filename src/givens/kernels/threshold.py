@@ -360,26 +360,29 @@ def _list(y: np.ndarray, number: int, level: float, members: np.ndarray, limit: 
 def _union(
     x: np.ndarray,
     y: np.ndarray,
-    level: float,
     ones: np.ndarray,
     size_one: int,
     others: np.ndarray,
     size_other: int,
+    seen: np.ndarray,
+    stamp: int,
     rows: np.ndarray,
     a: np.ndarray,
     b: np.ndarray,
 ) -> int:
-    """Gather the entries of either list."""
+    """Gather the entries of either list, each once: `seen` holds the last stamp that an entry was given."""
     number = 0
     for t in range(size_one):
         k = ones[t]
+        seen[k] = stamp
         rows[number] = k
         a[number] = x[k]
         b[number] = y[k]
         number += 1
     for t in range(size_other):
         k = others[t]
-        if abs(x[k]) <= level:
+        # Not by the size of x[k]: it may have grown above the edge while it was on no list of its column.
+        if seen[k] != stamp:
             rows[number] = k
             a[number] = x[k]
             b[number] = y[k]
@@ -525,6 +528,7 @@ def turn_block(
     sizes = np.empty(width, np.int64)
     for j in range(width):
         sizes[j] = _list(C[j], number, edge, members[j], limit)
+    seen = np.zeros(number, np.int64)
     rows = np.empty(2 * limit + 2, np.int32)
     a = np.empty(2 * limit + 2)
     b = np.empty(2 * limit + 2)
@@ -545,7 +549,7 @@ def turn_block(
             )
             few = -1
         else:
-            few = _union(x, y, edge, members[i], sizes[i], members[j], sizes[j], rows, a, b)
+            few = _union(x, y, members[i], sizes[i], members[j], sizes[j], seen, visited, rows, a, b)
             if few == 0:
                 continue
             theta, gain, cost = search(
