@@ -15,8 +15,8 @@ $(VENV)/.%: pyproject.toml
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[$*]"
 	@touch $@
 
-demo: $(VENV)/.progress
-	@$(BIN)/python examples/demo.py
+demo: $(VENV)/.cli
+	@$(BIN)/givens demo
 
 test: $(VENV)/.test
 	$(BIN)/python -m pytest -n 2 --dist worksteal $(ARGS)

@@ -76,6 +76,43 @@ def convergence(result: Any, *, gradient: bool = False, ax: Axes | None = None) 
     return ax
 
 
+def path(curve: Any, *, ax: Axes | None = None) -> Axes:
+    """Draw explained variance against non-zeros along a path, to choose by.
+
+    Parameters
+    ----------
+    curve : SparsePath
+        As `sparse_pca_path` returns it.
+    ax : matplotlib Axes, optional
+
+    Returns
+    -------
+    Axes
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
+    >>> from givens import plotting, sparse_pca_path
+    >>> from givens.datasets import sparse_modules
+    >>> data = sparse_modules(40, 100, n_modules=2, module_size=10, random_state=0)
+    >>> plotting.path(sparse_pca_path(data.X, 2, n_alphas=4)).get_ylabel()
+    'explained variance (adjusted)'
+    """
+    ax = _axes(ax)
+    counts = np.asarray(curve.n_nonzero).sum(axis=1)
+    shares = np.asarray(curve.explained_variance_ratio).sum(axis=1)
+    order = np.argsort(counts, kind="stable")
+    ax.plot(counts[order], shares[order], marker="o", markersize=4, color=PLUS)
+    ax.set_xscale("log")
+    ax.set_ylim(bottom=0)
+    ax.yaxis.set_major_formatter(require("matplotlib.ticker", extra="plot").PercentFormatter(1.0))
+    ax.set_xlabel("non-zero weights, all components together")
+    ax.set_ylabel("explained variance (adjusted)")
+    ax.grid(alpha=0.25)
+    return ax
+
+
 def components(
     model: Any,
     component: int = 0,

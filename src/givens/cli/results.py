@@ -248,6 +248,10 @@ def convergence_lines(result: Any) -> list[tuple[str, str, str]]:
     reason = result.message[:1].upper() + result.message[1:].rstrip(".") + "."
     return [
         ("Converged", "yes" if result.converged else "no", reason),
-        ("Gradient norm", f"{result.gradient_norm:.2e}", "0 at a point that no small rotation improves."),
+        (
+            "Gradient norm",
+            f"{result.gradient_norm:.2e}",
+            "0 where no small rotation gains; not so if non-zeros are counted.",
+        ),
         ("Loss of orthogonality", f"{result.orthogonality:.1e}", "‖UᵀU − I‖ of the rotation: rounding only."),
     ]

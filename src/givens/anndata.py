@@ -1,0 +1,115 @@
+"""Sparse PCA of an AnnData object, stored where scanpy's plots look for it.
+
+`scanpy.pp.pca` keeps the scores in `obsm["X_pca"]`, the weights in `varm["PCs"]` and the variances in
+`uns["pca"]`; so does `sparse_pca`, and with `key_added` all three go to that key, as scanpy has it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from givens.extras import require
+
+if TYPE_CHECKING:
+    from anndata import AnnData
+
+
+def sparse_pca(
+    adata: AnnData,
+    n_components: int = 10,
+    *,
+    layer: str | None = None,
+    mask_var: str | np.ndarray | None = None,
+    key_added: str | None = None,
+    copy: bool = False,
+    **parameters: Any,
+) -> AnnData | None:
+    """Fit `givens.SparsePCA` to an AnnData object and store the result by scanpy's conventions.
+
+    Parameters
+    ----------
+    adata : AnnData
+        Cells x genes, normalised and on a logarithmic scale, as for any PCA.
+    n_components : int
+    layer : str, optional
+        The layer to use instead of X.
+    mask_var : str or array of bool, optional
+        Which variables to use: a column of `var`, such as "highly_variable", or a mask. All by default. The
+        others get the weight 0.
+    key_added : str, optional
+        Store under this key instead of "X_pca", "PCs" and "pca".
+    copy : bool
+        Return a changed copy instead of changing `adata`.
+    **parameters
+        Of `SparsePCA`: n_nonzero, alpha, gamma, random_state and so on.
+
+    Returns
+    -------
+    AnnData or None
+        The copy, if one was asked for.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from anndata import AnnData
+    >>> from givens.anndata import sparse_pca
+    >>> adata = AnnData(np.random.default_rng(0).standard_normal((20, 8)))
+    >>> sparse_pca(adata, n_components=2, n_nonzero=3, random_state=0)
+    >>> adata.obsm["X_pca"].shape, adata.varm["PCs"].shape, (adata.varm["PCs"] != 0).sum(axis=0)
+    ((20, 2), (8, 2), array([3, 3]))
+    """
+    require("anndata", extra="anndata")
+    from givens import SparsePCA
+
+    if copy:
+        adata = adata.copy()
+    mask = _mask(adata, mask_var)
+    if layer is not None and layer not in adata.layers:
+        raise ValueError(f"there is no layer {layer!r}; the layers are {sorted(adata.layers)}")
+    values = adata.X if layer is None else adata.layers[layer]
+    if values is None:
+        raise ValueError("adata.X is empty: name a layer")
+    model = SparsePCA(n_components=n_components, **parameters)
+    scores = model.fit_transform(values if mask is None else values[:, mask])
+    weights = np.zeros((adata.n_vars, scores.shape[1]), model.components_.dtype)
+    weights[slice(None) if mask is None else mask] = model.components_.T
+    scores_key, weights_key, key = ("X_pca", "PCs", "pca") if key_added is None else (key_added,) * 3
+    adata.obsm[scores_key] = scores
+    adata.varm[weights_key] = weights
+    adata.uns[key] = {
+        "params": {
+            "zero_center": True,
+            "use_highly_variable": isinstance(mask_var, str) and mask_var == "highly_variable",
+            "mask_var": mask_var if isinstance(mask_var, str) else None,
+            "layer": layer,
+            "method": "givens.SparsePCA",
+        },
+        "variance": np.asarray(model.explained_variance_),
+        "variance_ratio": np.asarray(model.explained_variance_ratio_),
+        "n_nonzero": np.asarray(model.n_nonzero_),
+    }
+    # What is None cannot be written to .h5ad.
+    adata.uns[key]["params"] = {
+        name: value for name, value in adata.uns[key]["params"].items() if value is not None
+    }
+    return adata if copy else None
+
+
+def _mask(adata: AnnData, mask_var: str | np.ndarray | None) -> np.ndarray | None:
+    """Return the variables to use as a mask, or None for all."""
+    if mask_var is None:
+        return None
+    if isinstance(mask_var, str):
+        if mask_var not in adata.var:
+            raise ValueError(f"there is no {mask_var!r} in adata.var; it has {list(adata.var.columns)}")
+        mask_var = np.asarray(adata.var[mask_var])
+    mask = np.asarray(mask_var)
+    if mask.dtype != bool or mask.shape != (adata.n_vars,):
+        raise ValueError(
+            f"mask_var must be {adata.n_vars} truth values, one for each variable, got {mask.dtype} of shape {mask.shape}"
+        )
+    if not mask.any():
+        raise ValueError("mask_var leaves no variable")
+    return mask

@@ -1,0 +1,53 @@
+"""`givens demo`: the whole thing on data that ships with scikit-learn."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import givens
+from givens.cli import options as o
+from givens.cli import sparse_pca
+from givens.cli.session import Session
+from givens.cli.session import command as clean
+from givens.io import staged
+from givens.io.write import write_matrix
+
+TABLE = "breast_cancer.csv"
+
+
+def write_table(folder: Path) -> Path:
+    """Write the breast cancer table of scikit-learn (569 tumours, 30 measurements) as a CSV file."""
+    from sklearn.datasets import load_breast_cancer
+
+    data = load_breast_cancer()
+    samples = [f"tumour {k + 1}" for k in range(len(data.data))]
+    diagnosis = [str(data.target_names[k]) for k in data.target]
+    names = [str(name) for name in data.feature_names]
+    with staged(folder) as files, files.open(TABLE) as stream:
+        write_matrix(stream, "sample\ndiagnosis", names, [([samples, diagnosis], data.data)])
+    return folder / TABLE
+
+
+@clean
+def command(
+    out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the data and the results.")] = Path(
+        "givens-demo"
+    ),
+    json: o.Json = False,
+    quiet: o.Quiet = False,
+) -> None:
+    """Show what it does: sparse components of a table of tumours that ships with scikit-learn.
+
+    Writes the table, the results and the report, and says where the report is.
+    """
+    session = Session(quiet, json)
+    session.say("the first run on a machine compiles its code, once, which takes longer than the work itself")
+    file = write_table(out)
+    arguments = f"{file} -m 4 --n-nonzero 8 --standardise --labels diagnosis --out {out}"
+    session.say(f"the same as: givens sparse-pca {arguments}")
+    source = o.Source(file, labels="diagnosis")
+    model = givens.SparsePCA(n_components=4, n_nonzero=8, scale=True, random_state=0)
+    sparse_pca.run(session, source, model, path=True, out=out)

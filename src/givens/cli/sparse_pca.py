@@ -1,0 +1,144 @@
+"""`givens sparse-pca`: from a table to components of few variables."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+import givens
+from givens.cli import options as o
+from givens.cli.results import SCORES_LEAD, Described, sparse_pca_outcome, write_scores
+from givens.cli.session import Session
+from givens.cli.session import command as clean
+from givens.io import DataError, Table, staged
+from givens.report.views import path_view, scores_view
+
+# Thresholds of the report's curve: below these nearly every variable is in, above them next to none.
+ALPHAS = np.geomspace(0.08, 0.6, 8)
+PATH_TOL = 1e-4
+
+
+def counts(text: str | None) -> int | list[int] | None:
+    """Return --n-nonzero as a number or a list.
+
+    >>> counts("50"), counts("7,4,4"), counts(None)
+    (50, [7, 4, 4], None)
+    """
+    if text is None:
+        return None
+    try:
+        numbers = [int(part) for part in text.split(",")]
+    except ValueError:
+        raise DataError(
+            f"--n-nonzero takes a number, or one for each component as in 7,4,4, not '{text}'"
+        ) from None
+    return numbers[0] if len(numbers) == 1 else numbers
+
+
+@clean
+def command(
+    file: o.File,
+    components: Annotated[int, typer.Option("--components", "-m", help="How many components.", min=1)] = 5,
+    n_nonzero: Annotated[
+        str | None, typer.Option(help="Variables in each component: a number, or one each as in 7,4,4.")
+    ] = None,
+    alpha: Annotated[
+        float | None, typer.Option(help="Or the threshold, as a share of the largest that leaves anything.")
+    ] = None,
+    gamma: Annotated[float | None, typer.Option(help="Or the threshold itself, the paper's gamma.")] = None,
+    penalty: Annotated[
+        o.Penalty, typer.Option(help="Shrink (l1) or count (l0).", rich_help_panel=o.FITTING)
+    ] = o.Penalty.l1,
+    samples: o.Samples = None,
+    labels: o.Labels = None,
+    names: o.Names = None,
+    drop: o.Drop = None,
+    log2: o.Log2 = False,
+    floor: o.Floor = 1.0,
+    standardise: o.Standardise = False,
+    path: Annotated[
+        bool,
+        typer.Option(
+            "--path/--no-path",
+            help="Walk variance against non-zeros for the report.",
+            rich_help_panel=o.RESULTS,
+        ),
+    ] = True,
+    starts: Annotated[
+        int, typer.Option(help="Keep the best of so many starts.", min=1, rich_help_panel=o.FITTING)
+    ] = 1,
+    max_sweeps: Annotated[
+        int | None, typer.Option(min=1, help="Stop after so many sweeps.", rich_help_panel=o.FITTING)
+    ] = None,
+    seed: o.Seed = 0,
+    threads: o.Threads = None,
+    out: o.Out = Path("results"),
+    json: o.Json = False,
+    quiet: o.Quiet = False,
+) -> None:
+    """Find components made of few variables.
+
+    Writes components.csv, scores.csv, summary.json and report.html, a page to look at.
+
+    Example: [bold]givens sparse-pca expression.tsv -m 10 --n-nonzero 50 --log2 --out results[/]
+    """
+    session = Session(quiet, json)
+    source = o.Source(file, samples, labels, names, drop, log2, floor)
+    parameters: dict[str, Any] = {
+        "n_components": components,
+        "n_nonzero": counts(n_nonzero),
+        "alpha": alpha,
+        "gamma": gamma,
+        "penalty": penalty.value,
+        "random_state": seed,
+    }
+    if max_sweeps is not None:
+        parameters["max_sweeps"] = max_sweeps
+    parameters |= {"scale": standardise, "n_starts": starts, "threads": threads}
+    run(session, source, givens.SparsePCA(**parameters, progress=session.interactive), path, out)
+
+
+def run(session: Session, source: o.Source, model: Any, path: bool, out: Path) -> None:
+    """Fit the model to the whole table and write the results."""
+    with staged(out) as files:
+        table = source.table(session)
+        with session.listening():
+            model.fit(table.values)
+        curve = walk(session, table, model) if path else None
+        scores = np.asarray(model.transform(table.values), np.float64)
+        centred = scores - scores.mean(axis=0)
+        names = [f"component {k + 1}" for k in range(scores.shape[1])]
+        outcome = sparse_pca_outcome(
+            session,
+            Described.of(source.file, table),
+            model,
+            share=np.asarray(model.explained_variance_ratio_),
+            score_gram=centred.T @ centred,
+            scores=scores_view(
+                scores,
+                table.samples,
+                axes=[name.capitalize() for name in names],
+                labels=table.labels,
+                label_name=table.label_name,
+                lead=SCORES_LEAD,
+            ),
+            path=curve,
+        )
+        outcome.files["scores.csv"] = lambda stream: write_scores(stream, table, scores, names)
+        outcome.write(session, out, files)
+
+
+def walk(session: Session, table: Table, model: Any) -> dict[str, Any]:
+    """Return variance against non-zeros along the path of thresholds, for the report."""
+    shared = {name: getattr(model, name) for name in ("penalty", "scale", "threads", "random_state")}
+    components = len(model.components_)
+    with session.step("walking the path of thresholds"), warnings.catch_warnings():
+        # The curve is to choose by: a point of it that stopped early is no matter for a warning.
+        warnings.simplefilter("ignore")
+        path = givens.sparse_pca_path(table.values, components, alphas=ALPHAS, tol=PATH_TOL, **shared)
+    chosen = (float(np.sum(model.n_nonzero_)), float(np.sum(model.explained_variance_ratio_)))
+    return path_view(path.n_nonzero.sum(axis=1), path.explained_variance_ratio.sum(axis=1), chosen)

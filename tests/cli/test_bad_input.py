@@ -1,0 +1,168 @@
+"""Bad input: one sentence, a non-zero exit, no traceback, nothing half-written."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+GOOD = b"name,a,b,c\n" + b"".join(b"s%d,%d,%d,%d\n" % (k, k, k * k % 7, k * 3 % 5) for k in range(12))
+
+CASES = {
+    "nothing": ("x.csv", None, "no file"),
+    "empty": ("x.csv", b"", "empty"),
+    "header only": ("x.csv", b"a,b,c\n", "no rows"),
+    "text in a number's place": (
+        "x.csv",
+        GOOD + b"s99,1,oops,2\n",
+        "line 14, column 3 ('b'): 'oops' is not a number",
+    ),
+    "ragged": ("x.csv", GOOD + b"s99,1\n", "line 14 has 2 fields where the others have 4"),
+    "duplicate variables": ("x.csv", GOOD.replace(b"name,a,b", b"name,a,a"), "'a'"),
+    "duplicate samples": ("x.csv", GOOD + b"s3,1,2,3\n", "'s3'"),
+    "NaN": ("x.csv", GOOD + b"s99,1,NaN,\n", "2 values of 39 are missing"),
+    "truncated gzip": ("x.csv.gz", gzip.compress(GOOD * 50)[:-20], "truncated"),
+    "not gzip": ("x.csv.gz", GOOD, "not a gzip file"),
+    "gzip without the ending": ("x.csv", gzip.compress(GOOD), "gzip"),
+    "not an array": ("x.npy", GOOD, "does not hold a NumPy array"),
+    "a pickle": ("x.npy", pickle.dumps([1, 2]), "pickle"),
+    "a spreadsheet": ("x.csv", b"PK\x03\x04rest", "spreadsheet"),
+    "an unknown ending": ("x.doc", GOOD, "ending"),
+}
+
+
+@pytest.mark.parametrize("command", ["sparse-pca", "rotate", "mixture"])
+@pytest.mark.parametrize("case", CASES)
+def test_one_sentence_and_nothing_written(givens, tmp_path, command, case):
+    name, content, sentence = CASES[case]
+    if content is not None:
+        (tmp_path / name).write_bytes(content)
+    extra = {"mixture": ["-k", "2"], "rotate": ["-m", "2"]}.get(command, [])
+    run = givens(command, name, *extra, "--out", "deep/results", "--json", "--quiet")
+    assert run.code == 1
+    assert sentence in run.err
+    assert run.err.startswith("error: ")
+    assert run.err.count("\n") == 1
+    assert "Traceback" not in run.err
+    assert run.out == ""
+    assert not (tmp_path / "deep").exists()
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        (np.ones((3, 3)), "not three equal dimensions"),
+        (np.ones((3, 3, 2)), "not three equal dimensions"),
+        (np.full((2, 2, 2), np.nan), "8 of 8 entries are not finite"),
+        (np.arange(8.0).reshape(2, 2, 2), "symmetric"),
+        (np.array([[["a"]]]), "not real numbers"),
+    ],
+)
+def test_tensors_that_will_not_do(givens, tmp_path, content, sentence):
+    np.save(tmp_path / "x.npy", content)
+    run = givens("tensor", "x.npy", "--out", "results")
+    assert run.code == 1
+    assert sentence in run.err
+    assert not (tmp_path / "results").exists()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--n-nonzero", "many"],
+        ["--n-nonzero", "99"],
+        ["--n-nonzero", "2", "--alpha", "0.5"],
+        ["--gamma", "-1"],
+        ["--labels", "colour"],
+        ["--drop", "colour"],
+        ["--names", "colour"],
+    ],
+    ids=" ".join,
+)
+def test_options_that_contradict_the_data_or_each_other(givens, tmp_path, options):
+    (tmp_path / "x.csv").write_bytes(GOOD)
+    run = givens("sparse-pca", "x.csv", "-m", "2", *options, "--out", "results", "--quiet")
+    assert run.code == 1
+    assert run.err.startswith("error: ")
+    assert not (tmp_path / "results").exists()
+
+
+def test_what_is_not_understood_exits_with_2(givens, tmp_path):
+    (tmp_path / "x.csv").write_bytes(GOOD)
+    assert givens("sparse-pca", "x.csv", "-m", "0").code == 2
+    assert givens("sparse-pca", "x.csv", "--penalty", "l7").code == 2
+    assert givens("sparse-pca").code == 2
+    assert givens("no-such-command").code == 2
+
+
+def test_a_place_that_cannot_be_written(givens, tmp_path):
+    (tmp_path / "x.csv").write_bytes(GOOD)
+    (tmp_path / "file").write_text("in the way")
+    for out in ("file", "file/results", "/proc/results"):
+        run = givens("rotate", "x.csv", "-m", "2", "--out", out)
+        assert run.code == 1
+        assert "cannot write results" in run.err
+    assert (tmp_path / "file").read_text() == "in the way"
+
+
+def start(tmp_path: Path, *arguments: str, before: str = "") -> subprocess.Popen[str]:
+    code = (
+        f"import sys\n{before}\nsys.argv = ['givens', *sys.argv[1:]]\nfrom givens.cli import main\nmain()\n"
+    )
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    return subprocess.Popen(
+        [sys.executable, "-c", code, *arguments],
+        cwd=tmp_path,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def test_a_full_disk_leaves_the_old_results(tmp_path):
+    """A limit on the size of files stands in for the disk: the report no longer fits, and a write really fails."""
+    (tmp_path / "x.csv").write_bytes(GOOD)
+    results = tmp_path / "results"
+    results.mkdir()
+    (results / "components.csv").write_text("of before")
+    limit = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))"
+    child = start(tmp_path, "rotate", "x.csv", "-m", "2", "--out", "results", before=limit)
+    _, err = child.communicate(timeout=120)
+    assert child.returncode == 1
+    assert "cannot write results" in err
+    assert "Traceback" not in err
+    assert [path.name for path in results.iterdir()] == ["components.csv"]
+    assert (results / "components.csv").read_text() == "of before"
+
+
+def test_ctrl_c_leaves_nothing(tmp_path):
+    (tmp_path / "x.csv").write_bytes(GOOD)
+    wait = (
+        "import givens.io.write as w, time\nold = w.Staged.publish\n"
+        "def slow(self):\n    print('ready', flush=True)\n    time.sleep(60)\nw.Staged.publish = slow"
+    )
+    child = start(tmp_path, "rotate", "x.csv", "-m", "2", "--out", "results", before=wait)
+    assert child.stdout.readline() == "ready\n"
+    time.sleep(0.2)
+    child.send_signal(signal.SIGINT)
+    _, err = child.communicate(timeout=60)
+    assert child.returncode == 130
+    assert "stopped" in err
+    assert not (tmp_path / "results").exists()
+
+
+def test_without_the_extra_the_command_says_what_to_install(tmp_path):
+    child = start(tmp_path, "--help", before="sys.modules['typer'] = None")
+    _, err = child.communicate(timeout=60)
+    assert child.returncode == 1
+    assert "pip install 'givens[cli]'" in err
+    assert "Traceback" not in err

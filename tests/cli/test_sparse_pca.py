@@ -1,0 +1,147 @@
+"""`givens sparse-pca`: the files it writes say what the estimator says."""
+
+from __future__ import annotations
+
+import json
+import warnings
+
+import numpy as np
+import pandas
+import scipy.sparse
+
+from givens import SparsePCA
+from givens.io import read_table
+
+
+def modules(samples=40, variables=25, seed=0):
+    """Two planted groups of five variables each."""
+    rng = np.random.default_rng(seed)
+    loadings = np.zeros((2, variables))
+    loadings[0, :5], loadings[1, 5:10] = 3, 2
+    return rng.normal(size=(samples, 2)) @ loadings + 0.3 * rng.normal(size=(samples, variables))
+
+
+def write(path, values, labelled=True):
+    frame = pandas.DataFrame(
+        values,
+        index=[f"s{k}" for k in range(len(values))],
+        columns=[f"<b>gene</b> {k}" for k in range(values.shape[1])],
+    )
+    if labelled:
+        frame.insert(0, "group", ["x", "y"] * (len(values) // 2))
+    frame.to_csv(path)
+    return frame
+
+
+def read(path):
+    return pandas.read_csv(path, index_col=0, float_precision="round_trip")
+
+
+def test_files_hold_what_the_estimator_found(givens, tmp_path):
+    values = modules()
+    write(tmp_path / "x.csv", values)
+    run = givens(
+        "sparse-pca", "x.csv", "-m", 2, "--n-nonzero", 5, "--labels", "group", "--out", "out", "--json"
+    )
+    assert run.code == 0, run.err
+    out = tmp_path / "out"
+    assert sorted(path.name for path in out.iterdir()) == [
+        "components.csv",
+        "report.html",
+        "scores.csv",
+        "summary.json",
+    ]
+    model = SparsePCA(n_components=2, n_nonzero=5, random_state=0).fit(values)
+    components, scores = read(out / "components.csv"), read(out / "scores.csv")
+    np.testing.assert_array_equal(components.to_numpy().T, model.components_)
+    assert list(components.index) == [f"<b>gene</b> {k}" for k in range(25)]
+    np.testing.assert_array_equal(scores.iloc[:, 1:].to_numpy(), model.transform(values))
+    assert list(scores["group"]) == ["x", "y"] * 20
+    summary = json.loads((out / "summary.json").read_text())
+    # The summary on standard output is the file, the seconds at which each was written apart.
+    assert json.loads(run.out) == summary
+    np.testing.assert_allclose(summary["explained_variance_ratio"], model.explained_variance_ratio_.sum())
+    assert [part["n_nonzero"] for part in summary["components"]] == [5, 5]
+    assert summary["samples"] == 40
+    assert summary["converged"] is True
+    assert any("rows as samples" in note for note in summary["notes"])
+    # What was guessed is said aloud, the table names the variables, and the address of the report comes last.
+    assert "took the rows as samples" in run.err
+    assert "<b>gene</b>" in run.err
+    assert run.err.rstrip().endswith((out / "report.html").as_uri())
+
+
+def test_orientation_log_and_standardise(givens, tmp_path):
+    values = np.exp2(modules(30, 12)) + 0.5
+    frame = write(tmp_path / "x.tsv", values, labelled=False)
+    frame.T.rename_axis("gene").to_csv(tmp_path / "x.tsv", sep="\t")
+    options = ["-m", 2, "--n-nonzero", "5,4", "--log2", "--floor", 1, "--standardise", "--no-path"]
+    run = givens("sparse-pca", "x.tsv", *options, "--out", "out")
+    assert run.code == 0, run.err
+    assert "took the columns as samples, since the first column is headed 'gene'" in run.err
+    assert "raised to 1 first" in run.err
+    expected = SparsePCA(n_components=2, n_nonzero=[5, 4], scale=True, random_state=0)
+    expected.fit(np.log2(np.maximum(values, 1)))
+    np.testing.assert_allclose(read(tmp_path / "out" / "components.csv").to_numpy().T, expected.components_)
+    assert '"path":null' in (tmp_path / "out" / "report.html").read_text()
+
+
+def test_quiet_says_nothing_and_results_are_replaced(givens, tmp_path):
+    write(tmp_path / "x.csv", modules())
+    for m in (3, 2):
+        run = givens("sparse-pca", "x.csv", "-m", m, "--n-nonzero", 4, "--quiet", "--no-path", "--out", "out")
+        assert (run.code, run.out, run.err) == (0, "", "")
+    assert read(tmp_path / "out" / "components.csv").shape[1] == 2
+
+
+def test_sparse_matrices(givens, tmp_path):
+    counts = np.random.default_rng(0).poisson(0.7, (30, 20)).astype(float)
+    scipy.sparse.save_npz(tmp_path / "x.npz", scipy.sparse.csr_matrix(counts))
+    run = givens(
+        "sparse-pca", "x.npz", "-m", 2, "--n-nonzero", 4, "--log2", "--samples", "rows", "--out", "out"
+    )
+    assert run.code == 0, run.err
+    expected = SparsePCA(n_components=2, n_nonzero=4, random_state=0).fit(np.log2(np.maximum(counts, 1)))
+    found = read(tmp_path / "out" / "components.csv").to_numpy().T
+    np.testing.assert_allclose(np.abs(found), np.abs(expected.components_), atol=1e-6)
+
+
+def test_the_path_rises_and_holds_this_model(givens, tmp_path):
+    write(tmp_path / "x.csv", modules())
+    assert (
+        givens("sparse-pca", "x.csv", "-m", 2, "--n-nonzero", 5, "--labels", "group", "--out", "out").code
+        == 0
+    )
+    page = (tmp_path / "out" / "report.html").read_text()
+    data = json.loads(page.split('<script type="application/json" id="data">')[1].split("</script>")[0])
+    points = data["path"]["points"]
+    assert sum("chosen" in point for point in points) == 1
+    assert len(points) >= 5
+    # More variables explain more; warm starts may lose a little between neighbours.
+    assert points[-1]["y"] > points[0]["y"]
+    assert points[-1]["x"] > points[0]["x"]
+    chosen = next(point for point in points if "chosen" in point)
+    assert chosen["x"] == 10
+
+
+def test_a_warning_is_said_and_stands_in_the_report(givens, tmp_path):
+    write(tmp_path / "x.csv", modules())
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        run = givens(
+            "sparse-pca", "x.csv", "-m", 6, "--alpha", 0.01, "--max-sweeps", 1, "--no-path", "--out", "out"
+        )
+    assert run.code == 0
+    assert "warning:" in run.err
+    summary = json.loads((tmp_path / "out" / "summary.json").read_text())
+    assert summary["warnings"]
+    assert summary["converged"] is False
+
+
+def test_reading_back_components_as_a_table(givens, tmp_path):
+    """What is written can be read by the same command: the variables' names are the rows' names."""
+    write(tmp_path / "x.csv", modules())
+    assert givens("sparse-pca", "x.csv", "-m", 2, "--n-nonzero", 5, "--no-path", "--out", "out").code == 0
+    table = read_table(tmp_path / "out" / "components.csv", samples="columns")
+    assert table.shape == (2, 25)
+    assert givens("rotate", "out/components.csv", "--out", "again").code == 0

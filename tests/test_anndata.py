@@ -1,0 +1,101 @@
+"""AnnData: what is stored is what the estimator found, and scanpy's own plots draw it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import textwrap
+
+import numpy as np
+import pandas
+import pytest
+import scipy.sparse
+from anndata import AnnData, read_h5ad
+
+from givens import SparsePCA
+from givens.anndata import sparse_pca
+
+
+def cells(sparse=False):
+    rng = np.random.default_rng(0)
+    values = np.log1p(rng.poisson(1.0, (50, 30)).astype(np.float64))
+    adata = AnnData(
+        scipy.sparse.csr_matrix(values) if sparse else values,
+        obs=pandas.DataFrame({"kind": ["a", "b"] * 25}, index=[f"cell {k}" for k in range(50)]),
+        var=pandas.DataFrame(
+            {"highly_variable": np.arange(30) % 3 == 0}, index=[f"gene {k}" for k in range(30)]
+        ),
+    )
+    adata.layers["doubled"] = adata.X * 2
+    return adata, values
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_stores_what_the_estimator_found(tmp_path, sparse):
+    adata, _ = cells(sparse)
+    assert sparse_pca(adata, 3, n_nonzero=6, random_state=0) is None
+    model = SparsePCA(n_components=3, n_nonzero=6, random_state=0).fit(adata.X)
+    np.testing.assert_allclose(adata.varm["PCs"], model.components_.T)
+    np.testing.assert_allclose(adata.obsm["X_pca"], model.transform(adata.X))
+    np.testing.assert_allclose(adata.uns["pca"]["variance_ratio"], model.explained_variance_ratio_)
+    assert (adata.varm["PCs"] != 0).sum(axis=0).tolist() == [6, 6, 6]
+    adata.write_h5ad(tmp_path / "x.h5ad")
+    again = read_h5ad(tmp_path / "x.h5ad")
+    np.testing.assert_array_equal(again.varm["PCs"], adata.varm["PCs"])
+
+
+def test_masks_layers_keys_and_copies():
+    adata, values = cells()
+    other = sparse_pca(
+        adata, 2, n_nonzero=4, mask_var="highly_variable", key_added="spca", copy=True, random_state=0
+    )
+    assert "spca" not in adata.uns
+    assert other.obsm["spca"].shape == (50, 2)
+    assert not other.varm["spca"][np.arange(30) % 3 != 0].any()
+    np.testing.assert_allclose(
+        other.varm["spca"][::3].T,
+        SparsePCA(n_components=2, n_nonzero=4, random_state=0).fit(values[:, ::3]).components_,
+    )
+    sparse_pca(adata, 2, n_nonzero=4, layer="doubled", random_state=0)
+    plain = SparsePCA(n_components=2, n_nonzero=4, random_state=0).fit(values)
+    np.testing.assert_allclose(adata.uns["pca"]["variance"], 4 * plain.explained_variance_, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "match"),
+    [
+        ({"layer": "none"}, "there is no layer 'none'"),
+        ({"mask_var": "none"}, "there is no 'none' in adata.var"),
+        ({"mask_var": np.zeros(30, bool)}, "leaves no variable"),
+        ({"mask_var": np.zeros(4, bool)}, "30 truth values"),
+    ],
+)
+def test_bad_arguments(arguments, match):
+    adata, _ = cells()
+    with pytest.raises(ValueError, match=match):
+        sparse_pca(adata, 2, **arguments)
+    assert not adata.uns
+
+
+def test_scanpy_draws_it(tmp_path):
+    """In a process of its own: scanpy warns of many things that are not ours."""
+    script = textwrap.dedent("""
+        import matplotlib
+        matplotlib.use("Agg")
+        import numpy as np, scanpy
+        from anndata import AnnData
+        from givens.anndata import sparse_pca
+        adata = AnnData(np.random.default_rng(0).normal(size=(40, 60)))
+        adata.obs["kind"] = ["a", "b"] * 20
+        sparse_pca(adata, 4, n_nonzero=5, random_state=0)
+        drawn = scanpy.pl.pca(adata, color="kind", show=False)
+        offsets = np.concatenate([part.get_offsets() for part in drawn.collections])
+        assert np.allclose(np.sort(offsets[:, 0]), np.sort(adata.obsm["X_pca"][:, 0]), atol=1e-5)
+        scanpy.pl.pca_loadings(adata, components="1,2", show=False)
+        scanpy.pl.pca_variance_ratio(adata, n_pcs=4, show=False)
+        print("drawn")
+    """)
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", script], capture_output=True, text=True, cwd=tmp_path
+    )
+    assert done.stdout.endswith("drawn\n"), done.stderr
