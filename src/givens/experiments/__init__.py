@@ -2,6 +2,7 @@
 
 | name | in the paper | file |
 |---|---|---|
+| prostate | Figure 1: sparse PCA, m = n | `prostate` |
 | mixture-dimensions, mixture-samples | Figures 3 and 4: clustering | `mixtures` |
 | convergence | Theorems 1 and 2 | `convergence` |
 """
@@ -15,6 +16,7 @@ from givens.experiments.base import Claim, Experiment, Settings, Task
 __all__ = ["EXPERIMENTS", "Claim", "Experiment", "Settings", "Task", "load"]
 
 EXPERIMENTS = {
+    "prostate": ("givens.experiments.prostate", "Prostate"),
     "mixture-dimensions": ("givens.experiments.mixtures", "MixtureDimensions"),
     "mixture-samples": ("givens.experiments.mixtures", "MixtureSamples"),
     "convergence": ("givens.experiments.convergence", "Convergence"),

@@ -41,6 +41,10 @@ class Recorded(Objective):
         self.inner.prepare(start)
         self.scale, self.floor = self.inner.scale, self.inner.floor
 
+    def start(self, rng: np.random.Generator) -> np.ndarray:
+        """The inner one's."""
+        return self.inner.start(rng)
+
     def state(self, U: np.ndarray) -> Any:
         """The inner one's."""
         self.inner.enough = self.enough

@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from givens import minimize
+from givens.datasets import sparse_modules
+from givens.experiments import Settings, data
+from givens.experiments.prostate import METHODS, Prostate, run_one
+from givens.experiments.recorded import Recorded
+from givens.metrics import adjusted_variance, total_variance
+from givens.objectives import SparseColumns
+from givens.schedules import Random
+
+
+@pytest.fixture
+def small(monkeypatch):
+    X = sparse_modules(20, 300, n_modules=4, module_size=15, random_state=0).X
+    monkeypatch.setattr(data, "prostate", lambda settings: data.Data(X, "small data"))
+    return X
+
+
+def test_every_method_ends_where_the_objective_says(small):
+    settings = Settings(quick=True, seeds=1)
+    rows = [row for task in Prostate().tasks(settings) for row in task.run()]
+    assert {row["method"] for row in rows} == set(METHODS)
+    for method in METHODS:
+        own = [row for row in rows if row["method"] == method]
+        values = np.array([row["value"] for row in own])
+        assert np.all(np.diff(values) >= -1e-9 * values[-1]), "the objective never falls"
+        assert np.all(np.diff([row["flops"] for row in own]) >= 0)
+        assert 0 < own[-1]["variance"] <= 1
+    claims = Prostate().claims(rows, settings)
+    assert len(claims) == 6
+    figure = Prostate().figure(rows, settings)
+    assert [ax.get_ylabel() for ax in figure.axes] == ["explained variance (%)", "non-zeros (%)"]
+
+
+def test_the_measure_is_zous_variance(small):
+    from givens.experiments.prostate import Problem
+    from givens.loadings import shrink, unit_rows
+
+    problem = Problem(Settings())
+    U = np.linalg.qr(np.random.default_rng(0).standard_normal((20, 20)))[0]
+    Z = unit_rows(shrink(U.T @ problem.X, problem.gamma))
+    order = np.argsort(-np.sum((problem.X @ Z.T) ** 2, axis=0))
+    expected = adjusted_variance(small, Z[order]).sum() / total_variance(small)
+    assert problem.measure(U)["variance"] == pytest.approx(expected, rel=1e-10)
+
+
+@pytest.mark.parametrize("schedule", [None, Random()])
+def test_a_recorded_run_is_the_same_run_and_counts_the_same_flops(small, schedule):
+    A = (small - small.mean(axis=0)).T
+    seen = []
+    plain = minimize(SparseColumns(A, 8.0), schedule=schedule, random_state=0, max_sweeps=5, threads=1)
+    watched = Recorded(SparseColumns(A, 8.0), lambda U, rotations, flops: seen.append(flops))
+    recorded = minimize(watched, schedule=schedule, random_state=0, max_sweeps=5, threads=1)
+    assert np.array_equal(plain.U, recorded.U)
+    assert watched.flops == plain.flops == recorded.flops
+    assert seen[-1] <= watched.flops
+
+
+def test_runs_are_reproducible(small):
+    assert run_one(Settings(quick=True), list(METHODS)[1], 0) == run_one(
+        Settings(quick=True), list(METHODS)[1], 0
+    )
