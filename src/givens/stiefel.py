@@ -184,11 +184,13 @@ class _Run:
         block = np.concatenate((self.Y, self._product(Wt))) if len(Wt) else self.Y
         self.flops += 2.0 * self.At.size * len(Wt)
         levels = np.concatenate((self.levels, np.full(len(Wt), np.inf)))
-        C = threshold.compact(block, np.arange(len(block)), self.levels.min() / np.sqrt(2.0))
+        C, _, _ = threshold.compact(block, np.arange(len(block)), self.levels.min() / np.sqrt(2.0))
         Qt = np.eye(len(block))
         # Far below what values can tell: near a maximum, slopes tell more.
         noise = EPS**2 * self.scale
-        gain, rotated, flops = threshold.turn_block(C, levels, self.l0, noise, SHARE, LOOSE, RELAXATION, Qt)
+        gain, rotated, flops = threshold.turn_block(
+            C, levels, self.l0, noise, SHARE, LOOSE, RELAXATION, Qt, np.empty((0, 4))
+        )
         self.gains.append(gain)
         self.rotations += rotated
         self.flops += flops + 2.0 * m * block.size

@@ -131,15 +131,24 @@ def test_a_block_gains_at_least_what_it_says_and_its_rotation_is_orthogonal(
     l0 = penalty == "l0"
     levels = np.full(9, 2.0)
     levels[9 - inactive :] = np.inf
-    C = threshold.compact(Y, np.arange(9), 2.0 / np.sqrt(2))
+    C, rows, others = threshold.compact(Y, np.arange(9), 2.0 / np.sqrt(2))
+    np.testing.assert_array_equal(np.sort(np.append(rows, others)), np.arange(400))
+    steps = np.empty((36, 4))
     Qt = np.empty((9, 9))
-    gain, turned, flops = threshold.turn_block(C, levels, l0, 1e-12, 0.1, 1e-2, relaxation, Qt)
+    gain, turned, flops = threshold.turn_block(C, levels, l0, 1e-12, 0.1, 1e-2, relaxation, Qt, steps)
     assert turned > 0
     assert flops > 0
     np.testing.assert_allclose(Qt @ Qt.T, np.eye(9), atol=1e-13)
     before, after = brute_value(Y, levels, l0), brute_value(Qt @ Y, levels, l0)
     # A feature that was left out can only add to what is said.
     assert after - before >= gain - 1e-9 * after
+    for turn in (
+        lambda Z: threshold.replay(Z, np.arange(9), steps[:turned]),
+        lambda Z: threshold.install(Z, np.arange(9), Qt, C, rows, others),
+    ):
+        Z = Y.copy()
+        turn(Z)
+        np.testing.assert_allclose(Z, Qt @ Y, atol=1e-12 * np.abs(Y).max())
     np.testing.assert_allclose(
         C, (Qt @ Y)[:, np.abs(Y).max(axis=0) > 2.0 / np.sqrt(2)], atol=1e-12 * np.abs(Y).max()
     )

@@ -27,7 +27,7 @@ ROOM = 48
 CLIMBS = 3  # how many of the grid's maxima are polished, if they promise enough
 PROMISE = 0.25
 NEAR = 0.15  # radians: a Newton step shorter than this, at a local maximum, is trusted without a search everywhere
-CACHE = 50_000  # numbers that stay in a core's own cache
+TILE = 192  # features in one matrix product
 FEW = 16  # features: so few that a search everywhere costs less than deciding about it
 WIDE = 0.125  # share of the features above which a column carries no list
 
@@ -465,8 +465,11 @@ def turn_pairs(
 
 
 @kernel
-def compact(Y: np.ndarray, block: np.ndarray, edge: float) -> np.ndarray:
-    """Copy the features of which some column of the block exceeds `edge`, as float64."""
+def compact(Y: np.ndarray, block: np.ndarray, edge: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Copy the features of which some column of the block exceeds `edge`, as float64.
+
+    Returns the copy, which features these are, and the others.
+    """
     width, total = len(block), Y.shape[1]
     largest = np.zeros(total, Y.dtype)
     for j in range(width):
@@ -475,32 +478,50 @@ def compact(Y: np.ndarray, block: np.ndarray, edge: float) -> np.ndarray:
             size = abs(y[k])
             largest[k] = size if size > largest[k] else largest[k]
     rows = np.empty(total, np.int64)
+    others = np.empty(total, np.int64)
     number = 0
     for k in range(total):
         rows[number] = k
+        others[k - number] = k
         number += largest[k] > edge
     C = np.empty((width, number))
     for j in range(width):
         y = Y[block[j]]
         for t in range(number):
             C[j, t] = y[rows[t]]
-    return C
+    return C, rows[:number].copy(), others[: total - number].copy()
 
 
-@inline
-def _tiled_pairs(width: int, number: int) -> np.ndarray:
-    """Every pair once, in an order that comes back to the same columns while they are in a core's own cache."""
-    size = max(1, min(CACHE // (2 * max(number, 1)), width))
-    pairs = np.empty((width * (width - 1) // 2, 2), np.int64)
-    count = 0
-    for first in range(0, width, size):
-        for second in range(first, width, size):
-            for i in range(first, min(first + size, width)):
-                for j in range(max(second, i + 1), min(second + size, width)):
-                    pairs[count, 0] = i
-                    pairs[count, 1] = j
-                    count += 1
-    return pairs
+@kernel
+def replay(Y: np.ndarray, block: np.ndarray, steps: np.ndarray) -> None:
+    """Turn whole columns by the steps of a block: less work than a matrix product where they are few."""
+    for t in range(len(steps)):
+        i, j = block[int(steps[t, 0])], block[int(steps[t, 1])]
+        _rotate(Y[i], Y[j], Y.shape[1], steps[t, 2], steps[t, 3])
+
+
+@kernel
+def install(
+    Y: np.ndarray, block: np.ndarray, Qt: np.ndarray, C: np.ndarray, rows: np.ndarray, others: np.ndarray
+) -> None:
+    """Put the turned compact columns back, and turn the other features by matrix products of tiles."""
+    width = len(block)
+    for j in range(width):
+        y = Y[block[j]]
+        for t in range(len(rows)):
+            y[rows[t]] = C[j, t]
+    for start in range(0, len(others), TILE):
+        number = min(TILE, len(others) - start)
+        tile = np.empty((width, number), Y.dtype)
+        for j in range(width):
+            y = Y[block[j]]
+            for k in range(number):
+                tile[j, k] = y[others[start + k]]
+        turned = np.dot(Qt, tile)
+        for j in range(width):
+            y = Y[block[j]]
+            for k in range(number):
+                y[others[start + k]] = turned[j, k]
 
 
 @kernel
@@ -513,11 +534,12 @@ def turn_block(
     accuracy: float,
     relaxation: float,
     Qt: np.ndarray,
+    steps: np.ndarray,
 ) -> tuple[float, int, float]:
     """Turn every pair of the compact columns C once, in place; Qt becomes the transposed rotation.
 
     A pair is passed over if its quadratic model promises less than `share` of the mean gain so far.
-    Returns the gain, the number of rotations and the flops.
+    Returns the gain, the number of rotations and the flops; `steps` gets the first rotations, as i, j, cos θ, sin θ.
     """
     width, number = C.shape
     Qt[:] = np.eye(width)
@@ -534,55 +556,56 @@ def turn_block(
     b = np.empty(2 * limit + 2)
     values = np.empty(ROOM)
     total, visited, rotated, flops = 0.0, 0, 0, 0.0
-    order = _tiled_pairs(width, number)
-    for p in range(len(order)):
-        i, j = order[p]
-        if levels[i] == np.inf and levels[j] == np.inf:
-            continue
-        visited += 1
-        x = C[i]
-        y = C[j]
-        enough = max(floor, share * total / visited)
-        if sizes[i] < 0 or sizes[j] < 0:
-            theta, gain, cost = search(
-                x, y, number, levels[i], levels[j], l0, enough, accuracy, False, relaxation, values
-            )
-            few = -1
-        else:
-            few = _union(x, y, members[i], sizes[i], members[j], sizes[j], seen, visited, rows, a, b)
-            if few == 0:
+    for i in range(width):
+        for j in range(i + 1, width):
+            if levels[i] == np.inf and levels[j] == np.inf:
                 continue
-            theta, gain, cost = search(
-                a, b, few, levels[i], levels[j], l0, enough, accuracy, few <= FEW, relaxation, values
-            )
-        flops += cost
-        if theta == 0.0:
-            continue
-        c, s = np.cos(theta), np.sin(theta)
-        _rotate(x, y, number, c, s)
-        _rotate(Qt[i], Qt[j], width, c, s)
-        flops += 6.0 * (number + width)
-        total += gain
-        rotated += 1
-        if few < 0:
-            if sizes[i] >= 0:
-                sizes[i] = _list(x, number, edge, members[i], limit)
-            if sizes[j] >= 0:
-                sizes[j] = _list(y, number, edge, members[j], limit)
-        else:
-            size_i, size_j = 0, 0
-            for t in range(few):
-                k = rows[t]
-                if abs(x[k]) > edge:
-                    if size_i < limit:
-                        members[i, size_i] = k
-                    size_i += 1
-                if abs(y[k]) > edge:
-                    if size_j < limit:
-                        members[j, size_j] = k
-                    size_j += 1
-            sizes[i] = size_i if size_i <= limit else -1
-            sizes[j] = size_j if size_j <= limit else -1
+            visited += 1
+            x = C[i]
+            y = C[j]
+            enough = max(floor, share * total / visited)
+            if sizes[i] < 0 or sizes[j] < 0:
+                theta, gain, cost = search(
+                    x, y, number, levels[i], levels[j], l0, enough, accuracy, False, relaxation, values
+                )
+                few = -1
+            else:
+                few = _union(x, y, members[i], sizes[i], members[j], sizes[j], seen, visited, rows, a, b)
+                if few == 0:
+                    continue
+                theta, gain, cost = search(
+                    a, b, few, levels[i], levels[j], l0, enough, accuracy, few <= FEW, relaxation, values
+                )
+            flops += cost
+            if theta == 0.0:
+                continue
+            c, s = np.cos(theta), np.sin(theta)
+            _rotate(x, y, number, c, s)
+            _rotate(Qt[i], Qt[j], width, c, s)
+            flops += 6.0 * (number + width)
+            total += gain
+            if rotated < len(steps):
+                steps[rotated, 0], steps[rotated, 1], steps[rotated, 2], steps[rotated, 3] = i, j, c, s
+            rotated += 1
+            if few < 0:
+                if sizes[i] >= 0:
+                    sizes[i] = _list(x, number, edge, members[i], limit)
+                if sizes[j] >= 0:
+                    sizes[j] = _list(y, number, edge, members[j], limit)
+            else:
+                size_i, size_j = 0, 0
+                for t in range(few):
+                    k = rows[t]
+                    if abs(x[k]) > edge:
+                        if size_i < limit:
+                            members[i, size_i] = k
+                        size_i += 1
+                    if abs(y[k]) > edge:
+                        if size_j < limit:
+                            members[j, size_j] = k
+                        size_j += 1
+                sizes[i] = size_i if size_i <= limit else -1
+                sizes[j] = size_j if size_j <= limit else -1
     return total, rotated, flops
 
 

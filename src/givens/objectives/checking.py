@@ -25,7 +25,7 @@ def check_data(A: np.ndarray, name: str) -> np.ndarray:
 
 def power_of_two(A: np.ndarray) -> float:
     """The power of two next to the largest |entry|: dividing by it is exact, and then no square overflows or vanishes."""
-    largest = float(np.max(np.abs(A), initial=0.0))
+    largest = max(float(np.max(A, initial=0.0)), -float(np.min(A, initial=0.0)))
     return 1.0 if largest == 0 else float(2.0 ** np.frexp(largest)[1])
 
 

@@ -11,10 +11,10 @@ from __future__ import annotations
 import numpy as np
 
 from givens import parallel
-from givens.objectives.base import Blocks, Solved
+from givens.objectives.base import Blocks, Rotations, Solved
 from givens.objectives.columns import Columns
 from givens.objectives.contrasts import Contrast, Solution
-from givens.objectives.tiles import tiled_sum
+from givens.objectives.tiles import tiled_sum, tiles
 from givens.schedules import Schedule, Tournament
 
 RELAXATION = (
@@ -23,8 +23,19 @@ RELAXATION = (
 SHARE = 0.1  # a pair that promises less than this share of the block's mean gain waits for the next sweep
 LOOSE = 1e-2  # the share of its gain that a pair of a block may leave to the next sweep
 TIGHT = 1e-12  # the same for a pair that is solved by itself
+REPLAY = 0.2  # so many rotations per pair of columns, twice, and a matrix product turns a block faster than one by one
 FEW = 0.05  # share of non-zeros of S below which products through them are faster than matrix products
 EPS = float(np.finfo(np.float64).eps)
+
+
+class Turned(np.ndarray):
+    """A block's rotation that remembers what it was found on, so that applying it need not do the work again.
+
+    `steps` are its rotations, if they are few; `compact` the turned compact columns, their features and the others.
+    """
+
+    steps: np.ndarray | None = None
+    compact: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None
 
 
 class Threshold(Contrast):
@@ -59,7 +70,7 @@ class Threshold(Contrast):
 
     def size(self, Y: np.ndarray) -> float:
         """‖Y‖², which |f| never exceeds."""
-        return float(np.sum(np.square(Y, dtype=np.float64)))
+        return float(np.einsum("ij,ij->", Y, Y, dtype=np.float64))
 
     def slopes(self, Y: np.ndarray, active: int) -> np.ndarray:
         """−2 S(y_i)ᵀy_j: through the non-zeros of S where they are few, else by matrix products."""
@@ -92,16 +103,22 @@ class Threshold(Contrast):
         """Turn the pairs of a block on a compact copy."""
         return self.turn(Y, block, enough)[:3]
 
-    def turn(self, Y: np.ndarray, block: np.ndarray, enough: float) -> tuple[np.ndarray, float, int, float]:
+    def turn(self, Y: np.ndarray, block: np.ndarray, enough: float) -> tuple[Turned, float, int, float]:
         """As `solve_block`, and the flops."""
         from givens.kernels import threshold
 
         levels = self.everywhere(len(Y))[block]
-        C = threshold.compact(Y, block, levels.min() / np.sqrt(2.0))
+        C, rows, others = threshold.compact(Y, block, levels.min() / np.sqrt(2.0))
         Qt = np.eye(len(block))
+        steps = np.empty((int(REPLAY * len(block) ** 2), 4))
         least = max(self.noise, 1e-3 * enough / len(block))
-        gain, turned, flops = threshold.turn_block(C, levels, self.l0, least, SHARE, LOOSE, RELAXATION, Qt)
-        return np.ascontiguousarray(Qt.T), gain, turned, flops
+        gain, turned, flops = threshold.turn_block(
+            C, levels, self.l0, least, SHARE, LOOSE, RELAXATION, Qt, steps
+        )
+        Q = np.ascontiguousarray(Qt.T).view(Turned)
+        Q.steps = steps[:turned] if turned <= len(steps) else None
+        Q.compact = (C, rows, others)
+        return Q, gain, turned, flops
 
     def everywhere(self, n: int) -> np.ndarray:
         """A level for each of n columns, ∞ for those that do not count."""
@@ -147,7 +164,8 @@ class SparseColumns(Columns):
     ) -> None:
         if penalty not in ("l1", "l0"):
             raise ValueError(f"penalty must be 'l1' or 'l0', got {penalty!r}")
-        A = np.asarray(A)
+        # One component, or sample, per contiguous row, as the state is stored.
+        A = np.ascontiguousarray(np.asarray(A).T).T
         super().__init__(A, Threshold(np.zeros(0), penalty == "l0"), active)
         gamma = np.asarray(gamma, dtype=np.float64)
         if gamma.shape not in ((), (self.active,)) or not np.all(gamma >= 0):
@@ -158,6 +176,17 @@ class SparseColumns(Columns):
         self.contrast.levels = np.array(np.broadcast_to(levels / self.factor, (self.active,)))
         self.contrast.noise = EPS * self.scale
         self.gamma = gamma
+
+    def state(self, U: np.ndarray) -> np.ndarray:
+        """Y = AU, transposed."""
+        Y = np.empty((self.n, len(self.A)), dtype=self.A.dtype)
+        Ut = np.ascontiguousarray(U.T, dtype=self.A.dtype)
+
+        def tile(part: slice) -> None:
+            np.matmul(Ut, self.A.T[:, part], out=Y[:, part])
+
+        parallel.each(tile, tiles(self.n, len(self.A)))
+        return Y
 
     def solve(self, state: np.ndarray, blocks: Blocks) -> Solved:
         """Pairs by the exact search, larger blocks on compact copies."""
@@ -171,6 +200,15 @@ class SparseColumns(Columns):
             sum(flops for *_, flops in found),
         )
 
+    def apply(self, state: np.ndarray, blocks: Blocks, rotations: Rotations) -> float:
+        """Rotate the columns of Y, by what solving has left behind where it has."""
+        turned = [Q for Q in rotations if isinstance(Q, Turned)]
+        if len(turned) < len(blocks):
+            return super().apply(state, blocks, rotations)
+        work = list(zip(blocks, turned))
+        flops: list[float] = parallel.each(lambda one: _apply(state, *one), work)
+        return sum(flops)
+
     def start(self, rng: np.random.Generator) -> np.ndarray:
         """Start at the principal axes, the strongest first."""
         A = self.A.astype(np.float64, copy=False)
@@ -179,3 +217,15 @@ class SparseColumns(Columns):
     def schedule(self) -> Schedule:
         """A tournament of blocks."""
         return Tournament(block=max(self.contrast.block(self.n), 2))
+
+
+def _apply(Y: np.ndarray, block: np.ndarray, Q: Turned) -> float:
+    from givens.kernels import threshold
+
+    if Q.steps is not None:
+        threshold.replay(Y, block, Q.steps)
+        return 6.0 * len(Q.steps) * Y.shape[1]
+    assert Q.compact is not None
+    C, rows, others = Q.compact
+    threshold.install(Y, block, np.ascontiguousarray(Q.T, dtype=Y.dtype).view(np.ndarray), C, rows, others)
+    return 2.0 * len(block) ** 2 * len(others)
