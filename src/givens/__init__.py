@@ -18,6 +18,7 @@ _HOMES = {
     "Result": "givens.result",
     "SparsePCA": "givens.estimators.sparse_pca",
     "SphericalMixture": "givens.estimators.mixture",
+    "StreamingSparsePCA": "givens.estimators.streaming",
     "check_objective": "givens.checks",
     "decompose": "givens.decompose",
     "minimize": "givens.minimize",
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from givens.decompose import Decomposition, decompose
     from givens.estimators.mixture import SphericalMixture
     from givens.estimators.sparse_pca import SparsePCA
+    from givens.estimators.streaming import StreamingSparsePCA
     from givens.minimize import minimize
     from givens.path import sparse_pca_path
     from givens.result import Result
@@ -42,6 +44,7 @@ __all__ = [
     "Result",
     "SparsePCA",
     "SphericalMixture",
+    "StreamingSparsePCA",
     "baselines",
     "check_objective",
     "datasets",

@@ -680,3 +680,62 @@ def slopes(Y: np.ndarray, first: int, last: int, levels: np.ndarray, l0: bool) -
                 total += kept[t] * y[members[t]]
             M[i - first, j] = total
     return M
+
+
+@inline
+def _scatter(number: np.uint64) -> np.uint64:
+    """Mix the bits of a number well (the finaliser of SplitMix64): random numbers that need no history."""
+    z = number * np.uint64(0x9E3779B97F4A7C15)
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return z ^ (z >> np.uint64(31))
+
+
+@kernel
+def replace_weakest(
+    C: np.ndarray,
+    G: np.ndarray,
+    Qt: np.ndarray,
+    live: np.ndarray,
+    samples: int,
+    level: float,
+    l0: bool,
+    accuracy: float,
+    rotations: int,
+    seed: int,
+    first: int,
+) -> float:
+    """Let the last `samples` rows of C take, one after the other, the place of the weakest live row; turn after each.
+
+    G holds the rows' products over all features, of which C has those that can count. C, G and Qt (rows as of C) turn in
+    place, `live` names the rows that are left. Returns the flops.
+    """
+    kept, features = len(live), C.shape[1]
+    a = np.empty(features)
+    b = np.empty(features)
+    values = np.empty(ROOM)
+    flops = 0.0
+    for s in range(samples):
+        weakest = 0
+        for i in range(1, kept):
+            if G[live[i], live[i]] < G[live[weakest], live[weakest]]:
+                weakest = i
+        live[weakest] = len(C) - samples + s
+        state = _scatter(np.uint64(seed) ^ _scatter(np.uint64(first + s + 1)))
+        for _ in range(rotations if kept > 1 else 0):
+            state = _scatter(state + np.uint64(1))
+            i = np.int64((state >> np.uint64(32)) % np.uint64(kept))
+            j = np.int64((state & np.uint64(0xFFFFFFFF)) % np.uint64(kept - 1))
+            j += j >= i
+            p, q = live[min(i, j)], live[max(i, j)]
+            number = _active(C[p], C[q], level, a, b)
+            theta, _gain, cost = search(a, b, number, level, level, l0, 0.0, accuracy, True, 1.0, values)
+            flops += cost + 3.0 * features
+            if theta != 0.0:
+                c, sn = np.cos(theta), np.sin(theta)
+                _rotate(C[p], C[q], features, c, sn)
+                _rotate(Qt[p], Qt[q], len(Qt), c, sn)
+                _rotate(G[p], G[q], len(G), c, sn)
+                _rotate(G[:, p], G[:, q], len(G), c, sn)
+                flops += 6.0 * features
+    return flops

@@ -1,0 +1,47 @@
+"""Files that appear whole or not at all: arrays and a header of plain values, in NumPy's format, without pickles."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import tempfile
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+
+def write(
+    path: str | os.PathLike[str], header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]
+) -> None:
+    """Write beside the file, then put it in its place in one step: a kill leaves the old file or the new."""
+    target = Path(path)
+    named: dict[str, Any] = dict(arrays)
+    with tempfile.NamedTemporaryFile(
+        dir=target.parent, prefix=target.name, suffix=".part", delete=False
+    ) as file:
+        try:
+            np.savez(file, header=np.array(json.dumps(header)), **named)
+            file.flush()
+            os.fsync(file.fileno())
+            os.replace(file.name, target)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.unlink(file.name)
+            raise
+
+
+def read(path: str | os.PathLike[str], what: str) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """Read such a file; one that is damaged, or something else, is a ValueError that says so."""
+    try:
+        with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
+            arrays = {name: archive[name] for name in archive.files}
+        header = json.loads(str(arrays.pop("header")))
+    except FileNotFoundError:
+        raise
+    except (ValueError, KeyError, TypeError, OSError, EOFError, AttributeError, zipfile.BadZipFile) as error:
+        raise ValueError(f"{what} {os.fspath(path)!r} is damaged, or was not saved by givens ({error})") from error
+    return header, arrays

@@ -1,0 +1,149 @@
+"""What users may ask of a stream, checked, and turned into what the sketch and the extraction take."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from givens import parallel
+from givens.estimators._sparse_checks import DEFAULT_ALPHA, _counts, _number, _whole
+from givens.streams.extract import Asked
+from givens.streams.rules import Frequent, Weakest, quantile
+from givens.streams.sketch import Rule, Sketch
+
+DROPS = ("frequent", "weakest")
+FEW = 5  # columns kept beyond those asked for, at least, by default
+COMPONENTS = 10
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What is settled by the first sample and holds for the whole stream."""
+
+    components: int
+    columns: int
+    drop: str
+    forgetting: float
+    seed: int
+
+    def plain(self) -> dict[str, Any]:
+        """As a header can hold it."""
+        return asdict(self)
+
+
+def settings(model: Any, features: int, started: Settings | None) -> Settings:
+    """The settings of a model for data of this width; `started` if they agree with those the stream began with."""
+    m = min(COMPONENTS, features)
+    if model.n_components is not None:
+        m = _whole(
+            model.n_components, "n_components", 1, features, f" (n_features={features}: there are no more)"
+        )
+    if model.drop not in DROPS:
+        raise ValueError(f"drop must be 'frequent' or 'weakest', got {model.drop!r}")
+    if model.oversample is None:
+        # Algorithm 5 keeps m columns and no others.
+        reserve = 0 if model.drop == "weakest" else max(m, FEW)
+    else:
+        reserve = _whole(model.oversample, "oversample", 0)
+    forgetting = model.forgetting
+    if not isinstance(forgetting, Real) or isinstance(forgetting, bool) or not 0 < float(forgetting) <= 1:
+        raise ValueError(f"forgetting must be a number above 0 and at most 1, got {forgetting!r}")
+    if model.inner_rotations is not None:
+        _whole(model.inner_rotations, "inner_rotations", 0)
+    parallel.count(model.threads)
+    seed = started.seed if started is not None else _seed(model.random_state)
+    found = Settings(m, m + reserve, model.drop, float(forgetting), seed)
+    if started is not None and found != started:
+        changed = [name for name, value in started.plain().items() if getattr(found, name) != value]
+        raise ValueError(
+            f"the stream began with other settings ({', '.join(changed)} changed): go on with those, or call fit"
+        )
+    return found
+
+
+def _seed(random_state: Any) -> int:
+    if isinstance(random_state, Integral) and not isinstance(random_state, bool) and random_state >= 0:
+        return int(random_state)
+    return int(check_random_state(random_state).randint(2**31))
+
+
+def limit(stop_after: Any, total: int | None) -> int | None:
+    """How many samples to learn from at most; None: all."""
+    if stop_after is None:
+        return None
+    if isinstance(stop_after, Integral) and not isinstance(stop_after, bool):
+        return _whole(stop_after, "stop_after", 2)
+    if not isinstance(stop_after, Real) or not 0 < float(stop_after) <= 1:
+        raise ValueError(
+            f"stop_after must be a whole number of samples, or a share between 0 and 1, got {stop_after!r}"
+        )
+    if total is None:
+        raise ValueError(
+            f"stop_after = {stop_after!r} is a share of a stream whose length is not known: give a number of samples"
+        )
+    return max(2, round(float(stop_after) * total))
+
+
+def asked(model: Any, started: Settings, sketch: Sketch) -> Asked:
+    """What loadings a model asks for; the level is 0 until the kept columns are known, where it depends on them."""
+    if model.penalty not in ("l1", "l0"):
+        raise ValueError(f"penalty must be 'l1' or 'l0', got {model.penalty!r}")
+    given = [name for name in ("gamma", "alpha", "n_nonzero") if getattr(model, name) is not None]
+    if len(given) > 1:
+        raise ValueError(f"give only one of gamma, alpha and n_nonzero, got {' and '.join(given)}")
+    counts = None
+    if model.n_nonzero is not None:
+        counts = _counts(model.n_nonzero, started.components, len(sketch.mean))
+    _gamma(model)
+    _alpha(model)
+    return Asked(
+        m=started.components,
+        level=0.0,
+        l0=model.penalty == "l0",
+        counts=counts,
+        keep_order=np.ndim(model.n_nonzero) > 0,
+        refit=bool(model.refit),
+        tol=_number(model.tol, "tol"),
+        max_sweeps=_whole(model.max_sweeps, "max_sweeps", 0),
+    )
+
+
+def _gamma(model: Any) -> float | None:
+    return None if model.gamma is None else _number(model.gamma, "gamma")
+
+
+def _alpha(model: Any) -> float:
+    alpha = DEFAULT_ALPHA if model.alpha is None else _number(model.alpha, "alpha")
+    if alpha > 1:
+        raise ValueError(f"alpha is a share of the largest norm of a feature, between 0 and 1, got {alpha!r}")
+    return alpha
+
+
+def level(model: Any, sketch: Sketch, norms: np.ndarray, weight: float) -> float:
+    """The threshold of |y| in the sketch's unit: γ√t, or a share of the largest norm of a feature over the columns."""
+    gamma = _gamma(model)
+    l0 = model.penalty == "l0"
+    if gamma is not None:
+        return float((np.sqrt(gamma) if l0 else gamma) * np.sqrt(weight) / (sketch.unit or 1.0))
+    alpha = _alpha(model)
+    return float((np.sqrt(alpha) if l0 else alpha) * np.sqrt(norms.max()))
+
+
+def rule(model: Any, started: Settings, sketch: Sketch) -> Rule:
+    """The rule by which the stream keeps columns."""
+    if started.drop == "frequent":
+        return Frequent(started.columns - started.components)
+    if model.n_nonzero is None:
+        threshold = lambda norms, weight, W: level(model, sketch, norms, weight)  # noqa: E731
+    else:
+        counts = _counts(model.n_nonzero, started.components, len(sketch.mean))
+        share = float(counts.mean()) / len(sketch.mean)
+        threshold = lambda norms, weight, W: quantile(W[: started.columns], share)  # noqa: E731
+    rotations = model.inner_rotations
+    if rotations is None:
+        rotations = 2 * started.columns
+    return Weakest(threshold, int(rotations), model.penalty == "l0", started.seed)

@@ -1,0 +1,380 @@
+"""Sparse principal components of a stream: the paper's Algorithm 5, and a rule that measures better."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import check_array, validate_data
+
+from givens import archive, rows
+from givens.estimators import _stream_checks as checks
+from givens.estimators._scores import SparseScores
+from givens.estimators._sparse_checks import fill_empty
+from givens.loadings import order_and_sign
+from givens.metrics import adjusted_from_scores, largest_correlation, loading_overlap, span
+from givens.streams.extract import rotated, strongest
+from givens.streams.sketch import Sketch, StreamTrace
+from givens.streams.store import from_arrays, to_arrays
+
+FORMAT = 1
+_TYPES = [np.float64, np.float32]
+
+
+class StreamingSparsePCA(SparseScores):
+    """Sparse principal components of samples that keep coming, or that do not fit into memory.
+
+    Only a few columns are kept, K of them, beside the running mean; one pass is enough, and memory is O(K·features) however
+    many samples come. The same bits come out however the stream is cut into batches.
+
+    Parameters
+    ----------
+    n_components : int, optional
+        By default 10, or as many as there are features.
+    gamma : float, optional
+        The threshold after t samples is γ√t ("l0": γt, of squares), since the columns grow like that. Give one of
+        gamma, alpha and n_nonzero, or none.
+    alpha : float, optional
+        The threshold as a share, between 0 and 1, of the largest norm of a feature over the kept columns ("l0": of its
+        square). The default, where none of the three is given, is 0.05.
+    n_nonzero : int or sequence of int, optional
+        How many non-zeros each component gets, exactly.
+    penalty : {"l1", "l0"}
+        Which objective the rotations maximise, as in `SparsePCA`.
+    refit : bool
+        Give the loadings the values of the columns they come from, not shrunk by the threshold.
+    drop : {"frequent", "weakest"}
+        What is dropped. "frequent": kept and new columns are turned to their principal axes and the weakest axes dropped,
+        as in Frequent Directions; rotations for sparsity are made when components are asked for, so that gamma, alpha,
+        n_nonzero, penalty, refit, tol and max_sweeps may be changed at any time. "weakest": the paper's Algorithm 5,
+        where each sample takes the place of the weakest column and `inner_rotations` random pairs are turned.
+    oversample : int, optional
+        Columns kept beyond those asked for. By default as many again, and at least 5 ("weakest": none).
+    inner_rotations : int, optional
+        For "weakest": rotations after each sample. By default twice as many as columns are kept.
+    forgetting : float
+        λ: a sample weighs λ times less after each later one, in the mean as in the columns; about 1/(1 − λ) samples are
+        remembered. By default 1: nothing is forgotten, and a late change needs as many samples again to be seen.
+    stop_after : int or float, optional
+        Learn from so many samples, or from this share where the length is known, and from no others.
+    tol, max_sweeps
+        Of the rotations that are made when components are asked for, as in `SparsePCA`; 0 sweeps: principal axes,
+        thresholded.
+    threads : int, optional
+        By default all cores. The number changes the time, never the result.
+    random_state : int, RandomState or None
+        For the pairs of "weakest".
+
+    Attributes
+    ----------
+    components_ : array, shape (n_components, n_features)
+        Loadings: exact zeros, unit norm, the largest entry of each positive, ordered by the variance of their scores, or as
+        a list of counts was given.
+    explained_variance_, explained_variance_ratio_ : array, shape (n_components,)
+        Adjusted for the scores' correlations, as far as the kept columns tell: never more than the samples' own.
+    projected_variance_ratio_ : float
+        The share of the variance within the span of the loadings, likewise.
+    n_nonzero_ : array of int, shape (n_components,)
+    gamma_ : array, shape (n_components,)
+        The thresholds of |y| ("l0": of y²) that were used.
+    mean_ : array, shape (n_features,)
+    loading_overlap_, score_correlation_ : float
+        The largest |z_iᵀz_j| and the largest |correlation| of two scores: both 0 in PCA.
+    n_samples_seen_ : int
+    trace_ : StreamTrace
+        Samples, flops and the share of the variance kept, along the stream.
+    n_iter_ : int
+        Sweeps of the rotations made for the components.
+
+    Examples
+    --------
+    >>> from givens import StreamingSparsePCA
+    >>> from givens.datasets import sparse_modules
+    >>> data = sparse_modules(600, 300, n_modules=3, module_size=20, random_state=0)
+    >>> model = StreamingSparsePCA(n_components=3, n_nonzero=20)
+    >>> for start in range(0, 600, 50):
+    ...     _ = model.partial_fit(data.X[start : start + 50])
+    >>> model.n_samples_seen_, model.n_nonzero_
+    (600, array([20, 20, 20]))
+    >>> abs(model.components_ @ data.components.T).max(axis=1).round(1)
+    array([1., 1., 1.])
+    """
+
+    scale_ = None
+    _sketch: Sketch
+    _settings: checks.Settings
+    _cache: dict[str, Any]
+
+    def __init__(
+        self,
+        n_components: int | None = None,
+        *,
+        gamma: float | None = None,
+        alpha: float | None = None,
+        n_nonzero: int | Sequence[int] | None = None,
+        penalty: str = "l1",
+        refit: bool = True,
+        drop: str = "frequent",
+        oversample: int | None = None,
+        inner_rotations: int | None = None,
+        forgetting: float = 1.0,
+        stop_after: int | float | None = None,
+        tol: float = 1e-6,
+        max_sweeps: int = 100,
+        threads: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.n_components = n_components
+        self.gamma = gamma
+        self.alpha = alpha
+        self.n_nonzero = n_nonzero
+        self.penalty = penalty
+        self.refit = refit
+        self.drop = drop
+        self.oversample = oversample
+        self.inner_rotations = inner_rotations
+        self.forgetting = forgetting
+        self.stop_after = stop_after
+        self.tol = tol
+        self.max_sweeps = max_sweeps
+        self.threads = threads
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: None = None) -> Self:
+        """Go once through the rows of X, afresh.
+
+        Parameters
+        ----------
+        X : anything that yields rows
+            An array, data frame, scipy.sparse matrix, memory map, HDF5 or zarr data set, AnnData (also backed), dask array, or
+            an iterable of rows or batches. What is not in memory is read a few megabytes at a time.
+        y : ignored
+
+        Returns
+        -------
+        self
+        """
+        before = dict(vars(self))
+        try:
+            self.__dict__.pop("_sketch", None)
+            most = checks.limit(self.stop_after, rows.length(X))
+            if rows.in_memory(X):
+                table = validate_data(
+                    self, X, accept_sparse="csr", dtype=_TYPES, ensure_min_samples=2, order="C"
+                )
+                self._add(table, most)
+            else:
+                for number, batch in enumerate(rows.batches(X)):
+                    if most is not None and number and self._sketch.count >= most:
+                        break
+                    self._add(self._checked(batch, first=number == 0, name=f"batch {number} of X"), most)
+            if not hasattr(self, "_sketch"):
+                raise ValueError("X yields no rows, so there is nothing to learn from")
+            self._find()
+        except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
+        return self
+
+    def partial_fit(self, X: Any, y: None = None) -> Self:
+        """Go on with a batch of rows. If it is refused, the model is as it was.
+
+        Parameters
+        ----------
+        X : array, data frame or sparse matrix, shape (samples, features)
+            Any number of samples, one included.
+        y : ignored
+
+        Returns
+        -------
+        self
+        """
+        before = dict(vars(self))
+        try:
+            most = checks.limit(self.stop_after, None)
+            first = not hasattr(self, "_sketch")
+            X = validate_data(self, X, accept_sparse="csr", dtype=_TYPES, order="C", reset=first)
+            self._add(X, most)
+        except ValueError:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
+        return self
+
+    def _checked(self, batch: Any, first: bool, name: str) -> Any:
+        """A batch of a stream in a type that can be taken in."""
+        batch = check_array(batch, accept_sparse="csr", dtype=_TYPES, order="C", input_name=name)
+        if first:
+            self.n_features_in_ = batch.shape[1]
+            self.__dict__.pop("feature_names_in_", None)
+        elif batch.shape[1] != self.n_features_in_:
+            raise ValueError(
+                f"{name} has {batch.shape[1]} features, but those before it have {self.n_features_in_}"
+            )
+        return batch
+
+    def _add(self, X: Any, most: int | None) -> None:
+        """Take in checked rows; what can be refused is refused before anything changes."""
+        sketch: Sketch | None = getattr(self, "_sketch", None)
+        started = checks.settings(self, X.shape[1], None if sketch is None else self._settings)
+        if sketch is None:
+            sketch = Sketch(X.shape[1], started.columns, X.dtype, started.forgetting)
+        checks.asked(self, started, sketch)
+        if most is not None:
+            X = X[: max(most - sketch.count, 0)]
+        self._sketch, self._settings, self._cache = sketch, started, {}
+        sketch.add(X, checks.rule(self, started, sketch), self.threads)
+
+    def _find(self) -> dict[str, Any]:
+        """Everything that is known about the stream so far, worked out when it is first asked for."""
+        if not self.__sklearn_is_fitted__():
+            raise NotFittedError(
+                f"this {type(self).__name__} has seen no samples yet: call fit or partial_fit first"
+            )
+        key = repr(sorted(self.get_params(deep=False).items(), key=lambda item: item[0]))
+        if self._cache.get("key") != key:
+            found = self._work_out()
+            self._cache.clear()
+            self._cache.update(found, key=key)
+        return self._cache
+
+    def _work_out(self) -> dict[str, Any]:
+        sketch, started = self._sketch, self._settings
+        if sketch.count < 2:
+            raise ValueError("components need at least 2 samples, and n_samples = 1 has come")
+        if not sketch.energy > 0:
+            raise ValueError("every feature of X is constant, so there is no variance to explain")
+        columns = sketch.columns_now(checks.rule(self, started, sketch), self.threads).astype(np.float64)
+        norms = np.einsum("ij,ij->j", columns, columns)
+        asked = checks.asked(self, started, sketch)
+        if asked.counts is None:
+            asked = replace(asked, level=checks.level(self, sketch, norms, sketch.weight))
+        found = (strongest if started.drop == "weakest" else rotated)(columns, asked)
+        Z, empty = fill_empty(found, np.arange(columns.shape[1]), np.sqrt(norms))
+        if empty:
+            warnings.warn(
+                f"nothing of {empty} of {len(Z)} components exceeds the threshold, so each of these has its largest "
+                "entry alone; lower gamma or alpha, ask for fewer components, or use n_nonzero",
+                UserWarning,
+                stacklevel=4,
+            )
+            Z, _ = order_and_sign(Z, np.zeros(len(Z)), keep_order=True)
+        scores = columns @ Z.T
+        adjusted = adjusted_from_scores(scores) * max(len(scores) - 1, 1)
+        components = Z.astype(sketch.W.dtype)
+        with np.errstate(over="ignore", under="ignore"):
+            unit = np.float64(sketch.unit)
+            variance = adjusted / sketch.divisor() * unit * unit
+            gamma = found.levels * unit
+            gamma = gamma * gamma if asked.l0 else gamma
+        return {
+            "components_": components,
+            "explained_variance_": variance,
+            "explained_variance_ratio_": adjusted / sketch.energy,
+            "projected_variance_ratio_": float(np.sum((columns @ span(Z)) ** 2) / sketch.energy),
+            "n_nonzero_": np.count_nonzero(components, axis=1),
+            "gamma_": gamma,
+            "mean_": (sketch.mean * (sketch.unit or 1.0)).astype(sketch.W.dtype),
+            "loading_overlap_": loading_overlap(Z),
+            "score_correlation_": largest_correlation(scores.T @ scores),
+            "n_iter_": max(found.sweeps, 1),
+        }
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "_sketch")
+
+    @property
+    def n_samples_seen_(self) -> int:
+        """Samples learnt from."""
+        self._find_stream()
+        return self._sketch.count
+
+    @property
+    def trace_(self) -> StreamTrace:
+        """Samples, flops and the share of the variance kept."""
+        self._find_stream()
+        return self._sketch.trace
+
+    def _find_stream(self) -> None:
+        if not self.__sklearn_is_fitted__():
+            raise NotFittedError(f"this {type(self).__name__} has seen no samples yet")
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the whole state of the stream to a file, without pickle; it appears whole or not at all.
+
+        Parameters
+        ----------
+        path : path
+        """
+        self._find_stream()
+        parameters = {name: _plain(value) for name, value in self.get_params(deep=False).items()}
+        header, arrays = to_arrays(self._sketch)
+        header |= {"format": FORMAT, "parameters": parameters, "settings": self._settings.plain()}
+        names = getattr(self, "feature_names_in_", None)
+        header["names"] = None if names is None else [str(name) for name in names]
+        archive.write(path, header, arrays)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Read a saved stream; it goes on as if it had never stopped.
+
+        Parameters
+        ----------
+        path : path
+
+        Returns
+        -------
+        StreamingSparsePCA
+        """
+        header, arrays = archive.read(path, "the saved stream")
+        try:
+            if header["format"] != FORMAT:
+                raise ValueError(f"its format is {header['format']}, not {FORMAT}")
+            model = cls(**header["parameters"])
+            model._settings = checks.Settings(**header["settings"])
+            model._sketch = from_arrays(header, arrays)
+            model._cache = {}
+            model.n_features_in_ = len(model._sketch.mean)
+            if header["names"] is not None:
+                model.feature_names_in_ = np.array(header["names"], dtype=object)
+        except (KeyError, TypeError, ValueError) as error:
+            raise ValueError(f"the saved stream {os.fspath(path)!r} cannot be used: {error}") from error
+        return model
+
+
+def _plain(value: Any) -> Any:
+    """A parameter as JSON has it; a generator cannot be written, and its seed is among the settings."""
+    if isinstance(value, np.random.RandomState):
+        return None
+    if isinstance(value, (np.ndarray, np.generic)):
+        return value.tolist()
+    return list(map(_plain, value)) if isinstance(value, (list, tuple)) else value
+
+
+def _property(name: str) -> property:
+    def get(self: StreamingSparsePCA) -> Any:
+        return self._find()[name]
+
+    get.__doc__ = f"`{name}`, of the stream so far."
+    return property(get)
+
+
+for _name in (
+    "components_",
+    "explained_variance_",
+    "explained_variance_ratio_",
+    "projected_variance_ratio_",
+    "n_nonzero_",
+    "gamma_",
+    "mean_",
+    "loading_overlap_",
+    "score_correlation_",
+    "n_iter_",
+):
+    setattr(StreamingSparsePCA, _name, _property(_name))

@@ -1,0 +1,156 @@
+"""Which columns to keep: two rules that make K columns of K + b, without looking back at the stream.
+
+The kept columns Y stand for the data A through YYᵀ ≈ AAᵀ. Rotations among columns leave YYᵀ as it is; only what is
+dropped matters. So the rule that loses least turns kept and new columns to their principal axes, which makes the
+weakest as weak as it can be, and drops those: `Frequent`. As Frequent Directions does (Liberty 2013), the energy δ of the
+strongest column dropped is also taken from the weaker half of the reserve (the columns kept beyond the components asked
+for), or those would fill up with the past and no new direction could ever enter. What is lost is bounded by what was
+dropped: 0 ≼ AAᵀ − YYᵀ ≼ Σδ·I. Rotations for sparsity are made when components are asked for, and the
+threshold is no part of the stream.
+
+`Weakest` is the paper's Algorithm 5: each sample takes the place of the weakest column, and a few rotations of random
+pairs follow, for the threshold of the moment. By the screening theorem a feature whose norm over kept and new
+columns is at most the threshold has no part in any of them: the rotations run on the other features alone, and reach
+all the rest in one product at the end of the block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from givens import parallel
+from givens.objectives.tiles import tiles
+
+ACCURACY = 1e-3  # share of a rotation's gain that may be left: the next samples move the maximum further than that
+
+
+def products(left: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """left @ rightᵀ over the features, by tiles in a fixed order, in float64."""
+    parts = parallel.each(
+        lambda part: (left[:, part] @ right[:, part].T).astype(np.float64), tiles(len(right), right.shape[1])
+    )
+    return sum(parts[1:], start=parts[0])
+
+
+def turn(Qt: np.ndarray, W: np.ndarray) -> None:
+    """Put Qt @ W in the place of the first rows of W, tile by tile."""
+    Qt = Qt.astype(W.dtype)
+
+    def tile(part: slice) -> None:
+        W[: len(Qt), part] = Qt @ W[:, part]
+
+    parallel.each(tile, tiles(len(W), W.shape[1]))
+
+
+@dataclass
+class Block:
+    """Some samples behind the kept columns.
+
+    Attributes
+    ----------
+    W : array, shape (K + b, features)
+        Kept columns of the data matrix, then centred samples, each a contiguous row.
+    kept : int
+        K.
+    fade : array, shape (K + b,)
+        What forgetting leaves of each at the end of the block.
+    first : int
+        How many samples came before these.
+    weight : float
+        Sum of all samples' weights at the end of the block.
+    """
+
+    W: np.ndarray
+    kept: int
+    fade: np.ndarray
+    first: int
+    weight: float
+
+
+class Frequent:
+    """Principal axes, the weakest dropped, and the weaker half of the reserve shrunk.
+
+    Parameters
+    ----------
+    reserve : int
+        How many of the columns kept are beyond those asked for.
+    """
+
+    orthogonal = True
+
+    def __init__(self, reserve: int) -> None:
+        self.reserve = reserve
+
+    def absorb(self, block: Block) -> float:
+        """Make the first K rows of W those to keep; returns the flops."""
+        W, K = block.W, block.kept
+        # The kept columns are orthogonal since the last block, so their own products are known.
+        G = np.zeros((len(W), len(W)))
+        cross = products(W[K:], W)
+        G[K:] = cross
+        G[:K, K:] = cross[:, :K].T
+        G[np.arange(K), np.arange(K)] = _squares(W[:K])
+        G *= np.outer(block.fade, block.fade)
+        energies, axes = np.linalg.eigh(G)
+        energies, axes = np.maximum(energies[::-1], 0.0), axes[:, ::-1]
+        shrunk = np.ones(K)
+        dropped = energies[K] if len(W) > K else 0.0
+        low = K - (self.reserve + 1) // 2
+        tail = energies[low:K]
+        shrunk[low:] = np.sqrt(np.divide(tail - dropped, tail, out=np.zeros_like(tail), where=tail > 0))
+        turn(shrunk[:, None] * axes[:, :K].T * block.fade, W)
+        return 2.0 * len(W) * W.shape[1] * len(W)
+
+
+def _squares(Y: np.ndarray) -> np.ndarray:
+    return np.einsum("ij,ij->i", Y, Y, dtype=np.float64)
+
+
+class Weakest:
+    """The paper's rule: the sample replaces the weakest column, rotations of random pairs follow.
+
+    Parameters
+    ----------
+    level : callable
+        Takes the features' squared norms over the block and the weight, returns the threshold of |y|.
+    rotations : int
+        So many after each sample.
+    l0 : bool
+    seed : int
+        The pairs depend on it and on the sample's number alone.
+    """
+
+    orthogonal = False
+
+    def __init__(
+        self, level: Callable[[np.ndarray, float, np.ndarray], float], rotations: int, l0: bool, seed: int
+    ) -> None:
+        self.level, self.rotations, self.l0, self.seed = level, rotations, l0, seed
+
+    def absorb(self, block: Block) -> float:
+        """Make the first K rows of W those to keep; returns the flops."""
+        from givens.kernels import threshold
+
+        W, K = block.W, block.kept
+        samples = len(W) - K
+        G = products(W, W) * np.outer(block.fade, block.fade)
+        norms = np.einsum("ij,ij->j", W, W, dtype=np.float64)
+        level = self.level(norms, block.weight, W)
+        C = W[:, norms > level * level].astype(np.float64) * block.fade[:, None]
+        Qt = np.eye(len(W))
+        live = np.arange(K)
+        flops = threshold.replace_weakest(
+            C, G, Qt, live, samples, level, self.l0, ACCURACY, self.rotations, self.seed, block.first
+        )
+        turn(Qt[live] * block.fade, W)
+        return flops + 2.0 * (len(W) + K) * W.shape[1] * len(W)
+
+
+def quantile(Y: np.ndarray, share: float) -> float:
+    """The level that this share of the entries exceeds."""
+    sizes = np.abs(Y).ravel()
+    rank = max(len(sizes) - 1 - round(share * len(sizes)), 0)
+    return float(np.partition(sizes, rank)[rank])
