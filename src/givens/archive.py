@@ -14,9 +14,7 @@ from typing import Any
 import numpy as np
 
 
-def write(
-    path: str | os.PathLike[str], header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]
-) -> None:
+def write(path: str | os.PathLike[str], header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
     """Write beside the file, then put it in its place in one step: a kill leaves the old file or the new."""
     target = Path(path)
     named: dict[str, Any] = dict(arrays)
@@ -43,5 +41,7 @@ def read(path: str | os.PathLike[str], what: str) -> tuple[dict[str, Any], dict[
     except FileNotFoundError:
         raise
     except (ValueError, KeyError, TypeError, OSError, EOFError, AttributeError, zipfile.BadZipFile) as error:
-        raise ValueError(f"{what} {os.fspath(path)!r} is damaged, or was not saved by givens ({error})") from error
+        raise ValueError(
+            f"{what} {os.fspath(path)!r} is damaged, or was not saved by givens ({error})"
+        ) from error
     return header, arrays

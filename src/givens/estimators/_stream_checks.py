@@ -66,7 +66,7 @@ def settings(model: Any, features: int, started: Settings | None) -> Settings:
 
 
 def _seed(random_state: Any) -> int:
-    if isinstance(random_state, Integral) and not isinstance(random_state, bool) and random_state >= 0:
+    if isinstance(random_state, Integral) and not isinstance(random_state, bool) and int(random_state) >= 0:
         return int(random_state)
     return int(check_random_state(random_state).randint(2**31))
 

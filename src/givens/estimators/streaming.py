@@ -6,20 +6,20 @@ import os
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_array, validate_data
 
-from givens import archive, rows
+from givens import archive, parallel, rows
 from givens.estimators import _stream_checks as checks
 from givens.estimators._scores import SparseScores
 from givens.estimators._sparse_checks import fill_empty
 from givens.loadings import order_and_sign
 from givens.metrics import adjusted_from_scores, largest_correlation, loading_overlap, span
 from givens.streams.extract import rotated, strongest
-from givens.streams.sketch import Sketch, StreamTrace
+from givens.streams.sketch import SMALL, Sketch, StreamTrace
 from givens.streams.store import from_arrays, to_arrays
 
 FORMAT = 1
@@ -255,8 +255,9 @@ class StreamingSparsePCA(SparseScores):
         asked = checks.asked(self, started, sketch)
         if asked.counts is None:
             asked = replace(asked, level=checks.level(self, sketch, norms, sketch.weight))
-        found = (strongest if started.drop == "weakest" else rotated)(columns, asked)
-        Z, empty = fill_empty(found, np.arange(columns.shape[1]), np.sqrt(norms))
+        with parallel.pool(self.threads if columns.size > SMALL else 1):
+            found = (strongest if started.drop == "weakest" else rotated)(columns, asked)
+        Z, empty = fill_empty(cast(Any, found), np.arange(columns.shape[1]), np.sqrt(norms))
         if empty:
             warnings.warn(
                 f"nothing of {empty} of {len(Z)} components exceeds the threshold, so each of these has its largest "
@@ -265,7 +266,9 @@ class StreamingSparsePCA(SparseScores):
                 stacklevel=4,
             )
             Z, _ = order_and_sign(Z, np.zeros(len(Z)), keep_order=True)
-        scores = columns @ Z.T
+        used = np.flatnonzero(Z.any(axis=0))
+        columns, few = columns[:, used], Z[:, used]
+        scores = columns @ few.T
         adjusted = adjusted_from_scores(scores) * max(len(scores) - 1, 1)
         components = Z.astype(sketch.W.dtype)
         with np.errstate(over="ignore", under="ignore"):
@@ -277,11 +280,11 @@ class StreamingSparsePCA(SparseScores):
             "components_": components,
             "explained_variance_": variance,
             "explained_variance_ratio_": adjusted / sketch.energy,
-            "projected_variance_ratio_": float(np.sum((columns @ span(Z)) ** 2) / sketch.energy),
+            "projected_variance_ratio_": float(np.sum((columns @ span(few)) ** 2) / sketch.energy),
             "n_nonzero_": np.count_nonzero(components, axis=1),
             "gamma_": gamma,
             "mean_": (sketch.mean * (sketch.unit or 1.0)).astype(sketch.W.dtype),
-            "loading_overlap_": loading_overlap(Z),
+            "loading_overlap_": loading_overlap(few),
             "score_correlation_": largest_correlation(scores.T @ scores),
             "n_iter_": max(found.sweeps, 1),
         }

@@ -724,10 +724,11 @@ def replace_weakest(
         state = _scatter(np.uint64(seed) ^ _scatter(np.uint64(first + s + 1)))
         for _ in range(rotations if kept > 1 else 0):
             state = _scatter(state + np.uint64(1))
-            i = np.int64((state >> np.uint64(32)) % np.uint64(kept))
-            j = np.int64((state & np.uint64(0xFFFFFFFF)) % np.uint64(kept - 1))
-            j += j >= i
-            p, q = live[min(i, j)], live[max(i, j)]
+            one = np.int64((state >> np.uint64(32)) % np.uint64(kept))
+            other = np.int64((state & np.uint64(0xFFFFFFFF)) % np.uint64(kept - 1))
+            other += np.int64(other >= one)
+            p = live[one] if one < other else live[other]
+            q = live[other] if one < other else live[one]
             number = _active(C[p], C[q], level, a, b)
             theta, _gain, cost = search(a, b, number, level, level, l0, 0.0, accuracy, True, 1.0, values)
             flops += cost + 3.0 * features

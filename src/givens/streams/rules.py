@@ -3,8 +3,8 @@
 The kept columns Y stand for the data A through YYᵀ ≈ AAᵀ. Rotations among columns leave YYᵀ as it is; only what is
 dropped matters. So the rule that loses least turns kept and new columns to their principal axes, which makes the
 weakest as weak as it can be, and drops those: `Frequent`. As Frequent Directions does (Liberty 2013), the energy δ of the
-strongest column dropped is also taken from the weaker half of the reserve (the columns kept beyond the components asked
-for), or those would fill up with the past and no new direction could ever enter. What is lost is bounded by what was
+strongest column dropped is also taken from the weakest quarter of the reserve (the columns kept beyond the components
+asked for), or those would fill up with the past and no new direction could ever enter. What is lost is bounded by what was
 dropped: 0 ≼ AAᵀ − YYᵀ ≼ Σδ·I. Rotations for sparsity are made when components are asked for, and the
 threshold is no part of the stream.
 
@@ -24,7 +24,9 @@ import numpy as np
 from givens import parallel
 from givens.objectives.tiles import tiles
 
-ACCURACY = 1e-3  # share of a rotation's gain that may be left: the next samples move the maximum further than that
+ACCURACY = (
+    1e-3  # share of a rotation's gain that may be left: the next samples move the maximum further than that
+)
 
 
 def products(left: np.ndarray, right: np.ndarray) -> np.ndarray:
@@ -71,15 +73,13 @@ class Block:
 
 
 class Frequent:
-    """Principal axes, the weakest dropped, and the weaker half of the reserve shrunk.
+    """Principal axes, the weakest dropped, and the weakest quarter of the reserve shrunk.
 
     Parameters
     ----------
     reserve : int
         How many of the columns kept are beyond those asked for.
     """
-
-    orthogonal = True
 
     def __init__(self, reserve: int) -> None:
         self.reserve = reserve
@@ -98,7 +98,7 @@ class Frequent:
         energies, axes = np.maximum(energies[::-1], 0.0), axes[:, ::-1]
         shrunk = np.ones(K)
         dropped = energies[K] if len(W) > K else 0.0
-        low = K - (self.reserve + 1) // 2
+        low = K - (self.reserve + 3) // 4
         tail = energies[low:K]
         shrunk[low:] = np.sqrt(np.divide(tail - dropped, tail, out=np.zeros_like(tail), where=tail > 0))
         turn(shrunk[:, None] * axes[:, :K].T * block.fade, W)
@@ -122,8 +122,6 @@ class Weakest:
     seed : int
         The pairs depend on it and on the sample's number alone.
     """
-
-    orthogonal = False
 
     def __init__(
         self, level: Callable[[np.ndarray, float, np.ndarray], float], rotations: int, l0: bool, seed: int

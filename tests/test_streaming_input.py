@@ -1,0 +1,287 @@
+"""What a stream can be read from, what it refuses, and what survives a kill."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import anndata
+import dask.array
+import h5py
+import numpy as np
+import pandas
+import pytest
+import zarr
+from scipy import sparse
+from sklearn.exceptions import NotFittedError
+
+from givens import StreamingSparsePCA, archive
+from givens.datasets import sparse_modules
+from givens.rows import batches, in_memory, length
+
+DATA = sparse_modules(130, 30, n_modules=3, module_size=6, random_state=1).X
+
+
+def model(**parameters):
+    return StreamingSparsePCA(**({"n_components": 3, "alpha": 0.1, "random_state": 0} | parameters))
+
+
+def state(fitted):
+    """Everything there is to a model, as bytes."""
+    sketch = fitted._sketch
+    numbers = (sketch.count, sketch.waiting, sketch.weight, sketch.energy, sketch.unit, sketch.flops)
+    return numbers, sketch.W.tobytes(), sketch.mean.tobytes(), sorted(vars(fitted))
+
+
+def sources(folder):
+    """The same rows from everywhere."""
+    np.save(folder / "x.npy", DATA)
+    yield "memory map", np.load(folder / "x.npy", mmap_mode="r")
+    yield "sparse", sparse.csr_matrix(DATA)
+    file = h5py.File(folder / "x.h5", "w")
+    yield "HDF5", file.create_dataset("x", data=DATA)
+    yield "zarr", zarr.array(DATA, chunks=(50, 30))
+    anndata.AnnData(DATA).write_h5ad(folder / "x.h5ad")
+    yield "AnnData", anndata.read_h5ad(folder / "x.h5ad")
+    yield "AnnData, backed", anndata.read_h5ad(folder / "x.h5ad", backed="r")
+    anndata.AnnData(sparse.csr_matrix(DATA)).write_h5ad(folder / "s.h5ad")
+    yield "AnnData, backed and sparse", anndata.read_h5ad(folder / "s.h5ad", backed="r")
+    yield "dask", dask.array.from_array(DATA, chunks=(40, 17))
+    yield "generator of rows", (row for row in DATA)
+    yield "generator of batches", (DATA[k : k + 7] for k in range(0, 130, 7))
+    yield "list of batches", [DATA[:100], DATA[100:]]
+    file.close()
+
+
+def test_every_source_gives_the_same_bits(tmp_path):
+    expected = model().fit(DATA)
+    seen = []
+    for name, source in sources(tmp_path):
+        found = model().fit(source)
+        np.testing.assert_array_equal(found.components_, expected.components_, err_msg=name)
+        assert found.n_samples_seen_ == 130
+        seen.append(name)
+    assert len(seen) == 11
+
+
+def test_lengths_and_tables_are_told_apart(tmp_path):
+    for name, source in sources(tmp_path):
+        known = None if "generator" in name else 130
+        assert length(source) == known, name
+        assert in_memory(source) == (name == "sparse"), name
+    assert in_memory(DATA)
+    assert in_memory(DATA.tolist())
+
+
+def test_large_tables_come_in_parts():
+    parts = list(batches(np.zeros((3000, 1000))))
+    assert len(parts) > 3
+    assert sum(map(len, parts)) == 3000
+
+
+def test_data_frames_keep_their_names():
+    frame = pandas.DataFrame(DATA, columns=[f"gene {k}" for k in range(30)])
+    found = model().partial_fit(frame[:50]).partial_fit(frame[50:])
+    assert list(found.feature_names_in_[:2]) == ["gene 0", "gene 1"]
+    with pytest.raises(ValueError, match="feature names"):
+        found.partial_fit(frame.rename(columns={"gene 0": "other"}))
+    scores = found.set_output(transform="pandas").transform(frame)
+    assert list(scores.columns) == [f"streamingsparsepca{k}" for k in range(3)]
+
+
+@pytest.mark.parametrize("drop", ["frequent", "weakest"])
+def test_a_bad_batch_leaves_the_model_as_it_was(drop):
+    found = model(drop=drop, alpha=0.02)
+    rows = np.random.default_rng(0).standard_normal((1500, 30))
+    for number in range(499):
+        found.partial_fit(rows[3 * number : 3 * number + 3])
+    before = state(found)
+    bad = rows[-3:].copy()
+    bad[1, 4] = np.nan
+    for batch, message in (
+        (bad, "NaN"),
+        (np.where(np.isnan(bad), np.inf, bad), "infinity"),
+        (rows[:3, :29], "29 features, but .* is expecting 30"),
+        (rows[:0], "0 sample"),
+        (rows[0], "2D array"),
+        (np.array([["a"] * 30]), "could not convert|numeric"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            found.partial_fit(batch)
+        assert state(found) == before
+    found.partial_fit(rows[-3:])
+    assert state(found) != before
+
+
+def test_a_refused_first_batch_leaves_nothing():
+    found = model()
+    with pytest.raises(ValueError, match="NaN"):
+        found.partial_fit(np.full((3, 4), np.nan))
+    assert set(vars(found)) == set(found.get_params())
+    found.partial_fit(DATA)
+
+
+def test_a_refused_stream_leaves_the_last_fit():
+    found = model().fit(DATA)
+    before = state(found)
+
+    def rows():
+        yield DATA[:50]
+        yield np.full((2, 30), np.nan)
+
+    with pytest.raises(ValueError, match="batch 1 of X contains NaN"):
+        found.fit(rows())
+    assert state(found) == before
+    with pytest.raises(ValueError, match="batch 1 of X has 29 features, but those before it have 30"):
+        found.fit([DATA[:50], DATA[:50, 1:]])
+    with pytest.raises(ValueError, match="yields no rows"):
+        found.fit(iter([]))
+    with pytest.raises((TypeError, ValueError)):
+        found.fit("a file")
+    assert state(found) == before
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"n_components": 31}, "between 1 and 30"),
+        ({"n_components": 0}, "between 1 and 30"),
+        ({"gamma": -1.0, "alpha": None}, "gamma must be"),
+        ({"gamma": 1.0}, "only one of gamma, alpha"),
+        ({"alpha": 1.5}, "between 0 and 1"),
+        ({"alpha": None, "n_nonzero": 31}, "n_nonzero"),
+        ({"alpha": None, "n_nonzero": [1, 2]}, "got 2 for 3"),
+        ({"penalty": "l2"}, "penalty"),
+        ({"drop": "strongest"}, "'frequent' or 'weakest'"),
+        ({"oversample": -1}, "oversample"),
+        ({"inner_rotations": 1.5}, "inner_rotations"),
+        ({"forgetting": 0.0}, "forgetting"),
+        ({"forgetting": 1.1}, "forgetting"),
+        ({"stop_after": 1.5}, "stop_after"),
+        ({"stop_after": 0.5}, "length is not known"),
+        ({"threads": 0}, "threads"),
+        ({"max_sweeps": -1}, "max_sweeps"),
+    ],
+)
+def test_parameters_that_mean_nothing_are_refused(parameters, message):
+    found = model(**parameters)
+    with pytest.raises(ValueError, match=message):
+        found.partial_fit(DATA)
+    assert not found.__sklearn_is_fitted__()
+
+
+def test_too_little_to_go_on():
+    found = model()
+    with pytest.raises(NotFittedError):
+        found.components_.sum()
+    with pytest.raises(NotFittedError):
+        found.save("nowhere")
+    found.partial_fit(DATA[:1])
+    with pytest.raises(ValueError, match="at least 2 samples"):
+        found.components_.sum()
+    with pytest.raises(ValueError, match="constant"):
+        model().partial_fit(np.ones((5, 4))).components_.sum()
+    with pytest.warns(UserWarning, match="nothing of"):
+        few = model().partial_fit(DATA[:3]).components_
+    np.testing.assert_allclose(np.linalg.norm(few, axis=1), 1)
+    zeros = np.concatenate((np.zeros((5, 30)), DATA))
+    assert np.isfinite(model().fit(zeros).components_).all()
+
+
+def test_early_stop():
+    part = model(stop_after=0.2).fit(DATA)
+    assert part.n_samples_seen_ == 26
+    np.testing.assert_array_equal(part.components_, model().fit(DATA[:26]).components_)
+    stream = model(stop_after=26).fit(DATA[k : k + 10] for k in range(0, 130, 10))
+    np.testing.assert_array_equal(part.components_, stream.components_)
+    online = model(stop_after=26).partial_fit(DATA[:20]).partial_fit(DATA[20:60]).partial_fit(DATA[60:])
+    np.testing.assert_array_equal(part.components_, online.components_)
+
+
+@pytest.mark.parametrize("drop", ["frequent", "weakest"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_saved_stream_goes_on_to_the_same_bits(tmp_path, drop, dtype):
+    X, path = DATA.astype(dtype), tmp_path / "stream.npz"
+    whole = model(drop=drop, alpha=0.02, forgetting=0.99).partial_fit(X)
+    part = model(drop=drop, alpha=0.02, forgetting=0.99).partial_fit(X[:77])
+    part.save(path)
+    other = StreamingSparsePCA.load(path).partial_fit(X[77:])
+    assert state(other)[:3] == state(whole)[:3]
+    assert other.get_params() == whole.get_params()
+    assert other.trace_ == whole.trace_
+    np.testing.assert_array_equal(other.components_, whole.components_)
+    assert [file.name for file in tmp_path.iterdir()] == ["stream.npz"]
+
+
+def test_a_generator_s_seed_is_saved(tmp_path):
+    found = model(drop="weakest", random_state=np.random.RandomState(4), alpha=0.02).partial_fit(DATA[:60])
+    found.save(tmp_path / "s")
+    other = StreamingSparsePCA.load(tmp_path / "s").partial_fit(DATA[60:])
+    np.testing.assert_array_equal(other.components_, found.partial_fit(DATA[60:]).components_)
+
+
+def test_damaged_files_are_refused(tmp_path):
+    path = tmp_path / "stream.npz"
+    model().partial_fit(DATA).save(path)
+    content = path.read_bytes()
+    for size in (0, 10, len(content) // 2, len(content) - 1):
+        path.write_bytes(content[:size])
+        with pytest.raises(ValueError, match=r"stream\.npz' is damaged"):
+            StreamingSparsePCA.load(path)
+    broken = bytearray(content)
+    broken[len(content) // 2] ^= 0xFF
+    path.write_bytes(bytes(broken))
+    with pytest.raises(ValueError, match="damaged"):
+        StreamingSparsePCA.load(path)
+    np.savez(path, header=np.array('{"format": 99}'))
+    with pytest.raises(ValueError, match="format is 99"):
+        StreamingSparsePCA.load(path)
+    np.savez(path, x=np.array([{}], dtype=object))
+    with pytest.raises(ValueError, match="damaged, or was not saved"):
+        StreamingSparsePCA.load(path)
+    with pytest.raises(FileNotFoundError):
+        StreamingSparsePCA.load(tmp_path / "none")
+
+
+def test_a_save_that_fails_leaves_the_last_one(tmp_path, monkeypatch):
+    path = tmp_path / "stream.npz"
+    found = model().partial_fit(DATA)
+    found.save(path)
+    content = path.read_bytes()
+
+    def full(*_):
+        raise OSError("no space left")
+
+    monkeypatch.setattr(archive.os, "fsync", full)
+    with pytest.raises(OSError, match="no space"):
+        found.partial_fit(DATA).save(path)
+    assert path.read_bytes() == content
+    assert [file.name for file in tmp_path.iterdir()] == ["stream.npz"]
+
+
+KILLED = """
+import itertools, os, sys
+import numpy as np
+from givens import StreamingSparsePCA
+X, path = np.load(sys.argv[1]), sys.argv[2]
+model = StreamingSparsePCA(3, alpha=0.1)
+for k in itertools.count():
+    model.partial_fit(X[k * 5 : k * 5 + 5]).save(path)
+    if k == 11:
+        model.partial_fit(X[:7])
+        os.kill(os.getpid(), 9)
+"""
+
+
+def test_a_killed_stream_goes_on_from_its_last_save(tmp_path):
+    np.save(tmp_path / "x.npy", DATA)
+    arguments = [sys.executable, "-c", KILLED, tmp_path / "x.npy", tmp_path / "s.npz"]
+    killed = subprocess.run(arguments, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)})
+    assert killed.returncode == -9
+    found = StreamingSparsePCA.load(tmp_path / "s.npz")
+    assert found.n_samples_seen_ == 60
+    found.partial_fit(DATA[60:])
+    np.testing.assert_array_equal(
+        found.components_, StreamingSparsePCA(3, alpha=0.1).partial_fit(DATA).components_
+    )
