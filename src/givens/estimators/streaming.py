@@ -90,6 +90,8 @@ class StreamingSparsePCA(SparseScores):
         Samples, flops and the share of the variance kept, along the stream.
     n_iter_ : int
         Sweeps of the rotations made for the components.
+    flops_ : float
+        Additions and multiplications, of the stream and of the components.
 
     Examples
     --------
@@ -287,6 +289,7 @@ class StreamingSparsePCA(SparseScores):
             "loading_overlap_": loading_overlap(few),
             "score_correlation_": largest_correlation(scores.T @ scores),
             "n_iter_": max(found.sweeps, 1),
+            "flops_": sketch.flops + found.flops,
         }
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -379,5 +382,6 @@ for _name in (
     "loading_overlap_",
     "score_correlation_",
     "n_iter_",
+    "flops_",
 ):
     setattr(StreamingSparsePCA, _name, _property(_name))
