@@ -107,13 +107,16 @@ def rivals(X):
     def manpg(X):
         from sparsepca import spca
 
-        found = spca(X, lambda1=np.full((M, 1), 0.1), lambda2=np.inf, k=M, normalize=False, maxiter=200)
+        found = spca(X, lambda1=np.full((M, 1), 1000.0), lambda2=np.inf, k=M, normalize=False, maxiter=200)
         return unit(np.asarray(found["loadings"]).T)
 
     def abess(X):
         from abess.decomposition import SparsePCA as BestSubset
 
-        return unit(np.asarray(BestSubset(support_size=[50]).fit(X, number=M).coef_).reshape(X.shape[1], M).T)
+        sizes = np.zeros((50, M), dtype=int)  # which sizes to try, per component: 50 alone
+        sizes[-1] = 1
+        found = BestSubset(support_size=sizes).fit(X, number=M)
+        return unit(np.asarray(found.coef_).reshape(X.shape[1], M).T)
 
     return {
         "greedy GPower": (lambda X: gpower(X.T, M, gamma, block=False).Z.T, True),

@@ -6,8 +6,9 @@ may be turned until R, and the step before, lie in its first 2m columns: the cro
 zero. One sweep here is: choose these columns W, make A·W by one matrix product, and turn all pairs of the block [V W], of
 which the first m count, by the exact rotations of `givens.kernels.threshold`. Nothing of order n² is ever stored.
 
-With `counts` the thresholds are moved before each sweep so that exactly so many entries of each column exceed them. The
-value then belongs to another threshold each time and need not rise; what is kept is the sweep whose largest entries hold most.
+With `counts` the thresholds are moved before each sweep so that exactly so many entries of each column exceed them.
+The value then belongs to another threshold each time and need not rise; what is kept is the sweep whose counted entries make
+the loadings of the largest adjusted variance.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from time import perf_counter
 import numpy as np
 
 from givens import parallel
-from givens.loadings import polar
+from givens.loadings import polar, unit_rows
+from givens.metrics import adjusted_from_scores
 from givens.objectives.threshold import LOOSE, RELAXATION, SHARE
 from givens.objectives.tiles import tiles
 from givens.result import Result, Trace
@@ -140,9 +142,13 @@ class _Run:
                 self.levels[j] = np.partition(sizes, len(sizes) - count - 1)[len(sizes) - count - 1]
 
     def _held(self) -> float:
-        return float(
-            np.sum(np.square(self.Y, where=np.abs(self.Y) > self.levels[:, None], out=np.zeros_like(self.Y)))
-        )
+        """The adjusted variance of the loadings that the counted entries make, the strongest scores first."""
+        Z = unit_rows(np.where(np.abs(self.Y) > self.levels[:, None], self.Y, 0.0))
+        used = np.flatnonzero(Z.any(axis=0))
+        scores = self.At[:, used] @ Z[:, used].T
+        self.flops += 2.0 * len(Z) * len(used) * len(self.At)
+        order = np.argsort(-np.einsum("ij,ij->j", scores, scores), kind="stable")
+        return float(adjusted_from_scores(scores[:, order]).sum())
 
     def _shrunk(self) -> tuple[np.ndarray, float]:
         from givens.kernels import threshold
@@ -169,7 +175,7 @@ class _Run:
         if sweep > 0 and self.counts is None and self.gains[-1] <= self.tol * trace.value[-1]:
             return f"converged: a sweep gained at most {self.tol:g} times the value", True
         if self.stale >= PATIENCE:
-            return f"converged: for {PATIENCE} sweeps the counted entries held no more than before", True
+            return f"converged: for {PATIENCE} sweeps the counted entries explained no more than before", True
         if trace.value[-1] == 0.0 and sweep > 0:
             return "converged: nothing exceeds the thresholds", True
         if sweep >= self.max_sweeps:
