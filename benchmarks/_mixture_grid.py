@@ -138,7 +138,12 @@ def streams(d: int, n: int, seeds: int) -> dict[str, Any]:
             models[f"{rows} rows, {rank} axes"] = model.partial_fit(data.X)
         for name, model in models.items():
             figures.setdefault(name, []).append(normalized_mutual_info_score(data.y, model.predict(data.X)))
-    return {"stream_d": d, "N": n, **{name: f"{np.mean(values):.3f}" for name, values in figures.items()}}
+    return {
+        "d": d,
+        "N": n,
+        "seeds": seeds,
+        **{name: f"{np.mean(values):.3f}" for name, values in figures.items()},
+    }
 
 
 NMI = {
