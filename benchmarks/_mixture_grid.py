@@ -174,8 +174,9 @@ def publish(
         "# Mixtures: the paper's grid",
         "",
         f"k = {COMPONENTS} components, d dimensions, N rows, {cells[0]['seeds']} samples per cell, means ± standard errors. "
-        f"Measured {about['date']} on {about['machine']} by `GIVENS_GRID=full make bench ONLY=mixture`, which writes this "
-        "page from [the figures](mixture_grid.json). d = 10 of the paper is left out: more components than dimensions.",
+        f"Measured {about['date']} on {about['machine']}; `GIVENS_GRID=full make bench ONLY=mixture` measures it anew and "
+        "writes this page from [the figures](mixture_grid.json). d = 10 of the paper is left out: more components than "
+        "dimensions.",
         "",
         SETTINGS,
         "",
