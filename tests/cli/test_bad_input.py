@@ -84,6 +84,8 @@ def test_tensors_that_will_not_do(givens, tmp_path, content, sentence):
         ["--labels", "colour"],
         ["--drop", "colour"],
         ["--names", "colour"],
+        ["--stream", "--standardise"],
+        ["--stream", "--samples", "columns"],
     ],
     ids=" ".join,
 )

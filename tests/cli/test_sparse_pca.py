@@ -7,10 +7,13 @@ import warnings
 
 import numpy as np
 import pandas
+import pytest
 import scipy.sparse
 
-from givens import SparsePCA
+from givens import SparsePCA, StreamingSparsePCA
+from givens.cli.streaming import Moments, Thinned
 from givens.io import read_table
+from givens.metrics import adjusted_variance, total_variance
 
 
 def modules(samples=40, variables=25, seed=0):
@@ -122,6 +125,61 @@ def test_the_path_rises_and_holds_this_model(givens, tmp_path):
     assert points[-1]["x"] > points[0]["x"]
     chosen = next(point for point in points if "chosen" in point)
     assert chosen["x"] == 10
+
+
+@pytest.mark.parametrize("ending", ["csv", "csv.gz", "npy"])
+def test_streams(givens, tmp_path, ending):
+    values = modules(60)
+    if ending == "npy":
+        np.save(tmp_path / "x.npy", values)
+        labels = []
+    else:
+        write(tmp_path / f"x.{ending}", values)
+        labels = ["--labels", "group"]
+    run = givens(
+        "sparse-pca", f"x.{ending}", "-m", 2, "--alpha", 0.3, "--stream", *labels, "--out", "out", "--json"
+    )
+    assert run.code == 0, run.err
+    model = StreamingSparsePCA(n_components=2, alpha=0.3, random_state=0).partial_fit(values)
+    found = read(tmp_path / "out" / "components.csv").to_numpy().T
+    np.testing.assert_array_equal(found, model.components_)
+    scores = read(tmp_path / "out" / "scores.csv")
+    np.testing.assert_allclose(
+        scores.iloc[:, len(labels) // 2 :].to_numpy(), model.transform(values), rtol=1e-12
+    )
+    share = [part["explained_variance_ratio"] for part in json.loads(run.out)["components"]]
+    np.testing.assert_allclose(share, adjusted_variance(values, found) / total_variance(values), atol=1e-9)
+
+
+def test_moments_of_a_stream_are_those_of_the_whole():
+    rng = np.random.default_rng(0)
+    values, weights = rng.normal(size=(50, 7)), rng.normal(size=(3, 7))
+    weights /= np.linalg.norm(weights, axis=1, keepdims=True)
+    moments = Moments(values.mean(axis=0), 3)
+    for part in np.array_split(values, 6):
+        moments.add(part, (part - values.mean(axis=0)) @ weights.T)
+    np.testing.assert_allclose(
+        moments.adjusted(), adjusted_variance(values, weights) / total_variance(values)
+    )
+    # A component that repeats another adds nothing.
+    doubled = Moments(values.mean(axis=0), 2)
+    doubled.add(values, (values - values.mean(axis=0)) @ weights[[0, 0]].T)
+    assert doubled.adjusted()[1] == 0
+
+
+@pytest.mark.parametrize("total", [5, 10, 11, 1000])
+def test_thinned_samples_are_even_whatever_the_cut(total):
+    kept = []
+    for size in (1, 7, 1000):
+        thinned = Thinned(most=10)
+        for start in range(0, total, size):
+            stop = min(total, start + size)
+            thinned.add(np.arange(start, stop)[:, None], [str(k) for k in range(start, stop)], None)
+        kept.append([int(name) for _, name, _ in thinned.kept])
+    assert kept[0] == kept[1] == kept[2]
+    assert len(kept[0]) < 10
+    assert len(set(np.diff(kept[0]))) == 1
+    assert kept[0][-1] >= total * 0.75
 
 
 def test_a_warning_is_said_and_stands_in_the_report(givens, tmp_path):

@@ -11,6 +11,7 @@ import typer
 
 import givens
 from givens.cli import options as o
+from givens.cli import streaming
 from givens.cli.results import SCORES_LEAD, Described, sparse_pca_outcome, write_scores
 from givens.cli.session import Session
 from givens.cli.session import command as clean
@@ -60,6 +61,12 @@ def command(
     log2: o.Log2 = False,
     floor: o.Floor = 1.0,
     standardise: o.Standardise = False,
+    stream: Annotated[
+        bool,
+        typer.Option(
+            "--stream", help="Read row by row, for files larger than memory.", rich_help_panel=o.READING
+        ),
+    ] = False,
     path: Annotated[
         bool,
         typer.Option(
@@ -96,6 +103,11 @@ def command(
         "penalty": penalty.value,
         "random_state": seed,
     }
+    if stream:
+        if standardise:
+            raise DataError("--standardise needs the whole table, so it does not go with --stream")
+        streaming.run(session, source, givens.StreamingSparsePCA(**parameters), out)
+        return
     if max_sweeps is not None:
         parameters["max_sweeps"] = max_sweeps
     parameters |= {"scale": standardise, "n_starts": starts, "threads": threads}

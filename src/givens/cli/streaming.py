@@ -1,0 +1,137 @@
+"""`givens sparse-pca --stream`: two passes over a file, in memory that does not grow with it.
+
+The first pass learns the components. The second writes the scores and adds up what the explained variance
+needs: the Gram matrix G of the centred scores and the total variance. The adjusted variance is that of QR:
+R = chol(G), ΣR_jj² over the total.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+
+from givens.cli.options import Source
+from givens.cli.results import SCORES_LEAD, Described, described, sparse_pca_outcome
+from givens.cli.session import Session
+from givens.io import Rows, staged
+from givens.io.write import write_matrix
+from givens.report.views import MOST_POINTS, scores_view
+
+
+class Thinned:
+    """Evenly chosen samples of a stream of any length: every k-th, k doubled whenever too many are held."""
+
+    def __init__(self, most: int = 2 * MOST_POINTS) -> None:
+        self.most, self.step, self.seen = most, 1, 0
+        self.kept: list[tuple[np.ndarray, str, str]] = []
+
+    def add(self, scores: np.ndarray, names: list[str], labels: list[str] | None) -> None:
+        """Take the next samples."""
+        for k in range(len(scores)):
+            if (self.seen + k) % self.step == 0:
+                self.kept.append((scores[k].copy(), names[k], "" if labels is None else labels[k]))
+                if len(self.kept) >= self.most:
+                    self.kept, self.step = self.kept[::2], 2 * self.step
+        self.seen += len(scores)
+
+
+class Moments:
+    """What the explained variance of a stream needs, added up chunk by chunk."""
+
+    def __init__(self, mean: np.ndarray, components: int) -> None:
+        self.mean = mean
+        self.rows = 0
+        self.total = 0.0
+        self.sum = np.zeros(components)
+        self.gram = np.zeros((components, components))
+
+    def add(self, values: np.ndarray, scores: np.ndarray) -> None:
+        """Add a chunk and its scores."""
+        self.rows += len(values)
+        centred = values - self.mean
+        self.total += float(np.einsum("ij,ij->", centred, centred))
+        self.sum += scores.sum(axis=0)
+        self.gram += scores.T @ scores
+
+    def centred(self) -> np.ndarray:
+        """Return the Gram matrix of the centred scores."""
+        return self.gram - np.outer(self.sum, self.sum) / max(1, self.rows)
+
+    def adjusted(self) -> np.ndarray:
+        """Return the adjusted share of each component."""
+        gram = self.centred()
+        shares = np.zeros(len(gram))
+        if not self.total > 0:
+            return shares
+        # Cholesky by hand, so that a component without variance of its own counts as nothing.
+        left = gram.copy()
+        for k in range(len(gram)):
+            pivot = left[k, k]
+            if pivot > 1e-12 * max(gram[k, k], 1e-300):
+                shares[k] = pivot / self.total
+                left -= np.outer(left[:, k], left[k]) / pivot
+        return shares
+
+
+def learn(session: Session, source: Source, rows: Rows, model: Any) -> None:
+    """Make the first pass."""
+    with session.step(f"learning from {source.file.name}", total=rows.total) as advance:
+        for chunk in rows:
+            model.partial_fit(source.prepared(chunk.values))
+            advance(len(chunk.values))
+
+
+def run(session: Session, source: Source, model: Any, out: Path) -> None:
+    """Learn from the rows of a file, then write what `givens sparse-pca` writes."""
+    with staged(out) as files:
+        rows = source.rows(session)
+        learn(session, source, rows, model)
+        with session.step("turning what was kept into components"):
+            weights = np.asarray(model.components_)
+        moments, thinned = Moments(np.asarray(model.mean_, np.float64), len(weights)), Thinned()
+        with files.open("scores.csv") as stream:
+            write_scores(session, source, rows, model, moments, thinned, stream)
+        scores, names, labels = zip(*thinned.kept)
+        view = scores_view(
+            np.array(scores),
+            names,
+            axes=[f"Component {k + 1}" for k in range(len(weights))],
+            labels=labels if rows.label_name else None,
+            label_name=rows.label_name,
+            lead=SCORES_LEAD,
+            total=moments.rows,
+        )
+        words = described(labels if rows.label_name else None)
+        data = Described(source.file, moments.rows, rows.variables, rows.notes, words)
+        outcome = sparse_pca_outcome(
+            session, data, model, share=moments.adjusted(), score_gram=moments.centred(), scores=view
+        )
+        outcome.write(session, out, files)
+
+
+def write_scores(
+    session: Session,
+    source: Source,
+    rows: Rows,
+    model: Any,
+    moments: Moments,
+    thinned: Thinned,
+    stream: IO[str],
+) -> None:
+    """Make the second pass."""
+    corner = "sample" if not rows.label_name else f"sample\n{rows.label_name}"
+    with session.step("writing the scores", total=rows.total) as advance:
+
+        def blocks() -> Iterator[tuple[list[list[str]], np.ndarray]]:
+            for chunk in rows:
+                values = source.prepared(chunk.values)
+                scores = np.asarray(model.transform(values), np.float64)
+                moments.add(np.asarray(values, np.float64), scores)
+                thinned.add(scores, chunk.names, chunk.labels)
+                yield [chunk.names] if chunk.labels is None else [chunk.names, chunk.labels], scores
+                advance(len(values))
+
+        write_matrix(stream, corner, [f"component {k + 1}" for k in range(len(moments.sum))], blocks())
