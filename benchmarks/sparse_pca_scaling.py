@@ -1,7 +1,7 @@
 """Time and memory of sparse PCA as the numbers of features and samples double, m = n, up to 100,000 x 400.
 
 Simulated modules, γ = 0.2 γmax. A sweep should take no longer than in proportion to d·n², and the peak of memory
-should stay below three times the data.
+should stay below three times the data, the data themselves included and the bare process not.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import numpy as np
 from givens import minimize
 from givens.datasets import sparse_modules
 from givens.objectives import SparseColumns
+from givens.objectives.checking import power_of_two
 
 SIZES = ((12_500, 100), (25_000, 100), (50_000, 100), (25_000, 200), (50_000, 200), (100_000, 400))
 
@@ -27,10 +28,10 @@ def run(report):
             samples=n,
             seconds_per_sweep=seconds,
             nanoseconds_per_dn2=seconds / (d * n * n) * 1e9,
-            peak_over_data=peak.bytes / data,
+            peak_over_data=(peak.bytes - peak.before) / data,
         )
         if (d, n) == SIZES[-1]:
-            ratio = peak.bytes / data
+            ratio = (peak.bytes - peak.before) / data
             report.claim("peak memory at 100,000 x 400 over the data", "≤ 3", f"{ratio:.2f}", ratio <= 3)
     first, last = rows[0], rows[-1]
     growth = (last[2] / first[2]) / (last[0] * last[1] ** 2 / (first[0] * first[1] ** 2))
@@ -41,6 +42,7 @@ def sweep_of(d, n):
     """Median seconds of a sweep, and the bytes of the data."""
     A = sparse_modules(n, d, n_modules=20, module_size=min(100, d // 20), spread=0.6, random_state=0).X
     A -= A.mean(axis=0)
+    A /= power_of_two(A)  # as the estimator does: the objective then needs no scaled copy
     gamma = 0.2 * np.sqrt(np.einsum("ij,ij->j", A, A).max())
     objective = SparseColumns(A.T, gamma)
     objective.dear = True
