@@ -7,17 +7,14 @@ without pickles, written beside the file and then put in its place in one step.
 
 from __future__ import annotations
 
-import contextlib
-import json
 import os
-import tempfile
-import zipfile
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from givens import archive
 from givens.result import TRACE_FIELDS, Trace
 
 FORMAT = 1
@@ -64,7 +61,6 @@ class Progress:
 
 def save(path: str | os.PathLike[str], progress: Progress, problem: str) -> None:
     """Write a checkpoint, whole or not at all."""
-    target = Path(path)
     counters: dict[str, Any] = {
         "format": FORMAT,
         "problem": problem,
@@ -74,39 +70,25 @@ def save(path: str | os.PathLike[str], progress: Progress, problem: str) -> None
     arrays: dict[str, Any] = {
         f"trace_{name}": np.array(getattr(progress.trace, name), dtype=float) for name in TRACE_FIELDS
     }
-    with tempfile.NamedTemporaryFile(
-        dir=target.parent, prefix=target.name, suffix=".part", delete=False
-    ) as file:
-        try:
-            np.savez(
-                file, start=progress.start, U=progress.U, counters=np.array(json.dumps(counters)), **arrays
-            )
-            file.flush()
-            os.fsync(file.fileno())
-            os.replace(file.name, target)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                os.unlink(file.name)
-            raise
+    archive.write(path, counters, {"start": progress.start, "U": progress.U, **arrays})
 
 
 def load(path: str | os.PathLike[str]) -> tuple[Progress, str] | None:
     """Read a checkpoint: the run so far, and which problem it belongs to; None if there is no such file."""
     if not Path(path).exists():
         return None
+    counters, arrays = archive.read(path, "the checkpoint")
     try:
-        with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
-            counters = json.loads(str(archive["counters"]))
-            if counters["format"] != FORMAT:
-                raise ValueError(f"its format is {counters['format']}, not {FORMAT}")
-            rng = np.random.default_rng()
-            rng.bit_generator.state = counters["rng"]
-            trace = Trace(*(archive[f"trace_{name}"].tolist() for name in TRACE_FIELDS))
-            trace.sweep = [int(sweep) for sweep in trace.sweep]
-            progress = Progress(start=archive["start"], U=archive["U"], rng=rng, trace=trace)
-            for name in _COUNTERS:
-                setattr(progress, name, counters[name])
-    except (ValueError, KeyError, TypeError, OSError, EOFError, zipfile.BadZipFile) as error:
+        if counters["format"] != FORMAT:
+            raise ValueError(f"its format is {counters['format']}, not {FORMAT}")
+        rng = np.random.default_rng()
+        rng.bit_generator.state = counters["rng"]
+        trace = Trace(*(arrays[f"trace_{name}"].tolist() for name in TRACE_FIELDS))
+        trace.sweep = [int(sweep) for sweep in trace.sweep]
+        progress = Progress(start=arrays["start"], U=arrays["U"], rng=rng, trace=trace)
+        for name in _COUNTERS:
+            setattr(progress, name, counters[name])
+    except (ValueError, KeyError, TypeError) as error:
         raise ValueError(
             f"the checkpoint {os.fspath(path)!r} is damaged ({error}); delete it to start afresh"
         ) from error

@@ -9,6 +9,8 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_array, validate_data
 
+from givens.rows import batches, in_memory
+
 _TYPES = [np.float64, np.float32]
 
 
@@ -19,9 +21,9 @@ class Rows:
     ----------
     estimator : BaseEstimator
         Learns the number (and names) of features.
-    X : array-like of shape (n, d), or iterable of such
-        A list of arrays, or an object of your own whose `__iter__` starts anew. An iterator, which yields its rows once,
-        is refused.
+    X : array-like of shape (n, d), or anything that `givens.rows` reads
+        A memory map or a data set on disk, a list of arrays, or an object of your own whose `__iter__` starts anew. An
+        iterator, which yields its rows once, is refused.
     """
 
     def __init__(self, estimator: BaseEstimator, X: Any) -> None:
@@ -31,7 +33,7 @@ class Rows:
                 "an object whose __iter__ starts anew, or give the batches to partial_fit"
             )
         self.source: Iterable[Any]
-        if _is_table(X):
+        if in_memory(X):
             table = validate_data(estimator, X, dtype=_TYPES)
             self.source, self.checked = [table], True
             self.features = table.shape[1]
@@ -48,7 +50,7 @@ class Rows:
             yield from self.source
             return
         features = getattr(self, "features", None)
-        for number, chunk in enumerate(self.source):
+        for number, chunk in enumerate(batches(self.source)):
             chunk = check_array(chunk, dtype=_TYPES, ensure_min_samples=0, input_name=f"chunk {number} of X")
             features = features or chunk.shape[1]
             if chunk.shape[1] != features:
@@ -66,12 +68,3 @@ class Rows:
             if sum(map(len, found)) >= size:
                 break
         return np.concatenate(found)
-
-
-def _is_table(X: Any) -> bool:
-    """Arrays, data frames, sparse matrices and nested lists are tables; a list of matrices is not."""
-    if any(hasattr(X, name) for name in ("shape", "__array__", "__dataframe__")):
-        return True
-    if isinstance(X, (list, tuple)):
-        return not len(X) or getattr(X[0], "ndim", 0) != 2
-    return not hasattr(X, "__iter__")
