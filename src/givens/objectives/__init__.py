@@ -10,15 +10,21 @@
 | `Function(f, n)` | any function |
 """
 
-from givens.objectives.base import Blocks, Objective, Rotations, Solved
-from givens.objectives.columns import Columns
-from givens.objectives.contrasts import Contrast, LogCosh, Scalar
-from givens.objectives.function import Function
-from givens.objectives.joint import JointDiagonal
-from givens.objectives.moments import MomentTensor, from_samples
-from givens.objectives.quartic import Kurtosis, Orthomax
-from givens.objectives.tensor import SymmetricTensor
-from givens.objectives.threshold import SparseColumns, Threshold
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from givens.objectives.base import Blocks, Objective, Rotations, Solved
+    from givens.objectives.columns import Columns
+    from givens.objectives.contrasts import Contrast, LogCosh, Scalar
+    from givens.objectives.function import Function
+    from givens.objectives.joint import JointDiagonal
+    from givens.objectives.moments import MomentTensor, from_samples
+    from givens.objectives.quartic import Kurtosis, Orthomax
+    from givens.objectives.tensor import SymmetricTensor
+    from givens.objectives.threshold import SparseColumns, Threshold
 
 __all__ = [
     "Blocks",
@@ -39,3 +45,36 @@ __all__ = [
     "Threshold",
     "from_samples",
 ]
+
+# Imported when first used: some bring compiled code along, which a plain function does not need.
+_HOMES = {
+    "Blocks": "givens.objectives.base",
+    "Columns": "givens.objectives.columns",
+    "Contrast": "givens.objectives.contrasts",
+    "Function": "givens.objectives.function",
+    "JointDiagonal": "givens.objectives.joint",
+    "Kurtosis": "givens.objectives.quartic",
+    "LogCosh": "givens.objectives.contrasts",
+    "MomentTensor": "givens.objectives.moments",
+    "Objective": "givens.objectives.base",
+    "Orthomax": "givens.objectives.quartic",
+    "Rotations": "givens.objectives.base",
+    "Scalar": "givens.objectives.contrasts",
+    "Solved": "givens.objectives.base",
+    "SparseColumns": "givens.objectives.threshold",
+    "SymmetricTensor": "givens.objectives.tensor",
+    "Threshold": "givens.objectives.threshold",
+    "from_samples": "givens.objectives.moments",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'givens.objectives' has no attribute {name!r}")
+    value = getattr(importlib.import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
