@@ -3,6 +3,7 @@
 | name | in the paper | file |
 |---|---|---|
 | prostate | Figure 1: sparse PCA, m = n | `prostate` |
+| brain | Figure 2: few components of a stream | `brain` |
 | mixture-dimensions, mixture-samples | Figures 3 and 4: clustering | `mixtures` |
 | convergence | Theorems 1 and 2 | `convergence` |
 """
@@ -17,6 +18,7 @@ __all__ = ["EXPERIMENTS", "Claim", "Experiment", "Settings", "Task", "load"]
 
 EXPERIMENTS = {
     "prostate": ("givens.experiments.prostate", "Prostate"),
+    "brain": ("givens.experiments.brain", "Brain"),
     "mixture-dimensions": ("givens.experiments.mixtures", "MixtureDimensions"),
     "mixture-samples": ("givens.experiments.mixtures", "MixtureSamples"),
     "convergence": ("givens.experiments.convergence", "Convergence"),
