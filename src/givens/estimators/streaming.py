@@ -203,7 +203,7 @@ class StreamingSparsePCA(SparseScores):
             first = not hasattr(self, "_sketch")
             X = validate_data(self, X, accept_sparse="csr", dtype=_TYPES, order="C", reset=first)
             self._add(X, most)
-        except ValueError:
+        except Exception:
             self.__dict__.clear()
             self.__dict__.update(before)
             raise

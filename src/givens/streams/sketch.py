@@ -82,16 +82,18 @@ class Sketch:
 
     def add(self, X: Any, rule: Rule, threads: int | None = None) -> None:
         """Take in samples, rows of a dense or CSR matrix without NaN."""
-        position = 0
-        while position < X.shape[0]:
-            rows = X[position : position + self.block - self.waiting]
-            rows = rows.toarray() if sparse.issparse(rows) else rows
-            self._wait(np.ascontiguousarray(rows))
-            position += rows.shape[0]
-            if self.waiting == self.block:
-                self._absorb(self.W, rule, threads)
-                self.waiting = 0
-                self._note()
+        full = self.waiting + X.shape[0] >= self.block
+        with parallel.pool(threads if full and self.W.size >= SMALL else 1):
+            position = 0
+            while position < X.shape[0]:
+                rows = X[position : position + self.block - self.waiting]
+                rows = rows.toarray() if sparse.issparse(rows) else rows
+                self._wait(np.ascontiguousarray(rows))
+                position += rows.shape[0]
+                if self.waiting == self.block:
+                    self._absorb(self.W, rule)
+                    self.waiting = 0
+                    self._note()
 
     def columns_now(self, rule: Rule, threads: int | None = None) -> np.ndarray:
         """The kept columns as they are if the stream ends here: a copy, K x d."""
@@ -99,7 +101,8 @@ class Sketch:
             return self.W[: self.columns].copy()
         W = self.W[: self.columns + self.waiting].copy()
         flops = self.flops
-        self._absorb(W, rule, threads)
+        with parallel.pool(threads if W.size >= SMALL else 1):
+            self._absorb(W, rule)
         self.flops = flops
         return W[: self.columns]
 
@@ -126,13 +129,12 @@ class Sketch:
         self.count += len(rows)
         self.flops += 7.0 * rows.size
 
-    def _absorb(self, W: np.ndarray, rule: Rule, threads: int | None) -> None:
+    def _absorb(self, W: np.ndarray, rule: Rule) -> None:
         samples = len(W) - self.columns
         ages = np.concatenate((np.full(self.columns, samples), np.arange(samples)[::-1]))
         fade = self.forgetting ** (ages / 2.0)
         block = Block(W, self.columns, fade, self.count - samples, self.weight)
-        with parallel.pool(1 if W.size < SMALL else threads):
-            self.flops += rule.absorb(block)
+        self.flops += rule.absorb(block)
 
     def _note(self) -> None:
         blocks = self.count // self.block
