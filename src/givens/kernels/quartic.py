@@ -20,6 +20,8 @@ from givens.kernels.compile import inline, kernel
 
 EPS = 2.220446049250313e-16
 GRID = 32
+INSIDE = 13.0  # flops per row: a² − b², 2ab, and the five sums
+CROSSING = 16.0  # p², pq, q², their products, and the eight sums
 
 
 @inline

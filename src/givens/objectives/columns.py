@@ -123,18 +123,14 @@ class Columns(Objective):
 
     def solve(self, state: np.ndarray, blocks: Blocks) -> Solved:
         """The contrast's pair problem, or a sweep of it on a copy of the block's columns."""
-        rows = state.shape[1]
         if isinstance(blocks, np.ndarray):
-            rotations, gains, rotated = self.contrast.solve_pairs(state, blocks, self.active)
-            return Solved(rotations, gains, rotated, self.contrast.passes * rows * len(blocks))
+            return Solved(*self.contrast.solve_pairs(state, blocks, self.active))
         counting = [int(np.sum(block < self.active)) for block in blocks]
         found = [
             self.contrast.solve_block(state, block, a, self.enough) for block, a in zip(blocks, counting)
         ]
-        rotated = sum(turned for _, _, turned in found)
-        visited = sum(len(block) * (len(block) - 1) // 2 for block in blocks)
-        flops = float(rows) * (self.contrast.passes * visited + 6 * rotated)
-        return Solved([Q for Q, _, _ in found], np.array([gain for _, gain, _ in found]), rotated, flops)
+        rotations, gains, rotated, flops = zip(*found)
+        return Solved(rotations, np.array(gains), sum(rotated), sum(flops))
 
     def apply(self, state: np.ndarray, blocks: Blocks, rotations: Rotations) -> float:
         """Rotate the columns of Y."""

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from givens import parallel
-from givens.objectives.contrasts import Contrast, Solution
+from givens.objectives.contrasts import Contrast, Pairs, Solution
 from givens.objectives.tiles import tiled_sum
 from givens.rotations import rotate_blocks
 from givens.schedules import tournament
@@ -37,7 +37,6 @@ class Orthomax(Contrast):
 
     sense = -1
     degree = 4
-    passes = 11.0
 
     def __init__(self, kappa: float = 1.0) -> None:
         if not np.isfinite(kappa):
@@ -69,67 +68,75 @@ class Orthomax(Contrast):
             W -= self.kappa / Y.shape[1] * np.diagonal(second)[:, None] * second
         return 4.0 * self.sense * W
 
-    def solve_pairs(
-        self, Y: np.ndarray, pairs: np.ndarray, active: int
-    ) -> tuple[np.ndarray, np.ndarray, int]:
+    def solve_pairs(self, Y: np.ndarray, pairs: np.ndarray, active: int) -> Pairs:
         """The closed form."""
         from givens.kernels import quartic
 
-        return quartic.solve_pairs(Y, pairs, active, self.kappa / Y.shape[1], float(-self.sense))
+        found = quartic.solve_pairs(Y, pairs, active, self.kappa / Y.shape[1], float(-self.sense))
+        both = int(np.sum(pairs[:, 1] < active))
+        return (*found, float(Y.shape[1]) * (quartic.INSIDE * both + quartic.CROSSING * (len(pairs) - both)))
 
     def solve_block(self, Y: np.ndarray, block: np.ndarray, active: int, enough: float) -> Solution:
         """All angles at once where that gains what they promise; else round by round on a copy."""
         whole = len(block) == len(Y)
+        tried = 0.0
         if active == len(block):
-            found = self._together(Y if whole else Y[block], enough)
-            if found is not None:
-                return found
-        return self._in_rounds(Y.copy() if whole else Y[block], active)
+            Q, gain, turned, tried = self._together(Y if whole else Y[block], enough)
+            if turned >= 0:
+                return Q, gain, turned, tried
+        Q, gain, turned, flops = self._in_rounds(Y.copy() if whole else Y[block], active)
+        return Q, gain, turned, tried + flops
 
     def _in_rounds(self, Y: np.ndarray, active: int) -> Solution:
         size = len(Y)
         Qt = np.eye(size)
-        total, rotated = 0.0, 0
+        total, rotated, flops = 0.0, 0, 0.0
         for pairs in tournament(size):
             pairs = pairs[pairs[:, 0] < active]
             shares = [pairs[part] for part in parallel.parts(len(pairs), parallel.width())]
 
-            def turn_share(share: np.ndarray) -> tuple[np.ndarray, np.ndarray, int]:
-                rotations, gains, turned = self.solve_pairs(Y, share, active)
-                rotate_blocks(Y, share, rotations)
-                return rotations, gains, turned
+            def turn_share(share: np.ndarray) -> Pairs:
+                rotations, gains, turned, spent = self.solve_pairs(Y, share, active)
+                return rotations, gains, turned, spent + rotate_blocks(Y, share, rotations)
 
             # Pairs of a round share no row, so each thread may turn its own at once.
-            for share, (rotations, gains, turned) in zip(shares, parallel.each(turn_share, shares)):
-                rotate_blocks(Qt, share, rotations)
-                total += float(gains.sum())
+            found = parallel.each(turn_share, shares)
+            for share, (rotations, _, turned, spent) in zip(shares, found):
+                flops += spent + rotate_blocks(Qt, share, rotations)
                 rotated += turned
-        return Qt.T.copy(), total, rotated
+            # One sum over the round: the order must not depend on how it was shared out.
+            total += float(np.concatenate([gains for _, gains, _, _ in found]).sum())
+        return Qt.T.copy(), total, rotated, flops
 
-    def _together(self, Y: np.ndarray, enough: float) -> Solution | None:
-        Q = np.eye(len(Y))
+    def _together(self, Y: np.ndarray, enough: float) -> Solution:
+        """All angles at once, again and again; −1 rotations if that is no use here."""
+        size, rows = Y.shape
+        Q = np.eye(size)
         first = moments = _Moments.of(Y, self.kappa)
         noise = 1e-13 * moments.size()
         total, rotated = 0.0, 0
+        # A product of two different arrays, and symmetric ones at half the price.
+        flops = rows * (2.0 * size + (4.0 if self.kappa else 3.0) * size**2)
         # Tile by tile the data pass through Q on their way into the moments: nothing is written before Q is final.
         for _ in range(MOST_TOGETHER):
             theta, promised = moments.angles(-self.sense)
             if np.abs(theta).max(initial=0.0) > TOGETHER:
-                return (Q, total, rotated) if rotated else None
+                return Q, total, rotated or -1, flops
             if promised <= 0.5 * enough or promised == 0:
                 break
             turned = Q @ _cayley(theta)
             after = first.turned(Y, turned)
+            flops += rows * (2.0 * size + 4.0 * size**2)
             gain = -self.sense * (after.criterion() - moments.criterion())
             if promised <= noise:
                 # Too small for a difference of values to show; the angles' own prediction is better.
                 gain = promised if gain > -noise else 0.0
             if gain < 0.5 * promised:
-                return (Q, total, rotated) if rotated else None
+                return Q, total, rotated or -1, flops
             Q, moments = turned, after
             total += gain
             rotated += int(np.count_nonzero(theta))
-        return Q, total, rotated
+        return Q, total, rotated, flops
 
 
 class Kurtosis(Orthomax):

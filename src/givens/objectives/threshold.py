@@ -11,9 +11,9 @@ from __future__ import annotations
 import numpy as np
 
 from givens import parallel
-from givens.objectives.base import Blocks, Rotations, Solved
+from givens.objectives.base import Blocks, Rotations
 from givens.objectives.columns import Columns
-from givens.objectives.contrasts import Contrast, Solution
+from givens.objectives.contrasts import Contrast, Pairs, Solution
 from givens.objectives.tiles import tiled_sum, tiles
 from givens.schedules import Schedule, Tournament
 
@@ -50,7 +50,6 @@ class Threshold(Contrast):
 
     sense = -1
     degree = 2
-    passes = 18.0
 
     def __init__(self, levels: np.ndarray, l0: bool) -> None:
         self.levels = levels
@@ -91,20 +90,14 @@ class Threshold(Contrast):
 
         return -2.0 * tiled_sum(product, Y)
 
-    def solve_pairs(
-        self, Y: np.ndarray, pairs: np.ndarray, active: int
-    ) -> tuple[np.ndarray, np.ndarray, int]:
+    def solve_pairs(self, Y: np.ndarray, pairs: np.ndarray, active: int) -> Pairs:
         """The exact search."""
         from givens.kernels.threshold import solve_pairs
 
-        return solve_pairs(Y, pairs, self.everywhere(len(Y)), self.l0, self.noise, TIGHT)[:3]
+        return solve_pairs(Y, pairs, self.everywhere(len(Y)), self.l0, self.noise, TIGHT)
 
     def solve_block(self, Y: np.ndarray, block: np.ndarray, active: int, enough: float) -> Solution:
         """Turn the pairs of a block on a compact copy."""
-        return self.turn(Y, block, enough)[:3]
-
-    def turn(self, Y: np.ndarray, block: np.ndarray, enough: float) -> tuple[Turned, float, int, float]:
-        """As `solve_block`, and the flops."""
         from givens.kernels import threshold
 
         levels = self.everywhere(len(Y))[block]
@@ -187,18 +180,6 @@ class SparseColumns(Columns):
 
         parallel.each(tile, tiles(self.n, len(self.A)))
         return Y
-
-    def solve(self, state: np.ndarray, blocks: Blocks) -> Solved:
-        """Pairs by the exact search, larger blocks on compact copies."""
-        if isinstance(blocks, np.ndarray):
-            return super().solve(state, blocks)
-        found = [self.contrast.turn(state, block, self.enough) for block in blocks]
-        return Solved(
-            [Q for Q, *_ in found],
-            np.array([gain for _, gain, *_ in found]),
-            sum(turned for _, _, turned, _ in found),
-            sum(flops for *_, flops in found),
-        )
 
     def apply(self, state: np.ndarray, blocks: Blocks, rotations: Rotations) -> float:
         """Rotate the columns of Y, by what solving has left behind where it has."""
