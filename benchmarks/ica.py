@@ -1,8 +1,9 @@
 """Independent components of 64 Laplace sources, beside FastICA and Picard.
 
 50,000 samples of 64 mixed sources are whitened once, and every method gets the same whitened data and two
-threads (or as many as there are). `givens` turns pairs of columns to the largest sum of fourth powers, to
-convergence. FastICA has scikit-learn's default tolerance and as many iterations as it wants, Picard its
+threads (or as many as there are). `givens` turns pairs of columns to the largest sum of fourth powers, until a
+sweep gains 1e-10 of it, which leaves a smaller gradient than FastICA with the cube does at its default
+tolerance (both are in the table). FastICA has scikit-learn's default tolerance and as many iterations as it wants, Picard its
 default tolerance; both also with the cube, the nonlinearity that belongs to fourth powers. The Amari error is
 0 for a perfect separation.
 """
@@ -20,12 +21,15 @@ from givens import minimize
 from givens.objectives import Columns
 
 SOURCES, SAMPLES = 64, 50_000
+TOL = 1e-10
 
 
 def run(report):
     X, mixing = whitened(np.random.default_rng(0))
-    timings = report.race({"givens, kurtosis": lambda: minimize(Columns(X, "kurtosis"))}, repeat=3, warm=1)
-    timings |= report.race({name: lambda solve=solve: solve(X) for name, solve in RIVALS.items()}, repeat=1)
+    entries = {"givens, kurtosis": lambda: minimize(Columns(X, "kurtosis"), tol=TOL)}
+    entries |= {name: lambda solve=solve: solve(X) for name, solve in RIVALS.items()}
+    minimize(Columns(X[:1000], "kurtosis"), tol=TOL)  # compiles
+    timings = report.race(entries, repeat=2)
     result = timings["givens, kurtosis"].value
     unmixings = {name: timing.value for name, timing in timings.items()} | {"givens, kurtosis": result.U.T}
     ours = timings["givens, kurtosis"].best
@@ -39,7 +43,18 @@ def run(report):
         report.claim(f"faster than {name}", "≥ 5 times", f"{ratio:.1f} times", ratio >= 5)
     error, cube = errors["givens, kurtosis"], errors["FastICA, cube"]
     report.claim("Amari error at most that of FastICA with the cube", cube, error, error <= cube)
+    report.row(
+        gradient_norm_of="givens, kurtosis",
+        gradient_norm=result.gradient_norm,
+        of_fastica_cube=_gradient_norm(X, unmixings["FastICA, cube"]),
+    )
     _streaming(report, X, result)
+
+
+def _gradient_norm(X, unmixing):
+    """Of the sum of fourth powers, at a rival's solution."""
+    u, _, vt = np.linalg.svd(unmixing.T)
+    return minimize(Columns(X, "kurtosis"), u @ vt, max_sweeps=0).gradient_norm
 
 
 def _streaming(report, X, result):
