@@ -68,9 +68,8 @@ class Columns(Objective):
         self.contrast = _as_contrast(contrast)
         self.sense = self.contrast.sense
         degree = self.contrast.degree
-        self.factor = 1.0 if degree is None else power_of_two(A)
+        self.factor = 1.0 if degree is None else _rescaling(A)
         self.unit = 1.0 if degree is None else power(self.factor, degree)
-        # By two steps, since 1/factor may be subnormal where the division is not.
         self.A = A if self.factor == 1.0 else A / A.dtype.type(self.factor)
         self.n = A.shape[1]
         self.active = self.n if active is None else active
@@ -79,7 +78,9 @@ class Columns(Objective):
         if A.dtype == np.float32:
             # Y is rotated in single precision, and a slope known to eps moves an angle that gains eps².
             self.floor = (self.n * 4 * float(np.finfo(np.float32).eps)) ** 2
-        self.scale = self.contrast.size(np.ascontiguousarray(self.A.T)) or 1.0
+        # A size does not care which way round the matrix lies, and turning it over would take longer than all the rest.
+        lying = self.A.T if self.A.flags.f_contiguous else np.ascontiguousarray(self.A)
+        self.scale = self.contrast.size(lying) or 1.0
 
     def start(self, rng: np.random.Generator) -> np.ndarray:
         """Start at the identity, the data's own columns; with very many rows, at what an even sample of them says.
@@ -162,6 +163,12 @@ class Columns(Objective):
     def notes(self, state: np.ndarray) -> str:
         """What the contrast has to say."""
         return self.contrast.note()
+
+
+def _rescaling(A: np.ndarray) -> float:
+    """The power of two to divide by: 1 where fourth powers are in no danger, which saves a copy of the data."""
+    factor = power_of_two(A)
+    return 1.0 if 2.0**-60 <= factor <= 2.0**60 and A.dtype == np.float64 else factor
 
 
 def _as_contrast(contrast: str | Contrast) -> Contrast:
