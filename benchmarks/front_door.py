@@ -125,10 +125,11 @@ def run(report: Report) -> None:
         reading(report, path)
         arguments = ["sparse-pca", str(path), "-m", "10", "--n-nonzero", "50", "--log2", "--floor", "10"]
         arguments += ["--labels", "class", "--out", str(Path(folder) / "results")]
-        seconds = [command(*arguments) for _ in range(4)][
-            1:
-        ]  # the first run fills the cache of compiled code
-        report.row(step=f"command to report, {origin}", seconds=min(seconds))
+        command(*arguments)  # fills the cache of compiled code
+        seconds, processor = zip(*(command(*arguments) for _ in range(3)))
+        report.row(
+            step=f"command to report, {origin}", seconds=min(seconds), processor_seconds=min(processor)
+        )
         report.claim(
             "12,600 x 102 TSV to report, warm", "under 10 s", f"{min(seconds):.1f} s", min(seconds) < 10
         )
