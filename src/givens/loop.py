@@ -66,6 +66,7 @@ class Run:
         self.Ut = np.ascontiguousarray(progress.U.T)
         self.state = self.objective.state(progress.U)
         if not progress.trace:
+            progress.flops += self.objective.making
             self._record(progress)
         message = self._stop(progress)
         while not message:
@@ -152,6 +153,7 @@ class Run:
     def _repair(self, progress: Progress) -> None:
         self.Ut = np.ascontiguousarray(repair(self.Ut.T).T)
         self.state = self.objective.state(np.ascontiguousarray(self.Ut.T))
+        progress.flops += 4.0 * len(self.Ut) ** 3 + self.objective.making
 
     def _record(self, progress: Progress) -> None:
         objective = self.objective

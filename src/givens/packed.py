@@ -162,6 +162,13 @@ class Packed:
         parallel.each(other_modes, range(0, d, SLAB))
         return out
 
+    def making(self) -> float:
+        """The flops of `rotated`."""
+        d = float(self.d)
+        if d <= SMALL:
+            return 6.0 * d**4
+        return d**3 * (d + 1.0) + d * d * d * (d + 1.0) + d * d * (d + 1.0) * (2.0 * d + 1.0) / 3.0
+
     def rotate(self, blocks: Blocks, rotations: Rotations) -> float:
         """Rotate disjoint blocks of indices in place; return the flops."""
         if len(blocks) == 1 and len(blocks[0]) == self.d:

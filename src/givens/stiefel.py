@@ -18,7 +18,7 @@ from time import perf_counter
 
 import numpy as np
 
-from givens import parallel
+from givens import lapack, parallel
 from givens.loadings import polar, unit_rows
 from givens.metrics import adjusted_from_scores
 from givens.objectives.threshold import LOOSE, RELAXATION, SHARE
@@ -85,7 +85,7 @@ class _Run:
         self.Y = self._product(self.Vt)
         self.step = np.zeros((0, V.shape[0]))
         self.scale = float(np.einsum("ij,ij->", At, At)) or 1.0
-        self.flops = 2.0 * At.size * len(self.Vt)
+        self.flops = 2.0 * At.size * (len(self.Vt) + 1)
         self.rotations = 0
         self.gains: list[float] = []
         self.stale = 0
@@ -155,21 +155,28 @@ class _Run:
 
         S = np.empty_like(self.Y)
         value, _ = threshold.shrink(self.Y, self.levels, self.l0, S)
+        self.flops += 3.0 * S.size
         return S, float(value)
 
     def _crossing(self, S: np.ndarray) -> np.ndarray:
         """R = (I − VVᵀ)AᵀS, transposed."""
         used = np.flatnonzero(S.any(axis=0))
-        if 4 * len(used) < S.shape[1]:
+        few = 4 * len(used) < S.shape[1]
+        if few:
             E = S[:, used] @ self.At[:, used].T
         else:
             cut = tiles(len(self.At), S.shape[1])
             parts = parallel.each(lambda part: S[:, part] @ self.At[:, part].T, cut)
             E = sum(parts[1:], start=parts[0])
-        self.flops += 2.0 * len(S) * len(used) * len(self.At)
+        self.flops += 2.0 * len(S) * (len(used) if few else S.shape[1]) * len(self.At)
         for _ in range(2):  # twice: the first time leaves rounding errors of the size of E
-            E = E - (E @ self.Vt.T) @ self.Vt
+            E = self._aside(E)
         return E
+
+    def _aside(self, D: np.ndarray) -> np.ndarray:
+        """D(I − VVᵀ): what is left of the rows of D beside V."""
+        self.flops += (4.0 * len(self.Vt) + 1.0) * D.size
+        return D - (D @ self.Vt.T) @ self.Vt
 
     def _stop(self, sweep: int, trace: Trace) -> tuple[str, bool]:
         if sweep > 0 and self.counts is None and self.gains[-1] <= self.tol * trace.value[-1]:
@@ -199,20 +206,22 @@ class _Run:
         )
         self.gains.append(gain)
         self.rotations += rotated
-        self.flops += flops + 2.0 * m * block.size
+        self.flops += flops + 2.0 * m * len(block) * len(self.At)
         before = self.Vt
         self.Vt = Qt[:m] @ np.concatenate((self.Vt, Wt))
         if len(self.gains) % FRESH == 0:
             self.Vt = polar(self.Vt)
             self.Y = self._product(self.Vt)
+            self.flops += 2.0 * self.At.size * m + lapack.svd(*self.Vt.shape) + 2.0 * m * self.Vt.size
         else:
             self.Y = np.ascontiguousarray(Qt[:m] @ block)
+            self.flops += 2.0 * m * block.size
         self.step = before
 
     def _directions(self, R: np.ndarray) -> np.ndarray:
         """An orthonormal basis of the gradient's directions and of where the columns came from, next to V."""
         room = self.Vt.shape[1] - len(self.Vt)
-        old = self.step - (self.step @ self.Vt.T) @ self.Vt
+        old = self._aside(self.step)
         parts = []
         for D in (R, old):
             size = np.linalg.norm(D, axis=1)
@@ -221,15 +230,18 @@ class _Run:
         if room <= 0 or len(D) == 0:
             return np.zeros((0, self.Vt.shape[1]))
         # The Gram matrix's eigenvectors keep each direction nearest to the column it belongs to.
-        D = D - (D @ self.Vt.T) @ self.Vt
+        D = self._aside(D)
         P, size, Qt = np.linalg.svd(D, full_matrices=False)
         some = size > 1e-7 * size[0]
         some[room:] = False
+        self.flops += lapack.svd(*D.shape) + 4.0 * D.size
         if some.all():
             W = P @ Qt
+            self.flops += 2.0 * len(P) * D.size
         else:
             W = Qt[some]
-        W = W - (W @ self.Vt.T) @ self.Vt
+        W = self._aside(W)
+        self.flops += lapack.svd(*W.shape) + 2.0 * len(W) * W.size
         return np.ascontiguousarray(polar(W))
 
     def _gradient_norm(self, S: np.ndarray, R: np.ndarray) -> float:

@@ -18,7 +18,7 @@ from time import perf_counter
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from givens import parallel
+from givens import lapack, parallel
 from givens.loadings import polar, unit_rows
 
 __all__ = ["GPower", "gpower"]
@@ -147,7 +147,7 @@ def _block(
     Ut = np.ascontiguousarray(start.T)
     Y = np.empty((m, len(kept)))
     found = GPower(np.zeros((d, m)), start, 0.0)
-    flops = 0.0
+    flops = 2.0 * A.size
     while True:
         np.matmul(Ut, At, out=Y)
         value = shrink(Y)
@@ -159,33 +159,37 @@ def _block(
         found.converged = value - before <= tol * value
         if found.converged or found.iterations == max_iter:
             break
-        Ut = _polar_rows(Y @ At.T)
-        flops += 2 * n * Y.size + 20 * n * m * m
+        Ut, spent = _polar_rows(Y @ At.T)
+        flops += 2 * n * Y.size + spent
         found.iterations += 1
     found.Z[kept] = unit_rows(Y).T
     found.U, found.value = np.ascontiguousarray(Ut.T), value
     return found
 
 
-def _polar_rows(M: np.ndarray) -> np.ndarray:
-    """The polar factor of a wide or square M; square ones by Newton's iteration where M is far from singular."""
-    if M.shape[0] < M.shape[1]:
+def _polar_rows(M: np.ndarray) -> tuple[np.ndarray, float]:
+    """The polar factor of a wide or square M, and the flops; square ones by Newton where M is far from singular."""
+    m, n = M.shape
+    flops = lapack.svd(m, m) + 2.0 * m**3
+    if m < n:
         Q, R = np.linalg.qr(M.T)
-        return (Q @ polar(R)).T
+        return (Q @ polar(R)).T, flops + lapack.qr(n, m) + 2.0 * n * m * m
+    spent = 2.0 * n * n
     X = M / np.linalg.norm(M) if M.any() else M
     for _ in range(12):
         try:
             inverse = np.linalg.inv(X)
         except np.linalg.LinAlgError:
-            return polar(M)
+            return polar(M), spent + flops
+        spent += lapack.inverse(n) + 10.0 * n * n
         size, inverse_size = np.linalg.norm(X), np.linalg.norm(inverse)
         if not size * inverse_size < 1e10:
-            return polar(M)
+            return polar(M), spent + flops
         scale = np.sqrt(inverse_size / size)
         X, last = 0.5 * (scale * X + inverse.T / scale), X
         if np.linalg.norm(X - last) < 1e-7 * size:
-            return X
-    return polar(M)
+            return X, spent
+    return polar(M), spent + flops
 
 
 def _greedy(
@@ -218,8 +222,9 @@ def _greedy(
                 break
             rows = np.flatnonzero(s)
             # Few non-zeros: a product with their rows alone.
-            v = s[rows] @ B[rows] if 4 * len(rows) < len(s) else s @ B
-            flops += 2 * n * min(len(rows), len(s))
+            few = 4 * len(rows) < len(s)
+            v = s[rows] @ B[rows] if few else s @ B
+            flops += 2 * n * (1 + (len(rows) if few else len(s)))
             u = v / np.linalg.norm(v)
             found.iterations += 1
         found.value += value

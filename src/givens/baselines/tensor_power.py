@@ -93,7 +93,9 @@ class _Iteration:
         out = self.unfolded @ (theta[self.j] * theta[self.k])
         if len(self.weights):
             out -= (self.vectors * self.weights) @ (self.vectors.T @ theta) ** 2
-        self.flops += 2.0 * self.unfolded.size * theta.shape[1]
+        d, starts, found = *theta.shape, len(self.weights)
+        self.flops += (2.0 * d + 1.0) * len(self.j) * starts + (4.0 * d + 1.0) * found * starts
+        self.flops += d * (found + starts) if found else 0
         return out
 
     def run(self, theta: np.ndarray, iterations: int) -> np.ndarray:
@@ -105,6 +107,7 @@ class _Iteration:
             # Where T(I, θ, θ) vanishes, nothing is left to find in that direction: stay.
             new = np.where(length > 0, new, theta)
             moved = np.abs(new - theta).max()
+            self.flops += 3.0 * theta.size
             theta = new
             self.steps += 1
             if moved <= self.tol:

@@ -252,7 +252,8 @@ class StreamingSparsePCA(SparseScores):
             raise ValueError("components need at least 2 samples, and n_samples = 1 has come")
         if not sketch.energy > 0:
             raise ValueError("every feature of X is constant, so there is no variance to explain")
-        columns = sketch.columns_now(checks.rule(self, started, sketch), self.threads).astype(np.float64)
+        columns, spent = sketch.columns_now(checks.rule(self, started, sketch), self.threads)
+        columns = columns.astype(np.float64)
         norms = np.einsum("ij,ij->j", columns, columns)
         asked = checks.asked(self, started, sketch)
         if asked.counts is None:
@@ -289,7 +290,7 @@ class StreamingSparsePCA(SparseScores):
             "loading_overlap_": loading_overlap(few),
             "score_correlation_": largest_correlation(scores.T @ scores),
             "n_iter_": max(found.sweeps, 1),
-            "flops_": sketch.flops + found.flops,
+            "flops_": sketch.flops + spent + found.flops,
         }
 
     def __sklearn_is_fitted__(self) -> bool:

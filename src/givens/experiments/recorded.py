@@ -32,9 +32,10 @@ class Recorded(Objective):
             inner.unit,
             inner.dear,
         )
-        self.scale, self.floor = inner.scale, inner.floor
+        self.scale, self.floor, self.making = inner.scale, inner.floor, inner.making
         self.rotations = 0
         self.flops = 0.0
+        self.made = False
 
     def prepare(self, start: np.ndarray) -> None:
         """Take the scale over, once it is settled."""
@@ -49,6 +50,9 @@ class Recorded(Objective):
         """The inner one's."""
         self.inner.enough = self.enough
         self.Ut = np.ascontiguousarray(U.T)
+        # The loop makes a state at the start and, when it has repaired U, again.
+        self.flops += self.making + (4.0 * self.n**3 if self.made else 0.0)
+        self.made = True
         return self.inner.state(U)
 
     def value(self, state: Any) -> float:

@@ -21,6 +21,9 @@ import numpy as np
 
 from givens.kernels.compile import inline, kernel
 
+STEP = 37.0  # flops of a Newton step along the circle
+ROOTS = 300.0  # of all critical directions and their values, before those steps
+
 
 @inline
 def _real_roots(a: float, b: float, c: float) -> tuple[float, float, float]:
@@ -109,9 +112,9 @@ def _directions(
 
 
 @inline
-def _near_zero(A: float, B: float, D: float, E: float) -> tuple[float, float, float]:
+def _near_zero(A: float, B: float, D: float, E: float) -> tuple[float, float, float, float]:
     """The best direction where it is known to lie near θ = 0, by Newton's steps from there."""
-    c, s = 1.0, 0.0
+    c, s, flops = 1.0, 0.0, 16.0
     for _ in range(5):
         slope, bend = _slope_and_bend(A, B, D, E, c, s)
         step = -slope / bend
@@ -119,19 +122,22 @@ def _near_zero(A: float, B: float, D: float, E: float) -> tuple[float, float, fl
         w = 1.0 / np.sqrt(c * c + s * s)
         c *= w
         s *= w
+        flops += STEP
         if abs(step) < 1e-6:
             break
     gain = _narrow_gain(A, B, D, E, c, s)
     if not gain > 0.0:
         c, s, gain = 1.0, 0.0, 0.0
-    return c, s, gain
+    return c, s, gain, flops
 
 
 @inline
-def _anywhere(A: float, B: float, D: float, E: float, floor: float) -> tuple[float, float, float]:
+def _anywhere(
+    A: float, B: float, D: float, E: float, floor: float
+) -> tuple[float, float, float, float]:
     """The best of all critical directions."""
     roots = _directions(B, 2.0 * D - A, E - 2.0 * B, -D)
-    best_c, best_s, best_gain = 1.0, 0.0, -np.inf
+    best_c, best_s, best_gain, flops = 1.0, 0.0, -np.inf, ROOTS
     for n in range(3):
         c = roots[2 * n]
         s = roots[2 * n + 1]
@@ -147,6 +153,7 @@ def _anywhere(A: float, B: float, D: float, E: float, floor: float) -> tuple[flo
                 w = 1.0 / np.sqrt(c * c + s * s)
                 c *= w
                 s *= w
+                flops += STEP
         value = c * (c * (A * c + 3.0 * B * s) + 3.0 * D * s * s) + E * s * s * s
         if value < 0.0:
             c = -c
@@ -157,12 +164,14 @@ def _anywhere(A: float, B: float, D: float, E: float, floor: float) -> tuple[flo
             best_c, best_s, best_gain = c, s, gain
     if not best_gain > 0.0 or (best_gain <= floor and best_c < 0.99):
         best_c, best_s, best_gain = 1.0, 0.0, 0.0
-    return best_c, best_s, best_gain
+    return best_c, best_s, best_gain, flops
 
 
-@kernel
-def best_direction(A: float, B: float, D: float, E: float, floor: float) -> tuple[float, float, float]:
-    """Return (c, s, gain) of the largest g; (1, 0, 0) if nothing is to be gained.
+@inline
+def _best_direction(
+    A: float, B: float, D: float, E: float, floor: float
+) -> tuple[float, float, float, float]:
+    """Return (c, s, gain) of the largest g, (1, 0, 0) if nothing is to be gained; and the flops.
 
     Among directions whose values differ by no more than `floor` the one of the smallest |θ| is taken, and a turn by a wide
     angle for no more than `floor` is not made: columns would swap for ever. A narrow turn is made however small its gain,
@@ -171,28 +180,30 @@ def best_direction(A: float, B: float, D: float, E: float, floor: float) -> tupl
     # g ≤ A|c|³ + |E||s|³ + 1.155(|B| + |D|), whose first two terms are convex in s². So under this condition, which nearly all
     # pairs meet near a solution, the best angle has s² < 0.06; and there g is concave.
     if 1.16 * (abs(B) + abs(D)) <= min(A - abs(E), 0.07 * A) and A > 0.0:
-        c, s, gain = _near_zero(A, B, D, E)
+        c, s, gain, flops = _near_zero(A, B, D, E)
     else:
-        c, s, gain = _anywhere(A, B, D, E, floor)
-    return c, s, gain
+        c, s, gain, flops = _anywhere(A, B, D, E, floor)
+    return c, s, gain, flops + 8.0
 
 
 @inline
-def _solve(a: float, b: float, q: float, e: float, both: bool, floor: float) -> tuple[float, float, float]:
+def _solve(
+    a: float, b: float, q: float, e: float, both: bool, floor: float
+) -> tuple[float, float, float, float]:
     """The pair problem with T_iii, T_iij, T_ijj, T_jjj, where both columns count or only the first."""
     if both:
         A, B, D, E = a + e, b - q, b + q, e - a
     else:
         A, B, D, E = a, b, q, e
-    return best_direction(A, B, D, E, floor)
+    return _best_direction(A, B, D, E, floor)
 
 
 @kernel
 def directions(coefficients: np.ndarray, floor: float, out: np.ndarray) -> None:
-    """Rows of (A, B, D, E) to rows of (c, s, gain): `best_direction` for many pair problems."""
+    """Rows of (A, B, D, E) to rows of (c, s, gain): `_best_direction` for many pair problems."""
     for n in range(coefficients.shape[0]):
         A, B, D, E = coefficients[n]
-        c, s, gain = best_direction(A, B, D, E, floor)
+        c, s, gain, _flops = _best_direction(A, B, D, E, floor)
         out[n, 0] = c
         out[n, 1] = s
         out[n, 2] = gain
@@ -201,12 +212,12 @@ def directions(coefficients: np.ndarray, floor: float, out: np.ndarray) -> None:
 @kernel
 def solve_block(
     S: np.ndarray, active: int, floor: float, passes: int, enough: float, V: np.ndarray, W: np.ndarray
-) -> tuple[float, int, int]:
+) -> tuple[float, int, float]:
     """Turn every pair of a block, on its own subtensor S (b, b, b), which is overwritten.
 
     At most `passes` times, until a pass over the pairs gains no more than `enough`. The rows of V become the new
     directions: Q = Vᵀ. Pairs (i, j) with i ≥ active are left alone. Returns the gain, the number of rotations
-    and the number of passes.
+    and the flops.
     """
     b = S.shape[0]
     for i in range(b):
@@ -216,7 +227,7 @@ def solve_block(
     x = np.empty(b)
     total = 0.0
     rotated = 0
-    made = 0
+    flops = 0.0
     for _ in range(passes):
         gained = 0.0
         for i in range(min(active, b - 1)):
@@ -230,16 +241,17 @@ def solve_block(
                     t_iij += V[j, k] * W[i, k]
                     t_ijj += V[i, k] * W[j, k]
                     t_jjj += V[j, k] * W[j, k]
-                c, s, gain = _solve(t_iii, t_iij, t_ijj, t_jjj, j < active, floor)
+                c, s, gain, cost = _solve(t_iii, t_iij, t_ijj, t_jjj, j < active, floor)
+                flops += 8.0 * b + cost
                 if gain > 0.0:
                     gained += gain
                     rotated += 1
                     _turn(S, V, W, x, i, j, c, s)
+                    flops += 8.0 * b * b + 21.0 * b
         total += gained
-        made += 1
         if gained <= enough:
             break
-    return total, rotated, made
+    return total, rotated, flops
 
 
 @inline
@@ -279,8 +291,9 @@ def solve_pairs(
     floor: float,
     rotations: np.ndarray,
     gains: np.ndarray,
-) -> None:
-    """The best rotation of each pair, from the four entries it depends on."""
+) -> float:
+    """The best rotation of each pair, from the four entries it depends on; returns the flops."""
+    flops = 0.0
     for n in range(pairs.shape[0]):
         i = pairs[n, 0]
         j = pairs[n, 1]
@@ -288,12 +301,14 @@ def solve_pairs(
         t_iij = P[row[i, i] + j]
         t_ijj = P[row[i, j] + j]
         t_jjj = P[row[j, j] + j]
-        c, s, gain = _solve(t_iii, t_iij, t_ijj, t_jjj, j < active, floor)
+        c, s, gain, cost = _solve(t_iii, t_iij, t_ijj, t_jjj, j < active, floor)
+        flops += cost
         rotations[n, 0, 0] = c
         rotations[n, 0, 1] = -s
         rotations[n, 1, 0] = s
         rotations[n, 1, 1] = c
         gains[n] = gain
+    return flops
 
 
 @kernel
@@ -330,8 +345,9 @@ def solve_moments(
     floor: float,
     rotations: np.ndarray,
     gains: np.ndarray,
-) -> None:
-    """The best rotation of each pair, from its third moments less those of a⊗G in its three placements."""
+) -> float:
+    """The best rotation of each pair, from its third moments less those of a⊗G in its three placements; returns the flops."""
+    flops = 14.0 * len(pairs)
     for n in range(pairs.shape[0]):
         i = pairs[n, 0]
         j = pairs[n, 1]
@@ -339,9 +355,11 @@ def solve_moments(
         t_iij = moments[n, 1] - 2.0 * a[i] * G[i, j] - a[j] * G[i, i]
         t_ijj = moments[n, 2] - 2.0 * a[j] * G[i, j] - a[i] * G[j, j]
         t_jjj = moments[n, 3] - 3.0 * a[j] * G[j, j]
-        c, s, gain = _solve(t_iii, t_iij, t_ijj, t_jjj, j < active, floor)
+        c, s, gain, cost = _solve(t_iii, t_iij, t_ijj, t_jjj, j < active, floor)
+        flops += cost
         rotations[n, 0, 0] = c
         rotations[n, 0, 1] = -s
         rotations[n, 1, 0] = s
         rotations[n, 1, 1] = c
         gains[n] = gain
+    return flops

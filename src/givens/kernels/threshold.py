@@ -391,9 +391,12 @@ def _union(
 
 
 @inline
-def _active(x: np.ndarray, y: np.ndarray, least: float, a: np.ndarray, b: np.ndarray) -> int:
-    """Gather the rows with hypot(x, y) > least: no other can count at any angle."""
+def _active(
+    x: np.ndarray, y: np.ndarray, least: float, a: np.ndarray, b: np.ndarray
+) -> tuple[int, float]:
+    """Gather the rows with hypot(x, y) > least: no other can count at any angle. Returns how many, and the flops."""
     number = 0
+    flops = 3.0 * len(x)
     total = len(x)
     square = least * least
     for start in range(0, total, 16):
@@ -402,12 +405,13 @@ def _active(x: np.ndarray, y: np.ndarray, least: float, a: np.ndarray, b: np.nda
         for k in range(start, stop):
             above += x[k] * x[k] + y[k] * y[k] > square
         if above > 0:
+            flops += 3.0 * (stop - start)
             for k in range(start, stop):
                 if x[k] * x[k] + y[k] * y[k] > square:
                     a[number] = x[k]
                     b[number] = y[k]
                     number += 1
-    return number
+    return number, flops
 
 
 @kernel
@@ -426,7 +430,7 @@ def solve_pairs(
     rotated, flops = 0, 0.0
     for p in range(len(pairs)):
         i, j = pairs[p]
-        number = _active(Y[i], Y[j], min(levels[i], levels[j]), a, b)
+        number, looked = _active(Y[i], Y[j], min(levels[i], levels[j]), a, b)
         theta, gain, cost = search(a, b, number, levels[i], levels[j], l0, floor, accuracy, True, 1.0, values)
         c, s = np.cos(theta), np.sin(theta)
         rotations[p, 0, 0] = rotations[p, 1, 1] = c
@@ -434,7 +438,7 @@ def solve_pairs(
         rotations[p, 0, 1] = -s
         gains[p] = gain
         rotated += theta != 0.0
-        flops += cost + 3.0 * Y.shape[1]
+        flops += cost + looked
     return rotations, gains, rotated, flops
 
 
@@ -453,9 +457,9 @@ def turn_pairs(
     total, flops = 0.0, 0.0
     for p in range(len(pairs)):
         i, j = pairs[p]
-        number = _active(Y[i], Y[j], min(levels[i], levels[j]), a, b)
+        number, looked = _active(Y[i], Y[j], min(levels[i], levels[j]), a, b)
         theta, gain, cost = search(a, b, number, levels[i], levels[j], l0, floor, accuracy, True, 1.0, values)
-        flops += cost + 3.0 * Y.shape[1]
+        flops += cost + looked
         if theta != 0.0:
             _rotate(Y[i], Y[j], Y.shape[1], np.cos(theta), np.sin(theta))
             flops += 6.0 * Y.shape[1]
@@ -729,14 +733,14 @@ def replace_weakest(
             other += np.int64(other >= one)
             p = live[one] if one < other else live[other]
             q = live[other] if one < other else live[one]
-            number = _active(C[p], C[q], level, a, b)
+            number, looked = _active(C[p], C[q], level, a, b)
             theta, _gain, cost = search(a, b, number, level, level, l0, 0.0, accuracy, True, 1.0, values)
-            flops += cost + 3.0 * features
+            flops += cost + looked
             if theta != 0.0:
                 c, sn = np.cos(theta), np.sin(theta)
                 _rotate(C[p], C[q], features, c, sn)
                 _rotate(Qt[p], Qt[q], len(Qt), c, sn)
                 _rotate(G[p], G[q], len(G), c, sn)
                 _rotate(G[:, p], G[:, q], len(G), c, sn)
-                flops += 6.0 * features
+                flops += 6.0 * (features + len(Qt) + 2 * len(G))
     return flops

@@ -70,6 +70,8 @@ class Objective(ABC):
         Set by the loop, from its tolerance: a gain below it need not be pursued within a block.
     dear : bool
         The gradient costs so much that it is wanted at the end of a run only.
+    making : float
+        Additions and multiplications that `state` takes.
     """
 
     n: int
@@ -81,6 +83,7 @@ class Objective(ABC):
     floor: float = 0.0
     enough: float = 0.0
     dear: bool = False
+    making: float = 0.0
 
     @abstractmethod
     def state(self, U: np.ndarray) -> Any:

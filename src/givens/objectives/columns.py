@@ -72,6 +72,7 @@ class Columns(Objective):
         self.unit = 1.0 if degree is None else power(self.factor, degree)
         self.A = A if self.factor == 1.0 else A / A.dtype.type(self.factor)
         self.n = A.shape[1]
+        self.making = 2.0 * A.size * self.n
         self.active = self.n if active is None else active
         if not 1 <= self.active <= self.n or int(self.active) != self.active:
             raise ValueError(f"active must be between 1 and the number of columns, {self.n}, got {active!r}")

@@ -131,10 +131,9 @@ class MomentTensor(Objective):
         moments = np.empty((len(blocks), 4))
         kernels.moments_of_pairs(state.z, blocks, moments)
         rotations, gains = np.empty((len(blocks), 2, 2)), np.empty(len(blocks))
-        kernels.solve_moments(moments, blocks, state.a, state.G, self.active, floor, rotations, gains)
-        return Solved(
-            rotations, gains, int(np.count_nonzero(gains)), float(8 * len(blocks) * state.z.shape[1])
-        )
+        flops = kernels.solve_moments(moments, blocks, state.a, state.G, self.active, floor, rotations, gains)
+        flops += 12.0 * len(blocks) * state.z.shape[1]
+        return Solved(rotations, gains, int(np.count_nonzero(gains)), flops)
 
     def apply(self, state: Rotated, blocks: Blocks, rotations: Rotations) -> float:
         """Rotate the samples, α and Γ."""

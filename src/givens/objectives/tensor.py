@@ -86,6 +86,7 @@ class SymmetricTensor(Objective):
         self.packed = packed
         self.norm = float(np.sqrt(packed.squared_norm()))
         self.scale = float(np.sqrt(self.active)) * self.norm or 1.0
+        self.making = packed.making()
 
     def start(self, rng: np.random.Generator) -> np.ndarray:
         """The eigenvectors of T contracted with a random vector: those of a T without noise, up to signs."""
@@ -119,8 +120,10 @@ class SymmetricTensor(Objective):
     def _solve_pairs(self, state: Packed, pairs: np.ndarray) -> Solved:
         rotations = np.empty((len(pairs), 2, 2))
         gains = np.empty(len(pairs))
-        kernels.solve_pairs(state.entries, state.row, pairs, self.active, EPS * self.scale, rotations, gains)
-        return Solved(rotations, gains, int(np.count_nonzero(gains)), float(100 * len(pairs)))
+        flops = kernels.solve_pairs(
+            state.entries, state.row, pairs, self.active, EPS * self.scale, rotations, gains
+        )
+        return Solved(rotations, gains, int(np.count_nonzero(gains)), flops)
 
     def apply(self, state: Packed, blocks: Blocks, rotations: Rotations) -> float:
         """Rotate the three modes."""
@@ -177,12 +180,12 @@ def solve_cubes(
         cube(block, S)
         V, W = np.empty((b, b)), np.empty((b, b))
         inside = int(np.searchsorted(block, active))
-        gains[n], turned, made = kernels.solve_block(
+        gains[n], turned, spent = kernels.solve_block(
             S.reshape(b, b, b), inside, floor, passes, 1e6 * floor, V, W
         )
         rotations.append(np.ascontiguousarray(V.T))
         rotated += turned
-        flops += 4.0 * b**2 * (b - 1) * made + 8.0 * b * b * turned
+        flops += spent
     return Solved(rotations, gains, rotated, flops)
 
 

@@ -55,7 +55,7 @@ def strongest(Y: np.ndarray, asked: Asked) -> Found:
     else:
         values = np.einsum("ij,ij->i", Y, Y)
     chosen = np.argsort(-values, kind="stable")[: asked.m]
-    return _loadings(Y, Y[chosen], asked, _levels(Y[chosen], asked), 0, 0.0)
+    return _loadings(Y, Y[chosen], asked, _levels(Y[chosen], asked), 0, 3.0 * Y.size)
 
 
 def rotated(Y: np.ndarray, asked: Asked) -> Found:
@@ -83,12 +83,14 @@ def rotated(Y: np.ndarray, asked: Asked) -> Found:
     columns[:, used] = turned
     if asked.counts is not None:
         levels = _levels(columns, asked)
-    best = _loadings(Y, columns, asked, levels, result.sweeps, result.flops)
+    spent = result.flops + 2.0 * (asked.m + 1) * Y.size
+    best = _loadings(Y, columns, asked, levels, result.sweeps, spent)
     if asked.counts is None:
         level = _level_of(axes, int(np.count_nonzero(best.Z)))
-        other = _loadings(Y, axes, asked, np.full(asked.m, level), result.sweeps, result.flops)
+        other = _loadings(Y, axes, asked, np.full(asked.m, level), result.sweeps, best.flops)
     else:
-        other = _loadings(Y, axes, asked, _levels(axes, asked), result.sweeps, result.flops)
+        other = _loadings(Y, axes, asked, _levels(axes, asked), result.sweeps, best.flops)
+    best.flops = other.flops
     return other if other.adjusted.sum() > best.adjusted.sum() else best
 
 
@@ -119,4 +121,5 @@ def _loadings(
     size = np.linalg.norm(Y @ Z.T, axis=0)
     Z, order = order_and_sign(Z, size, keep_order=asked.keep_order)
     adjusted = adjusted_from_scores(Y @ Z.T) * max(len(Y) - 1, 1)
+    flops += (4.0 * len(Y) + 4.0) * Z.size
     return Found(Z, columns[order], levels[order], adjusted, sweeps, flops)

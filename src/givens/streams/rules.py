@@ -21,7 +21,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from givens import parallel
+from givens import lapack, parallel
 from givens.objectives.tiles import tiles
 
 ACCURACY = (
@@ -102,7 +102,7 @@ class Frequent:
         tail = energies[low:K]
         shrunk[low:] = np.sqrt(np.divide(tail - dropped, tail, out=np.zeros_like(tail), where=tail > 0))
         turn(shrunk[:, None] * axes[:, :K].T * block.fade, W)
-        return 2.0 * len(W) * W.shape[1] * len(W)
+        return 2.0 * (len(W) ** 2 + K) * W.shape[1] + lapack.eigh(len(W)) + 2.0 * len(W) * (len(W) + K)
 
 
 def _squares(Y: np.ndarray) -> np.ndarray:
@@ -144,7 +144,7 @@ class Weakest:
             C, G, Qt, live, samples, level, self.l0, ACCURACY, self.rotations, self.seed, block.first
         )
         turn(Qt[live] * block.fade, W)
-        return flops + 2.0 * (len(W) + K) * W.shape[1] * len(W)
+        return flops + 2.0 * ((len(W) + K) + 1.0) * W.size + C.size + 2.0 * len(W) ** 2
 
 
 def quantile(Y: np.ndarray, share: float) -> float:

@@ -95,16 +95,16 @@ class Sketch:
                     self.waiting = 0
                     self._note()
 
-    def columns_now(self, rule: Rule, threads: int | None = None) -> np.ndarray:
-        """The kept columns as they are if the stream ends here: a copy, K x d."""
+    def columns_now(self, rule: Rule, threads: int | None = None) -> tuple[np.ndarray, float]:
+        """The kept columns as they are if the stream ends here, a copy, K x d; and the flops it took to take in the last."""
         if not self.waiting:
-            return self.W[: self.columns].copy()
+            return self.W[: self.columns].copy(), 0.0
         W = self.W[: self.columns + self.waiting].copy()
         flops = self.flops
         with parallel.pool(threads if W.size >= SMALL else 1):
             self._absorb(W, rule)
-        self.flops = flops
-        return W[: self.columns]
+        spent, self.flops = self.flops - flops, flops
+        return W[: self.columns], spent
 
     def divisor(self) -> float:
         """What sums of squares are divided by for variances: n − 1, where nothing is forgotten."""
