@@ -179,7 +179,8 @@ class Packed:
         if touched <= self.d // 8 and all(len(block) == 2 for block in blocks):
             for (i, j), Q in zip(blocks, rotations):
                 kernels.rotate_pair(self.entries, self.row, i, j, Q[0, 0], Q[1, 0])
-            return float(len(blocks) * 3 * self.d * self.d)
+            d = self.d
+            return float(len(blocks) * (3 * (d - 1) * (d - 2) + 26 * (d - 2) + 80))
         pieces, matrices, moved = _pieces(self.d, blocks, rotations)
         triples = [
             (a, b, c)

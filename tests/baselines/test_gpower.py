@@ -67,7 +67,7 @@ def test_nothing_above_the_threshold_gives_zeros(A):
 
 def test_the_polar_step_of_singular_and_regular_matrices(rng):
     for M in (rng.standard_normal((6, 6)), np.diag([1.0, 2.0, 0.0]), np.zeros((3, 3))):
-        Q = _polar_rows(M)
+        Q, _ = _polar_rows(M)
         np.testing.assert_allclose(Q @ Q.T, np.eye(len(M)), atol=1e-10)
         # The polar factor maximises tr(QᵀM), up to the sum of the singular values.
         assert np.sum(Q * M) == pytest.approx(np.linalg.svd(M)[1].sum(), rel=1e-9, abs=1e-12)

@@ -1,4 +1,4 @@
-"""Small runs of what the experiments compare, each with the flops it reports and those that were executed: a program, run by a test.
+"""Small runs of what the experiments compare, with the flops reported and those executed: a program, run by a test.
 
 What only observes a run is not part of it: the trace's values and gradients, the figures of a finished result. Everything else is
 counted, from the first product with the data to the last rotation.
@@ -12,10 +12,9 @@ import warnings
 from contextlib import contextmanager
 
 import numpy as np
-import tally
 
-tally.install()
-counter = tally.tally
+from tests.experiments.tally import install
+from tests.experiments.tally import tally as counter
 
 
 @contextmanager
@@ -55,7 +54,9 @@ def sparse(schedule, n=8, features=120):
     start = random_orthogonal(n, np.random.default_rng(0), determinant=1)
     counter.counts.clear()
     with unobserved(Run, "_record", "_result"):
-        return minimize(objective, start, schedule=schedule, tol=1e-6, max_sweeps=3, threads=1, random_state=0).flops
+        return minimize(
+            objective, start, schedule=schedule, tol=1e-6, max_sweeps=3, threads=1, random_state=0
+        ).flops
 
 
 def pairs():
@@ -77,7 +78,9 @@ def power(block):
     gamma = 0.1 * np.sqrt((X**2).sum(axis=0).max())
     start = random_orthogonal(20, np.random.default_rng(0)) if block else None
     counter.counts.clear()
-    return gpower(A, 20 if block else 5, gamma, block=block, start=start, tol=1e-6, max_iter=10, threads=1).flops[-1]
+    return gpower(
+        A, 20 if block else 5, gamma, block=block, start=start, tol=1e-6, max_iter=10, threads=1
+    ).flops[-1]
 
 
 def stream(drop, samples=60):
@@ -96,7 +99,12 @@ def tensor_data(d):
     V = np.linalg.qr(rng.standard_normal((d, d)))[0]
     T = np.einsum("a,ia,ja,ka->ijk", rng.uniform(1, 2, d), V, V, V)
     T += 0.05 * rng.standard_normal((d, d, d))
-    return sum(T.transpose(order) for order in [(0, 1, 2), (0, 2, 1), (1, 0, 2), (1, 2, 0), (2, 0, 1), (2, 1, 0)]) / 6
+    return (
+        sum(
+            T.transpose(order) for order in [(0, 1, 2), (0, 2, 1), (1, 0, 2), (1, 2, 0), (2, 0, 1), (2, 1, 0)]
+        )
+        / 6
+    )
 
 
 def tensor(schedule, d=10):
@@ -109,7 +117,9 @@ def tensor(schedule, d=10):
     start = random_orthogonal(d, np.random.default_rng(0))
     counter.counts.clear()
     with unobserved(Run, "_record", "_result"):
-        return minimize(objective, start, schedule=schedule, tol=1e-8, threads=1, random_state=0).flops
+        return minimize(
+            objective, start, schedule=schedule, tol=1e-8, max_sweeps=5, threads=1, random_state=0
+        ).flops
 
 
 def tensor_power():
@@ -126,6 +136,19 @@ def rounds():
     return tensor(Tournament(block=4), d=12)
 
 
+def tensor_rotations(d=24):
+    from givens.packed import Packed
+
+    packed, _, _ = Packed.from_full(tensor_data(d))
+    rng = np.random.default_rng(0)
+    turns = [(np.sort(rng.choice(d, 2, replace=False)), rng.uniform(0, 1)) for _ in range(60)]
+    counter.counts.clear()
+    return sum(
+        packed.rotate([pair], [np.array([[np.cos(t), -np.sin(t)], [np.sin(t), np.cos(t)]])])
+        for pair, t in turns
+    )
+
+
 CASES = {
     "sparse PCA, pairs": pairs,
     "sparse PCA, blocks": blocks,
@@ -135,11 +158,13 @@ CASES = {
     "stream, frequent": lambda: stream("frequent"),
     "tensor, one block": lambda: tensor(None),
     "tensor, blocks": rounds,
-    "tensor, pairs": lambda: tensor("random", d=16),
+    "tensor, pairs": lambda: tensor("random", d=12),
+    "tensor, one pair at a time": tensor_rotations,
     "tensor, power method": tensor_power,
 }
 
 if __name__ == "__main__":
+    install()
     outcome = {}
     for name in sys.argv[1:] or CASES:
         reported = CASES[name]()

@@ -1,6 +1,6 @@
 """Count the operations that the package's own source executes, by rewriting it as it is imported.
 
-Every `a + b` of a module of `givens` becomes `tally.binary("+", a, b)`, which counts one addition if the outcome is a float and one
+Every `a + b` of a module of `givens` becomes `tally.binary("+", a, b)`, which counts one addition if the outcome is a float, one
 per entry if it is an array of floats; whole numbers (indices) are not counted. Matrix products, sums and the like are
 counted by the sizes of what they are given; LAPACK's factorisations, into which nobody can look from here, by the figures of
 textbooks (Golub and Van Loan). The compiled kernels are rewritten like all else and run as plain Python, NUMBA_DISABLE_JIT=1.
@@ -192,7 +192,11 @@ class _Rewrite(ast.NodeTransformer):
     def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
         self.generic_visit(node)
         symbol = OPERATORS.get(type(node.op))
-        return node if symbol is None else self._tallied("binary", node, ast.Constant(symbol), node.left, node.right)
+        return (
+            node
+            if symbol is None
+            else self._tallied("binary", node, ast.Constant(symbol), node.left, node.right)
+        )
 
     def visit_Compare(self, node: ast.Compare) -> ast.expr:
         self.generic_visit(node)

@@ -132,9 +132,7 @@ def _near_zero(A: float, B: float, D: float, E: float) -> tuple[float, float, fl
 
 
 @inline
-def _anywhere(
-    A: float, B: float, D: float, E: float, floor: float
-) -> tuple[float, float, float, float]:
+def _anywhere(A: float, B: float, D: float, E: float, floor: float) -> tuple[float, float, float, float]:
     """The best of all critical directions."""
     roots = _directions(B, 2.0 * D - A, E - 2.0 * B, -D)
     best_c, best_s, best_gain, flops = 1.0, 0.0, -np.inf, ROOTS

@@ -391,9 +391,7 @@ def _union(
 
 
 @inline
-def _active(
-    x: np.ndarray, y: np.ndarray, least: float, a: np.ndarray, b: np.ndarray
-) -> tuple[int, float]:
+def _active(x: np.ndarray, y: np.ndarray, least: float, a: np.ndarray, b: np.ndarray) -> tuple[int, float]:
     """Gather the rows with hypot(x, y) > least: no other can count at any angle. Returns how many, and the flops."""
     number = 0
     flops = 3.0 * len(x)
