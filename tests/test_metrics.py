@@ -79,3 +79,23 @@ def test_planted_modules_are_what_was_asked_for():
     np.testing.assert_array_equal(data.X, again.X)
     with pytest.raises(ValueError, match="do not fit"):
         sparse_modules(10, 20, n_modules=3, module_size=10)
+
+
+def test_a_score_that_others_explain_takes_nothing_from_those_after_it(rng):
+    X = rng.standard_normal((12, 6))
+    Z = np.linalg.qr(rng.standard_normal((6, 4)))[0].T
+    twice = np.concatenate((Z[:2], Z[:1], Z[2:]))
+    expected = metrics.adjusted_variance(X, Z)
+    found = metrics.adjusted_variance(X, twice)
+    np.testing.assert_allclose(found, [*expected[:2], 0.0, *expected[2:]], atol=1e-12)
+
+
+@pytest.mark.parametrize("rows", [[0, 1, 2], [0, 1, 0, 2]])
+def test_projected_variance_from_scores_alone(rng, rows):
+    X = rng.standard_normal((12, 6))
+    X -= X.mean(axis=0)
+    Z = rng.standard_normal((3, 6))[rows]
+    Z[:, 4] = 0.0
+    found = metrics.projected_from_scores(X @ Z.T, Z) / 11
+    assert found == pytest.approx(metrics.projected_variance(X, Z))
+    assert metrics.projected_from_scores(np.zeros((12, 2)), np.zeros((2, 6))) == 0.0

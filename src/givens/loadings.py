@@ -6,16 +6,33 @@ orthonormal V and unit z_j with that pattern, by turns:
 
     V ← polar(AᵀZ),    z_j ← (A v_j on the pattern of j), normalised.
 
+Where only the number of non-zeros is given, the pattern is free: z_j ← the counts[j] largest entries of A v_j. Then
+Σ_j Σ_k (A v_j)_k² over these entries, which is convex in V, never falls.
+
 Arrays are stored one component per row: Y and Z are components x features, X is samples x features (Aᵀ).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
-__all__ = ["keep_largest", "order_and_sign", "polar", "refit", "shrink", "unit_rows"]
+from givens.metrics import adjusted_from_scores
+from givens.objectives.tiles import scores, turned
+
+__all__ = [
+    "Recounted",
+    "explained",
+    "keep_largest",
+    "order_and_sign",
+    "polar",
+    "recount",
+    "refit",
+    "shrink",
+    "unit_rows",
+]
 
 
 def shrink(Y: np.ndarray, gamma: float | np.ndarray, penalty: str = "l1") -> np.ndarray:
@@ -116,6 +133,76 @@ def refit(
         before = value
     refitted[np.ix_(alive, used)] = W
     return refitted
+
+
+class Recounted(NamedTuple):
+    """Unit loadings with exact counts, the columns Y = AV they are cut from, their scores (a row each), what they explain."""
+
+    Z: np.ndarray
+    Y: np.ndarray
+    scores: np.ndarray
+    explained: float
+
+
+def recount(
+    X: np.ndarray, Y: np.ndarray, counts: Sequence[int] | np.ndarray, *, tol: float = 1e-3, max_iter: int = 50
+) -> Recounted:
+    """Re-estimate loadings of which only the numbers of non-zeros are given, values and patterns by turns.
+
+    Parameters
+    ----------
+    X : array, shape (samples, features)
+        Centred, contiguous.
+    Y : array, shape (components, features)
+        Columns AV to begin with.
+    counts : sequence of int
+        Non-zeros per component.
+    tol : float
+        Stop when the explained (adjusted) variance grows by less than this times itself.
+
+    Returns
+    -------
+    Recounted
+        Of all steps, the one whose loadings explain most. Where the patterns have come to rest, values are refitted to the end.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from givens.loadings import recount
+    >>> X = np.outer([2.0, -1.0, -1.0], [3.0, 4.0, 0.1])
+    >>> recount(X, np.array([[1.0, 0.0, 5.0]]), [2]).Z.round(6)
+    array([[0.6, 0.8, 0. ]])
+    """
+    few = 4 * int(np.sum(counts)) < Y.size
+    best: Recounted | None = None
+    pattern = np.zeros(0)
+    for _ in range(max_iter + 1):
+        before, pattern = pattern, keep_largest(Y, counts)
+        S = np.where(pattern, Y, 0.0)
+        E, _ = scores(S, X, few)
+        size = np.linalg.norm(S, axis=1, keepdims=True)
+        size[size == 0] = 1.0
+        held = explained(E / size)
+        grown = best is None or held > best.explained * (1 + tol)
+        if best is None or held > best.explained:
+            best = Recounted(S / size, Y, E / size, held)
+        if not grown:
+            break
+        Y = np.empty_like(Y)
+        turned(polar(E), X, Y)
+    assert best is not None
+    if np.array_equal(before, pattern):
+        Z = refit(X, best.Z)
+        E, _ = scores(Z, X, few)
+        if explained(E) > best.explained:
+            best = Recounted(Z, best.Y, E, explained(E))
+    return best
+
+
+def explained(scores: np.ndarray) -> float:
+    """The sum of the adjusted variances of centred scores, one component per row, the strongest first."""
+    order = np.argsort(-np.einsum("ij,ij->i", scores, scores), kind="stable")
+    return float(adjusted_from_scores(scores[order].T).sum())
 
 
 def order_and_sign(

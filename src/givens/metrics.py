@@ -12,7 +12,7 @@ Data are samples x features and are centred here; loadings are components x feat
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg import qr
+from scipy.linalg import qr, solve_triangular
 
 __all__ = [
     "adjusted_variance",
@@ -22,6 +22,9 @@ __all__ = [
     "score_correlation",
     "total_variance",
 ]
+
+
+DEPENDENT = 1e-10  # share of a score's norm below which what is left of it is rounding
 
 
 def _centred(X: np.ndarray, components: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -75,12 +78,19 @@ def adjusted_variance(X: np.ndarray, components: np.ndarray) -> np.ndarray:
 
 
 def adjusted_from_scores(scores: np.ndarray) -> np.ndarray:
-    """R_jj² of the QR decomposition of centred scores, over n − 1."""
+    """R_jj² of the QR decomposition of centred scores, over n − 1; a score that the earlier ones explain takes nothing away."""
     samples, number = scores.shape
-    R = np.linalg.qr(scores, mode="r")
     adjusted = np.zeros(number)
-    diagonal = np.diagonal(R)
-    adjusted[: len(diagonal)] = diagonal**2
+    size = np.linalg.norm(scores, axis=0)
+    kept = np.flatnonzero(size)
+    while len(kept):
+        rest = np.abs(np.diagonal(np.linalg.qr(scores[:, kept], mode="r")))
+        dependent = np.flatnonzero(rest <= DEPENDENT * size[kept[: len(rest)]])
+        if len(dependent) == 0:
+            adjusted[kept[: len(rest)]] = rest**2
+            break
+        # The direction that it got is rounding; those after it have to be found anew, without it.
+        kept = np.delete(kept, dependent[0])
     return adjusted / max(samples - 1, 1)
 
 
@@ -111,6 +121,17 @@ def projected_variance(X: np.ndarray, components: np.ndarray) -> float:
     X, components = _centred(X, components)
     Q = span(components)
     return float(np.sum((X @ Q) ** 2) / max(len(X) - 1, 1))
+
+
+def projected_from_scores(scores: np.ndarray, components: np.ndarray) -> float:
+    """‖Xᵀ projected on the loadings' span‖², from the scores XZᵀ and Z alone: with Zᵀ = QR it is XQ = (XZᵀ)R⁻¹."""
+    R, pivots = qr(components[:, components.any(axis=0)].T, mode="r", pivoting=True)
+    size = np.abs(np.diagonal(R))
+    rank = int(np.sum(size > 1e-10 * size[0])) if len(size) and size[0] > 0 else 0
+    if rank == 0:
+        return 0.0
+    inside = solve_triangular(R[:rank, :rank], scores[:, pivots[:rank]].T, trans="T")
+    return float(np.sum(inside**2))
 
 
 def span(components: np.ndarray) -> np.ndarray:

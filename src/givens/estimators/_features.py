@@ -13,6 +13,11 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from givens import parallel
+from givens.objectives.tiles import scores
+
+CHUNK = 1024  # features at a time: means and norms are found while they are in a core's cache
+
 
 @dataclass
 class Moments:
@@ -45,13 +50,21 @@ def moments(X: Any, scale: bool) -> Moments:
         squares[squares <= 1e-13 * n * mean**2] = 0.0
     else:
         mean, squares = np.empty(d), np.empty(d)
-        for start in range(0, d, 512):
-            part = np.asarray(X[:, start : start + 512], dtype=np.float64) / exponent
-            mean[start : start + 512] = part.mean(axis=0)
-            part -= mean[start : start + 512]
+        # Dividing by a power of two first is needed only where squares would leave the range of numbers.
+        first = exponent if not 2.0**-400 < exponent < 2.0**400 else 1.0
+
+        def work(cut: slice) -> None:
+            part = X[:, cut] if first == 1.0 else X[:, cut] / first
+            mean[cut] = np.full(n, 1.0 / n) @ part
+            part = np.subtract(part, mean[cut], dtype=np.float64)
+            squares[cut] = np.einsum("ij,ij->j", part, part)
             # The mean of equal numbers may be off by a rounding error.
-            part[:, np.all(part == part[0], axis=0)] = 0.0
-            squares[start : start + 512] = np.einsum("ij,ij->j", part, part)
+            flat = cut.start + np.flatnonzero(squares[cut] <= 1e-24 * n * mean[cut] ** 2)
+            squares[flat[np.all(X[:, flat] == X[:1, flat], axis=0)]] = 0.0
+
+        parallel.each(work, _chunks(d, CHUNK))
+        mean *= first / exponent
+        squares *= (first / exponent) ** 2
     norms = np.sqrt(squares)
     divisor = np.ones(d)
     if scale:
@@ -62,15 +75,35 @@ def moments(X: Any, scale: bool) -> Moments:
     return Moments(mean * exponent, divisor, norms, exponent)
 
 
+def _chunks(length: int, step: int) -> list[slice]:
+    return [slice(first, min(first + step, length)) for first in range(0, length, step)]
+
+
 def dense(X: Any, features: np.ndarray, found: Moments) -> np.ndarray:
     """The chosen features, centred, scaled and divided by the unit: samples x features, contiguous float64."""
-    columns = features if len(features) < X.shape[1] else slice(None)
-    part = sparse.csc_matrix(X)[:, features].toarray() if sparse.issparse(X) else X[:, columns]
-    At = np.array(part, dtype=np.float64, order="C")
+    all_of_them = len(features) == X.shape[1]
+    if sparse.issparse(X):
+        X = X if all_of_them else sparse.csc_matrix(X)[:, features]
+        part = X.toarray()
+    else:
+        part = X if all_of_them else X[:, features]
     divisor = found.divisor[features] * found.unit
-    At /= divisor
-    At -= found.mean[features] / divisor
-    At[:, found.norms[features] == 0] = 0.0
+    mean = found.mean[features] / divisor
+    At = np.empty(part.shape)
+    inverse = 1.0 / divisor
+    if not part.flags.c_contiguous:
+        whole = part
+        part = At
+        parallel.each(lambda cut: At.T.__setitem__(cut, whole[:, cut].T), _chunks(At.shape[1], 512))
+
+    def work(rows: slice) -> None:
+        np.multiply(part[rows], inverse, out=At[rows])
+        At[rows] -= mean
+
+    parallel.each(work, _chunks(len(At), max(1, 102_400 // At.shape[1])))
+    constant = found.norms[features] == 0
+    if constant.any():
+        At[:, constant] = 0.0
     return At
 
 
@@ -83,7 +116,7 @@ def principal_start(At: np.ndarray, m: int) -> np.ndarray:
     """The m leading left singular vectors of At, samples x m."""
     n = len(At)
     if n <= 1500 or 5 * m > n:
-        return np.ascontiguousarray(np.linalg.eigh(At @ At.T)[1][:, ::-1][:, :m])
+        return np.ascontiguousarray(np.linalg.eigh(scores(At, At, few=False)[0])[1][:, ::-1][:, :m])
     from scipy.sparse.linalg import LinearOperator, eigsh
 
     gram = LinearOperator((n, n), matvec=lambda v: At @ (At.T @ v), dtype=np.float64)

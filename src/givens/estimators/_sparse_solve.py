@@ -1,4 +1,4 @@
-"""From ready data to sparse loadings: starts, the rotations, solveForZ, exact counts, refitting."""
+"""From ready data to sparse loadings: starts, the rotations, solveForZ, exact counts, refitting; in a pool that is open."""
 
 from __future__ import annotations
 
@@ -6,12 +6,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from givens import parallel
 from givens.estimators._features import principal_start
-from givens.loadings import keep_largest, refit, shrink, unit_rows
-from givens.metrics import adjusted_from_scores
+from givens.loadings import recount, refit, shrink, unit_rows
 from givens.minimize import minimize
 from givens.objectives.threshold import SparseColumns
+from givens.objectives.tiles import scores
 from givens.progress import bar
 from givens.result import Result, Trace
 from givens.stiefel import maximise
@@ -37,14 +36,14 @@ class Options:
 class Loadings:
     """Unit loadings (rows of zeros where nothing exceeds the threshold), and how they were found.
 
-    `V` is the n x m rotation, `Y` the rotated data before the threshold, `levels` one threshold per component.
+    `Y` is the rotated data before the threshold, `levels` one threshold per component; `scores` are samples x components.
     """
 
     Z: np.ndarray
-    V: np.ndarray
     Y: np.ndarray
     levels: np.ndarray
     result: Result
+    scores: np.ndarray
 
 
 def solve(At: np.ndarray, options: Options, start: np.ndarray | None, rng: np.random.Generator) -> Loadings:
@@ -55,52 +54,50 @@ def solve(At: np.ndarray, options: Options, start: np.ndarray | None, rng: np.ra
             V = principal_start(At, options.m) if start is None else start
         else:
             V = np.linalg.qr(rng.standard_normal((len(At), options.m)))[0]
-        found = _from(At, options, V)
-        merit = found.result.value if options.counts is None else _explained(At, found.Z)
+        merit, found = _from(At, options, V)
         if best is None or merit > best[0]:
             best = merit, found
     assert best is not None
     return best[1]
 
 
-def _explained(At: np.ndarray, Z: np.ndarray) -> float:
-    scores = At @ Z.T
-    order = np.argsort(-np.einsum("ij,ij->j", scores, scores), kind="stable")
-    return float(adjusted_from_scores(scores[:, order]).sum())
-
-
-def _from(At: np.ndarray, options: Options, V: np.ndarray) -> Loadings:
-    l0 = options.l0
-    if options.m == len(At) and options.counts is None:
-        result, Y, levels = _whole(At, options, V)
+def _from(At: np.ndarray, options: Options, V: np.ndarray) -> tuple[float, Loadings]:
+    if options.counts is not None:
+        return _counted(At, options, options.counts, V)
+    if options.m == len(At):
+        result, Y = _whole(At, options, V)
     else:
-        levels = np.full(options.m, options.level)
-        with parallel.pool(options.threads), bar(options.progress) as shown:
-            result, Y = maximise(
-                At,
-                V,
-                levels,
-                l0,
-                counts=options.counts,
-                tol=options.tol,
-                max_sweeps=options.max_sweeps,
-                show=lambda sweep, value: shown.show(value, float("nan")),
-            )
-    if options.counts is None:
-        pattern = None
-        Z = unit_rows(shrink(Y, levels**2 if l0 else levels, "l0" if l0 else "l1"))
-    else:
-        pattern = keep_largest(Y, options.counts)
-        Z = unit_rows(np.where(pattern, Y, 0.0))
+        result, Y = _few(At, options, V, np.full(options.m, options.level))
+    levels = np.full(options.m, options.level)
+    Z = unit_rows(shrink(Y, levels**2 if options.l0 else levels, "l0" if options.l0 else "l1"))
     if options.refit:
-        refitted = refit(At, Z, pattern)
-        # The trace it maximises is not the adjusted variance, which it seldom but sometimes lowers.
-        if pattern is None or _explained(At, refitted) >= _explained(At, Z):
-            Z = refitted
-    return Loadings(Z, result.U[:, : options.m], Y, levels, result)
+        Z = refit(At, Z)
+    return result.value, Loadings(Z, Y, levels, result, scores(Z, At, few=True)[0].T)
 
 
-def _whole(At: np.ndarray, options: Options, V: np.ndarray) -> tuple[Result, np.ndarray, np.ndarray]:
+def _counted(At: np.ndarray, options: Options, counts: np.ndarray, V: np.ndarray) -> tuple[float, Loadings]:
+    """Exact counts: rotations with thresholds that follow, then patterns and values by turns."""
+    result, Y = _few(At, options, V, np.zeros(options.m))
+    found = recount(At, Y, counts, max_iter=50 if options.refit else 0)
+    levels = np.array([np.abs(y[z == 0]).max(initial=0.0) for y, z in zip(found.Y, found.Z)])
+    return found.explained, Loadings(found.Z, found.Y, levels, result, found.scores.T)
+
+
+def _few(At: np.ndarray, options: Options, V: np.ndarray, levels: np.ndarray) -> tuple[Result, np.ndarray]:
+    with bar(options.progress) as shown:
+        return maximise(
+            At,
+            V,
+            levels,
+            options.l0,
+            counts=options.counts,
+            tol=options.tol,
+            max_sweeps=options.max_sweeps,
+            show=lambda sweep, value: shown.show(value, float("nan")),
+        )
+
+
+def _whole(At: np.ndarray, options: Options, V: np.ndarray) -> tuple[Result, np.ndarray]:
     """As many components as samples: the paper's Algorithm 2, in blocks."""
     objective = SparseColumns(
         At.T, options.level**2 if options.l0 else options.level, "l0" if options.l0 else "l1"
@@ -114,8 +111,7 @@ def _whole(At: np.ndarray, options: Options, V: np.ndarray) -> tuple[Result, np.
         threads=options.threads,
         progress=options.progress,
     )
-    Y = result.U.T @ At
-    return result, Y, np.full(options.m, options.level)
+    return result, result.U.T @ At
 
 
 def in_units(result: Result, unit: float) -> Result:

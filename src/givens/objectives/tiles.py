@@ -15,6 +15,7 @@ from givens import parallel
 # A tile of all columns should fit into a core's own cache.
 TILE_ENTRIES = 65_536
 GROUPS = 16
+PIECES = 4
 
 
 def tiles(columns: int, rows: int) -> list[slice]:
@@ -43,3 +44,25 @@ def tiled_sum(work: Callable[[np.ndarray], np.ndarray], Y: np.ndarray) -> np.nda
 
 def _contiguous(tile: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(tile, dtype=np.float64)
+
+
+def turned(Vt: np.ndarray, At: np.ndarray, out: np.ndarray) -> None:
+    """(AV)ᵀ into `out`: Vt is m x n, At n x features."""
+
+    def piece(part: slice) -> None:
+        np.matmul(Vt, At[:, part], out=out[:, part])
+
+    parallel.each(piece, _pieces(At.shape[1]))
+
+
+def scores(S: np.ndarray, At: np.ndarray, few: bool) -> tuple[np.ndarray, float]:
+    """S·A, S m x features and At n x features; `few` if it is worth looking for features with no part in it. And the flops."""
+    used = np.flatnonzero(S.any(axis=0)) if few else None
+    if used is not None and 4 * len(used) < S.shape[1]:
+        return S[:, used] @ At[:, used].T, 2.0 * len(S) * len(used) * len(At)
+    parts = parallel.each(lambda part: S[:, part] @ At[:, part].T, _pieces(S.shape[1]))
+    return sum(parts[1:], start=parts[0]), 2.0 * S.size * len(At)
+
+
+def _pieces(features: int) -> list[slice]:
+    return parallel.parts(features, max(1, min(PIECES, features // 256)))
