@@ -17,7 +17,7 @@ import numpy as np
 from givens import archive
 from givens.result import TRACE_FIELDS, Trace
 
-FORMAT = 1
+FORMAT = 2
 
 
 @dataclass(frozen=True)
@@ -51,6 +51,7 @@ class Progress:
     U: np.ndarray
     rng: np.random.Generator
     sweeps: int = 0
+    leaps: int = 0
     rotations: int = 0
     flops: float = 0.0
     seconds: float = 0.0
@@ -95,4 +96,4 @@ def load(path: str | os.PathLike[str]) -> tuple[Progress, str] | None:
     return progress, counters["problem"]
 
 
-_COUNTERS = ("sweeps", "rotations", "flops", "seconds", "gains")
+_COUNTERS = ("sweeps", "leaps", "rotations", "flops", "seconds", "gains")

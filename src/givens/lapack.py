@@ -24,6 +24,6 @@ def eigh(n: int) -> float:
     return 9.0 * n**3
 
 
-def inverse(n: int) -> float:
+def determinant(n: int) -> float:
     """By LU factors."""
-    return 2.0 * n**3
+    return 2.0 * n**3 / 3.0

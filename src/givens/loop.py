@@ -54,6 +54,7 @@ class Run:
         self.repair_every = options.repair_every if place is None else place.every
         self.shape = Shape(objective.n, objective.active)
         self.began = perf_counter()
+        self.memory: Any = None
 
     def minimise(self, U: np.ndarray, rng: np.random.Generator, reproducible: bool) -> Result:
         """Run from U, or from the checkpoint; `reproducible` if another call would have the same U."""
@@ -70,7 +71,8 @@ class Run:
             self._record(progress)
         message = self._stop(progress)
         while not message:
-            self._sweep(progress)
+            if not self._leap(progress):
+                self._sweep(progress)
             if self.repair_every and progress.sweeps % self.repair_every == 0:
                 self._repair(progress)
             self._record(progress)
@@ -83,6 +85,36 @@ class Run:
             ):
                 message = "stopped by the callback"
         return self._result(progress, message)
+
+    def _leap(self, progress: Progress) -> bool:
+        """Turn all columns at once, as long as the schedule wants that and f gains by it. Counts as a sweep."""
+        objective = self.objective
+        while self.options.schedule.leaps and progress.leaps >= 0:
+            self.shown.sweep(progress.sweeps + 1, self.options.max_sweeps, self.shape.pairs)
+            before, fresh = objective.value(self.state), progress.leaps > 0 and self.memory is None
+            leap = objective.leap(self.state, self.memory, progress.leaps == 0)
+            if leap is None:
+                break
+            progress.flops += leap.flops + self._turn(leap.rotation)
+            gain = before - objective.value(self.state)
+            if gain > 0.0:
+                progress.leaps = progress.leaps + 1 if leap.again else -1
+                self.memory = leap.memory if leap.again else None
+                progress.rotations += self.shape.pairs
+                progress.sweeps += 1
+                progress.gains = [*progress.gains, gain][-self.options.schedule.patience :]
+                return True
+            progress.flops += self._turn(leap.rotation.T)
+            self.memory = None
+            progress.leaps = 1
+            if fresh:
+                break
+        progress.leaps, self.memory = -1, None
+        return False
+
+    def _turn(self, Q: np.ndarray) -> float:
+        everything = [np.arange(self.shape.n)]
+        return self.objective.apply(self.state, everything, [Q]) + rotate_blocks(self.Ut, everything, [Q])
 
     def _sweep(self, progress: Progress) -> None:
         objective = self.objective
@@ -154,6 +186,8 @@ class Run:
         self.Ut = np.ascontiguousarray(repair(self.Ut.T).T)
         self.state = self.objective.state(np.ascontiguousarray(self.Ut.T))
         progress.flops += 4.0 * len(self.Ut) ** 3 + self.objective.making
+        # A run that goes on from a checkpoint has none either.
+        self.memory = None
 
     def _record(self, progress: Progress) -> None:
         objective = self.objective

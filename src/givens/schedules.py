@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
@@ -54,9 +54,12 @@ class Schedule(ABC):
     ----------
     block : int
         How many columns are solved together; 2 is one rotation at a time.
+    leaps : bool
+        Begin with rotations of all columns at once, where the objective has them.
     """
 
     block: int = 2
+    leaps: bool = field(default=False, kw_only=True)
 
     # How many sweeps without gain mean that no pair can improve: more than one where a sweep may miss pairs.
     patience = 1

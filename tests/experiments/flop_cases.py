@@ -43,14 +43,14 @@ def sparse_data(samples, features):
     return X - X.mean(axis=0)
 
 
-def sparse(schedule, n=8, features=120):
+def sparse(schedule, n=8, features=120, share=0.1):
     from givens.loop import Run
     from givens.minimize import minimize
     from givens.objectives import SparseColumns
     from givens.rotations import random_orthogonal
 
     X = sparse_data(n, features)
-    objective = SparseColumns(np.ascontiguousarray(X.T), 0.1 * np.sqrt((X**2).sum(axis=0).max()))
+    objective = SparseColumns(np.ascontiguousarray(X.T), share * np.sqrt((X**2).sum(axis=0).max()))
     start = random_orthogonal(n, np.random.default_rng(0), determinant=1)
     counter.counts.clear()
     with unobserved(Run, "_record", "_result"):
@@ -66,7 +66,13 @@ def pairs():
 
 
 def blocks():
-    return sparse(None, n=18, features=60)
+    from givens.schedules import Tournament
+
+    return sparse(Tournament(block=10), n=18, features=60)
+
+
+def leaps():
+    return sparse(None, n=18, features=200, share=0.5)
 
 
 def power(block):
@@ -152,6 +158,7 @@ def tensor_rotations(d=24):
 CASES = {
     "sparse PCA, pairs": pairs,
     "sparse PCA, blocks": blocks,
+    "sparse PCA, leaps": leaps,
     "GPower, block": lambda: power(True),
     "GPower, greedy": lambda: power(False),
     "stream, weakest": lambda: stream("weakest"),

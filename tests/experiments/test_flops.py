@@ -17,6 +17,7 @@ ROOT = Path(__file__).parents[2]
 NAMES = [
     "sparse PCA, pairs",
     "sparse PCA, blocks",
+    "sparse PCA, leaps",
     "GPower, block",
     "GPower, greedy",
     "stream, weakest",

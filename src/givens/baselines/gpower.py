@@ -168,28 +168,13 @@ def _block(
 
 
 def _polar_rows(M: np.ndarray) -> tuple[np.ndarray, float]:
-    """The polar factor of a wide or square M, and the flops; square ones by Newton where M is far from singular."""
+    """The polar factor of a wide or square M, and the flops; by singular values, faster than Newton's iteration up to 400."""
     m, n = M.shape
     flops = lapack.svd(m, m) + 2.0 * m**3
     if m < n:
         Q, R = np.linalg.qr(M.T)
         return (Q @ polar(R)).T, flops + lapack.qr(n, m) + 2.0 * n * m * m
-    spent = 2.0 * n * n
-    X = M / np.linalg.norm(M) if M.any() else M
-    for _ in range(12):
-        try:
-            inverse = np.linalg.inv(X)
-        except np.linalg.LinAlgError:
-            return polar(M), spent + flops
-        spent += lapack.inverse(n) + 10.0 * n * n
-        size, inverse_size = np.linalg.norm(X), np.linalg.norm(inverse)
-        if not size * inverse_size < 1e10:
-            return polar(M), spent + flops
-        scale = np.sqrt(inverse_size / size)
-        X, last = 0.5 * (scale * X + inverse.T / scale), X
-        if np.linalg.norm(X - last) < 1e-7 * size:
-            return X, spent
-    return polar(M), spent + flops
+    return polar(M), flops
 
 
 def _greedy(

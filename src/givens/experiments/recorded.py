@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from givens.objectives.base import Blocks, Objective, Rotations, Solved
+from givens.objectives.base import Blocks, Leap, Objective, Rotations, Solved
 from givens.rotations import rotate_blocks
 
 Watch = Callable[[np.ndarray, int, float], None]
@@ -66,6 +66,12 @@ class Recorded(Objective):
     def schedule(self) -> Any:
         """The inner one's."""
         return self.inner.schedule()
+
+    def leap(self, state: Any, memory: Any, first: bool) -> Leap | None:
+        """The inner one's."""
+        leap = self.inner.leap(state, memory, first)
+        self.flops += 0.0 if leap is None else leap.flops
+        return leap
 
     def solve(self, state: Any, blocks: Blocks) -> Solved:
         """The inner one's."""

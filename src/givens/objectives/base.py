@@ -46,6 +46,26 @@ class Solved(NamedTuple):
     flops: float
 
 
+class Leap(NamedTuple):
+    """A rotation of all columns at once.
+
+    Attributes
+    ----------
+    rotation : array, shape (n, n)
+        Orthogonal, of determinant 1.
+    flops : float
+    again : bool
+        Whether another leap is worth its while.
+    memory : object
+        Handed to the next leap, if U has not been repaired in between.
+    """
+
+    rotation: np.ndarray
+    flops: float
+    again: bool
+    memory: Any
+
+
 class Objective(ABC):
     """A function f of an orthogonal matrix that the loop minimises.
 
@@ -130,6 +150,14 @@ class Objective(ABC):
     def schedule(self) -> str | Any:
         """The order of pairs to use if nobody says: a name, or a `Schedule`."""
         return "tournament"
+
+    def leap(self, state: Any, memory: Any, first: bool) -> Leap | None:
+        """A rotation of all columns at once that should gain much, found without pair problems; None where there is none.
+
+        Asked for at the beginning of a run, if the schedule wants leaps: with `first`, then with the `memory` of the last
+        leap, or None where that is lost. Reads the state only. The loop takes back a leap that raises f.
+        """
+        return None
 
     def prepare(self, start: np.ndarray) -> None:  # noqa: B027 (most objectives know their scale beforehand)
         """Settle, from the start of the run, what is to hold for all of it, such as `scale`."""
