@@ -1,11 +1,13 @@
 """Independent components of 64 Laplace sources, beside FastICA and Picard.
 
 50,000 samples of 64 mixed sources are whitened once, and every method gets the same whitened data and two
-threads (or as many as there are). `givens` turns pairs of columns to the largest sum of fourth powers, until a
-sweep gains 1e-8 of it, which leaves a smaller gradient than FastICA with the cube does at its default
-tolerance (both are in the table). FastICA has scikit-learn's default tolerance and as many iterations as it wants, Picard its
-default tolerance; both also with the cube, the nonlinearity that belongs to fourth powers. The Amari error is
-0 for a perfect separation.
+threads (or as many as there are); three such problems, from three seeds, each method twice on each, in turns. Ratios are
+geometric means over the problems of best seconds to best seconds. `givens` turns pairs of columns to the largest sum
+of fourth powers, until a sweep gains 1e-8 of it. That tolerance was chosen among three (the default, 1e-18, which is
+for the last digits, 1e-10 and 1e-8); it leaves a smaller gradient than FastICA with the cube does at its default
+tolerance, 1e-4 (both gradients are in the table). FastICA and Picard have their default tolerances and as
+many iterations as they want, and both also run with the cube, the nonlinearity that belongs to fourth powers.
+The Amari error is 0 for a perfect separation; the largest of the three problems is given.
 """
 
 from __future__ import annotations
@@ -20,35 +22,53 @@ from sklearn.exceptions import ConvergenceWarning
 from givens import minimize
 from givens.objectives import Columns
 
-SOURCES, SAMPLES = 64, 50_000
+SOURCES, SAMPLES, SEEDS = 64, 50_000, (0, 1, 2)
 TOL = 1e-8
+OURS = "givens, kurtosis"
 
 
 def run(report):
-    X, mixing = whitened(np.random.default_rng(0))
-    entries = {"givens, kurtosis": lambda: minimize(Columns(X, "kurtosis"), tol=TOL)}
-    entries |= {name: lambda solve=solve: solve(X) for name, solve in RIVALS.items()}
-    minimize(Columns(X[:1000], "kurtosis"), tol=TOL)  # compiles
-    timings = report.race(entries, repeat=2)
-    result = timings["givens, kurtosis"].value
-    unmixings = {name: timing.value for name, timing in timings.items()} | {"givens, kurtosis": result.U.T}
-    ours = timings["givens, kurtosis"].best
-    errors = {name: amari(unmixings[name] @ mixing) for name in timings}
-    for name, timing in timings.items():
+    methods = (OURS, *RIVALS)
+    seconds = {name: [] for name in methods}
+    errors = {name: [] for name in methods}
+    norms = {OURS: [], "FastICA, cube": []}
+    for seed in SEEDS:
+        X, mixing = whitened(np.random.default_rng(seed))
+        entries = {OURS: lambda X=X: minimize(Columns(X, "kurtosis"), tol=TOL)}
+        entries |= {name: lambda solve=solve, X=X: solve(X) for name, solve in RIVALS.items()}
+        if seed == SEEDS[0]:
+            entries[OURS]()  # compiles
+        timings = report.race(entries, repeat=2)
+        result = timings[OURS].value
+        for name, timing in timings.items():
+            unmixing = result.U.T if name == OURS else timing.value
+            seconds[name].append(timing.best)
+            errors[name].append(amari(unmixing @ mixing))
+        norms[OURS].append(result.gradient_norm)
+        norms["FastICA, cube"].append(_gradient_norm(X, timings["FastICA, cube"].value))
+    ratios = {name: np.array(seconds[name]) / seconds[OURS] for name in methods}
+    for name in methods:
         report.row(
-            method=name, seconds=timing.best, amari_error=errors[name], times_givens=timing.best / ours
+            method=name,
+            seconds=_geometric(seconds[name]),
+            amari_error=max(errors[name]),
+            times_givens=_geometric(ratios[name]),
+            least=float(min(ratios[name])),
+            gradient_norm=max(norms[name]) if name in norms else None,
         )
     for name in RIVALS:
-        ratio = timings[name].best / ours
+        ratio = _geometric(ratios[name])
         report.claim(f"faster than {name}", "≥ 5 times", f"{ratio:.1f} times", ratio >= 5)
-    error, cube = errors["givens, kurtosis"], errors["FastICA, cube"]
-    report.claim("Amari error at most that of FastICA with the cube", cube, error, error <= cube)
-    report.row(
-        gradient_norm_of="givens, kurtosis",
-        gradient_norm=result.gradient_norm,
-        of_fastica_cube=_gradient_norm(X, unmixings["FastICA, cube"]),
-    )
+    # Both end near the same maximum, so their errors agree to several digits: all of these are shown.
+    shares = np.array(errors[OURS]) / errors["FastICA, cube"]
+    share = _geometric(shares)
+    text = "Amari error over that of FastICA with the cube, geometric mean"
+    report.claim(text, "≤ 1", f"{share:.6f} (worst of three: {max(shares):.6f})", share <= 1)
     _streaming(report, X, result)
+
+
+def _geometric(figures):
+    return float(np.exp(np.mean(np.log(figures))))
 
 
 def _gradient_norm(X, unmixing):

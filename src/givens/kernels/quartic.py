@@ -20,7 +20,8 @@ from givens.kernels.compile import inline, kernel
 
 EPS = 2.220446049250313e-16
 GRID = 32
-INSIDE = 13.0  # flops per row: a² − b², 2ab, and the five sums
+CHUNK = 1024  # rows
+INSIDE = 13.0  # flops per row: a² − b², 2ab, and the five sums (three of them without κ)
 CROSSING = 16.0  # p², pq, q², their products, and the eight sums
 
 
@@ -31,16 +32,32 @@ def _angle(x: np.ndarray, y: np.ndarray, kappa: float, sign: float) -> tuple[flo
     uv = 0.0
     su = 0.0
     sv = 0.0
-    for r in range(x.shape[0]):
-        a = np.float64(x[r])
-        b = np.float64(y[r])
-        u = a * a - b * b
-        v = 2.0 * a * b
-        uu += u * u
-        vv += v * v
-        uv += u * v
-        su += u
-        sv += v
+    # Single-precision columns are multiplied in single precision, twice as fast; only sums over a few rows are.
+    for start in range(0, x.shape[0], CHUNK):
+        zero = x.dtype.type(0.0)
+        part_uu, part_vv, part_uv, part_u, part_v = zero, zero, zero, zero, zero
+        stop = min(start + CHUNK, x.shape[0])
+        if kappa == 0.0:
+            for r in range(start, stop):
+                u = (x[r] - y[r]) * (x[r] + y[r])
+                v = x[r] * y[r]
+                part_uu += u * u
+                part_vv += v * v
+                part_uv += u * v
+        else:
+            for r in range(start, stop):
+                u = (x[r] - y[r]) * (x[r] + y[r])
+                v = x[r] * y[r]
+                part_uu += u * u
+                part_vv += v * v
+                part_uv += u * v
+                part_u += u
+                part_v += v
+        uu += part_uu
+        vv += 4.0 * part_vv
+        uv += 2.0 * part_uv
+        su += part_u
+        sv += 2.0 * part_v
     P = sign * (2.0 * uv - 2.0 * kappa * su * sv)
     Q = sign * (uu - vv - kappa * (su * su - sv * sv))
     radius = math.hypot(P, Q)
@@ -143,6 +160,15 @@ def _solve(x: np.ndarray, y: np.ndarray, both: bool, kappa: float, sign: float) 
     return _crossing_angle(x, y, kappa, sign)
 
 
+@inline
+def _turn(x: np.ndarray, y: np.ndarray, c: float, s: float) -> None:
+    for r in range(x.shape[0]):
+        a = x[r]
+        b = y[r]
+        x[r] = c * a + s * b
+        y[r] = c * b - s * a
+
+
 @kernel
 def solve_pairs(
     Y: np.ndarray, pairs: np.ndarray, active: int, kappa: float, sign: float
@@ -165,6 +191,25 @@ def solve_pairs(
         gains[p] = gain
         rotated += gain > 0.0
     return rotations, gains, rotated
+
+
+@kernel
+def turn_pairs(
+    Y: np.ndarray, Qt: np.ndarray, pairs: np.ndarray, active: int, kappa: float, sign: float
+) -> tuple[np.ndarray, int]:
+    """Turn pairs of rows of Y one after the other, each at once, and those of Qt with them: (gains, how many turned)."""
+    gains = np.empty(pairs.shape[0])
+    rotated = 0
+    for p in range(pairs.shape[0]):
+        i = pairs[p, 0]
+        j = pairs[p, 1]
+        theta, gain = _solve(Y[i], Y[j], j < active, kappa, sign)
+        gains[p] = gain
+        if gain > 0.0:
+            rotated += 1
+            _turn(Y[i], Y[j], Y.dtype.type(math.cos(theta)), Y.dtype.type(math.sin(theta)))
+            _turn(Qt[i], Qt[j], math.cos(theta), math.sin(theta))
+    return gains, rotated
 
 
 @kernel

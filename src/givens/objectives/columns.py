@@ -9,6 +9,7 @@ one column of the mathematics per contiguous row.
 from __future__ import annotations
 
 import hashlib
+import weakref
 from collections.abc import Callable
 
 import numpy as np
@@ -16,13 +17,18 @@ import numpy as np
 from givens import parallel
 from givens.objectives.base import Blocks, Objective, Rotations, Solved
 from givens.objectives.checking import check_data, power, power_of_two
-from givens.objectives.contrasts import Contrast, LogCosh
+from givens.objectives.contrasts import Contrast, Known, LogCosh
 from givens.objectives.quartic import Kurtosis, Orthomax
 from givens.objectives.tiles import tiles
+from givens.rotations import repair
 from givens.schedules import Schedule, Tournament
 
 # At least so many rows per column are in the sample that a start is found on.
 COARSE = 128
+# Where a sweep gains no more than this of the contrast's size, the sample has told what it can. On the way there may be sweeps
+# that gain a few hundredths only, with more to come.
+SETTLED = 2e-3
+SWEEPS = 12
 
 CONTRASTS: dict[str, Callable[[], Contrast]] = {
     "quartimax": lambda: Orthomax(0.0),
@@ -82,19 +88,27 @@ class Columns(Objective):
         # A size does not care which way round the matrix lies, and turning it over would take longer than all the rest.
         lying = self.A.T if self.A.flags.f_contiguous else np.ascontiguousarray(self.A)
         self.scale = self.contrast.size(lying) or 1.0
+        self.memory: tuple[weakref.ref[np.ndarray], Known] | None = None
 
     def start(self, rng: np.random.Generator) -> np.ndarray:
         """Start at the identity, the data's own columns; with very many rows, at what an even sample of them says.
 
-        A sum over 50,000 samples differs little from one over 10,000: most of the way is made where it is cheap.
+        A sum over 50,000 samples differs little from one over 10,000: most of the way is made where it is cheap. Where the
+        sample does not settle, four times as many may.
         """
+        U = np.eye(self.n)
         stride = len(self.A) // max(COARSE * self.n, 2048)
-        if stride < 3:
-            return np.eye(self.n)
-        from givens.minimize import minimize
-
-        coarse = Columns(np.ascontiguousarray(self.A[::stride]), self.contrast, self.active)
-        return minimize(coarse, tol=1e-2, max_sweeps=4, threads=parallel.width()).U
+        while stride >= 3:
+            Y = self.contrast.sample(np.ascontiguousarray(self.A[::stride].T))
+            np.matmul(U.T.astype(Y.dtype), Y, out=Y)
+            little = SETTLED * self.contrast.size(Y)
+            for _ in range(SWEEPS):
+                Q, gain, _, _ = self.contrast.sweep(Y, self.active)
+                U = U @ Q
+                if gain <= little:
+                    return repair(U)
+            stride //= 4
+        return repair(U)
 
     def schedule(self) -> Schedule:
         """A tournament, in blocks as large as the contrast likes them."""
@@ -111,22 +125,28 @@ class Columns(Objective):
     def state(self, U: np.ndarray) -> np.ndarray:
         """Y = AU, transposed."""
         Y = np.empty((self.n, len(self.A)), dtype=self.A.dtype)
-        V = U.astype(self.A.dtype, copy=False)
+        Ut = np.ascontiguousarray(U.T, dtype=self.A.dtype)
 
         def tile(rows: slice) -> None:
-            Y[:, rows] = (self.A[rows] @ V).T
+            np.matmul(Ut, self.A[rows].T, out=Y[:, rows])
 
         parallel.each(tile, tiles(self.n, len(self.A)))
         return Y
 
     def value(self, state: np.ndarray) -> float:
         """Evaluate f."""
-        return self.contrast.value(state, self.active)
+        known = self._known(state)
+        return self.contrast.value(state, self.active) if known is None else known.value()
 
     def solve(self, state: np.ndarray, blocks: Blocks) -> Solved:
         """The contrast's pair problem, or a sweep of it on a copy of the block's columns."""
         if isinstance(blocks, np.ndarray):
             return Solved(*self.contrast.solve_pairs(state, blocks, self.active))
+        if len(blocks) == 1 and len(blocks[0]) == self.n:
+            known = self._known(state)
+            if known is not None:
+                Q, gain, turned, spent = known.solve(state, self.enough)
+                return Solved([Q], np.array([gain]), turned, spent)
         counting = [int(np.sum(block < self.active)) for block in blocks]
         found = [
             self.contrast.solve_block(state, block, a, self.enough) for block, a in zip(blocks, counting)
@@ -135,7 +155,18 @@ class Columns(Objective):
         return Solved(rotations, np.array(gains), sum(rotated), sum(flops))
 
     def apply(self, state: np.ndarray, blocks: Blocks, rotations: Rotations) -> float:
-        """Rotate the columns of Y."""
+        """Rotate the columns of Y, and forget what was known of them, unless the rotation brings it along."""
+        self.memory = None
+        flops = self._rotate(state, blocks, rotations)
+        # Single-precision columns are not quite where a rotation in double precision would have them.
+        known = (
+            getattr(rotations[0], "known", None) if len(blocks) == 1 and state.dtype == np.float64 else None
+        )
+        if known is not None and len(blocks[0]) == self.n:
+            self.memory = weakref.ref(state), known
+        return flops
+
+    def _rotate(self, state: np.ndarray, blocks: Blocks, rotations: Rotations) -> float:
         if isinstance(blocks, np.ndarray):
             from givens.kernels.rotate import rotate_rows
 
@@ -158,8 +189,18 @@ class Columns(Objective):
     def gradient(self, state: np.ndarray) -> np.ndarray:
         """W − Wᵀ with W = Σ ∂f/∂y_i·y_j: all pairs by one matrix product."""
         W = np.zeros((self.n, self.n))
-        W[: self.active] = self.contrast.slopes(state, self.active)
+        known = self._known(state)
+        W[: self.active] = self.contrast.slopes(state, self.active) if known is None else known.slopes()
         return W - W.T
+
+    def _known(self, state: np.ndarray) -> Known | None:
+        """What the contrast knows of the state as it is."""
+        memory = self.memory
+        if memory is not None and memory[0]() is state:
+            return memory[1]
+        known = self.contrast.know(state, self.active)
+        self.memory = None if known is None else (weakref.ref(state), known)
+        return known
 
     def notes(self, state: np.ndarray) -> str:
         """What the contrast has to say."""

@@ -9,10 +9,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import cache
+from typing import Protocol
 
 import numpy as np
 
+from givens import parallel
 from givens.objectives.tiles import tiled_sum
+from givens.rotations import rotate_blocks
+from givens.schedules import tournament
 
 Pairs = tuple[np.ndarray, np.ndarray, int, float]
 """Of some pairs: their rotations, gains, how many turn, and the flops spent."""
@@ -24,6 +28,19 @@ Solution = tuple[np.ndarray, float, int, float]
 # Flops per row of the data for one searched angle, near enough: some twenty looks at two turned columns. What φ itself takes
 # is not known here.
 SEARCH = 120.0
+
+
+class Known(Protocol):
+    """What one pass over Y has told, worth keeping while Y stays as it is."""
+
+    def value(self) -> float:
+        """f."""
+
+    def slopes(self) -> np.ndarray:
+        """As `Contrast.slopes`."""
+
+    def solve(self, Y: np.ndarray, enough: float) -> Solution:
+        """As `Contrast.solve_block`, for all columns. The Q may have an attribute `known`: what is known once Y has turned."""
 
 
 class Contrast(ABC):
@@ -62,6 +79,35 @@ class Contrast(ABC):
 
         A gain below `enough` need not be pursued.
         """
+
+    def sample(self, Y: np.ndarray) -> np.ndarray:
+        """Some samples, as `sweep` likes them best where all that is wanted is a start."""
+        return Y
+
+    def sweep(self, Y: np.ndarray, active: int) -> Solution:
+        """Turn every pair of rows of Y by its best rotation, in place, in rounds."""
+        Qt = np.eye(len(Y))
+        total, rotated, flops = 0.0, 0, 0.0
+        for pairs in tournament(len(Y)):
+            pairs = pairs[pairs[:, 0] < active]
+            shares = [pairs[part] for part in parallel.parts(len(pairs), parallel.width())]
+
+            def turn(share: np.ndarray) -> Pairs:
+                rotations, gains, turned, spent = self.solve_pairs(Y, share, active)
+                return rotations, gains, turned, spent + rotate_blocks(Y, share, rotations)
+
+            # Pairs of a round share no row, so each thread may turn its own at once.
+            found = parallel.each(turn, shares)
+            for share, (rotations, _, turned, spent) in zip(shares, found):
+                flops += spent + rotate_blocks(Qt, share, rotations)
+                rotated += turned
+            # One sum over the round: the order must not depend on how it was shared out.
+            total += float(np.concatenate([gains for _, gains, _, _ in found]).sum())
+        return Qt.T.copy(), total, rotated, flops
+
+    def know(self, Y: np.ndarray, active: int) -> Known | None:
+        """What value, slopes and the solution of all columns have in common; None if there is no such thing."""
+        return None
 
     def block(self, n: int) -> int:
         """How many of n columns to solve together if nobody says."""

@@ -12,8 +12,8 @@ import numpy as np
 
 from givens import parallel
 
-# A tile of all columns should fit into a core's own cache.
-TILE_ENTRIES = 65_536
+# A tile of all columns, and what is made of it on the way, should fit into a core's own cache.
+TILE_ENTRIES = 24_576
 GROUPS = 16
 PIECES = 4
 
@@ -24,15 +24,19 @@ def tiles(columns: int, rows: int) -> list[slice]:
     return [slice(first, min(first + step, rows)) for first in range(0, rows, step)]
 
 
-def tiled_sum(work: Callable[[np.ndarray], np.ndarray], Y: np.ndarray) -> np.ndarray:
-    """The sum of work(tile) over the tiles of Y, each a contiguous float64 array of all its rows."""
+def tiled_sum(work: Callable[[np.ndarray], np.ndarray], Y: np.ndarray, *, copy: bool = True) -> np.ndarray:
+    """The sum of work(tile) over the tiles of Y, each a float64 array of all its rows: contiguous, as compiled code wants it.
+
+    Matrix products take a tile as it lies, and need no `copy` unless the numbers have to be converted.
+    """
     cut = tiles(*Y.shape)
+    convert: Callable[..., np.ndarray] = np.ascontiguousarray if copy else np.asarray
 
     def group(which: slice) -> np.ndarray:
         parts = cut[which]
-        total = work(_contiguous(Y[:, parts[0]]))
+        total = work(convert(Y[:, parts[0]], dtype=np.float64))
         for part in parts[1:]:
-            total += work(_contiguous(Y[:, part]))
+            total += work(convert(Y[:, part], dtype=np.float64))
         return total
 
     sums = parallel.each(group, parallel.parts(len(cut), GROUPS))
@@ -40,10 +44,6 @@ def tiled_sum(work: Callable[[np.ndarray], np.ndarray], Y: np.ndarray) -> np.nda
     for other in sums[1:]:
         total = total + other
     return total
-
-
-def _contiguous(tile: np.ndarray) -> np.ndarray:
-    return np.ascontiguousarray(tile, dtype=np.float64)
 
 
 def turned(Vt: np.ndarray, At: np.ndarray, out: np.ndarray) -> None:
