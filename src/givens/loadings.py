@@ -1,10 +1,13 @@
 """From the rotated data Y = AU to sparse loadings: solveForZ, exact counts, refitting, order and signs.
 
 The loadings of a threshold are what is left above it, z_j ∝ S(y_j), normalised (the paper's solveForZ, after
-Journée et al.). Given a pattern of non-zeros, values without the threshold's shrinkage maximise tr(VᵀAᵀZ) over
+Journée et al.). Given a pattern of non-zeros, values without the threshold's shrinkage raise tr(VᵀAᵀZ) over
 orthonormal V and unit z_j with that pattern, by turns:
 
     V ← polar(AᵀZ),    z_j ← (A v_j on the pattern of j), normalised.
+
+Of few non-zeros that explains more; but with many, the largest trace belongs to loadings that are all alike, whose variances
+overlap. So it goes on only as long as the adjusted variance grows.
 
 Where only the number of non-zeros is given, the pattern is free: z_j ← the counts[j] largest entries of A v_j. Then
 Σ_j Σ_k (A v_j)_k² over these entries, which is convex in V, never falls.
@@ -90,7 +93,7 @@ def polar(M: np.ndarray) -> np.ndarray:
 def refit(
     X: np.ndarray, Z: np.ndarray, pattern: np.ndarray | None = None, *, tol: float = 1e-9, max_iter: int = 200
 ) -> np.ndarray:
-    """Re-estimate the values of unit loadings Z on their pattern of non-zeros.
+    """Re-estimate the values of unit loadings Z on their pattern of non-zeros, as long as they explain more.
 
     Parameters
     ----------
@@ -121,17 +124,20 @@ def refit(
         return refitted
     B = np.asarray(X[:, used], dtype=np.float64)
     keep = pattern[np.ix_(alive, used)]
-    W = np.asarray(Z[np.ix_(alive, used)], dtype=np.float64)
-    # No more orthonormal columns than samples: the weakest components would get none.
-    before = -np.inf
+    best = np.asarray(Z[np.ix_(alive, used)], dtype=np.float64)
+    scores = best @ B.T
+    held = explained(scores)
     for _ in range(max_iter):
-        V = polar(B @ W.T)
-        W = unit_rows(np.where(keep, V.T @ B, 0.0))
-        value = float(np.sum(V.T * (W @ B.T)))
-        if value - before <= tol * abs(value):
+        # No more orthonormal columns than samples: the weakest components would get none.
+        V = polar(scores)
+        W = unit_rows(np.where(keep, V @ B, 0.0))
+        scores = W @ B.T
+        before, held = held, explained(scores)
+        if held > before:
+            best = W
+        if held - before <= tol * before:
             break
-        before = value
-    refitted[np.ix_(alive, used)] = W
+    refitted[np.ix_(alive, used)] = best
     return refitted
 
 

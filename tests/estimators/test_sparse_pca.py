@@ -310,3 +310,19 @@ def test_bad_covariances_are_named():
         SparsePCA(1).fit_covariance(np.eye(2), 1)
     with pytest.raises(ValueError, match="zero"):
         SparsePCA(1).fit_covariance(np.zeros((2, 2)), 10)
+
+
+@pytest.mark.parametrize("alpha", [0.001, 0.05, 0.3])
+def test_refitted_values_explain_no_less_than_the_columns_own(X, alpha):
+    model = SparsePCA(3, alpha=alpha).fit(X)
+    Y = (X - X.mean(axis=0)).T @ model.result_.U
+    own = np.where(np.abs(Y) > model.gamma_[0], Y, 0.0)
+    own = (own / np.linalg.norm(own, axis=0)).T
+    own = own[np.argsort(-np.linalg.norm((X - X.mean(axis=0)) @ own.T, axis=0))]
+    assert model.explained_variance_.sum() >= metrics.adjusted_variance(X, own).sum() * (1 - 1e-9)
+
+
+def test_more_non_zeros_explain_more_along_the_path(X):
+    path = sparse_pca_path(X, 4, alphas=[0.001, 0.01, 0.05, 0.2, 0.5])
+    shares = path.explained_variance_ratio.sum(axis=1)
+    assert np.all(np.diff(shares) < 0.01 * shares[0])

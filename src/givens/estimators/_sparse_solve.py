@@ -15,6 +15,8 @@ from givens.progress import bar
 from givens.result import Result, Trace
 from givens.stiefel import maximise
 
+REFIT = 1e-5  # growth of the explained variance below which values are not refitted any further
+
 
 @dataclass(frozen=True)
 class Options:
@@ -69,9 +71,13 @@ def _from(At: np.ndarray, options: Options, V: np.ndarray) -> tuple[float, Loadi
     else:
         result, Y = _few(At, options, V, np.full(options.m, options.level))
     levels = np.full(options.m, options.level)
-    Z = unit_rows(shrink(Y, levels**2 if options.l0 else levels, "l0" if options.l0 else "l1"))
+    # Values that are to be refitted begin with the columns' own, which the threshold has not shrunk.
+    if options.l0 or options.refit:
+        Z = unit_rows(shrink(Y, options.level**2, "l0"))
+    else:
+        Z = unit_rows(shrink(Y, options.level))
     if options.refit:
-        Z = refit(At, Z)
+        Z = refit(At, Z, tol=REFIT)
     return result.value, Loadings(Z, Y, levels, result, scores(Z, At, few=True)[0].T)
 
 
