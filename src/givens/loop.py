@@ -53,6 +53,7 @@ class Run:
         self.shown = shown
         self.repair_every = options.repair_every if place is None else place.every
         self.shape = Shape(objective.n, objective.active)
+        self.columns = objective.active if objective.thin else objective.n
         self.began = perf_counter()
         self.memory: Any = None
 
@@ -118,9 +119,10 @@ class Run:
 
     def _sweep(self, progress: Progress) -> None:
         objective = self.objective
-        rounds = self.options.schedule.sweep(self.shape, progress.rng, self._slopes)
+        shape = self._complete(progress) if objective.thin else self.shape
+        rounds = self.options.schedule.sweep(shape, progress.rng, self._slopes)
         total = 0.0
-        self.shown.sweep(progress.sweeps + 1, self.options.max_sweeps, self.shape.pairs)
+        self.shown.sweep(progress.sweeps + 1, self.options.max_sweeps, shape.pairs)
         try:
             blocks = next(rounds)
             while True:
@@ -131,12 +133,21 @@ class Run:
                 ):
                     gain += self._round(share, progress)
                 total += gain
-                self.shown.advance(blocks, self.shape)
+                self.shown.advance(blocks, shape)
                 blocks = rounds.send(gain)
         except StopIteration:
             pass
         progress.sweeps += 1
         progress.gains = [*progress.gains, total][-self.options.schedule.patience :]
+
+    def _complete(self, progress: Progress) -> Shape:
+        Wt, flops = self.objective.complete(self.state)
+        progress.flops += flops
+        self.Ut = np.concatenate((self.Ut[: self.columns], Wt))
+        return Shape(len(self.Ut), self.objective.active)
+
+    def _U(self) -> np.ndarray:
+        return np.ascontiguousarray(self.Ut[: self.columns].T)
 
     def _round(self, blocks: Blocks, progress: Progress) -> float:
         solved = self._solve(blocks)
@@ -183,9 +194,9 @@ class Run:
         )
 
     def _repair(self, progress: Progress) -> None:
-        self.Ut = np.ascontiguousarray(repair(self.Ut.T).T)
-        self.state = self.objective.state(np.ascontiguousarray(self.Ut.T))
-        progress.flops += 4.0 * len(self.Ut) ** 3 + self.objective.making
+        self.Ut = np.ascontiguousarray(repair(self._U()).T)
+        self.state = self.objective.state(self._U())
+        progress.flops += 4.0 * len(self.Ut) * self.Ut.size + self.objective.making
         # A run that goes on from a checkpoint has none either.
         self.memory = None
 
@@ -209,13 +220,15 @@ class Run:
         if len(progress.gains) >= options.schedule.patience and max(progress.gains) <= self.tol * scale:
             sweeps = "a sweep" if len(progress.gains) == 1 else f"{len(progress.gains)} sweeps"
             return f"converged: {sweeps} gained at most {self.tol:g} times the scale"
+        if settled := self.objective.settled(self.state):
+            return settled
         progress.converged = False
         if progress.sweeps >= options.max_sweeps:
             return f"not converged: max_sweeps = {options.max_sweeps} reached"
         return ""
 
     def _snapshot(self, progress: Progress) -> Snapshot:
-        U = np.ascontiguousarray(self.Ut.T)
+        U = self._U()
         U.flags.writeable = False
         trace = progress.trace
         objective = self.objective
@@ -231,14 +244,20 @@ class Run:
         )
 
     def _result(self, progress: Progress, message: str) -> Result:
-        U = np.ascontiguousarray(self.Ut.T)
-        notes = self.objective.notes(self.state)
-        norm = progress.trace.gradient_norm[-1]
+        objective, trace = self.objective, progress.trace
+        value, norm = trace.value[-1], trace.gradient_norm[-1]
+        U = objective.outcome(self.state)
+        if U is None:
+            U = self._U()
+        else:
+            value = objective.sense * objective.unit * objective.value(self.state)
+            norm = np.nan
+        notes = objective.notes(self.state)
         if np.isnan(norm):
             norm = self._gradient_norm(at_any_price=True)
         return Result(
             U=U,
-            value=progress.trace.value[-1],
+            value=value,
             converged=progress.converged and not message.startswith("stopped"),
             message=message + (f"; {notes}" if notes else ""),
             sweeps=progress.sweeps,
@@ -246,7 +265,7 @@ class Run:
             flops=progress.flops,
             gradient_norm=norm,
             orthogonality=orthogonality(U),
-            determinant=determinant(U),
+            determinant=None if objective.thin else determinant(U),
             seconds=perf_counter() - self.began,
             trace=progress.trace,
         )
@@ -254,7 +273,7 @@ class Run:
     def _save(self, progress: Progress) -> None:
         if self.place is None or progress.sweeps % self.place.every:
             return
-        progress.U = np.ascontiguousarray(self.Ut.T)
+        progress.U = self._U()
         checkpoints.save(self.place.path, progress, self._problem())
 
     def _problem(self) -> str:

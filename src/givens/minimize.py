@@ -105,6 +105,8 @@ def minimize(
     )
     if determinant not in (None, 1, -1, "both"):
         raise ValueError(f"determinant must be 1, -1, 'both' or None, got {determinant!r}")
+    if determinant is not None and problem.thin:
+        raise ValueError("an n x m matrix with m < n has no determinant; leave determinant=None")
     rng = _generator(random_state)
     reproducible = start is not None or random_state is not None
     places = _places(checkpoint, determinant)
@@ -128,7 +130,8 @@ def minimize(
 def _problem(
     objective: Objective | Callable[[np.ndarray], float], start: np.ndarray | None, n: int | None
 ) -> tuple[Objective, np.ndarray | None]:
-    first = None if start is None else check_orthogonal(start, name="start")
+    columns = objective.active if isinstance(objective, Objective) and objective.thin else None
+    first = None if start is None else check_orthogonal(start, name="start", columns=columns)
     if not isinstance(objective, Objective):
         from givens.objectives.function import Function
 

@@ -58,7 +58,8 @@ class Result:
     Attributes
     ----------
     U : array of float64, shape (n, n)
-        The orthogonal matrix found. In the Stiefel form only its first columns count.
+        The orthogonal matrix found. In the Stiefel form only its first columns count; sparse PCA with m < n components stores no
+        others, and U is n x m.
     value : float
         The objective there, with the sign its users know it by.
     converged : bool
@@ -73,8 +74,8 @@ class Result:
         The norm of the Riemannian gradient at U, by the paper's definition: the root of Σ 2·g'_ij(0)² over the pairs.
     orthogonality : float
         The Frobenius norm of UᵀU − I.
-    determinant : int
-        The component of O(n), +1 or −1.
+    determinant : int or None
+        The component of O(n), +1 or −1; None for an n x m matrix, m < n, which has none: all of them are connected.
     seconds : float
         Wall-clock time.
     trace : Trace
@@ -90,7 +91,7 @@ class Result:
     flops: float
     gradient_norm: float
     orthogonality: float
-    determinant: int
+    determinant: int | None
     seconds: float
     trace: Trace
 

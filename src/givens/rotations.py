@@ -166,13 +166,19 @@ def with_determinant(U: np.ndarray, sign: int) -> np.ndarray:
     return U
 
 
-def check_orthogonal(U: np.ndarray, name: str = "U", tolerance: float = 1e-6) -> np.ndarray:
-    """U as a float64 array, orthogonal to rounding, or a ValueError that says what is wrong with it and by how much."""
+def check_orthogonal(
+    U: np.ndarray, name: str = "U", tolerance: float = 1e-6, columns: int | None = None
+) -> np.ndarray:
+    """U as a float64 array, orthogonal to rounding, or a ValueError that says what is wrong with it and by how much.
+
+    With `columns`, a matrix of so many orthonormal columns.
+    """
     U = np.asarray(U)
     if np.iscomplexobj(U) or U.dtype.kind not in "fiub":
         raise ValueError(f"{name} must be a real matrix, got values of type {U.dtype}")
-    if U.ndim != 2 or U.shape[0] != U.shape[1] or U.shape[0] < 1:
-        raise ValueError(f"{name} must be a square matrix, got shape {U.shape}")
+    if U.ndim != 2 or U.shape[0] < 1 or U.shape[1] != (U.shape[0] if columns is None else columns):
+        form = "square matrix" if columns is None else f"matrix of {columns} columns"
+        raise ValueError(f"{name} must be a {form}, got shape {U.shape}")
     U = np.array(U, dtype=np.float64, order="C")
     if not np.isfinite(U).all():
         where = np.argwhere(~np.isfinite(U))[0]

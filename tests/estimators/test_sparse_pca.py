@@ -40,11 +40,12 @@ def test_without_a_threshold_it_is_pca(X, m):
 
 
 def test_from_a_random_start_too_the_subspace_is_pcas(X):
-    from givens.stiefel import maximise
+    from givens import minimize
+    from givens.objectives.few import FewColumns
 
     At = np.ascontiguousarray(X - X.mean(axis=0))
     V = np.linalg.qr(np.random.default_rng(0).standard_normal((30, 3)))[0]
-    result, _ = maximise(At, V, np.zeros(3), False, tol=1e-22, max_sweeps=400)
+    result = minimize(FewColumns(At, np.zeros(3), False), V, tol=1e-22, max_sweeps=400)
     assert subspace_angles(result.U, np.linalg.svd(At)[0][:, :3]).max() < 1e-8
 
 
@@ -326,3 +327,11 @@ def test_more_non_zeros_explain_more_along_the_path(X):
     path = sparse_pca_path(X, 4, alphas=[0.001, 0.01, 0.05, 0.2, 0.5])
     shares = path.explained_variance_ratio.sum(axis=1)
     assert np.all(np.diff(shares) < 0.01 * shares[0])
+
+
+def test_without_a_threshold_many_components_are_pcas_too():
+    X = sparse_modules(60, 900, n_modules=6, module_size=30, random_state=1).X
+    model = SparsePCA(10, alpha=0.0).fit(X)
+    sizes = np.linalg.svd(X - X.mean(axis=0), compute_uv=False)[:10]
+    np.testing.assert_allclose(model.explained_variance_, sizes**2 / 59, rtol=1e-9)
+    assert model.result_.sweeps == 0

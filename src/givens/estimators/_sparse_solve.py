@@ -9,12 +9,12 @@ import numpy as np
 from givens.estimators._features import principal_start
 from givens.loadings import recount, refit, shrink, unit_rows
 from givens.minimize import minimize
+from givens.objectives.few import FewColumns
 from givens.objectives.threshold import SparseColumns
 from givens.objectives.tiles import scores
-from givens.progress import bar
 from givens.result import Result, Trace
-from givens.stiefel import maximise
 
+FLAT = 1e-12  # of the value: a gradient that is rounding
 REFIT = 1e-5  # growth of the explained variance below which values are not refitted any further
 
 
@@ -90,17 +90,18 @@ def _counted(At: np.ndarray, options: Options, counts: np.ndarray, V: np.ndarray
 
 
 def _few(At: np.ndarray, options: Options, V: np.ndarray, levels: np.ndarray) -> tuple[Result, np.ndarray]:
-    with bar(options.progress) as shown:
-        return maximise(
-            At,
-            V,
-            levels,
-            options.l0,
-            counts=options.counts,
-            tol=options.tol,
-            max_sweeps=options.max_sweeps,
-            show=lambda sweep, value: shown.show(value, float("nan")),
-        )
+    objective = FewColumns(At, levels, options.l0, options.counts)
+    result = minimize(
+        objective,
+        V,
+        tol=options.tol,
+        # Without a threshold the principal axes are the answer, and rounding is all that could turn them.
+        gradient_tol=FLAT,
+        max_sweeps=options.max_sweeps,
+        threads=options.threads,
+        progress=options.progress,
+    )
+    return result, objective.columns
 
 
 def _whole(At: np.ndarray, options: Options, V: np.ndarray) -> tuple[Result, np.ndarray]:

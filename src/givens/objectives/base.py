@@ -92,6 +92,8 @@ class Objective(ABC):
         The gradient costs so much that it is wanted at the end of a run only.
     making : float
         Additions and multiplications that `state` takes.
+    thin : bool
+        U is n x active, and is completed before each sweep by what `complete` says: f depends on no other column.
     """
 
     n: int
@@ -104,6 +106,7 @@ class Objective(ABC):
     enough: float = 0.0
     dear: bool = False
     making: float = 0.0
+    thin: bool = False
 
     @abstractmethod
     def state(self, U: np.ndarray) -> Any:
@@ -157,6 +160,18 @@ class Objective(ABC):
         Asked for at the beginning of a run, if the schedule wants leaps: with `first`, then with the `memory` of the last
         leap, or None where that is lost. Reads the state only. The loop takes back a leap that raises f.
         """
+        return None
+
+    def complete(self, state: Any) -> tuple[np.ndarray, float]:
+        """Of a thin objective, the columns to turn the active ones against in this sweep, as rows; and the flops."""
+        return np.zeros((0, self.n)), 0.0
+
+    def settled(self, state: Any) -> str:
+        """Why to stop here, if the objective knows a reason of its own; else empty."""
+        return ""
+
+    def outcome(self, state: Any) -> np.ndarray | None:
+        """The U to return, where that is not the last one; the state is then put back to it."""
         return None
 
     def prepare(self, start: np.ndarray) -> None:  # noqa: B027 (most objectives know their scale beforehand)

@@ -15,9 +15,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from givens import parallel
 from givens.loadings import keep_largest, order_and_sign, unit_rows
 from givens.metrics import adjusted_from_scores
-from givens.stiefel import maximise
+from givens.minimize import minimize
+from givens.objectives.few import FewColumns
 
 
 @dataclass(frozen=True)
@@ -70,17 +72,10 @@ def rotated(Y: np.ndarray, asked: Asked) -> Found:
         return _loadings(Y, axes, asked, _levels(axes, asked), 0, 0.0)
     levels = np.full(asked.m, asked.level)
     start = np.eye(len(Y))[:, : asked.m]
-    result, turned = maximise(
-        np.ascontiguousarray(Y[:, used]),
-        start,
-        levels,
-        asked.l0,
-        counts=asked.counts,
-        tol=asked.tol,
-        max_sweeps=asked.max_sweeps,
-    )
+    objective = FewColumns(np.ascontiguousarray(Y[:, used]), levels, asked.l0, asked.counts)
+    result = minimize(objective, start, tol=asked.tol, max_sweeps=asked.max_sweeps, threads=parallel.width())
     columns = result.U.T @ Y
-    columns[:, used] = turned
+    columns[:, used] = objective.columns
     if asked.counts is not None:
         levels = _levels(columns, asked)
     spent = result.flops + 2.0 * (asked.m + 1) * Y.size
