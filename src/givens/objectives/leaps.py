@@ -24,7 +24,7 @@ from givens.objectives.tiles import GROUPS, tiles
 
 FEW = 0.15  # share of non-zeros of S below which products through them are faster than matrix products
 STEPS = 5  # of one leap
-SHARES = (0.5, 0.7, 0.9)  # of what could be gained: so much the features hold that the first leaps see
+SHARES = (0.5, 0.85)  # of what could be gained: so much the features hold that the first leaps see
 COARSE = (
     0.3,
     0.7,
