@@ -170,10 +170,44 @@ CASES = {
     "tensor, power method": tensor_power,
 }
 
-if __name__ == "__main__":
-    install()
+APART = ("divisions", "comparisons", "sorted", "functions")
+
+
+def measured(names):
+    """For each case, the flops it reports and what was executed."""
     outcome = {}
-    for name in sys.argv[1:] or CASES:
+    for name in names:
         reported = CASES[name]()
         outcome[name] = {"reported": reported, **counter.counts}
-    print(json.dumps(outcome))
+    return outcome
+
+
+def markdown(outcome):
+    """The page of the documentation that shows these."""
+    lines = [
+        "# Flops, counted",
+        "",
+        "Every algorithm that the experiments compare reports its flops: additions and multiplications. These are small runs",
+        "of each, in which every operation that the source executes was counted one by one; beside the two, for every 1,000",
+        "flops, what is not one: divisions, comparisons, numbers sorted, and functions (cos, √). LAPACK's factorisations go by",
+        "a textbook's figures in both. The page is written by `python -m tests.experiments.flop_cases --markdown`, and a",
+        "test fails beyond 5 %.",
+        "",
+        "| | reported | executed | reported / executed | divisions | comparisons | sorted | functions |",
+        "|---|---:|---:|---:|---:|---:|---:|---:|",
+    ]
+    for name, counts in outcome.items():
+        flops = counts["flops"]
+        apart = " | ".join(f"{1000 * counts.get(kind, 0) / flops:.2f}" for kind in APART)
+        lines.append(
+            f"| {name} | {counts['reported']:,.0f} | {flops:,.0f} | {counts['reported'] / flops:.3f} | {apart} |"
+        )
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    install()
+    if sys.argv[1:] == ["--markdown"]:
+        print(markdown(measured(CASES)))
+    else:
+        print(json.dumps(measured(sys.argv[1:] or CASES)))

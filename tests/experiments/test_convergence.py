@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 
 from givens.experiments import Settings
-from givens.experiments.convergence import Convergence, Procrustes, run_one
+from givens.experiments.convergence import SCHEDULES, Convergence, Procrustes, run_one, thinned
 from givens.rotations import rotate
 
 
@@ -30,9 +30,27 @@ def test_the_quick_run_finds_what_the_theorem_says():
     rows = [row for task in experiment.tasks(settings) for row in task.run()]
     verdicts = [claim.holds for claim in experiment.claims(rows, settings)]
     assert verdicts == [True, True, False]
-    axes = experiment.figure(rows, settings).axes[0]
-    assert axes.get_xlabel() == "rotations + 1"
-    assert len(axes.get_legend().get_texts()) == 7
+    axes = experiment.figure(rows, settings).axes
+    assert [ax.get_title() for ax in axes] == [schedule.replace("-", " ") for schedule in SCHEDULES]
+    assert axes[-1].get_xlabel() == "rotations + 1"
+    assert [text.get_text() for text in axes[0].get_legend().get_texts()] == [
+        "the others' means",
+        "mean and range over the seeds",
+        "bound of Theorem 2",
+    ]
+
+
+def test_a_limit_that_is_not_reached_yet_is_not_refuted():
+    rows = [row for schedule in SCHEDULES for row in run_one(schedule, 0, 6, 1)]
+    assert Convergence().claims(rows, Settings(quick=True))[0].holds is None
+
+
+def test_a_thinned_curve_has_both_ends_and_points_of_the_curve():
+    x = np.arange(0, 5000, 3)
+    few, table = thinned(x, np.sqrt(x)[None], most=40)
+    assert len(few) <= 40
+    assert (few[0], few[-1]) == (x[0], x[-1])
+    assert np.array_equal(table[0], np.sqrt(few))
 
 
 def test_runs_are_reproducible():

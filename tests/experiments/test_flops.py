@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from tests.experiments import tally
+from tests.experiments.flop_cases import markdown
 
 ROOT = Path(__file__).parents[2]
 NAMES = [
@@ -49,6 +50,14 @@ def test_what_is_reported_was_executed(executed, name):
 
 def test_every_case_is_looked_at(executed):
     assert sorted(executed) == sorted(NAMES)
+
+
+def test_the_page_shows_every_case(executed):
+    page = markdown(executed)
+    published = (ROOT / "docs" / "experiments" / "flops.md").read_text()
+    for name in NAMES:
+        assert f"| {name} | " in page
+        assert f"| {name} | " in published
 
 
 def counted(source, **given):

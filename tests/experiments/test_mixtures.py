@@ -43,4 +43,5 @@ def test_quick_figures_have_every_cell(monkeypatch):
         assert len(claims) == number
         assert all(claim.holds in (True, False) for claim in claims)
         figure = experiment.figure(everything, settings)
-        assert len(figure.axes[-1].get_legend().get_texts()) == 5
+        assert len(figure.legends[0].get_texts()) == 5
+        assert all(ax.get_xlabel() for ax in figure.axes)

@@ -36,6 +36,30 @@ def test_every_method_ends_where_the_objective_says(small):
     assert [ax.get_ylabel() for ax in figure.axes] == ["explained variance (%)", "non-zeros (%)"]
 
 
+def test_a_goal_that_is_never_reached_is_said_so():
+    def run(method, seed, value, flops):
+        return {
+            "method": method,
+            "seed": seed,
+            "value": value,
+            "flops": flops,
+            "variance": 0.5,
+            "nonzeros": 0.1,
+        }
+
+    pairs, blocks, power = METHODS
+    rows = [run(power, seed, 10.0, 100.0) for seed in range(3)]
+    rows += [run(blocks, seed, 10.0, 50.0) for seed in range(3)]
+    rows += [run(pairs, 0, 10.0, 50.0), run(pairs, 1, 9.0, 50.0), run(pairs, 2, 9.0, 50.0)]
+    claims = {claim.statement: claim for claim in Prostate().claims(rows, Settings())}
+    never = claims["Givens, one pair at a time: and does so faster."]
+    assert "in 1 of 3 starts" in never.measured
+    assert never.holds is False
+    always = claims["Givens, in blocks: and does so faster."]
+    assert "in 3 of 3 starts, after 0.50 times" in always.measured
+    assert always.holds is True
+
+
 def test_the_measure_is_zous_variance(small):
     from givens.experiments.prostate import Problem
     from givens.loadings import shrink, unit_rows

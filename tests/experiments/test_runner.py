@@ -11,7 +11,7 @@ from givens.experiments import EXPERIMENTS, Settings, load
 from givens.experiments.base import Claim, Experiment, Task
 from givens.experiments.drawing import new_figure
 from givens.experiments.page import page
-from givens.experiments.runner import run
+from givens.experiments.runner import code, run
 
 
 class Toy(Experiment):
@@ -43,7 +43,7 @@ class Toy(Experiment):
         return figure
 
     def claims(self, rows, settings):
-        return [Claim("a < b", "b & c", True), Claim("no", "never", False), Claim("who knows", "-", None)]
+        return [Claim("a < b", "b & c; d", True), Claim("no", "never", False), Claim("who knows", "-", None)]
 
 
 def ignore(name, share):
@@ -61,10 +61,12 @@ def test_everything_is_written(tmp_path):
     assert rows[1] == {"k": "0", "square": "", "extra": "0.5"}
     made = json.loads((tmp_path / "toy" / "made.json").read_text())
     assert made["data"] == "no data"
+    assert made["command"] == "givens reproduce toy"
     assert {"numpy", "numba", "givens"} <= set(made["versions"])
     html = page([outcome], {"other": "ValueError: <x>"})
     assert "A &lt;toy&gt;" in html
     assert "a &lt; b" in html
+    assert "b &amp; c;<br>d" in html
     assert "does not hold" in html
     assert "ValueError: &lt;x&gt;" in html
     assert html.count("<svg") == 1
@@ -83,6 +85,13 @@ def test_an_interrupted_run_goes_on_behind_what_is_done(tmp_path):
     assert len(outcome.rows) == 6
 
 
+def test_the_same_numbers_make_the_same_figure(tmp_path):
+    for folder in ("one", "two"):
+        run(Toy(), Settings(), tmp_path / folder, ignore)
+    one, two = ((tmp_path / folder / "figure.svg").read_bytes() for folder in ("one", "two"))
+    assert one == two
+
+
 def test_other_settings_start_afresh(tmp_path):
     toy = Toy()
     run(toy, Settings(), tmp_path, ignore)
@@ -90,6 +99,44 @@ def test_other_settings_start_afresh(tmp_path):
     assert toy.done == [0, 1, 2], "threads change no number"
     run(toy, Settings(seeds=9), tmp_path, ignore)
     assert toy.done == [0, 1, 2, 0, 1, 2]
+
+
+def test_other_code_starts_afresh(tmp_path, monkeypatch):
+    toy = Toy()
+    run(toy, Settings(), tmp_path, ignore)
+    monkeypatch.setattr("givens.experiments.runner.code", lambda: "changed")
+    run(toy, Settings(), tmp_path, ignore)
+    assert toy.done == [0, 1, 2, 0, 1, 2]
+
+
+def test_the_hash_is_of_what_decides_the_numbers(tmp_path, monkeypatch):
+    for name in ("__init__.py", "minimize.py", "cli/app.py", "experiments/page.py", "kernels/rotate.py"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("x = 1\n")
+    monkeypatch.setattr("givens.__file__", str(tmp_path / "__init__.py"))
+    before = code()
+    (tmp_path / "cli" / "app.py").write_text("x = 2\n")
+    (tmp_path / "experiments" / "page.py").write_text("x = 2\n")
+    assert code() == before
+    (tmp_path / "kernels" / "rotate.py").write_text("x = 2\n")
+    assert code() != before
+
+
+def test_the_page_for_a_site_says_all_and_nothing_of_the_machine(tmp_path, monkeypatch):
+    monkeypatch.setattr("givens.cli.reproduce.load", lambda name: Toy())
+    folder = tmp_path / "secret"
+    folder.mkdir()
+    arguments = ["reproduce", "convergence", "--data", str(folder), "--out", str(tmp_path / "out")]
+    result = CliRunner().invoke(app, [*arguments, "--markdown", str(tmp_path / "site")])
+    assert result.exit_code == 0
+    text = (tmp_path / "site" / "results.md").read_text()
+    assert "Of 3 claims: 1 hold, 1 do not hold, 1 cannot be told." in text
+    assert "| a < b | b & c;<br>d | holds |" in text
+    assert "![A <toy>](toy.svg)" in text
+    assert (tmp_path / "site" / "toy.svg").exists()
+    made = (tmp_path / "out" / "convergence" / "made.json").read_text()
+    assert "--data" not in made, "it used none"
+    assert "secret" not in text + made
 
 
 def test_a_failing_experiment_is_reported_and_the_others_go_on(tmp_path, monkeypatch):

@@ -17,7 +17,7 @@ from rich.table import Table
 
 from givens.cli.session import Session
 from givens.experiments import EXPERIMENTS, Settings, load
-from givens.experiments.page import page
+from givens.experiments.page import page, write_markdown
 from givens.experiments.runner import Outcome, run, write_whole
 from givens.extras import require
 
@@ -42,6 +42,10 @@ def command(
         int | None, typer.Option(min=1, help="How many repetitions.", show_default=False)
     ] = None,
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the results.")] = Path("reproduced"),
+    markdown: Annotated[
+        Path | None,
+        typer.Option(help="Folder for a Markdown page with everything, and its figures.", show_default=False),
+    ] = None,
     threads: Annotated[
         int | None, typer.Option(min=1, help="All cores if not given.", show_default=False)
     ] = None,
@@ -74,6 +78,8 @@ def command(
         session.console.print(
             f"All of it: [bold cyan]{(out / 'index.html').resolve().as_uri()}[/]", soft_wrap=True
         )
+    if markdown is not None:
+        write_markdown(markdown, outcomes, failures)
     if failures:
         raise typer.Exit(1)
 

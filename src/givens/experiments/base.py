@@ -46,6 +46,11 @@ class Settings:
         key["data"] = None if self.data is None else str(self.data)
         return key
 
+    def options(self) -> str:
+        """As the command line has them, but for the data: where they lie on this machine is nobody's business."""
+        words = ["--quick" if self.quick else "", f"--seeds {self.seeds}" if self.seeds else ""]
+        return " ".join(filter(None, words))
+
 
 class Task(NamedTuple):
     """One unit of work: a name for its file, what it does, and how long it takes beside the others."""
@@ -89,6 +94,10 @@ class Experiment(ABC):
     @abstractmethod
     def source(self, settings: Settings) -> str:
         """Which data these are: the figure's title says so."""
+
+    def file(self, settings: Settings) -> str | None:
+        """The name of the file of real data, if there is one."""
+        return None
 
     @abstractmethod
     def tasks(self, settings: Settings) -> list[Task]:

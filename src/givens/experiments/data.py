@@ -27,6 +27,7 @@ class Data(NamedTuple):
 
     X: np.ndarray
     source: str
+    file: str | None = None
 
 
 def folder(settings: Settings) -> Path | None:
@@ -51,7 +52,9 @@ def prostate(settings: Settings) -> Data:
         if settings.quick:
             X = X[:, ::4]
         return Data(
-            X, f"prostate cancer data (Singh et al. 2002), {X.shape[0]} samples x {X.shape[1]:,} probes"
+            X,
+            f"prostate cancer data (Singh et al. 2002), {X.shape[0]} samples x {X.shape[1]:,} probes",
+            path.name,
         )
     features = 3150 if settings.quick else 12_600
     X = sparse_modules(
@@ -76,7 +79,7 @@ def brain(settings: Settings) -> Data:
         label = {"brain_3702.npz": "brain atlas", "ahba_dk_83x15633.npz": "brain atlas by region"}.get(
             name, "PBMC 3k blood cells (not the paper's brain data)"
         )
-        return Data(X, f"{label}, {X.shape[0]:,} samples x {X.shape[1]:,} genes")
+        return Data(X, f"{label}, {X.shape[0]:,} samples x {X.shape[1]:,} genes", name)
     samples, features = (400, 2000) if settings.quick else (3702, 20_000)
     X = sparse_modules(
         samples, features, n_modules=15, module_size=features // 50, strength=1.0, spread=0.6, random_state=0

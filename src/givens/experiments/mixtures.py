@@ -130,7 +130,7 @@ class Mixtures(Experiment):
     def figure(self, rows: list[Row], settings: Settings) -> Figure:
         """Mean and standard error, a line per method."""
         panels = self.panels[settings.quick]
-        figure, axes = new_figure(4.6 * len(panels) + 1.2, 4.2, 1, len(panels), squeeze=False, sharey=True)
+        figure, axes = new_figure(4.0 * len(panels) + 3.6, 4.2, 1, len(panels), squeeze=False, sharey=True)
         for ax, panel in zip(axes[0], panels):
             for method, (colour, line, marker) in METHODS.items():
                 cells = [_scores(rows, method, *cell) for cell in panel]
@@ -146,8 +146,13 @@ class Mixtures(Experiment):
             ax.minorticks_off()
         axes[0][0].set_ylabel("normalised mutual information")
         axes[0][0].set_ylim(bottom=0)
-        axes[0][-1].legend(fontsize="small")
-        figure.suptitle(f"{self.source(settings)}; mean and standard error", fontsize="medium")
+        figure.legend(*axes[0][0].get_legend_handles_labels(), loc="outside right center", fontsize="small")
+        seeds = len({row["seed"] for row in rows})
+        figure.suptitle(
+            f"{self.source(settings)}\n"
+            + (f"mean and standard error over {seeds} seeds" if seeds > 1 else "one seed"),
+            fontsize="medium",
+        )
         return figure
 
     def compare(

@@ -1,4 +1,4 @@
-"""One page with all of it: figures, claims, how they were made. Self-contained, no script."""
+"""One page with all of it: figures, claims, how they were made. In HTML self-contained, no script; in Markdown for a site."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ import re
 from html import escape
 from pathlib import Path
 
-from givens.experiments.runner import Outcome
+from givens.experiments.runner import Outcome, write_whole
+
+VERDICTS = {"holds": "hold", "does not hold": "do not hold", "cannot be told": "cannot be told"}
 
 STYLE = """
 :root { color-scheme: light dark; --text: #1c2530; --soft: #5a6675; --line: #d9dee5; --back: #fff; --card: #f6f8fa; }
@@ -47,9 +49,69 @@ made by <code>givens reproduce</code>; under it is what the paper says, what was
 """
 
 
+def markdown(outcomes: list[Outcome], failures: dict[str, str]) -> str:
+    """The same as Markdown, beside figures called `<experiment>.svg`."""
+    parts = [_markdown_section(outcome) for outcome in outcomes]
+    parts += [f"## {name}\n\nThis one failed: {text}\n" for name, text in failures.items()]
+    return "# The paper's experiments: results\n\n" + _summary(outcomes) + "\n" + "\n".join(parts)
+
+
+def write_markdown(folder: Path, outcomes: list[Outcome], failures: dict[str, str]) -> None:
+    """Write `results.md` and the figures into a folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for outcome in outcomes:
+        figure = (outcome.folder / "figure.svg").read_bytes()
+        write_whole(folder / f"{outcome.experiment.name}.svg", figure)
+    write_whole(folder / "results.md", markdown(outcomes, failures).encode())
+
+
+def _summary(outcomes: list[Outcome]) -> str:
+    claims = [claim for outcome in outcomes for claim in outcome.claims]
+    counts = {verdict: sum(claim.verdict == verdict for claim in claims) for verdict in VERDICTS}
+    words = ", ".join(f"{count} {VERDICTS[verdict]}" for verdict, count in counts.items() if count)
+    return (
+        "Made by `givens reproduce`, not by hand: each figure is followed by what the paper says, what was measured, and whether "
+        f"it holds. Of {len(claims)} claims: {words}.\n"
+    )
+
+
+def _markdown_section(outcome: Outcome) -> str:
+    made = json.loads((outcome.folder / "made.json").read_text())
+    name = outcome.experiment.name
+    rows = "\n".join(
+        f"| {_cell(claim.statement)} | {_cell(claim.measured)} | {claim.verdict} |"
+        for claim in outcome.claims
+    )
+    versions = ", ".join(f"{package} {version}" for package, version in made["versions"].items())
+    file = f" (`{made['file']}`)" if made["file"] else ""
+    return f"""## {outcome.experiment.title}
+
+{outcome.experiment.about}
+
+Data: {outcome.source}{file}.
+
+![{outcome.experiment.title}]({name}.svg)
+
+| What the paper says | Measured | |
+|---|---|---|
+{rows}
+
+Made on {made["date"]} by `{made["command"]}`, {made["repetitions"]} repetitions, in {made["seconds"]:.0f} seconds; {versions}.
+"""
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("; ", ";<br>")
+
+
+def _lines(text: str) -> str:
+    """Many figures, one to a line."""
+    return ";<br>".join(escape(part) for part in text.split("; "))
+
+
 def _section(outcome: Outcome) -> str:
     rows = "".join(
-        f"<tr><td>{escape(claim.statement)}</td><td>{escape(claim.measured)}</td>"
+        f"<tr><td>{escape(claim.statement)}</td><td>{_lines(claim.measured)}</td>"
         f'<td class="{"yes" if claim.holds else "no"}">{claim.verdict}</td></tr>'
         for claim in outcome.claims
     )

@@ -7,11 +7,11 @@ seconds); `tasks/` holds what is done so far, and a further run with the same se
 from __future__ import annotations
 
 import csv
+import hashlib
 import io
 import json
 import os
 import platform
-import sys
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -21,6 +21,7 @@ from typing import Any
 
 import givens
 from givens.experiments.base import Claim, Experiment, Row, Settings
+from givens.extras import require
 from givens.io.write import plain
 
 Advance = Callable[[str, float], None]
@@ -66,10 +67,10 @@ def run(experiment: Experiment, settings: Settings, folder: Path, advance: Advan
 
 
 def _begin(kept: Path, settings: Settings) -> None:
-    """Keep what was done with the same settings and version; what was done with others is of no use."""
+    """Keep what was done with the same settings by the same code; what was done with others is of no use."""
     kept.mkdir(parents=True, exist_ok=True)
     mark = kept / "settings.json"
-    key = json.dumps({**settings.key(), "givens": givens.__version__}, sort_keys=True)
+    key = json.dumps({**settings.key(), "code": code()}, sort_keys=True)
     if mark.exists() and mark.read_text() == key:
         return
     for path in kept.glob("*.json"):
@@ -77,11 +78,31 @@ def _begin(kept: Path, settings: Settings) -> None:
     write_whole(mark, key.encode())
 
 
+def code() -> str:
+    """A hash of the package's source, without what only shows results."""
+    root = Path(givens.__file__).parent
+    shown = {
+        root / "cli",
+        root / "report",
+        root / "experiments" / "page.py",
+        root / "experiments" / "drawing.py",
+    }
+    digest = hashlib.sha256()
+    for path in sorted(root.rglob("*.py")):
+        if not shown.intersection((path, *path.parents)):
+            digest.update(path.relative_to(root).as_posix().encode())
+            digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
 def _write(outcome: Outcome, settings: Settings) -> None:
+    matplotlib = require("matplotlib", extra="plot")
     figure = outcome.experiment.figure(outcome.rows, settings)
     for kind in ("svg", "png"):
         buffer = io.BytesIO()
-        figure.savefig(buffer, format=kind, dpi=160)
+        # No date, and identifiers that are not drawn by lot: the same numbers make the same file.
+        with matplotlib.rc_context({"svg.hashsalt": outcome.experiment.name}):
+            figure.savefig(buffer, format=kind, dpi=160, metadata={"Date": None} if kind == "svg" else None)
         write_whole(outcome.folder / f"figure.{kind}", buffer.getvalue())
     write_whole(outcome.folder / "numbers.csv", table(outcome.rows).encode())
     claims = [{**asdict(claim), "holds": claim.verdict} for claim in outcome.claims]
@@ -91,15 +112,20 @@ def _write(outcome: Outcome, settings: Settings) -> None:
 
 def made(outcome: Outcome, settings: Settings) -> dict[str, Any]:
     """How the numbers were made."""
+    experiment, file = outcome.experiment, outcome.experiment.file(settings)
     return {
-        "experiment": outcome.experiment.name,
+        "experiment": experiment.name,
         "data": outcome.source,
-        "settings": settings.key(),
+        "file": file,
+        "quick": settings.quick,
+        "repetitions": len({row.get("seed", row.get("split")) for row in outcome.rows}),
         "date": time.strftime("%Y-%m-%d"),
         "seconds": round(outcome.seconds, 2),
         "versions": {"python": platform.python_version(), **{name: _version(name) for name in _PACKAGES}},
         "machine": {"system": platform.system(), "processor": platform.machine(), "cores": os.cpu_count()},
-        "command": "givens " + " ".join(sys.argv[1:]),
+        "command": " ".join(
+            filter(None, ["givens reproduce", experiment.name, settings.options(), file and "--data FOLDER"])
+        ),
     }
 
 

@@ -49,6 +49,7 @@ class JointDiagonal(Objective):
         self.C = np.asarray(C, dtype=np.float64) / self.factor
         self.n = self.active = C.shape[1]
         self.unit = power(self.factor, 2)
+        self.making = 4.0 * C.size * self.n
         self.scale = float(np.sum(self.C**2)) or 1.0
         # Below this nothing can be told from rounding: a gain is of second order in the entries it removes.
         self.least = (8 * EPS) ** 2 * self.scale

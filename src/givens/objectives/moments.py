@@ -81,6 +81,7 @@ class MomentTensor(Objective):
         with parallel.pool(None):
             self.norm = float(np.sqrt(max(self._squared_norm(), 0.0)))
         self.scale = float(np.sqrt(self.active)) * self.norm or 1.0
+        self.making = 2.0 * self.samples.z.size * self.n + 4.0 * self.n**3
 
     def start(self, rng: np.random.Generator) -> np.ndarray:
         """The eigenvectors of T contracted with a random vector."""
