@@ -7,11 +7,25 @@ stands beside them, and small helpers are repeated rather than imported. A test 
 
 from __future__ import annotations
 
+import gc
 import warnings
 from collections.abc import Callable
 from typing import Any
 
-import numba
+# Numba makes some hundred thousand objects that stay for good. Looking through them for garbage, again and again while they
+# are being made, would be a seventh of what the first call of a process takes.
+_collecting = gc.isenabled()
+gc.disable()
+try:
+    import numba
+    from numba.core.registry import cpu_target
+
+    # What the first call of a compiled function would do.
+    cpu_target.typing_context.refresh()
+    cpu_target.target_context.refresh()
+finally:
+    if _collecting:
+        gc.enable()
 
 # Not `fastmath=True`: that assumes there is no NaN, and the checks for it would be compiled away.
 FASTMATH = {"reassoc", "contract", "nsz"}
