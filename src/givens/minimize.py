@@ -14,7 +14,8 @@ from givens.loop import Callback, Options, Run
 from givens.objectives.base import Objective
 from givens.progress import bar
 from givens.result import Result
-from givens.rotations import check_orthogonal, with_determinant
+from givens.rotations import check_orthogonal, random_orthogonal, with_determinant
+from givens.rotations import determinant as determinant_of
 from givens.schedules import Schedule, as_schedule
 
 
@@ -28,6 +29,7 @@ def minimize(
     gradient_tol: float | None = None,
     max_sweeps: int = 200,
     determinant: int | str | None = None,
+    n_starts: int = 1,
     threads: int | None = None,
     random_state: int | np.random.Generator | np.random.RandomState | None = None,
     callback: Callback | None = None,
@@ -61,6 +63,10 @@ def minimize(
     determinant : {1, -1, "both"}, optional
         The component of O(n) to search; rotations never leave the one they start in. A start in the other one has its
         last column reversed. "both" searches each and keeps the better; None stays where the start is.
+    n_starts : int
+        Where f has many local minima (factor rotation, say): run from so many starts, the first as above and then random
+        rotations in the same component of O(n), and return the run that ended lowest. `random_state` makes the choice of
+        starts repeatable.
     threads : int, optional
         By default all cores. The number changes the time, never the result.
     random_state : int, Generator or RandomState, optional
@@ -109,22 +115,45 @@ def minimize(
         raise ValueError("an n x m matrix with m < n has no determinant; leave determinant=None")
     rng = _generator(random_state)
     reproducible = start is not None or random_state is not None
+    n_starts = _check_count(n_starts, "n_starts", least=1)
+    if n_starts > 1 and checkpoint is not None:
+        raise ValueError(f"a checkpoint holds one run, not {n_starts}; leave out checkpoint, or n_starts")
     places = _places(checkpoint, determinant)
-    outcomes = []
+    outcomes: dict[int | None, list[Result]] = {sign: [] for sign in places}
     with parallel.pool(threads), bar(progress) as shown:
         if first is None:
             first = problem.start(rng)
-        state = rng.bit_generator.state
-        for sign, place in places.items():
-            rng.bit_generator.state = state
-            U = first if sign is None else with_determinant(first, sign)
-            run = Run(problem, options, place, shown)
-            outcomes.append(run.minimise(U, rng, reproducible))
-    if len(outcomes) == 1:
-        return outcomes[0]
-    better, other = sorted(outcomes, key=lambda result: problem.sense * result.value)
+        for k in range(n_starts):
+            U = first if k == 0 else _another(first, rng)
+            state = rng.bit_generator.state
+            for sign, place in places.items():
+                rng.bit_generator.state = state
+                run = Run(problem, options, place, shown)
+                found = run.minimise(U if sign is None else with_determinant(U, sign), rng, reproducible)
+                outcomes[sign].append(found)
+    best = [_best(found, problem.sense) for found in outcomes.values()]
+    if len(best) == 1:
+        return best[0]
+    better, other = sorted(best, key=lambda result: problem.sense * result.value)
     better.message += f"; the other component of O(n) reached {other.value:.12g}"
     return better
+
+
+def _another(first: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """A random start like the first: in the same component of O(n), or of as many columns where they are not all there."""
+    n, columns = first.shape
+    if columns < n:
+        return np.ascontiguousarray(random_orthogonal(n, rng)[:, :columns])
+    return random_orthogonal(n, rng, determinant=determinant_of(first))
+
+
+def _best(outcomes: list[Result], sense: int) -> Result:
+    """The lowest, and of equals the first; its message says how many ended there."""
+    best = min(outcomes, key=lambda result: sense * result.value)
+    if len(outcomes) > 1:
+        near = sum(abs(result.value - best.value) <= 1e-9 * abs(best.value) for result in outcomes)
+        best.message += f"; the best of {len(outcomes)} starts, {near} of which ended there"
+    return best
 
 
 def _problem(

@@ -73,3 +73,28 @@ def test_too_many_principal_components(givens, tmp_path):
     assert run.code == 1
     assert "no 9 principal components" in run.err
     assert not (tmp_path / "out").exists()
+
+
+def test_more_starts_are_never_worse_and_the_same_each_time(givens, tmp_path):
+    # One start ends in a lower maximum here.
+    loadings = np.random.default_rng(8).normal(size=(40, 9))
+    write(tmp_path / "x.csv", loadings)
+    values = []
+    for starts in ("1", "10", "10"):
+        run = givens(
+            "rotate",
+            "x.csv",
+            "--criterion",
+            "quartimax",
+            "--starts",
+            starts,
+            "--out",
+            f"out{len(values)}",
+            "--json",
+        )
+        assert run.code == 0
+        summary = json.loads(run.out)
+        assert summary["parameters"]["starts"] == int(starts)
+        values.append(summary["value"])
+    assert values[0] < values[1]
+    assert values[1] == values[2]

@@ -76,14 +76,20 @@ def principal_loadings(values: Any, factors: int, standardise: bool) -> np.ndarr
 
 
 def turn(
-    loadings: np.ndarray, kappa: float, kaiser: bool, threads: int | None, progress: bool
+    loadings: np.ndarray, kappa: float, kaiser: bool, starts: int, threads: int | None, progress: bool
 ) -> tuple[np.ndarray, Any]:
     """Return the rotated loadings, strongest factor first, largest loadings positive, and the result."""
     from givens.objectives import Columns, Orthomax
 
     lengths = np.linalg.norm(loadings, axis=1)
     weights = np.where(lengths > 0, lengths, 1)[:, None] if kaiser else 1.0
-    result = givens.minimize(Columns(loadings / weights, Orthomax(kappa)), threads=threads, progress=progress)
+    result = givens.minimize(
+        Columns(loadings / weights, Orthomax(kappa)),
+        n_starts=starts,
+        random_state=0,
+        threads=threads,
+        progress=progress,
+    )
     order = np.argsort(-np.sum((loadings @ result.U) ** 2, axis=0), kind="stable")
     result.U = result.U[:, order]
     rotated = loadings @ result.U
@@ -109,6 +115,12 @@ def command(
     kaiser: Annotated[
         bool, typer.Option("--kaiser/--no-kaiser", help="Give variables equal lengths while rotating.")
     ] = True,
+    starts: Annotated[
+        int,
+        typer.Option(
+            min=1, help="Rotate from so many starts, the loadings as they are first; keep the best."
+        ),
+    ] = 10,
     samples: o.Samples = None,
     names: o.Names = None,
     drop: o.Drop = None,
@@ -143,8 +155,8 @@ def command(
             table.notes.append(f"took the loadings of the first {components} principal components")
         kappa = kappa_of(criterion, *loadings.shape)
         with session.listening():
-            rotated, result = turn(loadings, kappa, kaiser, threads, session.interactive)
-        outcome = rotate_outcome(session, file, table, before, rotated, result, criterion, kaiser)
+            rotated, result = turn(loadings, kappa, kaiser, starts, threads, session.interactive)
+        outcome = rotate_outcome(session, file, table, before, rotated, result, criterion, kaiser, starts)
         outcome.write(session, out, files)
 
 
@@ -157,12 +169,13 @@ def rotate_outcome(
     result: Any,
     criterion: Criterion,
     kaiser: bool,
+    starts: int,
 ) -> Outcome:
     """Return the results of a rotation."""
     factors = [f"factor {k + 1}" for k in range(rotated.shape[1])]
     sizes = np.sum(rotated**2, axis=0)
     share = sizes / sizes.sum() if sizes.sum() > 0 else np.zeros(len(sizes))
-    settings = {"criterion": criterion.value, "kaiser": kaiser}
+    settings = {"criterion": criterion.value, "kaiser": kaiser, "starts": starts}
     summary = {
         **summary_head("rotate", file, table.notes),
         "variables": len(rotated),
