@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import Any, Self, cast
+from typing import Any, Self
 
 import numpy as np
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_array, validate_data
 
-from givens import archive, parallel, rows
+from givens import archive, rows
 from givens.estimators import _stream_checks as checks
 from givens.estimators._scores import SparseScores
-from givens.estimators._sparse_checks import fill_empty
-from givens.loadings import order_and_sign
-from givens.metrics import adjusted_from_scores, largest_correlation, loading_overlap, span
-from givens.streams.extract import rotated, strongest
-from givens.streams.sketch import SMALL, Sketch, StreamTrace
+from givens.estimators._stream_components import components_of
+from givens.streams.sketch import Sketch, StreamTrace
 from givens.streams.store import from_arrays, to_arrays
 
 FORMAT = 1
@@ -241,57 +236,10 @@ class StreamingSparsePCA(SparseScores):
             )
         key = repr(sorted(self.get_params(deep=False).items(), key=lambda item: item[0]))
         if self._cache.get("key") != key:
-            found = self._work_out()
+            found = components_of(self, self._sketch, self._settings)
             self._cache.clear()
             self._cache.update(found, key=key)
         return self._cache
-
-    def _work_out(self) -> dict[str, Any]:
-        sketch, started = self._sketch, self._settings
-        if sketch.count < 2:
-            raise ValueError("components need at least 2 samples, and n_samples = 1 has come")
-        if not sketch.energy > 0:
-            raise ValueError("every feature of X is constant, so there is no variance to explain")
-        columns, spent = sketch.columns_now(checks.rule(self, started, sketch), self.threads)
-        columns = columns.astype(np.float64)
-        norms = np.einsum("ij,ij->j", columns, columns)
-        asked = checks.asked(self, started, sketch)
-        if asked.counts is None:
-            asked = replace(asked, level=checks.level(self, sketch, norms, sketch.weight))
-        with parallel.pool(self.threads if columns.size > SMALL else 1):
-            found = (strongest if started.drop == "weakest" else rotated)(columns, asked)
-        Z, empty = fill_empty(cast(Any, found), np.arange(columns.shape[1]), np.sqrt(norms))
-        if empty:
-            warnings.warn(
-                f"nothing of {empty} of {len(Z)} components exceeds the threshold, so each of these has its largest "
-                "entry alone; lower gamma or alpha, ask for fewer components, or use n_nonzero",
-                UserWarning,
-                stacklevel=4,
-            )
-            Z, _ = order_and_sign(Z, np.zeros(len(Z)), keep_order=True)
-        used = np.flatnonzero(Z.any(axis=0))
-        columns, few = columns[:, used], Z[:, used]
-        scores = columns @ few.T
-        adjusted = adjusted_from_scores(scores) * max(len(scores) - 1, 1)
-        components = Z.astype(sketch.W.dtype)
-        with np.errstate(over="ignore", under="ignore"):
-            unit = np.float64(sketch.unit)
-            variance = adjusted / sketch.divisor() * unit * unit
-            gamma = found.levels * unit
-            gamma = gamma * gamma if asked.l0 else gamma
-        return {
-            "components_": components,
-            "explained_variance_": variance,
-            "explained_variance_ratio_": adjusted / sketch.energy,
-            "projected_variance_ratio_": float(np.sum((columns @ span(few)) ** 2) / sketch.energy),
-            "n_nonzero_": np.count_nonzero(components, axis=1),
-            "gamma_": gamma,
-            "mean_": (sketch.mean * (sketch.unit or 1.0)).astype(sketch.W.dtype),
-            "loading_overlap_": loading_overlap(few),
-            "score_correlation_": largest_correlation(scores.T @ scores),
-            "n_iter_": max(found.sweeps, 1),
-            "flops_": sketch.flops + spent + found.flops,
-        }
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_sketch")
