@@ -285,3 +285,13 @@ def test_a_killed_stream_goes_on_from_its_last_save(tmp_path):
     np.testing.assert_array_equal(
         found.components_, StreamingSparsePCA(3, alpha=0.1).partial_fit(DATA).components_
     )
+
+
+def test_progress_counts_the_samples_and_changes_nothing(capsys):
+    X = np.random.default_rng(0).standard_normal((250, 6))
+    batches = [X[start : start + 100] for start in range(0, 250, 100)]
+    quiet = StreamingSparsePCA(2).fit(iter(batches))
+    assert capsys.readouterr().out == ""
+    shown = StreamingSparsePCA(2, progress=True).fit(iter(batches))
+    assert "250 samples" in capsys.readouterr().out
+    assert np.array_equal(quiet.components_, shown.components_)

@@ -1,10 +1,12 @@
-"""The progress bar: one line per run, a bar per sweep, with what the run has reached."""
+"""Progress bars: one line per run, a bar per sweep, with what the run has reached; and a bar of the samples of a stream."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
+
+import numpy as np
 
 from givens.extras import require
 from givens.objectives.base import Blocks
@@ -68,3 +70,21 @@ def bar(shown: bool) -> Iterator[Bar]:
     )
     with display:
         yield RichBar(display)
+
+
+def counting(batches: Iterable[Any], total: int | None, shown: bool) -> Iterator[Any]:
+    """Pass batches of samples on, with a bar of how many went by; `total` if that is known."""
+    if not shown:
+        yield from batches
+        return
+    progress = require("rich.progress", extra="progress")
+    with progress.Progress(
+        progress.TextColumn("{task.completed:,.0f} samples"),
+        progress.BarColumn(),
+        progress.TimeElapsedColumn(),
+        progress.TimeRemainingColumn(),
+    ) as display:
+        task = display.add_task("", total=total)
+        for batch in batches:
+            yield batch
+            display.update(task, advance=np.shape(batch)[0])

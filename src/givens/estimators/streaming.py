@@ -14,6 +14,7 @@ from givens import archive, rows
 from givens.estimators import _stream_checks as checks
 from givens.estimators._scores import SparseScores
 from givens.estimators._stream_components import components_of
+from givens.progress import counting
 from givens.streams.sketch import Sketch, StreamTrace
 from givens.streams.store import from_arrays, to_arrays
 
@@ -64,6 +65,8 @@ class StreamingSparsePCA(SparseScores):
         By default all cores. The number changes the time, never the result.
     random_state : int, RandomState or None
         For the pairs of "weakest".
+    progress : bool
+        Show how many samples `fit` has read from what is not in memory.
 
     Attributes
     ----------
@@ -125,6 +128,7 @@ class StreamingSparsePCA(SparseScores):
         max_sweeps: int = 100,
         threads: int | None = None,
         random_state: int | np.random.RandomState | None = None,
+        progress: bool = False,
     ) -> None:
         self.n_components = n_components
         self.gamma = gamma
@@ -141,6 +145,7 @@ class StreamingSparsePCA(SparseScores):
         self.max_sweeps = max_sweeps
         self.threads = threads
         self.random_state = random_state
+        self.progress = progress
 
     def fit(self, X: Any, y: None = None) -> Self:
         """Go once through the rows of X, afresh.
@@ -166,7 +171,7 @@ class StreamingSparsePCA(SparseScores):
                 )
                 self._add(table, most)
             else:
-                for number, batch in enumerate(rows.batches(X)):
+                for number, batch in enumerate(counting(rows.batches(X), rows.length(X), self.progress)):
                     if most is not None and number and self._sketch.count >= most:
                         break
                     self._add(self._checked(batch, first=number == 0, name=f"batch {number} of X"), most)
