@@ -335,3 +335,25 @@ def test_without_a_threshold_many_components_are_pcas_too():
     sizes = np.linalg.svd(X - X.mean(axis=0), compute_uv=False)[:10]
     np.testing.assert_allclose(model.explained_variance_, sizes**2 / 59, rtol=1e-9)
     assert model.result_.sweeps == 0
+
+
+@pytest.mark.parametrize("scale", [False, True])
+@pytest.mark.parametrize("too_few", [False, True])
+def test_a_sparse_matrix_with_counts_is_screened_too(rng, monkeypatch, scale, too_few):
+    X = rng.poisson(0.3, size=(40, 300)) * 0.5
+    X[:, :20] += rng.poisson(3.0, size=(40, 1)) * rng.uniform(1, 2, 20)
+    X[:, 20:40] += rng.poisson(2.0, size=(40, 1)) * rng.uniform(1, 2, 20)
+    expected = SparsePCA(2, n_nonzero=[12, 9], scale=scale).fit(X)
+    dense, widths = _features.dense, []
+    monkeypatch.setattr(
+        "givens.estimators.sparse_pca.dense", lambda X, f, found: widths.append(len(f)) or dense(X, f, found)
+    )
+    if too_few:
+        monkeypatch.setattr("givens.estimators.sparse_pca.countable", lambda X, counts, found: np.arange(13))
+    model = SparsePCA(2, n_nonzero=[12, 9], scale=scale).fit(sparse.csr_matrix(X))
+    np.testing.assert_array_equal(model.components_ != 0, expected.components_ != 0)
+    # The start is PCA of the features that are left, and values stop where the variance no longer tells them apart.
+    np.testing.assert_allclose(model.components_, expected.components_, atol=1e-4)
+    np.testing.assert_allclose(model.explained_variance_ratio_, expected.explained_variance_ratio_, rtol=1e-5)
+    # Where all features are as strong, as after scaling, none can be left out; nor where what is left out could count.
+    assert (max(widths) < 100) == (not scale and not too_few)

@@ -7,6 +7,7 @@ overflow nor vanish when squared.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -117,8 +118,42 @@ def principal_start(At: np.ndarray, m: int) -> np.ndarray:
     n = len(At)
     if n <= 1500 or 5 * m > n:
         return np.ascontiguousarray(np.linalg.eigh(scores(At, At, few=False)[0])[1][:, ::-1][:, :m])
+    return _leading(n, m, lambda v: At @ (At.T @ v))
+
+
+def _leading(n: int, m: int, matvec: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
     from scipy.sparse.linalg import LinearOperator, eigsh
 
-    gram = LinearOperator((n, n), matvec=lambda v: At @ (At.T @ v), dtype=np.float64)
-    vectors = eigsh(gram, k=m, which="LA", v0=np.ones(n))[1]
+    # Not from the vector of ones, which centred data take to zero.
+    first = np.random.default_rng(0).standard_normal(n)
+    vectors = eigsh(LinearOperator((n, n), matvec=matvec, dtype=np.float64), k=m, which="LA", v0=first)[1]
     return np.ascontiguousarray(vectors[:, ::-1])
+
+
+def countable(X: Any, counts: np.ndarray, found: Moments) -> np.ndarray:
+    """Of a sparse X, the features that may be among the counts[j] largest entries of column j; nothing is made dense.
+
+    At the principal axes V, which cost products with sparse X only, each column of AV has a level that its counted entries
+    exceed. A feature whose norm is below all levels is not among them at any V that has the same levels: a fifth below the lowest
+    leaves room for them to fall.
+    """
+    n, m = X.shape[0], len(counts)
+    if m + 1 >= n:
+        return np.flatnonzero(found.norms > 0)
+    divisor = found.divisor * found.unit
+    mean = found.mean / divisor
+    B = sparse.csr_matrix(X, dtype=np.float64) @ sparse.diags_array(1.0 / divisor)
+
+    def columns(v: np.ndarray) -> np.ndarray:
+        return B.T @ v - mean * v.sum(axis=0)
+
+    def product(v: np.ndarray) -> np.ndarray:
+        y = columns(v.ravel())
+        return B @ y - mean @ y
+
+    V = _leading(n, m, product)
+    lowest = np.inf
+    for j, count in enumerate(counts):
+        sizes = np.sort(np.abs(columns(V[:, j])))[::-1]
+        lowest = min(lowest, sizes[count - 1])
+    return np.flatnonzero((found.norms > 0) & (found.norms >= 0.8 * lowest))

@@ -85,12 +85,12 @@ def _counts(n_nonzero: Any, m: int, d: int) -> np.ndarray:
 
 def screen(norms: np.ndarray, asked: Options) -> np.ndarray:
     """The features that can enter a component: all with norms above the level, and never fewer than components."""
-    if asked.counts is not None:
-        need = max(asked.m, int(asked.counts.max()))
-        kept = np.flatnonzero(norms > 0)
-    else:
-        need = asked.m
-        kept = np.flatnonzero(norms > asked.level)
+    return at_least(np.flatnonzero(norms > (asked.level if asked.counts is None else 0.0)), norms, asked)
+
+
+def at_least(kept: np.ndarray, norms: np.ndarray, asked: Options) -> np.ndarray:
+    """These features, or the strongest ones if these are fewer than components and counts need."""
+    need = asked.m if asked.counts is None else max(asked.m, int(asked.counts.max()))
     if len(kept) < need:
         kept = np.sort(np.argsort(-norms, kind="stable")[:need])
     return kept

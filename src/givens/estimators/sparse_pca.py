@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
+from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
 from givens import parallel
 from givens.estimators import _sparse_checks as checks
-from givens.estimators._features import Moments, dense, moments, reduced
+from givens.estimators._features import Moments, countable, dense, moments, reduced
 from givens.estimators._scores import SparseScores
 from givens.estimators._sparse_solve import Loadings, in_units, solve
 from givens.loadings import order_and_sign, polar
@@ -133,7 +134,8 @@ class SparsePCA(SparseScores):
         Parameters
         ----------
         X : array, data frame or sparse matrix, shape (samples, features)
-            Centred here. A sparse matrix is screened before anything is made dense.
+            Centred here. A sparse matrix is screened before anything is made dense: with a threshold, features whose norm is
+            not above it; with `n_nonzero`, those too weak to be counted, as the components found confirm (else all are taken).
         y : ignored
 
         Returns
@@ -147,7 +149,8 @@ class SparsePCA(SparseScores):
             found = moments(X, self.scale)
             self.mean_ = found.mean.astype(X.dtype)
             self.scale_ = found.divisor.astype(X.dtype) if self.scale else None
-            return self._fit(lambda features: dense(X, features, found), found, X.shape[0], X.dtype)
+            likely = (lambda counts: countable(X, counts, found)) if sparse.issparse(X) else None
+            return self._fit(lambda features: dense(X, features, found), found, X.shape[0], X.dtype, likely)
 
     def fit_covariance(self, R: Any, n_obs: int) -> Self:
         """Find the components from a covariance or correlation matrix alone.
@@ -181,13 +184,25 @@ class SparsePCA(SparseScores):
                 lambda features: np.ascontiguousarray(factor[:, features]), found, n_obs, R.dtype
             )
 
-    def _fit(self, data: Any, found: Moments, n_obs: int, dtype: Any) -> Self:
+    def _fit(
+        self,
+        data: Any,
+        found: Moments,
+        n_obs: int,
+        dtype: Any,
+        likely: Callable[[np.ndarray], np.ndarray] | None = None,
+    ) -> Self:
         options = checks.options(self, found, n_obs)
         features = checks.screen(found.norms, options)
-        At = reduced(data(features))
-        start = self._previous(At, features, options.m)
-        rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31, size=4))
-        loadings = solve(At, options, start, rng)
+        if options.counts is not None and likely is not None:
+            everything, features = features, checks.at_least(likely(options.counts), found.norms, options)
+        At, loadings = self._solve(data, features, options)
+        if options.counts is not None and likely is not None:
+            left = np.delete(found.norms, features)
+            # What was left out could have been counted after all.
+            if left.max(initial=0.0) > loadings.levels.min():
+                features = everything
+                At, loadings = self._solve(data, features, options)
         if not loadings.result.converged:
             warnings.warn(
                 f"SparsePCA did not converge in {options.max_sweeps} sweeps; raise max_sweeps or tol",
@@ -205,6 +220,12 @@ class SparsePCA(SparseScores):
             )
         self._describe(loadings, features, found, n_obs, dtype)
         return self
+
+    def _solve(self, data: Any, features: np.ndarray, options: checks.Options) -> tuple[np.ndarray, Loadings]:
+        At = reduced(data(features))
+        start = self._previous(At, features, options.m)
+        rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31, size=4))
+        return At, solve(At, options, start, rng)
 
     def _previous(self, At: np.ndarray, features: np.ndarray, m: int) -> np.ndarray | None:
         """The rotation that belongs to the last fit's loadings, for a warm start."""
