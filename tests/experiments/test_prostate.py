@@ -47,10 +47,11 @@ def test_a_goal_that_is_never_reached_is_said_so():
             "nonzeros": 0.1,
         }
 
-    pairs, blocks, power = METHODS
+    pairs, blocks, leaps, power = METHODS
     rows = [run(power, seed, 10.0, 100.0) for seed in range(3)]
     rows += [run(blocks, seed, 10.0, 50.0) for seed in range(3)]
     rows += [run(pairs, 0, 10.0, 50.0), run(pairs, 1, 9.0, 50.0), run(pairs, 2, 9.0, 50.0)]
+    rows += [run(leaps, 0, 10.0, 10.0), run(leaps, 1, 10.0, 10.0), run(leaps, 2, 9.0, 10.0)]
     claims = {claim.statement: claim for claim in Prostate().claims(rows, Settings())}
     never = claims["Givens, one pair at a time: and does so faster."]
     assert "in 1 of 3 starts" in never.measured
@@ -58,6 +59,9 @@ def test_a_goal_that_is_never_reached_is_said_so():
     always = claims["Givens, in blocks: and does so faster."]
     assert "in 3 of 3 starts, after 0.50 times" in always.measured
     assert always.holds is True
+    mostly = claims["Givens, leaps and blocks: and does so faster."]
+    assert "in 2 of 3 starts, after 0.10 times" in mostly.measured
+    assert mostly.holds is False
 
 
 def test_the_measure_is_zous_variance(small):

@@ -1,6 +1,6 @@
 """Figure 1: sparse PCA with as many components as samples, explained variance and non-zeros against flops.
 
-Givens rotations, one pair at a time (the paper's Algorithm 2) and in blocks (as in `SparsePCA`, without its leaps), beside
+Givens rotations, one pair at a time (the paper's Algorithm 2), in blocks, and in blocks after leaps (what `SparsePCA` does), beside
 the block form of the Generalized Power Method: the same objective, the same γ, the same random starts. Loadings are taken from AU
 as the paper does, variance is Zou's adjusted variance.
 """
@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from givens.baselines import gpower
 from givens.experiments import data
 from givens.experiments.base import Claim, Experiment, Row, Settings, Task
-from givens.experiments.drawing import GIVENS, OTHER, RIVAL, new_figure
+from givens.experiments.drawing import COLOURS, GIVENS, OTHER, RIVAL, new_figure
 from givens.experiments.recorded import Recorded
 from givens.loadings import order_and_sign, shrink, unit_rows
 from givens.metrics import adjusted_from_scores
@@ -31,10 +31,11 @@ if TYPE_CHECKING:
 SHARE = 0.1  # γ as a share of the largest feature norm
 METHODS = {
     "Givens, one pair at a time (Algorithm 2)": OTHER,
-    "Givens, in blocks": GIVENS,
+    "Givens, in blocks": COLOURS[3],
+    "Givens, leaps and blocks (SparsePCA)": GIVENS,
     "GPower, block form": RIVAL,
 }
-PAIRS, BLOCKS, POWER = METHODS
+PAIRS, BLOCKS, LEAPS, POWER = METHODS
 
 
 class Problem:
@@ -62,7 +63,7 @@ class Problem:
         }
 
 
-def run_givens(problem: Problem, schedule: Any, start: np.ndarray, seed: int, sweeps: int) -> list[Row]:
+def run_givens(problem: Problem, method: str, start: np.ndarray, seed: int, sweeps: int) -> list[Row]:
     """Measure along a run, at flops that grow by a quarter each."""
     rows = [{"flops": 0.0, **problem.measure(start)}]
 
@@ -71,9 +72,7 @@ def run_givens(problem: Problem, schedule: Any, start: np.ndarray, seed: int, sw
             rows.append({"flops": flops, **problem.measure(U)})
 
     watched = Recorded(SparseColumns(problem.A, problem.gamma), watch)
-    if schedule is None:
-        # Rotations alone, as in the paper: leaps are a way of their own to begin.
-        schedule = replace(watched.schedule(), leaps=False)
+    schedule = Random() if method == PAIRS else replace(watched.schedule(), leaps=method == LEAPS)
     result = minimize(
         watched, start, schedule=schedule, tol=1e-6, max_sweeps=sweeps, random_state=seed, threads=1
     )
@@ -100,8 +99,7 @@ def run_one(settings: Settings, method: str, seed: int) -> list[Row]:
     if method == POWER:
         rows = run_power(problem, start)
     else:
-        schedule = Random() if method == PAIRS else None
-        rows = run_givens(problem, schedule, start, seed, sweeps=12 if settings.quick else 40)
+        rows = run_givens(problem, method, start, seed, sweeps=12 if settings.quick else 40)
     return [{"method": method, "seed": seed, **row} for row in rows]
 
 
@@ -160,7 +158,7 @@ class Prostate(Experiment):
 
     def claims(self, rows: list[Row], settings: Settings) -> list[Claim]:
         """Sparser, better, faster."""
-        return [claim for method in (PAIRS, BLOCKS) for claim in _claims(rows, method)]
+        return [claim for method in (PAIRS, BLOCKS, LEAPS) for claim in _claims(rows, method)]
 
 
 def _claims(rows: list[Row], method: str) -> list[Claim]:
@@ -195,7 +193,7 @@ def _claims(rows: list[Row], method: str) -> list[Claim]:
             f"{name}: and does so faster.",
             f"GPower's final objective, to 1e-4, reached in {arrived} {starts}"
             + (f", after {faster:.2f} times GPower's operations (median)" if np.isfinite(faster) else ""),
-            faster < 1,
+            faster < 1 and arrived == len(ours),
         ),
     ]
 
