@@ -1,6 +1,6 @@
 """Figure 1: sparse PCA with as many components as samples, explained variance and non-zeros against flops.
 
-Givens rotations, one pair at a time (the paper's Algorithm 2), in blocks, and in blocks after leaps (what `SparsePCA` does), beside
+Givens rotations, one pair at a time (the paper's Algorithm 2), in blocks, and in blocks after leaps (as `SparsePCA` does), beside
 the block form of the Generalized Power Method: the same objective, the same γ, the same random starts. Loadings are taken from AU
 as the paper does, variance is Zou's adjusted variance.
 """
