@@ -7,6 +7,7 @@ A pair problem g(θ) = f(U·G(i, j, θ)) is periodic, so it is interpolated by h
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Real
@@ -92,15 +93,16 @@ class Function(Objective):
     def __call__(self, U: np.ndarray) -> float:
         """Evaluate f, or say what is wrong with what it returned."""
         value = self.f(U)
-        if isinstance(value, np.ndarray | np.generic) and value.ndim == 0:
+        # What nearly every f returns needs no closer look.
+        if not isinstance(value, float) and isinstance(value, np.ndarray | np.generic) and value.ndim == 0:
             value = value.item()
-        if not isinstance(value, Real):
+        if not isinstance(value, float | Real):
             kind = (
                 f"an array of shape {value.shape}" if isinstance(value, np.ndarray) else type(value).__name__
             )
             raise TypeError(f"f must return a real number, but it returned {kind}")
         value = float(value)
-        if not np.isfinite(value):
+        if not math.isfinite(value):
             raise ValueError(
                 f"f must be finite, but it returned {value} for an orthogonal U (‖U‖∞ = {np.abs(U).max():.3g})"
             )
@@ -188,7 +190,7 @@ class Function(Objective):
 
         def g(theta: float) -> float:
             U = Vt.T.copy()
-            c, s = np.cos(theta), np.sin(theta)
+            c, s = math.cos(theta), math.sin(theta)
             U[:, i] = c * Vt[i] + s * Vt[j]
             U[:, j] = c * Vt[j] - s * Vt[i]
             return self(U)
