@@ -151,7 +151,13 @@ class Recounted(NamedTuple):
 
 
 def recount(
-    X: np.ndarray, Y: np.ndarray, counts: Sequence[int] | np.ndarray, *, tol: float = 1e-3, max_iter: int = 50
+    X: np.ndarray,
+    Y: np.ndarray,
+    counts: Sequence[int] | np.ndarray,
+    first: np.ndarray | None = None,
+    *,
+    tol: float = 1e-3,
+    max_iter: int = 50,
 ) -> Recounted:
     """Re-estimate loadings of which only the numbers of non-zeros are given, values and patterns by turns.
 
@@ -163,6 +169,8 @@ def recount(
         Columns AV to begin with.
     counts : sequence of int
         Non-zeros per component.
+    first : array, shape (components, samples), optional
+        The scores of the counted entries of Y, as they are, if known.
     tol : float
         Stop when the explained (adjusted) variance grows by less than this times itself.
 
@@ -185,7 +193,8 @@ def recount(
     for _ in range(max_iter + 1):
         before, pattern = pattern, keep_largest(Y, counts)
         S = np.where(pattern, Y, 0.0)
-        E, _ = scores(S, X, few)
+        E = scores(S, X, few)[0] if first is None else first
+        first = None
         size = np.linalg.norm(S, axis=1, keepdims=True)
         size[size == 0] = 1.0
         held = explained(E / size)

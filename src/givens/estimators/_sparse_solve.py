@@ -69,7 +69,9 @@ def _from(At: np.ndarray, options: Options, V: np.ndarray) -> tuple[float, Loadi
     if options.m == len(At):
         result, Y = _whole(At, options, V)
     else:
-        result, Y = _few(At, options, V, np.full(options.m, options.level))
+        objective = FewColumns(At, np.full(options.m, options.level), options.l0)
+        result = _few(objective, options, V)
+        Y = objective.columns
     levels = np.full(options.m, options.level)
     # Values that are to be refitted begin with the columns' own, which the threshold has not shrunk.
     if options.l0 or options.refit:
@@ -83,15 +85,15 @@ def _from(At: np.ndarray, options: Options, V: np.ndarray) -> tuple[float, Loadi
 
 def _counted(At: np.ndarray, options: Options, counts: np.ndarray, V: np.ndarray) -> tuple[float, Loadings]:
     """Exact counts: rotations with thresholds that follow, then patterns and values by turns."""
-    result, Y = _few(At, options, V, np.zeros(options.m))
-    found = recount(At, Y, counts, max_iter=50 if options.refit else 0)
+    objective = FewColumns(At, np.zeros(options.m), options.l0, counts)
+    result = _few(objective, options, V)
+    found = recount(At, objective.columns, counts, objective.scores, max_iter=50 if options.refit else 0)
     levels = np.array([np.abs(y[z == 0]).max(initial=0.0) for y, z in zip(found.Y, found.Z)])
     return found.explained, Loadings(found.Z, found.Y, levels, result, found.scores.T)
 
 
-def _few(At: np.ndarray, options: Options, V: np.ndarray, levels: np.ndarray) -> tuple[Result, np.ndarray]:
-    objective = FewColumns(At, levels, options.l0, options.counts)
-    result = minimize(
+def _few(objective: FewColumns, options: Options, V: np.ndarray) -> Result:
+    return minimize(
         objective,
         V,
         tol=options.tol,
@@ -101,7 +103,6 @@ def _few(At: np.ndarray, options: Options, V: np.ndarray, levels: np.ndarray) ->
         threads=options.threads,
         progress=options.progress,
     )
-    return result, objective.columns
 
 
 def _whole(At: np.ndarray, options: Options, V: np.ndarray) -> tuple[Result, np.ndarray]:

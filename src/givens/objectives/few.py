@@ -31,10 +31,11 @@ GROWTH = 3e-3  # of the explained variance in so many sweeps; what is left is fo
 
 
 class Seen(NamedTuple):
-    """What one look at a state tells: Σ φ, E = AᵀS transposed, and with counts the adjusted variance."""
+    """What one look at a state tells: Σ φ, E = AᵀS transposed; with counts, the entries' scores and adjusted variance."""
 
     value: float
     E: np.ndarray
+    scores: np.ndarray
     held: float
 
 
@@ -65,6 +66,8 @@ class FewColumns(Objective):
     ----------
     columns : array, shape (m, features)
         (AU)ᵀ at the end of a run.
+    scores : array, shape (m, n)
+        With counts, of the counted entries of these columns, as they are.
     """
 
     thin = True
@@ -178,6 +181,7 @@ class FewColumns(Objective):
         if self.best is None:
             return None
         state.seen, state.Ut[:m], self.columns, self.levels[:] = self.best
+        self.scores = state.seen.scores
         state.Y[:m] = self.columns
         return np.ascontiguousarray(state.Ut[:m].T)
 
@@ -202,7 +206,7 @@ class FewColumns(Objective):
             self.flops += 2.0 * Y.size
             size = np.linalg.norm(self.S[-m:], axis=1, keepdims=True)
             held = explained(E[-m:] / np.where(size > 0, size, 1.0))
-        state.seen = Seen(float(value), E[:m], held)
+        state.seen = Seen(float(value), E[:m], E[-m:], held)
         if self.counts is not None:
             self._remember(state, state.seen)
         return state.seen
