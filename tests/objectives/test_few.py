@@ -10,6 +10,7 @@ from givens.baselines import gpower
 from givens.loadings import shrink
 from givens.objectives import SparseColumns
 from givens.objectives.few import FewColumns
+from givens.objectives.tiles import scores
 
 
 @pytest.fixture(params=[0, 1])
@@ -123,3 +124,14 @@ def test_bad_starts_and_determinants_are_named(At):
         minimize(objective, np.eye(5)[:, :3])
     with pytest.raises(ValueError, match="no determinant"):
         minimize(objective, determinant=1)
+
+
+@pytest.mark.parametrize("counts", [[500, 3, 1], [2, 3, 1], [500, 400, 450], [0, 0, 0]])
+def test_scores_by_few_features_are_the_scores(rng, counts):
+    At, S = rng.standard_normal((9, 600)), np.zeros((3, 600))
+    for row, count in zip(S, counts):
+        row[rng.permutation(600)[:count]] = rng.standard_normal(count)
+    for few in (False, True):
+        E, flops = scores(S, At, few=few)
+        np.testing.assert_allclose(E, S @ At.T, atol=1e-12)
+        assert flops <= 2 * 3 * 600 * 9

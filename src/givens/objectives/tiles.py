@@ -56,10 +56,21 @@ def turned(Vt: np.ndarray, At: np.ndarray, out: np.ndarray) -> None:
 
 
 def scores(S: np.ndarray, At: np.ndarray, few: bool) -> tuple[np.ndarray, float]:
-    """S·A, S m x features and At n x features; `few` if it is worth looking for features with no part in it. And the flops."""
-    used = np.flatnonzero(S.any(axis=0)) if few else None
-    if used is not None and 4 * len(used) < S.shape[1]:
-        return S[:, used] @ At[:, used].T, 2.0 * len(S) * len(used) * len(At)
+    """S·A, S m x features and At n x features, and the flops; `few` if it is worth looking for rows of S with few non-zeros."""
+    light = 8 * np.count_nonzero(S, axis=1) < S.shape[1] if few else np.zeros(len(S), dtype=bool)
+    if light.any():
+        used = np.flatnonzero(S[light].any(axis=0))
+        if 4 * len(used) < S.shape[1]:
+            E = np.empty((len(S), len(At)))
+            E[light] = S[np.ix_(light, used)] @ At[:, used].T
+            E[~light], flops = _all_scores(S[~light], At)
+            return E, flops + 2.0 * int(light.sum()) * len(used) * len(At)
+    return _all_scores(S, At)
+
+
+def _all_scores(S: np.ndarray, At: np.ndarray) -> tuple[np.ndarray, float]:
+    if len(S) == 0:
+        return np.empty((0, len(At))), 0.0
     parts = parallel.each(lambda part: S[:, part] @ At[:, part].T, _pieces(S.shape[1]))
     return sum(parts[1:], start=parts[0]), 2.0 * S.size * len(At)
 
