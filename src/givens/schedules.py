@@ -361,7 +361,7 @@ def as_schedule(schedule: str | Schedule) -> Schedule:
     --------
     >>> from givens.schedules import as_schedule
     >>> as_schedule("tournament")
-    Tournament(block=2)
+    Tournament(block=2, leaps=False)
     """
     if isinstance(schedule, Schedule):
         return schedule
