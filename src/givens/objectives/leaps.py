@@ -92,7 +92,7 @@ class Features:
 
     def __init__(self, Y: np.ndarray, levels: np.ndarray, l0: bool) -> None:
         self.levels, self.l0 = levels, l0
-        cut = tiles(*Y.shape)
+        cut = _pieces(Y.shape[1], len(Y))
         norms = np.sqrt(
             np.concatenate(
                 parallel.each(lambda t: np.einsum("ij,ij->j", Y[:, t], Y[:, t], dtype=np.float64), cut)
@@ -106,7 +106,7 @@ class Features:
         def copy(part: slice) -> None:
             self.B[part] = Y[:, order[part]].T
 
-        parallel.each(copy, parallel.parts(len(order), GROUPS))
+        parallel.each(copy, _pieces(len(order), len(Y)))
         # No rotation gets more than this out of a feature.
         self.most = np.cumsum((norms[order] - least) ** 2)
         self.density = float(np.mean(np.abs(Y[: len(levels), ::64]) > levels[:, None]))
@@ -146,7 +146,7 @@ class Features:
                 nonzeros += count
             return total, E, nonzeros
 
-        found = parallel.each(part, parallel.parts(self.number, GROUPS))
+        found = parallel.each(part, _pieces(self.number, shape[1]))
         E = found[0][1]
         for _, other, _ in found[1:]:
             E += other
@@ -156,3 +156,10 @@ class Features:
         flops = 2.0 * shape[1] * entries + (2.0 * shape[1] + 3.0) * (nonzeros if sparse else entries)
         flops += V.size * (len(found) - 1.0)
         return sum(value for value, _, _ in found), E, flops
+
+
+def _pieces(features: int, n: int) -> list[slice]:
+    """Pieces for threads: of two tiles or more, since handing over a small one takes longer than its work."""
+    return parallel.parts(
+        features, min(GROUPS, features // (2 * tiles(n, features)[0].stop) + 1) if features else 1
+    )

@@ -70,7 +70,7 @@ class Threshold(Contrast):
         from givens.kernels.threshold import value
 
         # The pieces depend on the shape only, and are added up in their order.
-        parts = parallel.parts(active, 16)
+        parts = parallel.parts(active, 4)
         return -float(sum(parallel.each(lambda part: value(Y[part], self.levels[part], self.l0), parts)))
 
     def size(self, Y: np.ndarray) -> float:
