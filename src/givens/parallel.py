@@ -15,6 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
+from itertools import count as count_from_zero
 from itertools import pairwise
 from typing import TypeVar
 
@@ -54,7 +55,8 @@ def pool(threads: int | None) -> Iterator[int]:
             finally:
                 _current.reset(token)
             return
-        with ThreadPoolExecutor(workers, thread_name_prefix="givens") as executor:
+        # The thread that opens the pool works too.
+        with ThreadPoolExecutor(workers - 1, thread_name_prefix="givens") as executor:
             token = _current.set((executor, workers))
             try:
                 yield workers
@@ -74,15 +76,26 @@ def each(work: Callable[[Item], Outcome], items: Iterable[Item]) -> list[Outcome
     current = _current.get()
     if current is None or len(items) < 2:
         return [work(item) for item in items]
-    # This thread takes the last item itself: one hand-over less, and with two threads half of them.
-    futures = [current[0].submit(work, item) for item in items[:-1]]
+    pool, workers = current
+    outcomes: dict[int, Outcome] = {}
+    numbers = count_from_zero()
+
+    def take() -> None:
+        # `next` is one step of the interpreter, so no two threads get the same number.
+        while (number := next(numbers)) < len(items):
+            outcomes[number] = work(items[number])
+
+    # Everyone takes the next item when done with the last: one hand-over a thread, and this thread is one of them.
+    futures = [pool.submit(take) for _ in range(min(workers, len(items)) - 1)]
     try:
-        last = work(items[-1])
+        take()
     finally:
         # An exception must not leave workers writing into arrays that the caller believes to be at rest.
         for future in futures:
             future.exception()
-    return [future.result() for future in futures] + [last]
+    for future in futures:
+        future.result()
+    return [outcomes[number] for number in range(len(items))]
 
 
 def parts(total: int, number: int) -> list[slice]:

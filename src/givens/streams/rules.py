@@ -18,33 +18,47 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 
 from givens import lapack, parallel
-from givens.objectives.tiles import tiles
 
 ACCURACY = (
     1e-3  # share of a rotation's gain that may be left: the next samples move the maximum further than that
 )
+PIECE = 131_072  # entries
+WAKING = 6e7  # flops: what threads cost to wake
+
+Outcome = TypeVar("Outcome")
 
 
 def products(left: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """left @ rightᵀ over the features, by tiles in a fixed order, in float64."""
-    parts = parallel.each(
-        lambda part: (left[:, part] @ right[:, part].T).astype(np.float64), tiles(len(right), right.shape[1])
-    )
+    """left @ rightᵀ over the features, by pieces in a fixed order, in float64."""
+
+    def piece(part: slice) -> np.ndarray:
+        return (left[:, part] @ right[:, part].T).astype(np.float64)
+
+    parts = _each(piece, right, len(left))
     return sum(parts[1:], start=parts[0])
 
 
 def turn(Qt: np.ndarray, W: np.ndarray) -> None:
-    """Put Qt @ W in the place of the first rows of W, tile by tile."""
+    """Put Qt @ W in the place of the first rows of W, piece by piece."""
     Qt = Qt.astype(W.dtype)
 
-    def tile(part: slice) -> None:
+    def piece(part: slice) -> None:
         W[: len(Qt), part] = Qt @ W[:, part]
 
-    parallel.each(tile, tiles(len(W), W.shape[1]))
+    _each(piece, W, len(Qt))
+
+
+def _each(work: Callable[[slice], Outcome], W: np.ndarray, rows: int) -> list[Outcome]:
+    """The work on pieces of W that stay in the caches; by threads where a product with so many rows pays for waking them."""
+    pieces = parallel.parts(W.shape[1], -(-W.size // PIECE))
+    if 2.0 * rows * W.size < WAKING:
+        return [work(part) for part in pieces]
+    return parallel.each(work, pieces)
 
 
 @dataclass
