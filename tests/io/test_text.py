@@ -169,6 +169,34 @@ def test_the_orientation_is_guessed_and_can_be_told(tmp_path):
     assert read_table(path).shape == (15, 2)
 
 
+def test_names_by_their_heading(tmp_path):
+    path = tmp_path / "x.tsv"
+    # A gene that stands twice is said, and not taken for a column of text in a table that then lies on its side.
+    path.write_text("Gene Symbol\ta\tb\nTP53\t1\t2\nKLK3\t3\t4\nTP53\t5\t6\n")
+    with pytest.raises(DataError, match="'TP53' for rows 1 and 3: make them unique, or leave"):
+        read_table(path)
+    table = read_table(path, drop=["Gene Symbol"], samples="columns")
+    assert (table.samples, table.variables) == (["a", "b"], ["variable 1", "variable 2", "variable 3"])
+    # Identifiers made of digits are names; measurements are not.
+    path.write_text("gene_id\ta\tb\n7157\t1\t2\n354\t3\t4\n")
+    assert read_table(path).variables == ["7157", "354"]
+    path.write_text("protein,fat\n1.5,2\n3,4\n")
+    assert read_table(path).variables == ["protein", "fat"]
+
+
+def test_a_series_matrix_with_more_comments_than_the_first_look(tmp_path):
+    comments = "".join(f'!Sample_{k}\t"{"x" * 1000}"\n' for k in range(400))
+    rows = '"ID_REF"\t"GSM1"\t"GSM2"\n"1007_s_at"\t1\t2\n"1053_at"\t3\t4\n'
+    path = tmp_path / "GSE1_series_matrix.txt"
+    path.write_text(comments + "!series_matrix_table_begin\n" + rows + "!series_matrix_table_end\n")
+    table = read_table(path)
+    assert (table.samples, table.variables) == (["GSM1", "GSM2"], ["1007_s_at", "1053_at"])
+    np.testing.assert_array_equal(table.values, [[1, 3], [2, 4]])
+    path.write_text(comments + rows + "!series_matrix_table_end\n1\t2\t3\n")
+    with pytest.raises(DataError, match="line 404 has 1 fields"):
+        read_table(path)
+
+
 BAD = {
     "empty": ("", "x.csv is empty"),
     "only blank lines": ("\n \n", "x.csv is empty"),

@@ -7,19 +7,14 @@ words over columns of numbers is a header; a first column of unique words is the
 from __future__ import annotations
 
 import csv
-import gzip
-import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, cast
 
-from givens.io.table import DataError, listed
+from givens.io.leading import leading, sampled
+from givens.io.table import NAME_WORDS, SAMPLE_WORDS, VARIABLE_WORDS, DataError, listed, stem
 
 MISSING = frozenset(["", "na", "n/a", "#n/a", "nan", "null", "none", "missing", "?", ".", "-"])
-LEADING = 1 << 18
-MOST = 1 << 27
-SAMPLE, FEW = 100, 5  # lines looked at
 
 
 @dataclass
@@ -35,7 +30,6 @@ class Layout:
     text: list[int]  # fields of text, left out unless one is the labels
     width: int  # fields a record
     encoding: str
-    comments: int = 0
     labels: int | None = None  # the field that holds the rows' labels
     label_row: list[str] | None = None  # or the columns' labels, one a field
     label_name: str = ""
@@ -63,23 +57,6 @@ def as_float(token: str, decimal: str = ".") -> float | None:
         return float(token)
     except ValueError:
         return None
-
-
-def open_bytes(path: Path) -> IO[bytes]:
-    """Open a file, through gzip if its name says so."""
-    return cast(IO[bytes], gzip.open(path, "rb")) if path.suffix.lower() == ".gz" else open(path, "rb")
-
-
-def read_bytes(stream: IO[bytes], size: int, path: Path) -> bytes:
-    """Read from a stream that may be a damaged gzip file."""
-    try:
-        return stream.read(size)
-    except EOFError:
-        raise DataError(
-            f"{path.name} ends in the middle: the gzip file is truncated; copy or download it again"
-        ) from None
-    except (zlib.error, gzip.BadGzipFile) as error:
-        raise DataError(f"{path.name} is a damaged gzip file ({error}); copy or download it again") from None
 
 
 def split_records(text: str, separator: str) -> list[list[str]]:
@@ -112,56 +89,12 @@ def find_separator(lines: Sequence[str]) -> str:
     return best
 
 
-def decode(head: bytes, path: Path) -> tuple[str, str]:
-    """Return the text of the first bytes and its encoding."""
-    if head[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        raise DataError(f"{path.name} is UTF-16 text: save it as UTF-8")
-    if b"\0" in head:
-        raise DataError(f"{path.name} is not text (it holds zero bytes): is its ending right?")
-    cut = head[: head.rfind(b"\n") + 1] or head
-    try:
-        return cut.decode("utf-8"), "utf-8"
-    except UnicodeDecodeError:
-        return cut.decode("latin-1"), "latin-1"
-
-
-def leading(path: Path) -> bytes:
-    """Return the first bytes of a file: LEADING, or as many as a few lines take where lines are long."""
-    with open_bytes(path) as stream:
-        head = read_bytes(stream, LEADING, path)
-        while head.count(b"\n") < FEW and len(head) < MOST:
-            more = read_bytes(stream, len(head), path)
-            if not more:
-                break
-            head += more
-    return head
-
-
-def sampled(lines: Sequence[str]) -> list[str]:
-    """Return the lines to look at: not more than SAMPLE, and fewer, but not below FEW, where they are long."""
-    kept: list[str] = []
-    for line in lines[:SAMPLE]:
-        if len(kept) >= FEW and sum(map(len, kept)) > LEADING:
-            break
-        kept.append(line)
-    return kept
-
-
 def sniff(
     path: Path, labels: str | None = None, names: str | None = None, drop: Sequence[str] = ()
 ) -> Layout:
     """Find out how a text file is written."""
-    head = leading(path)
-    bom = 3 if head.startswith(b"\xef\xbb\xbf") else 0
-    text, encoding = decode(head[bom:], path)
-    lines = text.splitlines(keepends=True)
-    comments = 0
-    while comments < len(lines) and (lines[comments].startswith("#") or not lines[comments].strip()):
-        comments += 1
-    body = lines[comments:]
-    if not any(line.strip() for line in body):
-        raise DataError(f"{path.name} {'holds no table, only comments' if text.strip() else 'is empty'}")
-    sample = sampled(body)
+    first = leading(path)
+    sample = sampled(first.table)
     separator = find_separator([line for line in sample if line.strip()])
     records = split_records("".join(sample), separator)
     if not records:
@@ -169,16 +102,16 @@ def sniff(
     decimal = "."
     if separator in ";\t" and not _numeric_share(records, ".") > 0.5 and _numeric_share(records, ",") > 0.5:
         decimal = ","
-    layout = Layout(separator, decimal, 0, 0, None, None, [], 0, encoding, comments)
-    if encoding == "latin-1":
+    layout = Layout(separator, decimal, 0, 0, None, None, [], 0, first.encoding)
+    if first.encoding == "latin-1":
         layout.notes.append("the file is not UTF-8; its names were read as Latin-1")
     if decimal == ",":
         layout.notes.append("took the comma as the decimal sign")
     used = _find_header(layout, records)
     used += _find_columns(layout, records[used:], labels, names, drop, path)
-    skipped = _skip_records(body, used)
-    layout.first_line = comments + skipped + 1
-    layout.skip = bom + sum(len(line.encode(encoding)) for line in lines[: comments + skipped])
+    before = first.comments + first.table[: _skip_records(first.table, used)]
+    layout.first_line = len(before) + 1
+    layout.skip = first.bom + sum(len(line.encode(first.encoding)) for line in before)
     return layout
 
 
@@ -246,17 +179,14 @@ def _find_columns(
     columns = [[row[k] for row in whole] for k in range(layout.width)]
     wordy = [bool(c) and all(not is_number(token, layout.decimal) for token in c) for c in columns]
     header = layout.header or [""] * layout.width
+    dropped = [_field(header, name, "--drop", path) for name in drop]
     if names is not None:
         layout.names = _field(header, names, "--names", path)
-    elif (wordy[0] and len(set(columns[0])) == len(columns[0])) or (
-        layout.header is not None
-        and (header[0] == "" or header[0].lower() in {"id", "index", "name", "names"})
-    ):
+    elif 0 not in dropped and _holds_names(layout, columns[0]):
         layout.names = 0
     used = 0
     if labels is not None:
         used = _find_labels(layout, whole, header, labels, path)
-    dropped = [_field(header, name, "--drop", path) for name in drop]
     trailing = layout.width - 1
     if (
         layout.width > 1
@@ -276,6 +206,22 @@ def _find_columns(
     if not layout.numbers:
         raise DataError(f"{path.name} has no column of numbers")
     return used
+
+
+def _holds_names(layout: Layout, column: list[str]) -> bool:
+    """Whether the first column holds the rows' names, by its heading or because it is made of unique words."""
+    words = [not is_number(token, layout.decimal) for token in column]
+    unique = len(set(column)) == len(column)
+    if bool(words) and all(words) and unique:
+        return True
+    if layout.header is None:
+        return False
+    if stem(layout.header[0]) in NAME_WORDS:
+        return True
+    # Under "gene" or "patient" words are names even where some of them stand twice (which is then said); numbers
+    # may be measurements, unless they look like identifiers.
+    identifiers = unique and all(token.isdigit() for token in column)
+    return stem(layout.header[0]) in SAMPLE_WORDS | VARIABLE_WORDS and (any(words) or identifiers)
 
 
 def _find_labels(layout: Layout, records: list[list[str]], header: list[str], labels: str, path: Path) -> int:

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from givens.io.arrays import no_labels
-from givens.io.layout import Layout, open_bytes, read_bytes
+from givens.io.layout import Layout
+from givens.io.leading import open_bytes, read_bytes
 from givens.io.table import DataError, Grid
 from givens.io.text import TextRows
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 from pathlib import Path
 
-from givens.io.layout import open_bytes, read_bytes
+from givens.io.leading import open_bytes, read_bytes
 from givens.io.table import DataError
 
 ENDINGS = {

@@ -14,8 +14,13 @@ from typing import Any
 
 import numpy as np
 
-SAMPLE_WORDS = {"sample", "samples", "cell", "cells", "barcode", "patient", "subject", "observation", "id"}
-VARIABLE_WORDS = {"gene", "genes", "gene_id", "probe", "probes", "id_ref", "symbol", "feature", "variable"}
+# What stands over a column of names, in small letters without blanks and signs, but for "id" and a plural's "s".
+SAMPLE_WORDS = {"sample", "samplename", "cell", "barcode", "patient", "subject", "observation"}
+VARIABLE_WORDS = {
+    "gene", "genename", "genesymbol", "hugosymbol", "symbol", "ensembl", "ensemblgene", "transcript",
+    "probe", "probeset", "idref", "protein", "feature", "variable",
+}  # fmt: skip
+NAME_WORDS = {"", "id", "index", "name"}
 
 
 class DataError(ValueError):
@@ -89,17 +94,28 @@ def listed(items: Sequence[object], most: int = 3) -> str:
     return " and ".join([", ".join(shown[:-1]), shown[-1]] if len(shown) > 1 else shown)
 
 
+def stem(heading: str) -> str:
+    """Return a heading as the lists of words have it.
+
+    >>> stem("Gene Symbol"), stem("gene_ids"), stem("ID"), stem("sample-ID")
+    ('genesymbol', 'gene', 'id', 'sample')
+    """
+    word = "".join(letter for letter in heading.lower() if letter.isalnum())
+    word = word.removesuffix("s")
+    return word.removesuffix("id") or word
+
+
 def guess_samples(grid: Grid) -> tuple[str, str]:
     """Return which side of a grid is the samples ("rows" or "columns"), and why."""
     rows, columns = grid.values.shape
-    word = grid.corner.strip().lower()
+    word = stem(grid.corner)
     if grid.samples is not None:
         return grid.samples, "as the file's format has it"
     if grid.labels is not None:
         return grid.labels_of, f"since each of the {grid.labels_of} has a label"
     if word in VARIABLE_WORDS:
         return "columns", f"since the first column is headed '{grid.corner}'"
-    if word in SAMPLE_WORDS:
+    if word in SAMPLE_WORDS or word == "id":
         return "rows", f"since the first column is headed '{grid.corner}'"
     if grid.row_names is not None and rows >= 1000 and rows >= 3 * columns:
         return (
@@ -128,7 +144,8 @@ def to_table(grid: Grid, samples: str | None = None) -> Table:
             f"'{grid.label_name}' labels the {grid.labels_of}, but the samples are the {samples}: "
             f"say --samples {grid.labels_of}, or leave --labels out"
         )
-    check_names(grid.row_names, "row")
+    heading = f", or leave the column '{grid.corner}' out (--drop)" if grid.corner else ""
+    check_names(grid.row_names, "row", heading)
     check_names(grid.column_names, "column")
     check_finite(grid.values, lambda i, j: place(grid, i, j))
     row_names = grid.row_names or made_up("sample" if samples == "rows" else "variable", rows)
@@ -154,15 +171,15 @@ def place(grid: Grid, row: int, column: int) -> str:
     return f"{where}, column {column + 1:,} of the numbers{name}"
 
 
-def check_names(names: Sequence[str] | None, noun: str) -> None:
-    """Refuse names that stand for two things."""
+def check_names(names: Sequence[str] | None, noun: str, otherwise: str = "") -> None:
+    """Refuse names that stand for two things; `otherwise` says what else can be done about it."""
     if names is None or len(set(names)) == len(names):
         return
     doubled = [name for name, times in Counter(names).items() if times > 1]
     first = [k + 1 for k, name in enumerate(names) if name == doubled[0]]
     raise DataError(
         f"{count(len(doubled), f'{noun} name')} {'stands' if len(doubled) == 1 else 'stand'} more than once, "
-        f"'{doubled[0]}' for {noun}s {listed(first)}: make them unique"
+        f"'{doubled[0]}' for {noun}s {listed(first)}: make them unique{otherwise}"
     )
 
 

@@ -13,7 +13,8 @@ from typing import NoReturn
 
 import numpy as np
 
-from givens.io.layout import MISSING, Layout, as_float, open_bytes, read_bytes, sniff
+from givens.io.layout import MISSING, Layout, as_float, sniff
+from givens.io.leading import TABLE_END, open_bytes, read_bytes
 from givens.io.table import DataError, Grid
 
 BLOCK = 1 << 22  # bytes
@@ -98,6 +99,8 @@ class TextRows:
                         labels = words[-1] if layout.labels is not None else None
                         yield Block(values[:rows], named, labels, line + lines - 1)
                     line += lines
+                    if ended == text.RAGGED and TABLE_END.match(rest[at:]):
+                        return
                     if ended >= text.RAGGED:
                         self._refuse(ended == text.QUOTE, fields, line)
                     if ended == text.MORE:

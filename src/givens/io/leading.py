@@ -1,0 +1,104 @@
+"""The bytes of a text file, and the first lines of it, from which its layout is found out.
+
+A table may come with lines of comment before it: those that begin with '#', or with '!' as in the series
+matrices of the Gene Expression Omnibus, whose tables end with such a line too.
+"""
+
+from __future__ import annotations
+
+import gzip
+import re
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, cast
+
+from givens.io.table import DataError
+
+LEADING = 1 << 18
+MOST = 1 << 27
+SAMPLE, FEW = 100, 5  # lines looked at
+TABLE_END = re.compile(rb"!\w+_table_end\s*$")
+
+
+def open_bytes(path: Path) -> IO[bytes]:
+    """Open a file, through gzip if its name says so."""
+    return cast(IO[bytes], gzip.open(path, "rb")) if path.suffix.lower() == ".gz" else open(path, "rb")
+
+
+def read_bytes(stream: IO[bytes], size: int, path: Path) -> bytes:
+    """Read from a stream that may be a damaged gzip file."""
+    try:
+        return stream.read(size)
+    except EOFError:
+        raise DataError(
+            f"{path.name} ends in the middle: the gzip file is truncated; copy or download it again"
+        ) from None
+    except (zlib.error, gzip.BadGzipFile) as error:
+        raise DataError(f"{path.name} is a damaged gzip file ({error}); copy or download it again") from None
+
+
+def decode(head: bytes, path: Path) -> tuple[str, str]:
+    """Return the text of the first bytes and its encoding."""
+    if head[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        raise DataError(f"{path.name} is UTF-16 text: save it as UTF-8")
+    if b"\0" in head:
+        raise DataError(f"{path.name} is not text (it holds zero bytes): is its ending right?")
+    cut = head[: head.rfind(b"\n") + 1] or head
+    try:
+        return cut.decode("utf-8"), "utf-8"
+    except UnicodeDecodeError:
+        return cut.decode("latin-1"), "latin-1"
+
+
+@dataclass
+class Leading:
+    """The first lines of a file, with their ends: comments, then the table."""
+
+    bom: int  # bytes before the first line
+    comments: list[str]
+    table: list[str]
+    encoding: str
+
+
+def leading(path: Path) -> Leading:
+    """Return the first lines: LEADING bytes of them, or as many as comments and a few more take."""
+    with open_bytes(path) as stream:
+        head = read_bytes(stream, LEADING, path)
+        while _table_lines(head) < FEW and len(head) < MOST:
+            more = read_bytes(stream, len(head), path)
+            if not more:
+                break
+            head += more
+    bom = 3 if head.startswith(b"\xef\xbb\xbf") else 0
+    text, encoding = decode(head[bom:], path)
+    lines = text.splitlines(keepends=True)
+    comments = 0
+    while comments < len(lines) and (lines[comments].startswith(("#", "!")) or not lines[comments].strip()):
+        comments += 1
+    if not any(line.strip() for line in lines[comments:]):
+        raise DataError(f"{path.name} {'holds no table, only comments' if text.strip() else 'is empty'}")
+    return Leading(bom, lines[:comments], lines[comments:], encoding)
+
+
+def _table_lines(head: bytes) -> int:
+    """Return how many whole lines there are after the comments, as far as it matters."""
+    number = 0
+    for line in head.splitlines(keepends=True):
+        number += line.endswith(b"\n") and not line.startswith((b"#", b"!"))
+        if number == FEW:
+            break
+    return number
+
+
+def sampled(lines: Sequence[str]) -> list[str]:
+    """Return the lines to look at: not more than SAMPLE, and fewer, but not below FEW, where they are long."""
+    kept: list[str] = []
+    for line in lines[:SAMPLE]:
+        if len(kept) >= FEW and sum(map(len, kept)) > LEADING:
+            break
+        if TABLE_END.match(line.encode()):
+            break
+        kept.append(line)
+    return kept
