@@ -86,6 +86,10 @@ def test_tensors_that_will_not_do(givens, tmp_path, content, sentence):
         ["--names", "colour"],
         ["--stream", "--standardise"],
         ["--stream", "--samples", "columns"],
+        ["--stream", "--starts", "3"],
+        ["--stream", "--max-sweeps", "3"],
+        ["--floor", "10"],
+        ["--log2", "--floor", "0"],
     ],
     ids=" ".join,
 )
@@ -95,6 +99,38 @@ def test_options_that_contradict_the_data_or_each_other(givens, tmp_path, option
     assert run.code == 1
     assert run.err.startswith("error: ")
     assert not (tmp_path / "results").exists()
+
+
+def test_a_stream_of_genes_is_no_stream_of_samples(givens, tmp_path):
+    (tmp_path / "x.csv").write_bytes(GOOD.replace(b"name", b"gene"))
+    run = givens("sparse-pca", "x.csv", "-m", "2", "--stream", "--out", "results", "--quiet")
+    assert run.code == 1
+    assert "the rows are headed 'gene'" in run.err
+    run = givens(
+        "sparse-pca", "x.csv", "-m", "2", "--stream", "--samples", "rows", "--out", "results", "--quiet"
+    )
+    assert run.code == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (["--drop", "a"], None),
+        (["--standardise"], "--standardise is for data"),
+        (["--samples", "rows"], "--samples is for data"),
+        (["--log2"], "--log2 is for data"),
+    ],
+)
+def test_loadings_are_not_data(givens, tmp_path, options, sentence):
+    (tmp_path / "x.csv").write_bytes(GOOD)
+    run = givens("rotate", "x.csv", *options, "--out", "results", "--quiet")
+    assert run.code == (0 if sentence is None else 1)
+    assert (sentence or "") in run.err
+    wide = b"name,a,b,c\nx,1,2,3\ny,4,5,6\n"
+    (tmp_path / "wide.csv").write_bytes(wide)
+    run = givens("rotate", "wide.csv", "--out", "wide", "--quiet")
+    assert run.code == 1
+    assert "3 factors of 2 variables are no loadings" in run.err
 
 
 def test_what_is_not_understood_exits_with_2(givens, tmp_path):

@@ -15,19 +15,17 @@ from givens.cli.results import (
     Described,
     Outcome,
     component_table,
-    converged_fact,
-    convergence,
-    convergence_lines,
     described,
+    outcome,
     percent,
     write_components,
     write_scores,
 )
-from givens.cli.session import Session, command_line, summary_head
+from givens.cli.session import Session
 from givens.cli.session import command as clean
 from givens.io import Table, staged
 from givens.report import Report
-from givens.report.views import components_view, scores_view, trace_view
+from givens.report.views import components_view, scores_view
 
 
 class Variance(StrEnum):
@@ -47,7 +45,7 @@ def command(
     names: o.Names = None,
     drop: o.Drop = None,
     log2: o.Log2 = False,
-    floor: o.Floor = 1.0,
+    floor: o.Floor = None,
     standardise: o.Standardise = False,
     seed: o.Seed = 0,
     out: o.Out = Path("results"),
@@ -71,7 +69,7 @@ def command(
             values = values / np.where(spread > 0, spread, 1)
             table.notes.append("divided each variable by its standard deviation")
         model = givens.SphericalMixture(n_components=clusters, variance=variance.value, random_state=seed)
-        with session.step(f"fitting {clusters} clusters"):
+        with session.step(f"fitting {clusters} clusters"), session.fitting():
             model.fit(values)
         mixture_outcome(session, file, table, values, model).write(session, out, files)
 
@@ -101,25 +99,8 @@ def mixture_outcome(session: Session, file: Path, table: Table, values: np.ndarr
     sizes = np.bincount(member, minlength=len(means))
     centre = values.mean(axis=0)
     directions = plane(means, weights, values)
-    result = getattr(model, "result_", None)
-    settings = model.get_params()
     likelihood, bic = float(model.score(values)), float(model.bic(values))
     assigned = [clusters[k] for k in member]
-    summary = {
-        **summary_head("mixture", file, table.notes),
-        "samples": data.samples,
-        "variables": len(data.variables),
-        "parameters": settings,
-        "clusters": [
-            {"name": clusters[k], "weight": weights[k], "variance": variances[k], "samples": int(sizes[k])}
-            for k in range(len(means))
-        ],
-        "mean_log_likelihood": likelihood,
-        "bic": bic,
-        **convergence(result),
-        "warnings": session.warnings,
-        "seconds": session.seconds,
-    }
     report = Report(
         title=f"Clusters of {file.name}",
         subtitle=f"{data.samples:,} samples × {len(data.variables):,} variables, {len(means)} clusters",
@@ -128,10 +109,8 @@ def mixture_outcome(session: Session, file: Path, table: Table, values: np.ndarr
             ("Mean log-likelihood", f"{likelihood:,.4g}", "of a sample under the mixture"),
             ("BIC", f"{bic:,.6g}", "smaller is better; compare it over numbers of clusters"),
             ("Samples", f"{data.samples:,}", data.labels),
-            *converged_fact(result),
         ],
         notes=table.notes,
-        warnings=session.warnings,
         components=components_view(
             means - centre,
             data.variables,
@@ -150,11 +129,6 @@ def mixture_outcome(session: Session, file: Path, table: Table, values: np.ndarr
             label_name=table.label_name or "cluster",
             lead="The samples in the directions in which the clusters' means differ most.",
         ),
-        trace=None if result is None else trace_view(result.trace, result.message),
-        diagnostics=convergence_lines(result),
-        settings=[(key, str(value)) for key, value in settings.items()],
-        command=command_line(),
-        version=givens.__version__,
     )
     columns = {
         "cluster": [str(k + 1) for k in range(len(means))],
@@ -163,11 +137,29 @@ def mixture_outcome(session: Session, file: Path, table: Table, values: np.ndarr
         "variance": [f"{value:.4g}" for value in variances],
     }
     title = f"{len(means)} clusters of {data.samples:,} samples ({described(table.labels)})"
-    return Outcome(
-        summary,
+    return outcome(
+        session,
         report,
-        component_table(means - centre, data.variables, columns, title),
-        {
+        "mixture",
+        file,
+        getattr(model, "result_", None),
+        size={"samples": data.samples, "variables": len(data.variables)},
+        settings=model.get_params(),
+        figures={
+            "clusters": [
+                {
+                    "name": clusters[k],
+                    "weight": weights[k],
+                    "variance": variances[k],
+                    "samples": int(sizes[k]),
+                }
+                for k in range(len(means))
+            ],
+            "mean_log_likelihood": likelihood,
+            "bic": bic,
+        },
+        table=component_table(means - centre, data.variables, columns, title),
+        files={
             "components.csv": lambda stream: write_components(stream, means, data.variables, clusters),
             "scores.csv": lambda stream: write_scores(
                 stream, table, probabilities, clusters, {"cluster": assigned}

@@ -12,6 +12,7 @@ import typer
 
 from givens.cli.session import Session
 from givens.io import DataError, Rows, Table, open_rows, read_table
+from givens.io.table import VARIABLE_WORDS, stem
 
 
 class Side(StrEnum):
@@ -58,8 +59,10 @@ Drop = Annotated[
 ]
 Log2 = Annotated[bool, typer.Option("--log2", help="Take log2 of the values first.", rich_help_panel=READING)]
 Floor = Annotated[
-    float,
-    typer.Option(help="Raise smaller values to this one before --log2.", rich_help_panel=READING, min=1e-300),
+    float | None,
+    typer.Option(
+        help="Raise smaller values to this one before --log2; 1 if not given.", rich_help_panel=READING
+    ),
 ]
 Standardise = Annotated[
     bool,
@@ -89,7 +92,14 @@ class Source:
     names: str | None = None
     drop: list[str] | None = None
     log2: bool = False
-    floor: float = 1.0
+    floor: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.floor is not None and not self.log2:
+            raise DataError("--floor goes with --log2, and does nothing without it")
+        if self.floor is not None and not self.floor > 0:
+            raise DataError(f"--floor must be above 0, since logarithms follow, not {self.floor:g}")
+        self.least = 1.0 if self.floor is None else self.floor
 
     def table(self, session: Session, nouns: tuple[str, str] = ("samples", "variables")) -> Table:
         """Read the whole table, and say aloud what was guessed; `nouns` are what its rows and columns are."""
@@ -102,8 +112,8 @@ class Source:
         for note in table.notes:
             session.say(note)
         if self.log2:
-            table.values, low = log2(table.values, self.floor)
-            table.notes.append(f"took log2 of the values, {low:,} of them raised to {self.floor:g} first")
+            table.values, low = log2(table.values, self.least)
+            table.notes.append(f"took log2 of the values, {low:,} of them raised to {self.least:g} first")
             session.say(table.notes[-1])
         return table
 
@@ -112,16 +122,21 @@ class Source:
         if self.samples is Side.columns:
             raise DataError("--stream reads samples as rows: transpose the file, or leave --stream out")
         rows = open_rows(self.file, labels=self.labels, names=self.names, drop=self.drop or ())
+        if self.samples is None and stem(rows.corner) in VARIABLE_WORDS:
+            raise DataError(
+                f"the rows are headed '{rows.corner}', so they are no samples, and --stream reads samples as rows: "
+                "transpose the file, leave --stream out, or say --samples rows"
+            )
         rows.notes.append("took the rows as samples, as --stream does")
         if self.log2:
-            rows.notes.append(f"took log2 of the values, smaller ones raised to {self.floor:g} first")
+            rows.notes.append(f"took log2 of the values, smaller ones raised to {self.least:g} first")
         for note in rows.notes:
             session.say(note)
         return rows
 
     def prepared(self, values: np.ndarray) -> np.ndarray:
         """Return the values of a chunk as they go into the model."""
-        return log2(values, self.floor)[0] if self.log2 else values
+        return log2(values, self.least)[0] if self.log2 else values
 
 
 def log2(values: Any, floor: float) -> tuple[Any, int]:

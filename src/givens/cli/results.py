@@ -111,6 +111,47 @@ class Outcome:
         session.finish(out, self.summary, self.table, written)
 
 
+def outcome(
+    session: Session,
+    report: Report,
+    analysis: str,
+    file: Path,
+    result: Any,
+    *,
+    size: dict[str, Any],
+    settings: dict[str, Any],
+    figures: dict[str, Any],
+    table: RichTable,
+    files: dict[str, Callable[[IO[str]], None]],
+    criterion: str = "objective",
+) -> Outcome:
+    """Return what every command has to show: its own report, completed by the run, the settings and the warnings.
+
+    `size` and `figures` are what the summary says of the data and of what was found.
+    """
+    summary = {
+        **summary_head(analysis, file, report.notes),
+        **size,
+        "parameters": settings,
+        **figures,
+        **convergence(result),
+        "warnings": session.warnings,
+        "seconds": session.seconds,
+        "seconds_compiling": session.compiled,
+    }
+    report.warnings = session.warnings
+    report.settings = [(key, str(value)) for key, value in settings.items()]
+    report.command, report.version = command_line(), givens.__version__
+    if result is not None:
+        report.facts += converged_fact(result, session.compiled)
+        report.diagnostics += convergence_lines(result)
+        message = result.message
+        if session.compiled:
+            message += f". Of the seconds, {session.compiled:.1f} went into compiling, once on a machine"
+        report.trace = trace_view(result.trace, message, criterion)
+    return Outcome(summary, report, table, files)
+
+
 @dataclass
 class Described:
     """The data that a model was fitted to, as far as the results have to name it."""
@@ -145,29 +186,10 @@ def sparse_pca_outcome(
     names = [f"component {k + 1}" for k in range(len(weights))]
     nonzero = (weights != 0).sum(axis=1)
     used = int(np.any(weights != 0, axis=0).sum())
-    result = getattr(model, "result_", None)
     overlapping, correlated = correlations(weights @ weights.T), correlations(score_gram)
     hidden = ("progress", "warm_start")
     settings = {key: value for key, value in model.get_params().items() if key not in hidden}
     total = float(share.sum())
-    summary = {
-        **summary_head("sparse-pca", data.file, data.notes),
-        "samples": data.samples,
-        "variables": len(data.variables),
-        "parameters": settings,
-        "explained_variance_ratio": total,
-        "variables_used": used,
-        "components": [
-            {"name": names[k], "explained_variance_ratio": share[k], "n_nonzero": int(nonzero[k])}
-            for k in range(len(weights))
-        ],
-        "gamma": getattr(model, "gamma_", None),
-        **convergence(result),
-        "largest_overlap": overlapping,
-        "largest_score_correlation": correlated,
-        "warnings": session.warnings,
-        "seconds": session.seconds,
-    }
     report = Report(
         title=f"Sparse components of {data.file.name}",
         subtitle=f"{data.samples:,} samples × {len(data.variables):,} variables, {len(weights)} components",
@@ -176,10 +198,8 @@ def sparse_pca_outcome(
             ("Non-zero weights", f"{int(nonzero.sum()):,}", f"of {weights.size:,}"),
             ("Variables used", f"{used:,}", f"of {len(data.variables):,}"),
             ("Samples", f"{data.samples:,}", data.labels),
-            *converged_fact(result),
         ],
         notes=data.notes,
-        warnings=session.warnings,
         components=components_view(
             weights,
             data.variables,
@@ -189,15 +209,10 @@ def sparse_pca_outcome(
         ),
         scores=scores,
         path=path,
-        trace=None if result is None else trace_view(result.trace, result.message),
         diagnostics=[
             ("Largest overlap of two components", f"{overlapping:.3f}", OVERLAP),
             ("Largest correlation of scores", f"{correlated:.3f}", CORRELATION),
-            *convergence_lines(result),
         ],
-        settings=[(key, str(value)) for key, value in settings.items()],
-        command=command_line(),
-        version=givens.__version__,
     )
     columns = {
         "component": [str(k + 1) for k in range(len(weights))],
@@ -205,11 +220,27 @@ def sparse_pca_outcome(
         "non-zeros": [f"{value:,}" for value in nonzero],
     }
     title = f"{len(weights)} components explain {percent(total)} of the variance"
-    return Outcome(
-        summary,
+    return outcome(
+        session,
         report,
-        component_table(weights, data.variables, columns, title),
-        {"components.csv": lambda stream: write_components(stream, weights, data.variables, names)},
+        "sparse-pca",
+        data.file,
+        getattr(model, "result_", None),
+        size={"samples": data.samples, "variables": len(data.variables)},
+        settings=settings,
+        figures={
+            "explained_variance_ratio": total,
+            "variables_used": used,
+            "components": [
+                {"name": names[k], "explained_variance_ratio": share[k], "n_nonzero": int(nonzero[k])}
+                for k in range(len(weights))
+            ],
+            "gamma": getattr(model, "gamma_", None),
+            "largest_overlap": overlapping,
+            "largest_score_correlation": correlated,
+        },
+        table=component_table(weights, data.variables, columns, title),
+        files={"components.csv": lambda stream: write_components(stream, weights, data.variables, names)},
     )
 
 
@@ -233,18 +264,15 @@ def convergence(result: Any) -> dict[str, Any]:
     }
 
 
-def converged_fact(result: Any) -> list[tuple[str, str, str]]:
-    """Return the card that says whether a run converged."""
-    if result is None:
-        return []
+def converged_fact(result: Any, compiled: float) -> list[tuple[str, str, str]]:
+    """Return the card that says whether a run converged, and in how many seconds beside those of the compiler."""
     state = "yes" if result.converged else "not yet"
-    return [("Converged", state, f"{result.sweeps} sweeps, {result.seconds:.2f} s")]
+    seconds = f"{max(0.0, result.seconds - compiled):.2f} s" + (" without compiling" if compiled else "")
+    return [("Converged", state, f"{result.sweeps} sweeps, {seconds}")]
 
 
 def convergence_lines(result: Any) -> list[tuple[str, str, str]]:
     """Return the diagnostics of a run."""
-    if result is None:
-        return []
     reason = result.message[:1].upper() + result.message[1:].rstrip(".") + "."
     return [
         ("Converged", "yes" if result.converged else "no", reason),

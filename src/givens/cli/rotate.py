@@ -19,18 +19,16 @@ from givens.cli import options as o
 from givens.cli.results import (
     Outcome,
     component_table,
-    converged_fact,
-    convergence,
-    convergence_lines,
+    outcome,
     percent,
     write_components,
 )
-from givens.cli.session import Session, command_line, summary_head
+from givens.cli.session import Session
 from givens.cli.session import command as clean
 from givens.io import DataError, Table, staged
 from givens.io.write import write_matrix
 from givens.report import Report
-from givens.report.views import components_view, trace_view
+from givens.report.views import components_view
 
 
 class Criterion(StrEnum):
@@ -125,7 +123,7 @@ def command(
     names: o.Names = None,
     drop: o.Drop = None,
     log2: o.Log2 = False,
-    floor: o.Floor = 1.0,
+    floor: o.Floor = None,
     standardise: o.Standardise = False,
     threads: o.Threads = None,
     out: o.Out = Path("results"),
@@ -141,12 +139,22 @@ def command(
     Example: [bold]givens rotate loadings.csv --criterion varimax --out results[/]
     """
     session = Session(quiet, json)
+    for option, given in (("--samples", samples), ("--log2", log2), ("--standardise", standardise)):
+        if given and components is None:
+            raise DataError(
+                f"{option} is for data, and without -m the file holds loadings: say -m, or leave it out"
+            )
     with staged(out) as files:
         if components is None:
             # In a table of loadings the rows are the variables, whatever a table of data would look like.
-            source = o.Source(file, o.Side.rows, None, names, drop, log2, floor)
+            source = o.Source(file, o.Side.rows, None, names, drop, floor=floor)
             table = source.table(session, ("variables", "factors"))
             loadings, before = dense(table.values), table.variables
+            if len(before) > len(loadings):
+                raise DataError(
+                    f"{len(before):,} factors of {len(loadings):,} variables are no loadings: "
+                    "if the file holds data, say how many components to rotate (-m)"
+                )
             table = Table(loadings.T, before, table.samples, notes=table.notes)
         else:
             table = o.Source(file, samples, None, names, drop, log2, floor).table(session)
@@ -154,10 +162,10 @@ def command(
             before = [f"principal component {k + 1}" for k in range(components)]
             table.notes.append(f"took the loadings of the first {components} principal components")
         kappa = kappa_of(criterion, *loadings.shape)
-        with session.listening():
+        with session.fitting():
             rotated, result = turn(loadings, kappa, kaiser, starts, threads, session.interactive)
-        outcome = rotate_outcome(session, file, table, before, rotated, result, criterion, kaiser, starts)
-        outcome.write(session, out, files)
+        found = rotate_outcome(session, file, table, before, rotated, result, criterion, kaiser, starts)
+        found.write(session, out, files)
 
 
 def rotate_outcome(
@@ -175,17 +183,6 @@ def rotate_outcome(
     factors = [f"factor {k + 1}" for k in range(rotated.shape[1])]
     sizes = np.sum(rotated**2, axis=0)
     share = sizes / sizes.sum() if sizes.sum() > 0 else np.zeros(len(sizes))
-    settings = {"criterion": criterion.value, "kaiser": kaiser, "starts": starts}
-    summary = {
-        **summary_head("rotate", file, table.notes),
-        "variables": len(rotated),
-        "factors": len(factors),
-        "parameters": settings,
-        "sum_of_squares": sizes,
-        **convergence(result),
-        "warnings": session.warnings,
-        "seconds": session.seconds,
-    }
     report = Report(
         title=f"Rotated factors of {file.name}",
         subtitle=f"{len(rotated):,} variables × {len(factors)} factors, {criterion.value}",
@@ -193,10 +190,8 @@ def rotate_outcome(
             ("Factors", str(len(factors)), f"{criterion.value}{', Kaiser-normalised' if kaiser else ''}"),
             ("Variables", f"{len(rotated):,}", "one row of loadings each"),
             ("Criterion", f"{result.value:.6g}", "after the rotation"),
-            *converged_fact(result),
         ],
         notes=table.notes,
-        warnings=session.warnings,
         components=components_view(
             rotated.T,
             table.variables,
@@ -207,11 +202,6 @@ def rotate_outcome(
             entry="loading",
             lead="The rotated loadings; the percentage is a factor's share of the sum of their squares.",
         ),
-        trace=trace_view(result.trace, result.message, "criterion"),
-        diagnostics=convergence_lines(result),
-        settings=[(key, str(value)) for key, value in settings.items()],
-        command=command_line(),
-        version=givens.__version__,
     )
     columns = {
         "factor": [str(k + 1) for k in range(len(factors))],
@@ -219,12 +209,19 @@ def rotate_outcome(
         "share": [percent(value) for value in share],
     }
     title = f"{criterion.value} rotation of {len(factors)} factors"
-    return Outcome(
-        summary,
+    return outcome(
+        session,
         report,
-        component_table(rotated.T, table.variables, columns, title),
-        {
+        "rotate",
+        file,
+        result,
+        size={"variables": len(rotated), "factors": len(factors)},
+        settings={"criterion": criterion.value, "kaiser": kaiser, "starts": starts},
+        figures={"sum_of_squares": sizes},
+        table=component_table(rotated.T, table.variables, columns, title),
+        files={
             "components.csv": lambda stream: write_components(stream, rotated.T, table.variables, factors),
             "rotation.csv": lambda stream: write_matrix(stream, "before", factors, [([before], result.U)]),
         },
+        criterion="criterion",
     )

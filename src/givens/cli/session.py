@@ -86,6 +86,7 @@ class Session:
     quiet: bool = False
     as_json: bool = False
     warnings: list[str] = field(default_factory=list)
+    compiled: float = 0.0  # seconds of the fit that went into compiling
 
     def __post_init__(self) -> None:
         self.started = time.perf_counter()
@@ -134,6 +135,15 @@ class Session:
             if issubclass(warning.category, UserWarning) and text not in self.warnings:
                 self.warnings.append(text)
                 self.console.print(f"[yellow]warning:[/] {escape(text)}", soft_wrap=True)
+
+    @contextmanager
+    def fitting(self) -> Iterator[None]:
+        """Listen to the fit, and find out how much of its time is a machine's first run only."""
+        from givens.kernels.compile import compiling
+
+        with self.listening(), compiling() as seconds:
+            yield
+            self.compiled = seconds()
 
     def finish(self, out: Path, summary: dict[str, Any], table: RichTable, files: list[Path]) -> None:
         """Say what came out and where it is."""

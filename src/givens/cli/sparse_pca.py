@@ -59,7 +59,7 @@ def command(
     names: o.Names = None,
     drop: o.Drop = None,
     log2: o.Log2 = False,
-    floor: o.Floor = 1.0,
+    floor: o.Floor = None,
     standardise: o.Standardise = False,
     stream: Annotated[
         bool,
@@ -102,15 +102,21 @@ def command(
         "gamma": gamma,
         "penalty": penalty.value,
         "random_state": seed,
+        "threads": threads,
     }
     if stream:
-        if standardise:
-            raise DataError("--standardise needs the whole table, so it does not go with --stream")
+        for option, given in (
+            ("--standardise", standardise),
+            ("--starts", starts > 1),
+            ("--max-sweeps", max_sweeps),
+        ):
+            if given:
+                raise DataError(f"{option} needs the whole table, so it does not go with --stream")
         streaming.run(session, source, givens.StreamingSparsePCA(**parameters), out)
         return
     if max_sweeps is not None:
         parameters["max_sweeps"] = max_sweeps
-    parameters |= {"scale": standardise, "n_starts": starts, "threads": threads}
+    parameters |= {"scale": standardise, "n_starts": starts}
     run(session, source, givens.SparsePCA(**parameters, progress=session.interactive), path, out)
 
 
@@ -118,7 +124,7 @@ def run(session: Session, source: o.Source, model: Any, path: bool, out: Path) -
     """Fit the model to the whole table and write the results."""
     with staged(out) as files:
         table = source.table(session)
-        with session.listening():
+        with session.fitting():
             model.fit(table.values)
         curve = walk(session, table, model) if path else None
         scores = np.asarray(model.transform(table.values), np.float64)
@@ -153,4 +159,5 @@ def walk(session: Session, table: Table, model: Any) -> dict[str, Any]:
         warnings.simplefilter("ignore")
         path = givens.sparse_pca_path(table.values, components, alphas=ALPHAS, tol=PATH_TOL, **shared)
     chosen = (float(np.sum(model.n_nonzero_)), float(np.sum(model.explained_variance_ratio_)))
-    return path_view(path.n_nonzero.sum(axis=1), path.explained_variance_ratio.sum(axis=1), chosen)
+    shares = path.explained_variance_ratio.sum(axis=1)
+    return path_view(path.n_nonzero.sum(axis=1), shares, chosen, counted=model.n_nonzero is not None)

@@ -78,7 +78,7 @@ class Moments:
 
 def learn(session: Session, source: Source, rows: Rows, model: Any) -> None:
     """Make the first pass."""
-    with session.step(f"learning from {source.file.name}", total=rows.total) as advance:
+    with session.step(f"learning from {source.file.name}", total=rows.total) as advance, session.fitting():
         for chunk in rows:
             model.partial_fit(source.prepared(chunk.values))
             advance(len(chunk.values))

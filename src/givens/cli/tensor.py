@@ -13,19 +13,17 @@ from givens.cli import options as o
 from givens.cli.results import (
     Outcome,
     component_table,
-    converged_fact,
-    convergence,
-    convergence_lines,
+    outcome,
     percent,
     write_components,
 )
-from givens.cli.session import Session, command_line, summary_head
+from givens.cli.session import Session
 from givens.cli.session import command as clean
 from givens.io import DataError, staged
 from givens.io.arrays import load_archive, load_array
 from givens.io.sources import find_format
 from givens.report import Report
-from givens.report.views import components_view, trace_view
+from givens.report.views import components_view
 
 
 def read_tensor(path: Path) -> np.ndarray:
@@ -79,7 +77,7 @@ def command(
         with session.step(f"reading {file.name}"):
             tensor = read_tensor(file)
         session.say(f"read {file.name}: {len(tensor)} x {len(tensor)} x {len(tensor)}")
-        with session.step("decomposing"):
+        with session.step("decomposing"), session.fitting():
             found = givens.decompose(
                 tensor, rank=rank, symmetrize=symmetrize, random_state=seed, threads=threads
             )
@@ -95,18 +93,7 @@ def tensor_outcome(
     variables = [f"index {k + 1}" for k in range(d)]
     total = float(np.sum(weights**2))
     share = weights**2 / total if total > 0 else np.zeros(len(weights))
-    settings = {"rank": rank, "symmetrize": symmetrize}
     residual = float(found.residual)
-    summary = {
-        **summary_head("tensor", file, []),
-        "dimension": d,
-        "parameters": settings,
-        "weights": weights,
-        "residual": residual,
-        **convergence(found.result),
-        "warnings": session.warnings,
-        "seconds": session.seconds,
-    }
     report = Report(
         title=f"Decomposition of {file.name}",
         subtitle=f"A symmetric {d} × {d} × {d} tensor, {len(weights)} terms",
@@ -114,9 +101,7 @@ def tensor_outcome(
             ("Terms", str(len(weights)), "orthonormal vectors with their weights"),
             ("Largest weight", f"{weights.max():.4g}" if len(weights) else "–", "of its cube"),
             ("Residual", f"{residual:.3g}", "norm of what the terms leave over, relative to the tensor's"),
-            *converged_fact(found.result),
         ],
-        warnings=session.warnings,
         components=components_view(
             factors.T,
             variables,
@@ -127,14 +112,9 @@ def tensor_outcome(
             weight="entries",
             lead="The vectors whose weighted cubes make up the tensor; the percentage is its share.",
         ),
-        trace=trace_view(found.result.trace, found.result.message),
         diagnostics=[
             ("Residual", f"{residual:.3e}", "Large if the tensor is noisy, or no sum of orthonormal cubes."),
-            *convergence_lines(found.result),
         ],
-        settings=[(key, str(value)) for key, value in settings.items()],
-        command=command_line(),
-        version=givens.__version__,
     )
     columns = {
         "factor": [str(k + 1) for k in range(len(weights))],
@@ -142,9 +122,15 @@ def tensor_outcome(
         "share": [percent(value) for value in share],
     }
     title = f"{len(weights)} terms, residual {residual:.3g}"
-    return Outcome(
-        summary,
+    return outcome(
+        session,
         report,
-        component_table(factors.T, variables, columns, title),
-        {"components.csv": lambda stream: write_components(stream, factors.T, variables, names)},
+        "tensor",
+        file,
+        found.result,
+        size={"dimension": d},
+        settings={"rank": rank, "symmetrize": symmetrize},
+        figures={"weights": weights, "residual": residual},
+        table=component_table(factors.T, variables, columns, title),
+        files={"components.csv": lambda stream: write_components(stream, factors.T, variables, names)},
     )

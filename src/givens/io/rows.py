@@ -47,6 +47,7 @@ class Rows:
     read: Callable[[], Iterator[Chunk]]
     notes: list[str] = field(default_factory=list)
     label_name: str = ""
+    corner: str = ""  # what stands over the rows' names
 
     def __iter__(self) -> Iterator[Chunk]:
         """Yield checked chunks."""
@@ -128,7 +129,10 @@ def _text(path: Path, labels: str | None, names: str | None, drop: Sequence[str]
             seen += len(block.values)
             yield Chunk(block.values, named, block.labels)
 
-    return Rows(source.column_names or made_up("variable", width), None, read, list(source.layout.notes))
+    rows = Rows(source.column_names or made_up("variable", width), None, read, list(source.layout.notes))
+    if source.layout.names is not None and source.layout.header is not None:
+        rows.corner = source.layout.header[source.layout.names]
+    return rows
 
 
 def _npy(path: Path, labels: str | None) -> Rows:

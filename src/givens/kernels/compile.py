@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import gc
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 # Numba makes some hundred thousand objects that stay for good. Looking through them for garbage, again and again while they
@@ -18,6 +19,7 @@ _collecting = gc.isenabled()
 gc.disable()
 try:
     import numba
+    from numba.core import event
     from numba.core.registry import cpu_target
 
     # What the first call of a compiled function would do.
@@ -66,3 +68,10 @@ def inline(function: Callable) -> Any:
 def bound(function: Callable) -> Any:
     """Compile a user's function, or an entry closed over one: once per process, not cached."""
     return numba.njit(nogil=True, fastmath=FASTMATH)(function)
+
+
+@contextmanager
+def compiling() -> Iterator[Callable[[], float]]:
+    """Yield a function that says for how many seconds code has been compiled since: what a machine's first run takes longer."""
+    with event.install_listener("numba:compile", event.TimingListener()) as timer:
+        yield lambda: float(timer.duration) if timer.done else 0.0

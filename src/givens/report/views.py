@@ -112,8 +112,12 @@ def path_view(
     nonzeros: Sequence[float] | np.ndarray,
     variance: Sequence[float] | np.ndarray,
     chosen: tuple[float, float] | None,
+    counted: bool = False,
 ) -> dict[str, Any]:
-    """Return variance against non-zeros along the path, with the point of this model."""
+    """Return variance against non-zeros along the path, with the point of this model.
+
+    `counted` says that the model's components have the counts of non-zeros that were asked for.
+    """
     points: list[dict[str, Any]] = [
         {
             "x": float(x),
@@ -132,6 +136,11 @@ def path_view(
         points.append({"x": float(x), "y": shortened(y), "title": title, "text": text, "chosen": True})
         points.sort(key=lambda point: point["x"])
         lead += " The filled point is this model."
+        if counted:
+            lead += (
+                " It has the counts that were asked for; along the curve the stronger components take more of"
+                " the variables, which explains more with as many in all."
+            )
     return {
         "lead": lead,
         "points": points,
