@@ -40,31 +40,39 @@ def same_bits(one, other):
 
 @pytest.mark.parametrize("drop", DROPS)
 @settings(max_examples=25, deadline=None)
-@given(cuts=st.lists(st.integers(1, 149), max_size=12), forgetting=st.sampled_from((1.0, 0.97)))
-def test_any_way_to_cut_the_stream_gives_the_same_bits(drop, cuts, forgetting):
-    whole = fitted(DATA.X, drop=drop, forgetting=forgetting)
-    same_bits(whole, fitted(DATA.X, cuts, drop=drop, forgetting=forgetting))
+@given(
+    cuts=st.lists(st.integers(1, 149), max_size=12),
+    forgetting=st.sampled_from((1.0, 0.97)),
+    scale=st.booleans(),
+)
+def test_any_way_to_cut_the_stream_gives_the_same_bits(drop, cuts, forgetting, scale):
+    parameters = {"drop": drop, "forgetting": forgetting, "scale": scale}
+    same_bits(fitted(DATA.X, **parameters), fitted(DATA.X, cuts, **parameters))
 
 
 @pytest.mark.parametrize("drop", DROPS)
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_row_by_row_fit_and_sparse_rows_give_the_same_bits(drop, dtype):
+@pytest.mark.parametrize("scale", [False, True])
+def test_row_by_row_fit_and_sparse_rows_give_the_same_bits(drop, dtype, scale):
     X = np.where(np.abs(DATA.X) > 1, DATA.X, 0).astype(dtype)
-    whole = fitted(X, drop=drop)
+    whole = fitted(X, drop=drop, scale=scale)
     assert whole.components_.dtype == dtype
     assert whole.transform(X).dtype == dtype
-    same_bits(whole, fitted(X, range(1, 150), drop=drop))
-    same_bits(whole, fitted(X, drop=drop).fit(X))
+    same_bits(whole, fitted(X, range(1, 150), drop=drop, scale=scale))
+    same_bits(whole, fitted(X, drop=drop, scale=scale).fit(X))
     model = StreamingSparsePCA(**whole.get_params())
     same_bits(whole, model.fit(sparse.csr_matrix(X)))
     same_bits(whole, model.fit(sparse.csc_matrix(X)))
 
 
 @pytest.mark.parametrize("drop", DROPS)
-def test_the_number_of_threads_changes_nothing(drop):
+@pytest.mark.parametrize("scale", [False, True])
+def test_the_number_of_threads_changes_nothing(drop, scale, monkeypatch):
+    monkeypatch.setattr("givens.streams.rules.WAKING", 1e6)  # so that this much pays for threads
     X = np.random.default_rng(0).standard_normal((40, 20_000))
     X[:, :50] *= 5
-    same_bits(fitted(X, drop=drop, threads=1), fitted(X, drop=drop, threads=2))
+    one, two = (fitted(X, drop=drop, scale=scale, threads=threads) for threads in (1, 2))
+    same_bits(one, two)
 
 
 @pytest.mark.parametrize("forgetting", [1.0, 0.95])
@@ -258,8 +266,9 @@ def test_drift_is_followed_with_forgetting_and_late_without():
 
 @pytest.mark.filterwarnings("ignore:nothing of")
 @pytest.mark.parametrize("drop", DROPS)
-def test_check_estimator(drop):
-    results = check_estimator(StreamingSparsePCA(drop=drop), on_skip=None)
+@pytest.mark.parametrize("scale", [False, True])
+def test_check_estimator(drop, scale):
+    results = check_estimator(StreamingSparsePCA(drop=drop, scale=scale), on_skip=None)
     assert {result["status"] for result in results} <= {"passed", "skipped"}
     skipped = [result["check_name"] for result in results if result["status"] == "skipped"]
     assert skipped in ([], ["check_array_api_input"])

@@ -142,6 +142,62 @@ def test_a_refused_stream_leaves_the_last_fit():
     assert state(found) == before
 
 
+@pytest.mark.parametrize("warm_start", [False, True])
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("where", [(0, 0), (101, 7), (129, 29)])
+def test_a_refused_table_leaves_the_last_fit(warm_start, bad, where):
+    found = model(warm_start=warm_start).fit(DATA)
+    before = state(found)
+    X = DATA.copy()
+    X[where] = bad
+    for table in (X, sparse.csr_matrix(X)):
+        with pytest.raises(ValueError, match="NaN" if np.isnan(bad) else "infinity"):
+            found.fit(table)
+        assert state(found) == before
+
+
+def test_samples_that_outgrow_the_first_are_refused():
+    found = model().fit(DATA)
+    before = state(found)
+    with pytest.raises(FloatingPointError, match="1e150 times larger than the first"):
+        found.fit(np.vstack((DATA, DATA * 1e200)))
+    assert state(found) == before
+
+
+def test_a_warm_start_goes_on_with_the_stream():
+    whole = model().partial_fit(DATA)
+    found = model(warm_start=True).fit(DATA[:50])
+    found.fit(DATA[50:51]).fit(row for row in DATA[51:])
+    assert state(found)[:3] == state(whole)[:3]
+    np.testing.assert_array_equal(found.components_, whole.components_)
+    afresh = found.set_params(warm_start=False).fit(DATA)
+    np.testing.assert_array_equal(afresh.components_, whole.components_)
+    assert afresh.n_samples_seen_ == 130
+
+
+def test_a_warm_start_that_is_refused_leaves_the_stream():
+    found = model(warm_start=True).fit(DATA[:60])
+    before = state(found)
+    with pytest.raises(ValueError, match="batch 1 of X contains NaN"):
+        found.fit([DATA[60:], np.full((2, 30), np.nan)])
+    with pytest.raises(ValueError, match="29 features"):
+        found.fit(DATA[60:, 1:])
+    with pytest.raises(ValueError, match="batch 0 of X has 29 features, but those before it have 30"):
+        found.fit(iter([DATA[60:, 1:]]))
+    with pytest.raises(ValueError, match="began with other settings"):
+        found.set_params(scale=True).fit(DATA[60:])
+    assert state(found) == before
+
+
+def test_a_warm_start_with_an_early_stop():
+    found = model(warm_start=True, stop_after=0.5).fit(DATA[:60])
+    assert found.n_samples_seen_ == 30
+    assert found.fit(DATA[60:]).n_samples_seen_ == 30 + 35  # half of those that came now
+    found.set_params(stop_after=70)
+    assert found.fit(DATA).n_samples_seen_ == 70
+    assert found.fit(row for row in DATA).n_samples_seen_ == 70
+
+
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
@@ -162,6 +218,8 @@ def test_a_refused_stream_leaves_the_last_fit():
         ({"stop_after": 0.5}, "length is not known"),
         ({"threads": 0}, "threads"),
         ({"max_sweeps": -1}, "max_sweeps"),
+        ({"n_starts": 0}, "n_starts"),
+        ({"n_starts": 2, "drop": "weakest"}, "n_starts = 2 goes with drop='frequent'"),
     ],
 )
 def test_parameters_that_mean_nothing_are_refused(parameters, message):
@@ -201,10 +259,12 @@ def test_early_stop():
 
 @pytest.mark.parametrize("drop", ["frequent", "weakest"])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_a_saved_stream_goes_on_to_the_same_bits(tmp_path, drop, dtype):
+@pytest.mark.parametrize("scale", [False, True])
+def test_a_saved_stream_goes_on_to_the_same_bits(tmp_path, drop, dtype, scale):
     X, path = DATA.astype(dtype), tmp_path / "stream.npz"
-    whole = model(drop=drop, alpha=0.02, forgetting=0.99).partial_fit(X)
-    part = model(drop=drop, alpha=0.02, forgetting=0.99).partial_fit(X[:77])
+    parameters = {"drop": drop, "alpha": 0.02, "forgetting": 0.99, "scale": scale}
+    whole = model(**parameters).partial_fit(X)
+    part = model(**parameters).partial_fit(X[:77])
     part.save(path)
     other = StreamingSparsePCA.load(path).partial_fit(X[77:])
     assert state(other)[:3] == state(whole)[:3]

@@ -179,6 +179,29 @@ def test_streams(givens, tmp_path, ending):
     np.testing.assert_allclose(share, adjusted_variance(values, found) / total_variance(values), atol=1e-9)
 
 
+def test_streams_take_what_tables_take(givens, tmp_path):
+    values = modules(60) * np.geomspace(1e-3, 1e3, 25)
+    values[:, 20] = 0.1
+    write(tmp_path / "x.csv", values, labelled=False)
+    options = ["--standardise", "--starts", 3, "--max-sweeps", 7, "--threads", 1, "--seed", 5]
+    run = givens(
+        "sparse-pca", "x.csv", "-m", 2, "--n-nonzero", 5, "--stream", *options, "--out", "out", "--json"
+    )
+    assert run.code == 0, run.err
+    model = StreamingSparsePCA(2, n_nonzero=5, scale=True, n_starts=3, max_sweeps=7, random_state=5)
+    model.partial_fit(values)
+    found = read(tmp_path / "out" / "components.csv").to_numpy().T
+    np.testing.assert_array_equal(found, model.components_)
+    np.testing.assert_allclose(read(tmp_path / "out" / "scores.csv"), model.transform(values), rtol=1e-9)
+    said = json.loads(run.out)
+    assert said["parameters"] | {"scale": True, "n_starts": 3, "max_sweeps": 7} == said["parameters"]
+    standard = (values - values.mean(axis=0)) / np.where(np.ptp(values, axis=0) > 0, values.std(axis=0), 1)
+    expected = adjusted_variance(standard, found) / total_variance(standard)
+    np.testing.assert_allclose(
+        [part["explained_variance_ratio"] for part in said["components"]], expected, rtol=1e-9
+    )
+
+
 def test_moments_of_a_stream_are_those_of_the_whole():
     rng = np.random.default_rng(0)
     values, weights = rng.normal(size=(50, 7)), rng.normal(size=(3, 7))

@@ -66,8 +66,10 @@ def _size(value: object) -> int:
 
 
 def _product(a: np.ndarray, b: np.ndarray) -> int:
-    """Additions and multiplications of a @ b."""
+    """Additions and multiplications of a @ b; of a @ a.T, which NumPy leaves to BLAS's syrk, those of one half."""
     rows = a.size // a.shape[-1] if a.size else 0
+    if a.ndim == b.ndim == 2 and a.ctypes.data == b.ctypes.data and a.strides == b.strides[::-1]:
+        return rows * (rows + 1) * a.shape[-1]
     return 2 * rows * a.shape[-1] * (b.shape[-1] if b.ndim > 1 else 1)
 
 

@@ -102,21 +102,15 @@ def command(
         "gamma": gamma,
         "penalty": penalty.value,
         "random_state": seed,
+        "scale": standardise,
+        "n_starts": starts,
         "threads": threads,
     }
-    if stream:
-        for option, given in (
-            ("--standardise", standardise),
-            ("--starts", starts > 1),
-            ("--max-sweeps", max_sweeps),
-        ):
-            if given:
-                raise DataError(f"{option} needs the whole table, so it does not go with --stream")
-        streaming.run(session, source, givens.StreamingSparsePCA(**parameters), out)
-        return
     if max_sweeps is not None:
         parameters["max_sweeps"] = max_sweeps
-    parameters |= {"scale": standardise, "n_starts": starts}
+    if stream:
+        streaming.run(session, source, givens.StreamingSparsePCA(**parameters), out)
+        return
     run(session, source, givens.SparsePCA(**parameters, progress=session.interactive), path, out)
 
 

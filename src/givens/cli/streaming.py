@@ -41,8 +41,8 @@ class Thinned:
 class Moments:
     """What the explained variance of a stream needs, added up chunk by chunk."""
 
-    def __init__(self, mean: np.ndarray, components: int) -> None:
-        self.mean = mean
+    def __init__(self, mean: np.ndarray, components: int, scale: np.ndarray | None = None) -> None:
+        self.mean, self.scale = mean, scale
         self.rows = 0
         self.total = 0.0
         self.sum = np.zeros(components)
@@ -52,6 +52,8 @@ class Moments:
         """Add a chunk and its scores."""
         self.rows += len(values)
         centred = values - self.mean
+        if self.scale is not None:
+            centred /= self.scale
         self.total += float(np.einsum("ij,ij->", centred, centred))
         self.sum += scores.sum(axis=0)
         self.gram += scores.T @ scores
@@ -91,7 +93,8 @@ def run(session: Session, source: Source, model: Any, out: Path) -> None:
         learn(session, source, rows, model)
         with session.step("turning what was kept into components"):
             weights = np.asarray(model.components_)
-        moments, thinned = Moments(np.asarray(model.mean_, np.float64), len(weights)), Thinned()
+        mean = np.asarray(model.mean_, np.float64)
+        moments, thinned = Moments(mean, len(weights), model.scale_), Thinned()
         with files.open("scores.csv") as stream:
             write_scores(session, source, rows, model, moments, thinned, stream)
         scores, names, labels = zip(*thinned.kept)

@@ -28,6 +28,7 @@ class Settings:
     columns: int
     drop: str
     forgetting: float
+    scale: bool
     seed: int
 
     def plain(self) -> dict[str, Any]:
@@ -56,7 +57,7 @@ def settings(model: Any, features: int, started: Settings | None) -> Settings:
         _whole(model.inner_rotations, "inner_rotations", 0)
     parallel.count(model.threads)
     seed = started.seed if started is not None else _seed(model.random_state)
-    found = Settings(m, m + reserve, model.drop, float(forgetting), seed)
+    found = Settings(m, m + reserve, model.drop, float(forgetting), bool(model.scale), seed)
     if started is not None and found != started:
         changed = [name for name, value in started.plain().items() if getattr(found, name) != value]
         raise ValueError(
@@ -71,8 +72,8 @@ def _seed(random_state: Any) -> int:
     return int(check_random_state(random_state).randint(2**31))
 
 
-def limit(stop_after: Any, total: int | None) -> int | None:
-    """How many samples to learn from at most; None: all."""
+def limit(stop_after: Any, total: int | None, before: int = 0) -> int | None:
+    """How many samples to learn from at most; None: all. A share is of `total`, those that come after the ones `before`."""
     if stop_after is None:
         return None
     if isinstance(stop_after, Integral) and not isinstance(stop_after, bool):
@@ -85,7 +86,7 @@ def limit(stop_after: Any, total: int | None) -> int | None:
         raise ValueError(
             f"stop_after = {stop_after!r} is a share of a stream whose length is not known: give a number of samples"
         )
-    return max(2, round(float(stop_after) * total))
+    return before + max(2, round(float(stop_after) * total))
 
 
 def asked(model: Any, started: Settings, sketch: Sketch) -> Asked:
@@ -100,6 +101,12 @@ def asked(model: Any, started: Settings, sketch: Sketch) -> Asked:
         counts = _counts(model.n_nonzero, started.components, len(sketch.mean))
     _gamma(model)
     _alpha(model)
+    n_starts = _whole(model.n_starts, "n_starts", 1)
+    if n_starts > 1 and started.drop != "frequent":
+        raise ValueError(
+            f"n_starts = {n_starts} goes with drop='frequent': with drop={started.drop!r} the components are columns of "
+            "the stream as they are, and nothing is begun anew"
+        )
     return Asked(
         m=started.components,
         level=0.0,
@@ -109,6 +116,8 @@ def asked(model: Any, started: Settings, sketch: Sketch) -> Asked:
         refit=bool(model.refit),
         tol=_number(model.tol, "tol"),
         max_sweeps=_whole(model.max_sweeps, "max_sweeps", 0),
+        n_starts=n_starts,
+        seed=started.seed,
     )
 
 
@@ -128,7 +137,8 @@ def level(model: Any, sketch: Sketch, norms: np.ndarray, weight: float) -> float
     gamma = _gamma(model)
     l0 = model.penalty == "l0"
     if gamma is not None:
-        return float((np.sqrt(gamma) if l0 else gamma) * np.sqrt(weight) / (sketch.unit or 1.0))
+        unit = 1.0 if sketch.scaled else sketch.unit or 1.0
+        return float((np.sqrt(gamma) if l0 else gamma) * np.sqrt(weight) / unit)
     alpha = _alpha(model)
     return float((np.sqrt(alpha) if l0 else alpha) * np.sqrt(norms.max()))
 
@@ -138,11 +148,11 @@ def rule(model: Any, started: Settings, sketch: Sketch) -> Rule:
     if started.drop == "frequent":
         return Frequent(started.columns - started.components)
     if model.n_nonzero is None:
-        threshold = lambda norms, weight, W: level(model, sketch, norms, weight)  # noqa: E731
+        threshold = lambda norms, weight, Y: level(model, sketch, norms, weight)  # noqa: E731
     else:
         counts = _counts(model.n_nonzero, started.components, len(sketch.mean))
         share = float(counts.mean()) / len(sketch.mean)
-        threshold = lambda norms, weight, W: quantile(W[: started.columns], share)  # noqa: E731
+        threshold = lambda norms, weight, Y: quantile(Y, share)  # noqa: E731
     rotations = model.inner_rotations
     if rotations is None:
         rotations = 2 * started.columns

@@ -16,15 +16,33 @@ from givens.metrics import adjusted_from_scores, largest_correlation, loading_ov
 from givens.streams.extract import rotated, strongest
 from givens.streams.sketch import SMALL, Sketch
 
+FITTED = (
+    "components_",
+    "explained_variance_",
+    "explained_variance_ratio_",
+    "projected_variance_ratio_",
+    "n_nonzero_",
+    "gamma_",
+    "mean_",
+    "scale_",
+    "loading_overlap_",
+    "score_correlation_",
+    "n_iter_",
+    "flops_",
+)
+
 
 def components_of(model: Any, sketch: Sketch, started: checks.Settings) -> dict[str, Any]:
     """The fitted attributes of a model, as its parameters are now, by name."""
     if sketch.count < 2:
         raise ValueError("components need at least 2 samples, and n_samples = 1 has come")
-    if not sketch.energy > 0:
+    total = sketch.total()
+    if not total > 0:
         raise ValueError("every feature of X is constant, so there is no variance to explain")
     columns, spent = sketch.columns_now(checks.rule(model, started, sketch), model.threads)
     columns = columns.astype(np.float64)
+    if sketch.scaled:
+        columns *= sketch.inverses()
     norms = np.einsum("ij,ij->j", columns, columns)
     asked = checks.asked(model, started, sketch)
     if asked.counts is None:
@@ -46,20 +64,26 @@ def components_of(model: Any, sketch: Sketch, started: checks.Settings) -> dict[
     adjusted = adjusted_from_scores(scores) * max(len(scores) - 1, 1)
     components = Z.astype(sketch.W.dtype)
     with np.errstate(over="ignore", under="ignore"):
-        unit = np.float64(sketch.unit)
+        unit = np.float64(1.0 if sketch.scaled else sketch.unit)
         variance = adjusted / sketch.divisor() * unit * unit
         gamma = found.levels * unit
         gamma = gamma * gamma if asked.l0 else gamma
     return {
         "components_": components,
         "explained_variance_": variance,
-        "explained_variance_ratio_": adjusted / sketch.energy,
-        "projected_variance_ratio_": float(np.sum((columns @ span(few)) ** 2) / sketch.energy),
+        "explained_variance_ratio_": adjusted / total,
+        "projected_variance_ratio_": float(np.sum((columns @ span(few)) ** 2) / total),
         "n_nonzero_": np.count_nonzero(components, axis=1),
         "gamma_": gamma,
         "mean_": (sketch.mean * (sketch.unit or 1.0)).astype(sketch.W.dtype),
+        "scale_": _scale(sketch) if sketch.scaled else None,
         "loading_overlap_": loading_overlap(few),
         "score_correlation_": largest_correlation(scores.T @ scores),
         "n_iter_": max(found.sweeps, 1),
         "flops_": sketch.flops + spent + found.flops,
     }
+
+
+def _scale(sketch: Sketch) -> np.ndarray:
+    deviations = sketch.deviations()
+    return np.where(deviations > 0, deviations * sketch.unit, 1.0).astype(sketch.W.dtype)

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from copy import deepcopy
 from typing import Any, Self
 
 import numpy as np
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_array, validate_data
 
-from givens import archive, rows
+from givens import rows
 from givens.estimators import _stream_checks as checks
+from givens.estimators import _stream_files as files
 from givens.estimators._scores import SparseScores
-from givens.estimators._stream_components import components_of
+from givens.estimators._stream_components import FITTED, components_of
 from givens.progress import counting
 from givens.streams.sketch import Sketch, StreamTrace
-from givens.streams.store import from_arrays, to_arrays
 
-FORMAT = 1
 _TYPES = [np.float64, np.float32]
 
 
@@ -44,10 +45,13 @@ class StreamingSparsePCA(SparseScores):
         Which objective the rotations maximise, as in `SparsePCA`.
     refit : bool
         Give the loadings the values of the columns they come from, not shrunk by the threshold.
+    scale : bool
+        Give every feature the variance 1: by its deviation so far where the stream chooses what to drop, by its present one where
+        components are asked for.
     drop : {"frequent", "weakest"}
         What is dropped. "frequent": kept and new columns are turned to their principal axes and the weakest axes dropped,
         as in Frequent Directions; rotations for sparsity are made when components are asked for, so that gamma, alpha,
-        n_nonzero, penalty, refit, tol and max_sweeps may be changed at any time. "weakest": the paper's Algorithm 5,
+        n_nonzero, penalty, refit, tol, max_sweeps and n_starts may be changed at any time. "weakest": the paper's Algorithm 5,
         where each sample takes the place of the weakest column and `inner_rotations` random pairs are turned.
     oversample : int, optional
         Columns kept beyond those asked for. By default as many again, and at least 5 ("weakest": none).
@@ -61,10 +65,14 @@ class StreamingSparsePCA(SparseScores):
     tol, max_sweeps
         Of the rotations that are made when components are asked for, as in `SparsePCA`; 0 sweeps: principal axes,
         thresholded.
+    n_starts : int
+        Of these rotations ("frequent" only). The first start is the principal axes; further ones are random, the best is kept.
+    warm_start : bool
+        Let `fit` go on with the stream, instead of beginning afresh.
     threads : int, optional
         By default all cores. The number changes the time, never the result.
     random_state : int, RandomState or None
-        For the pairs of "weakest".
+        For the pairs of "weakest", and the starts after the first.
     progress : bool
         Show how many samples `fit` has read from what is not in memory.
 
@@ -81,6 +89,7 @@ class StreamingSparsePCA(SparseScores):
     gamma_ : array, shape (n_components,)
         The thresholds of |y| ("l0": of y²) that were used.
     mean_ : array, shape (n_features,)
+    scale_ : array, shape (n_features,), or None
     loading_overlap_, score_correlation_ : float
         The largest |z_iᵀz_j| and the largest |correlation| of two scores: both 0 in PCA.
     n_samples_seen_ : int
@@ -105,7 +114,6 @@ class StreamingSparsePCA(SparseScores):
     array([1., 1., 1.])
     """
 
-    scale_ = None
     _sketch: Sketch
     _settings: checks.Settings
     _cache: dict[str, Any]
@@ -119,6 +127,7 @@ class StreamingSparsePCA(SparseScores):
         n_nonzero: int | Sequence[int] | None = None,
         penalty: str = "l1",
         refit: bool = True,
+        scale: bool = False,
         drop: str = "frequent",
         oversample: int | None = None,
         inner_rotations: int | None = None,
@@ -126,6 +135,8 @@ class StreamingSparsePCA(SparseScores):
         stop_after: int | float | None = None,
         tol: float = 1e-6,
         max_sweeps: int = 100,
+        n_starts: int = 1,
+        warm_start: bool = False,
         threads: int | None = None,
         random_state: int | np.random.RandomState | None = None,
         progress: bool = False,
@@ -136,6 +147,7 @@ class StreamingSparsePCA(SparseScores):
         self.n_nonzero = n_nonzero
         self.penalty = penalty
         self.refit = refit
+        self.scale = scale
         self.drop = drop
         self.oversample = oversample
         self.inner_rotations = inner_rotations
@@ -143,12 +155,14 @@ class StreamingSparsePCA(SparseScores):
         self.stop_after = stop_after
         self.tol = tol
         self.max_sweeps = max_sweeps
+        self.n_starts = n_starts
+        self.warm_start = warm_start
         self.threads = threads
         self.random_state = random_state
         self.progress = progress
 
     def fit(self, X: Any, y: None = None) -> Self:
-        """Go once through the rows of X, afresh.
+        """Go once through the rows of X, afresh (unless `warm_start`). If some are refused, the model is as it was.
 
         Parameters
         ----------
@@ -161,27 +175,24 @@ class StreamingSparsePCA(SparseScores):
         -------
         self
         """
-        before = dict(vars(self))
-        try:
-            self.__dict__.pop("_sketch", None)
-            most = checks.limit(self.stop_after, rows.length(X))
+        with self._as_it_was_if_refused():
+            if not self.warm_start:
+                self.__dict__.pop("_sketch", None)
+            going_on = self.__sklearn_is_fitted__()
+            if going_on:
+                self._sketch = deepcopy(self._sketch)
+            most = checks.limit(self.stop_after, rows.length(X), self._sketch.count if going_on else 0)
             if rows.in_memory(X):
-                table = validate_data(
-                    self, X, accept_sparse="csr", dtype=_TYPES, ensure_min_samples=2, order="C"
-                )
-                self._add(table, most)
+                self._add_table(X, most, going_on)
             else:
                 for number, batch in enumerate(counting(rows.batches(X), rows.length(X), self.progress)):
-                    if most is not None and number and self._sketch.count >= most:
+                    first = not self.__sklearn_is_fitted__()
+                    if most is not None and not first and self._sketch.count >= most:
                         break
-                    self._add(self._checked(batch, first=number == 0, name=f"batch {number} of X"), most)
-            if not hasattr(self, "_sketch"):
+                    self._add(self._checked(batch, first, f"batch {number} of X"), most)
+            if not self.__sklearn_is_fitted__():
                 raise ValueError("X yields no rows, so there is nothing to learn from")
             self._find()
-        except BaseException:
-            self.__dict__.clear()
-            self.__dict__.update(before)
-            raise
         return self
 
     def partial_fit(self, X: Any, y: None = None) -> Self:
@@ -197,17 +208,41 @@ class StreamingSparsePCA(SparseScores):
         -------
         self
         """
-        before = dict(vars(self))
-        try:
+        with self._as_it_was_if_refused():
             most = checks.limit(self.stop_after, None)
-            first = not hasattr(self, "_sketch")
+            first = not self.__sklearn_is_fitted__()
             X = validate_data(self, X, accept_sparse="csr", dtype=_TYPES, order="C", reset=first)
             self._add(X, most)
-        except Exception:
+        return self
+
+    @contextmanager
+    def _as_it_was_if_refused(self) -> Iterator[None]:
+        before = dict(vars(self))
+        try:
+            yield
+        except BaseException:
             self.__dict__.clear()
             self.__dict__.update(before)
             raise
-        return self
+
+    def _add_table(self, X: Any, most: int | None, going_on: bool) -> None:
+        """Take in a table. Whether its numbers are finite is found out on the way: looking first takes as long as centring."""
+        least = 1 if going_on else 2
+        table = validate_data(
+            self,
+            X,
+            accept_sparse="csr",
+            dtype=_TYPES,
+            order="C",
+            reset=not going_on,
+            ensure_min_samples=least,
+            ensure_all_finite=False,
+        )
+        try:
+            self._add(table, most)
+        except FloatingPointError:
+            validate_data(self, X, accept_sparse="csr", dtype=_TYPES, reset=False)  # says what is wrong
+            raise
 
     def _checked(self, batch: Any, first: bool, name: str) -> Any:
         """A batch of a stream in a type that can be taken in."""
@@ -226,7 +261,7 @@ class StreamingSparsePCA(SparseScores):
         sketch: Sketch | None = getattr(self, "_sketch", None)
         started = checks.settings(self, X.shape[1], None if sketch is None else self._settings)
         if sketch is None:
-            sketch = Sketch(X.shape[1], started.columns, X.dtype, started.forgetting)
+            sketch = Sketch(X.shape[1], started.columns, X.dtype, started.forgetting, started.scale)
         checks.asked(self, started, sketch)
         if most is not None:
             X = X[: max(most - sketch.count, 0)]
@@ -273,12 +308,7 @@ class StreamingSparsePCA(SparseScores):
         path : path
         """
         self._find_stream()
-        parameters = {name: _plain(value) for name, value in self.get_params(deep=False).items()}
-        header, arrays = to_arrays(self._sketch)
-        header |= {"format": FORMAT, "parameters": parameters, "settings": self._settings.plain()}
-        names = getattr(self, "feature_names_in_", None)
-        header["names"] = None if names is None else [str(name) for name in names]
-        archive.write(path, header, arrays)
+        files.write(path, self, self._sketch, self._settings)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
@@ -292,29 +322,10 @@ class StreamingSparsePCA(SparseScores):
         -------
         StreamingSparsePCA
         """
-        header, arrays = archive.read(path, "the saved stream")
-        try:
-            if header["format"] != FORMAT:
-                raise ValueError(f"its format is {header['format']}, not {FORMAT}")
-            model = cls(**header["parameters"])
-            model._settings = checks.Settings(**header["settings"])
-            model._sketch = from_arrays(header, arrays)
-            model._cache = {}
-            model.n_features_in_ = len(model._sketch.mean)
-            if header["names"] is not None:
-                model.feature_names_in_ = np.array(header["names"], dtype=object)
-        except (KeyError, TypeError, ValueError) as error:
-            raise ValueError(f"the saved stream {os.fspath(path)!r} cannot be used: {error}") from error
+        parameters, state = files.read(path, cls)
+        model = cls(**parameters)
+        model.__dict__.update(state, _cache={})
         return model
-
-
-def _plain(value: Any) -> Any:
-    """A parameter as JSON has it; a generator cannot be written, and its seed is among the settings."""
-    if isinstance(value, np.random.RandomState):
-        return None
-    if isinstance(value, (np.ndarray, np.generic)):
-        return value.tolist()
-    return list(map(_plain, value)) if isinstance(value, (list, tuple)) else value
 
 
 def _property(name: str) -> property:
@@ -325,17 +336,5 @@ def _property(name: str) -> property:
     return property(get)
 
 
-for _name in (
-    "components_",
-    "explained_variance_",
-    "explained_variance_ratio_",
-    "projected_variance_ratio_",
-    "n_nonzero_",
-    "gamma_",
-    "mean_",
-    "loading_overlap_",
-    "score_correlation_",
-    "n_iter_",
-    "flops_",
-):
+for _name in FITTED:
     setattr(StreamingSparsePCA, _name, _property(_name))

@@ -15,13 +15,15 @@ def centre(
     weight: float,
     energy: float,
     mean: np.ndarray,
+    squares: np.ndarray,
     out: np.ndarray,
 ) -> tuple[float, float]:
     """Centre samples one after the other, each by the mean of those before it; `mean` moves along.
 
     With weights w ← λw + 1 the centred sample is √(1 − 1/w)·(x − mean): then the sum of the centred samples' outer
     products, each λ times weaker per later sample, *is* the scatter about the present mean (Welford's identity).
-    Returns the weight and the energy, the sum of squares.
+    Its diagonal goes to `squares`, one number per feature, unless that is empty.
+    Returns the weight and the energy, the sum of all squares.
     """
     inverse = 1.0 / unit  # exact: a power of two
     for s in range(len(X)):
@@ -29,11 +31,20 @@ def centre(
         rate = 1.0 / weight
         size = np.sqrt(1.0 - rate)
         square = 0.0
-        for k in range(X.shape[1]):
-            delta = X[s, k] * inverse - mean[k]
-            mean[k] += rate * delta
-            value = size * delta
-            out[s, k] = value
-            square += value * value
+        if len(squares) == 0:
+            for k in range(X.shape[1]):
+                delta = X[s, k] * inverse - mean[k]
+                mean[k] += rate * delta
+                value = size * delta
+                out[s, k] = value
+                square += value * value
+        else:
+            for k in range(X.shape[1]):
+                delta = X[s, k] * inverse - mean[k]
+                mean[k] += rate * delta
+                value = size * delta
+                out[s, k] = value
+                squares[k] = forgetting * squares[k] + value * value
+                square += value * value
         energy = forgetting * energy + square
     return weight, energy

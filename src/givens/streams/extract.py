@@ -34,6 +34,8 @@ class Asked:
     refit: bool
     tol: float
     max_sweeps: int
+    n_starts: int = 1
+    seed: int = 0
 
 
 @dataclass
@@ -70,8 +72,35 @@ def rotated(Y: np.ndarray, asked: Asked) -> Found:
     used = np.flatnonzero(norms > least)
     if len(used) <= (asked.m if asked.counts is None else asked.counts.max()):
         return _loadings(Y, axes, asked, _levels(axes, asked), 0, 0.0)
+    best = _best_start(Y, used, asked)
+    if asked.counts is None:
+        levels = np.full(asked.m, _level_of(axes, int(np.count_nonzero(best.Z))))
+    else:
+        levels = _levels(axes, asked)
+    other = _loadings(Y, axes, asked, levels, best.sweeps, best.flops)
+    best.flops = other.flops
+    return other if other.adjusted.sum() > best.adjusted.sum() else best
+
+
+def _best_start(Y: np.ndarray, used: np.ndarray, asked: Asked) -> Found:
+    """Rotate from the principal axes, and from random columns; the best by its value, or with counts by what it explains."""
+    rng = np.random.default_rng(asked.seed)
+    best, most, flops = None, -np.inf, 0.0
+    for k in range(asked.n_starts):
+        start = np.eye(len(Y))[:, : asked.m]
+        if k:
+            start = np.linalg.qr(rng.standard_normal(start.shape))[0]
+        merit, found = _from(Y, used, asked, start)
+        flops += found.flops
+        if best is None or merit > most:
+            best, most = found, merit
+    assert best is not None
+    best.flops = flops
+    return best
+
+
+def _from(Y: np.ndarray, used: np.ndarray, asked: Asked, start: np.ndarray) -> tuple[float, Found]:
     levels = np.full(asked.m, asked.level)
-    start = np.eye(len(Y))[:, : asked.m]
     objective = FewColumns(np.ascontiguousarray(Y[:, used]), levels, asked.l0, asked.counts)
     result = minimize(objective, start, tol=asked.tol, max_sweeps=asked.max_sweeps, threads=parallel.width())
     columns = result.U.T @ Y
@@ -79,14 +108,8 @@ def rotated(Y: np.ndarray, asked: Asked) -> Found:
     if asked.counts is not None:
         levels = _levels(columns, asked)
     spent = result.flops + 2.0 * (asked.m + 1) * Y.size
-    best = _loadings(Y, columns, asked, levels, result.sweeps, spent)
-    if asked.counts is None:
-        level = _level_of(axes, int(np.count_nonzero(best.Z)))
-        other = _loadings(Y, axes, asked, np.full(asked.m, level), result.sweeps, best.flops)
-    else:
-        other = _loadings(Y, axes, asked, _levels(axes, asked), result.sweeps, best.flops)
-    best.flops = other.flops
-    return other if other.adjusted.sum() > best.adjusted.sum() else best
+    found = _loadings(Y, columns, asked, levels, result.sweeps, spent)
+    return result.value if asked.counts is None else float(found.adjusted.sum()), found
 
 
 def _levels(columns: np.ndarray, asked: Asked) -> np.ndarray:

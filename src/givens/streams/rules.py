@@ -8,6 +8,10 @@ asked for), or those would fill up with the past and no new direction could ever
 dropped: 0 ≼ AAᵀ − YYᵀ ≼ Σδ·I. Rotations for sparsity are made when components are asked for, and the
 threshold is no part of the stream.
 
+Where features are to be scaled, to variance one, their present deviations say what is weak: products are those of the
+scaled columns. What is turned and kept are the columns as they came. Rotations act on the other side, so that nothing has to
+be scaled anew when the deviations change.
+
 `Weakest` is the paper's Algorithm 5: each sample takes the place of the weakest column, and a few rotations of random
 pairs follow, for the threshold of the moment. By the screening theorem a feature whose norm over kept and new
 columns is at most the threshold has no part in any of them: the rotations run on the other features alone, and reach
@@ -33,13 +37,14 @@ WAKING = 6e7  # flops: what threads cost to wake
 Outcome = TypeVar("Outcome")
 
 
-def products(left: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """left @ rightᵀ over the features, by pieces in a fixed order, in float64."""
+def products(W: np.ndarray, inverse: np.ndarray | None = None) -> np.ndarray:
+    """The products of all rows of W, each feature times `inverse`, by pieces in a fixed order, in float64."""
 
     def piece(part: slice) -> np.ndarray:
-        return (left[:, part] @ right[:, part].T).astype(np.float64)
+        P = W[:, part] if inverse is None else W[:, part] * inverse[part]
+        return (P @ P.T).astype(np.float64)
 
-    parts = _each(piece, right, len(left))
+    parts = _each(piece, W, len(W))
     return sum(parts[1:], start=parts[0])
 
 
@@ -54,11 +59,10 @@ def turn(Qt: np.ndarray, W: np.ndarray) -> None:
 
 
 def _each(work: Callable[[slice], Outcome], W: np.ndarray, rows: int) -> list[Outcome]:
-    """The work on pieces of W that stay in the caches; by threads where a product with so many rows pays for waking them."""
-    pieces = parallel.parts(W.shape[1], -(-W.size // PIECE))
+    """The work on pieces of W, by threads; all at once where a product with so many rows does not pay for waking them."""
     if 2.0 * rows * W.size < WAKING:
-        return [work(part) for part in pieces]
-    return parallel.each(work, pieces)
+        return [work(slice(0, W.shape[1]))]
+    return parallel.each(work, parallel.parts(W.shape[1], -(-W.size // PIECE)))
 
 
 @dataclass
@@ -77,6 +81,10 @@ class Block:
         How many samples came before these.
     weight : float
         Sum of all samples' weights at the end of the block.
+    inverse : array, shape (features,), or None
+        What features are multiplied by where they are scaled, in the type of W.
+    held : float
+        What the rule says: the energy of the columns it kept, scaled.
     """
 
     W: np.ndarray
@@ -84,6 +92,8 @@ class Block:
     fade: np.ndarray
     first: int
     weight: float
+    inverse: np.ndarray | None = None
+    held: float = 0.0
 
 
 class Frequent:
@@ -101,13 +111,7 @@ class Frequent:
     def absorb(self, block: Block) -> float:
         """Make the first K rows of W those to keep; returns the flops."""
         W, K = block.W, block.kept
-        # The kept columns are orthogonal since the last block, so their own products are known.
-        G = np.zeros((len(W), len(W)))
-        cross = products(W[K:], W)
-        G[K:] = cross
-        G[:K, K:] = cross[:, :K].T
-        G[np.arange(K), np.arange(K)] = _squares(W[:K])
-        G *= np.outer(block.fade, block.fade)
+        G = products(W, block.inverse) * np.outer(block.fade, block.fade)
         energies, axes = np.linalg.eigh(G)
         energies, axes = np.maximum(energies[::-1], 0.0), axes[:, ::-1]
         shrunk = np.ones(K)
@@ -116,11 +120,15 @@ class Frequent:
         tail = energies[low:K]
         shrunk[low:] = np.sqrt(np.divide(tail - dropped, tail, out=np.zeros_like(tail), where=tail > 0))
         turn(shrunk[:, None] * axes[:, :K].T * block.fade, W)
-        return 2.0 * (len(W) ** 2 + K) * W.shape[1] + lapack.eigh(len(W)) + 2.0 * len(W) * (len(W) + K)
+        block.held = float(np.sum(shrunk * shrunk * energies[:K]))
+        return _flops(block) + lapack.eigh(len(W)) + 2.0 * len(W) * (len(W) + K)
 
 
-def _squares(Y: np.ndarray) -> np.ndarray:
-    return np.einsum("ij,ij->i", Y, Y, dtype=np.float64)
+def _flops(block: Block) -> float:
+    """Of the products, which are symmetric, and of turning."""
+    n = len(block.W)
+    scaling = 0.0 if block.inverse is None else block.W.size
+    return (n + 1.0 + 2.0 * block.kept) * block.W.size + scaling
 
 
 class Weakest:
@@ -129,7 +137,7 @@ class Weakest:
     Parameters
     ----------
     level : callable
-        Takes the features' squared norms over the block and the weight, returns the threshold of |y|.
+        Takes the features' squared norms over the block, the weight and the kept columns, scaled; returns the threshold of |y|.
     rotations : int
         So many after each sample.
     l0 : bool
@@ -146,19 +154,25 @@ class Weakest:
         """Make the first K rows of W those to keep; returns the flops."""
         from givens.kernels import threshold
 
-        W, K = block.W, block.kept
+        W, K, inverse = block.W, block.kept, block.inverse
         samples = len(W) - K
-        G = products(W, W) * np.outer(block.fade, block.fade)
+        G = products(W, inverse) * np.outer(block.fade, block.fade)
         norms = np.einsum("ij,ij->j", W, W, dtype=np.float64)
-        level = self.level(norms, block.weight, W)
-        C = W[:, norms > level * level].astype(np.float64) * block.fade[:, None]
+        if inverse is not None:
+            norms *= np.square(inverse, dtype=np.float64)
+        level = self.level(norms, block.weight, W[:K] if inverse is None else W[:K] * inverse)
+        counting = norms > level * level
+        C = W[:, counting].astype(np.float64) * block.fade[:, None]
+        if inverse is not None:
+            C *= inverse[counting]
         Qt = np.eye(len(W))
         live = np.arange(K)
         flops = threshold.replace_weakest(
             C, G, Qt, live, samples, level, self.l0, ACCURACY, self.rotations, self.seed, block.first
         )
         turn(Qt[live] * block.fade, W)
-        return flops + 2.0 * ((len(W) + K) + 1.0) * W.size + C.size + 2.0 * len(W) ** 2
+        block.held = float(np.sum(G[live, live]))
+        return flops + _flops(block) + 2.0 * W.size + C.size + 2.0 * len(W) ** 2
 
 
 def quantile(Y: np.ndarray, share: float) -> float:

@@ -56,6 +56,8 @@ class Sketch:
         Of the columns; float32 or float64.
     forgetting : float
         λ: a sample weighs λ times less after each later one.
+    scaled : bool
+        Whether features count by their deviations, not by their size.
 
     Attributes
     ----------
@@ -63,14 +65,19 @@ class Sketch:
         Samples so far.
     weight, energy : float
         Sum of the weights; total sum of squares about the mean.
+    squares : array, shape (features,)
+        The sum of squares of each feature; empty if not scaled.
     unit : float
         A power of two: everything held is in this unit, so that data of any size can be squared.
     """
 
-    def __init__(self, features: int, columns: int, dtype: Any, forgetting: float = 1.0) -> None:
-        self.columns, self.block, self.forgetting = columns, 2 * columns, forgetting
+    def __init__(
+        self, features: int, columns: int, dtype: Any, forgetting: float = 1.0, scaled: bool = False
+    ) -> None:
+        self.columns, self.block, self.forgetting, self.scaled = columns, 2 * columns, forgetting, scaled
         self.W = np.zeros((columns + self.block, features), dtype)
         self.mean = np.zeros(features)
+        self.squares = np.zeros(features if scaled else 0)
         self.waiting = 0
         self.count = 0
         self.weight = 0.0
@@ -81,7 +88,7 @@ class Sketch:
         self.stride = 1  # blocks between two entries of the trace
 
     def add(self, X: Any, rule: Rule, threads: int | None = None) -> None:
-        """Take in samples, rows of a dense or CSR matrix without NaN."""
+        """Take in samples, rows of a dense or CSR matrix; what is not finite ends in a FloatingPointError, in mid-way."""
         full = self.waiting + X.shape[0] >= self.block
         with parallel.pool(threads if full and self.W.size >= SMALL else 1):
             position = 0
@@ -89,11 +96,15 @@ class Sketch:
                 rows = X[position : position + self.block - self.waiting]
                 rows = rows.toarray() if sparse.issparse(rows) else rows
                 self._wait(np.ascontiguousarray(rows))
+                if not np.isfinite(self.energy):
+                    raise FloatingPointError(
+                        "the sum of squares is not finite: samples are more than 1e150 times larger than the first"
+                    )
                 position += rows.shape[0]
                 if self.waiting == self.block:
-                    self._absorb(self.W, rule)
+                    held = self._absorb(self.W, rule)
                     self.waiting = 0
-                    self._note()
+                    self._note(held)
 
     def columns_now(self, rule: Rule, threads: int | None = None) -> tuple[np.ndarray, float]:
         """The kept columns as they are if the stream ends here, a copy, K x d; and the flops it took to take in the last."""
@@ -111,6 +122,22 @@ class Sketch:
         squares = self.weight * (1 + self.forgetting**self.count) / (1 + self.forgetting)
         return self.weight - squares / self.weight
 
+    def deviations(self) -> np.ndarray:
+        """The features' standard deviations in the sketch's unit, where it is scaled."""
+        divisor = self.divisor()
+        found = np.sqrt(self.squares / divisor) if divisor > 0 else np.zeros(len(self.squares))
+        # So that their inverses are finite in the columns' type.
+        return np.where(found > np.finfo(self.W.dtype).tiny, found, 0.0)
+
+    def inverses(self) -> np.ndarray:
+        """What a feature is multiplied by to have the variance 1; 0 if it is constant."""
+        found = self.deviations()
+        return np.divide(1.0, found, out=np.zeros_like(found), where=found > 0)
+
+    def total(self) -> float:
+        """The sum of squares about the mean, of the scaled features if they are."""
+        return float(np.sum(self.squares * self.inverses() ** 2)) if self.scaled else self.energy
+
     def _wait(self, rows: np.ndarray) -> None:
         from givens.kernels import stream
 
@@ -123,28 +150,30 @@ class Sketch:
         begin = self.columns + self.waiting
         out = self.W[begin : begin + len(rows)]
         self.weight, self.energy = stream.centre(
-            rows, self.unit or 1.0, self.forgetting, self.weight, self.energy, self.mean, out
+            rows, self.unit or 1.0, self.forgetting, self.weight, self.energy, self.mean, self.squares, out
         )
         self.waiting += len(rows)
         self.count += len(rows)
-        self.flops += 7.0 * rows.size
+        self.flops += (9.0 if self.scaled else 7.0) * rows.size
 
-    def _absorb(self, W: np.ndarray, rule: Rule) -> None:
+    def _absorb(self, W: np.ndarray, rule: Rule) -> float:
+        """Make the first rows of W those to keep; returns their energy."""
         samples = len(W) - self.columns
         ages = np.concatenate((np.full(self.columns, samples), np.arange(samples)[::-1]))
         fade = self.forgetting ** (ages / 2.0)
-        block = Block(W, self.columns, fade, self.count - samples, self.weight)
+        inverse = self.inverses().astype(W.dtype) if self.scaled else None
+        block = Block(W, self.columns, fade, self.count - samples, self.weight, inverse)
         self.flops += rule.absorb(block)
+        return block.held
 
-    def _note(self) -> None:
+    def _note(self, held: float) -> None:
         blocks = self.count // self.block
         if blocks % self.stride:
             return
-        Y = self.W[: self.columns]
-        held = float(np.einsum("ij,ij->", Y, Y, dtype=np.float64))
+        total = self.total()
         self.trace.samples.append(self.count)
         self.trace.flops.append(self.flops)
-        self.trace.kept.append(held / self.energy if self.energy else 1.0)
+        self.trace.kept.append(held / total if total else 1.0)
         if len(self.trace.samples) >= TRACE_ENTRIES:
             self.stride *= 2
             for name in ("samples", "flops", "kept"):

@@ -13,8 +13,9 @@ _COUNTERS = ("waiting", "count", "weight", "energy", "unit", "flops", "stride")
 
 def to_arrays(sketch: Sketch) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """The counters, and the arrays."""
-    header = {name: getattr(sketch, name) for name in (*_COUNTERS, "columns", "forgetting")}
-    arrays = {"W": sketch.W[: sketch.columns + sketch.waiting], "mean": sketch.mean}
+    header = {name: getattr(sketch, name) for name in (*_COUNTERS, "columns", "forgetting", "scaled")}
+    W = sketch.W[: sketch.columns + sketch.waiting]
+    arrays = {"W": W, "mean": sketch.mean, "squares": sketch.squares}
     trace = {f"trace_{name}": np.array(values) for name, values in vars(sketch.trace).items()}
     return header, arrays | trace
 
@@ -22,9 +23,9 @@ def to_arrays(sketch: Sketch) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
 def from_arrays(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Sketch:
     """The sketch that was taken apart."""
     W = arrays["W"]
-    sketch = Sketch(W.shape[1], header["columns"], W.dtype, header["forgetting"])
+    sketch = Sketch(W.shape[1], header["columns"], W.dtype, header["forgetting"], header["scaled"])
     sketch.W[: len(W)] = W
-    sketch.mean[:] = arrays["mean"]
+    sketch.mean[:], sketch.squares[:] = arrays["mean"], arrays["squares"]
     for name in _COUNTERS:
         setattr(sketch, name, header[name])
     if len(W) != sketch.columns + sketch.waiting:
