@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy.sparse
 
-from givens import minimize
+from givens import check_objective, minimize
 from givens.objectives import Columns, Function, JointDiagonal, Kurtosis, Orthomax, Scalar
 
 NAN = np.array([[1.0, 2.0], [np.nan, 4.0]])
@@ -53,6 +54,26 @@ def run(f=lambda U: 0.0, **options):
         (lambda: run(max_sweeps=-1), ValueError, "max_sweeps must be"),
         (lambda: run(max_sweeps=2.5), ValueError, "max_sweeps must be"),
         (lambda: run(repair_every=0), ValueError, "repair_every must be"),
+        (lambda: run(tol="small"), ValueError, "tol must be a number of at least 0, got 'small'"),
+        (lambda: run(max_sweeps="many"), ValueError, "max_sweeps must be a whole number"),
+        (lambda: run(max_sweeps=np.nan), ValueError, "max_sweeps must be a whole number"),
+        (lambda: run(random_state="seven"), ValueError, "random_state must be .*, got 'seven'"),
+        (lambda: run(random_state=-1), ValueError, "random_state must be .*, got -1"),
+        (lambda: run(callback=3), TypeError, "callback must be a function of a Snapshot, got int"),
+        (lambda: run(checkpoint=3), TypeError, "checkpoint must be a path or a Checkpoint, got int"),
+        (lambda: Function(3, 2), TypeError, "f must be a function of U, got int"),
+        (
+            lambda: check_objective(lambda U: 0.0),
+            TypeError,
+            r"an Objective, got function: wrap it in objectives.Function\(f, n\)",
+        ),
+        (lambda: check_objective(3), TypeError, "objective must be an Objective, got int"),
+        (
+            lambda: Columns(scipy.sparse.eye_array(3), "varimax"),
+            TypeError,
+            r"A must be dense, .* pass A.toarray\(\)",
+        ),
+        (lambda: JointDiagonal([np.eye(2), np.eye(3)]), ValueError, "a sequence of unequal parts"),
         (lambda: minimize(JointDiagonal(np.eye(3)), n=4), ValueError, "n = 4, but the objective"),
         (lambda: Function(lambda U: 0.0, 3, degree=-1), ValueError, "degree must be"),
         (

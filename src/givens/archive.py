@@ -42,6 +42,6 @@ def read(path: str | os.PathLike[str], what: str) -> tuple[dict[str, Any], dict[
         raise
     except (ValueError, KeyError, TypeError, OSError, EOFError, AttributeError, zipfile.BadZipFile) as error:
         raise ValueError(
-            f"{what} {os.fspath(path)!r} is damaged, or was not saved by givens ({error}); delete it to start afresh"
+            f"{what} {os.fspath(path)!r} is damaged, or was not saved by givens; delete it to start afresh"
         ) from error
     return header, arrays

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from givens import archive
+from givens.arguments import whole
 from givens.result import TRACE_FIELDS, Trace
 
 FORMAT = 2
@@ -36,8 +37,7 @@ class Checkpoint:
     every: int = 1
 
     def __post_init__(self) -> None:
-        if self.every < 1 or int(self.every) != self.every:
-            raise ValueError(f"every must be a whole number of sweeps, at least 1, got {self.every!r}")
+        whole(self.every, "every", 1)
         folder = Path(self.path).parent
         if not folder.is_dir():
             raise FileNotFoundError(f"the folder of the checkpoint does not exist: {folder}")

@@ -80,6 +80,9 @@ def check_objective(
     ok     gradient: ...
     ok     orthogonality: ...
     """
+    if not isinstance(objective, Objective):
+        hint = ": wrap it in objectives.Function(f, n)" if callable(objective) else ""
+        raise TypeError(f"objective must be an Objective, got {type(objective).__name__}{hint}")
     rng = np.random.default_rng(random_state)
     U = random_orthogonal(objective.n, rng, determinant=1)
     objective.prepare(U)

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from givens.arguments import generator, whole
 from givens.mixtures.sample import MixtureSample, make_spherical_mixture
 
 __all__ = [
@@ -133,11 +134,18 @@ def sparse_modules(
     >>> data.X.shape, (data.components != 0).sum(axis=1)
     ((20, 100), array([10, 10, 10]))
     """
+    for name, number in (
+        ("n_samples", n_samples),
+        ("n_features", n_features),
+        ("n_modules", n_modules),
+        ("module_size", module_size),
+    ):
+        whole(number, name, 1)
     if n_modules * module_size > n_features:
         raise ValueError(
             f"{n_modules} modules of {module_size} features do not fit into {n_features} features without sharing"
         )
-    rng = np.random.default_rng(random_state)
+    rng = generator(random_state)
     chosen = rng.permutation(n_features)[: n_modules * module_size].reshape(n_modules, module_size)
     components = np.zeros((n_modules, n_features))
     for j, features in enumerate(chosen):

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from givens import parallel
+from givens.arguments import generator, whole
 from givens.minimize import minimize
 from givens.objectives.moments import MomentTensor
 from givens.objectives.tensor import SymmetricTensor
@@ -124,11 +125,10 @@ def decompose(
         raise ValueError(
             f"start must be one of {', '.join(map(repr, STARTS))} or an orthogonal matrix, got {start!r}"
         )
-    if isinstance(starts, bool) or int(starts) != starts or starts < 1:
-        raise ValueError(f"starts must be a whole number of at least 1, got {starts!r}")
+    starts = whole(starts, "starts", 1)
     if starts > 1 and options.get("checkpoint") is not None:
         raise ValueError("a checkpoint belongs to one run: give no checkpoint, or starts=1")
-    rng = np.random.default_rng(random_state)
+    rng = generator(random_state)
     options |= {
         "schedule": schedule,
         "tol": tol,

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from givens import parallel
+from givens.arguments import generator, tolerance, whole
 from givens.checkpoint import Checkpoint
 from givens.loop import Callback, Options, Run
 from givens.objectives.base import Objective
@@ -101,21 +102,23 @@ def minimize(
     True
     """
     problem, first = _problem(objective, start, n)
+    if callback is not None and not callable(callback):
+        raise TypeError(f"callback must be a function of a Snapshot, got {type(callback).__name__}")
     options = Options(
         schedule=as_schedule(problem.schedule() if schedule is None else schedule),
-        tol=_check_tolerance(tol, "tol"),
-        gradient_tol=None if gradient_tol is None else _check_tolerance(gradient_tol, "gradient_tol"),
-        max_sweeps=_check_count(max_sweeps, "max_sweeps", least=0),
+        tol=tolerance(tol, "tol"),
+        gradient_tol=None if gradient_tol is None else tolerance(gradient_tol, "gradient_tol"),
+        max_sweeps=whole(max_sweeps, "max_sweeps", least=0),
         callback=callback,
-        repair_every=None if repair_every is None else _check_count(repair_every, "repair_every", least=1),
+        repair_every=None if repair_every is None else whole(repair_every, "repair_every", least=1),
     )
     if determinant not in (None, 1, -1, "both"):
         raise ValueError(f"determinant must be 1, -1, 'both' or None, got {determinant!r}")
     if determinant is not None and problem.thin:
         raise ValueError("an n x m matrix with m < n has no determinant; leave determinant=None")
-    rng = _generator(random_state)
+    rng = generator(random_state)
     reproducible = start is not None or random_state is not None
-    n_starts = _check_count(n_starts, "n_starts", least=1)
+    n_starts = whole(n_starts, "n_starts", least=1)
     if n_starts > 1 and checkpoint is not None:
         raise ValueError(f"a checkpoint holds one run, not {n_starts}; leave out checkpoint, or n_starts")
     places = _places(checkpoint, determinant)
@@ -182,16 +185,12 @@ def _problem(
     return objective, first
 
 
-def _generator(random_state: int | np.random.Generator | np.random.RandomState | None) -> np.random.Generator:
-    if isinstance(random_state, np.random.RandomState):
-        return np.random.default_rng(random_state.randint(2**31, size=4))
-    return np.random.default_rng(random_state)
-
-
 def _places(
     checkpoint: str | os.PathLike[str] | Checkpoint | None, determinant: int | str | None
 ) -> dict[int | None, Checkpoint | None]:
     place = Checkpoint(checkpoint) if isinstance(checkpoint, str | os.PathLike) else checkpoint
+    if place is not None and not isinstance(place, Checkpoint):
+        raise TypeError(f"checkpoint must be a path or a Checkpoint, got {type(place).__name__}")
     if determinant != "both":
         return {determinant: place}  # type: ignore[dict-item]
     if place is None:
@@ -202,15 +201,3 @@ def _places(
         sign: Checkpoint(path.with_suffix(f".{name}{path.suffix}"), place.every)
         for sign, name in names.items()
     }
-
-
-def _check_tolerance(value: float, name: str) -> float:
-    if not value >= 0:
-        raise ValueError(f"{name} must be a number of at least 0, got {value!r}")
-    return float(value)
-
-
-def _check_count(value: int, name: str, least: int) -> int:
-    if isinstance(value, bool) or int(value) != value or value < least:
-        raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}")
-    return int(value)

@@ -21,6 +21,8 @@ from typing import TypeVar
 
 from threadpoolctl import ThreadpoolController
 
+from givens.arguments import whole
+
 Item = TypeVar("Item")
 Outcome = TypeVar("Outcome")
 
@@ -32,9 +34,7 @@ def count(threads: int | None) -> int:
     if threads is None:
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
         return min(cores, 8)
-    if isinstance(threads, bool) or int(threads) != threads or threads < 1:
-        raise ValueError(f"threads must be None or a whole number of at least 1, got {threads!r}")
-    return int(threads)
+    return whole(threads, "threads", 1)
 
 
 @cache

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from givens.arguments import whole
+
 __all__ = ["SparsePath", "sparse_pca_path"]
 
 
@@ -67,9 +69,7 @@ def sparse_pca_path(
         if name in parameters:
             raise TypeError(f"sparse_pca_path sets {name} itself; give alphas to choose the thresholds")
     if alphas is None:
-        if int(n_alphas) != n_alphas or n_alphas < 1:
-            raise ValueError(f"n_alphas must be a whole number of at least 1, got {n_alphas!r}")
-        alphas = np.geomspace(0.01, 0.7, int(n_alphas))
+        alphas = np.geomspace(0.01, 0.7, whole(n_alphas, "n_alphas", 1))
     alphas = np.sort(np.asarray(alphas, dtype=np.float64).ravel())
     model = SparsePCA(n_components, warm_start=True, **parameters)
     rows = []

@@ -23,6 +23,8 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 
+from givens.arguments import whole
+
 if TYPE_CHECKING:
     from givens.objectives.base import Blocks
 
@@ -65,8 +67,7 @@ class Schedule(ABC):
     patience = 1
 
     def __post_init__(self) -> None:
-        if self.block < 2 or int(self.block) != self.block:
-            raise ValueError(f"block must be a whole number of at least 2, got {self.block!r}")
+        whole(self.block, "block", 2)
 
     @abstractmethod
     def sweep(self, shape: Shape, rng: np.random.Generator, derivatives: Derivatives) -> Rounds:

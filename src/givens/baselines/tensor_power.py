@@ -11,6 +11,7 @@ from time import perf_counter
 
 import numpy as np
 
+from givens.arguments import generator, whole
 from givens.decompose import Decomposition
 from givens.objectives.tensor import SymmetricTensor
 from givens.result import Result, Trace
@@ -58,10 +59,9 @@ def tensor_power(
     """
     began = perf_counter()
     for name, number in (("starts", starts), ("iterations", iterations)):
-        if isinstance(number, bool) or int(number) != number or number < 1:
-            raise ValueError(f"{name} must be a whole number of at least 1, got {number!r}")
+        whole(number, name, 1)
     objective = SymmetricTensor(T, rank, symmetrize=symmetrize)
-    rng = np.random.default_rng(random_state)
+    rng = generator(random_state)
     iteration = _Iteration(objective, tol)
     for _ in range(objective.active):
         theta = rng.standard_normal((objective.n, starts))

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.stats import invwishart
 
+from givens.arguments import generator, whole
+
 
 @dataclass(frozen=True)
 class MixtureSample:
@@ -72,8 +74,7 @@ def make_spherical_mixture(
         ("n_components", n_components),
         ("n_features", n_features),
     ):
-        if isinstance(number, bool) or int(number) != number or number < 1:
-            raise ValueError(f"{name} must be a whole number of at least 1, got {number!r}")
+        whole(number, name, 1)
     degrees = n_features + 2 if degrees is None else degrees
     if degrees <= n_features - 1:
         raise ValueError(f"degrees must be more than n_features - 1 = {n_features - 1}, got {degrees!r}")
@@ -83,7 +84,7 @@ def make_spherical_mixture(
     variances = np.broadcast_to(np.asarray(variances, dtype=float), (n_components,)).copy()
     if not variances.min() >= 0:
         raise ValueError("variances must be at least 0")
-    rng = np.random.default_rng(random_state)
+    rng = generator(random_state)
     spread = invwishart(df=degrees, scale=scale * np.eye(n_features)).rvs(random_state=rng)
     root = np.linalg.cholesky(np.reshape(spread, (n_features, n_features)))
     means = rng.standard_normal((n_components, n_features)) @ root.T

@@ -16,7 +16,7 @@ import numpy as np
 
 from givens import parallel
 from givens.objectives.base import Blocks, Objective, Rotations, Solved
-from givens.objectives.checking import check_data, power, power_of_two
+from givens.objectives.checking import as_array, check_data, power, power_of_two
 from givens.objectives.contrasts import Contrast, Known, LogCosh
 from givens.objectives.quartic import Kurtosis, Orthomax
 from givens.objectives.tiles import tiles
@@ -67,7 +67,7 @@ class Columns(Objective):
     """
 
     def __init__(self, A: np.ndarray, contrast: str | Contrast, active: int | None = None) -> None:
-        A = np.asarray(A)
+        A = as_array(A, "A")
         if A.ndim != 2 or A.shape[0] < 1 or A.shape[1] < 1:
             raise ValueError(f"A must be a matrix with at least one row and one column, got shape {A.shape}")
         A = check_data(A, "A")

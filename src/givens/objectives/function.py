@@ -15,6 +15,7 @@ from numbers import Real
 import numpy as np
 
 from givens import searches
+from givens.arguments import whole
 from givens.objectives.base import Blocks, Objective, Rotations, Solved
 from givens.rotations import rotate_blocks, turn
 
@@ -77,13 +78,11 @@ class Function(Objective):
         degree: int | None = None,
         gradient: Callable[[np.ndarray], np.ndarray] | None = None,
     ) -> None:
-        if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
-            raise ValueError(f"n must be a whole number of at least 1, got {n!r}")
-        if degree is not None and (isinstance(degree, bool) or int(degree) != degree or degree < 0):
-            raise ValueError(f"degree must be a whole number of at least 0, got {degree!r}")
+        if not callable(f):
+            raise TypeError(f"f must be a function of U, got {type(f).__name__}")
         self.f = f
-        self.n = self.active = int(n)
-        self.degree = None if degree is None else int(degree)
+        self.n = self.active = whole(n, "n", 1)
+        self.degree = None if degree is None else whole(degree, "degree", 0)
         self.euclidean = gradient
         self.dear = gradient is None
         self.probes = np.zeros(0)

@@ -11,7 +11,7 @@ import numpy as np
 
 from givens import parallel
 from givens.objectives.base import Blocks, Objective, Rotations, Solved
-from givens.objectives.checking import check_data, power, power_of_two
+from givens.objectives.checking import as_array, check_data, power, power_of_two
 from givens.schedules import Schedule, Tournament
 
 EPS = float(np.finfo(np.float64).eps)
@@ -37,7 +37,7 @@ class JointDiagonal(Objective):
     """
 
     def __init__(self, matrices: np.ndarray) -> None:
-        C = np.asarray(matrices)
+        C = as_array(matrices, "matrices")
         if C.ndim == 2:
             C = C[None]
         if C.ndim != 3 or C.shape[1] != C.shape[2] or C.shape[0] < 1 or C.shape[1] < 1:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from givens.arguments import whole
 from givens.kernels import tensor as kernels
 from givens.objectives.base import Blocks, Objective, Rotations, Solved
 from givens.packed import Packed
@@ -191,11 +192,7 @@ def solve_cubes(
 
 def check_rank(rank: int | None, d: int) -> int:
     """How many columns count."""
-    if rank is None:
-        return d
-    if isinstance(rank, bool) or int(rank) != rank or not 1 <= rank <= d:
-        raise ValueError(f"rank must be a whole number from 1 to d = {d}, got {rank!r}")
-    return int(rank)
+    return d if rank is None else whole(rank, "rank", 1, d, "d = ")
 
 
 def _checked(T: np.ndarray) -> np.ndarray:

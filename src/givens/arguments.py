@@ -1,0 +1,40 @@
+"""Checks of what users pass, each with one sentence that says what was wrong."""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import Any
+
+import numpy as np
+
+
+def whole(value: Any, name: str, least: int, most: int | None = None, called: str = "") -> int:
+    """Return a whole number of at least `least` and at most `most` (`called` so), which may come as a float (1e3, say).
+
+    >>> whole(1e3, "max_sweeps", 1)
+    1000
+    """
+    good = isinstance(value, Real) and not isinstance(value, bool) and float(value).is_integer()
+    if not good or value < least or (most is not None and value > most):
+        limit = f"of at least {least}" if most is None else f"from {least} to {called}{most}"
+        raise ValueError(f"{name} must be a whole number {limit}, got {value!r}")
+    return int(value)
+
+
+def tolerance(value: Any, name: str) -> float:
+    """Return a number of at least 0."""
+    if not isinstance(value, Real) or isinstance(value, bool) or not float(value) >= 0:
+        raise ValueError(f"{name} must be a number of at least 0, got {value!r}")
+    return float(value)
+
+
+def generator(random_state: Any) -> np.random.Generator:
+    """Return the random generator that a seed, a generator of either kind, or None stands for."""
+    if isinstance(random_state, np.random.RandomState):
+        return np.random.default_rng(random_state.randint(2**31, size=4))
+    try:
+        return np.random.default_rng(random_state)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"random_state must be a whole number of at least 0, a Generator, a RandomState or None, got {random_state!r}"
+        ) from None
