@@ -77,6 +77,17 @@ def test_bad_arguments(arguments, match):
     assert not adata.uns
 
 
+def test_what_is_not_in_memory_or_no_anndata(tmp_path):
+    with pytest.raises(TypeError, match="must be an AnnData object, got ndarray"):
+        sparse_pca(np.eye(3), 2)
+    adata, _ = cells()
+    adata.write_h5ad(tmp_path / "x.h5ad")
+    backed = read_h5ad(tmp_path / "x.h5ad", backed="r")
+    with pytest.raises(ValueError, match=r"in backed mode: take adata\.to_memory"):
+        sparse_pca(backed, 2)
+    backed.file.close()
+
+
 def test_scanpy_draws_it(tmp_path):
     """In a process of its own: scanpy warns of many things that are not ours."""
     script = textwrap.dedent("""

@@ -56,3 +56,22 @@ def test_scores_colour_by_label():
     ax.figure.savefig("/dev/null", format="png")
     _, plain = plt.subplots()
     assert plotting.scores(values, ax=plain).get_legend() is None
+
+
+@pytest.mark.parametrize(
+    ("draw", "error", "match"),
+    [
+        (lambda: plotting.convergence(None), TypeError, "result must be a Result, or hold one, got NoneType"),
+        (lambda: plotting.path(np.eye(2)), TypeError, "curve must be what sparse_pca_path returns"),
+        (lambda: plotting.components(None), TypeError, "must be fitted, or an array of components"),
+        (lambda: plotting.components(np.eye(2), 2), ValueError, "2 components, counted from 0"),
+        (lambda: plotting.components(np.eye(2), names=["a"]), ValueError, "1 names for 2 variables"),
+        (lambda: plotting.scores(np.ones(3)), TypeError, "samples x components"),
+        (lambda: plotting.scores(np.ones((3, 1))), ValueError, r"no axes \(0, 1\)"),
+        (lambda: plotting.scores(np.eye(3), labels=["a"]), ValueError, "1 labels for 3 samples"),
+    ],
+)
+def test_mistakes_are_explained_and_draw_nothing(draw, error, match):
+    with pytest.raises(error, match=match):
+        draw()
+    assert not plt.get_fignums()

@@ -193,6 +193,7 @@ def test_scikit_learn_takes_over(data: MixtureSample, variance: str) -> None:
     np.testing.assert_allclose(model.score_samples(data.X), other.score_samples(data.X), rtol=1e-10)
     np.testing.assert_allclose(model.predict_proba(data.X), other.predict_proba(data.X), atol=1e-10)
     np.testing.assert_array_equal(model.predict(data.X), other.predict(data.X))
+    np.testing.assert_array_equal(clone(model).fit_predict(data.X), model.predict(data.X))
     np.testing.assert_allclose(model.score(data.X), other.score(data.X))
     # Three variances fewer, if there is but one.
     fewer = 3 if variance == "common" else 0
@@ -292,7 +293,7 @@ class TestHostileData:
             ({"tol": -1.0}, "tol must be a number of at least 0"),
             ({"n_components": 3, "basis_rank": 2}, "basis_rank must be a whole number of at least 3, got 2"),
             ({"basis_samples": 0}, "basis_samples must be a whole number of at least 1"),
-            ({"threads": 0}, "threads must be None or a whole number"),
+            ({"threads": 0}, "threads must be a whole number of at least 1"),
         ],
     )
     def test_bad_parameters(self, options: dict, message: str) -> None:

@@ -24,10 +24,40 @@ _HOMES = {
     "minimize": "givens.minimize",
     "sparse_pca_path": "givens.path",
 }
-_MODULES = ("baselines", "datasets", "metrics", "objectives", "rotations", "schedules", "searches")
+_MODULES = (
+    "anndata",
+    "baselines",
+    "datasets",
+    "io",
+    "loadings",
+    "metrics",
+    "moments",
+    "objectives",
+    "plotting",
+    "report",
+    "rotations",
+    "rows",
+    "schedules",
+    "searches",
+)
 
 if TYPE_CHECKING:
-    from givens import baselines, datasets, metrics, objectives, rotations, schedules, searches
+    from givens import (
+        anndata,
+        baselines,
+        datasets,
+        io,
+        loadings,
+        metrics,
+        moments,
+        objectives,
+        plotting,
+        report,
+        rotations,
+        rows,
+        schedules,
+        searches,
+    )
     from givens.checkpoint import Checkpoint
     from givens.checks import check_objective
     from givens.decompose import Decomposition, decompose
@@ -45,14 +75,21 @@ __all__ = [
     "SparsePCA",
     "SphericalMixture",
     "StreamingSparsePCA",
+    "anndata",
     "baselines",
     "check_objective",
     "datasets",
     "decompose",
+    "io",
+    "loadings",
     "metrics",
     "minimize",
+    "moments",
     "objectives",
+    "plotting",
+    "report",
     "rotations",
+    "rows",
     "schedules",
     "searches",
     "sparse_pca_path",

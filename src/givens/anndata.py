@@ -60,9 +60,15 @@ def sparse_pca(
     >>> adata.obsm["X_pca"].shape, adata.varm["PCs"].shape, (adata.varm["PCs"] != 0).sum(axis=0)
     ((20, 2), (8, 2), array([3, 3]))
     """
-    require("anndata", extra="anndata")
+    anndata = require("anndata", extra="anndata")
     from givens import SparsePCA
 
+    if not isinstance(adata, anndata.AnnData):
+        raise TypeError(f"adata must be an AnnData object, got {type(adata).__name__}")
+    if adata.isbacked:
+        raise ValueError(
+            "adata is in backed mode: take adata.to_memory(), or fit StreamingSparsePCA to it where it does not fit into memory"
+        )
     if copy:
         adata = adata.copy()
     mask = _mask(adata, mask_var)

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from givens.extras import require
+from givens.path import SparsePath
+from givens.result import Result
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -32,8 +34,14 @@ GROUPS = (
 MARKERS = "o^sDv"
 
 
-def _axes(ax: Axes | None) -> Axes:
-    return require("matplotlib.pyplot", extra="plot").gca() if ax is None else ax
+def _axes(ax: Axes | None, across: str, up: str, grid: bool = True) -> Axes:
+    """The axes to draw on, labelled."""
+    ax = require("matplotlib.pyplot", extra="plot").gca() if ax is None else ax
+    ax.set_xlabel(across)
+    ax.set_ylabel(up)
+    if grid:
+        ax.grid(alpha=0.25)
+    return ax
 
 
 def convergence(result: Any, *, gradient: bool = False, ax: Axes | None = None) -> Axes:
@@ -65,14 +73,13 @@ def convergence(result: Any, *, gradient: bool = False, ax: Axes | None = None) 
     """
     for name in ("result_", "result"):
         result = getattr(result, name, result)
-    ax = _axes(ax)
+    if not isinstance(result, Result):
+        raise TypeError(f"result must be a Result, or hold one, got {type(result).__name__}")
     values = result.trace.gradient_norm if gradient else result.trace.value
+    ax = _axes(ax, "sweeps", "gradient norm" if gradient else "objective")
     ax.plot(result.trace.sweep, values, marker="o", markersize=4, color=PLUS)
     if gradient and np.nanmax(values) > 0:
         ax.set_yscale("log")
-    ax.set_xlabel("sweeps")
-    ax.set_ylabel("gradient norm" if gradient else "objective")
-    ax.grid(alpha=0.25)
     return ax
 
 
@@ -99,17 +106,16 @@ def path(curve: Any, *, ax: Axes | None = None) -> Axes:
     >>> plotting.path(sparse_pca_path(data.X, 2, n_alphas=4)).get_ylabel()
     'explained variance (adjusted)'
     """
-    ax = _axes(ax)
+    if not isinstance(curve, SparsePath):
+        raise TypeError(f"curve must be what sparse_pca_path returns, got {type(curve).__name__}")
     counts = np.asarray(curve.n_nonzero).sum(axis=1)
     shares = np.asarray(curve.explained_variance_ratio).sum(axis=1)
     order = np.argsort(counts, kind="stable")
+    ax = _axes(ax, "non-zero weights, all components together", "explained variance (adjusted)")
     ax.plot(counts[order], shares[order], marker="o", markersize=4, color=PLUS)
     ax.set_xscale("log")
     ax.set_ylim(bottom=0)
     ax.yaxis.set_major_formatter(require("matplotlib.ticker", extra="plot").PercentFormatter(1.0))
-    ax.set_xlabel("non-zero weights, all components together")
-    ax.set_ylabel("explained variance (adjusted)")
-    ax.grid(alpha=0.25)
     return ax
 
 
@@ -149,19 +155,25 @@ def components(
     >>> [label.get_text() for label in ax.get_yticklabels()]
     ['KLK3', 'AMACR']
     """
-    weights = np.asarray(getattr(model, "components_", model))[component]
+    rows = np.asarray(getattr(model, "components_", model))
+    if rows.ndim != 2:
+        raise TypeError(f"model must be fitted, or an array of components, got {type(model).__name__}")
+    if not -len(rows) <= component < len(rows):
+        raise ValueError(f"there are {len(rows)} components, counted from 0, and so no component {component}")
+    weights = rows[component]
     if names is None:
         names = getattr(model, "feature_names_in_", [f"variable {k + 1}" for k in range(len(weights))])
+    if len(names) != len(weights):
+        raise ValueError(f"there are {len(names)} names for {len(weights)} variables")
     order = np.argsort(-np.abs(weights), kind="stable")
     order = order[weights[order] != 0][:most]
-    ax = _axes(ax)
+    ax = _axes(ax, f"weight in component {component % len(rows) + 1}", "", grid=False)
     places = np.arange(len(order))
     ax.barh(places, weights[order], color=[MINUS if value < 0 else PLUS for value in weights[order]])
     # parse_math off: a variable may be called anything, and a dollar sign is no formula.
     ax.set_yticks(places, [str(names[k]) for k in order], parse_math=False)
     ax.invert_yaxis()
     ax.axvline(0, color=SOFT, linewidth=0.8)
-    ax.set_xlabel(f"weight in component {component + 1}")
     return ax
 
 
@@ -199,8 +211,14 @@ def scores(
     ['a', 'b']
     """
     values = np.asarray(values)
+    if values.ndim != 2:
+        raise TypeError(f"values must be scores, samples x components, got shape {values.shape}")
     across, up = axes
-    ax = _axes(ax)
+    if not max(across, up) < values.shape[1]:
+        raise ValueError(f"there are {values.shape[1]} components, counted from 0, and so no axes {axes}")
+    if labels is not None and len(labels) != len(values):
+        raise ValueError(f"there are {len(labels)} labels for {len(values)} samples")
+    ax = _axes(ax, f"component {across + 1}", f"component {up + 1}")
     if labels is None:
         ax.scatter(values[:, across], values[:, up], color=GROUPS[0], s=18, alpha=0.8)
     else:
@@ -213,7 +231,4 @@ def scores(
         legend = ax.legend(frameon=False)
         for text in legend.get_texts():
             text.set_parse_math(False)
-    ax.set_xlabel(f"component {across + 1}")
-    ax.set_ylabel(f"component {up + 1}")
-    ax.grid(alpha=0.25)
     return ax

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from numbers import Integral
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, DensityMixin
@@ -27,6 +27,10 @@ class SphericalDensity(DensityMixin, BaseEstimator, ABC):
     @abstractmethod
     def _mixture(self) -> Mixture:
         """The fitted mixture, or NotFittedError."""
+
+    @abstractmethod
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Fit to the rows of X."""
 
     @property
     @abstractmethod
@@ -63,6 +67,20 @@ class SphericalDensity(DensityMixin, BaseEstimator, ABC):
         array of shape (n,)
         """
         return np.argmax(self.predict_proba(X), axis=1)
+
+    def fit_predict(self, X: Any, y: Any = None) -> np.ndarray:
+        """Fit, and return the most probable component of each row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+        y : ignored
+
+        Returns
+        -------
+        array of shape (n,)
+        """
+        return self.fit(X).predict(X)
 
     def score_samples(self, X: Any) -> np.ndarray:
         """Log-likelihood of each row.
