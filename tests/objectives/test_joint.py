@@ -1,0 +1,25 @@
+"""Joint diagonalisation: eigenvalues of one matrix, the common basis of many."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from givens import minimize, rotations
+from givens.objectives import JointDiagonal
+
+
+def test_one_matrix_of_order_200_has_the_eigenvalues_of_scipy(rng):
+    A = rng.standard_normal((200, 200))
+    A += A.T
+    result = minimize(JointDiagonal(A))
+    found = np.sort(np.diag(result.U.T @ A @ result.U))
+    assert np.abs(found - np.linalg.eigvalsh(A)).max() <= 1e-10 * np.linalg.norm(A, 2)
+
+
+def test_a_shared_basis_is_recovered(rng):
+    basis = rotations.random_orthogonal(50, rng)
+    stack = np.array([basis @ np.diag(rng.standard_normal(50)) @ basis.T for _ in range(20)])
+    result = minimize(JointDiagonal(stack))
+    overlap = np.abs(basis.T @ result.U)
+    assert np.abs(np.sort(overlap, axis=0)[-1] - 1).max() < 1e-8
+    assert np.abs(np.sort(overlap, axis=0)[:-1]).max() < 1e-8

@@ -1,0 +1,103 @@
+"""Where a run starts: in which component of O(n), and from how many places."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from givens import minimize, rotations
+from givens.objectives import Columns, Function
+from givens.objectives.few import FewColumns
+from tests.cases import CASES, N
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_procrustes_in_either_component(sign):
+    M = np.random.default_rng(7).standard_normal((10, 10))
+    u, s, vt = np.linalg.svd(M)
+    s[-1] *= sign * round(np.linalg.det(u @ vt))
+    best = u @ np.diag(np.sign(s)) @ vt
+    f = Function(lambda U: float(np.sum((U - M) ** 2)), 10, degree=2)
+    result = minimize(f, determinant=sign, random_state=0, max_sweeps=400)
+    assert result.determinant == sign
+    assert np.abs(result.U - best).max() < 1e-8 * 10
+    assert result.value == pytest.approx(np.sum((best - M) ** 2), rel=1e-8)
+
+
+def test_both_components_keeps_the_better_one():
+    M = np.random.default_rng(8).standard_normal((4, 4))
+
+    def f(U):
+        return -float(np.sum(U * M))
+
+    result = minimize(f, n=4, determinant="both", random_state=0)
+    assert result.value == pytest.approx(-np.linalg.svd(M)[1].sum(), rel=1e-10)
+    other = minimize(f, n=4, determinant=-result.determinant, random_state=0)
+    assert other.value > result.value
+    assert f"reached {other.value:.12g}" in result.message
+
+
+def test_a_start_in_the_other_component_has_its_last_column_reversed():
+    start = np.diag([1.0, 1.0, -1.0])
+    assert minimize(lambda U: 0.0, start).determinant == -1
+    assert np.array_equal(minimize(lambda U: 0.0, start, determinant=1).U, np.eye(3))
+
+
+def test_a_start_in_single_precision_is_made_orthogonal(rng):
+    start = rotations.random_orthogonal(N, rng).astype(np.float32)
+    result = minimize(CASES["varimax"](0), start, max_sweeps=1)
+    assert result.orthogonality < 1e-13
+
+
+def wavy(U):
+    """A function with many local minima."""
+    return float(np.sum(np.cos(np.arange(16).reshape(4, 4) * U)))
+
+
+@pytest.mark.parametrize("case", ["quartimax", "function"])
+def test_several_starts_return_the_best_of_them(case):
+    def problem():
+        if case == "function":
+            return Function(wavy, 4)
+        return Columns(np.random.default_rng(12).standard_normal((25, 7)), "quartimax")
+
+    sense = problem().sense
+    single = minimize(problem(), random_state=1)
+    several = minimize(problem(), n_starts=6, random_state=1)
+    assert sense * several.value <= sense * single.value
+    assert "; the best of 6 starts, " in several.message
+    # Each of the others can be had by itself, and the best of them all is what came back.
+    rng = np.random.default_rng(1)
+    first = problem().start(rng)
+    values = [single.value]
+    for _ in range(5):
+        start = rotations.random_orthogonal(len(first), rng, determinant=1)
+        values.append(minimize(problem(), start).value)
+    assert len({round(value, 6) for value in values}) > 1
+    assert several.value == min(values, key=lambda value: sense * value)
+
+
+def test_several_starts_have_the_same_bits_for_any_number_of_threads():
+    A = np.random.default_rng(4).standard_normal((40, 9))
+    runs = [minimize(Columns(A, "varimax"), n_starts=4, random_state=0, threads=t) for t in (1, 2)]
+    assert np.array_equal(runs[0].U, runs[1].U)
+    assert runs[0].message == runs[1].message
+
+
+def test_several_starts_stay_in_the_component_they_are_given():
+    A = np.random.default_rng(5).standard_normal((20, 5))
+    start = np.diag([1.0, 1, 1, 1, -1])
+    assert minimize(Columns(A, "quartimax"), start, n_starts=5, random_state=0).determinant == -1
+    M = np.random.default_rng(6).standard_normal((4, 4))
+    both = minimize(lambda U: -float(np.sum(U * M)), n=4, determinant="both", n_starts=2, random_state=0)
+    assert both.value == pytest.approx(-np.linalg.svd(M)[1].sum(), rel=1e-10)
+    assert "other component" in both.message
+
+
+def test_several_starts_of_a_form_with_few_columns():
+    At = np.random.default_rng(7).standard_normal((8, 30))
+    one, several = (
+        minimize(FewColumns(At, np.full(3, 1.0), l0=False), n_starts=k, random_state=0) for k in (1, 3)
+    )
+    assert several.value >= one.value
+    assert several.U.shape == one.U.shape
