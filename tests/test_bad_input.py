@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from givens import check_objective, minimize
+from givens import SparsePCA, check_objective, metrics, minimize, rotations, sparse_pca_path
 from givens.objectives import Columns, Function, JointDiagonal, Kurtosis, Orthomax, Scalar
 
 NAN = np.array([[1.0, 2.0], [np.nan, 4.0]])
@@ -74,6 +74,18 @@ def run(f=lambda U: 0.0, **options):
             r"A must be dense, .* pass A.toarray\(\)",
         ),
         (lambda: JointDiagonal([np.eye(2), np.eye(3)]), ValueError, "a sequence of unequal parts"),
+        (
+            lambda: metrics.adjusted_variance(scipy.sparse.eye_array(3), np.eye(3)),
+            TypeError,
+            r"X must be dense, .* pass X.toarray\(\)",
+        ),
+        (lambda: rotations.random_orthogonal(3, "seed"), ValueError, "random_state must be"),
+        (lambda: sparse_pca_path(np.eye(3), 1, alphas=[]), ValueError, "at least one threshold"),
+        (
+            lambda: SparsePCA(2, n_nonzero=1).fit(np.eye(3)).inverse_transform(np.ones((1, 3))),
+            ValueError,
+            r"a column for each of 2 components, got shape \(1, 3\)",
+        ),
         (lambda: minimize(JointDiagonal(np.eye(3)), n=4), ValueError, "n = 4, but the objective"),
         (lambda: Function(lambda U: 0.0, 3, degree=-1), ValueError, "degree must be"),
         (

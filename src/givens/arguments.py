@@ -38,3 +38,13 @@ def generator(random_state: Any) -> np.random.Generator:
         raise ValueError(
             f"random_state must be a whole number of at least 0, a Generator, a RandomState or None, got {random_state!r}"
         ) from None
+
+
+def as_array(A: Any, name: str) -> np.ndarray:
+    """What was given as an array, or an error that says why it is none."""
+    if hasattr(A, "toarray"):
+        raise TypeError(f"{name} must be dense, got a sparse {type(A).__name__}; pass {name}.toarray()")
+    try:
+        return np.asarray(A)
+    except ValueError:
+        raise ValueError(f"{name} must be an array, got a sequence of unequal parts") from None

@@ -14,6 +14,8 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg import qr, solve_triangular
 
+from givens.arguments import as_array
+
 __all__ = [
     "adjusted_variance",
     "loading_overlap",
@@ -28,7 +30,7 @@ DEPENDENT = 1e-10  # share of a score's norm below which what is left of it is r
 
 
 def _centred(X: np.ndarray, components: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    X = np.asarray(X, dtype=np.float64)
+    X = as_array(X, "X").astype(np.float64, copy=False)
     components = np.atleast_2d(np.asarray(components, dtype=np.float64))
     if X.ndim != 2 or X.shape[1] != components.shape[1]:
         raise ValueError(
@@ -47,7 +49,7 @@ def total_variance(X: np.ndarray) -> float:
     >>> total_variance(np.array([[0.0, 0.0], [2.0, 0.0]]))
     2.0
     """
-    X = np.asarray(X, dtype=np.float64)
+    X = as_array(X, "X").astype(np.float64, copy=False)
     return float(np.sum((X - X.mean(axis=0)) ** 2) / max(len(X) - 1, 1))
 
 
@@ -148,6 +150,7 @@ def span(components: np.ndarray) -> np.ndarray:
 
 def loading_overlap(components: np.ndarray) -> float:
     """The largest |z_iᵀz_j|, i ≠ j: 0 for orthogonal loadings."""
+    components = np.atleast_2d(components)
     G = np.abs(components @ components.T)
     np.fill_diagonal(G, 0.0)
     return float(G.max()) if G.size else 0.0

@@ -71,6 +71,8 @@ def sparse_pca_path(
     if alphas is None:
         alphas = np.geomspace(0.01, 0.7, whole(n_alphas, "n_alphas", 1))
     alphas = np.sort(np.asarray(alphas, dtype=np.float64).ravel())
+    if not len(alphas):
+        raise ValueError("alphas must hold at least one threshold, got none")
     model = SparsePCA(n_components, warm_start=True, **parameters)
     rows = []
     with warnings.catch_warnings():

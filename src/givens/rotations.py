@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from givens.arguments import generator
+
 if TYPE_CHECKING:
     from givens.objectives.base import Blocks, Rotations
 
@@ -149,8 +151,21 @@ def determinant(U: np.ndarray) -> int:
     return 1 if np.linalg.slogdet(U)[0] > 0 else -1
 
 
-def random_orthogonal(n: int, rng: np.random.Generator, determinant: int | None = None) -> np.ndarray:
-    """An orthogonal matrix from the uniform (Haar) distribution, or from one of its two components."""
+def random_orthogonal(
+    n: int, rng: np.random.Generator | int | None = None, determinant: int | None = None
+) -> np.ndarray:
+    """An orthogonal matrix from the uniform (Haar) distribution, or from one of its two components.
+
+    `rng` is a generator, or a seed for one.
+
+    Examples
+    --------
+    >>> from givens.rotations import orthogonality, random_orthogonal
+    >>> U = random_orthogonal(5, 0, determinant=1)
+    >>> bool(orthogonality(U) < 1e-14)
+    True
+    """
+    rng = generator(rng)
     # The QR factorisation of a Gaussian matrix is uniform once the signs of R's diagonal are made positive.
     Q, R = np.linalg.qr(rng.standard_normal((n, n)))
     U = Q * np.where(np.diag(R) < 0, -1.0, 1.0)

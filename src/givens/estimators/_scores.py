@@ -39,6 +39,10 @@ class SparseScores(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         check_is_fitted(self)
         scores = np.asarray(X)
         Z = self.components_
+        if scores.ndim != 2 or scores.shape[1] != len(Z):
+            raise ValueError(
+                f"scores must have a column for each of {len(Z)} components, got shape {scores.shape}"
+            )
         recovered = scores @ np.linalg.pinv(Z.astype(np.float64)).T.astype(Z.dtype)
         if self.scale_ is not None:
             recovered = recovered * self.scale_

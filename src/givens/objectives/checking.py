@@ -2,19 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-
-
-def as_array(A: Any, name: str) -> np.ndarray:
-    """What was given as an array, or an error that says why it is none."""
-    if hasattr(A, "toarray"):
-        raise TypeError(f"{name} must be dense, got a sparse {type(A).__name__}; pass {name}.toarray()")
-    try:
-        return np.asarray(A)
-    except ValueError:
-        raise ValueError(f"{name} must be an array, got a sequence of unequal parts") from None
 
 
 def check_data(A: np.ndarray, name: str) -> np.ndarray:

@@ -15,8 +15,9 @@ from collections.abc import Callable
 import numpy as np
 
 from givens import parallel
+from givens.arguments import as_array
 from givens.objectives.base import Blocks, Objective, Rotations, Solved
-from givens.objectives.checking import as_array, check_data, power, power_of_two
+from givens.objectives.checking import check_data, power, power_of_two
 from givens.objectives.contrasts import Contrast, Known, LogCosh
 from givens.objectives.quartic import Kurtosis, Orthomax
 from givens.objectives.tiles import tiles

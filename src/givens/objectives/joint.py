@@ -10,8 +10,9 @@ from __future__ import annotations
 import numpy as np
 
 from givens import parallel
+from givens.arguments import as_array
 from givens.objectives.base import Blocks, Objective, Rotations, Solved
-from givens.objectives.checking import as_array, check_data, power, power_of_two
+from givens.objectives.checking import check_data, power, power_of_two
 from givens.schedules import Schedule, Tournament
 
 EPS = float(np.finfo(np.float64).eps)
