@@ -247,6 +247,19 @@ def test_a_warning_is_said_and_stands_in_the_report(givens, tmp_path):
     assert summary["converged"] is False
 
 
+def test_a_correlation_matrix_is_no_table_of_samples(givens, tmp_path):
+    R = np.corrcoef(modules().T)
+    for name, values in (("square", R), ("sparse", scipy.sparse.csr_matrix(R)), ("data", modules(25, 25))):
+        if name == "sparse":
+            scipy.sparse.save_npz(tmp_path / "sparse.npz", values)
+        else:
+            np.savez(tmp_path / f"{name}.npz", X=values)
+        run = givens("sparse-pca", f"{name}.npz", "-m", 2, "--n-nonzero", 5, "--no-path", "--out", name)
+        assert run.code == 0
+        assert ("fit_covariance" in run.err) == (name != "data")
+        assert ("fit_covariance" in (tmp_path / name / "report.html").read_text()) == (name != "data")
+
+
 def test_reading_back_components_as_a_table(givens, tmp_path):
     """What is written can be read by the same command: the variables' names are the rows' names."""
     write(tmp_path / "x.csv", modules())

@@ -131,10 +131,14 @@ class Session:
             warnings.simplefilter("always")
             yield
         for warning in caught:
-            text = " ".join(str(warning.message).split())
-            if issubclass(warning.category, UserWarning) and text not in self.warnings:
-                self.warnings.append(text)
-                self.console.print(f"[yellow]warning:[/] {escape(text)}", soft_wrap=True)
+            if issubclass(warning.category, UserWarning):
+                self.warn(" ".join(str(warning.message).split()))
+
+    def warn(self, text: str) -> None:
+        """Say what the reader has to know, once, in the report too."""
+        if text not in self.warnings:
+            self.warnings.append(text)
+            self.console.print(f"[yellow]warning:[/] {escape(text)}", soft_wrap=True)
 
     @contextmanager
     def fitting(self) -> Iterator[None]:

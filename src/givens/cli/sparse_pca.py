@@ -118,6 +118,11 @@ def run(session: Session, source: o.Source, model: Any, path: bool, out: Path) -
     """Fit the model to the whole table and write the results."""
     with staged(out) as files:
         table = source.table(session)
+        if looks_like_covariance(table.values):
+            session.warn(
+                "the table is square and symmetric, as a covariance or correlation matrix is, but its rows are taken as "
+                "samples; SparsePCA.fit_covariance in Python is for such a matrix"
+            )
         with session.fitting():
             model.fit(table.values)
         curve = walk(session, table, model) if path else None
@@ -142,6 +147,17 @@ def run(session: Session, source: o.Source, model: Any, path: bool, out: Path) -
         )
         outcome.files["scores.csv"] = lambda stream: write_scores(stream, table, scores, names)
         outcome.write(session, out, files)
+
+
+def looks_like_covariance(values: Any) -> bool:
+    """Whether a table is a symmetric matrix with a positive diagonal, which no table of samples is by chance.
+
+    >>> looks_like_covariance(np.array([[1.0, 0.5], [0.5, 1.0]])), looks_like_covariance(np.ones((1, 1)))
+    (True, False)
+    """
+    if values.shape[0] != values.shape[1] or len(values.diagonal()) < 2 or not (values.diagonal() > 0).all():
+        return False
+    return float(abs(values - values.T).max()) <= 1e-8 * float(abs(values).max())
 
 
 def walk(session: Session, table: Table, model: Any) -> dict[str, Any]:
