@@ -40,6 +40,19 @@ def test_clusters_come_back(givens, tmp_path, variance):
     assert sum(cluster["samples"] for cluster in summary["clusters"]) == 180
 
 
+def test_what_em_left_open_is_said(givens, tmp_path):
+    """The decomposition converges in any case; whether the answer has depends on what follows it."""
+    values = np.random.default_rng(0).normal(size=(80, 5)) + np.eye(3, 5)[np.arange(80) % 3]
+    np.save(tmp_path / "x.npy", values)
+    for steps in (1, 500):
+        run = givens("mixture", "x.npy", "-k", 3, "--refine-em", steps, "--out", f"out{steps}", "--json")
+        summary = json.loads(run.out)
+        model = SphericalMixture(3, refine_em=steps, random_state=0).fit(values)
+        assert model.result_.converged
+        assert summary["converged"] == model.converged_ == (steps == 500)
+        assert ("EM was stopped after 1 steps" in summary["message"]) == (steps == 1)
+
+
 def test_directions_are_orthonormal_and_there_are_two(tmp_path):
     values, member = planted(k=2)
     means = np.array([values[member == k].mean(axis=0) for k in range(2)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -26,6 +27,7 @@ from givens.cli.session import command as clean
 from givens.io import Table, staged
 from givens.report import Report
 from givens.report.views import components_view, scores_view
+from givens.result import Result
 
 
 class Variance(StrEnum):
@@ -47,7 +49,12 @@ def command(
     log2: o.Log2 = False,
     floor: o.Floor = None,
     standardise: o.Standardise = False,
+    refine_em: Annotated[
+        int,
+        typer.Option(min=0, help="At most so many steps of EM after the moments.", rich_help_panel=o.FITTING),
+    ] = 20,
     seed: o.Seed = 0,
+    threads: o.Threads = None,
     out: o.Out = Path("results"),
     json: o.Json = False,
     quiet: o.Quiet = False,
@@ -68,7 +75,9 @@ def command(
             spread = values.std(axis=0)
             values = values / np.where(spread > 0, spread, 1)
             table.notes.append("divided each variable by its standard deviation")
-        model = givens.SphericalMixture(n_components=clusters, variance=variance.value, random_state=seed)
+        model = givens.SphericalMixture(
+            clusters, variance=variance.value, refine_em=refine_em, threads=threads, random_state=seed
+        )
         with session.step(f"fitting {clusters} clusters"), session.fitting():
             model.fit(values)
         mixture_outcome(session, file, table, values, model).write(session, out, files)
@@ -86,6 +95,17 @@ def plane(means: np.ndarray, weights: np.ndarray, values: np.ndarray) -> np.ndar
             [directions, np.linalg.svd(rest, full_matrices=False)[2][: 2 - len(directions)]]
         )
     return directions
+
+
+def settled(model: Any) -> Result:
+    """Return the run of the decomposition, which has not converged unless all that followed it has."""
+    result: Result = model.result_
+    if result.converged and not model.converged_:
+        reason = "the fit to the moments did not settle"
+        if len(model.log_likelihood_) == model.refine_em > 0:
+            reason = f"EM was stopped after {model.refine_em} steps (--refine-em allows more)"
+        return replace(result, converged=False, message=f"not converged: {reason}")
+    return result
 
 
 def mixture_outcome(session: Session, file: Path, table: Table, values: np.ndarray, model: Any) -> Outcome:
@@ -142,7 +162,7 @@ def mixture_outcome(session: Session, file: Path, table: Table, values: np.ndarr
         report,
         "mixture",
         file,
-        getattr(model, "result_", None),
+        settled(model),
         size={"samples": data.samples, "variables": len(data.variables)},
         settings=model.get_params(),
         figures={
