@@ -178,6 +178,9 @@ class Columns(Objective):
 
         from givens.kernels.rotate import rotate_block
 
+        if len(blocks) == 1 and len(blocks[0]) == len(state):
+            return self._turn(state, rotations[0])
+
         def part(work: tuple[int, slice]) -> None:
             Qt = np.ascontiguousarray(rotations[work[0]].T, dtype=state.dtype)
             rotate_block(state, blocks[work[0]], Qt, work[1].start, work[1].stop)
@@ -186,6 +189,16 @@ class Columns(Objective):
         pieces = parallel.parts(state.shape[1], 2)
         parallel.each(part, [(k, rows) for k in range(len(blocks)) for rows in pieces])
         return float(sum(2 * len(block) ** 2 for block in blocks)) * state.shape[1]
+
+    def _turn(self, state: np.ndarray, Q: np.ndarray) -> float:
+        """All columns at once: rows of tiles need not be gathered."""
+        Qt = np.ascontiguousarray(Q.T, dtype=state.dtype)
+
+        def tile(part: slice) -> None:
+            state[:, part] = Qt @ state[:, part]
+
+        parallel.each(tile, tiles(len(state) // 2, state.shape[1]))
+        return 2.0 * len(Q) ** 2 * state.shape[1]
 
     def gradient(self, state: np.ndarray) -> np.ndarray:
         """W − Wᵀ with W = Σ ∂f/∂y_i·y_j: all pairs by one matrix product."""

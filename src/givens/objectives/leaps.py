@@ -5,14 +5,16 @@ The sparse PCA objective F(U) = Σ φ(AU) is convex in U, so at any matrix V, or
     F(U) ≥ F(V) + 2⟨E, U − V⟩,   E = AᵀS(AV),
 
 and the orthogonal U that raises the right-hand side most is the polar factor of E. With V the last U this is a step of the
-Generalized Power Method, which creeps. Three things make it leap: V lies beyond the last U, the further the more steps agreed
-(Nesterov's extrapolation, V = U + k/(k+3)·(U − U_before)); the first steps see the strongest features only, which hold most of
-the sum; and S is used through its non-zeros. The bound also says, at no cost, what U is worth at least, over all features even
-where only some were seen, since no feature counts negatively.
+Generalized Power Method, which creeps. Four things make it leap: V lies beyond the last U, the further the more steps agreed
+(Nesterov's extrapolation, and a share of the last step itself); the first steps see the strongest features only, which hold most
+of the sum; S is used through its non-zeros where they are few; and E is worked out in single precision. The bound also says, at
+no cost, what U is worth at least, over all features even where only some were seen, since no feature counts negatively.
+
+Single precision costs no accuracy: a step may start from any V and may lead to any orthogonal U, whose worth the loop
+looks up in the precision of the data, and rotations of pairs take over where leaps gain little: they are exact, and converge.
 
 Extrapolation matters for more than speed: it carries entries across the threshold that the plain step leaves below for ever, so
-that components which had died come back. Rotations of pairs take over where leaps gain little: they are exact, and converge.
-Where much of Y exceeds the threshold, products through non-zeros save nothing, and rotations are faster from the beginning.
+that components which had died come back.
 """
 
 from __future__ import annotations
@@ -22,14 +24,12 @@ import numpy as np
 from givens import lapack, parallel
 from givens.objectives.tiles import GROUPS, tiles
 
-FEW = 0.15  # share of non-zeros of S below which products through them are faster than matrix products
-STEPS = 5  # of one leap
-SHARES = (0.5, 0.85)  # of what could be gained: so much the features hold that the first leaps see
-COARSE = (
-    0.3,
-    0.7,
-)  # the same where leaps are of no use, and rotations begin with the strongest features instead
-LEAST = 1e-6  # a leap that gains less than this share of the sum is the last one
+FEW = 0.2  # share of non-zeros of S below which products through them are faster than matrix products
+STEPS = 5  # of one leap; and of each share of the features in the first one, at most
+SHARES = (0.5, 0.85)  # of what could be gained: so much the features hold that the first leap sees
+SLOW = 0.005  # a step on some of the features that gains less than this share of the sum is their last one
+BEYOND = 0.3  # V lies beyond U by this share of the step from the last V
+LEAST = 1e-7  # a leap that gains less than this share of the sum is the last one
 
 
 class Leaps:
@@ -38,7 +38,7 @@ class Leaps:
     Attributes
     ----------
     reached : float
-        What the sum is at least at U.
+        What the sum is at least at U, but for the errors of single precision.
     flops : float
         Of the last leap.
     again : bool
@@ -47,51 +47,62 @@ class Leaps:
 
     def __init__(self, Y: np.ndarray, levels: np.ndarray, l0: bool, shares: tuple[float, ...]) -> None:
         self.features = Features(Y, levels, l0)
-        self.shares = list(shares)
+        self.shares = shares
         self.Ut = np.eye(len(Y))
         self.V = self.before = self.Ut[: len(levels)]
         self.agreed = 0
         self.reached = -np.inf
-        self.preparing = 2.0 * Y.size + 3.0 * len(self.features.B)
+        self.preparing = 3.0 * Y.size + 3.0 * len(self.features.B)
         self.flops = 0.0
         self.again = True
 
     def go(self) -> np.ndarray | None:
         """Leap, and return the rotation from the last U to the new one; None if nothing exceeds a level or is gained."""
-        m, n = self.V.shape
-        last, Ut = self.Ut, None
+        last, before = self.Ut, self.reached
+        n = len(last)
         self.flops = self.preparing + 2.0 * n**3 + lapack.determinant(n)
         self.preparing = 0.0
-        bound = reached = -np.inf
-        self.features.take(self.shares[0] if self.shares else 1.0)
+        coarse, self.shares = self.shares, ()
+        for share in coarse or (1.0,):
+            self.features.take(share)
+            if not self._steps(SLOW if coarse else -np.inf):
+                return None
+        if np.linalg.slogdet(self.Ut)[0] < 0:
+            self.Ut[-1] *= -1.0  # the sum does not see the sign of a column
+        self.again = bool(coarse) or self.reached - before > LEAST * self.reached
+        return last @ self.Ut.T
+
+    def _steps(self, slow: float) -> bool:
+        """Steps on the features that were taken, until one is slow: U is the best of them. False if nothing exceeds a level."""
+        m, n = self.V.shape
+        bound = self.reached = -np.inf
         for _ in range(STEPS):
             value, E, flops = self.features.linearise(self.V)
-            self.flops += flops + lapack.svd(m, n) + 2.0 * m * m * n + 7.0 * m * n
+            self.flops += flops + lapack.svd(m, n) + 2.0 * m * m * n + 9.0 * m * n
             if value == 0.0:
-                return None
+                return False
             left, _, right = np.linalg.svd(E)
             U = left @ right[:m]
-            previous, bound = bound, value + 2.0 * float(np.vdot(E, U - self.V))
+            step = U - self.V
+            previous, bound = bound, value + 2.0 * float(np.vdot(E, step))
             self.agreed = self.agreed + 1 if bound >= previous else 0
-            self.V = U + self.agreed / (self.agreed + 3.0) * (U - self.before)
+            self.V = U + BEYOND * step + self.agreed / (self.agreed + 3.0) * (U - self.before)
             self.before = U
-            if bound > reached:
-                reached, Ut = bound, np.concatenate((U, right[m:]))
-        assert Ut is not None
-        if np.linalg.slogdet(Ut)[0] < 0:
-            Ut[-1] *= -1.0  # the sum does not see the sign of a column
-        self.again = bool(self.shares) or reached - self.reached > LEAST * reached
-        if self.shares:
-            del self.shares[0]
-        self.Ut, self.reached = Ut, reached
-        return last @ Ut.T
+            if bound > self.reached:
+                self.reached, self.Ut = bound, np.concatenate((U, right[m:]))
+            if bound - previous < slow * bound:
+                break
+        return True
 
 
 class Features:
-    """The features that can count, the strongest first, one per contiguous row."""
+    """The features that can count, the strongest first, one per contiguous row, in single precision.
+
+    All in units of a power of two, so that nothing overflows or underflows.
+    """
 
     def __init__(self, Y: np.ndarray, levels: np.ndarray, l0: bool) -> None:
-        self.levels, self.l0 = levels, l0
+        self.l0 = l0
         cut = _pieces(Y.shape[1], len(Y))
         norms = np.sqrt(
             np.concatenate(
@@ -101,10 +112,12 @@ class Features:
         least = float(levels.min())
         order = np.flatnonzero(norms > least)
         order = order[np.argsort(-norms[order], kind="stable")]
-        self.B = np.empty((len(order), len(Y)))
+        self.unit = float(2.0 ** np.ceil(np.log2(norms[order[0]]))) if len(order) else 1.0
+        self.levels = (levels / self.unit).astype(np.float32)
+        self.B = np.empty((len(order), len(Y)), dtype=np.float32)
 
         def copy(part: slice) -> None:
-            self.B[part] = Y[:, order[part]].T
+            np.multiply(Y[:, order[part]].T, 1.0 / self.unit, out=self.B[part], casting="same_kind")
 
         parallel.each(copy, _pieces(len(order), len(Y)))
         # No rotation gets more than this out of a feature.
@@ -119,22 +132,18 @@ class Features:
         else:
             self.number = len(self.B)
 
-    def strongest(self, share: float) -> np.ndarray:
-        """The rows of A that hold a share of what could be had."""
-        self.take(share)
-        return self.B[: self.number]
-
     def linearise(self, V: np.ndarray) -> tuple[float, np.ndarray, float]:
         """F(V) and E, of which V holds the rows; and the flops."""
         from givens.kernels import linear, threshold
 
         sparse = self.density < FEW
-        shape = V.shape
+        V = V.astype(np.float32)
+        m, n = V.shape
 
         def part(rows: slice) -> tuple[float, np.ndarray, int]:
-            E = np.zeros(shape)
+            E = np.zeros((m, n), dtype=np.float32)
             total, nonzeros = 0.0, 0
-            for tile in tiles(shape[1], rows.stop - rows.start):
+            for tile in tiles(n, rows.stop - rows.start):
                 B = self.B[rows.start + tile.start : rows.start + tile.stop]
                 T = V @ B.T
                 if sparse:
@@ -146,16 +155,21 @@ class Features:
                 nonzeros += count
             return total, E, nonzeros
 
-        found = parallel.each(part, _pieces(self.number, shape[1]))
-        E = found[0][1]
+        found = parallel.each(part, _pieces(self.number, n))
+        E = found[0][1].astype(np.float64)
         for _, other, _ in found[1:]:
             E += other
+        square = self.unit**2
+        E *= square
         nonzeros = sum(count for _, _, count in found)
-        entries = self.number * shape[0]
+        entries = self.number * m
         self.density = nonzeros / max(entries, 1)
-        flops = 2.0 * shape[1] * entries + (2.0 * shape[1] + 3.0) * (nonzeros if sparse else entries)
-        flops += V.size * (len(found) - 1.0)
-        return sum(value for value, _, _ in found), E, flops
+        flops = (
+            2.0 * n * entries
+            + (2.0 * n + 3.0) * (nonzeros if sparse else entries)
+            + m * n * float(len(found))
+        )
+        return square * sum(value for value, _, _ in found), E, flops
 
 
 def _pieces(features: int, n: int) -> list[slice]:

@@ -8,8 +8,7 @@ from the little that is not.
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -19,9 +18,6 @@ from givens.objectives.columns import Columns
 from givens.objectives.contrasts import Contrast, Pairs, Solution
 from givens.objectives.tiles import tiled_sum, tiles
 from givens.schedules import Schedule, Tournament
-
-if TYPE_CHECKING:
-    from givens.objectives.leaps import Features
 
 RELAXATION = (
     1.35  # how far a near-converged pair of a block is turned past its optimum, which the others move anyway
@@ -207,31 +203,12 @@ class SparseColumns(Columns):
 
     def leap(self, state: np.ndarray, memory: Any, first: bool) -> Leap | None:
         """All columns at once towards the polar factor of the linearised objective."""
-        from givens.objectives.leaps import FEW, SHARES, Leaps
+        from givens.objectives.leaps import SHARES, Leaps
 
-        looks = 6.0 * self.active * state.shape[1]  # the loop wants the value before and after
         leaps = memory or Leaps(state, self.contrast.levels, self.contrast.l0, SHARES if first else ())
-        if memory is None and leaps.features.density > FEW:
-            return self._coarse(leaps.features, looks) if first else None
         Q = leaps.go()
+        looks = 6.0 * self.active * state.shape[1]  # the loop wants the value before and after
         return None if Q is None else Leap(Q, leaps.flops + looks, leaps.again, leaps)
-
-    def _coarse(self, features: Features, flops: float) -> Leap:
-        """Two sweeps each over more and more of the strongest features."""
-        from givens.minimize import minimize
-        from givens.objectives.leaps import COARSE
-
-        levels, l0 = self.contrast.levels, self.contrast.l0
-        U = np.eye(self.n)
-        for share in COARSE:
-            some = SparseColumns(
-                features.strongest(share), levels**2 if l0 else levels, "l0" if l0 else "l1", self.active
-            )
-            some.dear = True
-            pairs = replace(self.schedule(), leaps=False)
-            result = minimize(some, U, schedule=pairs, tol=1e-3, max_sweeps=2, threads=parallel.width())
-            U, flops = result.U, flops + result.flops
-        return Leap(U, flops, False, None)
 
 
 def _apply(Y: np.ndarray, block: np.ndarray, Q: Turned) -> float:
