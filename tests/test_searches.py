@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from givens import minimize, searches
+from givens.harmonics import Harmonics
 from givens.kernels import harmonics
 from givens.objectives import Function
-from givens.searches import Harmonics
 
 COEFFICIENTS = st.floats(-1, 1).map(lambda x: 0.0 if abs(x) < 1e-3 else x)
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from givens import searches
 from givens.arguments import whole
+from givens.harmonics import Harmonics
 from givens.objectives.base import Blocks, Objective, Rotations, Solved
 from givens.rotations import rotate_blocks, turn
 
@@ -33,7 +34,7 @@ class FunctionState:
     points: int = 8
 
 
-def _minimum(harmonics: searches.Harmonics, noise: float) -> tuple[float, float]:
+def _minimum(harmonics: Harmonics, noise: float) -> tuple[float, float]:
     from givens.kernels.harmonics import minimum
 
     return minimum(harmonics.a, harmonics.b, noise)
