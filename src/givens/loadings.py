@@ -9,29 +9,22 @@ orthonormal V and unit z_j with that pattern, by turns:
 Of few non-zeros that explains more; but with many, the largest trace belongs to loadings that are all alike, whose variances
 overlap. So it goes on only as long as the adjusted variance grows.
 
-Where only the number of non-zeros is given, the pattern is free: z_j ← the counts[j] largest entries of A v_j. Then
-Σ_j Σ_k (A v_j)_k² over these entries, which is convex in V, never falls.
-
 Arrays are stored one component per row: Y and Z are components x features, X is samples x features (Aᵀ).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 
 from givens.metrics import adjusted_from_scores
-from givens.objectives.tiles import scores, turned
 
 __all__ = [
-    "Recounted",
     "explained",
     "keep_largest",
     "order_and_sign",
     "polar",
-    "recount",
     "refit",
     "shrink",
     "unit_rows",
@@ -139,79 +132,6 @@ def refit(
             break
     refitted[np.ix_(alive, used)] = best
     return refitted
-
-
-class Recounted(NamedTuple):
-    """Unit loadings with exact counts, the columns Y = AV they are cut from, their scores (a row each), what they explain."""
-
-    Z: np.ndarray
-    Y: np.ndarray
-    scores: np.ndarray
-    explained: float
-
-
-def recount(
-    X: np.ndarray,
-    Y: np.ndarray,
-    counts: Sequence[int] | np.ndarray,
-    first: np.ndarray | None = None,
-    *,
-    tol: float = 1e-3,
-    max_iter: int = 50,
-) -> Recounted:
-    """Re-estimate loadings of which only the numbers of non-zeros are given, values and patterns by turns.
-
-    Parameters
-    ----------
-    X : array, shape (samples, features)
-        Centred, contiguous.
-    Y : array, shape (components, features)
-        Columns AV to begin with.
-    counts : sequence of int
-        Non-zeros per component.
-    first : array, shape (components, samples), optional
-        The scores of the counted entries of Y, as they are, if known.
-    tol : float
-        Stop when the explained (adjusted) variance grows by less than this times itself.
-
-    Returns
-    -------
-    Recounted
-        Of all steps, the one whose loadings explain most. Where the patterns have come to rest, values are refitted to the end.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from givens.loadings import recount
-    >>> X = np.outer([2.0, -1.0, -1.0], [3.0, 4.0, 0.1])
-    >>> recount(X, np.array([[1.0, 0.0, 5.0]]), [2]).Z.round(6)
-    array([[0.6, 0.8, 0. ]])
-    """
-    few = 4 * int(np.sum(counts)) < Y.size
-    best: Recounted | None = None
-    pattern = np.zeros(0)
-    for _ in range(max_iter + 1):
-        before, pattern = pattern, keep_largest(Y, counts)
-        S = np.where(pattern, Y, 0.0)
-        E = scores(S, X, few)[0] if first is None else first
-        first = None
-        size = np.linalg.norm(S, axis=1, keepdims=True)
-        size[size == 0] = 1.0
-        held = explained(E / size)
-        grown = best is None or held > best.explained * (1 + tol)
-        if best is None or held > best.explained:
-            best = Recounted(S / size, Y, E / size, held)
-        if not grown:
-            break
-        Y = np.empty_like(Y)
-        turned(polar(E), X, Y)
-    assert best is not None
-    if np.array_equal(before, pattern):
-        Z = refit(X, best.Z)
-        E, _ = scores(Z, X, few)
-        if explained(E) > best.explained:
-            best = Recounted(Z, best.Y, E, explained(E))
-    return best
 
 
 def explained(scores: np.ndarray) -> float:

@@ -18,6 +18,7 @@ from givens import parallel
 from givens.objectives.tiles import scores
 
 CHUNK = 1024  # features at a time: means and norms are found while they are in a core's cache
+CLOSE = 1e-3  # of the sum of squares: a variance below it is summed again from centred values
 
 
 @dataclass
@@ -50,18 +51,27 @@ def moments(X: Any, scale: bool) -> Moments:
         # What is left of a difference of equal numbers is rounding, not variance.
         squares[squares <= 1e-13 * n * mean**2] = 0.0
     else:
-        mean, squares = np.empty(d), np.empty(d)
+        mean, squares, weights = np.empty(d), np.empty(d), np.full(n, 1.0 / n)
         # Dividing by a power of two first is needed only where squares would leave the range of numbers.
         first = exponent if not 2.0**-400 < exponent < 2.0**400 else 1.0
 
         def work(cut: slice) -> None:
-            part = X[:, cut] if first == 1.0 else X[:, cut] / first
-            mean[cut] = np.full(n, 1.0 / n) @ part
-            part = np.subtract(part, mean[cut], dtype=np.float64)
-            squares[cut] = np.einsum("ij,ij->j", part, part)
-            # The mean of equal numbers may be off by a rounding error.
-            flat = cut.start + np.flatnonzero(squares[cut] <= 1e-24 * n * mean[cut] ** 2)
-            squares[flat[np.all(X[:, flat] == X[:1, flat], axis=0)]] = 0.0
+            part = np.asarray(X[:, cut] if first == 1.0 else X[:, cut] / first, dtype=np.float64)
+            mean[cut] = weights @ part
+            # Both are sums along the piece that lies together, of which einsum knows only the one.
+            total = (
+                np.einsum("ij,ij->i", part.T, part.T)
+                if X.flags.f_contiguous
+                else np.einsum("ij,ij->j", part, part)
+            )
+            squares[cut] = total - n * mean[cut] ** 2
+            # A difference of nearly equal numbers is mostly rounding.
+            close = np.flatnonzero((squares[cut] <= CLOSE * total) & (total > 0))
+            if len(close):
+                rest = part[:, close] - mean[cut][close]
+                squares[cut.start + close] = np.einsum("ij,ij->j", rest, rest)
+                flat = cut.start + close[np.all(part[:, close] == part[:1, close], axis=0)]
+                squares[flat] = 0.0
 
         parallel.each(work, _chunks(d, CHUNK))
         mean *= first / exponent
@@ -80,31 +90,44 @@ def _chunks(length: int, step: int) -> list[slice]:
     return [slice(first, min(first + step, length)) for first in range(0, length, step)]
 
 
-def dense(X: Any, features: np.ndarray, found: Moments) -> np.ndarray:
-    """The chosen features, centred, scaled and divided by the unit: samples x features, contiguous float64."""
-    all_of_them = len(features) == X.shape[1]
-    if sparse.issparse(X):
-        X = X if all_of_them else sparse.csc_matrix(X)[:, features]
-        part = X.toarray()
-    else:
-        part = X if all_of_them else X[:, features]
+def dense(X: Any, features: np.ndarray, found: Moments, as_they_lie: bool = False) -> np.ndarray:
+    """The chosen features, centred, scaled and divided by the unit: samples x features, float64.
+
+    Contiguous by samples; or, `as_they_lie`, by features if X is, which saves turning them round.
+    """
     divisor = found.divisor[features] * found.unit
     mean = found.mean[features] / divisor
-    At = np.empty(part.shape)
     inverse = 1.0 / divisor
-    if not part.flags.c_contiguous:
-        whole = part
-        part = At
-        parallel.each(lambda cut: At.T.__setitem__(cut, whole[:, cut].T), _chunks(At.shape[1], 512))
+    constant = found.norms[features] == 0
+    if not sparse.issparse(X) and X.flags.f_contiguous:
+        A = np.empty((len(features), len(X)))
+
+        def centre(rows: slice) -> None:
+            np.multiply(X.T[features[rows]], inverse[rows, None], out=A[rows])
+            A[rows] -= mean[rows, None]
+
+        parallel.each(centre, _chunks(len(A), 512))
+        A[constant] = 0.0
+        return A.T if as_they_lie else _turned_round(A)
+    all_of_them = len(features) == X.shape[1]
+    if sparse.issparse(X):
+        part = (X if all_of_them else sparse.csc_matrix(X)[:, features]).toarray()
+    else:
+        part = X if all_of_them else X.take(features, axis=1)
+    At = np.empty(part.shape)
 
     def work(rows: slice) -> None:
         np.multiply(part[rows], inverse, out=At[rows])
         At[rows] -= mean
 
     parallel.each(work, _chunks(len(At), max(1, 102_400 // At.shape[1])))
-    constant = found.norms[features] == 0
-    if constant.any():
-        At[:, constant] = 0.0
+    At[:, constant] = 0.0
+    return At
+
+
+def _turned_round(A: np.ndarray) -> np.ndarray:
+    At = np.empty(A.shape[::-1])
+    parallel.each(lambda cut: At.T.__setitem__(cut, A[cut]), _chunks(len(A), 512))
     return At
 
 
@@ -113,47 +136,30 @@ def reduced(At: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(np.linalg.qr(At, mode="r")) if len(At) > At.shape[1] else At
 
 
-def principal_start(At: np.ndarray, m: int) -> np.ndarray:
-    """The m leading left singular vectors of At, samples x m."""
+def principal_axes(At: np.ndarray, m: int) -> tuple[np.ndarray, np.ndarray]:
+    """The m leading left singular vectors of At, samples x m, and the squares of their singular values."""
     n = len(At)
     if n <= 1500 or 5 * m > n:
-        return np.ascontiguousarray(np.linalg.eigh(scores(At, At, few=False)[0])[1][:, ::-1][:, :m])
+        squares, vectors = np.linalg.eigh(scores(At, At, few=False)[0])
+        return np.ascontiguousarray(vectors[:, ::-1][:, :m]), np.maximum(squares[::-1][:m], 0.0)
     return _leading(n, m, lambda v: At @ (At.T @ v))
 
 
-def _leading(n: int, m: int, matvec: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+def _leading(n: int, m: int, matvec: Callable[[np.ndarray], np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
     from scipy.sparse.linalg import LinearOperator, eigsh
 
     # Not from the vector of ones, which centred data take to zero.
     first = np.random.default_rng(0).standard_normal(n)
-    vectors = eigsh(LinearOperator((n, n), matvec=matvec, dtype=np.float64), k=m, which="LA", v0=first)[1]
-    return np.ascontiguousarray(vectors[:, ::-1])
+    squares, vectors = eigsh(
+        LinearOperator((n, n), matvec=matvec, dtype=np.float64), k=m, which="LA", v0=first
+    )
+    return np.ascontiguousarray(vectors[:, ::-1]), np.maximum(squares[::-1], 0.0)
 
 
-def countable(X: Any, counts: np.ndarray, found: Moments) -> np.ndarray:
-    """Of a sparse X, the features that may be among the counts[j] largest entries of column j; nothing is made dense.
-
-    At the principal axes V, which cost products with sparse X only, each column of AV has a level that its counted entries
-    exceed. A feature whose norm is below all levels is not among them at any V that has the same levels: a fifth below the lowest
-    leaves room for them to fall.
-    """
-    n, m = X.shape[0], len(counts)
-    if m + 1 >= n:
-        return np.flatnonzero(found.norms > 0)
+def columns(X: Any, Wt: np.ndarray, found: Moments) -> np.ndarray:
+    """(AW)ᵀ over all features, from the data as they came: nothing is centred, copied or made dense."""
     divisor = found.divisor * found.unit
-    mean = found.mean / divisor
-    B = sparse.csr_matrix(X, dtype=np.float64) @ sparse.diags_array(1.0 / divisor)
-
-    def columns(v: np.ndarray) -> np.ndarray:
-        return B.T @ v - mean * v.sum(axis=0)
-
-    def product(v: np.ndarray) -> np.ndarray:
-        y = columns(v.ravel())
-        return B @ y - mean @ y
-
-    V = _leading(n, m, product)
-    lowest = np.inf
-    for j, count in enumerate(counts):
-        sizes = np.sort(np.abs(columns(V[:, j])))[::-1]
-        lowest = min(lowest, sizes[count - 1])
-    return np.flatnonzero((found.norms > 0) & (found.norms >= 0.8 * lowest))
+    product = (X.T @ Wt.T).T if sparse.issparse(X) else Wt @ X
+    product -= np.outer(Wt.sum(axis=1), found.mean)
+    product /= divisor
+    return product

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from givens.estimators._features import principal_start
-from givens.loadings import recount, refit, shrink, unit_rows
+from givens.estimators._features import principal_axes
+from givens.loadings import explained, keep_largest, refit, shrink, unit_rows
 from givens.minimize import minimize
 from givens.objectives.few import FewColumns
 from givens.objectives.threshold import SparseColumns
@@ -53,7 +53,7 @@ def solve(At: np.ndarray, options: Options, start: np.ndarray | None, rng: np.ra
     best: tuple[float, Loadings] | None = None
     for k in range(options.n_starts):
         if k == 0:
-            V = principal_start(At, options.m) if start is None else start
+            V = principal_axes(At, options.m)[0] if start is None else start
         else:
             V = np.linalg.qr(rng.standard_normal((len(At), options.m)))[0]
         merit, found = _from(At, options, V)
@@ -84,12 +84,20 @@ def _from(At: np.ndarray, options: Options, V: np.ndarray) -> tuple[float, Loadi
 
 
 def _counted(At: np.ndarray, options: Options, counts: np.ndarray, V: np.ndarray) -> tuple[float, Loadings]:
-    """Exact counts: rotations with thresholds that follow, then patterns and values by turns."""
+    """Exact counts by rotations with thresholds that follow."""
     objective = FewColumns(At, np.zeros(options.m), options.l0, counts)
     result = _few(objective, options, V)
-    found = recount(At, objective.columns, counts, objective.scores, max_iter=50 if options.refit else 0)
-    levels = np.array([np.abs(y[z == 0]).max(initial=0.0) for y, z in zip(found.Y, found.Z)])
-    return found.explained, Loadings(found.Z, found.Y, levels, result, found.scores.T)
+    Y = objective.columns
+    Z = unit_rows(np.where(keep_largest(Y, counts), Y, 0.0))
+    E = scores(Z, At, few=True)[0]
+    return explained(E), Loadings(Z, Y, objective.levels, result, E.T)
+
+
+def rotated(At: np.ndarray, options: Options, counts: np.ndarray, V: np.ndarray) -> np.ndarray:
+    """Only the columns that rotations with thresholds that follow end at."""
+    objective = FewColumns(np.ascontiguousarray(At), np.zeros(options.m), options.l0, counts)
+    _few(objective, replace(options, progress=False), V)
+    return objective.columns
 
 
 def _few(objective: FewColumns, options: Options, V: np.ndarray) -> Result:

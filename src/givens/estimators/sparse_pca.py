@@ -8,14 +8,14 @@ from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
-from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
 from givens import parallel
+from givens.estimators import _counted
 from givens.estimators import _sparse_checks as checks
-from givens.estimators._features import Moments, countable, dense, moments, reduced
+from givens.estimators._features import Moments, columns, dense, moments, reduced
 from givens.estimators._scores import SparseScores
 from givens.estimators._sparse_solve import Loadings, in_units, solve
 from givens.loadings import order_and_sign, polar
@@ -38,21 +38,22 @@ class SparsePCA(SparseScores):
         The threshold as a share, between 0 and 1, of the smallest one that leaves nothing: the largest norm of a centred
         feature for "l1", its square for "l0". The default, where none of the three is given, is 0.05.
     n_nonzero : int or sequence of int, optional
-        How many non-zeros each component gets, exactly. The thresholds then follow the components, so the objective changes
-        between sweeps and its value need not rise.
+        How many non-zeros each component gets, exactly. The loadings are then those of the largest adjusted variance that
+        `givens.counted` finds; in a list, the order of the counts does not matter but for the order of the components.
     penalty : {"l1", "l0"}
         Which of the two formulas.
     refit : bool
-        Estimate the loadings' values anew on the pattern of non-zeros that was found, without the shrinkage; with `n_nonzero`,
-        pattern and values by turns.
+        Estimate the loadings' values anew on the pattern of non-zeros that was found, without the shrinkage. With `n_nonzero`
+        and without `refit`, rotations are made with thresholds that follow the components, so that the counts come out; the
+        objective then changes between sweeps, and its value need not rise.
     scale : bool
         Give every feature the variance 1 first.
     tol : float
-        Converged when a sweep gains less than this share of the value. With `n_nonzero`, when in two sweeps the explained
-        variance does not grow by 0.3 %.
+        Converged when a sweep gains less than this share of the value. With `n_nonzero`, when a step does not raise the
+        explained variance by 0.03 %, or by this share if that is more.
     max_sweeps : int
     n_starts : int
-        The first start is PCA; further ones are random, and the best is kept.
+        The first start is PCA (with `n_nonzero`, loadings found one by one); further ones are random, and the best is kept.
     warm_start : bool
         Start from the loadings of the last fit, if the shapes agree.
     threads : int, optional
@@ -79,7 +80,8 @@ class SparsePCA(SparseScores):
     loading_overlap_, score_correlation_ : float
         The largest |z_iᵀz_j| and the largest |correlation| of two scores: both 0 in PCA.
     result_ : Result
-        The run: value, trace, flops, and why it stopped.
+        The run: value, trace, flops, and why it stopped. With `n_nonzero` and `refit`, no rotations are made; a sweep is a step
+        of all loadings, and the value their adjusted variance as a sum of squares.
     n_iter_ : int
         Sweeps.
 
@@ -135,7 +137,7 @@ class SparsePCA(SparseScores):
         ----------
         X : array, data frame or sparse matrix, shape (samples, features)
             Centred here. A sparse matrix is screened before anything is made dense: with a threshold, features whose norm is
-            not above it; with `n_nonzero`, those too weak to be counted, as the components found confirm (else all are taken).
+            not above it; with `n_nonzero`, the weak ones, as long as none of them should have been counted.
         y : ignored
 
         Returns
@@ -149,8 +151,13 @@ class SparsePCA(SparseScores):
             found = moments(X, self.scale)
             self.mean_ = found.mean.astype(X.dtype)
             self.scale_ = found.divisor.astype(X.dtype) if self.scale else None
-            likely = (lambda counts: countable(X, counts, found)) if sparse.issparse(X) else None
-            return self._fit(lambda features: dense(X, features, found), found, X.shape[0], X.dtype, likely)
+            return self._fit(
+                lambda features, as_they_lie=False: dense(X, features, found, as_they_lie),
+                lambda Wt: columns(X, Wt, found),
+                found,
+                X.shape[0],
+                X.dtype,
+            )
 
     def fit_covariance(self, R: Any, n_obs: int) -> Self:
         """Find the components from a covariance or correlation matrix alone.
@@ -181,28 +188,29 @@ class SparsePCA(SparseScores):
             self.mean_ = np.zeros(len(R), R.dtype)
             self.scale_ = found.divisor.astype(R.dtype) if self.scale else None
             return self._fit(
-                lambda features: np.ascontiguousarray(factor[:, features]), found, n_obs, R.dtype
+                lambda features, as_they_lie=False: np.ascontiguousarray(factor[:, features]),
+                lambda Wt: Wt @ factor,
+                found,
+                n_obs,
+                R.dtype,
             )
 
     def _fit(
         self,
-        data: Any,
+        data: Callable[..., np.ndarray],
+        columns: Callable[[np.ndarray], np.ndarray],
         found: Moments,
         n_obs: int,
         dtype: Any,
-        likely: Callable[[np.ndarray], np.ndarray] | None = None,
     ) -> Self:
         options = checks.options(self, found, n_obs)
-        features = checks.screen(found.norms, options)
-        if options.counts is not None and likely is not None:
-            everything, features = features, checks.at_least(likely(options.counts), found.norms, options)
-        At, loadings = self._solve(data, features, options)
-        if options.counts is not None and likely is not None:
-            left = np.delete(found.norms, features)
-            # What was left out could have been counted after all.
-            if left.max(initial=0.0) > loadings.levels.min():
-                features = everything
-                At, loadings = self._solve(data, features, options)
+        rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31, size=4))
+        if options.counts is not None and options.refit:
+            features, At, loadings = _counted.solve(data, columns, found.norms, options, self._previous, rng)
+        else:
+            features = checks.screen(found.norms, options)
+            At = reduced(data(features))
+            loadings = solve(At, options, self._previous(At, features), rng)
         if not loadings.result.converged:
             warnings.warn(
                 f"SparsePCA did not converge in {options.max_sweeps} sweeps; raise max_sweeps or tol",
@@ -221,15 +229,10 @@ class SparsePCA(SparseScores):
         self._describe(loadings, features, found, n_obs, dtype)
         return self
 
-    def _solve(self, data: Any, features: np.ndarray, options: checks.Options) -> tuple[np.ndarray, Loadings]:
-        At = reduced(data(features))
-        start = self._previous(At, features, options.m)
-        rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31, size=4))
-        return At, solve(At, options, start, rng)
-
-    def _previous(self, At: np.ndarray, features: np.ndarray, m: int) -> np.ndarray | None:
+    def _previous(self, At: np.ndarray, features: np.ndarray) -> np.ndarray | None:
         """The rotation that belongs to the last fit's loadings, for a warm start."""
         Z = getattr(self, "components_", None) if self.warm_start else None
+        m = min(At.shape) if self.n_components is None else self.n_components
         if Z is None or Z.shape != (m, self.n_features_in_):
             return None
         return polar(At @ Z[:, features].T.astype(np.float64))

@@ -1,0 +1,355 @@
+"""Sparse components with exact counts of non-zeros, of as large an adjusted variance as can be found.
+
+The scores of unit loadings, E = XZ = QR, have the adjusted variance Σ R_jj² (`givens.metrics`), whose derivative is
+2·Q D² R⁻ᵀ, D = diag R. So with
+
+    W = Q D² R⁻ᵀ,        z_j ← the counts[j] largest entries of Xᵀw_j, normalised
+
+the linearised variance rises as far as the counts permit, and the best step is kept. Which count belongs to which component
+is free as well: counts are matched to the columns y_j = Xᵀw_j/‖w_j‖, for the largest sum of counted squares.
+
+Where that ends depends on where it begins. The first loadings are found one after the other, the largest count first, each in
+what the scores before it leave: from the leading axis of the rest and from its strongest feature, whichever explains more.
+A long loading follows the axis; a short one is made of strong features, which the axis may not know.
+
+Arrays are stored one component per row; At is samples x features, centred.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from time import perf_counter
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg import solve_triangular
+from scipy.optimize import linear_sum_assignment
+
+from givens import lapack
+from givens.metrics import DEPENDENT
+from givens.objectives.tiles import scores, turned
+from givens.progress import Bar
+from givens.result import Trace
+
+HEAVY = 16  # a loading with more than 1/16 of all features is multiplied as if it were dense
+GROWTH = 3e-4  # of the explained variance; a step that brings less is the last
+SETTLED, SETTLING = 1e-9, 200  # the same for values on features that have come to rest; and steps at most
+STEPS = 9  # of one component at the start, before the next one
+AMPLE = 1000  # features, and some per count, are looked at first: enough to hold what will be counted, mostly
+BELOW = 0.5  # of the squared norm of the last feature that would do
+SPARE = 5  # axes beyond the components, since what is left of the first ones grows less
+
+
+class Loadings(NamedTuple):
+    """Unit loadings: which features each has, in ascending order, and their values."""
+
+    where: list[np.ndarray]
+    values: list[np.ndarray]
+
+    def counts(self) -> np.ndarray:
+        """How many non-zeros each has."""
+        return np.array([len(where) for where in self.where])
+
+    def same_features(self, other: Loadings) -> bool:
+        """Whether the non-zeros are in the same places."""
+        return all(np.array_equal(here, there) for here, there in zip(self.where, other.where))
+
+    def dense(self, features: int) -> np.ndarray:
+        """As an array, components x features."""
+        Z = np.zeros((len(self.where), features))
+        for row, where, values in zip(Z, self.where, self.values):
+            row[where] = values
+        return Z
+
+    def scores(self, At: np.ndarray) -> np.ndarray:
+        """ZX, components x samples."""
+        E = np.empty((len(self.where), len(At)))
+        heavy = [j for j, where in enumerate(self.where) if HEAVY * len(where) > At.shape[1]]
+        if heavy:
+            part = Loadings([self.where[j] for j in heavy], [self.values[j] for j in heavy])
+            E[heavy] = scores(part.dense(At.shape[1]), At, few=False)[0]
+        for j, (where, values) in enumerate(zip(self.where, self.values)):
+            if HEAVY * len(where) <= At.shape[1]:
+                E[j] = taken(At, where) @ values
+        return E
+
+
+@dataclass
+class Found:
+    """Loadings and the way there.
+
+    `W` has rows of unit length, `Y` is WX, in which the next loadings would be counted; `explained` is the adjusted variance as
+    a sum of squares, `gradient_norm` that of its derivative by the loadings' values, on the sphere of each.
+    """
+
+    loadings: Loadings
+    W: np.ndarray
+    Y: np.ndarray
+    scores: np.ndarray
+    explained: float
+    gradient_norm: float
+    flops: float
+    trace: Trace
+    converged: bool = False
+    message: str = ""
+
+    def smallest_counted(self) -> np.ndarray:
+        """Of |Y|, in each row."""
+        return self._sorted(0)
+
+    def largest_uncounted(self) -> np.ndarray:
+        """Of |Y|, in each row; 0 where all are counted."""
+        return self._sorted(1)
+
+    def _sorted(self, beyond: int) -> np.ndarray:
+        sizes, places = np.abs(self.Y), self.Y.shape[1] - self.loadings.counts() - beyond
+        return np.array([np.partition(row, k)[k] if k >= 0 else 0.0 for row, k in zip(sizes, places)])
+
+
+def taken(At: np.ndarray, features: np.ndarray) -> np.ndarray:
+    """These columns, lying as they did."""
+    return At.T.take(features, axis=0).T if At.flags.f_contiguous else At.take(features, axis=1)
+
+
+def largest(y: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Where the `count` largest |y| are, ascending, and these entries as a unit vector."""
+    if count >= len(y):
+        where = np.arange(len(y))
+    else:
+        sizes = np.abs(y)
+        parted = sizes.copy()
+        parted.partition(len(y) - count)
+        level = parted[len(y) - count]
+        where = (sizes >= level).nonzero()[0]
+        if len(where) > count:
+            equal = np.flatnonzero(sizes[where] == level)
+            where = np.delete(where, equal[count - len(where) :])
+    values = y[where]
+    size = float(np.sqrt(values @ values))
+    return where, values / (size if size > 0 else 1.0)
+
+
+def directions(E: np.ndarray) -> tuple[np.ndarray, float]:
+    """W for scores E, one component per row, and the adjusted variance, the strongest score first.
+
+    A score that the ones before it explain has no derivative; its row is the score itself.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from givens.counted import directions
+    >>> W, held = directions(np.array([[3.0, 0.0], [1.0, 2.0]]))
+    >>> (W * 3).round(9).tolist(), held
+    ([[9.0, -2.0], [0.0, 6.0]], 13.0)
+    """
+    size = np.linalg.norm(E, axis=1)
+    order = np.argsort(-size, kind="stable")
+    order = order[size[order] > 0]
+    W = E.copy()
+    while len(order):
+        Q, R = np.linalg.qr(E[order].T)
+        rest = np.abs(np.diagonal(R))
+        dependent = np.flatnonzero(rest <= DEPENDENT * size[order[: len(rest)]])
+        if len(dependent) == 0 and len(rest) == len(order):
+            W[order] = solve_triangular(R, (Q * rest**2).T)
+            return W, float(rest @ rest)
+        order = np.delete(order, dependent[0] if len(dependent) else -1)
+    return W, 0.0
+
+
+def matched(Y: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """The counts in the order that gives the rows of Y the largest sum of counted squares.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from givens.counted import matched
+    >>> matched(np.array([[2.0, 0.0, 0.0], [1.0, 1.0, 1.0]]), np.array([3, 1]))
+    array([1, 3])
+    """
+    distinct, which = np.unique(counts, return_inverse=True)
+    if len(distinct) == 1:
+        return counts
+    held = np.array([_held_by(y * y, distinct) for y in Y])
+    # Where two orders are as good, the one there is stays.
+    gain = held[:, which] + np.diag(1e-12 * held.max(axis=1))
+    return counts[linear_sum_assignment(gain, maximize=True)[1]]
+
+
+def _held_by(squares: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """The sums of the largest squares, for each of the ascending counts; leaves the squares in disorder."""
+    most, next_one, held = counts[-1], counts[-2], np.empty(len(counts))
+    squares.partition(len(squares) - most)
+    top = squares[len(squares) - most :]
+    held[-1] = top.sum()
+    top.partition(most - next_one)
+    top = top[most - next_one :]
+    top.sort()
+    held[:-1] = top[::-1].cumsum()[counts[:-1] - 1]
+    return held
+
+
+def strongest(squares: np.ndarray, counts: np.ndarray, times: int = 2) -> np.ndarray:
+    """The features that loadings with these counts will mostly be made of, ascending, by their squared norms.
+
+    So many that the weakest is far below what would do if each were counted once; all, where that leaves few out.
+    """
+    total = int(counts.sum())
+    enough = times * total + AMPLE
+    if 3 * enough > 2 * len(squares):
+        return np.arange(len(squares))
+    parted = np.partition(squares, [len(squares) - enough, len(squares) - total])
+    level = min(parted[len(squares) - enough], BELOW * parted[len(squares) - total])
+    kept = (squares >= level).nonzero()[0]
+    return kept if 3 * len(kept) <= 2 * len(squares) else np.arange(len(squares))
+
+
+def one_by_one(
+    At: np.ndarray, norms: np.ndarray, counts: np.ndarray, axes: np.ndarray
+) -> tuple[Loadings, float]:
+    """Loadings to begin with, each in what the scores before it leave, and the flops.
+
+    Parameters
+    ----------
+    At : array, shape (samples, features)
+    norms : array, shape (features,)
+    counts : array of int
+        In any order: the loadings have the largest first.
+    axes : array, shape (some, samples)
+        The leading principal axes, each as long as its singular value.
+    """
+    n, m = len(At), len(counts)
+    counts = np.sort(counts)[::-1]
+    here = np.arange(At.shape[1])
+    rest = norms * norms
+    flops = 0.0
+    basis = np.zeros((m, n))
+    found = Loadings([], [])
+    for j, count in enumerate(counts):
+        B = basis[:j]
+        # The rest's leading axis, from the leading ones of the whole.
+        left = axes - (axes @ B.T) @ B
+        axis = left.T @ np.linalg.eigh(left @ left.T)[1][:, -1]
+        best = _step(At, B, axis, count)
+        if HEAVY * count <= At.shape[1]:
+            best = max(best, _step(At, B, At[:, np.argmax(rest)], count), key=_held)
+        for _ in range(STEPS):
+            tried = _step(At, B, best.score, count)
+            grown = tried.held > best.held * (1 + GROWTH)
+            best = max(best, tried, key=_held)
+            if not grown:
+                break
+        found.where.append(here[best.where])
+        found.values.append(best.values)
+        basis[j] = best.score - (best.score @ B.T) @ B
+        basis[j] /= np.linalg.norm(basis[j]) or 1.0
+        rest = np.maximum(rest - np.square(basis[j] @ At), 0.0)
+        if j + 1 < m:
+            here, rest, At = _strongest(here, rest, At, counts[j + 1 :])
+        flops += 12.0 * At.size
+    return found, flops
+
+
+def _strongest(
+    here: np.ndarray, rest: np.ndarray, At: np.ndarray, counts: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    kept = strongest(rest, counts)
+    return (here, rest, At) if len(kept) == len(rest) else (here[kept], rest[kept], taken(At, kept))
+
+
+class _Step(NamedTuple):
+    """One loading, and what of its score is beside those before it."""
+
+    where: np.ndarray
+    values: np.ndarray
+    score: np.ndarray
+    held: float
+
+
+def _step(At: np.ndarray, B: np.ndarray, u: np.ndarray, count: int) -> _Step:
+    """The counted entries of Xᵀu, u beside B."""
+    where, values = largest((u - (u @ B.T) @ B) @ At, count)
+    if HEAVY * count > At.shape[1]:
+        z = np.zeros(At.shape[1])
+        z[where] = values
+        e = At @ z
+    else:
+        e = taken(At, where) @ values
+    e -= (e @ B.T) @ B
+    return _Step(where, values, e, float(e @ e))
+
+
+def _held(step: _Step) -> float:
+    return step.held
+
+
+def cut(Y: np.ndarray, counts: np.ndarray) -> Loadings:
+    """The largest entries of each row, of unit length."""
+    pairs = [largest(y, int(count)) for y, count in zip(Y, counts)]
+    return Loadings([where for where, _ in pairs], [values for _, values in pairs])
+
+
+def settled(At: np.ndarray, loadings: Loadings) -> tuple[Loadings, float]:
+    """The same features with the values that explain most, and the flops: steps on these features alone, to the end."""
+    features, inverse = np.unique(np.concatenate(loadings.where), return_inverse=True)
+    part, ends = taken(At, features), np.cumsum(loadings.counts())[:-1]
+    here = Loadings(np.split(inverse, ends), loadings.values)
+    before, flops = -np.inf, 0.0
+    for _ in range(SETTLING):
+        W, held = directions(here.scores(part))
+        flops += 2.0 * W.size * len(features)
+        if held <= before * (1 + SETTLED):
+            break
+        before, loadings = held, Loadings(loadings.where, here.values)
+        values = [y[where] for y, where in zip(W @ part, here.where)]
+        here = Loadings(here.where, [z / (np.linalg.norm(z) or 1.0) for z in values])
+    return loadings, flops
+
+
+def ascend(At: np.ndarray, loadings: Loadings, tol: float, max_steps: int, shown: Bar) -> Found:
+    """Raise the adjusted variance of loadings with as many non-zeros, as far as it goes; the best of all steps."""
+    began, flops, trace = perf_counter(), 0.0, Trace()
+    counts, free, done = loadings.counts(), True, False
+    m, n = len(counts), len(At)
+    best: Found | None = None
+    tol = max(tol, GROWTH)
+    for step in range(max_steps + 1):
+        if best is not None and loadings.same_features(best.loadings):
+            loadings, spent = settled(At, loadings)
+            flops += spent
+        E = loadings.scores(At)
+        W, held = directions(E)
+        flops += 2.0 * n * int(counts.sum()) + lapack.qr(n, m) + 2.0 * m * m * n
+        done = best is not None and held <= best.explained * (1 + tol)
+        if best is None or held > best.explained:
+            size = np.linalg.norm(W, axis=1)
+            W /= np.where(size > 0, size, 1.0)[:, None]
+            Y = np.empty((m, At.shape[1]))
+            turned(W, At, Y)
+            flops += 2.0 * m * At.size
+            best = Found(loadings, W, Y, E, held, _slope(loadings, Y, size), flops, trace)
+        shown.sweep(step, max_steps, 1)
+        trace.append(step, perf_counter() - began, flops, held, best.gradient_norm)
+        shown.show(held, np.nan if step == 0 else held / trace.value[-2] - 1)
+        if done:
+            break
+        if free:
+            before, counts = counts, matched(Y, counts)
+            free = not np.array_equal(before, counts)
+        loadings = cut(Y, counts)
+    assert best is not None
+    best.converged, best.flops = done, flops
+    if best.converged:
+        best.message = f"converged: a step did not raise the explained variance by {tol:g} of it"
+    else:
+        best.message = f"not converged: max_sweeps = {max_steps} reached"
+    return best
+
+
+def _slope(loadings: Loadings, Y: np.ndarray, size: np.ndarray) -> float:
+    """The norm of the derivative, 2·size·y on each pattern, beside the loading itself."""
+    total = 0.0
+    for where, z, y, length in zip(*loadings, Y, size):
+        own = y[where]
+        total += 4.0 * float(length) ** 2 * max(float(own @ own - (own @ z) ** 2), 0.0)
+    return float(np.sqrt(total))
