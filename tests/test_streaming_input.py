@@ -90,7 +90,7 @@ def test_data_frames_keep_their_names():
     assert list(scores.columns) == [f"streamingsparsepca{k}" for k in range(3)]
 
 
-@pytest.mark.parametrize("drop", ["frequent", "weakest"])
+@pytest.mark.parametrize("drop", ["frequent", "leftover", "weakest"])
 def test_a_bad_batch_leaves_the_model_as_it_was(drop):
     found = model(drop=drop, alpha=0.02)
     rows = np.random.default_rng(0).standard_normal((1500, 30))
@@ -209,7 +209,7 @@ def test_a_warm_start_with_an_early_stop():
         ({"alpha": None, "n_nonzero": 31}, "n_nonzero"),
         ({"alpha": None, "n_nonzero": [1, 2]}, "got 2 for 3"),
         ({"penalty": "l2"}, "penalty"),
-        ({"drop": "strongest"}, "'frequent' or 'weakest'"),
+        ({"drop": "strongest"}, "'frequent', 'leftover' or 'weakest'"),
         ({"oversample": -1}, "oversample"),
         ({"inner_rotations": 1.5}, "inner_rotations"),
         ({"forgetting": 0.0}, "forgetting"),
@@ -219,6 +219,7 @@ def test_a_warm_start_with_an_early_stop():
         ({"threads": 0}, "threads"),
         ({"max_sweeps": -1}, "max_sweeps"),
         ({"n_starts": 0}, "n_starts"),
+        ({"n_starts": 2, "drop": "leftover"}, "n_starts = 2 goes with drop='frequent'"),
         ({"n_starts": 2, "drop": "weakest"}, "n_starts = 2 goes with drop='frequent'"),
     ],
 )
@@ -257,7 +258,7 @@ def test_early_stop():
     np.testing.assert_array_equal(part.components_, online.components_)
 
 
-@pytest.mark.parametrize("drop", ["frequent", "weakest"])
+@pytest.mark.parametrize("drop", ["frequent", "leftover", "weakest"])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("scale", [False, True])
 def test_a_saved_stream_goes_on_to_the_same_bits(tmp_path, drop, dtype, scale):

@@ -12,14 +12,14 @@ from givens.datasets import sparse_modules
 from givens.metrics import adjusted_variance, total_variance
 from givens.streams import extract
 
-DROPS = ("frequent", "weakest")
+DROPS = ("frequent", "leftover", "weakest")
 DATA = sparse_modules(300, 40, n_modules=3, module_size=6, random_state=1)
 SIZES = np.geomspace(1e-3, 1e3, 40)[np.random.default_rng(0).permutation(40)]
 X = DATA.X * SIZES + 3 * SIZES
 
 
 def model(**parameters):
-    alpha = 0.02 if parameters.get("drop") == "weakest" else 0.1
+    alpha = 0.1 if parameters.get("drop", "frequent") == "frequent" else 0.02
     return StreamingSparsePCA(
         **({"n_components": 3, "alpha": alpha, "scale": True, "random_state": 0} | parameters)
     )

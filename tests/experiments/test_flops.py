@@ -22,6 +22,7 @@ NAMES = [
     "GPower, block",
     "GPower, greedy",
     "stream, weakest",
+    "stream, leftover",
     "stream, frequent",
     "tensor, one block",
     "tensor, blocks",

@@ -12,10 +12,11 @@ from sklearn.utils import check_random_state
 from givens import parallel
 from givens.estimators._sparse_checks import DEFAULT_ALPHA, _counts, _number, _whole
 from givens.streams.extract import Asked
-from givens.streams.rules import Frequent, Weakest, quantile
+from givens.streams.rules import Frequent, Leftover, Weakest, quantile
 from givens.streams.sketch import Rule, Sketch
 
-DROPS = ("frequent", "weakest")
+ROTATED = {"weakest": Weakest, "leftover": Leftover}
+DROPS = ("frequent", *ROTATED)
 FEW = 5  # columns kept beyond those asked for, at least, by default
 COMPONENTS = 10
 
@@ -44,10 +45,10 @@ def settings(model: Any, features: int, started: Settings | None) -> Settings:
             model.n_components, "n_components", 1, features, f" (n_features={features}: there are no more)"
         )
     if model.drop not in DROPS:
-        raise ValueError(f"drop must be 'frequent' or 'weakest', got {model.drop!r}")
+        raise ValueError(f"drop must be 'frequent', 'leftover' or 'weakest', got {model.drop!r}")
     if model.oversample is None:
         # Algorithm 5 keeps m columns and no others.
-        reserve = 0 if model.drop == "weakest" else max(m, FEW)
+        reserve = max(m, FEW) if model.drop == "frequent" else 0
     else:
         reserve = _whole(model.oversample, "oversample", 0)
     forgetting = model.forgetting
@@ -155,5 +156,5 @@ def rule(model: Any, started: Settings, sketch: Sketch) -> Rule:
         threshold = lambda norms, weight, Y: quantile(Y, share)  # noqa: E731
     rotations = model.inner_rotations
     if rotations is None:
-        rotations = 2 * started.columns
-    return Weakest(threshold, int(rotations), model.penalty == "l0", started.seed)
+        rotations = 2 * started.columns if started.drop == "weakest" else 0
+    return ROTATED[started.drop](threshold, int(rotations), model.penalty == "l0", started.seed)

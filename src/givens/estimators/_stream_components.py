@@ -48,7 +48,7 @@ def components_of(model: Any, sketch: Sketch, started: checks.Settings) -> dict[
     if asked.counts is None:
         asked = replace(asked, level=checks.level(model, sketch, norms, sketch.weight))
     with parallel.pool(model.threads if columns.size > SMALL else 1):
-        found = (strongest if started.drop == "weakest" else rotated)(columns, asked)
+        found = (rotated if started.drop == "frequent" else strongest)(columns, asked)
     Z, empty = fill_empty(cast(Any, found), np.arange(columns.shape[1]), np.sqrt(norms))
     if empty:
         warnings.warn(

@@ -48,15 +48,18 @@ class StreamingSparsePCA(SparseScores):
     scale : bool
         Give every feature the variance 1: by its deviation so far where the stream chooses what to drop, by its present one where
         components are asked for.
-    drop : {"frequent", "weakest"}
+    drop : {"frequent", "leftover", "weakest"}
         What is dropped. "frequent": kept and new columns are turned to their principal axes and the weakest axes dropped,
         as in Frequent Directions; rotations for sparsity are made when components are asked for, so that gamma, alpha,
         n_nonzero, penalty, refit, tol, max_sweeps and n_starts may be changed at any time. "weakest": the paper's Algorithm 5,
-        where each sample takes the place of the weakest column and `inner_rotations` random pairs are turned.
+        where each sample takes the place of the weakest column and `inner_rotations` random pairs are turned. "leftover": each
+        sample is turned against every column, to the angle best for that column, and what is left of it is dropped; then
+        random pairs, if asked for. With these two the threshold has its part in the stream, and the components are the columns.
     oversample : int, optional
-        Columns kept beyond those asked for. By default as many again, and at least 5 ("weakest": none).
+        Columns kept beyond those asked for. By default as many again, and at least 5 ("leftover", "weakest": none).
     inner_rotations : int, optional
-        For "weakest": rotations after each sample. By default twice as many as columns are kept.
+        Rotations of random pairs after each sample. By default none for "leftover", and twice as many as columns are kept for
+        "weakest".
     forgetting : float
         λ: a sample weighs λ times less after each later one, in the mean as in the columns; about 1/(1 − λ) samples are
         remembered. By default 1: nothing is forgotten, and a late change needs as many samples again to be seen.
@@ -72,7 +75,7 @@ class StreamingSparsePCA(SparseScores):
     threads : int, optional
         By default all cores. The number changes the time, never the result.
     random_state : int, RandomState or None
-        For the pairs of "weakest", and the starts after the first.
+        For the random pairs, and the starts after the first.
     progress : bool
         Show how many samples `fit` has read from what is not in memory.
 

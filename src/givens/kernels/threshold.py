@@ -693,6 +693,61 @@ def _scatter(number: np.uint64) -> np.uint64:
     return z ^ (z >> np.uint64(31))
 
 
+@inline
+def _turn_pair(
+    C: np.ndarray,
+    G: np.ndarray,
+    Qt: np.ndarray,
+    p: int,
+    q: int,
+    first: float,
+    second: float,
+    l0: bool,
+    accuracy: float,
+    everywhere: bool,
+    room: tuple[np.ndarray, np.ndarray, np.ndarray],
+) -> float:
+    """Turn rows p and q of C by their best angle, and G and Qt with them. Returns the flops."""
+    a, b, values = room
+    number, looked = _active(C[p], C[q], min(first, second), a, b)
+    theta, _gain, cost = search(a, b, number, first, second, l0, 0.0, accuracy, everywhere, 1.0, values)
+    if theta == 0.0:
+        return cost + looked
+    c, s = np.cos(theta), np.sin(theta)
+    _rotate(C[p], C[q], C.shape[1], c, s)
+    _rotate(Qt[p], Qt[q], len(Qt), c, s)
+    _rotate(G[p], G[q], len(G), c, s)
+    _rotate(G[:, p], G[:, q], len(G), c, s)
+    return cost + looked + 6.0 * (C.shape[1] + len(Qt) + 2 * len(G))
+
+
+@inline
+def _turn_at_random(
+    C: np.ndarray,
+    G: np.ndarray,
+    Qt: np.ndarray,
+    live: np.ndarray,
+    level: float,
+    l0: bool,
+    accuracy: float,
+    rotations: int,
+    state: np.uint64,
+    room: tuple[np.ndarray, np.ndarray, np.ndarray],
+) -> float:
+    """Turn so many pairs of live rows, chosen by `state`. Returns the flops."""
+    kept = len(live)
+    flops = 0.0
+    for _ in range(rotations if kept > 1 else 0):
+        state = _scatter(state + np.uint64(1))
+        one = np.int64((state >> np.uint64(32)) % np.uint64(kept))
+        other = np.int64((state & np.uint64(0xFFFFFFFF)) % np.uint64(kept - 1))
+        other += np.int64(other >= one)
+        p = live[one] if one < other else live[other]
+        q = live[other] if one < other else live[one]
+        flops += _turn_pair(C, G, Qt, p, q, level, level, l0, accuracy, True, room)
+    return flops
+
+
 @kernel
 def replace_weakest(
     C: np.ndarray,
@@ -713,9 +768,7 @@ def replace_weakest(
     place, `live` names the rows that are left. Returns the flops.
     """
     kept, features = len(live), C.shape[1]
-    a = np.empty(features)
-    b = np.empty(features)
-    values = np.empty(ROOM)
+    room = (np.empty(features), np.empty(features), np.empty(ROOM))
     flops = 0.0
     for s in range(samples):
         weakest = 0
@@ -724,21 +777,42 @@ def replace_weakest(
                 weakest = i
         live[weakest] = len(C) - samples + s
         state = _scatter(np.uint64(seed) ^ _scatter(np.uint64(first + s + 1)))
-        for _ in range(rotations if kept > 1 else 0):
-            state = _scatter(state + np.uint64(1))
-            one = np.int64((state >> np.uint64(32)) % np.uint64(kept))
-            other = np.int64((state & np.uint64(0xFFFFFFFF)) % np.uint64(kept - 1))
-            other += np.int64(other >= one)
-            p = live[one] if one < other else live[other]
-            q = live[other] if one < other else live[one]
-            number, looked = _active(C[p], C[q], level, a, b)
-            theta, _gain, cost = search(a, b, number, level, level, l0, 0.0, accuracy, True, 1.0, values)
-            flops += cost + looked
-            if theta != 0.0:
-                c, sn = np.cos(theta), np.sin(theta)
-                _rotate(C[p], C[q], features, c, sn)
-                _rotate(Qt[p], Qt[q], len(Qt), c, sn)
-                _rotate(G[p], G[q], len(G), c, sn)
-                _rotate(G[:, p], G[:, q], len(G), c, sn)
-                flops += 6.0 * (features + len(Qt) + 2 * len(G))
+        flops += _turn_at_random(C, G, Qt, live, level, l0, accuracy, rotations, state, room)
+    return flops
+
+
+@kernel
+def keep_better(
+    C: np.ndarray,
+    G: np.ndarray,
+    Qt: np.ndarray,
+    live: np.ndarray,
+    samples: int,
+    level: float,
+    l0: bool,
+    accuracy: float,
+    rotations: int,
+    seed: int,
+    first: int,
+) -> float:
+    """Turn the last `samples` rows of C, one after the other, against every live row, which alone counts; drop what is left.
+
+    If what is left is stronger than a live row of which nothing exceeds the level, it takes its place: so weak rows may grow.
+    The value of the live rows never falls. Arguments and the turns that follow are those of `replace_weakest`.
+    """
+    kept, features = len(live), C.shape[1]
+    room = (np.empty(features), np.empty(features), np.empty(ROOM))
+    flops = 0.0
+    for s in range(samples):
+        new = len(C) - samples + s
+        for i in range(kept):
+            flops += _turn_pair(C, G, Qt, live[i], new, level, np.inf, l0, accuracy, False, room)
+        weakest, least = -1, G[new, new]
+        for i in range(kept):
+            if G[live[i], live[i]] < least and not np.any(np.abs(C[live[i]]) > level):
+                weakest, least = i, G[live[i], live[i]]
+        if weakest >= 0:
+            live[weakest] = new
+        state = _scatter(np.uint64(seed) ^ _scatter(np.uint64(first + s + 1)))
+        flops += _turn_at_random(C, G, Qt, live, level, l0, accuracy, rotations, state, room)
     return flops

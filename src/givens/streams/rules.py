@@ -1,4 +1,4 @@
-"""Which columns to keep: two rules that make K columns of K + b, without looking back at the stream.
+"""Which columns to keep: rules that make K columns of K + b, without looking back at the stream.
 
 The kept columns Y stand for the data A through YYᵀ ≈ AAᵀ. Rotations among columns leave YYᵀ as it is; only what is
 dropped matters. So the rule that loses least turns kept and new columns to their principal axes, which makes the
@@ -13,9 +13,11 @@ scaled columns. What is turned and kept are the columns as they came. Rotations 
 be scaled anew when the deviations change.
 
 `Weakest` is the paper's Algorithm 5: each sample takes the place of the weakest column, and a few rotations of random
-pairs follow, for the threshold of the moment. By the screening theorem a feature whose norm over kept and new
-columns is at most the threshold has no part in any of them: the rotations run on the other features alone, and reach
-all the rest in one product at the end of the block.
+pairs follow, for the threshold of the moment. `Leftover` turns each sample against every kept column, to the angle that is
+best for that column alone, and drops what is left of it in the end: the value of the objective never falls, and no column
+is lost. By the screening theorem a feature whose norm over kept and new columns is at most the threshold has no
+part in any of these rotations: they run on the other features alone, and reach all the rest in one product at the end of the
+block.
 """
 
 from __future__ import annotations
@@ -131,19 +133,21 @@ def _flops(block: Block) -> float:
     return (n + 1.0 + 2.0 * block.kept) * block.W.size + scaling
 
 
-class Weakest:
-    """The paper's rule: the sample replaces the weakest column, rotations of random pairs follow.
+class _Rotated:
+    """A rule that rotates for sparsity, sample by sample, for the threshold of the moment.
 
     Parameters
     ----------
     level : callable
         Takes the features' squared norms over the block, the weight and the kept columns, scaled; returns the threshold of |y|.
     rotations : int
-        So many after each sample.
+        Of random pairs of kept columns, so many after each sample.
     l0 : bool
     seed : int
         The pairs depend on it and on the sample's number alone.
     """
+
+    turns: str  # the name of the compiled loop over the samples
 
     def __init__(
         self, level: Callable[[np.ndarray, float, np.ndarray], float], rotations: int, l0: bool, seed: int
@@ -167,12 +171,24 @@ class Weakest:
             C *= inverse[counting]
         Qt = np.eye(len(W))
         live = np.arange(K)
-        flops = threshold.replace_weakest(
+        flops = getattr(threshold, self.turns)(
             C, G, Qt, live, samples, level, self.l0, ACCURACY, self.rotations, self.seed, block.first
         )
         turn(Qt[live] * block.fade, W)
         block.held = float(np.sum(G[live, live]))
         return flops + _flops(block) + 2.0 * W.size + C.size + 2.0 * len(W) ** 2
+
+
+class Weakest(_Rotated):
+    """The paper's rule: the sample replaces the weakest column, rotations of random pairs follow."""
+
+    turns = "replace_weakest"
+
+
+class Leftover(_Rotated):
+    """The sample is turned against each column, of which only the column counts, and what is left over is dropped."""
+
+    turns = "keep_better"
 
 
 def quantile(Y: np.ndarray, share: float) -> float:
