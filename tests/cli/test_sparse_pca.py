@@ -131,10 +131,13 @@ def test_the_path_rises_and_holds_this_model(givens, tmp_path):
 
 def test_the_compiler_is_not_in_the_seconds_of_the_run(givens, tmp_path, monkeypatch):
     """What a machine's first run takes to compile is said, and left out of the card."""
-    with compiling() as seconds:
-        assert seconds() == 0
-        bound(lambda x: x + 1)(2.0)
+    begun = []
+    with compiling(lambda: begun.append(True)) as seconds:
+        assert (seconds(), begun) == (0, [])
+        for shift in (1, 2):
+            bound(lambda x, shift=shift: x + shift)(2.0)
         assert seconds() > 0
+        assert begun == [True]
     fit = SparsePCA.fit
 
     def first_fit(model, X, y=None):
@@ -142,7 +145,7 @@ def test_the_compiler_is_not_in_the_seconds_of_the_run(givens, tmp_path, monkeyp
         return model
 
     monkeypatch.setattr(SparsePCA, "fit", first_fit)
-    monkeypatch.setattr("givens.kernels.compile.compiling", lambda: nullcontext(lambda: 30.0))
+    monkeypatch.setattr("givens.kernels.compile.compiling", lambda begun: nullcontext(lambda: 30.0))
     write(tmp_path / "x.csv", modules())
     options = ["--labels", "group", "--no-path", "--out", "out", "--json"]
     run = givens("sparse-pca", "x.csv", "-m", 2, "--n-nonzero", 5, *options)

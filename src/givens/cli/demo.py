@@ -44,7 +44,6 @@ def command(
     Writes the table, the results and the report, and says where the report is.
     """
     session = Session(quiet, json)
-    session.say("the first run on a machine compiles its code, once, which takes longer than the work itself")
     file = write_table(out)
     arguments = f"{file} -m 4 --n-nonzero 8 --standardise --labels diagnosis --out {out}"
     session.say(f"the same as: givens sparse-pca {arguments}")

@@ -145,7 +145,8 @@ class Session:
         """Listen to the fit, and find out how much of its time is a machine's first run only."""
         from givens.kernels.compile import compiling
 
-        with self.listening(), compiling() as seconds:
+        sentence = "compiling, once on a machine: this takes longer than the work itself"
+        with self.listening(), compiling(lambda: self.say(sentence)) as seconds:
             yield
             self.compiled = seconds()
 

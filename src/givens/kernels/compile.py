@@ -70,8 +70,25 @@ def bound(function: Callable) -> Any:
     return numba.njit(nogil=True, fastmath=FASTMATH)(function)
 
 
+class _Timer(event.TimingListener):
+    """Times what is compiled, and tells when that begins."""
+
+    def __init__(self, begun: Callable[[], None]) -> None:
+        super().__init__()
+        self.begun: Callable[[], None] | None = begun
+
+    def on_start(self, happening: Any) -> None:
+        super().on_start(happening)
+        if self.begun is not None:
+            begun, self.begun = self.begun, None
+            begun()
+
+
 @contextmanager
-def compiling() -> Iterator[Callable[[], float]]:
-    """Yield a function that says for how many seconds code has been compiled since: what a machine's first run takes longer."""
-    with event.install_listener("numba:compile", event.TimingListener()) as timer:
+def compiling(begun: Callable[[], None]) -> Iterator[Callable[[], float]]:
+    """Yield a function that says for how many seconds code has been compiled since: what a machine's first run takes longer.
+
+    `begun` is called once, if anything is compiled at all.
+    """
+    with event.install_listener("numba:compile", _Timer(begun)) as timer:
         yield lambda: float(timer.duration) if timer.done else 0.0
