@@ -13,6 +13,7 @@ import time
 
 import numpy as np
 
+from benchmarks._measure import rest
 from benchmarks._prostate import prostate
 from givens import minimize
 from givens.baselines import gpower
@@ -45,8 +46,10 @@ def duel(A, gamma, U, tol):
     """Seconds of GPower to its stop, ours to its value, in turns; the best of two each."""
     theirs, ours, sweeps = [], [], 0
     for _ in range(2 if tol == max(TOLERANCES) else 1):
+        rest()
         rival = gpower(A, A.shape[1], gamma, start=U, tol=tol, max_iter=5000)
         theirs.append(rival.seconds[-1])
+        rest()
         seconds, result = to_value(A, gamma, U, rival.value, patience=GIVEN_UP * theirs[-1])
         reached = result.value >= rival.value
         ours.append(seconds if reached else max(seconds, GIVEN_UP * theirs[-1]))

@@ -101,29 +101,31 @@ def minimize(
     >>> np.allclose(np.sort(np.diag(result.U.T @ A @ result.U)), np.linalg.eigvalsh(A))
     True
     """
-    problem, first = _problem(objective, start, n)
-    if callback is not None and not callable(callback):
-        raise TypeError(f"callback must be a function of a Snapshot, got {type(callback).__name__}")
-    options = Options(
-        schedule=as_schedule(problem.schedule() if schedule is None else schedule),
-        tol=tolerance(tol, "tol"),
-        gradient_tol=None if gradient_tol is None else tolerance(gradient_tol, "gradient_tol"),
-        max_sweeps=whole(max_sweeps, "max_sweeps", least=0),
-        callback=callback,
-        repair_every=None if repair_every is None else whole(repair_every, "repair_every", least=1),
-    )
-    if determinant not in (None, 1, -1, "both"):
-        raise ValueError(f"determinant must be 1, -1, 'both' or None, got {determinant!r}")
-    if determinant is not None and problem.thin:
-        raise ValueError("an n x m matrix with m < n has no determinant; leave determinant=None")
-    rng = generator(random_state)
-    reproducible = start is not None or random_state is not None
-    n_starts = whole(n_starts, "n_starts", least=1)
-    if n_starts > 1 and checkpoint is not None:
-        raise ValueError(f"a checkpoint holds one run, not {n_starts}; leave out checkpoint, or n_starts")
-    places = _places(checkpoint, determinant)
-    outcomes: dict[int | None, list[Result]] = {sign: [] for sign in places}
+    # All of it: one small product by a BLAS of several threads would leave these turning on the spot for a tenth of a second,
+    # on the cores that our own threads need.
     with parallel.pool(threads), bar(progress) as shown:
+        problem, first = _problem(objective, start, n)
+        if callback is not None and not callable(callback):
+            raise TypeError(f"callback must be a function of a Snapshot, got {type(callback).__name__}")
+        options = Options(
+            schedule=as_schedule(problem.schedule() if schedule is None else schedule),
+            tol=tolerance(tol, "tol"),
+            gradient_tol=None if gradient_tol is None else tolerance(gradient_tol, "gradient_tol"),
+            max_sweeps=whole(max_sweeps, "max_sweeps", least=0),
+            callback=callback,
+            repair_every=None if repair_every is None else whole(repair_every, "repair_every", least=1),
+        )
+        if determinant not in (None, 1, -1, "both"):
+            raise ValueError(f"determinant must be 1, -1, 'both' or None, got {determinant!r}")
+        if determinant is not None and problem.thin:
+            raise ValueError("an n x m matrix with m < n has no determinant; leave determinant=None")
+        rng = generator(random_state)
+        reproducible = start is not None or random_state is not None
+        n_starts = whole(n_starts, "n_starts", least=1)
+        if n_starts > 1 and checkpoint is not None:
+            raise ValueError(f"a checkpoint holds one run, not {n_starts}; leave out checkpoint, or n_starts")
+        places = _places(checkpoint, determinant)
+        outcomes: dict[int | None, list[Result]] = {sign: [] for sign in places}
         if first is None:
             first = problem.start(rng)
         for k in range(n_starts):

@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from functools import cache
 from itertools import count as count_from_zero
@@ -27,6 +27,7 @@ Item = TypeVar("Item")
 Outcome = TypeVar("Outcome")
 
 _current: ContextVar[tuple[ThreadPoolExecutor, int] | None] = ContextVar("givens_pool", default=None)
+_open: ContextVar[bool] = ContextVar("givens_pool_open", default=False)
 
 
 def count(threads: int | None) -> int:
@@ -45,23 +46,22 @@ def _controller() -> ThreadpoolController:
 
 @contextmanager
 def pool(threads: int | None) -> Iterator[int]:
-    """Open a pool of so many threads, each of which calls a single-threaded BLAS."""
+    """Open a pool of so many threads, each of which calls a single-threaded BLAS; within a pool of as many, that one serves."""
     workers = count(threads)
-    with _controller().limit(limits=1, user_api="blas"):
-        if workers == 1:
-            token = _current.set(None)
-            try:
-                yield 1
-            finally:
-                _current.reset(token)
-            return
-        # The thread that opens the pool works too.
-        with ThreadPoolExecutor(workers - 1, thread_name_prefix="givens") as executor:
-            token = _current.set((executor, workers))
-            try:
-                yield workers
-            finally:
-                _current.reset(token)
+    if _open.get() and workers == width():
+        yield workers
+        return
+    limit = nullcontext() if _open.get() else _controller().limit(limits=1, user_api="blas")
+    # The thread that opens the pool works too.
+    beside = nullcontext() if workers == 1 else ThreadPoolExecutor(workers - 1, thread_name_prefix="givens")
+    with limit, beside as executor:
+        inside = _open.set(True)
+        token = _current.set(None if executor is None else (executor, workers))
+        try:
+            yield workers
+        finally:
+            _current.reset(token)
+            _open.reset(inside)
 
 
 def width() -> int:
