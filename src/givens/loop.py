@@ -56,6 +56,7 @@ class Run:
         self.columns = objective.active if objective.thin else objective.n
         self.began = perf_counter()
         self.memory: Any = None
+        self.f: float | None = None  # of the state, if it has not been turned since
 
     def minimise(self, U: np.ndarray, rng: np.random.Generator, reproducible: bool) -> Result:
         """Run from U, or from the checkpoint; `reproducible` if another call would have the same U."""
@@ -92,7 +93,8 @@ class Run:
         objective = self.objective
         while self.options.schedule.leaps and progress.leaps >= 0:
             self.shown.sweep(progress.sweeps + 1, self.options.max_sweeps, self.shape.pairs)
-            before, fresh = objective.value(self.state), progress.leaps > 0 and self.memory is None
+            before = objective.value(self.state) if self.f is None else self.f
+            fresh = progress.leaps > 0 and self.memory is None
             leap = objective.leap(self.state, self.memory, progress.leaps == 0)
             if leap is None:
                 break
@@ -106,7 +108,7 @@ class Run:
                 progress.gains = [*progress.gains, gain][-self.options.schedule.patience :]
                 return True
             progress.flops += self._turn(leap.rotation.T)
-            self.memory = None
+            self.f = self.memory = None
             progress.leaps = 1
             if fresh:
                 break
@@ -202,7 +204,8 @@ class Run:
 
     def _record(self, progress: Progress) -> None:
         objective = self.objective
-        value = objective.sense * objective.unit * objective.value(self.state)
+        self.f = objective.value(self.state)
+        value = objective.sense * objective.unit * self.f
         norm = self._gradient_norm(at_any_price=self.options.gradient_tol is not None)
         progress.seconds = perf_counter() - self.began
         progress.trace.append(progress.sweeps, progress.seconds, progress.flops, value, norm)

@@ -207,8 +207,8 @@ class SparseColumns(Columns):
 
         leaps = memory or Leaps(state, self.contrast.levels, self.contrast.l0, SHARES if first else ())
         Q = leaps.go()
-        looks = 6.0 * self.active * state.shape[1]  # the loop wants the value before and after
-        return None if Q is None else Leap(Q, leaps.flops + looks, leaps.again, leaps)
+        look = 3.0 * self.active * state.shape[1]  # the loop wants the value
+        return None if Q is None else Leap(Q, leaps.flops + look, leaps.again, leaps)
 
 
 def _apply(Y: np.ndarray, block: np.ndarray, Q: Turned) -> float:
