@@ -7,14 +7,16 @@ from dataclasses import replace
 from typing import Any, cast
 
 import numpy as np
+from sklearn.exceptions import NotFittedError
 
 from givens import parallel
 from givens.estimators import _stream_checks as checks
+from givens.estimators._scores import SparseScores
 from givens.estimators._sparse_checks import fill_empty
 from givens.loadings import order_and_sign
 from givens.metrics import adjusted_from_scores, largest_correlation, loading_overlap, span
 from givens.streams.extract import rotated, strongest
-from givens.streams.sketch import SMALL, Sketch
+from givens.streams.sketch import SMALL, Sketch, StreamTrace
 
 FITTED = (
     "components_",
@@ -87,3 +89,55 @@ def components_of(model: Any, sketch: Sketch, started: checks.Settings) -> dict[
 def _scale(sketch: Sketch) -> np.ndarray:
     deviations = sketch.deviations()
     return np.where(deviations > 0, deviations * sketch.unit, 1.0).astype(sketch.W.dtype)
+
+
+class StreamScores(SparseScores):
+    """A stream's attributes, worked out when they are first asked for, and the scores that follow from them."""
+
+    _sketch: Sketch
+    _settings: checks.Settings
+    _cache: dict[str, Any]
+
+    def _find(self) -> dict[str, Any]:
+        """Everything that is known about the stream so far, worked out when it is first asked for."""
+        if not self.__sklearn_is_fitted__():
+            raise NotFittedError(
+                f"this {type(self).__name__} has seen no samples yet: call fit or partial_fit first"
+            )
+        key = repr(sorted(self.get_params(deep=False).items(), key=lambda item: item[0]))
+        if self._cache.get("key") != key:
+            found = components_of(self, self._sketch, self._settings)
+            self._cache.clear()
+            self._cache.update(found, key=key)
+        return self._cache
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "_sketch")
+
+    @property
+    def n_samples_seen_(self) -> int:
+        """Samples learnt from."""
+        self._find_stream()
+        return self._sketch.count
+
+    @property
+    def trace_(self) -> StreamTrace:
+        """Samples, flops and the share of the variance kept."""
+        self._find_stream()
+        return self._sketch.trace
+
+    def _find_stream(self) -> None:
+        if not self.__sklearn_is_fitted__():
+            raise NotFittedError(f"this {type(self).__name__} has seen no samples yet")
+
+
+def _property(name: str) -> property:
+    def get(self: StreamScores) -> Any:
+        return self._find()[name]
+
+    get.__doc__ = f"`{name}`, of the stream so far."
+    return property(get)
+
+
+for _name in FITTED:
+    setattr(StreamScores, _name, _property(_name))

@@ -9,21 +9,19 @@ from copy import deepcopy
 from typing import Any, Self
 
 import numpy as np
-from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_array, validate_data
 
 from givens import rows
 from givens.estimators import _stream_checks as checks
 from givens.estimators import _stream_files as files
-from givens.estimators._scores import SparseScores
-from givens.estimators._stream_components import FITTED, components_of
+from givens.estimators._stream_components import StreamScores
 from givens.progress import counting
-from givens.streams.sketch import Sketch, StreamTrace
+from givens.streams.sketch import Sketch
 
 _TYPES = [np.float64, np.float32]
 
 
-class StreamingSparsePCA(SparseScores):
+class StreamingSparsePCA(StreamScores):
     """Sparse principal components of samples that keep coming, or that do not fit into memory.
 
     Only a few columns are kept, K of them, beside the running mean; one pass is enough, and memory is O(K·features) however
@@ -116,10 +114,6 @@ class StreamingSparsePCA(SparseScores):
     >>> abs(model.components_ @ data.components.T).max(axis=1).round(1)
     array([1., 1., 1.])
     """
-
-    _sketch: Sketch
-    _settings: checks.Settings
-    _cache: dict[str, Any]
 
     def __init__(
         self,
@@ -271,38 +265,6 @@ class StreamingSparsePCA(SparseScores):
         self._sketch, self._settings, self._cache = sketch, started, {}
         sketch.add(X, checks.rule(self, started, sketch), self.threads)
 
-    def _find(self) -> dict[str, Any]:
-        """Everything that is known about the stream so far, worked out when it is first asked for."""
-        if not self.__sklearn_is_fitted__():
-            raise NotFittedError(
-                f"this {type(self).__name__} has seen no samples yet: call fit or partial_fit first"
-            )
-        key = repr(sorted(self.get_params(deep=False).items(), key=lambda item: item[0]))
-        if self._cache.get("key") != key:
-            found = components_of(self, self._sketch, self._settings)
-            self._cache.clear()
-            self._cache.update(found, key=key)
-        return self._cache
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "_sketch")
-
-    @property
-    def n_samples_seen_(self) -> int:
-        """Samples learnt from."""
-        self._find_stream()
-        return self._sketch.count
-
-    @property
-    def trace_(self) -> StreamTrace:
-        """Samples, flops and the share of the variance kept."""
-        self._find_stream()
-        return self._sketch.trace
-
-    def _find_stream(self) -> None:
-        if not self.__sklearn_is_fitted__():
-            raise NotFittedError(f"this {type(self).__name__} has seen no samples yet")
-
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the whole state of the stream to a file, without pickle; it appears whole or not at all.
 
@@ -329,15 +291,3 @@ class StreamingSparsePCA(SparseScores):
         model = cls(**parameters)
         model.__dict__.update(state, _cache={})
         return model
-
-
-def _property(name: str) -> property:
-    def get(self: StreamingSparsePCA) -> Any:
-        return self._find()[name]
-
-    get.__doc__ = f"`{name}`, of the stream so far."
-    return property(get)
-
-
-for _name in FITTED:
-    setattr(StreamingSparsePCA, _name, _property(_name))
