@@ -38,6 +38,18 @@ def write_npz(path):
     )
 
 
+@pytest.mark.parametrize("index", [["s1", "s2", "s3"], [7, 5, 3]])
+def test_a_named_index_of_pandas_is_the_names(tmp_path, index):
+    """The index comes last in the file, after a first column of words that are no names."""
+    frame = pandas.DataFrame({"group": ["A", "B", "A"], "a": [1.0, 2, 4], "b": [3.0, 1, 2]}, index=index)
+    frame.rename_axis("patient").to_parquet(tmp_path / "x.parquet")
+    table = read_table(tmp_path / "x.parquet")
+    assert (table.samples, table.variables) == ([str(name) for name in index], ["a", "b"])
+    np.testing.assert_array_equal(table.values, frame[["a", "b"]])
+    frame.reset_index(drop=True).to_parquet(tmp_path / "x.parquet")
+    assert read_table(tmp_path / "x.parquet", labels="group").samples == ["sample 1", "sample 2", "sample 3"]
+
+
 @pytest.mark.parametrize(
     ("ending", "write"), [("parquet", write_parquet), ("h5ad", write_h5ad), ("npz", write_npz)]
 )

@@ -217,6 +217,12 @@ BAD = {
     "duplicate columns": ("a,a\n1,2\n3,4\n", "'a' for columns 1 and 2"),
     "duplicate rows": ("n,a,b\nx,1,2\nx,3,4\n", "'x' for rows 1 and 2"),
     "an open quote": ('a,b\n1,2\n"3,4\n', "line 3: a quotation mark is opened"),
+    "signs for thousands": (
+        'n,a,b\nx,"1,234.5",2\ny,"12,000",4\n',
+        "column 2 \\('a'\\) holds numbers as people write them, such as '1,234.5'",
+    ),
+    "per cent": ("n,a,b\nx,12 %,2\ny,9.5%,4\n", "such as '12 %'"),
+    "money": ("n;a;b\nx;1.000,50 €;2\ny;3 €;4\n", "such as '1.000,50 €'"),
     "no numbers": ("a,b\nx,y\nz,w\n", "no column of numbers"),
     "zero bytes": ("a,b\n1,\0\n", "not text"),
 }

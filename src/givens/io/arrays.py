@@ -171,6 +171,9 @@ def parquet_columns(
                 f"{path.name} has no column '{wanted}' for {option}; its columns are {listed(titles, 8)}"
             )
     label_at = None if labels is None else titles.index(labels)
+    # Where pandas wrote the file it says which columns were the index; a range, which is no column, is a dictionary.
+    told = (schema.pandas_metadata or {}).get("index_columns", [])
+    index_columns = [name for name in told if isinstance(name, str)]
     texts: list[int] = []
     numbers: list[int] = []
     for k, column in enumerate(schema):
@@ -182,10 +185,10 @@ def parquet_columns(
             or pyarrow.types.is_floating(kind)
             or pyarrow.types.is_boolean(kind)
         )
-        (numbers if numeric and not titles[k].startswith("__index_level_") else texts).append(k)
+        (numbers if numeric and titles[k] not in index_columns else texts).append(k)
     at = None if names is None else titles.index(names)
     if at is None:
-        index = [k for k in texts if titles[k].startswith("__index_level_")]
+        index = [k for k in texts if titles[k] in index_columns]
         first = index or [k for k in texts if k == 0]
         at = first[0] if first else None
     left_out = [titles[k] for k in texts if k != at]

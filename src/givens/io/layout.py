@@ -7,6 +7,7 @@ words over columns of numbers is a header; a first column of unique words is the
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,6 +15,8 @@ from pathlib import Path
 from givens.io.leading import leading, sampled
 from givens.io.table import NAME_WORDS, SAMPLE_WORDS, VARIABLE_WORDS, DataError, listed, stem
 
+# 1,234.5 or 1 234,5, per cent, money: numbers to a reader, words to a parser.
+WRITTEN = re.compile(r"[-+]?[$€£]?\s?(\d{1,3}([,.' \u00a0\u202f]\d{3})+|\d+)([.,]\d+)?\s?[%$€£]?")
 MISSING = frozenset(["", "na", "n/a", "#n/a", "nan", "null", "none", "missing", "?", ".", "-"])
 
 
@@ -199,6 +202,13 @@ def _find_columns(
         k for k in range(layout.width) if wordy[k] and k not in (layout.names, layout.labels, *dropped)
     ]
     layout.text = sorted({*dropped, *left_out})
+    for k in left_out:
+        if all(WRITTEN.fullmatch(token) for token in columns[k]):
+            name = f" ('{header[k]}')" if header[k] else ""
+            raise DataError(
+                f"{path.name}, column {k + 1:,}{name} holds numbers as people write them, "
+                f"such as '{columns[k][0]}': write them without signs for thousands, per cent or currency"
+            )
     if left_out:
         called = listed([f"'{header[k]}'" if header[k] else str(k + 1) for k in left_out])
         plural = "s" if len(left_out) > 1 else ""
