@@ -28,6 +28,8 @@ GREEDY = {
     "greedy GPower, 0.05 γmax": ("l1", 0.05),
     "greedy GPower, 0.3 γmax": ("l1", 0.3),
     "greedy GPower, ℓ0": ("l0", 0.15),
+    "greedy GPower, ℓ0, 0.05 γmax": ("l0", 0.05),
+    "greedy GPower, ℓ0, 0.3 γmax": ("l0", 0.3),
 }
 BEST = (
     1,
@@ -143,6 +145,7 @@ def rivals(X):
     return {
         **{name: greedy(*setting) for name, setting in GREEDY.items()},
         "block GPower": lambda X: gpower(X.T, M, 0.15 * top, block=True).Z.T,
+        "block GPower, ℓ0": lambda X: gpower(X.T, M, (0.15 * top) ** 2, penalty="l0", block=True).Z.T,
         "thresholded PCA": thresholded,
         "scikit-learn SparsePCA": lasso,
         "scikit-learn MiniBatchSparsePCA": batches,

@@ -34,7 +34,7 @@ from givens.result import Trace
 HEAVY = 16  # a loading with more than 1/16 of all features is multiplied as if it were dense
 GROWTH = 3e-4  # of the explained variance; a step that brings less is the last
 SETTLED, SETTLING = 1e-9, 200  # the same for values on features that have come to rest; and steps at most
-STEPS = 9  # of one component at the start, before the next one
+STEPS = 11  # of one component at the start, before the next one
 AMPLE = 1000  # features, and some per count, are looked at first: enough to hold what will be counted, mostly
 BELOW = 0.5  # of the squared norm of the last feature that would do
 SPARE = 5  # axes beyond the components, since what is left of the first ones grows less
@@ -151,7 +151,7 @@ def directions(E: np.ndarray) -> tuple[np.ndarray, float]:
         rest = np.abs(np.diagonal(R))
         dependent = np.flatnonzero(rest <= DEPENDENT * size[order[: len(rest)]])
         if len(dependent) == 0 and len(rest) == len(order):
-            W[order] = solve_triangular(R, (Q * rest**2).T)
+            W[order] = solve_triangular(R, (Q * rest**2).T, check_finite=False)
             return W, float(rest @ rest)
         order = np.delete(order, dependent[0] if len(dependent) else -1)
     return W, 0.0
@@ -189,13 +189,13 @@ def _held_by(squares: np.ndarray, counts: np.ndarray) -> np.ndarray:
     return held
 
 
-def strongest(squares: np.ndarray, counts: np.ndarray, times: int = 2) -> np.ndarray:
+def strongest(squares: np.ndarray, counts: np.ndarray) -> np.ndarray:
     """The features that loadings with these counts will mostly be made of, ascending, by their squared norms.
 
     So many that the weakest is far below what would do if each were counted once; all, where that leaves few out.
     """
     total = int(counts.sum())
-    enough = times * total + AMPLE
+    enough = 2 * total + AMPLE
     if 3 * enough > 2 * len(squares):
         return np.arange(len(squares))
     parted = np.partition(squares, [len(squares) - enough, len(squares) - total])
@@ -227,27 +227,37 @@ def one_by_one(
     found = Loadings([], [])
     for j, count in enumerate(counts):
         B = basis[:j]
-        # The rest's leading axis, from the leading ones of the whole.
-        left = axes - (axes @ B.T) @ B
-        axis = left.T @ np.linalg.eigh(left @ left.T)[1][:, -1]
-        best = _step(At, B, axis, count)
-        if HEAVY * count <= At.shape[1]:
-            best = max(best, _step(At, B, At[:, np.argmax(rest)], count), key=_held)
-        for _ in range(STEPS):
-            tried = _step(At, B, best.score, count)
-            grown = tried.held > best.held * (1 + GROWTH)
-            best = max(best, tried, key=_held)
-            if not grown:
-                break
+        best, steps = _next(At, B, rest, axes, int(count))
         found.where.append(here[best.where])
         found.values.append(best.values)
         basis[j] = best.score - (best.score @ B.T) @ B
         basis[j] /= np.linalg.norm(basis[j]) or 1.0
         rest = np.maximum(rest - np.square(basis[j] @ At), 0.0)
+        flops += (2.0 * steps + 4.0) * At.size + 2.0 * steps * n * int(count)
         if j + 1 < m:
             here, rest, At = _strongest(here, rest, At, counts[j + 1 :])
-        flops += 12.0 * At.size
     return found, flops
+
+
+def _next(At: np.ndarray, B: np.ndarray, rest: np.ndarray, axes: np.ndarray, count: int) -> tuple[_Step, int]:
+    """One more loading beside the basis B, and how many steps it took; `rest` is what is left of the features' squared norms."""
+    pivot = int(np.argmax(rest))
+    e = At[:, pivot] - (At[:, pivot] @ B.T) @ B
+    if count == 1:
+        # Nothing else can explain more.
+        return _Step(np.array([pivot]), np.ones(1), e, float(e @ e)), 0
+    # The rest's leading axis, from the leading ones of the whole.
+    left = axes - (axes @ B.T) @ B
+    best = _step(At, B, left.T @ np.linalg.eigh(left @ left.T)[1][:, -1], count)
+    if HEAVY * count <= At.shape[1]:
+        best = max(best, _step(At, B, e, count), key=_held)
+    steps, grown = 2, True
+    while grown and steps < STEPS:
+        tried = _step(At, B, best.score, count)
+        grown = tried.held > best.held * (1 + GROWTH)
+        best = max(best, tried, key=_held)
+        steps += 1
+    return best, steps
 
 
 def _strongest(
@@ -267,8 +277,8 @@ class _Step(NamedTuple):
 
 
 def _step(At: np.ndarray, B: np.ndarray, u: np.ndarray, count: int) -> _Step:
-    """The counted entries of Xᵀu, u beside B."""
-    where, values = largest((u - (u @ B.T) @ B) @ At, count)
+    """The counted entries of Xᵀu, for u orthogonal to B."""
+    where, values = largest(u @ At, count)
     if HEAVY * count > At.shape[1]:
         z = np.zeros(At.shape[1])
         z[where] = values

@@ -17,6 +17,7 @@ from givens.rotations import orthogonality
 
 Columns = Callable[[np.ndarray], np.ndarray]
 
+AXES = 2000  # features, the strongest, tell the leading axes well enough to begin; or ten times as many as samples
 ROUNDS = 3  # of features that were left out and turn out to count; then all are taken
 
 
@@ -85,8 +86,9 @@ def _first(
     """Loadings to begin with, the flops, and the rank of the data, where that is small."""
     if previous is not None:
         return _cut(previous.T @ At, counts), 2.0 * previous.size * At.shape[1], len(At)
-    strongest = counted.strongest(norms**2, counts, times=1)
-    part = At if len(strongest) == len(norms) else counted.taken(At, strongest)
+    enough = max(AXES, 10 * len(At))
+    few = 3 * enough <= 2 * len(norms)
+    part = counted.taken(At, np.argpartition(-norms, enough)[:enough]) if few else At
     axes, squares = principal_axes(part, min(len(counts) + counted.SPARE, len(At)))
     loadings, spent = counted.one_by_one(At, norms, counts, axes.T * np.sqrt(squares)[:, None])
     rank = int(np.sum(squares > 1e-12 * squares[0]))

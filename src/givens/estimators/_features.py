@@ -40,10 +40,10 @@ def largest(X: Any) -> float:
 
 def moments(X: Any, scale: bool) -> Moments:
     """Means and norms of the features of X, samples x features, dense or sparse."""
-    size = largest(X)
-    exponent = float(2.0 ** np.frexp(size)[1]) if size > 0 else 1.0
     n, d = X.shape
     if sparse.issparse(X):
+        size = largest(X)
+        exponent = float(2.0 ** np.frexp(size)[1]) if size > 0 else 1.0
         Xc = sparse.csc_matrix(X, dtype=np.float64)
         Xc.data = Xc.data / exponent
         mean = np.asarray(Xc.mean(axis=0)).ravel()
@@ -51,31 +51,7 @@ def moments(X: Any, scale: bool) -> Moments:
         # What is left of a difference of equal numbers is rounding, not variance.
         squares[squares <= 1e-13 * n * mean**2] = 0.0
     else:
-        mean, squares, weights = np.empty(d), np.empty(d), np.full(n, 1.0 / n)
-        # Dividing by a power of two first is needed only where squares would leave the range of numbers.
-        first = exponent if not 2.0**-400 < exponent < 2.0**400 else 1.0
-
-        def work(cut: slice) -> None:
-            part = np.asarray(X[:, cut] if first == 1.0 else X[:, cut] / first, dtype=np.float64)
-            mean[cut] = weights @ part
-            # Both are sums along the piece that lies together, of which einsum knows only the one.
-            total = (
-                np.einsum("ij,ij->i", part.T, part.T)
-                if X.flags.f_contiguous
-                else np.einsum("ij,ij->j", part, part)
-            )
-            squares[cut] = total - n * mean[cut] ** 2
-            # A difference of nearly equal numbers is mostly rounding.
-            close = np.flatnonzero((squares[cut] <= CLOSE * total) & (total > 0))
-            if len(close):
-                rest = part[:, close] - mean[cut][close]
-                squares[cut.start + close] = np.einsum("ij,ij->j", rest, rest)
-                flat = cut.start + close[np.all(part[:, close] == part[:1, close], axis=0)]
-                squares[flat] = 0.0
-
-        parallel.each(work, _chunks(d, CHUNK))
-        mean *= first / exponent
-        squares *= (first / exponent) ** 2
+        mean, squares, exponent = _dense_moments(X)
     norms = np.sqrt(squares)
     divisor = np.ones(d)
     if scale:
@@ -84,6 +60,40 @@ def moments(X: Any, scale: bool) -> Moments:
         norms = norms / divisor
         return Moments(mean * exponent, divisor * exponent, norms, 1.0)
     return Moments(mean * exponent, divisor, norms, exponent)
+
+
+def _dense_moments(X: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
+    """Means, sums of squares about them, both of X divided by a power of two; and that."""
+    n, d = X.shape
+    mean, squares, totals, weights = np.empty(d), np.empty(d), np.empty(d), np.full(n, 1.0 / n)
+
+    def work(cut: slice) -> None:
+        part = np.asarray(X[:, cut] if first == 1.0 else X[:, cut] / first, dtype=np.float64)
+        mean[cut] = weights @ part
+        # Both are the same sum, each of them fast where what it sums lies together.
+        totals[cut] = (
+            np.einsum("ij,ij->i", part.T, part.T)
+            if X.flags.f_contiguous
+            else np.einsum("ij,ij->j", part, part)
+        )
+        total = totals[cut]
+        squares[cut] = total - n * mean[cut] ** 2
+        # A difference of nearly equal numbers is mostly rounding.
+        close = np.flatnonzero((squares[cut] <= CLOSE * total) & (total > 0))
+        if len(close):
+            rest = part[:, close] - mean[cut][close]
+            squares[cut.start + close] = np.einsum("ij,ij->j", rest, rest)
+            squares[cut.start + close[np.all(part[:, close] == part[:1, close], axis=0)]] = 0.0
+
+    first = 1.0
+    with np.errstate(over="ignore", invalid="ignore"):
+        parallel.each(work, _chunks(d, CHUNK))
+    if not 2.0**-800 < totals.max() < 2.0**800:
+        # Squares leave the range of numbers, or all are zero.
+        first = 2.0 ** float(np.frexp(largest(X))[1])
+        parallel.each(work, _chunks(d, CHUNK))
+    exponent = first * 2.0 ** float(np.frexp(np.sqrt(totals.max()))[1])
+    return mean * (first / exponent), squares * (first / exponent) ** 2, exponent
 
 
 def _chunks(length: int, step: int) -> list[slice]:
