@@ -139,6 +139,13 @@ def test_scatter_axes_and_legend(open_page, report_file):
     assert "Component 3 across" in page.get_attribute("#scatter svg", "aria-label")
 
 
+def test_the_contents_say_where_the_reader_is(open_page, report_file):
+    page = open_page(report_file, height=1600)
+    assert page.inner_text("#contents [aria-current]") == "Overview"
+    page.evaluate("document.querySelector('#scores').scrollIntoView()")
+    page.wait_for_selector("#contents [aria-current]:text-is('Scores')")
+
+
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("width", [320, 390, 820, 1600])
 def test_light_and_dark_wide_and_narrow(open_page, report_file, theme, width):

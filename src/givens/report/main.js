@@ -33,7 +33,8 @@ if (data.components) links[sections.findIndex((section) => section.id === "compo
 $("#contents").append(...links);
 const spy = () => {
   let at = 0;
-  sections.forEach((section, k) => { if (section.getBoundingClientRect().top < innerHeight * 0.35) at = k; });
+  // At the top of the page it is the first section, however tall the window is.
+  if (scrollY > 0) sections.forEach((section, k) => { if (section.getBoundingClientRect().top < innerHeight * 0.35) at = k; });
   if (scrollY > 0 && innerHeight + scrollY >= document.body.scrollHeight - 4) at = sections.length - 1;
   links.forEach((link, k) => (k === at ? link.setAttribute("aria-current", "true") : link.removeAttribute("aria-current")));
 };
