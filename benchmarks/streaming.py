@@ -8,24 +8,30 @@ or the first 14 % of them; the threshold that gives these non-zeros is looked fo
 the stream's counts of non-zeros, component by component. Adjusted variance (Zou et al.) is of the cells held out.
 
 One split by default; `GIVENS_STREAM=full make bench ONLY=streaming` takes all five, and simulated data of the
-paper's shape, 3,702 samples x 20,000 features.
+paper's shape, 3,702 samples x 20,000 features. Each split is stored when it is done, so that a run that was stopped goes on
+with the next.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import warnings
+from pathlib import Path
 from time import perf_counter
 
 import numpy as np
 from scipy import sparse
 
 from benchmarks._measure import rest
+from benchmarks._runner import Suite, plain
 from givens import SparsePCA, StreamingSparsePCA
 from givens.baselines import gpower
 from givens.datasets import sparse_modules
 from givens.metrics import adjusted_variance, total_variance
 
+HERE = Path(__file__).resolve().parent
+STORE = HERE / "results" / "streaming_splits.jsonl"
 SIZES = (3, 5, 10)
 LIMITS = (0.05, 0.10, 0.20)
 SHARE = 0.14
@@ -37,31 +43,52 @@ def run(report):
     warnings.filterwarnings("ignore", message="nothing of")
     full = os.environ.get("GIVENS_STREAM") == "full"
     path = report.data("pbmc3k_2700x32738_csr")
-    splits = range(5) if full else range(1)
-    if path is not None:
-        X = cells(path)
-        for split in splits:
-            protocol(report, "pbmc3k", split, *halves(X, split), full)
-        verdicts(report, "pbmc3k")
-    if full or path is None:
-        samples, features = (3702, 20_000) if full else (1000, 4000)
-        # Modules of 5 % of the features without outliers: the grid then passes through 5, 10 and 20 % non-zeros.
-        X = sparse_modules(
-            samples,
-            features,
-            n_modules=12,
-            module_size=features // 20,
-            strength=0.5,
-            spread=0.3,
-            random_state=0,
-        ).X
-        for split in splits:
-            protocol(report, "simulated", split, *halves(X, split), full)
-        verdicts(report, "simulated")
+    names = (["pbmc3k"] if path is not None else []) + (["simulated"] if full or path is None else [])
+    for name in names:
+        X = None
+        for split in range(5 if full else 1):
+            rows = stored(name, split) if full else None
+            if rows is None:
+                X = (cells(path) if name == "pbmc3k" else simulated(full)) if X is None else X
+                before = len(report.rows)
+                protocol(report, name, split, *halves(X, split), full)
+                if full:
+                    store(name, split, report.rows[before:])
+            else:
+                for row in rows:
+                    report.row(**row)
+        verdicts(report, name)
     if not full:
         report.note(
             "one split of five: GIVENS_STREAM=full takes all five and the simulated data of the paper's shape"
         )
+
+
+def stored(name, split):
+    """The rows of a split that this version of the code has measured before, or None."""
+    lines = STORE.read_text(encoding="utf-8").splitlines() if STORE.exists() else []
+    for part in map(json.loads, lines):
+        if (part["version"], part["data"], part["split"]) == (version(), name, split):
+            return part["rows"]
+    return None
+
+
+def store(name, split, rows):
+    STORE.parent.mkdir(exist_ok=True)
+    part = {"version": version(), "data": name, "split": split, "rows": plain(rows)}
+    with STORE.open("a", encoding="utf-8") as file:
+        file.write(json.dumps(part) + "\n")
+
+
+def version():
+    return Suite(HERE).version("streaming")
+
+
+def simulated(full):
+    """Modules of 5 % of the features without outliers: the grid then passes through 5, 10 and 20 % non-zeros."""
+    samples, features = (3702, 20_000) if full else (1000, 4000)
+    modules = {"n_modules": 12, "module_size": features // 20, "strength": 0.5, "spread": 0.3}
+    return sparse_modules(samples, features, **modules, random_state=0).X
 
 
 def cells(path):
