@@ -143,7 +143,7 @@ class Features:
         def part(rows: slice) -> tuple[float, np.ndarray, int]:
             E = np.zeros((m, n), dtype=np.float32)
             total, nonzeros = 0.0, 0
-            for tile in tiles(n, rows.stop - rows.start):
+            for tile in _tiles(rows.stop - rows.start, n):
                 B = self.B[rows.start + tile.start : rows.start + tile.stop]
                 T = V @ B.T
                 if sparse:
@@ -175,5 +175,10 @@ class Features:
 def _pieces(features: int, n: int) -> list[slice]:
     """Pieces for threads: of two tiles or more, since handing over a small one takes longer than its work."""
     return parallel.parts(
-        features, min(GROUPS, features // (2 * tiles(n, features)[0].stop) + 1) if features else 1
+        features, min(GROUPS, features // (2 * _tiles(features, n)[0].stop) + 1) if features else 1
     )
+
+
+def _tiles(features: int, n: int) -> list[slice]:
+    """Numbers of single precision take half the room."""
+    return tiles(n // 2, features)
