@@ -193,7 +193,7 @@ def test_a_series_matrix_with_more_comments_than_the_first_look(tmp_path):
     assert (table.samples, table.variables) == (["GSM1", "GSM2"], ["1007_s_at", "1053_at"])
     np.testing.assert_array_equal(table.values, [[1, 3], [2, 4]])
     path.write_text(comments + rows + "!series_matrix_table_end\n1\t2\t3\n")
-    with pytest.raises(DataError, match="line 404 has 1 fields"):
+    with pytest.raises(DataError, match="line 404 has 1 field"):
         read_table(path)
 
 
@@ -207,7 +207,7 @@ BAD = {
         "line 3, column 3 \\('b'\\): 'oops' is not a number",
     ),
     "text after a blank line": ("n,a,b\nx,1,2\n\ny,3,oops\n", "line 4, column 3"),
-    "a short row": ("a,b\n1,2\n3\n", "line 3 has 1 fields where the others have 2"),
+    "a short row": ("a,b\n1,2\n3\n", "line 3 has 1 field where the others have 2"),
     "a long row": ("a,b\n1,2\n3,4,5\n", "line 3 has 3 fields"),
     "a missing value": (
         "n,a,b\nx,1,2\ny,NA,4\nz,,1\n",

@@ -12,7 +12,7 @@ import typer
 
 from givens.cli.session import Session
 from givens.io import DataError, Rows, Table, open_rows, read_table
-from givens.io.table import VARIABLE_WORDS, stem
+from givens.io.table import VARIABLE_WORDS, count, stem
 
 
 class Side(StrEnum):
@@ -101,14 +101,14 @@ class Source:
             raise DataError(f"--floor must be above 0, since logarithms follow, not {self.floor:g}")
         self.least = 1.0 if self.floor is None else self.floor
 
-    def table(self, session: Session, nouns: tuple[str, str] = ("samples", "variables")) -> Table:
+    def table(self, session: Session, nouns: tuple[str, str] = ("sample", "variable")) -> Table:
         """Read the whole table, and say aloud what was guessed; `nouns` are what its rows and columns are."""
         side = None if self.samples is None else self.samples.value
         with session.step(f"reading {self.file.name}"):
             table = read_table(
                 self.file, samples=side, labels=self.labels, names=self.names, drop=self.drop or ()
             )
-        session.say(f"read {self.file.name}: {table.shape[0]:,} {nouns[0]} x {table.shape[1]:,} {nouns[1]}")
+        session.say(f"read {self.file.name}: {' x '.join(map(count, table.shape, nouns))}")
         for note in table.notes:
             session.say(note)
         if self.log2:

@@ -148,7 +148,7 @@ def command(
         if components is None:
             # In a table of loadings the rows are the variables, whatever a table of data would look like.
             source = o.Source(file, o.Side.rows, None, names, drop, floor=floor)
-            table = source.table(session, ("variables", "factors"))
+            table = source.table(session, ("variable", "factor"))
             loadings, before = dense(table.values), table.variables
             if len(before) > len(loadings):
                 raise DataError(

@@ -15,7 +15,7 @@ import numpy as np
 
 from givens.io.layout import MISSING, Layout, as_float, sniff
 from givens.io.leading import TABLE_END, open_bytes, read_bytes
-from givens.io.table import DataError, Grid
+from givens.io.table import DataError, Grid, count
 
 BLOCK = 1 << 22  # bytes
 
@@ -133,7 +133,7 @@ class TextRows:
         if quote:
             raise DataError(f"{self.path.name}, line {line:,}: a quotation mark is opened and never closed")
         raise DataError(
-            f"{self.path.name}, line {line:,} has {fields:,} fields where the others have "
+            f"{self.path.name}, line {line:,} has {count(fields, 'field')} where the others have "
             f"{self.layout.width:,}: the rows must be equally long"
         )
 
