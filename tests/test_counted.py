@@ -12,8 +12,9 @@ from scipy import sparse
 
 from givens import SparsePCA, metrics
 from givens.baselines import gpower
-from givens.counted import Loadings, ascend, cut, directions, largest, matched, one_by_one, settled, strongest
+from givens.counted import Loadings, ascend, cut, directions, largest, matched, settled
 from givens.datasets import sparse_modules
+from givens.deflation import one_by_one, replaced, strongest
 from givens.progress import Bar
 
 
@@ -215,6 +216,26 @@ def test_rotations_alone_keep_counts_too():
     np.testing.assert_array_equal(model.n_nonzero_, [9, 1, 4])
     assert model.result_.rotations > 0
     assert SparsePCA(3, n_nonzero=[9, 1, 4]).fit(X).result_.value > 0
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_loading_gives_way_to_one_that_explains_more_beside_the_others(seed):
+    X = centred(seed, d=200)
+    counts = np.array([3, 3, 3])
+    _, s, axes = np.linalg.svd(X.T, full_matrices=False)
+    good = ascend(X, began(X, counts), 0.0, 100, Bar())
+    # A weak one in the place of the last.
+    weak = np.sort(np.argsort(np.linalg.norm(X, axis=0))[:3])
+    spoilt = Loadings([*good.loadings.where[:2], weak], [*good.loadings.values[:2], np.full(3, 3**-0.5)])
+    start = ascend(X, spoilt, np.inf, 0, Bar())
+    better, flops = replaced(X, np.linalg.norm(X, axis=0), start, axes * s[:, None])
+    assert flops > 0
+    np.testing.assert_array_equal(better.counts(), counts)
+    assert adjusted(better.scores(X)) > start.explained
+    # What cannot be bettered is left alone.
+    single = began(X, [1])
+    again = ascend(X, single, 0.0, 100, Bar())
+    assert replaced(X, np.linalg.norm(X, axis=0), again, axes * s[:, None])[0] is None
 
 
 def test_a_warm_start_stays(rng):

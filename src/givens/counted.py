@@ -8,9 +8,7 @@ The scores of unit loadings, E = XZ = QR, have the adjusted variance Σ R_jj² (
 the linearised variance rises as far as the counts permit, and the best step is kept. Which count belongs to which component
 is free as well: counts are matched to the columns y_j = Xᵀw_j/‖w_j‖, for the largest sum of counted squares.
 
-Where that ends depends on where it begins. The first loadings are found one after the other, the largest count first, each in
-what the scores before it leave: from the leading axis of the rest and from its strongest feature, whichever explains more.
-A long loading follows the axis; a short one is made of strong features, which the axis may not know.
+Where that ends depends on where it begins: see `givens.deflation`.
 
 Arrays are stored one component per row; At is samples x features, centred.
 """
@@ -34,10 +32,6 @@ from givens.result import Trace
 HEAVY = 16  # a loading with more than 1/16 of all features is multiplied as if it were dense
 GROWTH = 3e-4  # of the explained variance; a step that brings less is the last
 SETTLED, SETTLING = 1e-9, 200  # the same for values on features that have come to rest; and steps at most
-STEPS = 11  # of one component at the start, before the next one
-AMPLE = 1000  # features, and some per count, are looked at first: enough to hold what will be counted, mostly
-BELOW = 0.5  # of the squared norm of the last feature that would do
-SPARE = 5  # axes beyond the components, since what is left of the first ones grows less
 
 
 class Loadings(NamedTuple):
@@ -187,110 +181,6 @@ def _held_by(squares: np.ndarray, counts: np.ndarray) -> np.ndarray:
     top.sort()
     held[:-1] = top[::-1].cumsum()[counts[:-1] - 1]
     return held
-
-
-def strongest(squares: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """The features that loadings with these counts will mostly be made of, ascending, by their squared norms.
-
-    So many that the weakest is far below what would do if each were counted once; all, where that leaves few out.
-    """
-    total = int(counts.sum())
-    enough = 2 * total + AMPLE
-    if 3 * enough > 2 * len(squares):
-        return np.arange(len(squares))
-    parted = np.partition(squares, [len(squares) - enough, len(squares) - total])
-    level = min(parted[len(squares) - enough], BELOW * parted[len(squares) - total])
-    kept = (squares >= level).nonzero()[0]
-    return kept if 3 * len(kept) <= 2 * len(squares) else np.arange(len(squares))
-
-
-def one_by_one(
-    At: np.ndarray, norms: np.ndarray, counts: np.ndarray, axes: np.ndarray
-) -> tuple[Loadings, float]:
-    """Loadings to begin with, each in what the scores before it leave, and the flops.
-
-    Parameters
-    ----------
-    At : array, shape (samples, features)
-    norms : array, shape (features,)
-    counts : array of int
-        In any order: the loadings have the largest first.
-    axes : array, shape (some, samples)
-        The leading principal axes, each as long as its singular value.
-    """
-    n, m = len(At), len(counts)
-    counts = np.sort(counts)[::-1]
-    here = np.arange(At.shape[1])
-    rest = norms * norms
-    flops = 0.0
-    basis = np.zeros((m, n))
-    found = Loadings([], [])
-    for j, count in enumerate(counts):
-        B = basis[:j]
-        best, steps = _next(At, B, rest, axes, int(count))
-        found.where.append(here[best.where])
-        found.values.append(best.values)
-        basis[j] = best.score - (best.score @ B.T) @ B
-        basis[j] /= np.linalg.norm(basis[j]) or 1.0
-        rest = np.maximum(rest - np.square(basis[j] @ At), 0.0)
-        flops += (2.0 * steps + 4.0) * At.size + 2.0 * steps * n * int(count)
-        if j + 1 < m:
-            here, rest, At = _strongest(here, rest, At, counts[j + 1 :])
-    return found, flops
-
-
-def _next(At: np.ndarray, B: np.ndarray, rest: np.ndarray, axes: np.ndarray, count: int) -> tuple[_Step, int]:
-    """One more loading beside the basis B, and how many steps it took; `rest` is what is left of the features' squared norms."""
-    pivot = int(np.argmax(rest))
-    e = At[:, pivot] - (At[:, pivot] @ B.T) @ B
-    if count == 1:
-        # Nothing else can explain more.
-        return _Step(np.array([pivot]), np.ones(1), e, float(e @ e)), 0
-    # The rest's leading axis, from the leading ones of the whole.
-    left = axes - (axes @ B.T) @ B
-    best = _step(At, B, left.T @ np.linalg.eigh(left @ left.T)[1][:, -1], count)
-    if HEAVY * count <= At.shape[1]:
-        best = max(best, _step(At, B, e, count), key=_held)
-    steps, grown = 2, True
-    while grown and steps < STEPS:
-        tried = _step(At, B, best.score, count)
-        grown = tried.held > best.held * (1 + GROWTH)
-        best = max(best, tried, key=_held)
-        steps += 1
-    return best, steps
-
-
-def _strongest(
-    here: np.ndarray, rest: np.ndarray, At: np.ndarray, counts: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    kept = strongest(rest, counts)
-    return (here, rest, At) if len(kept) == len(rest) else (here[kept], rest[kept], taken(At, kept))
-
-
-class _Step(NamedTuple):
-    """One loading, and what of its score is beside those before it."""
-
-    where: np.ndarray
-    values: np.ndarray
-    score: np.ndarray
-    held: float
-
-
-def _step(At: np.ndarray, B: np.ndarray, u: np.ndarray, count: int) -> _Step:
-    """The counted entries of Xᵀu, for u orthogonal to B."""
-    where, values = largest(u @ At, count)
-    if HEAVY * count > At.shape[1]:
-        z = np.zeros(At.shape[1])
-        z[where] = values
-        e = At @ z
-    else:
-        e = taken(At, where) @ values
-    e -= (e @ B.T) @ B
-    return _Step(where, values, e, float(e @ e))
-
-
-def _held(step: _Step) -> float:
-    return step.held
 
 
 def cut(Y: np.ndarray, counts: np.ndarray) -> Loadings:

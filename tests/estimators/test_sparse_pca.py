@@ -350,7 +350,7 @@ def test_counts_look_at_strong_features_first_and_at_others_where_they_count(rng
     monkeypatch.setattr(
         "givens.estimators.sparse_pca.dense", lambda X, f, *rest: widths.append(len(f)) or dense(X, f, *rest)
     )
-    monkeypatch.setattr("givens.counted.AMPLE", ample)
+    monkeypatch.setattr("givens.deflation.AMPLE", ample)
     for form in (sparse.csr_matrix, np.ascontiguousarray, np.asfortranarray):
         widths.clear()
         model = SparsePCA(2, n_nonzero=[18, 15], scale=scale).fit(form(X))

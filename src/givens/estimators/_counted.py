@@ -7,7 +7,7 @@ from time import perf_counter
 
 import numpy as np
 
-from givens import counted, lapack
+from givens import counted, deflation, lapack
 from givens.estimators._features import principal_axes, reduced
 from givens.estimators._sparse_solve import Loadings, Options, rotated
 from givens.loadings import polar
@@ -39,7 +39,7 @@ def solve(
     able = np.flatnonzero(norms > 0)
     if len(able) < max(options.m, int(options.counts.max())):
         able = np.arange(len(norms))
-    features = able[counted.strongest(norms[able] ** 2, options.counts)]
+    features = able[deflation.strongest(norms[able] ** 2, options.counts)]
     At = _ready(data, features, able)
     best = _best_start(At, norms[features], options, options.counts, previous(At, features), rng)
     rounds = 0
@@ -66,8 +66,14 @@ def _best_start(
     rng: np.random.Generator,
 ) -> counted.Found:
     """The best ascent: from loadings found one by one (or the last fit's), then from random ones."""
-    loadings, spent, rank = _first(At, norms, counts, previous)
+    loadings, spent, rank, axes = _first(At, norms, counts, previous)
     best = _ascent(At, loadings, spent, options)
+    short = counted.HEAVY * int(counts.max()) <= At.shape[1]
+    if short and axes is not None and 1 < options.m < rank:
+        other, spent = deflation.replaced(At, norms, best, axes)
+        if other is not None:
+            found = _ascent(At, other, best.flops + spent, options)
+            best = found if found.explained > best.explained else best
     others = []
     if previous is None and 2 * options.m > rank:
         # One by one leaves little to the last of so many; rotations turn all of them at once.
@@ -82,18 +88,19 @@ def _best_start(
 
 def _first(
     At: np.ndarray, norms: np.ndarray, counts: np.ndarray, previous: np.ndarray | None
-) -> tuple[counted.Loadings, float, int]:
-    """Loadings to begin with, the flops, and the rank of the data, where that is small."""
+) -> tuple[counted.Loadings, float, int, np.ndarray | None]:
+    """Loadings to begin with, the flops, the rank of the data, where that is small, and the axes if they were needed."""
     if previous is not None:
-        return _cut(previous.T @ At, counts), 2.0 * previous.size * At.shape[1], len(At)
+        return _cut(previous.T @ At, counts), 2.0 * previous.size * At.shape[1], len(At), None
     enough = max(AXES, 10 * len(At))
     few = 3 * enough <= 2 * len(norms)
     part = counted.taken(At, np.argpartition(-norms, enough)[:enough]) if few else At
-    axes, squares = principal_axes(part, min(len(counts) + counted.SPARE, len(At)))
-    loadings, spent = counted.one_by_one(At, norms, counts, axes.T * np.sqrt(squares)[:, None])
+    axes, squares = principal_axes(part, min(len(counts) + deflation.SPARE, len(At)))
+    axes = axes.T * np.sqrt(squares)[:, None]
+    loadings, spent = deflation.one_by_one(At, norms, counts, axes)
     rank = int(np.sum(squares > 1e-12 * squares[0]))
     spent += 2.0 * len(At) * part.size + lapack.eigh(len(At))
-    return loadings, spent, rank if rank < len(squares) else len(At)
+    return loadings, spent, rank if rank < len(squares) else len(At), axes
 
 
 def _cut(Y: np.ndarray, counts: np.ndarray) -> counted.Loadings:
