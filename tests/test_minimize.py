@@ -11,6 +11,15 @@ from givens.schedules import ByGradient
 from tests.cases import CASES
 
 
+@pytest.mark.parametrize(
+    ("answer", "sweeps"),
+    [(True, 1), (np.True_, 1), (np.float64(2) > 1, 1), (False, 3), (np.False_, 3), (None, 3)],
+)
+def test_a_callback_stops_with_true_of_either_kind(answer, sweeps):
+    result = minimize(CASES["cubic"](0), random_state=0, max_sweeps=3, tol=0, callback=lambda _: answer)
+    assert result.sweeps == sweeps
+
+
 def test_a_callback_sees_every_sweep_and_can_stop():
     seen = []
 

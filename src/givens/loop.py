@@ -80,13 +80,16 @@ class Run:
             self._record(progress)
             message = self._stop(progress)
             self._save(progress)
-            if (
-                not message
-                and self.options.callback is not None
-                and self.options.callback(self._snapshot(progress)) is True
-            ):
+            if not message and self._told_to_stop(progress):
                 message = "stopped by the callback"
         return self._result(progress, message)
+
+    def _told_to_stop(self, progress: Progress) -> bool:
+        if self.options.callback is None:
+            return False
+        answer = self.options.callback(self._snapshot(progress))
+        # Comparisons of numpy's numbers give numpy's True.
+        return isinstance(answer, bool | np.bool_) and bool(answer)
 
     def _leap(self, progress: Progress) -> bool:
         """Turn all columns at once, as long as the schedule wants that and f gains by it. Counts as a sweep."""

@@ -115,9 +115,12 @@ class Features:
         self.unit = float(2.0 ** np.ceil(np.log2(norms[order[0]]))) if len(order) else 1.0
         self.levels = (levels / self.unit).astype(np.float32)
         self.B = np.empty((len(order), len(Y)), dtype=np.float32)
+        scaling = np.float32(1.0 / self.unit)
 
         def copy(part: slice) -> None:
-            np.multiply(Y[:, order[part]].T, 1.0 / self.unit, out=self.B[part], casting="same_kind")
+            # Converted as it is copied, scaled then: a product that converts goes through a buffer.
+            self.B[part] = Y[:, order[part]].T
+            self.B[part] *= scaling
 
         parallel.each(copy, _pieces(len(order), len(Y)))
         # No rotation gets more than this out of a feature.

@@ -160,7 +160,7 @@ class SparseColumns(Columns):
         if penalty not in ("l1", "l0"):
             raise ValueError(f"penalty must be 'l1' or 'l0', got {penalty!r}")
         # One component, or sample, per contiguous row, as the state is stored.
-        A = np.ascontiguousarray(np.asarray(A).T).T
+        A = _lying(np.asarray(A))
         super().__init__(A, Threshold(np.zeros(0), penalty == "l0"), active)
         gamma = np.asarray(gamma, dtype=np.float64)
         if gamma.shape not in ((), (self.active,)) or not np.all(gamma >= 0):
@@ -209,6 +209,16 @@ class SparseColumns(Columns):
         Q = leaps.go()
         look = 3.0 * self.active * state.shape[1]  # the loop wants the value
         return None if Q is None else Leap(Q, leaps.flops + look, leaps.again, leaps)
+
+
+def _lying(A: np.ndarray) -> np.ndarray:
+    """A with each column contiguous: copied piece by piece, where it has to be, so that both sides stay in the cache."""
+    if A.ndim != 2 or A.flags.f_contiguous:
+        return A
+    At = np.empty(A.shape[::-1], dtype=A.dtype)
+    for part in tiles(A.shape[1] // 2, len(A)):
+        At[:, part] = A[part].T
+    return At.T
 
 
 def _apply(Y: np.ndarray, block: np.ndarray, Q: Turned) -> float:
