@@ -215,6 +215,7 @@ def test_rotations_alone_keep_counts_too():
     model = SparsePCA(3, n_nonzero=[9, 1, 4], refit=False).fit(X)
     np.testing.assert_array_equal(model.n_nonzero_, [9, 1, 4])
     assert model.result_.rotations > 0
+    np.testing.assert_allclose(model.explained_variance_, metrics.adjusted_variance(X, model.components_))
     assert SparsePCA(3, n_nonzero=[9, 1, 4]).fit(X).result_.value > 0
 
 

@@ -88,9 +88,10 @@ def _counted(At: np.ndarray, options: Options, counts: np.ndarray, V: np.ndarray
     objective = FewColumns(At, np.zeros(options.m), options.l0, counts)
     result = _few(objective, options, V)
     Y = objective.columns
-    Z = unit_rows(np.where(keep_largest(Y, counts), Y, 0.0))
-    E = scores(Z, At, few=True)[0]
-    return explained(E), Loadings(Z, Y, objective.levels, result, E.T)
+    S = np.where(keep_largest(Y, counts), Y, 0.0)
+    size = np.linalg.norm(S, axis=1, keepdims=True)
+    E = objective.scores / np.where(size > 0, size, 1.0)
+    return explained(E), Loadings(unit_rows(S), Y, objective.levels, result, E.T)
 
 
 def rotated(At: np.ndarray, options: Options, counts: np.ndarray, V: np.ndarray) -> np.ndarray:

@@ -27,7 +27,7 @@ from givens.schedules import Schedule, Tournament
 
 EPS = float(np.finfo(np.float64).eps)
 PATIENCE = 2  # sweeps: with counts the explained variance may fall and rise again
-GROWTH = 3e-3  # of the explained variance in so many sweeps; what is left is for `loadings.recount`, at a third of the cost
+GROWTH = 3e-3  # of the explained variance in so many sweeps
 
 
 class Seen(NamedTuple):
