@@ -2,7 +2,8 @@
 
 2,160 of the pbmc3k cells x 13,714 genes, in order, the other 540 held out; 5 components. Each rule gets the smallest
 threshold, nearly, with which it keeps to 5, 10 and 20 % non-zeros; looking for it is outside the clock, which counts the CPU
-seconds of one thread. Adjusted variance (Zou et al.) is of the cells held out.
+seconds of one thread. Adjusted variance (Zou et al.) is of the cells held out; beside it stands that of the default rule with
+no more non-zeros than these.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import warnings
 from time import process_time
 
-from benchmarks.streaming import LIMITS, Judge, cells, density, halves
+from benchmarks.streaming import LIMITS, Judge, cells, density, find, halves
 from givens import StreamingSparsePCA
 from givens.datasets import sparse_modules
 
@@ -32,24 +33,28 @@ def run(report):
     judge = Judge(test)
     for drop in RULES:
         StreamingSparsePCA(3, drop=drop).fit(train[:60])  # compiles
+    default = StreamingSparsePCA(COMPONENTS, threads=1).fit(train)
     for limit in LIMITS:
-        found = {drop: best(train, drop, limit) for drop in RULES}
-        variance = {drop: judge(model.components_) for drop, (model, _) in found.items()}
-        for drop, (model, seconds) in found.items():
+        for drop in RULES:
+            model, seconds = best(train, drop, limit)
+            variance, share = judge(model.components_), density(model)
+            find(default, share)
+            as_many = judge(default.components_)
             report.row(
                 data=name,
                 limit=f"{limit:.0%}",
                 drop=drop,
-                nonzeros=density(model),
-                test_variance=variance[drop],
-                share_held=model.trace_.kept[-1],
+                nonzeros=share,
+                test_variance=variance,
+                default_with_no_more_nonzeros=as_many,
                 gigaflops=model.flops_ / 1e9,
                 cpu_seconds=seconds,
             )
-        for drop in RULES[1:]:
-            claim = f"{name}, {limit:.0%}: test variance of the default over that of drop={drop!r}"
-            ratio = variance["frequent"] / variance[drop]
-            report.claim(claim, "≥ 1", ratio, ratio >= 1)
+            if drop != default.drop:
+                claim = (
+                    f"{name}, {limit:.0%}: test variance, default with no more non-zeros over drop={drop!r}"
+                )
+                report.claim(claim, "≥ 1", as_many / variance, as_many >= variance)
 
 
 def best(train, drop, limit):
