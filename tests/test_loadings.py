@@ -64,3 +64,9 @@ def test_counts(rng):
     assert np.abs(Y[1][pattern[1]]).min() >= np.abs(Y[1][~pattern[1]]).max()
     Q = polar(rng.standard_normal((5, 3)))
     np.testing.assert_allclose(Q.T @ Q, np.eye(3), atol=1e-12)
+
+
+def test_no_zero_is_negative_after_the_signs_are_set():
+    Z, _ = order_and_sign(np.array([[0.0, -1.0, 0.5], [0.0, 2.0, -0.0]]), np.array([2.0, 1.0]))
+    assert np.array_equal(Z, [[0.0, 1.0, -0.5], [0.0, 2.0, 0.0]])
+    assert not np.signbit(Z[Z == 0]).any()

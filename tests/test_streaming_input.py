@@ -357,3 +357,15 @@ def test_progress_counts_the_samples_and_changes_nothing(capsys):
     # On whichever of the two Rich's console writes to: a command sends it to the second.
     assert "250 samples" in "".join(capsys.readouterr())
     assert np.array_equal(quiet.components_, shown.components_)
+
+
+def test_a_name_of_a_file_is_no_stream(tmp_path):
+    for name in ("rows.npy", tmp_path / "rows.npy"):
+        with pytest.raises(TypeError, match=r"X must be rows, not the name of a file.*mmap_mode"):
+            StreamingSparsePCA(3).fit(name)
+
+
+def test_with_counts_the_advice_is_not_to_use_counts():
+    X = np.random.default_rng(0).standard_normal((2, 60))
+    with pytest.warns(UserWarning, match=r"nothing of 2 of 3 components is left by the others.*more samples"):
+        StreamingSparsePCA(3, n_nonzero=6).fit(X)

@@ -151,4 +151,5 @@ def order_and_sign(
     Z = Z[order]
     where = np.argmax(np.abs(Z), axis=1)
     signs = np.where(Z[np.arange(len(Z)), where] < 0, -1.0, 1.0).astype(Z.dtype)
-    return Z * signs[:, None], order
+    # Adding zero takes the sign off zeros that were turned over.
+    return Z * signs[:, None] + Z.dtype.type(0), order

@@ -6,6 +6,7 @@ iterables of rows or of batches: all of them are read a few megabytes at a time,
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from typing import Any
 
@@ -27,13 +28,17 @@ def in_memory(X: Any) -> bool:
     >>> in_memory(np.ones((3, 2))), in_memory([[1, 2], [3, 4]]), in_memory(iter([np.ones((3, 2))]))
     (True, True, False)
     """
+    if isinstance(X, (str, bytes, os.PathLike)):
+        raise TypeError(
+            f"X must be rows, not the name of a file, got {X!r}: open it first, for example with np.load(path, mmap_mode='r')"
+        )
     if isinstance(X, (list, tuple)):
         return not len(X) or getattr(X[0], "ndim", 0) != 2
     if isinstance(X, np.ndarray):
         return not isinstance(X, np.memmap)
     if sparse.issparse(X) or hasattr(X, "iloc") or hasattr(X, "__dataframe__"):
         return True
-    if isinstance(X, (str, bytes, dict)) or not hasattr(X, "__iter__"):
+    if isinstance(X, dict) or not hasattr(X, "__iter__"):
         return not (_is_anndata(X) or _is_sliceable(X))
     # Arrays of other libraries; but a data set on disk, or a dask array, is not in memory.
     return hasattr(X, "__array__") and not (_is_dask(X) or _is_anndata(X) or _is_stored(X))

@@ -305,6 +305,10 @@ def test_bad_covariances_are_named():
         SparsePCA(1).fit_covariance(np.ones((3, 2)), 10)
     with pytest.raises(ValueError, match="symmetric"):
         SparsePCA(1).fit_covariance(np.array([[1.0, 0.5], [0.0, 1.0]]), 10)
+    with pytest.raises(
+        ValueError, match=r"negative eigenvalue, but its smallest is -1 of the largest in size"
+    ):
+        SparsePCA(2, n_nonzero=2).fit_covariance(-np.eye(5), 40)
     with pytest.raises(ValueError, match="negative eigenvalue"):
         SparsePCA(1).fit_covariance(np.array([[1.0, 2.0], [2.0, 1.0]]), 10)
     with pytest.raises(ValueError, match="n_obs"):

@@ -133,9 +133,10 @@ def factor_covariance(R: np.ndarray, n_obs: int, scale: bool) -> tuple[np.ndarra
         divisor = np.where(deviation > 0, deviation, 1.0)
         C = C / np.outer(divisor, divisor)
     values, vectors = np.linalg.eigh(C)
-    if values[0] < -1e-6 * values[-1]:
+    if values[0] < -1e-6 * np.max(np.abs(values)):
         raise ValueError(
-            f"R must have no negative eigenvalue, its smallest is {values[0] / values[-1]:.3g} times its largest"
+            "R must have no negative eigenvalue, but its smallest is "
+            f"{values[0] / np.max(np.abs(values)):.3g} of the largest in size"
         )
     factor = np.sqrt(np.maximum(values, 0.0) * (n_obs - 1))[:, None] * vectors.T
     factor = np.ascontiguousarray(factor[::-1])

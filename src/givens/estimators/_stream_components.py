@@ -53,9 +53,13 @@ def components_of(model: Any, sketch: Sketch, started: checks.Settings) -> dict[
         found = (rotated if started.drop == "frequent" else strongest)(columns, asked)
     Z, empty = fill_empty(cast(Any, found), np.arange(columns.shape[1]), np.sqrt(norms))
     if empty:
+        reason, advice = (
+            ("exceeds the threshold", "lower gamma or alpha, ask for fewer components, or use n_nonzero")
+            if asked.counts is None
+            else ("is left by the others", "ask for fewer components, or wait for more samples")
+        )
         warnings.warn(
-            f"nothing of {empty} of {len(Z)} components exceeds the threshold, so each of these has its largest "
-            "entry alone; lower gamma or alpha, ask for fewer components, or use n_nonzero",
+            f"nothing of {empty} of {len(Z)} components {reason}, so each of these has its largest entry alone; {advice}",
             UserWarning,
             stacklevel=4,
         )
@@ -106,7 +110,8 @@ class StreamScores(SparseScores):
             )
         key = repr(sorted(self.get_params(deep=False).items(), key=lambda item: item[0]))
         if self._cache.get("key") != key:
-            found = components_of(self, self._sketch, self._settings)
+            with parallel.pool(self.threads):
+                found = components_of(self, self._sketch, self._settings)
             self._cache.clear()
             self._cache.update(found, key=key)
         return self._cache

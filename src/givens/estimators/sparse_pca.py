@@ -212,8 +212,9 @@ class SparsePCA(SparseScores):
             At = reduced(data(features))
             loadings = solve(At, options, self._previous(At, features), rng)
         if not loadings.result.converged:
+            sweeps = "one sweep" if options.max_sweeps == 1 else f"{options.max_sweeps} sweeps"
             warnings.warn(
-                f"SparsePCA did not converge in {options.max_sweeps} sweeps; raise max_sweeps or tol",
+                f"SparsePCA did not converge in {sweeps}; raise max_sweeps or tol",
                 ConvergenceWarning,
                 stacklevel=3,
             )
