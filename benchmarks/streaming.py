@@ -41,9 +41,12 @@ GRID = np.geomspace(0.05, 0.006, 8)
 
 def run(report):
     warnings.filterwarnings("ignore", message="nothing of")
-    full = os.environ.get("GIVENS_STREAM") == "full"
+    wanted = os.environ.get("GIVENS_STREAM", "")
+    full = wanted in ("full", "pbmc3k", "simulated")
     path = report.data("pbmc3k_2700x32738_csr")
     names = (["pbmc3k"] if path is not None else []) + (["simulated"] if full or path is None else [])
+    if full and wanted != "full":
+        names = [name for name in names if name == wanted]
     for name in names:
         X = None
         for split in range(5 if full else 1):
@@ -130,8 +133,11 @@ def protocol(report, name, split, train, test, full):
             power = max((run for run in within if not run["early"]), key=lambda run: run["nonzeros"])
             early = max((run for run in within if run["early"]), key=lambda run: run["nonzeros"])
             # Again, next to the others: the machine may have been busier while the grid was searched.
-            rest()
-            power["seconds"] = gpower(A, m, power["gamma"], block=False, tol=1e-4).seconds[-1]
+            power["seconds"] = np.inf
+            for _ in range(2):  # the better of two, as ours
+                rest()
+                again = gpower(A, m, power["gamma"], block=False, tol=1e-4).seconds[-1]
+                power["seconds"] = min(power["seconds"], again)
             share = power["nonzeros"]
             whole, level, counts = stream(train, judge, m, share, None)
             part, _, _ = stream(train, judge, m, share, SHARE)
