@@ -16,7 +16,7 @@ def page(results: Sequence[Result], stale: Collection[str] = (), published: bool
     lines = ["# Benchmarks", ""]
     if published:
         lines += [
-            "Every figure on this page was measured, in one run, by `make bench`; the page is made from "
+            "Every figure on this page was measured by `make bench`, all on the same code; the page is made from "
             "[the figures](benchmarks.json) by `python -m benchmarks --publish` and never edited by hand. "
             "Rivals run on the same data, in the same process, with the same threads.",
             "",
