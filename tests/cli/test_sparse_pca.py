@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 
 import numpy as np
 import pandas
@@ -270,3 +270,18 @@ def test_reading_back_components_as_a_table(givens, tmp_path):
     table = read_table(tmp_path / "out" / "components.csv", samples="columns")
     assert table.shape == (2, 25)
     assert givens("rotate", "out/components.csv", "--out", "again").code == 0
+
+
+def test_compiling_is_told_once_whether_the_fit_or_the_curve_begins_it(givens, tmp_path, monkeypatch):
+    """A fit with counts compiles nothing, the curve of the report does."""
+
+    @contextmanager
+    def always(begun):
+        begun()
+        yield lambda: 0.0
+
+    monkeypatch.setattr("givens.kernels.compile.compiling", always)
+    table = tmp_path / "t.csv"
+    table.write_text("\n".join([",".join("abcd"), *(f"{k},{k * k % 7},{k % 3},{k % 5}" for k in range(12))]))
+    run = givens("sparse-pca", str(table), "-m", "2", "--n-nonzero", "2", "--out", str(tmp_path / "out"))
+    assert (run.out + run.err).count("compiling, once on a machine") == 1

@@ -87,6 +87,7 @@ class Session:
     as_json: bool = False
     warnings: list[str] = field(default_factory=list)
     compiled: float = 0.0  # seconds of the fit that went into compiling
+    told: bool = False  # that something is being compiled
 
     def __post_init__(self) -> None:
         self.started = time.perf_counter()
@@ -143,12 +144,22 @@ class Session:
     @contextmanager
     def fitting(self) -> Iterator[None]:
         """Listen to the fit, and find out how much of its time is a machine's first run only."""
-        from givens.kernels.compile import compiling
-
-        sentence = "compiling, once on a machine: this takes longer than the work itself"
-        with self.listening(), compiling(lambda: self.say(sentence)) as seconds:
+        with self.listening(), self.compiling() as seconds:
             yield
             self.compiled = seconds()
+
+    @contextmanager
+    def compiling(self) -> Iterator[Callable[[], float]]:
+        """Say, once in a session, that code is being compiled; yield a function that tells for how many seconds it has been."""
+        from givens.kernels import compile
+
+        with compile.compiling(self._tell) as seconds:
+            yield seconds
+
+    def _tell(self) -> None:
+        if not self.told:
+            self.told = True
+            self.say("compiling, once on a machine: this takes longer than the work itself")
 
     def finish(self, out: Path, summary: dict[str, Any], table: RichTable, files: list[Path]) -> None:
         """Say what came out and where it is."""

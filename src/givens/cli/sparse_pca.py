@@ -164,7 +164,7 @@ def walk(session: Session, table: Table, model: Any) -> dict[str, Any]:
     """Return variance against non-zeros along the path of thresholds, for the report."""
     shared = {name: getattr(model, name) for name in ("penalty", "scale", "threads", "random_state")}
     components = len(model.components_)
-    with session.step("walking the path of thresholds"), warnings.catch_warnings():
+    with session.step("walking the path of thresholds"), session.compiling(), warnings.catch_warnings():
         # The curve is to choose by: a point of it that stopped early is no matter for a warning.
         warnings.simplefilter("ignore")
         path = givens.sparse_pca_path(table.values, components, alphas=ALPHAS, tol=PATH_TOL, **shared)

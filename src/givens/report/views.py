@@ -173,7 +173,7 @@ def trace_view(trace: Any, message: str, name: str = "objective", most: int = 40
     ]
     table = [[str(sweeps[k]), f"{values[k]:.10g}", f"{gradients[k]:.3g}", f"{seconds[k]:.3f}"] for k in keep]
     return {
-        "lead": f"The {name} after each sweep over all pairs of columns. {message[:1].upper()}{message[1:]}.",
+        "lead": f"The {name} after each sweep. {message[:1].upper()}{message[1:]}.",
         "points": points,
         "xTitle": "sweeps",
         "yTitle": name,
