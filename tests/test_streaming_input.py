@@ -159,9 +159,31 @@ def test_a_refused_table_leaves_the_last_fit(warm_start, bad, where):
 def test_samples_that_outgrow_the_first_are_refused():
     found = model().fit(DATA)
     before = state(found)
-    with pytest.raises(FloatingPointError, match="1e150 times larger than the first"):
-        found.fit(np.vstack((DATA, DATA * 1e200)))
+    for fit in (found.fit, found.partial_fit):
+        with pytest.raises(ValueError, match="too large beside the first, which was of the size of 4"):
+            fit(np.vstack((DATA, DATA * 1e200)))
+        assert state(found) == before
+    found = model().fit(DATA.astype(np.float32))
+    before = state(found)
+    with pytest.raises(ValueError, match="exceed what float32 holds"):
+        found.partial_fit(sparse.csr_matrix(DATA.astype(np.float32) * 1e25))
     assert state(found) == before
+
+
+def test_a_stream_that_was_interrupted_does_not_go_on(monkeypatch):
+    found = model().partial_fit(DATA)
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("givens.streams.rules.Frequent.turn", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            found.partial_fit(DATA)
+    for use in (lambda: found.partial_fit(DATA), lambda: found.components_, lambda: found.save("never")):
+        with pytest.raises(RuntimeError, match="interrupted while it took in samples"):
+            use()
+    assert found.fit(DATA).n_samples_seen_ == len(DATA)
 
 
 def test_a_warm_start_goes_on_with_the_stream():

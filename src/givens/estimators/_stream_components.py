@@ -104,10 +104,7 @@ class StreamScores(SparseScores):
 
     def _find(self) -> dict[str, Any]:
         """Everything that is known about the stream so far, worked out when it is first asked for."""
-        if not self.__sklearn_is_fitted__():
-            raise NotFittedError(
-                f"this {type(self).__name__} has seen no samples yet: call fit or partial_fit first"
-            )
+        self._find_stream()
         key = repr(sorted(self.get_params(deep=False).items(), key=lambda item: item[0]))
         if self._cache.get("key") != key:
             with parallel.pool(self.threads):
@@ -133,7 +130,10 @@ class StreamScores(SparseScores):
 
     def _find_stream(self) -> None:
         if not self.__sklearn_is_fitted__():
-            raise NotFittedError(f"this {type(self).__name__} has seen no samples yet")
+            raise NotFittedError(
+                f"this {type(self).__name__} has seen no samples yet: call fit or partial_fit first"
+            )
+        self._sketch.check_whole()
 
 
 def _property(name: str) -> property:

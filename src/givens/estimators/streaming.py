@@ -16,7 +16,7 @@ from givens.estimators import _stream_checks as checks
 from givens.estimators import _stream_files as files
 from givens.estimators._stream_components import StreamScores
 from givens.progress import counting
-from givens.streams.sketch import Sketch
+from givens.streams.sketch import Sketch, TooLarge
 
 _TYPES = [np.float64, np.float32]
 
@@ -209,6 +209,8 @@ class StreamingSparsePCA(StreamScores):
             most = checks.limit(self.stop_after, None)
             first = not self.__sklearn_is_fitted__()
             X = validate_data(self, X, accept_sparse="csr", dtype=_TYPES, order="C", reset=first)
+            if not first:
+                self._sketch.refuse(X)
             self._add(X, most)
         return self
 
@@ -237,7 +239,7 @@ class StreamingSparsePCA(StreamScores):
         )
         try:
             self._add(table, most)
-        except FloatingPointError:
+        except TooLarge:
             validate_data(self, X, accept_sparse="csr", dtype=_TYPES, reset=False)  # says what is wrong
             raise
 

@@ -1,50 +1,144 @@
-"""Compiled centring of a stream by its running mean."""
+"""Compiled steps of a stream: turn what is kept, centre what has come, multiply all rows with all.
+
+Made for blocks of few rows, which a library of matrix products spends much of its time copying into its own order.
+Features are taken in strips that stay in a core's own cache, and sums over features are made strip by strip in order.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 
-from givens.kernels.compile import kernel
+from givens.kernels.compile import inline, kernel
+
+STRIP = 384  # features
+TALL = 4  # rows of Q that are worked out together; there must be a multiple of it
+WIDE = 3  # rows of W that are read together; likewise
 
 
 @kernel
-def centre(
+def advance(
+    W: np.ndarray,
+    Q: np.ndarray,
     X: np.ndarray,
+    begin: int,
     unit: float,
     forgetting: float,
+    weights: np.ndarray,
+    mean: np.ndarray,
+    squares: np.ndarray,
+    energies: np.ndarray,
+    G: np.ndarray,
+    first: int,
+    last: int,
+) -> None:
+    """For features from `first` to `last`: first rows of W ← QW; rows from `begin` on ← X, centred; G += WWᵀ.
+
+    What is not wanted has no rows: Q, X or G. Of G the lower half is made, in tiles. `energies` gets the sum of squares of each
+    centred sample.
+    """
+    if len(Q):
+        room = np.empty((len(Q), STRIP), W.dtype)
+        for start in range(first, last, STRIP):
+            _turn(W, Q, start, min(start + STRIP, last), room)
+    # Whole rows: samples come from memory, which is fastest in long runs.
+    for s in range(len(X)):
+        energies[s] += _centre(
+            X[s, first:last],
+            1.0 / unit,  # exact: a power of two
+            forgetting,
+            weights[s],
+            mean[first:last],
+            squares[first:last],
+            W[begin + s, first:last],
+        )
+    if len(G):
+        for start in range(first, last, STRIP):
+            _multiply(W, start, min(start + STRIP, last), G)
+
+
+@inline
+def _turn(W: np.ndarray, Q: np.ndarray, start: int, stop: int, room: np.ndarray) -> None:
+    """First rows of W ← QW, over a strip. Twelve factors stay in registers while the rows of W go by."""
+    length = stop - start
+    for i in range(0, len(Q), TALL):
+        t0, t1, t2, t3 = room[i, :length], room[i + 1, :length], room[i + 2, :length], room[i + 3, :length]
+        for k in range(length):
+            t0[k] = t1[k] = t2[k] = t3[k] = 0.0
+        for j in range(0, len(W), WIDE):
+            w0, w1, w2 = W[j, start:stop], W[j + 1, start:stop], W[j + 2, start:stop]
+            a0, a1, a2 = Q[i, j], Q[i, j + 1], Q[i, j + 2]
+            b0, b1, b2 = Q[i + 1, j], Q[i + 1, j + 1], Q[i + 1, j + 2]
+            c0, c1, c2 = Q[i + 2, j], Q[i + 2, j + 1], Q[i + 2, j + 2]
+            d0, d1, d2 = Q[i + 3, j], Q[i + 3, j + 1], Q[i + 3, j + 2]
+            for k in range(length):
+                x0, x1, x2 = w0[k], w1[k], w2[k]
+                t0[k] += a0 * x0 + a1 * x1 + a2 * x2
+                t1[k] += b0 * x0 + b1 * x1 + b2 * x2
+                t2[k] += c0 * x0 + c1 * x1 + c2 * x2
+                t3[k] += d0 * x0 + d1 * x1 + d2 * x2
+    for i in range(len(Q)):
+        w, t = W[i, start:stop], room[i, :length]
+        for k in range(length):
+            w[k] = t[k]
+
+
+@inline
+def _centre(
+    x: np.ndarray,
+    inverse: float,
+    forgetting: float,
     weight: float,
-    energy: float,
     mean: np.ndarray,
     squares: np.ndarray,
     out: np.ndarray,
-) -> tuple[float, float]:
-    """Centre samples one after the other, each by the mean of those before it; `mean` moves along.
+) -> float:
+    """Centre a sample by the mean of those before it, which moves along; returns its sum of squares.
 
-    With weights w ← λw + 1 the centred sample is √(1 − 1/w)·(x − mean): then the sum of the centred samples' outer
+    With the weights w ← λw + 1 the centred sample is √(1 − 1/w)·(x − mean): then the sum of the centred samples' outer
     products, each λ times weaker per later sample, *is* the scatter about the present mean (Welford's identity).
     Its diagonal goes to `squares`, one number per feature, unless that is empty.
-    Returns the weight and the energy, the sum of all squares.
     """
-    inverse = 1.0 / unit  # exact: a power of two
-    for s in range(len(X)):
-        weight = forgetting * weight + 1.0
-        rate = 1.0 / weight
-        size = np.sqrt(1.0 - rate)
-        square = 0.0
-        if len(squares) == 0:
-            for k in range(X.shape[1]):
-                delta = X[s, k] * inverse - mean[k]
-                mean[k] += rate * delta
-                value = size * delta
-                out[s, k] = value
-                square += value * value
-        else:
-            for k in range(X.shape[1]):
-                delta = X[s, k] * inverse - mean[k]
-                mean[k] += rate * delta
-                value = size * delta
-                out[s, k] = value
-                squares[k] = forgetting * squares[k] + value * value
-                square += value * value
-        energy = forgetting * energy + square
-    return weight, energy
+    rate = 1.0 / weight
+    size = np.sqrt(1.0 - rate)
+    square = 0.0
+    for k in range(len(x)):
+        delta = x[k] * inverse - mean[k]
+        mean[k] += rate * delta
+        value = size * delta
+        out[k] = value
+        square += value * value
+    for k in range(len(squares)):
+        squares[k] = forgetting * squares[k] + np.float64(out[k]) ** 2
+    return square
+
+
+@inline
+def _multiply(W: np.ndarray, start: int, stop: int, G: np.ndarray) -> None:
+    """G += WWᵀ over a strip, the lower half, in tiles of 3 x 3: nine sums and six factors are what 16 registers hold."""
+    zero = W.dtype.type(0)
+    for i in range(0, len(G), WIDE):
+        a0, a1, a2 = W[i, start:stop], W[i + 1, start:stop], W[i + 2, start:stop]
+        for j in range(0, i + WIDE, WIDE):
+            b0, b1, b2 = W[j, start:stop], W[j + 1, start:stop], W[j + 2, start:stop]
+            c00 = c01 = c02 = c10 = c11 = c12 = c20 = c21 = c22 = zero
+            for k in range(stop - start):
+                x0, x1, x2 = a0[k], a1[k], a2[k]
+                y0, y1, y2 = b0[k], b1[k], b2[k]
+                c00 += x0 * y0
+                c01 += x0 * y1
+                c02 += x0 * y2
+                c10 += x1 * y0
+                c11 += x1 * y1
+                c12 += x1 * y2
+                c20 += x2 * y0
+                c21 += x2 * y1
+                c22 += x2 * y2
+            G[i, j] += c00
+            G[i, j + 1] += c01
+            G[i, j + 2] += c02
+            G[i + 1, j] += c10
+            G[i + 1, j + 1] += c11
+            G[i + 1, j + 2] += c12
+            G[i + 2, j] += c20
+            G[i + 2, j + 1] += c21
+            G[i + 2, j + 2] += c22

@@ -24,78 +24,56 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeVar
 
 import numpy as np
 
-from givens import lapack, parallel
+from givens import lapack
 
 ACCURACY = (
     1e-3  # share of a rotation's gain that may be left: the next samples move the maximum further than that
 )
-PIECE = 131_072  # entries
-WAKING = 6e7  # flops: what threads cost to wake
-
-Outcome = TypeVar("Outcome")
 
 
-def products(W: np.ndarray, inverse: np.ndarray | None = None) -> np.ndarray:
-    """The products of all rows of W, each feature times `inverse`, by pieces in a fixed order, in float64."""
-
-    def piece(part: slice) -> np.ndarray:
-        P = W[:, part] if inverse is None else W[:, part] * inverse[part]
-        return (P @ P.T).astype(np.float64)
-
-    parts = _each(piece, W, len(W))
-    return sum(parts[1:], start=parts[0])
-
-
-def turn(Qt: np.ndarray, W: np.ndarray) -> None:
-    """Put Qt @ W in the place of the first rows of W, piece by piece."""
-    Qt = Qt.astype(W.dtype)
-
-    def piece(part: slice) -> None:
-        W[: len(Qt), part] = Qt @ W[:, part]
-
-    _each(piece, W, len(Qt))
-
-
-def _each(work: Callable[[slice], Outcome], W: np.ndarray, rows: int) -> list[Outcome]:
-    """The work on pieces of W, by threads; all at once where a product with so many rows does not pay for waking them."""
-    if 2.0 * rows * W.size < WAKING:
-        return [work(slice(0, W.shape[1]))]
-    return parallel.each(work, parallel.parts(W.shape[1], -(-W.size // PIECE)))
-
-
-@dataclass
+@dataclass(frozen=True)
 class Block:
     """Some samples behind the kept columns.
 
     Attributes
     ----------
-    W : array, shape (K + b, features)
-        Kept columns of the data matrix, then centred samples, each a contiguous row.
-    kept : int
-        K.
-    fade : array, shape (K + b,)
-        What forgetting leaves of each at the end of the block.
+    W : array, shape (n, features)
+        Kept columns of the data matrix, K of them, then centred samples, each a contiguous row; rows of zeros, if there are
+        fewer samples than room.
+    G : array, shape (n, n)
+        The products of all rows at the end of the block, scaled.
+    kept, samples : int
+        K, and how many samples there are.
+    fade : array, shape (n,)
+        What forgetting leaves of each row at the end of the block.
     first : int
         How many samples came before these.
     weight : float
         Sum of all samples' weights at the end of the block.
     inverse : array, shape (features,), or None
         What features are multiplied by where they are scaled, in the type of W.
-    held : float
-        What the rule says: the energy of the columns it kept, scaled.
     """
 
     W: np.ndarray
+    G: np.ndarray
     kept: int
+    samples: int
     fade: np.ndarray
     first: int
     weight: float
     inverse: np.ndarray | None = None
-    held: float = 0.0
+
+
+@dataclass(frozen=True)
+class Turn:
+    """How K columns are made of n: as QW, Q of shape (K, n). The energy they hold, scaled, and the flops it took to say so."""
+
+    Q: np.ndarray
+    held: float
+    flops: float
 
 
 class Frequent:
@@ -110,27 +88,17 @@ class Frequent:
     def __init__(self, reserve: int) -> None:
         self.reserve = reserve
 
-    def absorb(self, block: Block) -> float:
-        """Make the first K rows of W those to keep; returns the flops."""
-        W, K = block.W, block.kept
-        G = products(W, block.inverse) * np.outer(block.fade, block.fade)
-        energies, axes = np.linalg.eigh(G)
-        energies, axes = np.maximum(energies[::-1], 0.0), axes[:, ::-1]
-        shrunk = np.ones(K)
-        dropped = energies[K] if len(W) > K else 0.0
+    def turn(self, block: Block) -> Turn:
+        """The turn to the axes that are kept."""
+        K, n = block.kept, len(block.G)
+        energies, axes = np.linalg.eigh(block.G)
+        energies, axes = np.maximum(energies[::-1], 0.0), axes.T[::-1]
+        Q = axes[:K] * block.fade
         low = K - (self.reserve + 3) // 4
         tail = energies[low:K]
-        shrunk[low:] = np.sqrt(np.divide(tail - dropped, tail, out=np.zeros_like(tail), where=tail > 0))
-        turn(shrunk[:, None] * axes[:, :K].T * block.fade, W)
-        block.held = float(np.sum(shrunk * shrunk * energies[:K]))
-        return _flops(block) + lapack.eigh(len(W)) + 2.0 * len(W) * (len(W) + K)
-
-
-def _flops(block: Block) -> float:
-    """Of the products, which are symmetric, and of turning."""
-    n = len(block.W)
-    scaling = 0.0 if block.inverse is None else block.W.size
-    return (n + 1.0 + 2.0 * block.kept) * block.W.size + scaling
+        left = tail - energies[K] if n > K else tail
+        Q[low:] *= np.sqrt(np.divide(left, tail, out=np.zeros_like(tail), where=tail > 0))[:, None]
+        return Turn(Q, float(energies[:low].sum() + left.sum()), lapack.eigh(n) + 2.0 * n * K)
 
 
 class _Rotated:
@@ -154,29 +122,30 @@ class _Rotated:
     ) -> None:
         self.level, self.rotations, self.l0, self.seed = level, rotations, l0, seed
 
-    def absorb(self, block: Block) -> float:
-        """Make the first K rows of W those to keep; returns the flops."""
+    def turn(self, block: Block) -> Turn:
+        """The turn that the samples' rotations make together."""
         from givens.kernels import threshold
 
-        W, K, inverse = block.W, block.kept, block.inverse
-        samples = len(W) - K
-        G = products(W, inverse) * np.outer(block.fade, block.fade)
+        rows = block.kept + block.samples
+        W, G, inverse = block.W[:rows], np.ascontiguousarray(block.G[:rows, :rows]), block.inverse
         norms = np.einsum("ij,ij->j", W, W, dtype=np.float64)
         if inverse is not None:
             norms *= np.square(inverse, dtype=np.float64)
-        level = self.level(norms, block.weight, W[:K] if inverse is None else W[:K] * inverse)
+        Y = W[: block.kept] if inverse is None else W[: block.kept] * inverse
+        level = self.level(norms, block.weight, Y)
         counting = norms > level * level
-        C = W[:, counting].astype(np.float64) * block.fade[:, None]
+        C = W[:, counting].astype(np.float64) * block.fade[:rows, None]
         if inverse is not None:
             C *= inverse[counting]
-        Qt = np.eye(len(W))
-        live = np.arange(K)
+        Qt = np.eye(rows)
+        live = np.arange(block.kept)
         flops = getattr(threshold, self.turns)(
-            C, G, Qt, live, samples, level, self.l0, ACCURACY, self.rotations, self.seed, block.first
+            C, G, Qt, live, block.samples, level, self.l0, ACCURACY, self.rotations, self.seed, block.first
         )
-        turn(Qt[live] * block.fade, W)
-        block.held = float(np.sum(G[live, live]))
-        return flops + _flops(block) + 2.0 * W.size + C.size + 2.0 * len(W) ** 2
+        held = float(np.sum(G[live, live]))
+        Q = np.zeros((block.kept, len(block.G)))
+        Q[:, :rows] = Qt[live] * block.fade[:rows]
+        return Turn(Q, held, flops + 2.0 * W.size + C.size)
 
 
 class Weakest(_Rotated):

@@ -3,30 +3,40 @@
 Samples wait in a buffer until a block of them is full; blocks begin at fixed numbers of samples, and everything
 random or summed depends on a sample's number only. So it does not matter how the stream is cut into batches: the bits
 are the same. Memory is (K + b)·d numbers, K columns and blocks of b samples, however long the stream; b is about 2K, which makes
-products and turns together cost least.
+products and turns together cost least, and more where K is small.
+
+A block's turn is made when the next samples come, or the call ends: then turning, centring and multiplying are one walk
+through the features, which are cut into pieces for the threads.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
 from scipy import sparse
 
 from givens import parallel
-from givens.streams.rules import Block
+from givens.streams.rules import Block, Turn
+from givens.streams.walk import Arrivals, walk
+from givens.streams.walk import flops as walking
 
 TRACE_ENTRIES = 512
-ROWS = 12  # K + b is a multiple of it: matrix products work in tiles of 4, 8 or 12 rows, and a tile half full costs as much
+LEAST = 36  # rows of a block: with fewer, what a block costs beside its arithmetic takes longer than that
+ROWS = 12  # K + b is a multiple of it: products are made in tiles of 3, 4, 8 or 12 rows, and a tile half full costs as much
 SMALL = 1 << 17  # numbers in a block below which handing parts to threads costs more than it saves
+
+
+class TooLarge(ValueError):
+    """Sums of squares can not be held."""
 
 
 class Rule(Protocol):
     """How K columns are made of K + b."""
 
-    def absorb(self, block: Block) -> float:
-        """Make the first K rows of W those to keep; returns the flops."""
+    def turn(self, block: Block) -> Turn:
+        """What to make of a block."""
 
 
 @dataclass
@@ -77,7 +87,7 @@ class Sketch:
         self, features: int, columns: int, dtype: Any, forgetting: float = 1.0, scaled: bool = False
     ) -> None:
         self.columns, self.forgetting, self.scaled = columns, forgetting, scaled
-        rows = -(-3 * columns // ROWS) * ROWS
+        rows = max(-(-3 * columns // ROWS) * ROWS, LEAST)
         self.block = rows - columns
         self.W = np.zeros((rows, features), dtype)
         self.mean = np.zeros(features)
@@ -90,36 +100,53 @@ class Sketch:
         self.flops = 0.0
         self.trace = StreamTrace()
         self.stride = 1  # blocks between two entries of the trace
+        self.whole = True  # unless `add` was broken off
 
     def add(self, X: Any, rule: Rule, threads: int | None = None) -> None:
-        """Take in samples, rows of a dense or CSR matrix; what is not finite ends in a FloatingPointError, in mid-way."""
+        """Take in samples, rows of a dense or CSR matrix; what is not finite ends in `TooLarge`, in mid-way."""
+        self.check_whole()
+        self.whole = False
         full = self.waiting + X.shape[0] >= self.block
         with parallel.pool(threads if full and self.W.size >= SMALL else 1):
             position = 0
+            Q: np.ndarray | None = None
             while position < X.shape[0]:
                 rows = X[position : position + self.block - self.waiting]
                 rows = rows.toarray() if sparse.issparse(rows) else rows
-                self._wait(np.ascontiguousarray(rows))
-                if not np.isfinite(self.energy):
-                    raise FloatingPointError(
-                        "the sum of squares is not finite: samples are more than 1e150 times larger than the first"
-                    )
+                Q = self._take(np.ascontiguousarray(rows), Q, rule)
                 position += rows.shape[0]
-                if self.waiting == self.block:
-                    held = self._absorb(self.W, rule)
-                    self.waiting = 0
-                    self._note(held)
+            if Q is not None:
+                walk(self.W, Q)
+        self.whole = True
+
+    def check_whole(self) -> None:
+        """Refuse to go on with a stream that was broken off while it took in samples."""
+        if not self.whole:
+            raise RuntimeError(
+                "the stream was interrupted while it took in samples, and some of them are lost: load its last save, or call fit"
+            )
 
     def columns_now(self, rule: Rule, threads: int | None = None) -> tuple[np.ndarray, float]:
         """The kept columns as they are if the stream ends here, a copy, K x d; and the flops it took to take in the last."""
         if not self.waiting:
             return self.W[: self.columns].copy(), 0.0
-        W = self.W[: self.columns + self.waiting].copy()
-        flops = self.flops
+        W = self.W.copy()
+        W[self.columns + self.waiting :] = 0.0
         with parallel.pool(threads if W.size >= SMALL else 1):
-            self._absorb(W, rule)
-        spent, self.flops = self.flops - flops, flops
-        return W[: self.columns], spent
+            turn = self._turn(W, None, rule)
+            walk(W, turn.Q)
+        return W[: self.columns], turn.flops
+
+    def refuse(self, X: Any) -> None:
+        """Raise `TooLarge` if samples might be, before anything is changed."""
+        values = X.data if sparse.issparse(X) else X
+        if not values.size:
+            return
+        peak = max(float(values.max()), -float(values.min()))
+        with np.errstate(over="ignore"):
+            distance = peak / (self.unit or self._unit_of(X)) + np.abs(self.mean).max()
+            most = self.energy + float(X.shape[0]) * X.shape[1] * np.square(distance)
+        self._check(most)
 
     def divisor(self) -> float:
         """What sums of squares are divided by for variances: n − 1, where nothing is forgotten."""
@@ -142,33 +169,60 @@ class Sketch:
         """The sum of squares about the mean, of the scaled features if they are."""
         return float(np.sum(self.squares * self.inverses() ** 2)) if self.scaled else self.energy
 
-    def _wait(self, rows: np.ndarray) -> None:
-        from givens.kernels import stream
+    def _check(self, energy: float) -> None:
+        # A quarter: sums of any features and samples are finite in the columns' type.
+        if not energy <= np.finfo(self.W.dtype).max / 4:
+            raise TooLarge(
+                f"samples are too large beside the first, which was of the size of {self.unit or 1.0:.2g}: their squares exceed "
+                f"what {self.W.dtype} holds; leave them out, or begin the stream with samples of their size"
+            )
 
-        if not self.unit:
-            some = np.flatnonzero(rows.any(axis=1))
-            # The first sample that is not zero, whatever else is in this batch.
-            if len(some):
-                exponent = int(np.frexp(np.abs(rows[some[0]]).max())[1])
-                self.unit = float(np.ldexp(1.0, min(max(exponent, -1000), 1000)))
+    def _unit_of(self, rows: Any) -> float:
+        """A power of two of the size of the first sample that is not zero, whatever else is in this batch; 1 if there is none."""
+        for row in rows:
+            peak = abs(row).max()
+            if peak > 0:
+                return float(np.ldexp(1.0, min(max(int(np.frexp(peak)[1]), -1000), 1000)))
+        return 1.0
+
+    def _take(self, rows: np.ndarray, Q: np.ndarray | None, rule: Rule) -> np.ndarray | None:
+        """Make the turn Q of the block before, put samples behind it, centred; returns the turn of this block if it is full."""
+        if not self.unit and rows.any():
+            self.unit = self._unit_of(rows)
+        weights = np.empty(len(rows))
+        for s in range(len(rows)):
+            weights[s] = self.weight = self.forgetting * self.weight + 1.0
         begin = self.columns + self.waiting
-        out = self.W[begin : begin + len(rows)]
-        self.weight, self.energy = stream.centre(
-            rows, self.unit or 1.0, self.forgetting, self.weight, self.energy, self.mean, self.squares, out
-        )
         self.waiting += len(rows)
         self.count += len(rows)
+        full = self.waiting == self.block
+        new = Arrivals(rows, begin, self.unit or 1.0, self.forgetting, weights, self.mean, self.squares)
+        G, energies = walk(self.W, Q, new, full and not self.scaled)
+        for energy in energies.tolist():
+            self.energy = self.forgetting * self.energy + energy
+        self._check(self.energy)
         self.flops += (9.0 if self.scaled else 7.0) * rows.size
+        if not full:
+            return None
+        turn = self._turn(self.W, None if self.scaled else G, rule)
+        self.flops += turn.flops
+        self.waiting = 0
+        self._note(turn.held)
+        return turn.Q
 
-    def _absorb(self, W: np.ndarray, rule: Rule) -> float:
-        """Make the first rows of W those to keep; returns their energy."""
-        samples = len(W) - self.columns
-        ages = np.concatenate((np.full(self.columns, samples), np.arange(samples)[::-1]))
-        fade = self.forgetting ** (ages / 2.0)
+    def _turn(self, W: np.ndarray, G: np.ndarray | None, rule: Rule) -> Turn:
+        """What the rule makes of the columns kept and the samples waiting behind them, with all its flops."""
         inverse = self.inverses().astype(W.dtype) if self.scaled else None
-        block = Block(W, self.columns, fade, self.count - samples, self.weight, inverse)
-        self.flops += rule.absorb(block)
-        return block.held
+        if G is None:
+            G, _ = walk(W, products=True, inverse=inverse)
+        rows = self.columns + self.waiting
+        fade = np.ones(len(W))
+        fade[:rows] = self.forgetting ** (np.minimum(np.arange(rows)[::-1], self.waiting) / 2.0)
+        G *= np.outer(fade, fade)
+        block = Block(W, G, self.columns, self.waiting, fade, self.count - self.waiting, self.weight, inverse)
+        turn = rule.turn(block)
+        spent = walking(W, self.columns, self.scaled) + 2.0 * G.size
+        return replace(turn, flops=turn.flops + spent)
 
     def _note(self, held: float) -> None:
         blocks = self.count // self.block
