@@ -8,8 +8,8 @@ or the first 14 % of them; the threshold that gives these non-zeros is looked fo
 the stream's counts of non-zeros, component by component. Adjusted variance (Zou et al.) is of the cells held out.
 
 One split by default; `GIVENS_STREAM=full make bench ONLY=streaming` takes all five, and simulated data of the
-paper's shape, 3,702 samples x 20,000 features. Each split is stored when it is done, so that a run that was stopped goes on
-with the next.
+paper's shape, 3,702 samples x 20,000 features; `GIVENS_STREAM=pbmc3k` or `simulated` takes five splits of one of the two.
+Each split is stored when it is done, so that a run that was stopped goes on with the next.
 """
 
 from __future__ import annotations

@@ -217,11 +217,12 @@ class Sketch:
             G, _ = walk(W, products=True, inverse=inverse)
         rows = self.columns + self.waiting
         fade = np.ones(len(W))
-        fade[:rows] = self.forgetting ** (np.minimum(np.arange(rows)[::-1], self.waiting) / 2.0)
-        G *= np.outer(fade, fade)
+        if self.forgetting < 1:
+            fade[:rows] = self.forgetting ** (np.minimum(np.arange(rows)[::-1], self.waiting) / 2.0)
+            G *= np.outer(fade, fade)
         block = Block(W, G, self.columns, self.waiting, fade, self.count - self.waiting, self.weight, inverse)
         turn = rule.turn(block)
-        spent = walking(W, self.columns, self.scaled) + 2.0 * G.size
+        spent = walking(W, self.columns, self.scaled) + (2.0 * G.size if self.forgetting < 1 else 0.0)
         return replace(turn, flops=turn.flops + spent)
 
     def _note(self, held: float) -> None:
