@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import anndata
 import dask.array
+import dask.dataframe
 import h5py
 import numpy as np
 import pandas
@@ -206,7 +208,7 @@ def test_a_warm_start_that_is_refused_leaves_the_stream():
         found.fit(DATA[60:, 1:])
     with pytest.raises(ValueError, match="batch 0 of X has 29 features, but those before it have 30"):
         found.fit(iter([DATA[60:, 1:]]))
-    with pytest.raises(ValueError, match="began with other settings"):
+    with pytest.raises(ValueError, match="began with scale=False, not True, and that holds"):
         found.set_params(scale=True).fit(DATA[60:])
     assert state(found) == before
 
@@ -321,7 +323,9 @@ def test_damaged_files_are_refused(tmp_path):
     with pytest.raises(ValueError, match="format is 99"):
         StreamingSparsePCA.load(path)
     np.savez(path, x=np.array([{}], dtype=object))
-    with pytest.raises(ValueError, match="damaged, or was not saved"):
+    with pytest.raises(
+        ValueError, match="damaged, or was not saved by StreamingSparsePCA: load another save"
+    ):
         StreamingSparsePCA.load(path)
     with pytest.raises(FileNotFoundError):
         StreamingSparsePCA.load(tmp_path / "none")
@@ -391,3 +395,225 @@ def test_with_counts_the_advice_is_not_to_use_counts():
     X = np.random.default_rng(0).standard_normal((2, 60))
     with pytest.warns(UserWarning, match=r"nothing of 2 of 3 components is left by the others.*more samples"):
         StreamingSparsePCA(3, n_nonzero=6).fit(X)
+
+
+def other_sources(folder):
+    """Ways to hold the same rows that are rarer."""
+    names = [f"gene {k}" for k in range(30)]
+    frame = pandas.DataFrame(DATA, columns=names)
+    rows = sparse.csr_array(DATA)
+    yield "sparse rows of one dimension", (rows[k] for k in range(130))
+    yield "list of nested lists", [DATA[:50].tolist(), DATA[50:].tolist()]
+    yield "generator of nested lists and a row", iter([DATA[:50].tolist(), DATA[50].tolist(), DATA[51:]])
+    yield "dask data frame", dask.dataframe.from_pandas(frame, npartitions=3)
+    whole = dask.array.from_array(np.vstack((DATA, DATA)), chunks=(20, 30))
+    yield "dask, empty blocks", whole[dask.array.from_array(np.arange(260) < 130, chunks=20)]
+    yield "data frames", (frame[k : k + 40] for k in range(0, 130, 40))
+
+
+def test_rarer_sources_give_the_same_bits(tmp_path):
+    expected = model().fit(DATA)
+    for name, source in other_sources(tmp_path):
+        found = model().fit(source)
+        np.testing.assert_array_equal(found.components_, expected.components_, err_msg=name)
+        assert found.n_samples_seen_ == 130
+
+
+class Chunked:
+    """A data set in chunks, as HDF5 and zarr have them, that counts how often each row of chunks is unpacked."""
+
+    def __init__(self, shape, chunks):
+        self.shape, self.chunks, self.unpacked = shape, chunks, {}
+
+    def __getitem__(self, part):
+        start, stop = part.start, min(part.stop, self.shape[0])
+        for chunk in range(start // self.chunks[0], -(-stop // self.chunks[0])):
+            self.unpacked[chunk] = self.unpacked.get(chunk, 0) + 1
+        return np.zeros((stop - start, self.shape[1]), np.float32)
+
+
+@pytest.mark.parametrize(("rows", "features"), [(100, 20_000), (7, 20_000), (1000, 50), (11, 50)])
+def test_no_chunk_of_a_data_set_is_unpacked_twice(rows, features):
+    X = Chunked((1003, features), (rows, 64))
+    assert sum(map(len, batches(X))) == 1003
+    assert set(X.unpacked.values()) == {1}
+    assert len(X.unpacked) == -(-1003 // rows)
+
+
+def test_rows_of_chunks_that_do_not_fit_are_read_in_parts(monkeypatch):
+    monkeypatch.setattr("givens.rows.MOST", 1 << 24)
+    X = Chunked((500, 20_000), (500, 64))
+    assert {len(batch) for batch in batches(X)} == {(1 << 24) // 160_000, 500 % ((1 << 24) // 160_000)}
+
+
+def refused_sources(folder):
+    """What is no stream of rows, and what is said of it."""
+    with h5py.File(folder / "x.h5", "w") as file:
+        file["x"], file["one"] = DATA, 3.0
+        yield file, TypeError, r"not a File of several arrays: pass one of them, as in X\[name\]"
+        yield file["one"], ValueError, "X must have two dimensions, samples and features, got 0"
+    yield zarr.group(), TypeError, "not a Group of several arrays"
+    yield {"x": DATA}, TypeError, "not a dict of several arrays"
+    yield (
+        dask.array.from_array(DATA[0]),
+        ValueError,
+        "X must have two dimensions, samples and features, got 1",
+    )
+    yield anndata.AnnData(obs=pandas.DataFrame(index=["a"])), ValueError, "has no X: pass one of its layers"
+    yield SimpleNamespace(collect=lambda: DATA), TypeError, "a SimpleNamespace has none yet: pass X.collect()"
+    labels = np.zeros(10)
+    yield (
+        iter([(DATA[:10], labels)]),
+        TypeError,
+        r"batch 0 of X is a tuple of 2, .* \(rows for rows, \*others in X\)",
+    )
+    yield iter([DATA[:10], [DATA[:10]]]), TypeError, "batch 1 of X is a list of 1, not a matrix"
+    yield ((row, 1) for row in DATA), TypeError, "batch 0 of X is a tuple of 2, not a matrix"
+    anndata.AnnData(sparse.csc_matrix(DATA)).write_h5ad(folder / "c.h5ad")
+    yield (
+        anndata.read_h5ad(folder / "c.h5ad", backed="r"),
+        ValueError,
+        r"stored by columns \(csc\).* save it as csr",
+    )
+
+
+def test_what_is_no_stream_of_rows_is_refused(tmp_path):
+    for source, kind, message in refused_sources(tmp_path):
+        found = model()
+        with pytest.raises(kind, match=message):
+            found.fit(source)
+        assert not found.__sklearn_is_fitted__()
+
+
+def test_frames_of_a_stream_have_their_columns_in_one_order():
+    frame = pandas.DataFrame(DATA, columns=[f"gene {k}" for k in range(30)])
+    turned = frame[frame.columns[::-1]]
+    found = model().fit([frame[:50], frame[50:]])
+    assert list(found.feature_names_in_) == list(frame.columns)
+    found.transform(frame)  # and no warning that it was fitted without names
+    before = state(found)
+    for stream in ([frame[:50], turned[50:]], iter([frame[:50], frame[50:].rename(columns={"gene 3": "x"})])):
+        with pytest.raises(ValueError, match=r"batch 1 of X: The feature names should match"):
+            found.fit(stream)
+        assert state(found) == before
+    with pytest.raises(ValueError, match=r"batch 0 of X: The feature names should match"):
+        found.set_params(warm_start=True).fit(iter([turned]))
+    assert state(found) == before
+    assert not hasattr(found.set_params(warm_start=False).fit(iter([DATA])), "feature_names_in_")
+
+
+@pytest.mark.parametrize(
+    ("batch", "message"),
+    [
+        (DATA[:0], r"batch 2 of X: Found array with 0 sample"),
+        (np.full((1, 30), np.inf), "batch 2 of X contains infinity"),
+        (DATA[:5] + 0j, "batch 2 of X: Complex data not supported"),
+        ([["a"] * 30], "batch 2 of X: could not convert string"),
+        (DATA[None], "batch 2 of X: Found array with dim 3"),
+        (None, "batch 2 of X: Expected 2D array, got scalar"),
+    ],
+)
+def test_the_number_of_a_bad_batch_is_said_in_one_line(batch, message):
+    with pytest.raises(ValueError, match=message) as caught:
+        model().fit(iter([DATA[:5], DATA[5:9], batch]))
+    assert "\n" not in str(caught.value)
+
+
+def test_a_batch_is_no_stream():
+    found = model().partial_fit(DATA)
+    before = state(found)
+    for stream in (iter(DATA), anndata.AnnData(DATA), [DATA[:50], DATA[50:]]):
+        with pytest.raises(TypeError, match=r"partial_fit takes one batch of rows.*warm_start=True"):
+            found.partial_fit(stream)
+    with pytest.raises(TypeError, match="not the name of a file"):
+        found.partial_fit("rows.npy")
+    assert state(found) == before
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"n_components": 2}, "began with n_components=3, not 2, and that holds"),
+        ({"oversample": 9}, "began with oversample=5, not 9, and"),
+        ({"drop": "leftover"}, "began with drop='frequent', not 'leftover', and"),
+        ({"forgetting": 0.9, "scale": True}, "forgetting=1.0, not 0.9 and scale=False, not True, and"),
+    ],
+)
+def test_what_may_not_change_is_named_as_the_parameter_is(changed, message):
+    found = model().partial_fit(DATA)
+    before = state(found)
+    with pytest.raises(ValueError, match=message):
+        found.set_params(**changed).partial_fit(DATA)
+    assert state(found) == before
+    assert found.fit(DATA).n_samples_seen_ == 130
+
+
+def test_the_mean_needs_no_components():
+    found = model(scale=True).partial_fit(DATA[:1])
+    np.testing.assert_allclose(found.mean_, DATA[0], rtol=1e-15)
+    np.testing.assert_array_equal(found.scale_, np.ones(30))
+    np.testing.assert_array_equal(model().partial_fit(np.ones((5, 4))).mean_, np.ones(4))
+
+
+def test_a_truth_value_is_no_share():
+    with pytest.raises(ValueError, match="stop_after must be a whole number of samples, or a share"):
+        model(stop_after=True).fit(DATA)
+
+
+def test_scores_that_are_no_numbers_have_no_inverse():
+    found = model().fit(DATA)
+    with pytest.raises(ValueError, match="scores contains NaN"):
+        found.inverse_transform(np.full((2, 3), np.nan))
+    with pytest.raises(ValueError, match="could not convert string"):
+        found.inverse_transform([["a", "b", "c"]])
+    with pytest.raises(TypeError, match="dense data is required"):
+        found.inverse_transform(sparse.csr_matrix(np.ones((2, 3))))
+
+
+def test_a_save_goes_to_a_folder_that_is_there(tmp_path):
+    found = model(alpha=None, n_nonzero=range(3, 6)).fit(DATA)
+    with pytest.raises(
+        FileNotFoundError, match=r"no folder '.*missing' to save the stream in: make it first"
+    ):
+        found.save(tmp_path / "missing" / "s.npz")
+    with pytest.raises(IsADirectoryError, match="is a folder: name a file in it"):
+        found.save(tmp_path)
+    assert not list(tmp_path.iterdir())
+    found.save(tmp_path / "s.npz")
+    np.testing.assert_array_equal(StreamingSparsePCA.load(tmp_path / "s.npz").n_nonzero_, [3, 4, 5])
+
+
+def test_what_is_not_a_saved_stream_is_not_to_be_deleted(tmp_path):
+    np.savez(tmp_path / "data.npz", X=DATA)
+    with pytest.raises(
+        ValueError, match=r"data\.npz' is damaged, or was not saved by StreamingSparsePCA"
+    ) as caught:
+        StreamingSparsePCA.load(tmp_path / "data.npz")
+    assert "delete" not in str(caught.value)
+    with pytest.raises(IsADirectoryError):
+        StreamingSparsePCA.load(tmp_path)
+    with pytest.raises(TypeError, match="PathLike"):
+        StreamingSparsePCA.load(3)
+
+
+def test_any_flipped_bit_is_found_or_harmless(tmp_path):
+    path = tmp_path / "s.npz"
+    model().partial_fit(DATA).save(path)
+    found = StreamingSparsePCA.load(path)
+    content, rng = path.read_bytes(), np.random.default_rng(0)
+    directory = content.rindex(b"PK\x01\x02")
+    places = [*rng.choice(len(content), 150, replace=False), *range(directory, len(content))]
+    refused = 0
+    for place in places:
+        broken = bytearray(content)
+        broken[place] ^= 1 << int(rng.integers(8))
+        path.write_bytes(broken)
+        try:
+            other = StreamingSparsePCA.load(path)
+        except ValueError as error:
+            refused += "damaged" in str(error)
+            continue
+        assert state(other)[:3] == state(found)[:3]
+        assert other.trace_ == found.trace_
+        assert other.get_params() == found.get_params()
+    assert refused > 100

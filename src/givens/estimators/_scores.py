@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from givens.estimators._features import largest
 from givens.metrics import span
@@ -37,7 +37,14 @@ class SparseScores(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     def inverse_transform(self, X: Any) -> np.ndarray:
         """The data nearest to what the scores say, by least squares: scores (ZZᵀ)⁻¹Z + mean."""
         check_is_fitted(self)
-        scores = np.asarray(X)
+        scores = check_array(
+            X,
+            dtype=[np.float64, np.float32],
+            ensure_2d=False,
+            allow_nd=True,
+            ensure_min_samples=0,
+            input_name="scores",
+        )
         Z = self.components_
         if scores.ndim != 2 or scores.shape[1] != len(Z):
             raise ValueError(

@@ -36,6 +36,16 @@ class Settings:
         """As a header can hold it."""
         return asdict(self)
 
+    def parameters(self) -> dict[str, Any]:
+        """By the names that users know."""
+        return {
+            "n_components": self.components,
+            "oversample": self.columns - self.components,
+            "drop": self.drop,
+            "forgetting": self.forgetting,
+            "scale": self.scale,
+        }
+
 
 def settings(model: Any, features: int, started: Settings | None) -> Settings:
     """The settings of a model for data of this width; `started` if they agree with those the stream began with."""
@@ -60,9 +70,16 @@ def settings(model: Any, features: int, started: Settings | None) -> Settings:
     seed = started.seed if started is not None else _seed(model.random_state)
     found = Settings(m, m + reserve, model.drop, float(forgetting), bool(model.scale), seed)
     if started is not None and found != started:
-        changed = [name for name, value in started.plain().items() if getattr(found, name) != value]
+        began, now = started.parameters(), found.parameters()
+        changed = [name for name in began if began[name] != now[name]]
+        if len(changed) > 1:
+            changed = [
+                name for name in changed if name != "oversample"
+            ]  # its default follows from the others
         raise ValueError(
-            f"the stream began with other settings ({', '.join(changed)} changed): go on with those, or call fit"
+            "the stream began with "
+            + " and ".join(f"{name}={began[name]!r}, not {now[name]!r}" for name in changed)
+            + ", and that holds for all of it: set it back, or begin anew by fit with warm_start=False"
         )
     return found
 
@@ -79,7 +96,7 @@ def limit(stop_after: Any, total: int | None, before: int = 0) -> int | None:
         return None
     if isinstance(stop_after, Integral) and not isinstance(stop_after, bool):
         return _whole(stop_after, "stop_after", 2)
-    if not isinstance(stop_after, Real) or not 0 < float(stop_after) <= 1:
+    if not isinstance(stop_after, Real) or isinstance(stop_after, bool) or not 0 < float(stop_after) <= 1:
         raise ValueError(
             f"stop_after must be a whole number of samples, or a share between 0 and 1, got {stop_after!r}"
         )

@@ -25,8 +25,6 @@ FITTED = (
     "projected_variance_ratio_",
     "n_nonzero_",
     "gamma_",
-    "mean_",
-    "scale_",
     "loading_overlap_",
     "score_correlation_",
     "n_iter_",
@@ -81,18 +79,11 @@ def components_of(model: Any, sketch: Sketch, started: checks.Settings) -> dict[
         "projected_variance_ratio_": float(np.sum((columns @ span(few)) ** 2) / total),
         "n_nonzero_": np.count_nonzero(components, axis=1),
         "gamma_": gamma,
-        "mean_": (sketch.mean * (sketch.unit or 1.0)).astype(sketch.W.dtype),
-        "scale_": _scale(sketch) if sketch.scaled else None,
         "loading_overlap_": loading_overlap(few),
         "score_correlation_": largest_correlation(scores.T @ scores),
         "n_iter_": max(found.sweeps, 1),
         "flops_": sketch.flops + spent + found.flops,
     }
-
-
-def _scale(sketch: Sketch) -> np.ndarray:
-    deviations = sketch.deviations()
-    return np.where(deviations > 0, deviations * sketch.unit, 1.0).astype(sketch.W.dtype)
 
 
 class StreamScores(SparseScores):
@@ -121,6 +112,23 @@ class StreamScores(SparseScores):
         """Samples learnt from."""
         self._find_stream()
         return self._sketch.count
+
+    @property
+    def mean_(self) -> np.ndarray:  # type: ignore[override]
+        """The mean of the samples so far, weighted by what is not forgotten."""
+        self._find_stream()
+        sketch = self._sketch
+        return (sketch.mean * (sketch.unit or 1.0)).astype(sketch.W.dtype)
+
+    @property
+    def scale_(self) -> np.ndarray | None:  # type: ignore[override]
+        """The deviations of the samples so far, 1 where there is none; None if features are not scaled."""
+        self._find_stream()
+        sketch = self._sketch
+        if not sketch.scaled:
+            return None
+        deviations = sketch.deviations()
+        return np.where(deviations > 0, deviations * sketch.unit, 1.0).astype(sketch.W.dtype)
 
     @property
     def trace_(self) -> StreamTrace:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,13 @@ FORMAT = 2
 
 def write(path: str | os.PathLike[str], model: Any, sketch: Sketch, settings: Settings) -> None:
     """Write a model's parameters and state; the file appears whole or not at all."""
+    target = Path(path)
+    if not target.parent.is_dir():
+        raise FileNotFoundError(
+            f"there is no folder {os.fspath(target.parent)!r} to save the stream in: make it first"
+        )
+    if target.is_dir():
+        raise IsADirectoryError(f"{os.fspath(path)!r} is a folder: name a file in it to save the stream")
     parameters = {name: _plain(value) for name, value in model.get_params(deep=False).items()}
     header, arrays = to_arrays(sketch)
     header |= {"format": FORMAT, "parameters": parameters, "settings": settings.plain()}
@@ -28,10 +36,17 @@ def write(path: str | os.PathLike[str], model: Any, sketch: Sketch, settings: Se
 
 def read(path: str | os.PathLike[str], model: type) -> tuple[dict[str, Any], dict[str, Any]]:
     """The parameters of a saved model of this class, and its attributes."""
-    header, arrays = archive.read(path, "the saved stream")
+    with open(os.fspath(path), "rb"):
+        pass  # what is not there, or may not be read, is not damaged
+    try:
+        header, arrays = archive.read(path, "the saved stream")
+    except (ValueError, NotImplementedError) as error:
+        raise ValueError(
+            f"the file {os.fspath(path)!r} is damaged, or was not saved by StreamingSparsePCA: load another save, or begin anew"
+        ) from error
     try:
         if header["format"] != FORMAT:
-            raise ValueError(f"its format is {header['format']}, not {FORMAT}")
+            raise ValueError(f"its format is {header['format']}, of another version of givens, not {FORMAT}")
         parameters = header["parameters"]
         inspect.signature(model).bind(**parameters)
         sketch = from_arrays(header, arrays)
@@ -53,4 +68,4 @@ def _plain(value: Any) -> Any:
         return None
     if isinstance(value, (np.ndarray, np.generic)):
         return value.tolist()
-    return list(map(_plain, value)) if isinstance(value, (list, tuple)) else value
+    return list(map(_plain, value)) if isinstance(value, (list, tuple, range)) else value

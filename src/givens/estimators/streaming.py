@@ -164,8 +164,8 @@ class StreamingSparsePCA(StreamScores):
         Parameters
         ----------
         X : anything that yields rows
-            An array, data frame, scipy.sparse matrix, memory map, HDF5 or zarr data set, AnnData (also backed), dask array, or
-            an iterable of rows or batches. What is not in memory is read a few megabytes at a time.
+            An array, data frame, scipy.sparse matrix, memory map, HDF5 or zarr data set, AnnData (also backed), dask array or
+            data frame, or an iterable of rows or batches. What is not in memory is read a few megabytes at a time.
         y : ignored
 
         Returns
@@ -205,6 +205,7 @@ class StreamingSparsePCA(StreamScores):
         -------
         self
         """
+        rows.one_batch(X)
         with self._as_it_was_if_refused():
             most = checks.limit(self.stop_after, None)
             first = not self.__sklearn_is_fitted__()
@@ -244,16 +245,18 @@ class StreamingSparsePCA(StreamScores):
             raise
 
     def _checked(self, batch: Any, first: bool, name: str) -> Any:
-        """A batch of a stream in a type that can be taken in."""
-        batch = check_array(batch, accept_sparse="csr", dtype=_TYPES, order="C", input_name=name)
-        if first:
-            self.n_features_in_ = batch.shape[1]
-            self.__dict__.pop("feature_names_in_", None)
-        elif batch.shape[1] != self.n_features_in_:
-            raise ValueError(
-                f"{name} has {batch.shape[1]} features, but those before it have {self.n_features_in_}"
-            )
-        return batch
+        """A batch of a stream in a type that can be taken in; whatever is wrong with it, its number is said."""
+        try:
+            checked = check_array(batch, accept_sparse="csr", dtype=_TYPES, order="C", input_name=name)
+            if not first and checked.shape[1] != self.n_features_in_:
+                raise ValueError(
+                    f"{name} has {checked.shape[1]} features, but those before it have {self.n_features_in_}"
+                )
+            validate_data(self, batch, reset=first, skip_check_array=True)  # the names, of data frames
+        except (TypeError, ValueError) as error:
+            text = " ".join(str(error).split())
+            raise type(error)(text if name in text else f"{name}: {text}") from error
+        return checked
 
     def _add(self, X: Any, most: int | None) -> None:
         """Take in checked rows; what can be refused is refused before anything changes."""
