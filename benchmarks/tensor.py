@@ -12,10 +12,9 @@ import warnings
 
 import numpy as np
 import scipy.linalg  # noqa: F401 (its BLAS is to be loaded before threads are limited)
-from threadpoolctl import threadpool_limits
 
 from benchmarks._measure import high_water_mark
-from givens import decompose, minimize
+from givens import decompose, minimize, parallel
 from givens.baselines import tensor_power
 from givens.kernels import tensor as kernels
 from givens.objectives import SymmetricTensor, from_samples
@@ -111,7 +110,7 @@ def with_noise(report):
         for seed in range(20):
             T, V = tensor(d, seed)
             ours = misses(V, decompose(T, random_state=seed).factors)
-            with threadpool_limits(1):
+            with parallel.pool(1):
                 ratios.append(ours / misses(V, tensor_power(T, random_state=seed).factors))
         report.row(d=d, noise=NOISE, seeds=20, median_ratio=float(np.median(ratios)), worst_ratio=max(ratios))
         report.claim(
@@ -131,7 +130,7 @@ def rivals(report):
         part = {20: 20, 50: 10, 100: 2, 200: 1}[d]
 
         def single_threaded(T=T):
-            with threadpool_limits(1):
+            with parallel.pool(1):
                 return tensor_power(T, random_state=0)
 
         entrants = {

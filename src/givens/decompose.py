@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 
 from givens import parallel
-from givens.arguments import generator, whole
+from givens.arguments import generator, tolerance, whole
 from givens.minimize import minimize
 from givens.objectives.moments import MomentTensor
-from givens.objectives.tensor import SymmetricTensor
+from givens.objectives.tensor import SymmetricTensor, negligible
 from givens.result import Result
 from givens.rotations import random_orthogonal
 from givens.schedules import Schedule
@@ -126,6 +126,7 @@ def decompose(
             f"start must be one of {', '.join(map(repr, STARTS))} or an orthogonal matrix, got {start!r}"
         )
     starts = whole(starts, "starts", 1)
+    tol = tolerance(tol, "tol")
     if starts > 1 and options.get("checkpoint") is not None:
         raise ValueError("a checkpoint belongs to one run: give no checkpoint, or starts=1")
     rng = generator(random_state)
@@ -138,7 +139,7 @@ def decompose(
     }
     with parallel.pool(threads):
         number = starts if isinstance(start, str) else 1
-        runs = [minimize(objective, _start(objective, start, rng), **options) for _ in range(number)]
+        runs = [minimize(objective, _start(objective, start, rng, tol), **options) for _ in range(number)]
         found = _finish(objective, max(runs, key=lambda run: run.value))
     if objective.active == objective.n and found.residual > residual_tol:
         warnings.warn(
@@ -163,55 +164,73 @@ def _objective(
 
 
 def _start(
-    objective: SymmetricTensor | MomentTensor, start: str | np.ndarray, rng: np.random.Generator
+    objective: SymmetricTensor | MomentTensor, start: str | np.ndarray, rng: np.random.Generator, tol: float
 ) -> np.ndarray:
     if not isinstance(start, str):
         return np.asarray(start)
     if start == "random":
         return random_orthogonal(objective.n, rng)
     U = objective.start(rng)
-    return _power(objective, U) if start == "power" else U
+    if start == "eigh":
+        return U
+    return _power(objective, U, 0.5 * negligible(tol * objective.scale, objective.scale))
 
 
 def _power(
-    objective: SymmetricTensor | MomentTensor, U: np.ndarray, most: int = 30, enough: float = 1e-11
+    objective: SymmetricTensor | MomentTensor, U: np.ndarray, enough: float, most: int = 30
 ) -> np.ndarray:
-    """U ← polar(T(·, u_i, u_i)) until Σ T(u_i, u_i, u_i) grows by less than `enough` of itself; the largest come first.
+    """U ← polar(T(·, u_i, u_i)) until no more than `enough` is left to gain, or rotations do it sooner; the largest come first.
 
-    Near the solution this is a step of Newton's method for all pairs at once, with the diagonal of the Hessian; far from it,
-    the power method with its columns kept apart.
+    Near the solution, where UᵀW of the images W is nearly diagonal, its polar factor is I + X with
+    X_ij = (T_ijj − T_iij)/(λ_i + λ_j): a step of Newton's method for all pairs at once, with the diagonal of the Hessian.
+    Far from it, this is the power method with its columns kept apart.
     """
     squares = objective.squaring()
-    last = -np.inf
+    value, left = -np.inf, np.inf
     for _ in range(most):
         images = squares(U)
-        heights = np.abs(np.sum(U * images, axis=0))
-        value = float(heights.sum())
-        if value <= last * (1 + enough) or value == 0.0:
+        products = U.T @ images
+        heights = np.diag(products)
+        skew = products - products.T
+        last_value, value = value, float(np.abs(heights).sum())
+        # A pair gains 3/2 (T_iij − T_ijj)²/(λ_i + λ_j); here with the mean of the λ, and every pair twice.
+        last, left = left, 0.375 * float(np.vdot(skew, skew)) * len(U) / (value or 1.0)
+        # A sweep of rotations takes as long as some eight iterations.
+        if left <= enough or (value <= last_value * (1 + 1e-11) and left * (left / last) ** 8 > enough):
             break
-        last = value
-        U = _polar(images)
-    return np.ascontiguousarray(U[:, np.argsort(-heights, kind="stable")])
+        near = np.abs(skew).max() < 0.1 * heights.min()
+        U = _polar(U + U @ (skew / (heights[:, None] + heights)) if near else images)
+    return np.ascontiguousarray(U[:, np.argsort(-np.abs(heights), kind="stable")])
 
 
 def _polar(W: np.ndarray) -> np.ndarray:
-    """The orthogonal matrix nearest to W.
+    """The orthogonal matrix nearest to W: W(WᵀW)^(-1/2)."""
+    X = _orthogonalised(W * (np.sqrt(len(W)) / np.linalg.norm(W)))
+    if X is None:
+        values, vectors = np.linalg.eigh(W.T @ W)
+        if values[0] > 1e-10 * values[-1]:
+            X = _orthogonalised(W @ (vectors / np.sqrt(values)) @ vectors.T)
+    if X is None:
+        left, _, right = np.linalg.svd(W)
+        X = left @ right
+    return X
 
-    By Newton and Schulz, X ← X(3I − XᵀX)/2, which is matrix products only and converges if no singular value of X reaches √3:
-    so from W over the root mean square of its singular values, if these are not too far apart. Otherwise by the SVD.
+
+def _orthogonalised(X: np.ndarray) -> np.ndarray | None:
+    """The polar factor of X by Newton and Schulz, X ← X(3I − XᵀX)/2: matrix products only.
+
+    It converges if no singular value of X reaches √3. None where they are too far from 1, or apart.
     """
-    eye = np.eye(len(W))
-    X = W * (np.sqrt(len(W)) / np.linalg.norm(W))
+    eye = np.eye(len(X))
     for _ in range(12):
         excess = X.T @ X - eye
-        error = np.linalg.norm(excess)
-        if error > 0.7 * np.sqrt(len(W)):
-            break
+        error = np.sqrt(np.vdot(excess, excess))
+        if error > 0.45 * np.sqrt(len(X)):
+            return None
         X = X - X @ excess / 2
         if error < 1e-8:
             return X
-    left, _, right = np.linalg.svd(W)
-    return left @ right
+    return None
 
 
 def _finish(objective: SymmetricTensor | MomentTensor, result: Result) -> Decomposition:

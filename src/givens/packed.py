@@ -21,6 +21,12 @@ if TYPE_CHECKING:
 SLAB = 8
 """How many slices one piece of work takes."""
 
+SINGLE = 32
+"""Up to here all slices are one piece."""
+
+SERIAL = 64
+"""Up to here one product is faster than several in threads."""
+
 SMALL = 48
 """Up to here a tensor is rotated as one cube."""
 
@@ -64,8 +70,7 @@ class Packed:
     @property
     def diagonal(self) -> np.ndarray:
         """The entries (i, i, i)."""
-        index = np.arange(self.d)
-        return self.entries[self.row[index, index] + index]
+        return self.entries[_diagonal(self.d)]
 
     def doubles(self) -> np.ndarray:
         """The matrix of the entries (i, i, j)."""
@@ -100,15 +105,8 @@ class Packed:
             slab, columns = piece
             kernels.unfold(self.entries, self.row, slab.start, slab.stop, out[:, columns])
 
-        parallel.each(share, self._slabs())
+        parallel.each(share, _slabs(self.d))
         return out
-
-    def _slabs(self) -> list[tuple[slice, slice]]:
-        """Ranges of j, and where the (j, k), j ≤ k, of each stand when they are counted in order."""
-        edges = np.concatenate(([0], np.cumsum(self.d - np.arange(self.d)))).tolist()
-        stops = [min(self.d, j + SLAB) for j in range(0, self.d, SLAB)]
-        starts = [0, *stops[:-1]]
-        return [(slice(j, stop), slice(edges[j], edges[stop])) for j, stop in zip(starts, stops)]
 
     def squares(self, U: np.ndarray, unfolded: np.ndarray | None = None) -> np.ndarray:
         """The vectors T(·, u, u) of the columns u of U; `unfolded()` spares making it anew."""
@@ -126,7 +124,9 @@ class Packed:
             kernels.products(U, slab.start, slab.stop, right)
             return left @ right
 
-        return np.sum(parallel.each(share, self._slabs()), axis=0)
+        if unfolded is not None and self.d <= SERIAL:
+            return share((slice(0, self.d), slice(0, unfolded.shape[1])))
+        return np.sum(parallel.each(share, _slabs(self.d)), axis=0)
 
     def rotated(self, U: np.ndarray) -> Packed:
         """T(U, U, U), anew.
@@ -136,7 +136,7 @@ class Packed:
         """
         d = self.d
         out = Packed(d)
-        if np.array_equal(U, np.eye(d)):
+        if U[0, 0] == 1.0 and np.array_equal(U, np.eye(d)):
             out.entries[:] = self.entries
             return out
         if d <= SMALL:
@@ -158,7 +158,7 @@ class Packed:
                 kernels.square(half[a], matrix)
                 kernels.store_slice(out.entries, out.row, a, Ut[a:] @ matrix @ Ut[a:].T)
 
-        parallel.each(first_mode, self._slabs())
+        parallel.each(first_mode, _slabs(self.d))
         parallel.each(other_modes, range(0, d, SLAB))
         return out
 
@@ -214,6 +214,23 @@ class Packed:
         np.matmul(there.reshape(j, k * i).T, Q, out=here.reshape(k * i, j))
         np.matmul(here.reshape(k, i * j).T, R, out=there.reshape(i * j, k))
         kernels.transfer(self.entries, self.row, I, J, K, there, True)
+
+
+@lru_cache(maxsize=8)
+def _slabs(d: int) -> list[tuple[slice, slice]]:
+    """Ranges of j, and where the (j, k), j ≤ k, of each stand when they are counted in order."""
+    edges = np.concatenate(([0], np.cumsum(d - np.arange(d)))).tolist()
+    size = d if d <= SINGLE else SLAB
+    stops = [min(d, j + size) for j in range(0, d, size)]
+    starts = [0, *stops[:-1]]
+    return [(slice(j, stop), slice(edges[j], edges[stop])) for j, stop in zip(starts, stops)]
+
+
+@lru_cache(maxsize=8)
+def _diagonal(d: int) -> np.ndarray:
+    """Where the entries (i, i, i) stand."""
+    index = np.arange(d)
+    return _rows(d)[index, index] + index
 
 
 @lru_cache(maxsize=8)

@@ -4,6 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from givens import check_objective, minimize
+from givens.kernels import tensor as kernels
 from givens.objectives import MomentTensor, SymmetricTensor, from_samples
 from givens.rotations import random_orthogonal
 from givens.schedules import ByGradient, Cyclic, Random, Shuffled, Tournament
@@ -204,3 +205,50 @@ def test_the_tensor_is_not_written_to():
     Y = np.random.default_rng(9).exponential(size=(30, 4))
     Y.flags.writeable = False
     minimize(MomentTensor(Y), random_state=0)
+
+
+@pytest.mark.parametrize("active", [3, 6])
+def test_what_all_pairs_could_gain(active):
+    objective = SymmetricTensor(symmetric(np.random.default_rng(5), 6), rank=active)
+    state = objective.state(np.eye(6))
+    T = state.full()
+    turns = np.linspace(-np.pi, np.pi, 100_001)
+    c, s = np.cos(turns), np.sin(turns)
+    total = 0.0
+    for i in range(active):
+        for j in range(i + 1, 6):
+
+            def height(x, y, i=i, j=j):
+                a, b, q, e = T[i, i, i], T[i, i, j], T[i, j, j], T[j, j, j]
+                return a * x**3 + 3 * b * x**2 * y + 3 * q * x * y**2 + e * y**3
+
+            sums = height(c, s) + (height(-s, c) if j < active else 0.0)
+            total += sums.max() - T[i, i, i] - (T[j, j, j] if j < active else 0.0)
+    gain = kernels.gain_of_pairs(state.doubles(), active, 0.0, np.inf)
+    assert np.isclose(gain, total, rtol=1e-7)
+    assert total / 4 < kernels.gain_of_pairs(state.doubles(), active, 0.0, total / 4) <= gain
+
+
+def test_a_start_that_no_pair_improves_is_kept_and_a_saddle_is_left():
+    T, _, V = orthogonal(np.random.default_rng(6), 8)
+    objective = SymmetricTensor(T)
+    solved = minimize(objective, V, tol=1e-12)
+    assert solved.sweeps == 0
+    assert solved.converged
+    assert solved.message.startswith("converged: all pairs together could gain")
+    assert np.array_equal(solved.U, V)
+    # The gradient vanishes here too, but wide turns gain.
+    wrong = V * np.where(np.arange(8) < 2, -1.0, 1.0)
+    turned = minimize(objective, wrong, tol=1e-12)
+    assert turned.sweeps > 0
+    assert np.isclose(turned.value, solved.value, rtol=1e-13)
+
+
+@pytest.mark.parametrize("name", ["noise", "samples", "of lower rank", "samples of lower rank"])
+def test_a_run_that_stops_early_would_have_gained_nothing(name):
+    objective = CASES[name]
+    found = minimize(objective, random_state=2, tol=1e-12)
+    assert found.converged
+    beyond = minimize(objective, found.U, schedule=Tournament(), tol=0, max_sweeps=5)
+    assert np.linalg.norm(beyond.U - found.U) < 1e-5
+    assert abs(beyond.value - found.value) <= 1e-12 * objective.scale * objective.unit

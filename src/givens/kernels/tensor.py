@@ -113,18 +113,18 @@ def _directions(
 
 @inline
 def _near_zero(A: float, B: float, D: float, E: float) -> tuple[float, float, float, float]:
-    """The best direction where it is known to lie near θ = 0, by Newton's steps from there."""
-    c, s, flops = 1.0, 0.0, 16.0
-    for _ in range(5):
-        slope, bend = _slope_and_bend(A, B, D, E, c, s)
-        step = -slope / bend
-        c, s = c - step * s, s + step * c
-        w = 1.0 / np.sqrt(c * c + s * s)
-        c *= w
-        s *= w
-        flops += STEP
+    """The best direction where it is known to lie near θ = 0, by Newton's steps of t = tan θ from there."""
+    t, flops = 0.0, 19.0
+    for _ in range(6):
+        step = (B + t * (2.0 * D - A + t * (E - 2.0 * B - t * D))) / (
+            A - 2.0 * D + t * (4.0 * B - 2.0 * E + 3.0 * t * D)
+        )
+        t += step
+        flops += 21.0
         if abs(step) < 1e-6:
             break
+    c = 1.0 / np.sqrt(1.0 + t * t)
+    s = t * c
     gain = _narrow_gain(A, B, D, E, c, s)
     if not gain > 0.0:
         c, s, gain = 1.0, 0.0, 0.0
@@ -213,9 +213,9 @@ def solve_block(
 ) -> tuple[float, int, float]:
     """Turn every pair of a block, on its own subtensor S (b, b, b), which is overwritten.
 
-    At most `passes` times, until a pass over the pairs gains no more than `enough`. The rows of V become the new
-    directions: Q = Vᵀ. Pairs (i, j) with i ≥ active are left alone. Returns the gain, the number of rotations
-    and the flops.
+    At most `passes` times, until another pass over the pairs is not likely to gain more than `enough`. The rows of V
+    become the new directions: Q = Vᵀ. Pairs (i, j) with i ≥ active are left alone. Returns the gain, the number of
+    rotations and the flops.
     """
     b = S.shape[0]
     for i in range(b):
@@ -226,7 +226,8 @@ def solve_block(
     total = 0.0
     rotated = 0
     flops = 0.0
-    for _ in range(passes):
+    last = 0.0
+    for n in range(passes):
         gained = 0.0
         for i in range(min(active, b - 1)):
             for j in range(i + 1, b):
@@ -247,8 +248,11 @@ def solve_block(
                     _turn(S, V, W, x, i, j, c, s)
                     flops += 8.0 * b * b + 21.0 * b
         total += gained
-        if gained <= enough:
+        # The next pass gains the same share of this one as this one did of the last, or less.
+        share = gained / last if n > 0 else 1.0
+        if gained * share <= enough:
             break
+        last = gained
     return total, rotated, flops
 
 
@@ -307,6 +311,21 @@ def solve_pairs(
         rotations[n, 1, 1] = c
         gains[n] = gain
     return flops
+
+
+@kernel
+def gain_of_pairs(doubles: np.ndarray, active: int, floor: float, most: float) -> float:
+    """What the pairs could gain, each by itself, all together, from the matrix of the T_iij; or something above `most`."""
+    total = 0.0
+    for i in range(active):
+        for j in range(i + 1, doubles.shape[0]):
+            _c, _s, gain, _flops = _solve(
+                doubles[i, i], doubles[i, j], doubles[j, i], doubles[j, j], j < active, floor
+            )
+            total += gain
+            if total > most:
+                return total
+    return total
 
 
 @kernel

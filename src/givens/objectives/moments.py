@@ -21,7 +21,14 @@ import numpy as np
 from givens import parallel
 from givens.kernels import tensor as kernels
 from givens.objectives.base import Blocks, Objective, Rotations, Solved
-from givens.objectives.tensor import EPS, SymmetricTensor, check_rank, pair_gradient, solve_cubes
+from givens.objectives.tensor import (
+    EPS,
+    SymmetricTensor,
+    check_rank,
+    nothing_left,
+    pair_gradient,
+    solve_cubes,
+)
 from givens.packed import Packed
 
 if TYPE_CHECKING:
@@ -153,10 +160,17 @@ class MomentTensor(Objective):
 
     def gradient(self, state: Rotated) -> np.ndarray:
         """As for `SymmetricTensor`."""
+        return pair_gradient(self._doubles(state), self.active)
+
+    def settled(self, state: Rotated) -> str:
+        """As for `SymmetricTensor`."""
+        return nothing_left(self, self._doubles(state))
+
+    def _doubles(self, state: Rotated) -> np.ndarray:
+        """The matrix of the T̃_iij."""
         z, a, G = state.z, state.a, state.G
         partial = parallel.each(lambda part: (z[:, part] ** 2) @ z[:, part].T, _chunks(z.shape[1]))
-        doubles = np.sum(partial, axis=0) / z.shape[1] - np.outer(np.diag(G), a) - 2 * a[:, None] * G
-        return pair_gradient(doubles, self.active)
+        return np.sum(partial, axis=0) / z.shape[1] - np.outer(np.diag(G), a) - 2 * a[:, None] * G
 
     def schedule(self) -> Tournament:
         """A tournament of small blocks."""

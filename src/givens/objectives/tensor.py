@@ -100,7 +100,7 @@ class SymmetricTensor(Objective):
 
     def value(self, state: Packed) -> float:
         """Minus the sum of T̃_iii."""
-        return -float(np.sum(state.diagonal[: self.active]))
+        return -float(state.diagonal[: self.active].sum())
 
     def squares(self, U: np.ndarray) -> np.ndarray:
         """T(·, u, u) for the columns u of U, over the unit: what the power method iterates."""
@@ -116,7 +116,9 @@ class SymmetricTensor(Objective):
         if isinstance(blocks, np.ndarray):
             return self._solve_pairs(state, blocks)
         passes = PASSES if len(blocks[0]) == self.n else 1
-        return solve_cubes(blocks, self.active, EPS * self.scale, state.cube, passes)
+        return solve_cubes(
+            blocks, self.active, EPS * self.scale, state.cube, passes, negligible(self.enough, self.scale)
+        )
 
     def _solve_pairs(self, state: Packed, pairs: np.ndarray) -> Solved:
         rotations = np.empty((len(pairs), 2, 2))
@@ -133,6 +135,10 @@ class SymmetricTensor(Objective):
     def gradient(self, state: Packed) -> np.ndarray:
         """−3(T̃_iij − T̃_ijj); −3 T̃_iij where column j does not count."""
         return pair_gradient(state.doubles(), self.active)
+
+    def settled(self, state: Packed) -> str:
+        """Whether the pairs have nothing left to gain: spares the sweep that would find it so."""
+        return nothing_left(self, state.doubles())
 
     def schedule(self) -> Tournament:
         """A tournament: an even number of groups of columns, so that none rests; one block while d is small."""
@@ -168,8 +174,31 @@ def pair_gradient(doubles: np.ndarray, active: int) -> np.ndarray:
     return slopes
 
 
+def negligible(enough: float, scale: float) -> float:
+    """A gain of all pairs together that is not worth a sweep.
+
+    A sweep that gains the share t of the scale, which is `enough`, turns by angles of √t. Where convergence is quadratic
+    it leaves angles of t, and gains of t². Below 1e-26 all is rounding.
+    """
+    return max(enough**2 / scale, 1e-26 * scale)
+
+
+def nothing_left(objective: Objective, doubles: np.ndarray) -> str:
+    """Why to stop, if no pair could gain anything to speak of, be it by a wide turn; from the matrix of the T̃_iij."""
+    most = negligible(objective.enough, objective.scale)
+    gain = kernels.gain_of_pairs(doubles, objective.active, EPS * objective.scale, most)
+    if gain > most:
+        return ""
+    return f"converged: all pairs together could gain {gain / objective.scale:.1g} times the scale"
+
+
 def solve_cubes(
-    blocks: Blocks, active: int, floor: float, cube: Callable[[np.ndarray, np.ndarray], None], passes: int = 1
+    blocks: Blocks,
+    active: int,
+    floor: float,
+    cube: Callable[[np.ndarray, np.ndarray], None],
+    passes: int = 1,
+    enough: float = 0.0,
 ) -> Solved:
     """Solve blocks on their subtensors, which `cube(block, out)` writes into a flat array."""
     room = np.empty(max(len(block) for block in blocks) ** 3)
@@ -181,9 +210,7 @@ def solve_cubes(
         cube(block, S)
         V, W = np.empty((b, b)), np.empty((b, b))
         inside = int(np.searchsorted(block, active))
-        gains[n], turned, spent = kernels.solve_block(
-            S.reshape(b, b, b), inside, floor, passes, 1e6 * floor, V, W
-        )
+        gains[n], turned, spent = kernels.solve_block(S.reshape(b, b, b), inside, floor, passes, enough, V, W)
         rotations.append(np.ascontiguousarray(V.T))
         rotated += turned
         flops += spent
