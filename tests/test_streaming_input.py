@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import subprocess
 import sys
@@ -617,3 +618,42 @@ def test_any_flipped_bit_is_found_or_harmless(tmp_path):
         assert other.trace_ == found.trace_
         assert other.get_params() == found.get_params()
     assert refused > 100
+
+
+def test_an_early_stop_waits_for_no_more_samples():
+    def live():
+        yield DATA[:20]
+        yield DATA[20:26]
+        raise AssertionError("nobody needs these")
+
+    found = model(stop_after=26, warm_start=True).fit(live())
+    assert found.n_samples_seen_ == 26
+    untouched = iter([DATA])
+    assert found.fit(untouched).n_samples_seen_ == 26
+    assert next(untouched) is DATA
+
+
+def test_scores_of_everything_that_yields_rows(tmp_path):
+    found = model().fit(DATA)
+    expected = found.transform(DATA)
+    seen = 0
+    for name, source in itertools.chain(sources(tmp_path), other_sources(tmp_path)):
+        if "frame" not in name:  # they have names, and these samples had none
+            np.testing.assert_allclose(
+                found.transform(source), expected, rtol=1e-12, atol=1e-12, err_msg=name
+            )
+            seen += 1
+    assert seen == 15
+    frame = pandas.DataFrame(DATA, columns=[f"gene {k}" for k in range(30)])
+    scores = model().set_output(transform="pandas").fit(frame).transform(iter([frame[:50], frame[50:]]))
+    np.testing.assert_allclose(scores, expected, rtol=1e-12, atol=1e-12)
+    assert list(scores.columns) == [f"streamingsparsepca{k}" for k in range(3)]
+    with pytest.raises(ValueError, match="an iterator that has been gone through is to be made anew"):
+        model().fit_transform(iter(DATA))
+    with pytest.raises(NotFittedError):
+        model().transform(iter(DATA))
+
+
+def test_progress_counts_up_to_the_early_stop(capsys):
+    model(progress=True, stop_after=26).fit(DATA[k : k + 20] for k in range(0, 130, 20))
+    assert "40 samples" in "".join(capsys.readouterr())

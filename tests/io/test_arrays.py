@@ -218,3 +218,19 @@ def test_streams_check_every_chunk_and_say_where(tmp_path, monkeypatch):
     np.savez(tmp_path / "x.npz", X=values)
     with pytest.raises(DataError, match="cannot be streamed"):
         open_rows(tmp_path / "x.npz")
+
+
+def test_what_cannot_be_read_by_rows_is_said(tmp_path):
+    anndata.AnnData(SPARSE.tocsc()).write_h5ad(tmp_path / "c.h5ad")
+    with pytest.raises(DataError, match=r"c\.h5ad is stored column by column \(csc\).*save X as csr"):
+        open_rows(tmp_path / "c.h5ad")
+    names = pandas.DataFrame(index=["a", "b"])
+    anndata.AnnData(obs=names, var=names).write_h5ad(tmp_path / "none.h5ad")
+    with pytest.raises(DataError, match=r"none\.h5ad has no X$"):
+        open_rows(tmp_path / "none.h5ad")
+    np.save(tmp_path / "empty.npy", VALUES[:0])
+    with pytest.raises(DataError, match="the file has no rows"):
+        list(open_rows(tmp_path / "empty.npy"))
+    np.save(tmp_path / "row.npy", VALUES[0])
+    with pytest.raises(DataError, match="the array has 1 dimension, and a table has two"):
+        open_rows(tmp_path / "row.npy")

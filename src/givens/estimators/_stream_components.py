@@ -8,8 +8,9 @@ from typing import Any, cast
 
 import numpy as np
 from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import check_is_fitted
 
-from givens import parallel
+from givens import parallel, rows
 from givens.estimators import _stream_checks as checks
 from givens.estimators._scores import SparseScores
 from givens.estimators._sparse_checks import fill_empty
@@ -103,6 +104,25 @@ class StreamScores(SparseScores):
             self._cache.clear()
             self._cache.update(found, key=key)
         return self._cache
+
+    def transform(self, X: Any) -> np.ndarray:
+        """The scores (X − mean)Zᵀ, Z the loadings by rows, of anything that `fit` takes; what is not in memory is read in parts.
+
+        Parameters
+        ----------
+        X : anything that yields rows
+
+        Returns
+        -------
+        array, shape (samples, n_components)
+        """
+        check_is_fitted(self)
+        if rows.in_memory(X):
+            return super().transform(X)
+        parts = [super(StreamScores, self).transform(batch) for batch in rows.batches(X)]
+        if not parts:
+            raise ValueError("X yields no rows; an iterator that has been gone through is to be made anew")
+        return np.concatenate(parts)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_sketch")

@@ -32,8 +32,8 @@ class StreamingSparsePCA(StreamScores):
     n_components : int, optional
         By default 10, or as many as there are features.
     gamma : float, optional
-        The threshold after t samples is γ√t ("l0": γt, of squares), since the columns grow like that. Give one of
-        gamma, alpha and n_nonzero, or none.
+        The threshold after t samples is γ√t ("l0": γt, of squares), since the columns grow like that; with `forgetting` t
+        is the sum of their weights. Give one of gamma, alpha and n_nonzero, or none.
     alpha : float, optional
         The threshold as a share, between 0 and 1, of the largest norm of a feature over the kept columns ("l0": of its
         square). The default, where none of the three is given, is 0.05.
@@ -88,9 +88,12 @@ class StreamingSparsePCA(StreamScores):
         The share of the variance within the span of the loadings, likewise.
     n_nonzero_ : array of int, shape (n_components,)
     gamma_ : array, shape (n_components,)
-        The thresholds of |y| ("l0": of y²) that were used.
+        The thresholds of |y| ("l0": of y²) that were used; where principal axes explain more than rotated columns, those
+        that leave as many non-zeros.
     mean_ : array, shape (n_features,)
+        Of the samples so far: every sample is centred by it as if it had been known from the first.
     scale_ : array, shape (n_features,), or None
+        Their deviations, 1 for a feature that does not vary; None unless `scale`.
     loading_overlap_, score_correlation_ : float
         The largest |z_iᵀz_j| and the largest |correlation| of two scores: both 0 in PCA.
     n_samples_seen_ : int
@@ -182,10 +185,9 @@ class StreamingSparsePCA(StreamScores):
             if rows.in_memory(X):
                 self._add_table(X, most, going_on)
             else:
-                for number, batch in enumerate(counting(rows.batches(X), rows.length(X), self.progress)):
+                batches = counting(self._until(most, rows.batches(X)), rows.length(X), self.progress)
+                for number, batch in enumerate(batches):
                     first = not self.__sklearn_is_fitted__()
-                    if most is not None and not first and self._sketch.count >= most:
-                        break
                     self._add(self._checked(batch, first, f"batch {number} of X"), most)
             if not self.__sklearn_is_fitted__():
                 raise ValueError("X yields no rows, so there is nothing to learn from")
@@ -214,6 +216,15 @@ class StreamingSparsePCA(StreamScores):
                 self._sketch.refuse(X)
             self._add(X, most)
         return self
+
+    def _until(self, most: int | None, batches: Iterator[Any]) -> Iterator[Any]:
+        """The batches until there are enough; the one after, which may not be there yet, is not waited for."""
+        while most is None or not self.__sklearn_is_fitted__() or self._sketch.count < most:
+            try:
+                batch = next(batches)
+            except StopIteration:
+                return
+            yield batch
 
     @contextmanager
     def _as_it_was_if_refused(self) -> Iterator[None]:
@@ -255,7 +266,8 @@ class StreamingSparsePCA(StreamScores):
             validate_data(self, batch, reset=first, skip_check_array=True)  # the names, of data frames
         except (TypeError, ValueError) as error:
             text = " ".join(str(error).split())
-            raise type(error)(text if name in text else f"{name}: {text}") from error
+            kind = TypeError if isinstance(error, TypeError) else ValueError
+            raise kind(text if name in text else f"{name}: {text}") from error
         return checked
 
     def _add(self, X: Any, most: int | None) -> None:

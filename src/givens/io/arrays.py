@@ -38,7 +38,8 @@ def reading(path: Path, what: str) -> Iterator[None]:
 def as_numbers(values: Any, path: Path, what: str = "the array") -> Any:
     """Return the values as float64 or float32, or say what they are instead."""
     if values.ndim != 2:
-        raise DataError(f"{path.name}: {what} has {values.ndim} dimensions, and a table has two")
+        many = f"{values.ndim} dimension{'' if values.ndim == 1 else 's'}"
+        raise DataError(f"{path.name}: {what} has {many}, and a table has two")
     if values.dtype.kind not in "fiub":
         raise DataError(f"{path.name}: {what} holds {values.dtype}, not real numbers")
     return values if values.dtype in (np.float64, np.float32) else values.astype(np.float64)

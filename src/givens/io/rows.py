@@ -62,7 +62,7 @@ class Rows:
             seen += chunk.values.shape[0]
             yield chunk
         if not seen:
-            raise DataError("the file has a header and no rows")
+            raise DataError("the file has no rows")
 
 
 def open_rows(
@@ -196,6 +196,14 @@ def _h5ad(path: Path, labels: str | None) -> Rows:
 
     adata = open_h5ad(path, backed=True)
     total, width = adata.shape
+    with reading(path, ".h5ad"):
+        if "X" not in adata.file:
+            raise DataError(f"{path.name} has no X")
+        if getattr(adata.X, "format", None) == "csc":
+            raise DataError(
+                f"{path.name} is stored column by column (csc), and all of it would have to be read for a few rows; "
+                "save X as csr to stream it"
+            )
     marks = None if labels is None else h5ad_labels(adata, labels, path)
     step = max(1, CHUNK // (8 * width))
 
