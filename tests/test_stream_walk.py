@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -9,7 +11,7 @@ from hypothesis import strategies as st
 
 from givens import parallel
 from givens.kernels import stream
-from givens.streams.walk import FEW, Arrivals, walk
+from givens.streams.walk import FEW, Samples, Walks
 
 
 def centred(X, unit, forgetting, weights, mean):
@@ -51,7 +53,8 @@ def test_a_walk_is_a_turn_a_centring_and_a_product(tiles, kept, d, dtype, many, 
         summed = forgetting * summed + row**2
     untouched = slice(min(begin, kept + 3), begin)
 
-    G, energies = walk(W, Q, Arrivals(X, begin, 4.0, forgetting, weights, mean, squares), True, inverse)
+    with Walks(W, kept, Samples(X, weights, mean, squares, forgetting, 4.0), scaled) as walk:
+        G, energies = walk(Q, 0, samples, begin, True, inverse)
 
     tol = 1e-12 if dtype is np.float64 else 1e-5
     for rows in (slice(0, min(kept, begin)), untouched, slice(begin, n)):
@@ -68,10 +71,11 @@ def test_a_walk_is_a_turn_a_centring_and_a_product(tiles, kept, d, dtype, many, 
 def test_what_is_not_wanted_is_left_alone(n):
     W = np.random.default_rng(0).standard_normal((n, 50))
     before = W.copy()
-    G, energies = walk(W)
-    assert G.size == energies.size == 0
-    np.testing.assert_array_equal(W, before)
-    G, _ = walk(W, products=True)
+    with Walks(W, 4) as walk:
+        G, energies = walk()
+        assert G.size == energies.size == 0
+        np.testing.assert_array_equal(W, before)
+        G, _ = walk(products=True)
     np.testing.assert_array_equal(W, before)
     np.testing.assert_allclose(G, W @ W.T, atol=1e-12)
 
@@ -85,15 +89,42 @@ def test_threads_and_cuts_give_the_same_bits(rows):
 
     def found(threads, cuts):
         W, mean = np.random.default_rng(1).standard_normal((rows, d)), np.zeros(d)
-        with parallel.pool(threads):
+        new = Samples(X, weights, mean, np.zeros(0))
+        with parallel.pool(threads), Walks(W, 4, new) as walk:
             for first, last in cuts:
-                new = Arrivals(X[first:last], 4 + first, 1.0, 1.0, weights[first:last], mean, np.zeros(0))
-                G, _ = walk(W, np.eye(4, rows)[::-1] if first == 0 else None, new, last == 8)
+                Q = np.eye(4, rows)[::-1] if first == 0 else None
+                G, _ = walk(Q, first, last, 4 + first, last == 8)
         return W.tobytes(), mean.tobytes(), G.tobytes()
 
     whole = found(1, [(0, 8)])
     assert found(2, [(0, 8)]) == whole
     assert found(3, [(0, 1), (1, 7), (7, 8)]) == whole
+
+
+def test_helpers_that_have_gone_are_asked_again(monkeypatch):
+    """Between two walks a helper waits, for a while; a walk is whole with it and without."""
+    asked = []
+    ask = parallel.Crew.ask
+    monkeypatch.setattr(parallel.Crew, "ask", lambda *args: asked.append(1) or ask(*args))
+    W = np.random.default_rng(0).standard_normal((12, 40_000))
+    expected = W @ W.T
+    with parallel.pool(2), Walks(W, 4) as walk:
+        for rest in (0.0, 0.3, 0.0, 0.3, 0.0):
+            time.sleep(rest)
+            np.testing.assert_allclose(walk(products=True)[0], expected, atol=1e-9)
+    assert len(asked) >= 3
+
+
+def test_an_error_between_walks_sends_the_helpers_home():
+    def interrupted():
+        with Walks(np.zeros((12, 40_000)), 4) as walk:
+            walk(products=True)
+            raise KeyboardInterrupt
+
+    with parallel.pool(2):
+        with pytest.raises(KeyboardInterrupt):
+            interrupted()
+        assert parallel.each(lambda k: k, range(4)) == [0, 1, 2, 3]
 
 
 def test_rows_are_a_multiple_of_the_tiles():

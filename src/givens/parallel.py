@@ -28,7 +28,7 @@ Item = TypeVar("Item")
 Outcome = TypeVar("Outcome")
 
 
-class _Crew:
+class Crew:
     """Threads that work beside the one that opens the pool. They begin when there is first something to do.
 
     Work goes through plain queues: with futures a hand-over took 0.05 to 0.1 ms longer, and a stream makes one for every few
@@ -54,6 +54,7 @@ class _Crew:
         return done
 
     def dismiss(self) -> None:
+        """Wait until all have done what they were asked, and end them."""
         for _ in self._threads:
             self._jobs.put(None)
         for thread in self._threads:
@@ -70,7 +71,7 @@ class _Crew:
             done.put(raised)
 
 
-_current: ContextVar[_Crew | None] = ContextVar("givens_pool", default=None)
+_current: ContextVar[Crew | None] = ContextVar("givens_pool", default=None)
 _open: ContextVar[bool] = ContextVar("givens_pool_open", default=False)
 
 
@@ -96,30 +97,35 @@ def pool(threads: int | None) -> Iterator[int]:
         yield workers
         return
     limit = nullcontext() if _open.get() else _controller().limit(limits=1, user_api="blas")
-    crew = None if workers == 1 else _Crew(workers - 1)  # the thread that opens the pool works too
+    others = None if workers == 1 else Crew(workers - 1)  # the thread that opens the pool works too
     with limit:
         inside = _open.set(True)
-        token = _current.set(crew)
+        token = _current.set(others)
         try:
             yield workers
         finally:
             _current.reset(token)
             _open.reset(inside)
-            if crew is not None:
-                crew.dismiss()
+            if others is not None:
+                others.dismiss()
+
+
+def crew() -> Crew | None:
+    """The other threads of the pool, if one of several is open."""
+    return _current.get()
 
 
 def width() -> int:
     """How many threads `each` would use here."""
-    crew = _current.get()
-    return 1 if crew is None else crew.size + 1
+    others = _current.get()
+    return 1 if others is None else others.size + 1
 
 
 def each(work: Callable[[Item], Outcome], items: Iterable[Item]) -> list[Outcome]:
     """Do the work on every item, on the pool's threads if one is open; the outcomes come in the items' order."""
     items = list(items)
-    crew = _current.get()
-    if crew is None or len(items) < 2:
+    others = _current.get()
+    if others is None or len(items) < 2:
         return [work(item) for item in items]
     outcomes: dict[int, Outcome] = {}
     numbers = count_from_zero()
@@ -130,8 +136,8 @@ def each(work: Callable[[Item], Outcome], items: Iterable[Item]) -> list[Outcome
             outcomes[number] = work(items[number])
 
     # Everyone takes the next item when done with the last: one hand-over a thread, and this thread is one of them.
-    helpers = min(crew.size, len(items) - 1)
-    done = crew.ask(take, helpers)
+    helpers = min(others.size, len(items) - 1)
+    done = others.ask(take, helpers)
     try:
         take()
     finally:

@@ -6,7 +6,13 @@ Features are taken in strips that stay in a core's own cache, and sums over feat
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
+from numba import config, types
+from numba.core import cgutils
+from numba.extending import intrinsic
 
 from givens.kernels.compile import inline, kernel
 
@@ -15,45 +21,151 @@ TALL = 4  # rows of Q that are worked out together; there must be a multiple of 
 WIDE = 3  # rows of W that are read together; likewise
 
 
+# What is counted: pieces that a thread has taken, that may be taken, and that are done; whether there will be no more.
+TAKEN, READY, DONE, OVER = 0, 1, 2, 3
+# What a sheet says of a walk: whether to turn, samples from and to, the row of W for the first of them, whether to multiply.
+TURNED, FIRST, LAST, BEGIN, MULTIPLIED = 0, 1, 2, 3, 4
+PATIENCE = 2_000_000  # looks at the counters, two or three milliseconds, before a helper gives up
+
+PLAIN = bool(getattr(config, "DISABLE_JIT", 0))  # run as plain Python, by one thread
+
+
+def atomic(plain: Callable) -> Callable[[Callable], Any]:
+    """One step of the processor, which no other thread comes between; `plain` where nothing is compiled."""
+    return lambda function: plain if PLAIN else intrinsic(function)
+
+
+@atomic(lambda counters, which: counters[which])
+def _read(typing: Any, counters: Any, which: Any) -> Any:
+    """A counter as the other threads left it, with all that they wrote before."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.load_atomic(_place(context, builder, signature, args), "acquire", 8)
+
+    return types.int64(counters, which), generate
+
+
+@atomic(lambda counters, which, amount: counters.__setitem__(which, counters[which] + amount))
+def _raise_by(typing: Any, counters: Any, which: Any, amount: Any) -> Any:
+    """Add to a counter, after all that was written before."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        place = _place(context, builder, signature, args)
+        return builder.atomic_rmw("add", place, args[2], "acq_rel")
+
+    return types.int64(counters, which, types.int64), generate
+
+
+@atomic(lambda counters, which, value: counters.__setitem__(which, value + 1) is None)
+def _step(typing: Any, counters: Any, which: Any, value: Any) -> Any:
+    """Raise a counter by 1 if it has this value; whether that was so."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        place = _place(context, builder, signature, args)
+        new = builder.add(args[2], args[2].type(1))
+        return builder.extract_value(builder.cmpxchg(place, args[2], new, "acq_rel", "acquire"), 1)
+
+    return types.boolean(counters, which, types.int64), generate
+
+
+def _place(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    kind = signature.args[0]
+    array = context.make_array(kind)(context, builder, args[0])
+    return cgutils.get_item_pointer(context, builder, kind, array, [args[1]])
+
+
 @kernel
-def advance(
+def walk(
+    leading: bool,
+    counters: np.ndarray,
+    edges: np.ndarray,
+    sheet: np.ndarray,
     W: np.ndarray,
     Q: np.ndarray,
     X: np.ndarray,
-    begin: int,
+    unit: np.ndarray,
+    forgetting: float,
+    weights: np.ndarray,
+    mean: np.ndarray,
+    squares: np.ndarray,
+    inverse: np.ndarray,
+    energies: np.ndarray,
+    G: np.ndarray,
+) -> None:
+    """Lead the walk that the sheet describes, or follow: take part in one after the other.
+
+    First rows of W ← QW; rows from BEGIN on ← samples, centred; for each piece, energies ← their sums of squares, G ← WWᵀ (its
+    lower half, in tiles), each feature times `inverse` unless that is empty.
+
+    Pieces of the features are taken one by one. Who comes late finds none, and nobody waits for a thread that has not begun.
+    Who follows stays awake between walks, for a while: to be woken takes a good part of a walk.
+    """
+    if leading:
+        _raise_by(counters, READY, len(edges) - 1)
+    looks = 0
+    while leading or (looks < PATIENCE and _read(counters, OVER) == 0):
+        looks += 1
+        ticket = _read(counters, TAKEN)
+        ready = _read(counters, READY)
+        if ticket >= ready:
+            if leading and _read(counters, DONE) >= ready:
+                return
+            continue
+        if not _step(counters, TAKEN, ticket):
+            continue
+        looks = 0
+        piece = ticket % (len(edges) - 1)
+        energies[piece] = 0.0
+        G[piece] = 0.0
+        first, last = edges[piece], edges[piece + 1]
+        if sheet[TURNED]:
+            room = np.empty((len(Q), STRIP), W.dtype)
+            for start in range(first, last, STRIP):
+                _turn(W, Q, start, min(start + STRIP, last), room)
+        rows = slice(sheet[FIRST], sheet[LAST])
+        _centre(
+            X[rows],
+            unit[0],
+            forgetting,
+            weights[rows],
+            mean,
+            squares,
+            W,
+            sheet[BEGIN],
+            energies[piece],
+            first,
+            last,
+        )
+        if sheet[MULTIPLIED]:
+            room = np.empty((len(W) if len(inverse) else 0, STRIP), W.dtype)
+            for start in range(first, last, STRIP):
+                stop = min(start + STRIP, last)
+                source, at = W, start
+                if len(inverse):
+                    for i in range(len(W)):
+                        for k in range(stop - start):
+                            room[i, k] = W[i, start + k] * inverse[start + k]
+                    source, at = room, 0
+                _multiply(source, at, at + stop - start, G[piece])
+        _raise_by(counters, DONE, 1)
+
+
+@kernel
+def centre(
+    X: np.ndarray,
     unit: float,
     forgetting: float,
     weights: np.ndarray,
     mean: np.ndarray,
     squares: np.ndarray,
+    W: np.ndarray,
+    begin: int,
     energies: np.ndarray,
-    G: np.ndarray,
     first: int,
     last: int,
 ) -> None:
-    """For features from `first` to `last`: first rows of W ← QW; rows from `begin` on ← X, centred; G += WWᵀ.
-
-    What is not wanted has no rows: Q, X or G. Of G the lower half is made, in tiles. `energies` gets the sum of squares of each
-    centred sample.
-    """
-    if len(Q):
-        room = np.empty((len(Q), STRIP), W.dtype)
-        for start in range(first, last, STRIP):
-            _turn(W, Q, start, min(start + STRIP, last), room)
-    # Whole rows: samples come from memory, which is fastest in long runs.
-    for s in range(len(X)):
-        energies[s] += _centre(
-            X[s, first:last],
-            1.0 / unit,  # exact: a power of two
-            forgetting,
-            weights[s],
-            mean[first:last],
-            squares[first:last],
-            W[begin + s, first:last],
-        )
-    if len(G):
-        for start in range(first, last, STRIP):
-            _multiply(W, start, min(start + STRIP, last), G)
+    """Rows of W from `begin` on ← samples, centred, for the features from `first` to `last`; energies ← their sums of squares."""
+    _centre(X, unit, forgetting, weights, mean, squares, W, begin, energies, first, last)
 
 
 @inline
@@ -84,32 +196,42 @@ def _turn(W: np.ndarray, Q: np.ndarray, start: int, stop: int, room: np.ndarray)
 
 @inline
 def _centre(
-    x: np.ndarray,
-    inverse: float,
+    X: np.ndarray,
+    unit: float,
     forgetting: float,
-    weight: float,
+    weights: np.ndarray,
     mean: np.ndarray,
     squares: np.ndarray,
-    out: np.ndarray,
-) -> float:
-    """Centre a sample by the mean of those before it, which moves along; returns its sum of squares.
+    W: np.ndarray,
+    begin: int,
+    energies: np.ndarray,
+    first: int,
+    last: int,
+) -> None:
+    """Centre samples one after the other, each by the mean of those before it; `mean` moves along.
 
-    With the weights w ← λw + 1 the centred sample is √(1 − 1/w)·(x − mean): then the sum of the centred samples' outer
+    With weights w ← λw + 1 the centred sample is √(1 − 1/w)·(x − mean): then the sum of the centred samples' outer
     products, each λ times weaker per later sample, *is* the scatter about the present mean (Welford's identity).
     Its diagonal goes to `squares`, one number per feature, unless that is empty.
     """
-    rate = 1.0 / weight
-    size = np.sqrt(1.0 - rate)
-    square = 0.0
-    for k in range(len(x)):
-        delta = x[k] * inverse - mean[k]
-        mean[k] += rate * delta
-        value = size * delta
-        out[k] = value
-        square += value * value
-    for k in range(len(squares)):
-        squares[k] = forgetting * squares[k] + np.float64(out[k]) ** 2
-    return square
+    inverse = 1.0 / unit  # exact: a power of two
+    # Whole rows, not strips: samples come from memory, which is fastest in long runs.
+    for s in range(len(X)):
+        x, m, out = X[s, first:last], mean[first:last], W[begin + s, first:last]
+        rate = 1.0 / weights[s]
+        size = np.sqrt(1.0 - rate)
+        square = 0.0
+        for k in range(last - first):
+            delta = x[k] * inverse - m[k]
+            m[k] += rate * delta
+            value = size * delta
+            out[k] = value
+            square += value * value
+        energies[s] = square
+        if len(squares):
+            sums = squares[first:last]
+            for k in range(last - first):
+                sums[k] = forgetting * sums[k] + np.float64(out[k]) ** 2
 
 
 @inline

@@ -11,6 +11,7 @@ through the features, which are cut into pieces for the threads.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
@@ -19,12 +20,13 @@ from scipy import sparse
 
 from givens import parallel
 from givens.streams.rules import Block, Turn
-from givens.streams.walk import Arrivals, walk
+from givens.streams.walk import Samples, Walks
 from givens.streams.walk import flops as walking
 
 TRACE_ENTRIES = 512
 LEAST = 36  # rows of a block: with fewer, what a block costs beside its arithmetic takes longer than that
 ROWS = 12  # K + b is a multiple of it: products are made in tiles of 3, 4, 8 or 12 rows, and a tile half full costs as much
+CHUNK = 2  # blocks of sparse samples that are made dense together
 SMALL = 1 << 17  # numbers in a block below which handing parts to threads costs more than it saves
 
 
@@ -108,15 +110,8 @@ class Sketch:
         self.whole = False
         full = self.waiting + X.shape[0] >= self.block
         with parallel.pool(threads if full and self.W.size >= SMALL else 1):
-            position = 0
-            Q: np.ndarray | None = None
-            while position < X.shape[0]:
-                rows = X[position : position + self.block - self.waiting]
-                rows = rows.toarray() if sparse.issparse(rows) else rows
-                Q = self._take(np.ascontiguousarray(rows), Q, rule)
-                position += rows.shape[0]
-            if Q is not None:
-                walk(self.W, Q)
+            for chunk in self._chunks(X):
+                self._add(chunk, rule)
         self.whole = True
 
     def check_whole(self) -> None:
@@ -132,9 +127,12 @@ class Sketch:
             return self.W[: self.columns].copy(), 0.0
         W = self.W.copy()
         W[self.columns + self.waiting :] = 0.0
-        with parallel.pool(threads if W.size >= SMALL else 1):
-            turn = self._turn(W, None, rule)
-            walk(W, turn.Q)
+        with (
+            parallel.pool(threads if W.size >= SMALL else 1),
+            Walks(W, self.columns, scaled=self.scaled) as walk,
+        ):
+            turn = self._turn(walk, None, rule)
+            walk(turn.Q)
         return W[: self.columns], turn.flops
 
     def refuse(self, X: Any) -> None:
@@ -185,44 +183,66 @@ class Sketch:
                 return float(np.ldexp(1.0, min(max(int(np.frexp(peak)[1]), -1000), 1000)))
         return 1.0
 
-    def _take(self, rows: np.ndarray, Q: np.ndarray | None, rule: Rule) -> np.ndarray | None:
+    def _chunks(self, X: Any) -> Iterator[np.ndarray]:
+        """Dense parts of X: all of it, or if it is sparse, some blocks at a time."""
+        step = CHUNK * self.block if sparse.issparse(X) else max(X.shape[0], 1)
+        for start in range(0, X.shape[0], step):
+            rows = X[start : start + step]
+            yield np.ascontiguousarray(rows.toarray() if sparse.issparse(rows) else rows)
+
+    def _add(self, X: np.ndarray, rule: Rule) -> None:
+        weights, weight = np.empty(len(X)), self.weight
+        for s in range(len(X)):
+            weights[s] = weight = self.forgetting * weight + 1.0
+        new = Samples(X, weights, self.mean, self.squares, self.forgetting, self.unit or 1.0)
+        with Walks(self.W, self.columns, new, self.scaled) as walk:
+            Q, first = None, 0
+            while first < len(X):
+                last = min(first + self.block - self.waiting, len(X))
+                Q = self._take(walk, first, last, Q, rule)
+                first = last
+            if Q is not None:
+                walk(Q)
+
+    def _take(
+        self, walk: Walks, first: int, last: int, Q: np.ndarray | None, rule: Rule
+    ) -> np.ndarray | None:
         """Make the turn Q of the block before, put samples behind it, centred; returns the turn of this block if it is full."""
+        rows = walk.new.X[first:last]
         if not self.unit and rows.any():
-            self.unit = self._unit_of(rows)
-        weights = np.empty(len(rows))
-        for s in range(len(rows)):
-            weights[s] = self.weight = self.forgetting * self.weight + 1.0
-        begin = self.columns + self.waiting
+            self.unit = walk.new.unit = self._unit_of(rows)
+        full = self.waiting + len(rows) == self.block
+        G, energies = walk(Q, first, last, self.columns + self.waiting, full and not self.scaled)
         self.waiting += len(rows)
         self.count += len(rows)
-        full = self.waiting == self.block
-        new = Arrivals(rows, begin, self.unit or 1.0, self.forgetting, weights, self.mean, self.squares)
-        G, energies = walk(self.W, Q, new, full and not self.scaled)
+        self.weight = float(walk.new.weights[last - 1])
         for energy in energies.tolist():
             self.energy = self.forgetting * self.energy + energy
         self._check(self.energy)
         self.flops += (9.0 if self.scaled else 7.0) * rows.size
         if not full:
             return None
-        turn = self._turn(self.W, None if self.scaled else G, rule)
+        turn = self._turn(walk, None if self.scaled else G, rule)
         self.flops += turn.flops
         self.waiting = 0
         self._note(turn.held)
         return turn.Q
 
-    def _turn(self, W: np.ndarray, G: np.ndarray | None, rule: Rule) -> Turn:
+    def _turn(self, walk: Walks, G: np.ndarray | None, rule: Rule) -> Turn:
         """What the rule makes of the columns kept and the samples waiting behind them, with all its flops."""
+        W = walk.W
         inverse = self.inverses().astype(W.dtype) if self.scaled else None
         if G is None:
-            G, _ = walk(W, products=True, inverse=inverse)
-        rows = self.columns + self.waiting
+            G, _ = walk(products=True, inverse=inverse)
         fade = np.ones(len(W))
+        spent = walking(W, self.columns, self.scaled)
         if self.forgetting < 1:
+            rows = self.columns + self.waiting
             fade[:rows] = self.forgetting ** (np.minimum(np.arange(rows)[::-1], self.waiting) / 2.0)
             G *= np.outer(fade, fade)
+            spent += 2.0 * G.size
         block = Block(W, G, self.columns, self.waiting, fade, self.count - self.waiting, self.weight, inverse)
         turn = rule.turn(block)
-        spent = walking(W, self.columns, self.scaled) + (2.0 * G.size if self.forgetting < 1 else 0.0)
         return replace(turn, flops=turn.flops + spent)
 
     def _note(self, held: float) -> None:

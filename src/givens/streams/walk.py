@@ -1,13 +1,18 @@
-"""A walk through the features of a block: turn what is kept, centre what has come, multiply all rows with all.
+"""Walks through the features of a block: turn what is kept, centre what has come, multiply all rows with all.
 
-Each of the three is a pass over (K + b)·d numbers; together they are all the work of a stream. The features are cut into pieces,
-by the block's shape alone, and a thread does everything to a piece before it takes the next: threads are woken once for
-a block. What is summed over pieces is summed in their order.
+Each of the three is a pass over (K + b)·d numbers; together they are nearly all the work of a stream. The features are cut into
+pieces, by the block's shape alone, and a thread does everything to a piece before it takes the next. What is summed over
+pieces is summed in their order.
+
+A walk takes less than a millisecond, and there is one for every few samples. To wake a thread takes a tenth of that, and it
+begins slowly; so the other threads stay awake from one walk to the next, in compiled code, and look for pieces to take.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from queue import SimpleQueue
+from typing import Self
 
 import numpy as np
 
@@ -17,96 +22,147 @@ PIECE = 1 << 16  # numbers of a block that a thread takes at once
 FEW = 64  # rows up to which compiled loops are faster than matrix products
 
 
-@dataclass(frozen=True)
-class Arrivals:
+@dataclass
+class Samples:
     """Samples to be centred, one after the other, into rows of W.
 
     Attributes
     ----------
     X : array, shape (samples, features)
-    begin : int
-        The row of W for the first of them.
-    unit, forgetting : float
-        What they are divided by, a power of two; λ.
     weights : array, shape (samples,)
         The sum of all weights when each has come.
     mean, squares : array
         The running mean, and the sums of squares of each feature, if they are wanted; both move along.
+    forgetting, unit : float
+        λ; what samples are divided by, a power of two.
     """
 
     X: np.ndarray
-    begin: int
-    unit: float
-    forgetting: float
     weights: np.ndarray
     mean: np.ndarray
     squares: np.ndarray
+    forgetting: float = 1.0
+    unit: float = 1.0
 
 
-def walk(
-    W: np.ndarray,
-    Q: np.ndarray | None = None,
-    new: Arrivals | None = None,
-    products: bool = False,
-    inverse: np.ndarray | None = None,
-) -> tuple[np.ndarray, np.ndarray]:
-    """First rows of W ← QW; then centre what is new; then WWᵀ, each feature times `inverse`, in float64.
+class Walks:
+    """One walk after the other over the same rows W; a context, in which other threads of the pool help.
 
-    Up to three rows behind those of QW may be overwritten: when a block is turned, they hold samples that have been taken in.
-    Returns the products, and the sums of squares of the centred samples; each is empty if it is not wanted.
+    Parameters
+    ----------
+    W : array, shape (n, features)
+        n is a multiple of 3, and at least K rounded up to a multiple of 4.
+    columns : int
+        K, how many rows a turn makes. Up to three rows behind them may be overwritten by it: when a block is turned, they hold
+        samples that have been taken in.
+    new : Samples, optional
+    scaled : bool
+        Whether products are those of scaled features.
     """
-    from givens.kernels import stream
 
-    n, d = W.shape
-    few = n <= FEW
-    turn = np.zeros((0, n), W.dtype) if Q is None else _padded(Q.astype(W.dtype), stream.TALL if few else 1)
-    if new is None:
-        new = Arrivals(np.empty((0, d), W.dtype), 0, 1.0, 1.0, np.empty(0), np.empty(d), np.empty(0))
-    parts = parallel.parts(d, -(-W.size // PIECE))
-    G = np.zeros((len(parts), n if products else 0, n))
-    energies = np.zeros((len(parts), len(new.X)))
-    # Compiled code makes the products too, unless they are of scaled features.
-    compiled = G if few and inverse is None else G[:, :0]
+    def __init__(self, W: np.ndarray, columns: int, new: Samples | None = None, scaled: bool = False) -> None:
+        from givens.kernels import stream
 
-    def piece(number: int) -> None:
-        part = parts[number]
-        if not few and len(turn):
-            W[: len(turn), part] = turn @ W[:, part]
-        stream.advance(
-            W,
-            turn if few else turn[:0],
-            new.X,
-            new.begin,
+        n, d = W.shape
+        if new is None:
+            new = Samples(np.empty((0, d), W.dtype), np.empty(0), np.empty(d), np.empty(0))
+        self.W, self.new = W, new
+        self.few = n <= FEW
+        self.Q = np.zeros((_padded(columns) if self.few else columns, n), W.dtype)
+        self.inverse = np.ones(d if scaled else 0, W.dtype)
+        self.parts = parallel.parts(d, -(-W.size // PIECE))
+        self.energies = np.zeros((len(self.parts), n))
+        self.G = np.zeros((len(self.parts), n, n))
+        self.sheet, self.unit, self.counters = np.zeros(5, np.int64), np.ones(1), np.zeros(4, np.int64)
+        edges = np.array([part.start for part in self.parts] + [d])
+        plan = (self.counters, edges, self.sheet, W, self.Q, new.X, self.unit, new.forgetting)
+        self.arguments = (*plan, new.weights, new.mean, new.squares, self.inverse, self.energies, self.G)
+        self.crew = parallel.crew() if self.few and len(self.parts) > 1 and not stream.PLAIN else None
+        self.gone: SimpleQueue[BaseException | None] | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        from givens.kernels import stream
+
+        if self.crew is not None and self.gone is not None:
+            self.counters[stream.OVER] = 1
+            for _ in range(self.crew.size):
+                self.gone.get()
+
+    def __call__(
+        self,
+        Q: np.ndarray | None = None,
+        first: int = 0,
+        last: int = 0,
+        begin: int = 0,
+        products: bool = False,
+        inverse: np.ndarray | None = None,
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """First rows of W ← QW; rows from `begin` on ← samples from `first` to `last`, centred; then WWᵀ, scaled by `inverse`.
+
+        Returns the products, in float64, and the sums of squares of the centred samples; each is empty if it is not wanted.
+        """
+        if Q is not None:
+            self.Q[: len(Q)] = Q
+        if inverse is not None:
+            self.inverse[:] = inverse
+        self.sheet[:] = Q is not None, first, last, begin, products
+        self.unit[0] = self.new.unit
+        if self.few:
+            self._compiled()
+        else:
+            parallel.each(self._piece, range(len(self.parts)))
+        energies = self.energies[:, : last - first].sum(axis=0)
+        if not products:
+            return np.empty((0, 0)), energies
+        lower = np.tril(self.G.sum(axis=0))
+        return lower + np.tril(lower, -1).T, energies
+
+    def _compiled(self) -> None:
+        from givens.kernels import stream
+
+        # Who waited too long has gone, and is asked again.
+        if self.crew is not None and (self.gone is None or self.gone.qsize() == self.crew.size):
+            self.gone = self.crew.ask(lambda: stream.walk(False, *self.arguments), self.crew.size)
+        stream.walk(True, *self.arguments)
+
+    def _piece(self, number: int) -> None:
+        """What compiled code does to a piece, by matrix products."""
+        from givens.kernels import stream
+
+        turned, first, last, begin, multiplied = self.sheet.tolist()
+        W, new, part = self.W, self.new, self.parts[number]
+        if turned:
+            W[: len(self.Q), part] = self.Q @ W[:, part]
+        stream.centre(
+            new.X[first:last],
             new.unit,
             new.forgetting,
-            new.weights,
+            new.weights[first:last],
             new.mean,
             new.squares,
-            energies[number],
-            compiled[number],
+            W,
+            begin,
+            self.energies[number],
             part.start,
             part.stop,
         )
-        if products and compiled.size == 0:
-            P = W[:, part] if inverse is None else W[:, part] * inverse[part]
-            G[number] = P @ P.T
-
-    parallel.each(piece, range(len(parts)))
-    lower = np.tril(G.sum(axis=0))
-    return lower + np.tril(lower, -1).T if products else lower, energies.sum(axis=0)
+        if multiplied:
+            P = W[:, part] * self.inverse[part] if len(self.inverse) else W[:, part]
+            self.G[number] = P @ P.T
 
 
 def flops(W: np.ndarray, columns: int, scaled: bool) -> float:
     """Of a turn of so many columns and of products, which are symmetric; in tiles, some of which are not needed."""
-    from givens.kernels import stream
-
     n = len(W)
-    each = n + 1.0 + 2.0 * columns
-    if n <= FEW:
-        each = n + (1.0 if scaled else stream.WIDE) + 2.0 * (columns + -columns % stream.TALL)
+    each = n + 3.0 + 2.0 * _padded(columns) if n <= FEW else n + 1.0 + 2.0 * columns
     return (each + scaled) * W.size
 
 
-def _padded(Q: np.ndarray, multiple: int) -> np.ndarray:
-    """With rows of zeros up to a multiple."""
-    return np.concatenate((Q, np.zeros((-len(Q) % multiple, Q.shape[1]), Q.dtype)))
+def _padded(columns: int) -> int:
+    """As many rows as compiled code turns."""
+    from givens.kernels import stream
+
+    return columns + -columns % stream.TALL
