@@ -27,3 +27,8 @@ def eigh(n: int) -> float:
 def determinant(n: int) -> float:
     """By LU factors."""
     return 2.0 * n**3 / 3.0
+
+
+def cholesky(n: int) -> float:
+    """The triangular factor of a positive definite matrix."""
+    return n**3 / 3.0

@@ -85,7 +85,10 @@ def count(threads: int | None) -> int:
 
 @cache
 def _controller() -> ThreadpoolController:
-    # Looking for the loaded libraries takes milliseconds, and NumPy's is among them by now.
+    # Looking for the loaded libraries takes milliseconds, and NumPy's is among them by now. SciPy's, which compiled code and
+    # leaps load in any case, has to be.
+    import scipy.linalg  # noqa: F401
+
     return ThreadpoolController()
 
 

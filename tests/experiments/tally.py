@@ -20,6 +20,7 @@ from collections import Counter
 from contextlib import contextmanager
 
 import numpy as np
+from scipy.linalg.lapack import dposv, sposv
 
 OPERATORS = {
     ast.Add: "+",
@@ -92,6 +93,10 @@ def _svd(A: np.ndarray) -> float:
     return 6 * m * n * n + 20 * n**3
 
 
+def _posv(C: np.ndarray, X: np.ndarray) -> float:
+    return len(C) ** 3 / 3 + 2 * len(C) * X.size
+
+
 # What a call takes, by its arguments.
 COSTS = {
     np.matmul: _product,
@@ -108,6 +113,8 @@ COSTS = {
     np.linalg.slogdet: lambda a: 2 * len(a) ** 3 / 3,
     np.linalg.qr: _qr,
     np.linalg.svd: _svd,
+    dposv: _posv,
+    sposv: _posv,
 }
 SORTS = {np.sort, np.argsort, np.partition, np.argpartition}
 

@@ -10,11 +10,12 @@ Generalized Power Method, which creeps. Four things make it leap: V lies beyond 
 of the sum; S is used through its non-zeros where they are few; and E is worked out in single precision. The bound also says, at
 no cost, what U is worth at least, over all features even where only some were seen, since no feature counts negatively.
 
-Single precision costs no accuracy: a step may start from any V and may lead to any orthogonal U, whose worth the loop
+Single precision and a rough polar factor (`givens.objectives.halley`) cost no accuracy: a step may start from any V and may lead to any orthogonal U, whose worth the loop
 looks up in the precision of the data, and rotations of pairs take over where leaps gain little: they are exact, and converge.
 
 Extrapolation matters for more than speed: it carries entries across the threshold that the plain step leaves below for ever, so
-that components which had died come back.
+that components which had died come back. A component with nothing above its level gets a random direction at right angles to
+the living ones.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from __future__ import annotations
 import numpy as np
 
 from givens import lapack, parallel
+from givens.objectives import halley
 from givens.objectives.tiles import GROUPS, tiles
 
 FEW = 0.2  # share of non-zeros of S below which products through them are faster than matrix products
@@ -50,6 +52,8 @@ class Leaps:
         self.shares = shares
         self.Ut = np.eye(len(Y))
         self.V = self.before = self.Ut[: len(levels)]
+        # The same every time, so that a run that goes on from a checkpoint ends in the same bits.
+        self.fresh = np.random.default_rng(0).standard_normal(self.V.shape, dtype=np.float32)
         self.agreed = 0
         self.reached = -np.inf
         self.preparing = 3.0 * Y.size + 3.0 * len(self.features.B)
@@ -59,40 +63,45 @@ class Leaps:
     def go(self) -> np.ndarray | None:
         """Leap, and return the rotation from the last U to the new one; None if nothing exceeds a level or is gained."""
         last, before = self.Ut, self.reached
-        n = len(last)
+        m, n = self.V.shape
         self.flops = self.preparing + 2.0 * n**3 + lapack.determinant(n)
         self.preparing = 0.0
         coarse, self.shares = self.shares, ()
         for share in coarse or (1.0,):
             self.features.take(share)
-            if not self._steps(SLOW if coarse else -np.inf):
+            best = self._steps(SLOW if coarse else -np.inf)
+            if best is None:
                 return None
+            U, V, value, E = best
+        self.Ut = halley.completed(U)
+        self.flops += lapack.qr(n, m) + 3.0 * m * m * n + 6.0 * m * n
+        self.reached = value + 2.0 * float(np.vdot(E, self.Ut[:m] - V))
         if np.linalg.slogdet(self.Ut)[0] < 0:
             self.Ut[-1] *= -1.0  # the sum does not see the sign of a column
         self.again = bool(coarse) or self.reached - before > LEAST * self.reached
         return last @ self.Ut.T
 
-    def _steps(self, slow: float) -> bool:
-        """Steps on the features that were taken, until one is slow: U is the best of them. False if nothing exceeds a level."""
+    def _steps(self, slow: float) -> tuple[np.ndarray, np.ndarray, float, np.ndarray] | None:
+        """Steps on the features that were taken, until one is slow: the best U, its V, F(V), E. None if no level is exceeded."""
         m, n = self.V.shape
-        bound = self.reached = -np.inf
+        bound = most = -np.inf
         for _ in range(STEPS):
-            value, E, flops = self.features.linearise(self.V)
-            self.flops += flops + lapack.svd(m, n) + 2.0 * m * m * n + 9.0 * m * n
+            V = self.V
+            value, E, flops = self.features.linearise(V)
             if value == 0.0:
-                return False
-            left, _, right = np.linalg.svd(E)
-            U = left @ right[:m]
-            step = U - self.V
+                return None
+            U, spent = halley.polar(E, self.fresh)
+            self.flops += flops + spent + 9.0 * m * n
+            step = U - V
             previous, bound = bound, value + 2.0 * float(np.vdot(E, step))
             self.agreed = self.agreed + 1 if bound >= previous else 0
             self.V = U + BEYOND * step + self.agreed / (self.agreed + 3.0) * (U - self.before)
             self.before = U
-            if bound > self.reached:
-                self.reached, self.Ut = bound, np.concatenate((U, right[m:]))
+            if bound > most:
+                most, best = bound, (U, V, value, E)
             if bound - previous < slow * bound:
                 break
-        return True
+        return best
 
 
 class Features:
