@@ -1,10 +1,29 @@
-"""Compiled linearisation of the sparse PCA objective, through the few entries that exceed their threshold."""
+"""Compiled linearisation of the sparse PCA objective: features laid out for it; the few entries that exceed their threshold."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from givens.kernels.compile import kernel
+
+WIDE = 32  # features that are turned over together: a row of so many is read in full lines of the cache
+
+
+@kernel
+def lay(Y: np.ndarray, rank: np.ndarray, scaling: float, B: np.ndarray) -> None:
+    """Row rank[k] of B ← column k of Y, scaled, for every rank that B has."""
+    n, features = Y.shape
+    tile = np.empty((n, WIDE), B.dtype)
+    for first in range(0, features, WIDE):
+        number = min(WIDE, features - first)
+        for i in range(n):
+            for k in range(number):
+                tile[i, k] = Y[i, first + k] * scaling
+        for k in range(number):
+            if rank[first + k] < len(B):
+                b = B[rank[first + k]]
+                for i in range(n):
+                    b[i] = tile[i, k]
 
 
 @kernel

@@ -10,8 +10,9 @@ Generalized Power Method, which creeps. Four things make it leap: V lies beyond 
 of the sum; S is used through its non-zeros where they are few; and E is worked out in single precision. The bound also says, at
 no cost, what U is worth at least, over all features even where only some were seen, since no feature counts negatively.
 
-Single precision and a rough polar factor (`givens.objectives.halley`) cost no accuracy: a step may start from any V and may lead to any orthogonal U, whose worth the loop
-looks up in the precision of the data, and rotations of pairs take over where leaps gain little: they are exact, and converge.
+Single precision and a rough polar factor (`givens.objectives.halley`) cost no accuracy: a step may start from any V and may lead
+to any orthogonal U, whose worth the loop looks up in the precision of the data, and rotations of pairs take over where leaps
+gain little: they are exact, and converge.
 
 Extrapolation matters for more than speed: it carries entries across the threshold that the plain step leaves below for ever, so
 that components which had died come back. A component with nothing above its level gets a random direction at right angles to
@@ -111,6 +112,8 @@ class Features:
     """
 
     def __init__(self, Y: np.ndarray, levels: np.ndarray, l0: bool) -> None:
+        from givens.kernels import linear
+
         self.l0 = l0
         cut = _pieces(Y.shape[1], len(Y))
         norms = np.sqrt(
@@ -119,23 +122,17 @@ class Features:
             )
         )
         least = float(levels.min())
-        order = np.flatnonzero(norms > least)
-        order = order[np.argsort(-norms[order], kind="stable")]
-        self.unit = float(2.0 ** np.ceil(np.log2(norms[order[0]]))) if len(order) else 1.0
+        order = np.argsort(-norms)
+        self.number = int(np.count_nonzero(norms > least))
+        norms, rank = norms[order], np.empty_like(order)
+        rank[order] = np.arange(len(order))
+        self.unit = float(2.0 ** np.ceil(np.log2(norms[0]))) if self.number else 1.0
         self.levels = (levels / self.unit).astype(np.float32)
-        self.B = np.empty((len(order), len(Y)), dtype=np.float32)
-        scaling = np.float32(1.0 / self.unit)
-
-        def copy(part: slice) -> None:
-            # Converted as it is copied, scaled then: a product that converts goes through a buffer.
-            self.B[part] = Y[:, order[part]].T
-            self.B[part] *= scaling
-
-        parallel.each(copy, _pieces(len(order), len(Y)))
+        self.B = np.empty((self.number, len(Y)), dtype=np.float32)
+        parallel.each(lambda t: linear.lay(Y[:, t], rank[t], 1.0 / self.unit, self.B), cut)
         # No rotation gets more than this out of a feature.
-        self.most = np.cumsum((norms[order] - least) ** 2)
+        self.most = np.cumsum((norms[: self.number] - least) ** 2)
         self.density = float(np.mean(np.abs(Y[: len(levels), ::64]) > levels[:, None]))
-        self.number = len(order)
 
     def take(self, share: float) -> None:
         """Work on the strongest features that hold a share of what could be had."""

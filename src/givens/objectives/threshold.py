@@ -16,7 +16,7 @@ from givens import parallel
 from givens.objectives.base import Blocks, Leap, Rotations
 from givens.objectives.columns import Columns
 from givens.objectives.contrasts import Contrast, Pairs, Solution
-from givens.objectives.tiles import tiled_sum, tiles
+from givens.objectives.tiles import tiled_sum
 from givens.schedules import Schedule, Tournament
 
 RELAXATION = (
@@ -159,8 +159,6 @@ class SparseColumns(Columns):
     ) -> None:
         if penalty not in ("l1", "l0"):
             raise ValueError(f"penalty must be 'l1' or 'l0', got {penalty!r}")
-        # One component, or sample, per contiguous row, as the state is stored.
-        A = _lying(np.asarray(A))
         super().__init__(A, Threshold(np.zeros(0), penalty == "l0"), active)
         gamma = np.asarray(gamma, dtype=np.float64)
         if gamma.shape not in ((), (self.active,)) or not np.all(gamma >= 0):
@@ -171,17 +169,6 @@ class SparseColumns(Columns):
         self.contrast.levels = np.array(np.broadcast_to(levels / self.factor, (self.active,)))
         self.contrast.noise = EPS * self.scale
         self.gamma = gamma
-
-    def state(self, U: np.ndarray) -> np.ndarray:
-        """Y = AU, transposed."""
-        Y = np.empty((self.n, len(self.A)), dtype=self.A.dtype)
-        Ut = np.ascontiguousarray(U.T, dtype=self.A.dtype)
-
-        def tile(part: slice) -> None:
-            np.matmul(Ut, self.A.T[:, part], out=Y[:, part])
-
-        parallel.each(tile, tiles(self.n, len(self.A)))
-        return Y
 
     def apply(self, state: np.ndarray, blocks: Blocks, rotations: Rotations) -> float:
         """Rotate the columns of Y, by what solving has left behind where it has."""
@@ -209,16 +196,6 @@ class SparseColumns(Columns):
         Q = leaps.go()
         look = 3.0 * self.active * state.shape[1]  # the loop wants the value
         return None if Q is None else Leap(Q, leaps.flops + look, leaps.again, leaps)
-
-
-def _lying(A: np.ndarray) -> np.ndarray:
-    """A with each column contiguous: copied piece by piece, where it has to be, so that both sides stay in the cache."""
-    if A.ndim != 2 or A.flags.f_contiguous:
-        return A
-    At = np.empty(A.shape[::-1], dtype=A.dtype)
-    for part in tiles(A.shape[1] // 2, len(A)):
-        At[:, part] = A[part].T
-    return At.T
 
 
 def _apply(Y: np.ndarray, block: np.ndarray, Q: Turned) -> float:
