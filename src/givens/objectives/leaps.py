@@ -91,8 +91,9 @@ class Leaps:
             value, E, flops = self.features.linearise(V)
             if value == 0.0:
                 return None
-            # Other directions in every step: extrapolated, they are long, and find something to live on.
-            self.fresh = np.roll(self.fresh, 1, axis=1)
+            if slow > 0.0:
+                # Other directions in every step of the first leap: extrapolated, they are long, and find something to live on.
+                self.fresh = np.roll(self.fresh, 1, axis=1)
             U, spent = halley.polar(E, self.fresh)
             self.flops += flops + spent + 9.0 * m * n
             step = U - V
