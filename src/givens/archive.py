@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import tempfile
+import secrets
+import shutil
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,20 +17,24 @@ import numpy as np
 
 def write(path: str | os.PathLike[str], header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
     """Write beside the file, then put it in its place in one step: a kill leaves the old file or the new."""
-    target = Path(path)
-    named: dict[str, Any] = dict(arrays)
-    with tempfile.NamedTemporaryFile(
-        dir=target.parent, prefix=target.name, suffix=".part", delete=False
-    ) as file:
-        try:
-            np.savez(file, header=np.array(json.dumps(header)), **named)
+    target = Path(path).resolve()  # a link stays a link
+    if target.exists() and not target.is_file():
+        raise OSError(
+            f"{os.fspath(path)} is no ordinary file, and would be replaced by one: choose another name"
+        )
+    part = target.with_name(f".{target.name}.{secrets.token_hex(6)}.part")
+    try:
+        with part.open("xb") as file:
+            np.savez(file, header=np.array(json.dumps(header)), **dict(arrays))
             file.flush()
             os.fsync(file.fileno())
-            os.replace(file.name, target)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                os.unlink(file.name)
-            raise
+        if target.exists():
+            shutil.copymode(target, part)
+        os.replace(part, target)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            part.unlink()
+        raise
 
 
 def read(path: str | os.PathLike[str], what: str) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
