@@ -22,10 +22,11 @@ def write(path: str | os.PathLike[str], header: Mapping[str, Any], arrays: Mappi
         raise OSError(
             f"{os.fspath(path)} is no ordinary file, and would be replaced by one: choose another name"
         )
+    named: dict[str, Any] = dict(arrays)
     part = target.with_name(f".{target.name}.{secrets.token_hex(6)}.part")
     try:
         with part.open("xb") as file:
-            np.savez(file, header=np.array(json.dumps(header)), **dict(arrays))
+            np.savez(file, header=np.array(json.dumps(header)), **named)
             file.flush()
             os.fsync(file.fileno())
         if target.exists():
