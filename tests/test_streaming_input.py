@@ -657,3 +657,11 @@ def test_scores_of_everything_that_yields_rows(tmp_path):
 def test_progress_counts_up_to_the_early_stop(capsys):
     model(progress=True, stop_after=26).fit(DATA[k : k + 20] for k in range(0, 130, 20))
     assert "40 samples" in "".join(capsys.readouterr())
+
+
+def test_an_error_ends_the_bar(capsys):
+    """An error's traceback holds what was running, and would hold the bar too."""
+    with pytest.raises(ValueError, match="batch 1 of X") as error:
+        model(progress=True).fit(iter([DATA[:20], np.full((2, 30), np.nan)]))
+    assert "20 samples" in "".join(capsys.readouterr())  # off a terminal a bar is shown when it ends
+    assert error.traceback

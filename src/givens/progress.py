@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -72,7 +72,7 @@ def bar(shown: bool) -> Iterator[Bar]:
         yield RichBar(display)
 
 
-def counting(batches: Iterable[Any], total: int | None, shown: bool) -> Iterator[Any]:
+def counting(batches: Iterable[Any], total: int | None, shown: bool) -> Generator[Any]:
     """Pass batches of samples on, with a bar of how many went by; `total` if that is known."""
     if not shown:
         yield from batches

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from contextlib import closing
 from copy import deepcopy
 from typing import Any, Self
 
@@ -182,9 +183,10 @@ class StreamingSparsePCA(StreamIntake):
                 self._add_table(X, most, going_on)
             else:
                 batches = counting(self._until(most, rows.batches(X)), rows.length(X), self.progress)
-                for number, batch in enumerate(batches):
-                    first = not self.__sklearn_is_fitted__()
-                    self._add(self._checked(batch, first, f"batch {number} of X"), most)
+                with closing(batches):  # or an error would keep the bar
+                    for number, batch in enumerate(batches):
+                        first = not self.__sklearn_is_fitted__()
+                        self._add(self._checked(batch, first, f"batch {number} of X"), most)
             if not self.__sklearn_is_fitted__():
                 raise ValueError("X yields no rows, so there is nothing to learn from")
             self._find()
