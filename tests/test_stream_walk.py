@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from givens import parallel
 from givens.kernels import stream
-from givens.streams.walk import FEW, Samples, Walks
+from givens.streams.walk import FEW, Company, Samples, Walks
 
 
 def centred(X, unit, forgetting, weights, mean):
@@ -101,8 +101,14 @@ def test_threads_and_cuts_give_the_same_bits(rows):
     assert found(3, [(0, 1), (1, 7), (7, 8)]) == whole
 
 
+def never_crowded(monkeypatch):
+    monkeypatch.setattr("givens.streams.walk.LONG", 1 << 62)
+    monkeypatch.setattr("givens.streams.walk.SHARE", 0.0)
+
+
 def test_helpers_that_have_gone_are_asked_again(monkeypatch):
     """Between two walks a helper waits, for a while; a walk is whole with it and without."""
+    never_crowded(monkeypatch)
     asked = []
     ask = parallel.Crew.ask
     monkeypatch.setattr(parallel.Crew, "ask", lambda *args: asked.append(1) or ask(*args))
@@ -134,3 +140,36 @@ def test_rows_are_a_multiple_of_the_tiles():
         sketch = Sketch(3, columns, np.float64)
         assert len(sketch.W) % stream.WIDE == 0
         assert len(sketch.W) >= -(-columns // stream.TALL) * stream.TALL
+
+
+def test_where_the_cores_are_crowded_walks_go_on_alone(monkeypatch):
+    company = Company()
+    W = np.random.default_rng(0).standard_normal((12, 40_000))
+    expected = W @ W.T
+    with parallel.pool(2), Walks(W, 4, company=company) as walk:
+        monkeypatch.setattr("givens.streams.walk.LONG", -1)  # every wait is too long
+        walk(products=True)
+        assert walk.gone is None
+        assert (company.alone, company.pause) == (32, 64)
+        never_crowded(monkeypatch)
+        asked = []
+        for _ in range(32):
+            np.testing.assert_allclose(walk(products=True)[0], expected, atol=1e-9)
+            asked.append(walk.gone is not None)
+        assert asked == [False] * 31 + [True]
+
+
+def test_a_thread_that_was_put_aside_counts_as_crowded():
+    """Neither a sleep nor another program uses this thread's processor time."""
+    company = Company()
+    assert company.wanted()
+    time.sleep(0.02)
+    assert company.crowded(0)
+    assert not company.wanted()
+    company = Company()
+    assert company.wanted()
+    time.sleep(0.02)
+    woken = time.perf_counter()
+    company.rest()  # between two calls
+    assert company.wanted()
+    assert company.since[0] >= woken

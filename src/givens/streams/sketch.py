@@ -20,7 +20,7 @@ from scipy import sparse
 
 from givens import parallel
 from givens.streams.rules import Block, Turn
-from givens.streams.walk import Samples, Walks
+from givens.streams.walk import Company, Samples, Walks
 from givens.streams.walk import flops as walking
 
 TRACE_ENTRIES = 512
@@ -103,6 +103,7 @@ class Sketch:
         self.trace = StreamTrace()
         self.stride = 1  # blocks between two entries of the trace
         self.whole = True  # unless `add` was broken off
+        self.company = Company()
 
     def add(self, X: Any, rule: Rule, threads: int | None = None) -> None:
         """Take in samples, rows of a dense or CSR matrix; what is not finite ends in `TooLarge`, in mid-way."""
@@ -195,7 +196,7 @@ class Sketch:
         for s in range(len(X)):
             weights[s] = weight = self.forgetting * weight + 1.0
         new = Samples(X, weights, self.mean, self.squares, self.forgetting, self.unit or 1.0)
-        with Walks(self.W, self.columns, new, self.scaled) as walk:
+        with Walks(self.W, self.columns, new, self.scaled, self.company) as walk:
             Q, first = None, 0
             while first < len(X):
                 last = min(first + self.block - self.waiting, len(X))

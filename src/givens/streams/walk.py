@@ -6,12 +6,15 @@ pieces is summed in their order.
 
 A walk takes less than a millisecond, and there is one for every few samples. To wake a thread takes a tenth of that, and it
 begins slowly; so the other threads stay awake from one walk to the next, in compiled code, and look for pieces to take.
+Where something else wants the cores (a BLAS's own threads stay awake too, a tenth of a second after each of its products), those
+who stay awake are in the way: `Company` notices, and walks go on alone for a while.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from queue import SimpleQueue
+from time import perf_counter, thread_time
 from typing import Self
 
 import numpy as np
@@ -20,6 +23,56 @@ from givens import parallel
 
 PIECE = 1 << 16  # numbers of a block that a thread takes at once
 FEW = 64  # rows up to which compiled loops are faster than matrix products
+LONG = 400_000  # looks, half a millisecond: more than a piece takes
+ENOUGH = 0.003  # seconds after which the share of them that this thread has had is looked at
+SHARE = 0.8  # if it is less, the cores are crowded
+PAUSES = 32, 4096  # walks alone, least and most
+
+
+@dataclass
+class Company:
+    """Whether the other threads are of use at present.
+
+    They are not where a walk has waited long for one of them, which the system has put aside with a piece in its hands, or where
+    this thread itself was put aside. Then so many walks are made alone, twice as many each time.
+
+    Attributes
+    ----------
+    alone : int
+        Walks to be made before the others are asked again.
+    pause : int
+        How many, the next time.
+    """
+
+    alone: int = 0
+    pause: int = PAUSES[0]
+    since: tuple[float, float] | None = None
+
+    def wanted(self) -> bool:
+        """Whether to ask the others for the next walk."""
+        self.alone = max(self.alone - 1, 0)
+        if self.since is None or self.alone:
+            self.since = perf_counter(), thread_time()
+        return not self.alone
+
+    def crowded(self, waited: int) -> bool:
+        """After a walk in company that waited so long at its end: whether to go on alone."""
+        assert self.since is not None
+        now = perf_counter(), thread_time()
+        elapsed, used = now[0] - self.since[0], now[1] - self.since[1]
+        crowded = waited > LONG
+        if elapsed > ENOUGH:
+            crowded |= used < SHARE * elapsed
+            self.since = now
+        if crowded:
+            self.alone, self.pause, self.since = self.pause, min(2 * self.pause, PAUSES[1]), None
+        else:
+            self.pause = max(self.pause - 1, PAUSES[0])
+        return crowded
+
+    def rest(self) -> None:
+        """What comes now, between two calls, does not count."""
+        self.since = None
 
 
 @dataclass
@@ -58,9 +111,18 @@ class Walks:
     new : Samples, optional
     scaled : bool
         Whether products are those of scaled features.
+    company : Company, optional
+        What is known from walks before these.
     """
 
-    def __init__(self, W: np.ndarray, columns: int, new: Samples | None = None, scaled: bool = False) -> None:
+    def __init__(
+        self,
+        W: np.ndarray,
+        columns: int,
+        new: Samples | None = None,
+        scaled: bool = False,
+        company: Company | None = None,
+    ) -> None:
         from givens.kernels import stream
 
         n, d = W.shape
@@ -79,17 +141,24 @@ class Walks:
         self.arguments = (*plan, new.weights, new.mean, new.squares, self.inverse, self.energies, self.G)
         self.crew = parallel.crew() if self.few and len(self.parts) > 1 and not stream.PLAIN else None
         self.gone: SimpleQueue[BaseException | None] | None = None
+        self.company = Company() if company is None else company
+        self.company.rest()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *error: object) -> None:
+        self._send_home()
+
+    def _send_home(self) -> None:
         from givens.kernels import stream
 
         if self.crew is not None and self.gone is not None:
             self.counters[stream.OVER] = 1
             for _ in range(self.crew.size):
                 self.gone.get()
+            self.counters[stream.OVER] = 0
+            self.gone = None
 
     def __call__(
         self,
@@ -123,10 +192,13 @@ class Walks:
     def _compiled(self) -> None:
         from givens.kernels import stream
 
+        crew = self.crew if self.crew is not None and self.company.wanted() else None
         # Who waited too long has gone, and is asked again.
-        if self.crew is not None and (self.gone is None or self.gone.qsize() == self.crew.size):
-            self.gone = self.crew.ask(lambda: stream.walk(False, *self.arguments), self.crew.size)
-        stream.walk(True, *self.arguments)
+        if crew is not None and (self.gone is None or self.gone.qsize() == crew.size):
+            self.gone = crew.ask(lambda: stream.walk(False, *self.arguments), crew.size)
+        waited = stream.walk(True, *self.arguments)
+        if crew is not None and self.company.crowded(waited):
+            self._send_home()
 
     def _piece(self, number: int) -> None:
         """What compiled code does to a piece, by matrix products."""
