@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from givens import parallel
 from givens.kernels import stream
-from givens.streams.walk import FEW, Company, Samples, Walks
+from givens.streams.walk import FEW, PAUSES, Company, Samples, Walks
 
 
 def centred(X, unit, forgetting, weights, mean):
@@ -150,13 +150,13 @@ def test_where_the_cores_are_crowded_walks_go_on_alone(monkeypatch):
         monkeypatch.setattr("givens.streams.walk.LONG", -1)  # every wait is too long
         walk(products=True)
         assert walk.gone is None
-        assert (company.alone, company.pause) == (32, 64)
+        assert (company.alone, company.pause) == (PAUSES[0], 2 * PAUSES[0])
         never_crowded(monkeypatch)
         asked = []
-        for _ in range(32):
+        for _ in range(PAUSES[0]):
             np.testing.assert_allclose(walk(products=True)[0], expected, atol=1e-9)
             asked.append(walk.gone is not None)
-        assert asked == [False] * 31 + [True]
+        assert asked == [False] * (PAUSES[0] - 1) + [True]
 
 
 def test_a_thread_that_was_put_aside_counts_as_crowded():

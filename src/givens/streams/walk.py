@@ -26,7 +26,7 @@ FEW = 64  # rows up to which compiled loops are faster than matrix products
 LONG = 400_000  # looks, half a millisecond: more than a piece takes
 ENOUGH = 0.003  # seconds after which the share of them that this thread has had is looked at
 SHARE = 0.8  # if it is less, the cores are crowded
-PAUSES = 32, 4096  # walks alone, least and most
+PAUSES = 8, 4096  # walks alone, least and most
 
 
 @dataclass
