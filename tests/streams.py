@@ -1,0 +1,19 @@
+"""A small stream for tests, and everything there is to a model of it."""
+
+from __future__ import annotations
+
+from givens import StreamingSparsePCA
+from givens.datasets import sparse_modules
+
+DATA = sparse_modules(130, 30, n_modules=3, module_size=6, random_state=1).X
+
+
+def model(**parameters):
+    return StreamingSparsePCA(**({"n_components": 3, "alpha": 0.1, "random_state": 0} | parameters))
+
+
+def state(fitted):
+    """Everything there is to a model, as bytes."""
+    sketch = fitted._sketch
+    numbers = (sketch.count, sketch.waiting, sketch.weight, sketch.energy, sketch.unit, sketch.flops)
+    return numbers, sketch.W.tobytes(), sketch.mean.tobytes(), sorted(vars(fitted))
