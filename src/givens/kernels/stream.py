@@ -120,11 +120,9 @@ def walk(
         G[piece] = 0.0
         first, last = edges[piece], edges[piece + 1]
         if sheet[TURNED]:
-            room = np.empty((len(Q), STRIP), W.dtype)
-            for start in range(first, last, STRIP):
-                _turn(W, Q, start, min(start + STRIP, last), room)
+            _turn(W, Q, first, last)
         rows = slice(sheet[FIRST], sheet[LAST])
-        _centre(
+        centre(
             X[rows],
             unit[0],
             forgetting,
@@ -138,16 +136,7 @@ def walk(
             last,
         )
         if sheet[MULTIPLIED]:
-            room = np.empty((len(W) if len(inverse) else 0, STRIP), W.dtype)
-            for start in range(first, last, STRIP):
-                stop = min(start + STRIP, last)
-                source, at = W, start
-                if len(inverse):
-                    for i in range(len(W)):
-                        for k in range(stop - start):
-                            room[i, k] = W[i, start + k] * inverse[start + k]
-                    source, at = room, 0
-                _multiply(source, at, at + stop - start, G[piece])
+            _multiply(W, inverse, first, last, G[piece])
         _raise_by(counters, DONE, 1)
     return looks
 
@@ -166,52 +155,9 @@ def centre(
     first: int,
     last: int,
 ) -> None:
-    """Rows of W from `begin` on ← samples, centred, for the features from `first` to `last`; energies ← their sums of squares."""
-    _centre(X, unit, forgetting, weights, mean, squares, W, begin, energies, first, last)
+    """Rows of W from `begin` on ← samples, each centred by the mean of those before it, which moves along.
 
-
-@inline
-def _turn(W: np.ndarray, Q: np.ndarray, start: int, stop: int, room: np.ndarray) -> None:
-    """First rows of W ← QW, over a strip. Twelve factors stay in registers while the rows of W go by."""
-    length = stop - start
-    for i in range(0, len(Q), TALL):
-        t0, t1, t2, t3 = room[i, :length], room[i + 1, :length], room[i + 2, :length], room[i + 3, :length]
-        for k in range(length):
-            t0[k] = t1[k] = t2[k] = t3[k] = 0.0
-        for j in range(0, len(W), WIDE):
-            w0, w1, w2 = W[j, start:stop], W[j + 1, start:stop], W[j + 2, start:stop]
-            a0, a1, a2 = Q[i, j], Q[i, j + 1], Q[i, j + 2]
-            b0, b1, b2 = Q[i + 1, j], Q[i + 1, j + 1], Q[i + 1, j + 2]
-            c0, c1, c2 = Q[i + 2, j], Q[i + 2, j + 1], Q[i + 2, j + 2]
-            d0, d1, d2 = Q[i + 3, j], Q[i + 3, j + 1], Q[i + 3, j + 2]
-            for k in range(length):
-                x0, x1, x2 = w0[k], w1[k], w2[k]
-                t0[k] += a0 * x0 + a1 * x1 + a2 * x2
-                t1[k] += b0 * x0 + b1 * x1 + b2 * x2
-                t2[k] += c0 * x0 + c1 * x1 + c2 * x2
-                t3[k] += d0 * x0 + d1 * x1 + d2 * x2
-    for i in range(len(Q)):
-        w, t = W[i, start:stop], room[i, :length]
-        for k in range(length):
-            w[k] = t[k]
-
-
-@inline
-def _centre(
-    X: np.ndarray,
-    unit: float,
-    forgetting: float,
-    weights: np.ndarray,
-    mean: np.ndarray,
-    squares: np.ndarray,
-    W: np.ndarray,
-    begin: int,
-    energies: np.ndarray,
-    first: int,
-    last: int,
-) -> None:
-    """Centre samples one after the other, each by the mean of those before it; `mean` moves along.
-
+    For the features from `first` to `last`; energies ← the centred samples' sums of squares.
     With weights w ← λw + 1 the centred sample is √(1 − 1/w)·(x − mean): then the sum of the centred samples' outer
     products, each λ times weaker per later sample, *is* the scatter about the present mean (Welford's identity).
     Its diagonal goes to `squares`, one number per feature, unless that is empty.
@@ -237,7 +183,56 @@ def _centre(
 
 
 @inline
-def _multiply(W: np.ndarray, start: int, stop: int, G: np.ndarray) -> None:
+def _turn(W: np.ndarray, Q: np.ndarray, first: int, last: int) -> None:
+    """First rows of W ← QW."""
+    room = np.empty((len(Q), STRIP), W.dtype)
+    for start in range(first, last, STRIP):
+        _turn_strip(W, Q, start, min(start + STRIP, last), room)
+
+
+@inline
+def _turn_strip(W: np.ndarray, Q: np.ndarray, start: int, stop: int, room: np.ndarray) -> None:
+    """First rows of W ← QW, over a strip. Twelve factors stay in registers while the rows of W go by."""
+    length = stop - start
+    for i in range(0, len(Q), TALL):
+        t0, t1, t2, t3 = room[i, :length], room[i + 1, :length], room[i + 2, :length], room[i + 3, :length]
+        for k in range(length):
+            t0[k] = t1[k] = t2[k] = t3[k] = 0.0
+        for j in range(0, len(W), WIDE):
+            w0, w1, w2 = W[j, start:stop], W[j + 1, start:stop], W[j + 2, start:stop]
+            a0, a1, a2 = Q[i, j], Q[i, j + 1], Q[i, j + 2]
+            b0, b1, b2 = Q[i + 1, j], Q[i + 1, j + 1], Q[i + 1, j + 2]
+            c0, c1, c2 = Q[i + 2, j], Q[i + 2, j + 1], Q[i + 2, j + 2]
+            d0, d1, d2 = Q[i + 3, j], Q[i + 3, j + 1], Q[i + 3, j + 2]
+            for k in range(length):
+                x0, x1, x2 = w0[k], w1[k], w2[k]
+                t0[k] += a0 * x0 + a1 * x1 + a2 * x2
+                t1[k] += b0 * x0 + b1 * x1 + b2 * x2
+                t2[k] += c0 * x0 + c1 * x1 + c2 * x2
+                t3[k] += d0 * x0 + d1 * x1 + d2 * x2
+    for i in range(len(Q)):
+        w, t = W[i, start:stop], room[i, :length]
+        for k in range(length):
+            w[k] = t[k]
+
+
+@inline
+def _multiply(W: np.ndarray, inverse: np.ndarray, first: int, last: int, G: np.ndarray) -> None:
+    """G += WWᵀ, each feature times `inverse` unless that is empty."""
+    room = np.empty((len(W) if len(inverse) else 0, STRIP), W.dtype)
+    for start in range(first, last, STRIP):
+        stop = min(start + STRIP, last)
+        source, at = W, start
+        if len(inverse):
+            for i in range(len(W)):
+                for k in range(stop - start):
+                    room[i, k] = W[i, start + k] * inverse[start + k]
+            source, at = room, 0
+        _multiply_strip(source, at, at + stop - start, G)
+
+
+@inline
+def _multiply_strip(W: np.ndarray, start: int, stop: int, G: np.ndarray) -> None:
     """G += WWᵀ over a strip, the lower half, in tiles of 3 x 3: nine sums and six factors are what 16 registers hold."""
     zero = W.dtype.type(0)
     for i in range(0, len(G), WIDE):
