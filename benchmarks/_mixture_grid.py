@@ -19,7 +19,7 @@ from benchmarks._markdown import table
 from benchmarks._runner import replace, write
 from givens import SphericalMixture
 from givens.datasets import MixtureSample, make_spherical_mixture
-from givens.experiments.mixtures import by_givens, by_power, reconstruct, uncentred
+from givens.experiments.mixture_recovery import by_givens, by_power, reconstruct, uncentred
 from givens.mixtures.model import Mixture, posterior
 
 COMPONENTS = 20

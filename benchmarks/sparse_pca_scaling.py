@@ -10,8 +10,8 @@ import numpy as np
 
 from givens import minimize
 from givens.datasets import sparse_modules
+from givens.numerics.scaling import power_of_two
 from givens.objectives import SparseColumns
-from givens.objectives.checking import power_of_two
 
 SIZES = ((12_500, 100), (25_000, 100), (50_000, 100), (25_000, 200), (50_000, 200), (100_000, 400))
 

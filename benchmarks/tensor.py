@@ -14,9 +14,10 @@ import numpy as np
 import scipy.linalg  # noqa: F401 (its BLAS is to be loaded before threads are limited)
 
 from benchmarks._measure import high_water_mark
-from givens import decompose, minimize, parallel
+from givens import decompose, minimize
 from givens.baselines import tensor_power
 from givens.kernels import tensor as kernels
+from givens.numerics import parallel
 from givens.objectives import SymmetricTensor, from_samples
 from givens.rotations import random_orthogonal
 

@@ -81,7 +81,7 @@ def test_the_source_distribution_can_be_tested(built):
     with tarfile.open(next(built.glob("*.tar.gz"))) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
     wanted = {"pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md", "Makefile", "mkdocs.yml"}
-    wanted |= {"benchmarks/__main__.py", "tests/test_packaging.py", "examples/demo.py", "docs/index.md"}
+    wanted |= {"benchmarks/__main__.py", "tests/test_packaging.py", "docs/index.md"}
     assert wanted <= names
     assert {f"src/{name}" for name in shipped_files()} <= names
     assert not any(name.startswith(("benchmarks/results", ".venv", "site")) for name in names)

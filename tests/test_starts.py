@@ -7,7 +7,7 @@ import pytest
 
 from givens import minimize, rotations
 from givens.objectives import Columns, Function
-from givens.objectives.few import FewColumns
+from givens.sparse_pca.few_components import FewColumns
 from tests.cases import CASES, N
 
 

@@ -14,32 +14,32 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "Checkpoint": "givens.checkpoint",
-    "Decomposition": "givens.decompose",
+    "Decomposition": "givens.tensors.decompose",
     "Result": "givens.result",
-    "SparsePCA": "givens.estimators.sparse_pca",
-    "SphericalMixture": "givens.estimators.mixture",
-    "StreamingSparsePCA": "givens.estimators.streaming",
+    "SparsePCA": "givens.sparse_pca.estimator",
+    "SphericalMixture": "givens.mixtures.estimator",
+    "StreamingSparsePCA": "givens.streaming.estimator",
     "check_objective": "givens.checks",
-    "decompose": "givens.decompose",
+    "decompose": "givens.tensors.decompose",
     "minimize": "givens.minimize",
-    "sparse_pca_path": "givens.path",
+    "sparse_pca_path": "givens.sparse_pca.path",
 }
-_MODULES = (
-    "anndata",
-    "baselines",
-    "datasets",
-    "io",
-    "loadings",
-    "metrics",
-    "moments",
-    "objectives",
-    "plotting",
-    "report",
-    "rotations",
-    "rows",
-    "schedules",
-    "searches",
-)
+_MODULES = {
+    "anndata": "givens.anndata",
+    "baselines": "givens.baselines",
+    "datasets": "givens.datasets",
+    "io": "givens.io",
+    "loadings": "givens.sparse_pca.loadings",
+    "metrics": "givens.metrics",
+    "moments": "givens.moments",
+    "objectives": "givens.objectives",
+    "plotting": "givens.plotting",
+    "report": "givens.report",
+    "rotations": "givens.rotations",
+    "rows": "givens.support.rows",
+    "schedules": "givens.schedules",
+    "searches": "givens.searches",
+}
 
 if TYPE_CHECKING:
     from givens import (
@@ -47,26 +47,26 @@ if TYPE_CHECKING:
         baselines,
         datasets,
         io,
-        loadings,
         metrics,
         moments,
         objectives,
         plotting,
         report,
         rotations,
-        rows,
         schedules,
         searches,
     )
     from givens.checkpoint import Checkpoint
     from givens.checks import check_objective
-    from givens.decompose import Decomposition, decompose
-    from givens.estimators.mixture import SphericalMixture
-    from givens.estimators.sparse_pca import SparsePCA
-    from givens.estimators.streaming import StreamingSparsePCA
     from givens.minimize import minimize
-    from givens.path import sparse_pca_path
+    from givens.mixtures.estimator import SphericalMixture
     from givens.result import Result
+    from givens.sparse_pca import loadings
+    from givens.sparse_pca.estimator import SparsePCA
+    from givens.sparse_pca.path import sparse_pca_path
+    from givens.streaming.estimator import StreamingSparsePCA
+    from givens.support import rows
+    from givens.tensors.decompose import Decomposition, decompose
 
 __all__ = [
     "Checkpoint",
@@ -100,7 +100,7 @@ def __getattr__(name: str) -> Any:
     if name in _HOMES:
         value = getattr(importlib.import_module(_HOMES[name]), name)
     elif name in _MODULES:
-        value = importlib.import_module(f"givens.{name}")
+        value = importlib.import_module(_MODULES[name])
     else:
         raise AttributeError(f"module 'givens' has no attribute {name!r}")
     globals()[name] = value

@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from givens import archive
-from givens.arguments import whole
 from givens.result import TRACE_FIELDS, Trace
+from givens.support import archive
+from givens.support.arguments import whole
 
 FORMAT = 2
 

@@ -29,7 +29,7 @@ class Finding:
 
 
 @dataclass(frozen=True)
-class Report:
+class ObjectiveReport:
     """All findings of `check_objective`; true if every check passed."""
 
     findings: tuple[Finding, ...]
@@ -45,7 +45,7 @@ class Report:
 
 def check_objective(
     objective: Objective, *, pairs: int = 10, grid: int = 720, tolerance: float = 1e-6, random_state: int = 0
-) -> Report:
+) -> ObjectiveReport:
     """Check an objective against brute force, at a random U.
 
     Parameters
@@ -61,7 +61,7 @@ def check_objective(
 
     Returns
     -------
-    Report
+    ObjectiveReport
         Prints as one line per check, and is true if all passed.
 
     Examples
@@ -104,7 +104,7 @@ def check_objective(
         except Exception as error:  # what a user's code raises is a finding like any other
             passed, detail = False, f"raised {type(error).__name__}: {error}"
         findings.append(Finding(name, passed, detail))
-    return Report(tuple(findings))
+    return ObjectiveReport(tuple(findings))
 
 
 class _Check:

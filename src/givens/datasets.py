@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from givens.arguments import generator, whole
 from givens.mixtures.sample import MixtureSample, make_spherical_mixture
+from givens.support.arguments import generator, whole
 
 __all__ = [
     "Correlations",

@@ -20,19 +20,19 @@ from typing import Any
 import numpy as np
 
 from givens import checkpoint as checkpoints
-from givens import parallel
 from givens.checkpoint import Checkpoint, Progress
+from givens.numerics import parallel
 from givens.objectives.base import Blocks, Objective, Solved
-from givens.progress import Bar
 from givens.result import Result, Snapshot
 from givens.rotations import determinant, orthogonality, repair, rotate_blocks
 from givens.schedules import Schedule, Shape
+from givens.support.progress import Bar
 
 Callback = Callable[[Snapshot], Any]
 
 
 @dataclass(frozen=True)
-class Options:
+class RunOptions:
     """What `minimize` was asked for, checked."""
 
     schedule: Schedule
@@ -46,7 +46,9 @@ class Options:
 class Run:
     """One run in one component of O(n)."""
 
-    def __init__(self, objective: Objective, options: Options, place: Checkpoint | None, shown: Bar) -> None:
+    def __init__(
+        self, objective: Objective, options: RunOptions, place: Checkpoint | None, shown: Bar
+    ) -> None:
         self.objective = objective
         self.options = options
         self.place = place

@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg import qr, solve_triangular
 
-from givens.arguments import as_array
+from givens.support.arguments import as_array
 
 __all__ = [
     "adjusted_variance",

@@ -8,16 +8,16 @@ from pathlib import Path
 
 import numpy as np
 
-from givens import parallel
-from givens.arguments import generator, tolerance, whole
 from givens.checkpoint import Checkpoint
-from givens.loop import Callback, Options, Run
+from givens.loop import Callback, Run, RunOptions
+from givens.numerics import parallel
 from givens.objectives.base import Objective
-from givens.progress import bar
 from givens.result import Result
 from givens.rotations import check_orthogonal, random_orthogonal, with_determinant
 from givens.rotations import determinant as determinant_of
 from givens.schedules import Schedule, as_schedule
+from givens.support.arguments import generator, tolerance, whole
+from givens.support.progress import bar
 
 
 def minimize(
@@ -107,7 +107,7 @@ def minimize(
         problem, first = _problem(objective, start, n)
         if callback is not None and not callable(callback):
             raise TypeError(f"callback must be a function of a Snapshot, got {type(callback).__name__}")
-        options = Options(
+        options = RunOptions(
             schedule=as_schedule(problem.schedule() if schedule is None else schedule),
             tol=tolerance(tol, "tol"),
             gradient_tol=None if gradient_tol is None else tolerance(gradient_tol, "gradient_tol"),

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from givens.extras import require
-from givens.path import SparsePath
 from givens.result import Result
+from givens.sparse_pca.path import SparsePath
+from givens.support.extras import require
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from givens.extras import require
+from givens.support.extras import require
 
 if TYPE_CHECKING:
     import pandas

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from givens.arguments import generator
+from givens.support.arguments import generator
 
 if TYPE_CHECKING:
     from givens.objectives.base import Blocks, Rotations

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 
-from givens.arguments import whole
+from givens.support.arguments import whole
 
 if TYPE_CHECKING:
     from givens.objectives.base import Blocks

@@ -3,7 +3,7 @@ import pytest
 
 from givens import decompose
 from givens.baselines import tensor_power
-from tests.tensors import distance, from_components, orthogonal
+from tests.tensor_data import distance, from_components, orthogonal
 
 
 @pytest.mark.parametrize("d", [1, 2, 10, 30])

@@ -90,10 +90,10 @@ def power(block):
 
 
 def stream(drop, samples=60):
-    from givens.estimators import streaming
+    from givens.streaming import estimator
 
     X = sparse_data(samples, 100)
-    model = streaming.StreamingSparsePCA(3, alpha=0.1, drop=drop, threads=1, random_state=0)
+    model = estimator.StreamingSparsePCA(3, alpha=0.1, drop=drop, threads=1, random_state=0)
     counter.counts.clear()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
@@ -143,7 +143,7 @@ def rounds():
 
 
 def tensor_rotations(d=24):
-    from givens.packed import Packed
+    from givens.numerics.packed import Packed
 
     packed, _, _ = Packed.from_full(tensor_data(d))
     rng = np.random.default_rng(0)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from givens.datasets import sparse_modules
-from givens.experiments import Settings, brain, data
+from givens.experiments import ExperimentSettings, brain, data
 from givens.experiments.brain import LIMITS, METHODS, POWER, SIZES, Brain, best, halves
 
 
@@ -17,7 +17,7 @@ def small(monkeypatch):
 
 
 def test_the_protocol(small):
-    settings = Settings(quick=True)
+    settings = ExperimentSettings(quick=True)
     experiment = Brain()
     rows = [row for task in experiment.tasks(settings) for row in task.run()]
     assert len(rows) == len(METHODS) * 2 * len(SIZES) * 2
@@ -65,7 +65,7 @@ def test_comparable_at_the_same_cost_is_both(variance, flops, holds):
             {"variance": 0.2, "flops": 10.0} if method == POWER else {"variance": variance, "flops": flops}
         ]
     ]
-    claims = Brain().claims(rows, Settings())
+    claims = Brain().claims(rows, ExperimentSettings())
     assert [claim.holds for claim in claims if "20 %" in claim.statement] == [holds, holds]
 
 

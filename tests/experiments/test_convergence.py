@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from givens.experiments import Settings
+from givens.experiments import ExperimentSettings
 from givens.experiments.convergence import SCHEDULES, Convergence, Procrustes, run_one, thinned
 from givens.rotations import rotate
 
@@ -25,7 +25,7 @@ def test_the_constants_are_the_problems_own():
 
 
 def test_the_quick_run_finds_what_the_theorem_says():
-    settings = Settings(quick=True, seeds=1)
+    settings = ExperimentSettings(quick=True, seeds=1)
     experiment = Convergence()
     rows = [row for task in experiment.tasks(settings) for row in task.run()]
     verdicts = [claim.holds for claim in experiment.claims(rows, settings)]
@@ -42,7 +42,7 @@ def test_the_quick_run_finds_what_the_theorem_says():
 
 def test_a_limit_that_is_not_reached_yet_is_not_refuted():
     rows = [row for schedule in SCHEDULES for row in run_one(schedule, 0, 6, 1)]
-    assert Convergence().claims(rows, Settings(quick=True))[0].holds is None
+    assert Convergence().claims(rows, ExperimentSettings(quick=True))[0].holds is None
 
 
 def test_a_thinned_curve_has_both_ends_and_points_of_the_curve():

@@ -5,7 +5,7 @@ import pytest
 
 from givens import minimize
 from givens.datasets import sparse_modules
-from givens.experiments import Settings, data
+from givens.experiments import ExperimentSettings, data
 from givens.experiments.prostate import METHODS, Prostate, run_one
 from givens.experiments.recorded import Recorded
 from givens.metrics import adjusted_variance, total_variance
@@ -21,7 +21,7 @@ def small(monkeypatch):
 
 
 def test_every_method_ends_where_the_objective_says(small):
-    settings = Settings(quick=True, seeds=1)
+    settings = ExperimentSettings(quick=True, seeds=1)
     rows = [row for task in Prostate().tasks(settings) for row in task.run()]
     assert {row["method"] for row in rows} == set(METHODS)
     for method in METHODS:
@@ -52,7 +52,7 @@ def test_a_goal_that_is_never_reached_is_said_so():
     rows += [run(blocks, seed, 10.0, 50.0) for seed in range(3)]
     rows += [run(pairs, 0, 10.0, 50.0), run(pairs, 1, 9.0, 50.0), run(pairs, 2, 9.0, 50.0)]
     rows += [run(leaps, 0, 10.0, 10.0), run(leaps, 1, 10.0, 10.0), run(leaps, 2, 9.0, 10.0)]
-    claims = {claim.statement: claim for claim in Prostate().claims(rows, Settings())}
+    claims = {claim.statement: claim for claim in Prostate().claims(rows, ExperimentSettings())}
     never = claims["Givens, one pair at a time: and does so faster."]
     assert "in 1 of 3 starts" in never.measured
     assert never.holds is False
@@ -66,9 +66,9 @@ def test_a_goal_that_is_never_reached_is_said_so():
 
 def test_the_measure_is_zous_variance(small):
     from givens.experiments.prostate import Problem
-    from givens.loadings import shrink, unit_rows
+    from givens.sparse_pca.loadings import shrink, unit_rows
 
-    problem = Problem(Settings())
+    problem = Problem(ExperimentSettings())
     U = np.linalg.qr(np.random.default_rng(0).standard_normal((20, 20)))[0]
     Z = unit_rows(shrink(U.T @ problem.X, problem.gamma))
     order = np.argsort(-np.sum((problem.X @ Z.T) ** 2, axis=0))
@@ -89,6 +89,6 @@ def test_a_recorded_run_is_the_same_run_and_counts_the_same_flops(small, schedul
 
 
 def test_runs_are_reproducible(small):
-    assert run_one(Settings(quick=True), list(METHODS)[1], 0) == run_one(
-        Settings(quick=True), list(METHODS)[1], 0
+    assert run_one(ExperimentSettings(quick=True), list(METHODS)[1], 0) == run_one(
+        ExperimentSettings(quick=True), list(METHODS)[1], 0
     )

@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from givens.cli.app import app
-from givens.experiments import EXPERIMENTS, Settings, load
+from givens.experiments import EXPERIMENTS, ExperimentSettings, load
 from givens.experiments.base import Claim, Experiment, Task
 from givens.experiments.drawing import new_figure
 from givens.experiments.page import page
@@ -52,7 +52,7 @@ def ignore(name, share):
 
 def test_everything_is_written(tmp_path):
     shares = []
-    outcome = run(Toy(), Settings(), tmp_path / "toy", lambda name, share: shares.append(share))
+    outcome = run(Toy(), ExperimentSettings(), tmp_path / "toy", lambda name, share: shares.append(share))
     assert sum(shares) == pytest.approx(1)
     names = {path.name for path in (tmp_path / "toy").iterdir()}
     assert names == {"figure.svg", "figure.png", "numbers.csv", "claims.csv", "made.json", "tasks"}
@@ -77,35 +77,35 @@ def test_an_interrupted_run_goes_on_behind_what_is_done(tmp_path):
     toy = Toy()
     toy.broken = True
     with pytest.raises(KeyboardInterrupt):
-        run(toy, Settings(), tmp_path, ignore)
+        run(toy, ExperimentSettings(), tmp_path, ignore)
     assert toy.done == [0, 1]
     toy.broken = False
-    outcome = run(toy, Settings(), tmp_path, ignore)
+    outcome = run(toy, ExperimentSettings(), tmp_path, ignore)
     assert toy.done == [0, 1, 2]
     assert len(outcome.rows) == 6
 
 
 def test_the_same_numbers_make_the_same_figure(tmp_path):
     for folder in ("one", "two"):
-        run(Toy(), Settings(), tmp_path / folder, ignore)
+        run(Toy(), ExperimentSettings(), tmp_path / folder, ignore)
     one, two = ((tmp_path / folder / "figure.svg").read_bytes() for folder in ("one", "two"))
     assert one == two
 
 
 def test_other_settings_start_afresh(tmp_path):
     toy = Toy()
-    run(toy, Settings(), tmp_path, ignore)
-    run(toy, Settings(threads=2), tmp_path, ignore)
+    run(toy, ExperimentSettings(), tmp_path, ignore)
+    run(toy, ExperimentSettings(threads=2), tmp_path, ignore)
     assert toy.done == [0, 1, 2], "threads change no number"
-    run(toy, Settings(seeds=9), tmp_path, ignore)
+    run(toy, ExperimentSettings(seeds=9), tmp_path, ignore)
     assert toy.done == [0, 1, 2, 0, 1, 2]
 
 
 def test_other_code_starts_afresh(tmp_path, monkeypatch):
     toy = Toy()
-    run(toy, Settings(), tmp_path, ignore)
+    run(toy, ExperimentSettings(), tmp_path, ignore)
     monkeypatch.setattr("givens.experiments.runner.code", lambda: "changed")
-    run(toy, Settings(), tmp_path, ignore)
+    run(toy, ExperimentSettings(), tmp_path, ignore)
     assert toy.done == [0, 1, 2, 0, 1, 2]
 
 
@@ -174,6 +174,6 @@ def test_every_experiment_says_what_it_is(name):
     assert experiment.name == name
     assert experiment.title
     assert experiment.about
-    tasks = experiment.tasks(Settings(quick=True))
+    tasks = experiment.tasks(ExperimentSettings(quick=True))
     assert len({task.name for task in tasks}) == len(tasks)
-    assert len(experiment.tasks(Settings(quick=True, seeds=1))) <= len(tasks)
+    assert len(experiment.tasks(ExperimentSettings(quick=True, seeds=1))) <= len(tasks)

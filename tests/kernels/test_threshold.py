@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from givens.breakpoints import breakpoint_search, pair_value
 from givens.kernels import threshold
-from givens.loadings import shrink
+from givens.searches.breakpoints import breakpoint_search, pair_value
+from givens.sparse_pca.loadings import shrink
 
 PENALTIES = pytest.mark.parametrize("penalty", ["l1", "l0"])
 GRID = np.linspace(-np.pi, np.pi, 3601)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from givens import minimize
 from givens.objectives import Columns, Kurtosis, Orthomax
-from givens.objectives.fourth import Moments, Reached, _shares, in_rounds
+from givens.objectives.fourth import FourthMoments, Reached, _shares, in_rounds
 from givens.rotations import random_orthogonal
 
 
@@ -55,7 +55,7 @@ def test_rounds_gain_what_they_say_and_turn_what_they_return(dtype, kappa, sign,
 @pytest.mark.parametrize(("kappa", "sign"), [(0.0, 1), (0.0, -1), (0.02, 1)])
 def test_moments_are_the_criterion_and_its_slopes(kappa, sign):
     Y = np.ascontiguousarray(sources(1, 50, 5).T)
-    moments = Moments.of(Y, kappa, sign)
+    moments = FourthMoments.of(Y, kappa, sign)
     assert moments.value() == pytest.approx(-sign * criterion(Y, kappa), rel=1e-12)
     W = moments.slopes() - moments.slopes().T
     step = 1e-5

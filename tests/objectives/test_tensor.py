@@ -8,7 +8,7 @@ from givens.kernels import tensor as kernels
 from givens.objectives import MomentTensor, SymmetricTensor, from_samples
 from givens.rotations import random_orthogonal
 from givens.schedules import ByGradient, Cyclic, Random, Shuffled, Tournament
-from tests.tensors import orthogonal, rotated, symmetric
+from tests.tensor_data import orthogonal, rotated, symmetric
 
 
 def moment(Y, a=None, G=None):

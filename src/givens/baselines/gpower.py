@@ -20,8 +20,8 @@ from time import perf_counter
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from givens import lapack, parallel
-from givens.loadings import polar, unit_rows
+from givens.numerics import flop_counts, parallel
+from givens.sparse_pca.loadings import polar, unit_rows
 
 __all__ = ["GPower", "gpower"]
 
@@ -182,10 +182,10 @@ def _thresholded(shrink: _Shrink, Ut: np.ndarray, piece: tuple[np.ndarray, np.nd
 def _polar_rows(M: np.ndarray) -> tuple[np.ndarray, float]:
     """The polar factor of a wide or square M, and the flops; by singular values, faster than Newton's iteration up to 400."""
     m, n = M.shape
-    flops = lapack.svd(m, m) + 2.0 * m**3
+    flops = flop_counts.svd(m, m) + 2.0 * m**3
     if m < n:
         Q, R = np.linalg.qr(M.T)
-        return (Q @ polar(R)).T, flops + lapack.qr(n, m) + 2.0 * n * m * m
+        return (Q @ polar(R)).T, flops + flop_counts.qr(n, m) + 2.0 * n * m * m
     return polar(M), flops
 
 

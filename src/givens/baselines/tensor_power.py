@@ -11,10 +11,10 @@ from time import perf_counter
 
 import numpy as np
 
-from givens.arguments import generator, whole
-from givens.decompose import Decomposition
 from givens.objectives.tensor import SymmetricTensor
 from givens.result import Result, Trace
+from givens.support.arguments import generator, whole
+from givens.tensors.decompose import Decomposition
 
 
 def tensor_power(

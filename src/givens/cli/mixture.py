@@ -13,8 +13,8 @@ import typer
 import givens
 from givens.cli import options as o
 from givens.cli.results import (
+    CommandOutcome,
     Described,
-    Outcome,
     component_table,
     described,
     outcome,
@@ -108,7 +108,9 @@ def settled(model: Any) -> Result:
     return result
 
 
-def mixture_outcome(session: Session, file: Path, table: Table, values: np.ndarray, model: Any) -> Outcome:
+def mixture_outcome(
+    session: Session, file: Path, table: Table, values: np.ndarray, model: Any
+) -> CommandOutcome:
     """Return the results of a fitted SphericalMixture."""
     data = Described.of(file, table)
     means, weights = np.asarray(model.means_), np.asarray(model.weights_)

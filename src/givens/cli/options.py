@@ -11,7 +11,7 @@ import numpy as np
 import typer
 
 from givens.cli.session import Session
-from givens.io import DataError, Rows, Table, open_rows, read_table
+from givens.io import DataError, Table, TableRows, open_rows, read_table
 from givens.io.table import VARIABLE_WORDS, count, stem
 
 
@@ -117,7 +117,7 @@ class Source:
             session.say(table.notes[-1])
         return table
 
-    def rows(self, session: Session) -> Rows:
+    def rows(self, session: Session) -> TableRows:
         """Open the file to read its rows a few at a time."""
         if self.samples is Side.columns:
             raise DataError("--stream reads samples as rows: transpose the file, or leave --stream out")

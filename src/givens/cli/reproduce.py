@@ -16,10 +16,10 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, Ti
 from rich.table import Table
 
 from givens.cli.session import Session
-from givens.experiments import EXPERIMENTS, Settings, load
+from givens.experiments import EXPERIMENTS, ExperimentSettings, load
 from givens.experiments.page import page, write_markdown
-from givens.experiments.runner import Outcome, run, write_whole
-from givens.extras import require
+from givens.experiments.runner import ExperimentOutcome, run, write_whole
+from givens.support.extras import require
 
 # One member per experiment; mypy wants a literal, but there is one list of experiments only.
 Which = StrEnum("Which", {name.replace("-", "_"): name for name in [*EXPERIMENTS, "all"]})  # type: ignore[misc]
@@ -56,9 +56,9 @@ def command(
     session = Session(quiet=quiet)
     if data is not None and not data.is_dir():
         raise typer.BadParameter(f"there is no folder {data}", param_hint="--data")
-    settings = Settings(quick=quick, seeds=seeds, data=data, threads=threads)
+    settings = ExperimentSettings(quick=quick, seeds=seeds, data=data, threads=threads)
     names = list(EXPERIMENTS) if which.value == "all" else [which.value]
-    outcomes: list[Outcome] = []
+    outcomes: list[ExperimentOutcome] = []
     failures: dict[str, str] = {}
     for name in names:
         try:
@@ -84,7 +84,7 @@ def command(
         raise typer.Exit(1)
 
 
-def _one(session: Session, name: str, settings: Settings, folder: Path) -> Outcome:
+def _one(session: Session, name: str, settings: ExperimentSettings, folder: Path) -> ExperimentOutcome:
     experiment = load(name)
     bar = Progress(
         TextColumn("{task.description}"),
@@ -106,7 +106,7 @@ def _one(session: Session, name: str, settings: Settings, folder: Path) -> Outco
         )
 
 
-def _show(session: Session, outcome: Outcome) -> None:
+def _show(session: Session, outcome: ExperimentOutcome) -> None:
     table = Table(title=outcome.experiment.title, caption=f"{outcome.source} · {time.strftime('%Y-%m-%d')}")
     for column in ("the paper says", "measured", ""):
         table.add_column(column)

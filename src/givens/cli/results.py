@@ -97,7 +97,7 @@ def correlations(gram: np.ndarray) -> float:
 
 
 @dataclass
-class Outcome:
+class CommandOutcome:
     """What a command has to show for itself."""
 
     summary: dict[str, Any]
@@ -124,7 +124,7 @@ def outcome(
     table: RichTable,
     files: dict[str, Callable[[IO[str]], None]],
     criterion: str = "objective",
-) -> Outcome:
+) -> CommandOutcome:
     """Return what every command has to show: its own report, completed by the run, the settings and the warnings.
 
     `size` and `figures` are what the summary says of the data and of what was found.
@@ -149,7 +149,7 @@ def outcome(
         if session.compiled:
             message += f". Of the seconds, {session.compiled:.1f} went into compiling, once on a machine"
         report.trace = trace_view(result.trace, message, criterion)
-    return Outcome(summary, report, table, files)
+    return CommandOutcome(summary, report, table, files)
 
 
 @dataclass
@@ -177,7 +177,7 @@ def sparse_pca_outcome(
     score_gram: np.ndarray,
     scores: dict[str, Any] | None,
     path: dict[str, Any] | None = None,
-) -> Outcome:
+) -> CommandOutcome:
     """Return the summary, the report and the components of a fitted SparsePCA or StreamingSparsePCA.
 
     `score_gram` is the Gram matrix of the centred scores.

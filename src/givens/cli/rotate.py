@@ -17,7 +17,7 @@ import typer
 import givens
 from givens.cli import options as o
 from givens.cli.results import (
-    Outcome,
+    CommandOutcome,
     component_table,
     outcome,
     percent,
@@ -178,7 +178,7 @@ def rotate_outcome(
     criterion: Criterion,
     kaiser: bool,
     starts: int,
-) -> Outcome:
+) -> CommandOutcome:
     """Return the results of a rotation."""
     factors = [f"factor {k + 1}" for k in range(rotated.shape[1])]
     sizes = np.sum(rotated**2, axis=0)

@@ -16,7 +16,7 @@ import numpy as np
 from givens.cli.options import Source
 from givens.cli.results import SCORES_LEAD, Described, described, sparse_pca_outcome
 from givens.cli.session import Session
-from givens.io import Rows, staged
+from givens.io import TableRows, staged
 from givens.io.write import write_matrix
 from givens.report.views import MOST_POINTS, scores_view
 
@@ -38,7 +38,7 @@ class Thinned:
         self.seen += len(scores)
 
 
-class Moments:
+class ScoreMoments:
     """What the explained variance of a stream needs, added up chunk by chunk."""
 
     def __init__(self, mean: np.ndarray, components: int, scale: np.ndarray | None = None) -> None:
@@ -78,7 +78,7 @@ class Moments:
         return shares
 
 
-def learn(session: Session, source: Source, rows: Rows, model: Any) -> None:
+def learn(session: Session, source: Source, rows: TableRows, model: Any) -> None:
     """Make the first pass."""
     with session.step(f"learning from {source.file.name}", total=rows.total) as advance, session.fitting():
         for chunk in rows:
@@ -94,7 +94,7 @@ def run(session: Session, source: Source, model: Any, out: Path) -> None:
         with session.step("turning what was kept into components"):
             weights = np.asarray(model.components_)
         mean = np.asarray(model.mean_, np.float64)
-        moments, thinned = Moments(mean, len(weights), model.scale_), Thinned()
+        moments, thinned = ScoreMoments(mean, len(weights), model.scale_), Thinned()
         with files.open("scores.csv") as stream:
             write_scores(session, source, rows, model, moments, thinned, stream)
         scores, names, labels = zip(*thinned.kept)
@@ -118,9 +118,9 @@ def run(session: Session, source: Source, model: Any, out: Path) -> None:
 def write_scores(
     session: Session,
     source: Source,
-    rows: Rows,
+    rows: TableRows,
     model: Any,
-    moments: Moments,
+    moments: ScoreMoments,
     thinned: Thinned,
     stream: IO[str],
 ) -> None:

@@ -11,7 +11,7 @@ import typer
 import givens
 from givens.cli import options as o
 from givens.cli.results import (
-    Outcome,
+    CommandOutcome,
     component_table,
     outcome,
     percent,
@@ -86,7 +86,7 @@ def command(
 
 def tensor_outcome(
     session: Session, file: Path, found: Any, d: int, rank: int | None, symmetrize: bool
-) -> Outcome:
+) -> CommandOutcome:
     """Return the results of a decomposition."""
     weights, factors = np.asarray(found.weights), np.asarray(found.factors)
     names = [f"factor {k + 1}" for k in range(len(weights))]

@@ -12,15 +12,15 @@ from __future__ import annotations
 
 import importlib
 
-from givens.experiments.base import Claim, Experiment, Settings, Task
+from givens.experiments.base import Claim, Experiment, ExperimentSettings, Task
 
-__all__ = ["EXPERIMENTS", "Claim", "Experiment", "Settings", "Task", "load"]
+__all__ = ["EXPERIMENTS", "Claim", "Experiment", "ExperimentSettings", "Task", "load"]
 
 EXPERIMENTS = {
     "prostate": ("givens.experiments.prostate", "Prostate"),
     "brain": ("givens.experiments.brain", "Brain"),
-    "mixture-dimensions": ("givens.experiments.mixtures", "MixtureDimensions"),
-    "mixture-samples": ("givens.experiments.mixtures", "MixtureSamples"),
+    "mixture-dimensions": ("givens.experiments.mixture_recovery", "MixtureDimensions"),
+    "mixture-samples": ("givens.experiments.mixture_recovery", "MixtureSamples"),
     "convergence": ("givens.experiments.convergence", "Convergence"),
 }
 

@@ -19,7 +19,7 @@ Row = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Settings:
+class ExperimentSettings:
     """How an experiment is run.
 
     Attributes
@@ -92,21 +92,21 @@ class Experiment(ABC):
     about: str
 
     @abstractmethod
-    def source(self, settings: Settings) -> str:
+    def source(self, settings: ExperimentSettings) -> str:
         """Which data these are: the figure's title says so."""
 
-    def file(self, settings: Settings) -> str | None:
+    def file(self, settings: ExperimentSettings) -> str | None:
         """The name of the file of real data, if there is one."""
         return None
 
     @abstractmethod
-    def tasks(self, settings: Settings) -> list[Task]:
+    def tasks(self, settings: ExperimentSettings) -> list[Task]:
         """All that has to be done."""
 
     @abstractmethod
-    def figure(self, rows: list[Row], settings: Settings) -> Figure:
+    def figure(self, rows: list[Row], settings: ExperimentSettings) -> Figure:
         """Draw the numbers."""
 
     @abstractmethod
-    def claims(self, rows: list[Row], settings: Settings) -> list[Claim]:
+    def claims(self, rows: list[Row], settings: ExperimentSettings) -> list[Claim]:
         """Hold the paper's sentences against the numbers."""

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from givens.baselines import gpower
-from givens.estimators.streaming import StreamingSparsePCA
 from givens.experiments import data
-from givens.experiments.base import Claim, Experiment, Row, Settings, Task
+from givens.experiments.base import Claim, Experiment, ExperimentSettings, Row, Task
 from givens.experiments.drawing import GIVENS, OTHER, RIVAL, new_figure
 from givens.metrics import adjusted_variance, total_variance
+from givens.streaming.estimator import StreamingSparsePCA
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -31,7 +31,7 @@ POWER, ALGORITHM_5, OURS = "GPower, greedy", "Givens, Algorithm 5", "Givens, pri
 METHODS = {ALGORITHM_5: (OTHER, "s"), OURS: (GIVENS, "D"), POWER: (RIVAL, "o")}
 
 
-def thresholds(settings: Settings) -> np.ndarray:
+def thresholds(settings: ExperimentSettings) -> np.ndarray:
     """Shares of the largest feature norm."""
     return np.geomspace(0.2, 0.005, 6 if settings.quick else 10)
 
@@ -43,7 +43,7 @@ def halves(X: np.ndarray, split: int) -> tuple[np.ndarray, np.ndarray]:
     return X[order[:cut]], X[order[cut:]]
 
 
-def run_one(settings: Settings, method: str, split: int) -> list[Row]:
+def run_one(settings: ExperimentSettings, method: str, split: int) -> list[Row]:
     """One method on one split: every number of components, threshold and way of stopping."""
     train, test = halves(data.brain(settings).X, split)
     total = total_variance(test)
@@ -140,15 +140,15 @@ class Brain(Experiment):
         "run to the end, open for one stopped at 14 %. Columns: number of components. Rows: the most non-zeros allowed."
     )
 
-    def source(self, settings: Settings) -> str:
+    def source(self, settings: ExperimentSettings) -> str:
         """The data used."""
         return data.brain(settings).source
 
-    def file(self, settings: Settings) -> str | None:
+    def file(self, settings: ExperimentSettings) -> str | None:
         """The file used."""
         return data.brain(settings).file
 
-    def tasks(self, settings: Settings) -> list[Task]:
+    def tasks(self, settings: ExperimentSettings) -> list[Task]:
         """A method on a split."""
         splits = settings.seeds or (1 if settings.quick else 5)
         return [
@@ -157,7 +157,7 @@ class Brain(Experiment):
             for number, method in enumerate(METHODS)
         ]
 
-    def figure(self, rows: list[Row], settings: Settings) -> Figure:
+    def figure(self, rows: list[Row], settings: ExperimentSettings) -> Figure:
         """Three by three panels."""
         figure, axes = new_figure(11, 9, 3, 3, sharex=True, sharey="col")
         for line, limit in zip(axes, LIMITS):
@@ -190,7 +190,7 @@ class Brain(Experiment):
         figure.suptitle(f"{self.source(settings)}; {spread}", fontsize="medium")
         return figure
 
-    def claims(self, rows: list[Row], settings: Settings) -> list[Claim]:
+    def claims(self, rows: list[Row], settings: ExperimentSettings) -> list[Claim]:
         """Faster where sparse, at similar or better variance; GPower comparable where not."""
         return [
             claim

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from givens.experiments.base import Claim, Experiment, Row, Settings, Task
+from givens.experiments.base import Claim, Experiment, ExperimentSettings, Row, Task
 from givens.experiments.drawing import COLOURS, band, new_figure
 from givens.experiments.recorded import Recorded
 from givens.minimize import minimize
@@ -85,14 +85,14 @@ class Convergence(Experiment):
         "rotation, for each order of pairs; beside it the bound of Theorem 2 with its constant corrected."
     )
 
-    def source(self, settings: Settings) -> str:
+    def source(self, settings: ExperimentSettings) -> str:
         """A random problem per seed."""
         return f"orthogonal Procrustes problems of order {self._order(settings)}"
 
-    def _order(self, settings: Settings) -> int:
+    def _order(self, settings: ExperimentSettings) -> int:
         return 8 if settings.quick else 12
 
-    def tasks(self, settings: Settings) -> list[Task]:
+    def tasks(self, settings: ExperimentSettings) -> list[Task]:
         """A run per schedule and seed."""
         seeds = settings.seeds or (4 if settings.quick else 20)
         sweeps = 40 if settings.quick else 120
@@ -103,7 +103,7 @@ class Convergence(Experiment):
             for seed in range(seeds)
         ]
 
-    def figure(self, rows: list[Row], settings: Settings) -> Figure:
+    def figure(self, rows: list[Row], settings: ExperimentSettings) -> Figure:
         """A panel per schedule: mean and range over the seeds, the other schedules' means behind it, and the bound."""
         figure, axes = new_figure(10, 5.8, 2, 3, sharex=True, sharey=True)
         drawn = {schedule: thinned(*curves(rows, schedule, "squared_norm")) for schedule in SCHEDULES}
@@ -127,7 +127,7 @@ class Convergence(Experiment):
         figure.suptitle(f"{self.source(settings)}; {seeds} seeds", fontsize="medium")
         return figure
 
-    def claims(self, rows: list[Row], settings: Settings) -> list[Claim]:
+    def claims(self, rows: list[Row], settings: ExperimentSettings) -> list[Claim]:
         """Theorems 1 and 2, as proved and as printed."""
         x, norms = curves(rows, "random", "squared_norm")
         _, bounds = curves(rows, "random", "bound")

@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from givens.datasets import sparse_modules
-from givens.experiments.base import Settings
+from givens.experiments.base import ExperimentSettings
 
 
 class Data(NamedTuple):
@@ -30,20 +30,20 @@ class Data(NamedTuple):
     file: str | None = None
 
 
-def folder(settings: Settings) -> Path | None:
+def folder(settings: ExperimentSettings) -> Path | None:
     """Where the real data lie, if anywhere."""
     place = settings.data or os.environ.get("GIVENS_DATA")
     return None if place is None else Path(place)
 
 
-def find(settings: Settings, name: str) -> Path | None:
+def find(settings: ExperimentSettings, name: str) -> Path | None:
     """A file of that folder, if it is there."""
     place = folder(settings)
     path = None if place is None else place / name
     return path if path is not None and path.exists() else None
 
 
-def prostate(settings: Settings) -> Data:
+def prostate(settings: ExperimentSettings) -> Data:
     """Prostate cancer, 102 samples x 12,600 probes, log2 of the intensities."""
     path = find(settings, "singh2002_prostate_102x12600.npz")
     if path is not None:
@@ -63,7 +63,7 @@ def prostate(settings: Settings) -> Data:
     return Data(X, f"simulated data of the prostate data's shape, 102 samples x {features:,} variables")
 
 
-def brain(settings: Settings) -> Data:
+def brain(settings: ExperimentSettings) -> Data:
     """Gene expression at many sites: the atlas if it is there, else cells of blood, else regions, else a simulation."""
     for name, read in (
         ("brain_3702.npz", _dense),

@@ -7,7 +7,7 @@ import re
 from html import escape
 from pathlib import Path
 
-from givens.experiments.runner import Outcome, write_whole
+from givens.experiments.runner import ExperimentOutcome, write_whole
 
 VERDICTS = {"holds": "hold", "does not hold": "do not hold", "cannot be told": "cannot be told"}
 
@@ -31,7 +31,7 @@ pre { overflow-x: auto; background: var(--card); padding: .8rem; border-radius: 
 """
 
 
-def page(outcomes: list[Outcome], failures: dict[str, str]) -> str:
+def page(outcomes: list[ExperimentOutcome], failures: dict[str, str]) -> str:
     """The HTML of the page."""
     parts = [_section(outcome) for outcome in outcomes]
     parts += [
@@ -49,14 +49,14 @@ made by <code>givens reproduce</code>; under it is what the paper says, what was
 """
 
 
-def markdown(outcomes: list[Outcome], failures: dict[str, str]) -> str:
+def markdown(outcomes: list[ExperimentOutcome], failures: dict[str, str]) -> str:
     """The same as Markdown, beside figures called `<experiment>.svg`."""
     parts = [_markdown_section(outcome) for outcome in outcomes]
     parts += [f"## {name}\n\nThis one failed: {text}\n" for name, text in failures.items()]
     return "# The paper's experiments: results\n\n" + _summary(outcomes) + "\n" + "\n".join(parts)
 
 
-def write_markdown(folder: Path, outcomes: list[Outcome], failures: dict[str, str]) -> None:
+def write_markdown(folder: Path, outcomes: list[ExperimentOutcome], failures: dict[str, str]) -> None:
     """Write `results.md` and the figures into a folder."""
     folder.mkdir(parents=True, exist_ok=True)
     for outcome in outcomes:
@@ -65,7 +65,7 @@ def write_markdown(folder: Path, outcomes: list[Outcome], failures: dict[str, st
     write_whole(folder / "results.md", markdown(outcomes, failures).encode())
 
 
-def _summary(outcomes: list[Outcome]) -> str:
+def _summary(outcomes: list[ExperimentOutcome]) -> str:
     claims = [claim for outcome in outcomes for claim in outcome.claims]
     counts = {verdict: sum(claim.verdict == verdict for claim in claims) for verdict in VERDICTS}
     words = ", ".join(f"{count} {VERDICTS[verdict]}" for verdict, count in counts.items() if count)
@@ -75,7 +75,7 @@ def _summary(outcomes: list[Outcome]) -> str:
     )
 
 
-def _markdown_section(outcome: Outcome) -> str:
+def _markdown_section(outcome: ExperimentOutcome) -> str:
     made = json.loads((outcome.folder / "made.json").read_text())
     name = outcome.experiment.name
     rows = "\n".join(
@@ -109,7 +109,7 @@ def _lines(text: str) -> str:
     return ";<br>".join(escape(part) for part in text.split("; "))
 
 
-def _section(outcome: Outcome) -> str:
+def _section(outcome: ExperimentOutcome) -> str:
     rows = "".join(
         f"<tr><td>{escape(claim.statement)}</td><td>{_lines(claim.measured)}</td>"
         f'<td class="{"yes" if claim.holds else "no"}">{claim.verdict}</td></tr>'

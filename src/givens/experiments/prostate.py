@@ -15,15 +15,15 @@ import numpy as np
 
 from givens.baselines import gpower
 from givens.experiments import data
-from givens.experiments.base import Claim, Experiment, Row, Settings, Task
+from givens.experiments.base import Claim, Experiment, ExperimentSettings, Row, Task
 from givens.experiments.drawing import COLOURS, GIVENS, OTHER, RIVAL, new_figure
 from givens.experiments.recorded import Recorded
-from givens.loadings import order_and_sign, shrink, unit_rows
 from givens.metrics import adjusted_from_scores
 from givens.minimize import minimize
 from givens.objectives import SparseColumns
 from givens.rotations import random_orthogonal
 from givens.schedules import Random
+from givens.sparse_pca.loadings import order_and_sign, shrink, unit_rows
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -41,7 +41,7 @@ PAIRS, BLOCKS, LEAPS, POWER = METHODS
 class Problem:
     """The data, centred, and how good the loadings at some U are."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: ExperimentSettings) -> None:
         X = data.prostate(settings).X
         self.X = X - X.mean(axis=0)
         self.A = np.ascontiguousarray(self.X.T)
@@ -92,7 +92,7 @@ def run_power(problem: Problem, start: np.ndarray) -> list[Row]:
         iterations = max(iterations + 1, round(1.25 * iterations))
 
 
-def run_one(settings: Settings, method: str, seed: int) -> list[Row]:
+def run_one(settings: ExperimentSettings, method: str, seed: int) -> list[Row]:
     """One method from one start."""
     problem = Problem(settings)
     start = random_orthogonal(problem.n, np.random.default_rng(seed), determinant=1)
@@ -113,15 +113,15 @@ class Prostate(Experiment):
         f"components as samples, at γ = {SHARE:g} of the largest feature norm, from the same random starts."
     )
 
-    def source(self, settings: Settings) -> str:
+    def source(self, settings: ExperimentSettings) -> str:
         """The data used."""
         return data.prostate(settings).source
 
-    def file(self, settings: Settings) -> str | None:
+    def file(self, settings: ExperimentSettings) -> str | None:
         """The file used."""
         return data.prostate(settings).file
 
-    def tasks(self, settings: Settings) -> list[Task]:
+    def tasks(self, settings: ExperimentSettings) -> list[Task]:
         """A run per method and start."""
         seeds = settings.seeds or (1 if settings.quick else 5)
         return [
@@ -130,7 +130,7 @@ class Prostate(Experiment):
             for seed in range(seeds)
         ]
 
-    def figure(self, rows: list[Row], settings: Settings) -> Figure:
+    def figure(self, rows: list[Row], settings: ExperimentSettings) -> Figure:
         """The two panels of the paper's figure; a thin line per start."""
         figure, axes = new_figure(10, 4.2, 1, 2)
         for ax, column, label in zip(
@@ -156,7 +156,7 @@ class Prostate(Experiment):
         figure.suptitle(f"{self.source(settings)}; {lines}", fontsize="medium")
         return figure
 
-    def claims(self, rows: list[Row], settings: Settings) -> list[Claim]:
+    def claims(self, rows: list[Row], settings: ExperimentSettings) -> list[Claim]:
         """Sparser, better, faster."""
         return [claim for method in (PAIRS, BLOCKS, LEAPS) for claim in _claims(rows, method)]
 

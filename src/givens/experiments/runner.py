@@ -20,16 +20,16 @@ from pathlib import Path
 from typing import Any
 
 import givens
-from givens.experiments.base import Claim, Experiment, Row, Settings
-from givens.extras import require
+from givens.experiments.base import Claim, Experiment, ExperimentSettings, Row
 from givens.io.write import plain
+from givens.support.extras import require
 
 Advance = Callable[[str, float], None]
 """Told the name of a task that is done, and the share of the whole that it was."""
 
 
 @dataclass(frozen=True)
-class Outcome:
+class ExperimentOutcome:
     """What came of an experiment."""
 
     experiment: Experiment
@@ -40,7 +40,9 @@ class Outcome:
     seconds: float
 
 
-def run(experiment: Experiment, settings: Settings, folder: Path, advance: Advance) -> Outcome:
+def run(
+    experiment: Experiment, settings: ExperimentSettings, folder: Path, advance: Advance
+) -> ExperimentOutcome:
     """Run the tasks that are not done yet, and write everything."""
     tasks = experiment.tasks(settings)
     kept = folder / "tasks"
@@ -59,14 +61,14 @@ def run(experiment: Experiment, settings: Settings, folder: Path, advance: Advan
         rows += done["rows"]
         seconds += done["seconds"]
         advance(task.name, task.weight / total)
-    outcome = Outcome(
+    outcome = ExperimentOutcome(
         experiment, folder, experiment.source(settings), rows, experiment.claims(rows, settings), seconds
     )
     _write(outcome, settings)
     return outcome
 
 
-def _begin(kept: Path, settings: Settings) -> None:
+def _begin(kept: Path, settings: ExperimentSettings) -> None:
     """Keep what was done with the same settings by the same code; what was done with others is of no use."""
     kept.mkdir(parents=True, exist_ok=True)
     mark = kept / "settings.json"
@@ -95,7 +97,7 @@ def code() -> str:
     return digest.hexdigest()
 
 
-def _write(outcome: Outcome, settings: Settings) -> None:
+def _write(outcome: ExperimentOutcome, settings: ExperimentSettings) -> None:
     matplotlib = require("matplotlib", extra="plot")
     figure = outcome.experiment.figure(outcome.rows, settings)
     for kind in ("svg", "png"):
@@ -110,7 +112,7 @@ def _write(outcome: Outcome, settings: Settings) -> None:
     write_whole(outcome.folder / "made.json", (json.dumps(made(outcome, settings), indent=2) + "\n").encode())
 
 
-def made(outcome: Outcome, settings: Settings) -> dict[str, Any]:
+def made(outcome: ExperimentOutcome, settings: ExperimentSettings) -> dict[str, Any]:
     """How the numbers were made."""
     experiment, file = outcome.experiment, outcome.experiment.file(settings)
     return {

@@ -11,12 +11,12 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from givens.io.rows import Rows, open_rows
+from givens.io.chunks import TableRows, open_rows
 from givens.io.sources import find_format
 from givens.io.table import DataError, Grid, Table, to_table
 from givens.io.write import staged
 
-__all__ = ["DataError", "Rows", "Table", "open_rows", "read_grid", "read_table", "staged"]
+__all__ = ["DataError", "Table", "TableRows", "open_rows", "read_grid", "read_table", "staged"]
 
 
 def read_grid(

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from givens.extras import require
 from givens.io.table import DataError, Grid, listed
+from givens.support.extras import require
 
 OBJECTS = "holds Python objects, which are never unpickled: save plain numbers and strings"
 
@@ -151,7 +151,7 @@ def parquet_numbers(column: Any) -> np.ndarray:
     return column.cast(pyarrow.float64()).to_numpy(zero_copy_only=False)
 
 
-class Columns:
+class ColumnTypes:
     """Which columns of a Parquet file are numbers, names and labels."""
 
     def __init__(self, numbers: list[int], names: int | None, labels: int | None, notes: list[str]) -> None:
@@ -160,7 +160,7 @@ class Columns:
 
 def parquet_columns(
     file: Any, path: Path, labels: str | None, names: str | None, drop: Sequence[str]
-) -> Columns:
+) -> ColumnTypes:
     """Sort the columns of a Parquet file out by their types."""
     import pyarrow
 
@@ -198,7 +198,7 @@ def parquet_columns(
         notes.append(f"left out the text column{'s' if len(left_out) > 1 else ''} {listed(left_out)}")
     if not numbers:
         raise DataError(f"{path.name} has no column of numbers")
-    return Columns(numbers, at, label_at, notes)
+    return ColumnTypes(numbers, at, label_at, notes)
 
 
 def read_h5ad(path: Path, labels: str | None) -> Grid:

@@ -21,7 +21,7 @@ BLOCK = 1 << 22  # bytes
 
 
 @dataclass
-class Block:
+class TextBlock:
     """Some consecutive rows of a file."""
 
     values: np.ndarray
@@ -64,7 +64,7 @@ class TextRows:
         header = self.layout.header
         return None if header is None else [header[k] or f"column {k + 1}" for k in self.layout.numbers]
 
-    def blocks(self) -> Iterator[Block]:
+    def blocks(self) -> Iterator[TextBlock]:
         """Yield the rows, block after block."""
         from givens.kernels import text
 
@@ -97,7 +97,7 @@ class TextRows:
                         words = [self._words(rest, spans[:rows, k]) for k in range(len(texts))]
                         named = words[0] if layout.names is not None else None
                         labels = words[-1] if layout.labels is not None else None
-                        yield Block(values[:rows], named, labels, line + lines - 1)
+                        yield TextBlock(values[:rows], named, labels, line + lines - 1)
                     line += lines
                     if ended == text.RAGGED and TABLE_END.match(rest[at:]):
                         return

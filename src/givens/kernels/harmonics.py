@@ -1,4 +1,4 @@
-"""The global minimum of a sum of harmonics: the compiled twin of `givens.harmonics.Harmonics.minimum`.
+"""The global minimum of a sum of harmonics: the compiled twin of `givens.searches.harmonics.Harmonics.minimum`.
 
 g(θ) = Σ a_k cos kθ + b_k sin kθ on a grid fine enough that only few cells can hold the minimum; in each of those Newton's
 method, never leaving the cell. Equal minima are broken by the smallest |θ|.

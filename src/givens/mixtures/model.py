@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from givens import parallel
 from givens.moments import TILE
+from givens.numerics import parallel
 
 
 class Mixture(NamedTuple):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.stats import invwishart
 
-from givens.arguments import generator, whole
+from givens.support.arguments import generator, whole
 
 
 @dataclass(frozen=True)

@@ -25,11 +25,11 @@ import numpy as np
 from scipy.optimize import brentq, minimize_scalar
 
 from givens.baselines.tensor_power import tensor_power
-from givens.decompose import decompose
 from givens.mixtures.model import Mixture
 from givens.mixtures.refit import Scaled, refit
 from givens.moments import Cumulants, Whitening, contract, whiten
 from givens.result import Result
+from givens.tensors.decompose import decompose
 
 Decomposition = Callable[[np.ndarray], tuple[np.ndarray, Result]]
 """From a symmetric tensor to an orthogonal V, one component per column, and the result to show."""
@@ -54,7 +54,7 @@ def by_power(T: np.ndarray, random_state: int, threads: int | None) -> tuple[np.
 
 
 @dataclass(frozen=True)
-class Solved:
+class SolvedMixture:
     """The mixture, the eigenvalues of the covariance that it rests on, the decomposition's result, the refit's end."""
 
     mixture: Mixture
@@ -63,7 +63,7 @@ class Solved:
     converged: bool
 
 
-def solve(moments: Cumulants, k: int, *, common: bool, decomposition: Decomposition) -> Solved:
+def solve(moments: Cumulants, k: int, *, common: bool, decomposition: Decomposition) -> SolvedMixture:
     """Find k components from moments kept on at least k − 1 axes.
 
     Parameters
@@ -79,7 +79,7 @@ def solve(moments: Cumulants, k: int, *, common: bool, decomposition: Decomposit
 
     Returns
     -------
-    Solved
+    SolvedMixture
     """
     eigenvalues, top = moments.principal(k - 1)
     dims = len(top.mean) - (k - 1)
@@ -105,7 +105,7 @@ def solve(moments: Cumulants, k: int, *, common: bool, decomposition: Decomposit
         variances *= _variances(scaled, fitted.weights, fitted.b, noise_third / scale / variances[0])
     b = fitted.b * scale[:, None]
     means = top.mean + ((top.axes + paths) @ b).T
-    return Solved(Mixture(fitted.weights, means, variances), eigenvalues, result, fitted.converged)
+    return SolvedMixture(Mixture(fitted.weights, means, variances), eigenvalues, result, fitted.converged)
 
 
 def _signal(spread: np.ndarray, noise: float, count: float) -> np.ndarray:

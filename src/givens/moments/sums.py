@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from givens import parallel
 from givens.moments.cumulants import Cumulants
+from givens.numerics import parallel
 
 TILE = 4096
 """Rows that are summed as one piece: fixed, so that neither batches nor threads change the order of any sum."""

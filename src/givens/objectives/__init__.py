@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from givens.objectives.contrasts import Contrast, LogCosh, Scalar
     from givens.objectives.function import Function
     from givens.objectives.joint import JointDiagonal
-    from givens.objectives.moments import MomentTensor, from_samples
     from givens.objectives.quartic import Kurtosis, Orthomax
+    from givens.objectives.sparse_columns import SparseColumns, Threshold
     from givens.objectives.tensor import SymmetricTensor
-    from givens.objectives.threshold import SparseColumns, Threshold
+    from givens.tensors.from_samples import MomentTensor, from_samples
 
 __all__ = [
     "Blocks",
@@ -55,16 +55,16 @@ _HOMES = {
     "JointDiagonal": "givens.objectives.joint",
     "Kurtosis": "givens.objectives.quartic",
     "LogCosh": "givens.objectives.contrasts",
-    "MomentTensor": "givens.objectives.moments",
+    "MomentTensor": "givens.tensors.from_samples",
     "Objective": "givens.objectives.base",
     "Orthomax": "givens.objectives.quartic",
     "Rotations": "givens.objectives.base",
     "Scalar": "givens.objectives.contrasts",
     "Solved": "givens.objectives.base",
-    "SparseColumns": "givens.objectives.threshold",
+    "SparseColumns": "givens.objectives.sparse_columns",
     "SymmetricTensor": "givens.objectives.tensor",
-    "Threshold": "givens.objectives.threshold",
-    "from_samples": "givens.objectives.moments",
+    "Threshold": "givens.objectives.sparse_columns",
+    "from_samples": "givens.tensors.from_samples",
 }
 
 

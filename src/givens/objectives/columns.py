@@ -14,15 +14,15 @@ from collections.abc import Callable
 
 import numpy as np
 
-from givens import parallel
-from givens.arguments import as_array
+from givens.numerics import parallel
+from givens.numerics.scaling import check_data, power, power_of_two
+from givens.numerics.tiles import tiles
 from givens.objectives.base import Blocks, Objective, Rotations, Solved
-from givens.objectives.checking import check_data, power, power_of_two
 from givens.objectives.contrasts import Contrast, Known, LogCosh
 from givens.objectives.quartic import Kurtosis, Orthomax
-from givens.objectives.tiles import tiles
 from givens.rotations import repair
 from givens.schedules import Schedule, Tournament
+from givens.support.arguments import as_array
 
 # At least so many rows per column are in the sample that a start is found on.
 COARSE = 128

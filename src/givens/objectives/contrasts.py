@@ -13,8 +13,8 @@ from typing import Protocol
 
 import numpy as np
 
-from givens import parallel
-from givens.objectives.tiles import tiled_sum
+from givens.numerics import parallel
+from givens.numerics.tiles import tiled_sum
 from givens.rotations import rotate_blocks
 from givens.schedules import tournament
 

@@ -18,9 +18,9 @@ from functools import cache
 
 import numpy as np
 
-from givens import parallel
+from givens.numerics import parallel
+from givens.numerics.tiles import tiled_sum
 from givens.objectives.contrasts import Solution
-from givens.objectives.tiles import tiled_sum
 from givens.schedules import tournament
 
 # Beyond this angle (in radians) the pairs of a block feel each other too much to be turned at once.
@@ -35,11 +35,11 @@ GROUP, MOST_GROUPS = 8, 16
 class Reached(np.ndarray):
     """A block's rotation that remembers the moments it leads to, which were needed to judge it."""
 
-    known: Moments | None = None
+    known: FourthMoments | None = None
 
 
 @dataclass(frozen=True)
-class Moments:
+class FourthMoments:
     """What one pass over Y tells: Σ y_i³y_j and, where κ needs it, Σ y_i y_j; the value, and the slope of every pair.
 
     Σ y_i²y_j² decides only how far to turn. It is None until somebody wants to, and `stale` once Y has turned, which near
@@ -55,7 +55,7 @@ class Moments:
     rough: bool = False
 
     @classmethod
-    def of(cls, Y: np.ndarray, kappa: float, sign: int) -> Moments:
+    def of(cls, Y: np.ndarray, kappa: float, sign: int) -> FourthMoments:
         """Of the rows of Y; `sign` is 1 where the criterion is maximised, −1 where it is minimised."""
 
         def products(tile: np.ndarray) -> np.ndarray:
@@ -126,7 +126,7 @@ class Moments:
         reached.known = moments
         return reached, total, rotated, flops
 
-    def turned(self, Y: np.ndarray, Q: np.ndarray, rough: bool = False) -> Moments:
+    def turned(self, Y: np.ndarray, Q: np.ndarray, rough: bool = False) -> FourthMoments:
         """Of the rows of QᵀY, but for Σ y_i²y_j²."""
         kind = np.float32 if rough else np.float64
         Qt = np.ascontiguousarray(Q.T, dtype=kind)

@@ -14,11 +14,11 @@ from numbers import Real
 
 import numpy as np
 
-from givens import searches
-from givens.arguments import whole
-from givens.harmonics import Harmonics
 from givens.objectives.base import Blocks, Objective, Rotations, Solved
 from givens.rotations import rotate_blocks, turn
+from givens.searches import closed_forms as searches
+from givens.searches.harmonics import Harmonics
+from givens.support.arguments import whole
 
 EPS = float(np.finfo(np.float64).eps)
 # The fourth-order central difference errs by h⁴ and by eps/h: this is where the two meet.

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from givens import parallel
-from givens.arguments import as_array
+from givens.numerics import parallel
+from givens.numerics.scaling import check_data, power, power_of_two
 from givens.objectives.base import Blocks, Objective, Rotations, Solved
-from givens.objectives.checking import check_data, power, power_of_two
 from givens.schedules import Schedule, Tournament
+from givens.support.arguments import as_array
 
 EPS = float(np.finfo(np.float64).eps)
 

@@ -10,7 +10,7 @@ Generalized Power Method, which creeps. Four things make it leap: V lies beyond 
 of the sum; S is used through its non-zeros where they are few; and E is worked out in single precision. The bound also says, at
 no cost, what U is worth at least, over all features even where only some were seen, since no feature counts negatively.
 
-Single precision and a rough polar factor (`givens.objectives.halley`) cost no accuracy: a step may start from any V and may lead
+Single precision and a rough polar factor (`givens.numerics.halley`) cost no accuracy: a step may start from any V and may lead
 to any orthogonal U, whose worth the loop looks up in the precision of the data, and rotations of pairs take over where leaps
 gain little: they are exact, and converge.
 
@@ -23,9 +23,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from givens import lapack, parallel
-from givens.objectives import halley
-from givens.objectives.tiles import GROUPS, tiles
+from givens.numerics import flop_counts, halley, parallel
+from givens.numerics.tiles import GROUPS, tiles
 
 FEW = 0.2  # share of non-zeros of S below which products through them are faster than matrix products
 STEPS = 5  # of one leap; and of each share of the features in the first one, at most
@@ -65,7 +64,7 @@ class Leaps:
         """Leap, and return the rotation from the last U to the new one; None if nothing exceeds a level or is gained."""
         last, before = self.Ut, self.reached
         m, n = self.V.shape
-        self.flops = self.preparing + 2.0 * n**3 + lapack.determinant(n)
+        self.flops = self.preparing + 2.0 * n**3 + flop_counts.determinant(n)
         self.preparing = 0.0
         coarse, self.shares = self.shares, ()
         for share in coarse or (1.0,):
@@ -75,7 +74,7 @@ class Leaps:
                 return None
             U, V, value, E = best
         self.Ut = halley.completed(U)
-        self.flops += lapack.qr(n, m) + 3.0 * m * m * n + 6.0 * m * n
+        self.flops += flop_counts.qr(n, m) + 3.0 * m * m * n + 6.0 * m * n
         self.reached = value + 2.0 * float(np.vdot(E, self.Ut[:m] - V))
         if np.linalg.slogdet(self.Ut)[0] < 0:
             self.Ut[-1] *= -1.0  # the sum does not see the sign of a column

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from givens import parallel
-from givens.objectives.checking import power_of_two
+from givens.numerics import parallel
+from givens.numerics.scaling import power_of_two
+from givens.numerics.tiles import tiled_sum
 from givens.objectives.contrasts import Contrast, Pairs, Solution
-from givens.objectives.fourth import Moments, in_rounds, pair_flops
-from givens.objectives.tiles import tiled_sum
+from givens.objectives.fourth import FourthMoments, in_rounds, pair_flops
 
 LARGEST_BLOCK = 256
 
@@ -68,9 +68,9 @@ class Orthomax(Contrast):
         """Turn every pair of rows of Y by its best rotation, in place, in few rounds of many pairs."""
         return in_rounds(Y, active, self.kappa / Y.shape[1], -self.sense)
 
-    def know(self, Y: np.ndarray, active: int) -> Moments | None:
+    def know(self, Y: np.ndarray, active: int) -> FourthMoments | None:
         """The moments of Y, where all columns count."""
-        return Moments.of(Y, self.kappa / Y.shape[1], -self.sense) if active == len(Y) else None
+        return FourthMoments.of(Y, self.kappa / Y.shape[1], -self.sense) if active == len(Y) else None
 
     def solve_pairs(self, Y: np.ndarray, pairs: np.ndarray, active: int) -> Pairs:
         """The closed form."""

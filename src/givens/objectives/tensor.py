@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from givens.arguments import whole
 from givens.kernels import tensor as kernels
+from givens.numerics.packed import Packed
 from givens.objectives.base import Blocks, Objective, Rotations, Solved
-from givens.packed import Packed
+from givens.support.arguments import whole
 
 if TYPE_CHECKING:
     from givens.schedules import Tournament

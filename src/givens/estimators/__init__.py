@@ -1,1 +1,0 @@
-"""Estimators with scikit-learn's contract, thin over the loop."""

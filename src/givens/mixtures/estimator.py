@@ -1,0 +1,330 @@
+"""Mixtures of spherical Gaussians from their third moment, without restarts, in two passes over the data or one."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+from functools import partial
+from numbers import Integral, Real
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import validate_data
+
+from givens.mixtures.density import SphericalDensity, whole
+from givens.mixtures.em import refine
+from givens.mixtures.model import Mixture
+from givens.mixtures.solve import SolvedMixture, by_givens, by_power, solve
+from givens.moments import TILE, Basis, Stream, ThirdMoments, principal_basis, second_moments
+from givens.moments.passes import RepeatedRows
+from givens.numerics import parallel
+from givens.result import Result
+
+_VARIANCES = {"common": True, "distinct": False}
+_DECOMPOSITIONS = {"givens": by_givens, "power": by_power}
+
+
+class SphericalMixture(SphericalDensity):
+    """Gaussian mixture with spherical covariances, from moments.
+
+    The second moment shows the directions in which the means differ, the third, whitened, is an orthogonal tensor whose
+    components are the means; all weights, means and variances are then fitted to the moments, each weighed by its noise.
+    No start to choose and no restarts: two passes over the data, and as many more as steps of EM are asked for.
+
+    Parameters
+    ----------
+    n_components : int
+        k, at most the number of features. The means must not lie in a space of fewer than k − 1 dimensions.
+    variance : {"common", "distinct"}
+        One variance for all components, or one each.
+    decomposition : {"givens", "power"}
+        How the tensor is decomposed: by rotations, or by the robust power method.
+    refine_em : int
+        At most so many steps of EM from the moments' solution, each one more pass over the data. 0: moments only.
+    tol : float
+        EM stops when a step gains less than this in mean log-likelihood.
+    basis_rank : int, optional
+        `partial_fit`: on how many axes moments are kept, at least k (and at most the number of features, which is used if
+        smaller). By default 2k.
+    basis_samples : int
+        `partial_fit`: the axes are the principal ones of so many first rows.
+    threads : int, optional
+        All cores by default. The answer has the same bits for any number.
+    random_state : int, RandomState or None
+        For the start of the decomposition, on which the answer seldom depends, and for `sample`.
+
+    Attributes
+    ----------
+    weights_ : array of shape (k,)
+    means_ : array of shape (k, d)
+    variances_ : array of shape (k,)
+    converged_ : bool
+        The decomposition and the fit to the moments converged, and EM, if there was any, gained less than `tol` in the end.
+    result_ : Result
+        Of the decomposition.
+    eigenvalues_ : array
+        Of the covariance, descending: k − 1 of them must stand out from the rest, which show the noise.
+    log_likelihood_ : list of float
+        Mean log-likelihood before each step of EM.
+    n_features_in_ : int
+
+    Examples
+    --------
+    >>> from givens import SphericalMixture
+    >>> from givens.datasets import make_spherical_mixture
+    >>> data = make_spherical_mixture(20_000, n_components=3, n_features=10, scale=10, random_state=0)
+    >>> model = SphericalMixture(n_components=3).fit(data.X)
+    >>> model.weights_.round(2), model.variances_.round(1)
+    (array([0.33, 0.34, 0.33]), array([2., 2., 2.]))
+    """
+
+    _solved: SolvedMixture | None
+    _stream: Stream
+
+    def __init__(
+        self,
+        n_components: int = 1,
+        *,
+        variance: str = "common",
+        decomposition: str = "givens",
+        refine_em: int = 20,
+        tol: float = 1e-4,
+        basis_rank: int | None = None,
+        basis_samples: int = 2000,
+        threads: int | None = None,
+        random_state: int | np.random.RandomState | None = 0,
+    ) -> None:
+        self.n_components = n_components
+        self.variance = variance
+        self.decomposition = decomposition
+        self.refine_em = refine_em
+        self.tol = tol
+        self.basis_rank = basis_rank
+        self.basis_samples = basis_samples
+        self.threads = threads
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Fit in two passes, and one more per step of EM.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d), or iterable of such
+            A table; or a list of tables, or an object whose `__iter__` yields tables, anew each time: the data need
+            not fit in memory.
+        y : ignored
+
+        Returns
+        -------
+        self
+        """
+        self._check()
+        rows = RepeatedRows(self, X)
+        self._check_shape(rows.features)
+        with parallel.pool(self.threads):
+            seconds = second_moments(rows.head(TILE))
+            for chunk in rows:
+                seconds.add(chunk)
+            eigenvalues, basis = principal_basis(seconds, self.n_components - 1)
+            thirds = ThirdMoments(basis)
+            for chunk in rows:
+                thirds.add(chunk)
+            found = self._solve(thirds, eigenvalues)
+            history: list[float] = []
+            if self.refine_em:
+                found, history = self._refine(rows, basis, found)
+        self._solved, self.log_likelihood_ = found, history
+        self.__dict__.pop("_stream", None)
+        return self
+
+    def partial_fit(self, X: Any, y: Any = None) -> Self:
+        """Take in a batch of rows, once: the answer does not depend on how the rows are cut into batches.
+
+        The first `basis_samples` rows fix a basis of `basis_rank` axes, in which the moments of all rows are kept.
+        There is no EM. Parameters are worked out when they are asked for; until the basis is fixed, from the rows
+        so far.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+        y : ignored
+
+        Returns
+        -------
+        self
+        """
+        self._check()
+        first = not hasattr(self, "_stream")
+        X = validate_data(self, X, dtype=[np.float64, np.float32], reset=first)
+        if first:
+            self._check_shape(X.shape[1])
+            self._stream = Stream(self.basis_samples, self.basis_rank or 2 * self.n_components)
+            self.log_likelihood_ = []
+        self._solved = None
+        with parallel.pool(self.threads):
+            self._stream.add(X)
+        return self
+
+    def sibling(self) -> Self:
+        """A new estimator that keeps moments in the same basis and has seen no rows: for another part of the stream.
+
+        Returns
+        -------
+        SphericalMixture
+        """
+        stream = getattr(self, "_stream", None)
+        if stream is None or stream.basis is None:
+            raise NotFittedError(
+                f"only an estimator whose basis is fixed has siblings: give partial_fit {self.basis_samples} rows first"
+            )
+        other = clone(self)
+        other._stream = Stream(stream.samples, stream.rank, stream.basis)
+        other._solved = None
+        other.n_features_in_ = self.n_features_in_
+        return other
+
+    def merge(self, other: SphericalMixture) -> Self:
+        """Take in the rows that another estimator has seen; both must keep their moments in one basis (see `sibling`).
+
+        Parameters
+        ----------
+        other : SphericalMixture
+            Fed by `partial_fit`. It is left as it is.
+
+        Returns
+        -------
+        self
+        """
+        streams = [getattr(model, "_stream", None) for model in (self, other)]
+        if streams[0] is None or streams[1] is None:
+            raise ValueError("only estimators that were fed by partial_fit can be merged")
+        streams[0].merge(streams[1])
+        self._solved = None
+        return self
+
+    @property
+    def weights_(self) -> np.ndarray:
+        """Weights of the components."""
+        return self._fitted().mixture.weights
+
+    @property
+    def means_(self) -> np.ndarray:
+        """Means, one row per component."""
+        return self._fitted().mixture.means
+
+    @property
+    def variances_(self) -> np.ndarray:
+        """Variance of each component."""
+        return self._fitted().mixture.variances
+
+    @property
+    def eigenvalues_(self) -> np.ndarray:
+        """Eigenvalues of the covariance, descending."""
+        return self._fitted().eigenvalues
+
+    @property
+    def converged_(self) -> bool:
+        """Whether everything that was iterated settled."""
+        return self._fitted().converged
+
+    @property
+    def result_(self) -> Result:
+        """The run that decomposed the tensor."""
+        return self._fitted().result
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "_solved")
+
+    @property
+    def _common(self) -> bool:
+        return _VARIANCES[self.variance]
+
+    def _mixture(self) -> Mixture:
+        return self._fitted().mixture
+
+    def _fitted(self) -> SolvedMixture:
+        solved = getattr(self, "_solved", None)
+        if solved is None:
+            stream = getattr(self, "_stream", None)
+            if stream is None or not stream.count:
+                raise NotFittedError(
+                    f"this {type(self).__name__} has seen no data yet: call fit or partial_fit first"
+                )
+            with parallel.pool(self.threads):
+                solved = self._solved = self._solve(stream.thirds())
+        return solved
+
+    def _solve(self, thirds: ThirdMoments, eigenvalues: np.ndarray | None = None) -> SolvedMixture:
+        """From moments to parameters, in the units of the data."""
+        k, unit = self.n_components, thirds.basis.unit
+        if thirds.count < max(k, 2):
+            raise ValueError(f"n_samples={thirds.count} rows are too few for n_components={k}")
+        if thirds.basis.axes.shape[1] < k - 1:
+            raise ValueError(
+                f"moments are kept on {thirds.basis.axes.shape[1]} axes, too few for n_components={k}: start a new stream"
+            )
+        moments = thirds.cumulants()
+        if not np.trace(moments.covariance) + moments.energy > 1e-30 * (moments.mean @ moments.mean):
+            raise ValueError("all rows are equal, so that there is no variance to fit")
+        seed = self.random_state
+        if not isinstance(seed, Integral):
+            seed = check_random_state(seed).randint(2**31)
+        decomposition = partial(
+            _DECOMPOSITIONS[self.decomposition], random_state=int(seed), threads=self.threads
+        )
+        found = solve(moments, k, common=self._common, decomposition=decomposition)
+        if not found.converged:
+            warnings.warn(
+                "the fit to the moments did not settle, and is left as it is; steps of EM may go on from it",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+        values = found.eigenvalues if eigenvalues is None else eigenvalues
+        return replace(found, mixture=found.mixture.moved(1 / unit, 0.0), eigenvalues=values / unit**2)
+
+    def _refine(
+        self, rows: RepeatedRows, basis: Basis, found: SolvedMixture
+    ) -> tuple[SolvedMixture, list[float]]:
+        """EM from the moments' solution, and its course."""
+        start = found.mixture.moved(basis.unit, 0.0)
+        # Moving every row costs as much as a step: done only where rows far from 0 would cancel.
+        far = basis.origin @ basis.origin > 1e6 * start.variances.min()
+        origin = basis.origin if far else np.zeros_like(basis.origin)
+        refined = refine(
+            lambda: rows,
+            start.moved(1.0, origin),
+            steps=self.refine_em,
+            tol=self.tol,
+            common=self._common,
+            floor=1e-12 * float(found.eigenvalues[0]) * basis.unit**2,
+            unit=basis.unit,
+            origin=origin if far else None,
+        )
+        history = [value + len(origin) * np.log(basis.unit) for value in refined.log_likelihood]
+        mixture = refined.mixture.moved(1.0, -origin).moved(1 / basis.unit, 0.0)
+        return replace(found, mixture=mixture, converged=found.converged and refined.converged), history
+
+    def _check(self) -> None:
+        """Refuse parameters that mean nothing."""
+        whole("n_components", self.n_components, 1)
+        whole("refine_em", self.refine_em, 0)
+        whole("basis_samples", self.basis_samples, 1)
+        if self.basis_rank is not None:
+            whole("basis_rank", self.basis_rank, self.n_components)
+        for name, known in (("variance", _VARIANCES), ("decomposition", _DECOMPOSITIONS)):
+            if getattr(self, name) not in known:
+                raise ValueError(
+                    f"{name} must be one of {', '.join(map(repr, known))}, got {getattr(self, name)!r}"
+                )
+        if not (isinstance(self.tol, Real) and self.tol >= 0):
+            raise ValueError(f"tol must be a number of at least 0, got {self.tol!r}")
+
+    def _check_shape(self, features: int) -> None:
+        if self.n_components > features:
+            raise ValueError(
+                f"n_components={self.n_components} is more than n_features={features}: moments tell at most as many "
+                "components apart as there are features"
+            )

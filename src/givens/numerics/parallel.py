@@ -1,0 +1,159 @@
+"""Threads that leave no trace in the bits.
+
+Work is cut into pieces that depend on shapes only, each piece is done by single-threaded code, and whatever is summed is
+summed in a fixed order. The number of threads then changes the time and nothing else.
+
+A run opens one pool; whatever it calls may use it through `each`, which runs in order, in this thread, where no pool
+is open (and so inside the pool's own workers).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, nullcontext
+from contextvars import ContextVar
+from functools import cache
+from itertools import count as count_from_zero
+from itertools import pairwise
+from queue import SimpleQueue
+from threading import Thread
+from typing import TypeVar
+
+from threadpoolctl import ThreadpoolController
+
+from givens.support.arguments import whole
+
+Item = TypeVar("Item")
+Outcome = TypeVar("Outcome")
+
+
+class Crew:
+    """Threads that work beside the one that opens the pool. They begin when there is first something to do.
+
+    Work goes through plain queues: with futures a hand-over took 0.05 to 0.1 ms longer, and a stream makes one for every few
+    samples.
+    """
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self._jobs: SimpleQueue[tuple[Callable[[], None], SimpleQueue] | None] = SimpleQueue()
+        self._threads: list[Thread] = []
+
+    def ask(self, job: Callable[[], None], helpers: int) -> SimpleQueue[BaseException | None]:
+        """Have the job done by so many threads; each puts what it raised, or None, into the queue that is returned."""
+        if not self._threads:
+            self._threads = [
+                Thread(target=self._serve, name=f"givens-{k}", daemon=True) for k in range(self.size)
+            ]
+            for thread in self._threads:
+                thread.start()
+        done: SimpleQueue[BaseException | None] = SimpleQueue()
+        for _ in range(helpers):
+            self._jobs.put((job, done))
+        return done
+
+    def dismiss(self) -> None:
+        """Wait until all have done what they were asked, and end them."""
+        for _ in self._threads:
+            self._jobs.put(None)
+        for thread in self._threads:
+            thread.join()
+
+    def _serve(self) -> None:
+        while (asked := self._jobs.get()) is not None:
+            job, done = asked
+            raised = None
+            try:
+                job()
+            except BaseException as error:  # raised again by the thread that asked
+                raised = error
+            done.put(raised)
+
+
+_current: ContextVar[Crew | None] = ContextVar("givens_pool", default=None)
+_open: ContextVar[bool] = ContextVar("givens_pool_open", default=False)
+
+
+def count(threads: int | None) -> int:
+    """How many threads `threads=` means: None is every core this process may use, and at most 8."""
+    if threads is None:
+        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        return min(cores, 8)
+    return whole(threads, "threads", 1)
+
+
+@cache
+def _controller() -> ThreadpoolController:
+    # Looking for the loaded libraries takes milliseconds, and NumPy's is among them by now. SciPy's, which compiled code and
+    # leaps load in any case, has to be.
+    import scipy.linalg  # noqa: F401
+
+    return ThreadpoolController()
+
+
+@contextmanager
+def pool(threads: int | None) -> Iterator[int]:
+    """Open a pool of so many threads, each of which calls a single-threaded BLAS; within a pool of as many, that one serves."""
+    workers = count(threads)
+    if _open.get() and workers == width():
+        yield workers
+        return
+    limit = nullcontext() if _open.get() else _controller().limit(limits=1, user_api="blas")
+    others = None if workers == 1 else Crew(workers - 1)  # the thread that opens the pool works too
+    with limit:
+        inside = _open.set(True)
+        token = _current.set(others)
+        try:
+            yield workers
+        finally:
+            _current.reset(token)
+            _open.reset(inside)
+            if others is not None:
+                others.dismiss()
+
+
+def crew() -> Crew | None:
+    """The other threads of the pool, if one of several is open."""
+    return _current.get()
+
+
+def width() -> int:
+    """How many threads `each` would use here."""
+    others = _current.get()
+    return 1 if others is None else others.size + 1
+
+
+def each(work: Callable[[Item], Outcome], items: Iterable[Item]) -> list[Outcome]:
+    """Do the work on every item, on the pool's threads if one is open; the outcomes come in the items' order."""
+    items = list(items)
+    others = _current.get()
+    if others is None or len(items) < 2:
+        return [work(item) for item in items]
+    outcomes: dict[int, Outcome] = {}
+    numbers = count_from_zero()
+
+    def take() -> None:
+        # `next` is one step of the interpreter, so no two threads get the same number.
+        while (number := next(numbers)) < len(items):
+            outcomes[number] = work(items[number])
+
+    # Everyone takes the next item when done with the last: one hand-over a thread, and this thread is one of them.
+    helpers = min(others.size, len(items) - 1)
+    done = others.ask(take, helpers)
+    try:
+        take()
+    finally:
+        # An exception must not leave workers writing into arrays that the caller believes to be at rest.
+        raised = [done.get() for _ in range(helpers)]
+    for error in raised:
+        if error is not None:
+            raise error
+    return [outcomes[number] for number in range(len(items))]
+
+
+def parts(total: int, number: int) -> list[slice]:
+    """Cut range(total) into at most `number` slices of nearly equal length."""
+    number = max(1, min(number, total))
+    edges = [total * k // number for k in range(number + 1)]
+    return [slice(start, stop) for start, stop in pairwise(edges)]

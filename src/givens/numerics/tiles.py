@@ -1,0 +1,79 @@
+"""Matrix products over the rows of long data, tile by tile.
+
+Tiles and their groups depend on the shape only, every tile is one single-threaded product, and groups are added up in
+their order: so the sum has the same bits for any number of threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from givens.numerics import parallel
+
+# A tile of all columns, and what is made of it on the way, should fit into a core's own cache.
+TILE_ENTRIES = 24_576
+GROUPS = 16
+PIECES = 4
+
+
+def tiles(columns: int, rows: int) -> list[slice]:
+    """Cut the rows of the data (the second axis of what is stored) into tiles."""
+    step = max(128, TILE_ENTRIES // max(columns, 1))
+    return [slice(first, min(first + step, rows)) for first in range(0, rows, step)]
+
+
+def tiled_sum(work: Callable[[np.ndarray], np.ndarray], Y: np.ndarray, *, copy: bool = True) -> np.ndarray:
+    """The sum of work(tile) over the tiles of Y, each a float64 array of all its rows: contiguous, as compiled code wants it.
+
+    Matrix products take a tile as it lies, and need no `copy` unless the numbers have to be converted.
+    """
+    cut = tiles(*Y.shape)
+    convert: Callable[..., np.ndarray] = np.ascontiguousarray if copy else np.asarray
+
+    def group(which: slice) -> np.ndarray:
+        parts = cut[which]
+        total = work(convert(Y[:, parts[0]], dtype=np.float64))
+        for part in parts[1:]:
+            total += work(convert(Y[:, part], dtype=np.float64))
+        return total
+
+    sums = parallel.each(group, parallel.parts(len(cut), GROUPS))
+    total = sums[0]
+    for other in sums[1:]:
+        total = total + other
+    return total
+
+
+def turned(Vt: np.ndarray, At: np.ndarray, out: np.ndarray) -> None:
+    """(AV)ᵀ into `out`: Vt is m x n, At n x features."""
+
+    def piece(part: slice) -> None:
+        np.matmul(Vt, At[:, part], out=out[:, part])
+
+    parallel.each(piece, _pieces(At.shape[1]))
+
+
+def scores(S: np.ndarray, At: np.ndarray, few: bool) -> tuple[np.ndarray, float]:
+    """S·A, S m x features and At n x features, and the flops; `few` if it is worth looking for rows of S with few non-zeros."""
+    light = 8 * np.count_nonzero(S, axis=1) < S.shape[1] if few else np.zeros(len(S), dtype=bool)
+    if light.any():
+        used = np.flatnonzero(S[light].any(axis=0))
+        if 4 * len(used) < S.shape[1]:
+            E = np.empty((len(S), len(At)))
+            E[light] = S[np.ix_(light, used)] @ At[:, used].T
+            E[~light], flops = _all_scores(S[~light], At)
+            return E, flops + 2.0 * int(light.sum()) * len(used) * len(At)
+    return _all_scores(S, At)
+
+
+def _all_scores(S: np.ndarray, At: np.ndarray) -> tuple[np.ndarray, float]:
+    if len(S) == 0:
+        return np.empty((0, len(At))), 0.0
+    parts = parallel.each(lambda part: S[:, part] @ At[:, part].T, _pieces(S.shape[1]))
+    return sum(parts[1:], start=parts[0]), 2.0 * S.size * len(At)
+
+
+def _pieces(features: int) -> list[slice]:
+    return parallel.parts(features, max(1, min(PIECES, features // 256)))

@@ -1,0 +1,210 @@
+"""Sparse PCA: what of each column of Y = AU exceeds a threshold, Algorithm 2 of the paper.
+
+    ℓ1:  f(U) = −Σ_j Σ_k [ |(AU)_kj| − γ_j ]₊²           ℓ0:  f(U) = −Σ_j Σ_k [ (AU)_kj² − γ_j ]₊
+
+Most of Y is below the threshold and stays there: `givens.kernels.threshold` says how the rotations of a block are found
+from the little that is not.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from givens.numerics import parallel
+from givens.numerics.tiles import tiled_sum
+from givens.objectives.base import Blocks, Leap, Rotations
+from givens.objectives.columns import Columns
+from givens.objectives.contrasts import Contrast, Pairs, Solution
+from givens.schedules import Schedule, Tournament
+
+RELAXATION = (
+    1.35  # how far a near-converged pair of a block is turned past its optimum, which the others move anyway
+)
+SHARE = 0.1  # a pair that promises less than this share of the block's mean gain waits for the next sweep
+LOOSE = 1e-2  # the share of its gain that a pair of a block may leave to the next sweep
+TIGHT = 1e-12  # the same for a pair that is solved by itself
+REPLAY = 0.2  # so many rotations per pair of columns, twice, and a matrix product turns a block faster than one by one
+FEW = 0.05  # share of non-zeros of S below which products through them are faster than matrix products
+EPS = float(np.finfo(np.float64).eps)
+
+
+class Turned(np.ndarray):
+    """A block's rotation that remembers what it was found on, so that applying it need not do the work again.
+
+    `steps` are its rotations, if they are few; `compact` the turned compact columns, their features and the others.
+    """
+
+    steps: np.ndarray | None = None
+    compact: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None
+
+
+class Threshold(Contrast):
+    """Σ [|y| − γ]₊² or Σ [y² − γ]₊ over columns, maximised.
+
+    Parameters
+    ----------
+    levels : array
+        One per column that counts, in the units of y: γ for "l1", √γ for "l0".
+    l0 : bool
+    """
+
+    sense = -1
+    degree = 2
+
+    def __init__(self, levels: np.ndarray, l0: bool) -> None:
+        self.levels = levels
+        self.l0 = l0
+        self.noise = 0.0
+
+    def __repr__(self) -> str:
+        return f"Threshold({'l0' if self.l0 else 'l1'}, {self.levels.tolist()})"
+
+    def value(self, Y: np.ndarray, active: int) -> float:
+        """Evaluate f."""
+        from givens.kernels.threshold import value
+
+        # The pieces depend on the shape only, and are added up in their order.
+        parts = parallel.parts(active, 4)
+        return -float(sum(parallel.each(lambda part: value(Y[part], self.levels[part], self.l0), parts)))
+
+    def size(self, Y: np.ndarray) -> float:
+        """‖Y‖², which |f| never exceeds."""
+        return float(np.einsum("ij,ij->", Y, Y, dtype=np.float64))
+
+    def slopes(self, Y: np.ndarray, active: int) -> np.ndarray:
+        """−2 S(y_i)ᵀy_j: through the non-zeros of S where they are few, else by matrix products."""
+        from givens.kernels import threshold
+
+        levels = self.levels[:active]
+        if np.mean(np.abs(Y[:active, ::64]) > levels[:, None]) < FEW:
+            parts = parallel.parts(active, 16)
+            few = parallel.each(
+                lambda part: threshold.slopes(Y, part.start, part.stop, levels, self.l0), parts
+            )
+            return -2.0 * np.concatenate(few)
+
+        def product(tile: np.ndarray) -> np.ndarray:
+            S = np.empty((active, tile.shape[1]))
+            threshold.shrink(tile[:active], levels, self.l0, S)
+            return S @ tile.T
+
+        return -2.0 * tiled_sum(product, Y)
+
+    def solve_pairs(self, Y: np.ndarray, pairs: np.ndarray, active: int) -> Pairs:
+        """The exact search."""
+        from givens.kernels.threshold import solve_pairs
+
+        return solve_pairs(Y, pairs, self.everywhere(len(Y)), self.l0, self.noise, TIGHT)
+
+    def solve_block(self, Y: np.ndarray, block: np.ndarray, active: int, enough: float) -> Solution:
+        """Turn the pairs of a block on a compact copy."""
+        from givens.kernels import threshold
+
+        levels = self.everywhere(len(Y))[block]
+        C, rows, others = threshold.compact(Y, block, levels.min() / np.sqrt(2.0))
+        Qt = np.eye(len(block))
+        steps = np.empty((int(REPLAY * len(block) ** 2), 4))
+        least = max(self.noise, 1e-3 * enough / len(block))
+        gain, turned, flops = threshold.turn_block(
+            C, levels, self.l0, least, SHARE, LOOSE, RELAXATION, Qt, steps
+        )
+        Q = np.ascontiguousarray(Qt.T).view(Turned)
+        Q.steps = steps[:turned] if turned <= len(steps) else None
+        Q.compact = (C, rows, others)
+        return Q, gain, turned, flops
+
+    def everywhere(self, n: int) -> np.ndarray:
+        """A level for each of n columns, ∞ for those that do not count."""
+        return np.concatenate((self.levels, np.full(n - len(self.levels), np.inf)))
+
+    def block(self, n: int) -> int:
+        """Half of the columns, so that two blocks make a round; fewer where a block would leave the caches."""
+        return n if n <= 16 else min(2 * -(-n // 4), 64)
+
+
+class SparseColumns(Columns):
+    """The sparse PCA objective as a function of U.
+
+    Parameters
+    ----------
+    A : array, shape (features, n)
+        Centred data, features x samples, or its rank-reduced factor.
+    gamma : float or array of `active` floats
+        The threshold of the paper: of |y| for "l1", of y² for "l0".
+    penalty : {"l1", "l0"}
+    active : int, optional
+        The number of components, by default n.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from givens import minimize
+    >>> from givens.objectives import SparseColumns
+    >>> A = np.random.default_rng(0).standard_normal((50, 6))
+    >>> result = minimize(SparseColumns(A, gamma=1.5))
+    >>> result.converged
+    True
+    """
+
+    contrast: Threshold
+
+    def __init__(
+        self,
+        A: np.ndarray,
+        gamma: float | np.ndarray,
+        penalty: str = "l1",
+        active: int | None = None,
+    ) -> None:
+        if penalty not in ("l1", "l0"):
+            raise ValueError(f"penalty must be 'l1' or 'l0', got {penalty!r}")
+        super().__init__(A, Threshold(np.zeros(0), penalty == "l0"), active)
+        gamma = np.asarray(gamma, dtype=np.float64)
+        if gamma.shape not in ((), (self.active,)) or not np.all(gamma >= 0):
+            raise ValueError(
+                f"gamma must be a number of at least 0, or {self.active} of them, one per component; got {gamma}"
+            )
+        levels = np.sqrt(gamma) if penalty == "l0" else gamma
+        self.contrast.levels = np.array(np.broadcast_to(levels / self.factor, (self.active,)))
+        self.contrast.noise = EPS * self.scale
+        self.gamma = gamma
+
+    def apply(self, state: np.ndarray, blocks: Blocks, rotations: Rotations) -> float:
+        """Rotate the columns of Y, by what solving has left behind where it has."""
+        turned = [Q for Q in rotations if isinstance(Q, Turned)]
+        if len(turned) < len(blocks):
+            return super().apply(state, blocks, rotations)
+        work = list(zip(blocks, turned))
+        flops: list[float] = parallel.each(lambda one: _apply(state, *one), work)
+        return sum(flops)
+
+    def start(self, rng: np.random.Generator) -> np.ndarray:
+        """Start at the principal axes, the strongest first."""
+        A = self.A.astype(np.float64, copy=False)
+        return np.ascontiguousarray(np.linalg.eigh(A.T @ A)[1][:, ::-1])
+
+    def schedule(self) -> Schedule:
+        """Leaps, then a tournament of blocks."""
+        return Tournament(block=max(self.contrast.block(self.n), 2), leaps=True)
+
+    def leap(self, state: np.ndarray, memory: Any, first: bool) -> Leap | None:
+        """All columns at once towards the polar factor of the linearised objective."""
+        from givens.objectives.leaps import SHARES, Leaps
+
+        leaps = memory or Leaps(state, self.contrast.levels, self.contrast.l0, SHARES if first else ())
+        Q = leaps.go()
+        look = 3.0 * self.active * state.shape[1]  # the loop wants the value
+        return None if Q is None else Leap(Q, leaps.flops + look, leaps.again, leaps)
+
+
+def _apply(Y: np.ndarray, block: np.ndarray, Q: Turned) -> float:
+    from givens.kernels import threshold
+
+    if Q.steps is not None:
+        threshold.replay(Y, block, Q.steps)
+        return 6.0 * len(Q.steps) * Y.shape[1]
+    assert Q.compact is not None
+    C, rows, others = Q.compact
+    threshold.install(Y, block, np.ascontiguousarray(Q.T, dtype=Y.dtype).view(np.ndarray), C, rows, others)
+    return 2.0 * len(block) ** 2 * len(others)

@@ -1,0 +1,266 @@
+"""Sparse principal components by exact rotations, with scikit-learn's contract."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import validate_data
+
+from givens.metrics import adjusted_from_scores, largest_correlation, loading_overlap, projected_from_scores
+from givens.numerics import parallel
+from givens.sparse_pca import cardinality
+from givens.sparse_pca import options as checks
+from givens.sparse_pca.data import FeatureMoments, columns, dense, moments, reduced
+from givens.sparse_pca.loadings import order_and_sign, polar
+from givens.sparse_pca.penalised import Loadings, in_units, solve
+from givens.sparse_pca.scores import SparseScores
+
+
+class SparsePCA(SparseScores):
+    """Principal components made of few variables.
+
+    Maximises Σ_j Σ_k [|(AU)_kj| − γ]₊² ("l1") or Σ_j Σ_k [(AU)_kj² − γ]₊ ("l0") over matrices U with orthonormal columns, A
+    the centred data, features x samples, by exact rotations of two columns at a time; the loadings are what exceeds γ.
+
+    Parameters
+    ----------
+    n_components : int, optional
+        By default as many as there are samples or features, whichever is fewer: the paper's full case.
+    gamma : float, optional
+        The threshold of the formula above. Give one of gamma, alpha and n_nonzero, or none.
+    alpha : float, optional
+        The threshold as a share, between 0 and 1, of the smallest one that leaves nothing: the largest norm of a centred
+        feature for "l1", its square for "l0". The default, where none of the three is given, is 0.05.
+    n_nonzero : int or sequence of int, optional
+        How many non-zeros each component gets, exactly. The loadings are then those of the largest adjusted variance that
+        truncated power steps find; in a list, the order of the counts does not matter but for the order of the components.
+    penalty : {"l1", "l0"}
+        Which of the two formulas.
+    refit : bool
+        Estimate the loadings' values anew on the pattern of non-zeros that was found, without the shrinkage. With `n_nonzero`
+        and without `refit`, rotations are made with thresholds that follow the components, so that the counts come out; the
+        objective then changes between sweeps, and its value need not rise.
+    scale : bool
+        Give every feature the variance 1 first.
+    tol : float
+        Converged when a sweep gains less than this share of the value. With `n_nonzero`, when a step does not raise the
+        explained variance by 0.03 %, or by this share if that is more.
+    max_sweeps : int
+    n_starts : int
+        The first start is PCA (with `n_nonzero`, loadings found one by one); further ones are random, and the best is kept.
+    warm_start : bool
+        Start from the loadings of the last fit, if the shapes agree.
+    threads : int, optional
+        By default all cores. The number changes the time, never the result.
+    random_state : int, RandomState or None
+        For the starts after the first.
+    progress : bool
+        Show the value while it rises.
+
+    Attributes
+    ----------
+    components_ : array, shape (n_components, n_features)
+        Loadings: exact zeros, unit norm, the largest entry of each positive, ordered by the variance of their scores, or as
+        a list of counts was given.
+    explained_variance_, explained_variance_ratio_ : array, shape (n_components,)
+        Adjusted for the scores' correlations (Zou et al. 2006); the ratio is of the total variance.
+    projected_variance_ratio_ : float
+        The share of the variance within the span of the loadings (Shen and Huang 2008).
+    n_nonzero_ : array of int, shape (n_components,)
+    gamma_ : array, shape (n_components,)
+        The thresholds used.
+    mean_ : array, shape (n_features,)
+    scale_ : array, shape (n_features,), or None
+    loading_overlap_, score_correlation_ : float
+        The largest |z_iᵀz_j| and the largest |correlation| of two scores: both 0 in PCA.
+    result_ : Result
+        The run: value, trace, flops, and why it stopped. With `n_nonzero` and `refit`, no rotations are made; a sweep is a step
+        of all loadings, and the value their adjusted variance as a sum of squares.
+    n_iter_ : int
+        Sweeps.
+
+    Examples
+    --------
+    >>> from givens import SparsePCA
+    >>> from givens.datasets import sparse_modules
+    >>> data = sparse_modules(60, 500, n_modules=3, module_size=20, random_state=0)
+    >>> model = SparsePCA(n_components=3, n_nonzero=20, random_state=0).fit(data.X)
+    >>> model.n_nonzero_
+    array([20, 20, 20])
+    >>> abs(model.components_ @ data.components.T).max(axis=1).round(1)
+    array([1., 1., 1.])
+    """
+
+    def __init__(
+        self,
+        n_components: int | None = None,
+        *,
+        gamma: float | None = None,
+        alpha: float | None = None,
+        n_nonzero: int | Sequence[int] | None = None,
+        penalty: str = "l1",
+        refit: bool = True,
+        scale: bool = False,
+        tol: float = 1e-6,
+        max_sweeps: int = 500,
+        n_starts: int = 1,
+        warm_start: bool = False,
+        threads: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        progress: bool = False,
+    ) -> None:
+        self.n_components = n_components
+        self.gamma = gamma
+        self.alpha = alpha
+        self.n_nonzero = n_nonzero
+        self.penalty = penalty
+        self.refit = refit
+        self.scale = scale
+        self.tol = tol
+        self.max_sweeps = max_sweeps
+        self.n_starts = n_starts
+        self.warm_start = warm_start
+        self.threads = threads
+        self.random_state = random_state
+        self.progress = progress
+
+    def fit(self, X: Any, y: None = None) -> Self:
+        """Find the components.
+
+        Parameters
+        ----------
+        X : array, data frame or sparse matrix, shape (samples, features)
+            Centred here. A sparse matrix is screened before anything is made dense: with a threshold, features whose norm is
+            not above it; with `n_nonzero`, the weak ones, as long as none of them should have been counted.
+        y : ignored
+
+        Returns
+        -------
+        self
+        """
+        X = validate_data(
+            self, X, accept_sparse=("csr", "csc"), dtype=[np.float64, np.float32], ensure_min_samples=2
+        )
+        with parallel.pool(self.threads):
+            found = moments(X, self.scale)
+            self.mean_ = found.mean.astype(X.dtype)
+            self.scale_ = found.divisor.astype(X.dtype) if self.scale else None
+            return self._fit(
+                lambda features, as_they_lie=False: dense(X, features, found, as_they_lie),
+                lambda Wt: columns(X, Wt, found),
+                found,
+                X.shape[0],
+                X.dtype,
+            )
+
+    def fit_covariance(self, R: Any, n_obs: int) -> Self:
+        """Find the components from a covariance or correlation matrix alone.
+
+        Parameters
+        ----------
+        R : array, shape (features, features)
+        n_obs : int
+            How many observations it was computed from, with the divisor n_obs − 1; gamma is relative to their sums of squares.
+
+        Returns
+        -------
+        self
+            The mean is taken to be zero; scores have the variances that R says.
+
+        Examples
+        --------
+        >>> from givens import SparsePCA
+        >>> from givens.datasets import pitprops
+        >>> table = pitprops()
+        >>> model = SparsePCA(6, n_nonzero=[7, 4, 4, 1, 1, 1]).fit_covariance(table.R, table.n_obs)
+        >>> model.n_nonzero_
+        array([7, 4, 4, 1, 1, 1])
+        """
+        R = validate_data(self, R, dtype=[np.float64, np.float32], ensure_min_samples=1)
+        with parallel.pool(self.threads):
+            factor, found = checks.factor_covariance(R, n_obs, self.scale)
+            self.mean_ = np.zeros(len(R), R.dtype)
+            self.scale_ = found.divisor.astype(R.dtype) if self.scale else None
+            return self._fit(
+                lambda features, as_they_lie=False: np.ascontiguousarray(factor[:, features]),
+                lambda Wt: Wt @ factor,
+                found,
+                n_obs,
+                R.dtype,
+            )
+
+    def _fit(
+        self,
+        data: Callable[..., np.ndarray],
+        columns: Callable[[np.ndarray], np.ndarray],
+        found: FeatureMoments,
+        n_obs: int,
+        dtype: Any,
+    ) -> Self:
+        options = checks.options(self, found, n_obs)
+        rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31, size=4))
+        if options.counts is not None and options.refit:
+            features, At, loadings = cardinality.solve(
+                data, columns, found.norms, options, self._previous, rng
+            )
+        else:
+            features = checks.screen(found.norms, options)
+            At = reduced(data(features))
+            loadings = solve(At, options, self._previous(At, features), rng)
+        if not loadings.result.converged:
+            sweeps = "one sweep" if options.max_sweeps == 1 else f"{options.max_sweeps} sweeps"
+            warnings.warn(
+                f"SparsePCA did not converge in {sweeps}; raise max_sweeps or tol",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+        Z, empty = checks.fill_empty(loadings, features, found.norms)
+        if empty:
+            loadings = replace(loadings, Z=Z, scores=At @ Z.T)
+            warnings.warn(
+                f"nothing of {empty} of {options.m} components exceeds the threshold, so each of these has its largest "
+                "entry alone; lower gamma or alpha, ask for fewer components, or use n_nonzero",
+                UserWarning,
+                stacklevel=3,
+            )
+        self._describe(loadings, features, found, n_obs, dtype)
+        return self
+
+    def _previous(self, At: np.ndarray, features: np.ndarray) -> np.ndarray | None:
+        """The rotation that belongs to the last fit's loadings, for a warm start."""
+        Z = getattr(self, "components_", None) if self.warm_start else None
+        m = min(At.shape) if self.n_components is None else self.n_components
+        if Z is None or Z.shape != (m, self.n_features_in_):
+            return None
+        return polar(At @ Z[:, features].T.astype(np.float64))
+
+    def _describe(
+        self, loadings: Loadings, features: np.ndarray, found: FeatureMoments, n_obs: int, dtype: Any
+    ) -> None:
+        variances = np.einsum("ij,ij->j", loadings.scores, loadings.scores)
+        given = self.n_nonzero is not None and np.ndim(self.n_nonzero) > 0
+        Z, order = order_and_sign(loadings.Z, variances, keep_order=given)
+        # Variances and sizes of correlations do not depend on signs.
+        scores = loadings.scores[:, order]
+        self.components_ = np.zeros((len(Z), len(found.norms)), dtype)
+        self.components_[:, features] = Z
+        total = float(np.sum(found.norms**2))
+        adjusted = adjusted_from_scores(scores) * max(len(scores) - 1, 1)
+        with np.errstate(over="ignore", under="ignore"):
+            self.explained_variance_ = adjusted / (n_obs - 1) * found.unit * found.unit
+            self.gamma_ = loadings.levels[order] * found.unit
+            if self.penalty == "l0":
+                self.gamma_ = self.gamma_**2
+        self.explained_variance_ratio_ = adjusted / total
+        self.projected_variance_ratio_ = projected_from_scores(loadings.scores, loadings.Z) / total
+        self.n_nonzero_ = np.count_nonzero(self.components_, axis=1)
+        self.loading_overlap_ = loading_overlap(Z)
+        self.score_correlation_ = largest_correlation(scores.T @ scores)
+        self.result_ = in_units(loadings.result, found.unit)
+        self.n_iter_ = max(self.result_.sweeps, 1)

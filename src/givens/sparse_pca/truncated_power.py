@@ -1,0 +1,255 @@
+"""Sparse components with exact counts of non-zeros, of as large an adjusted variance as can be found.
+
+The scores of unit loadings, E = XZ = QR, have the adjusted variance Σ R_jj² (`givens.metrics`), whose derivative is
+2·Q D² R⁻ᵀ, D = diag R. So with
+
+    W = Q D² R⁻ᵀ,        z_j ← the counts[j] largest entries of Xᵀw_j, normalised
+
+the linearised variance rises as far as the counts permit, and the best step is kept. Which count belongs to which component
+is free as well: counts are matched to the columns y_j = Xᵀw_j/‖w_j‖, for the largest sum of counted squares.
+
+Where that ends depends on where it begins: see `givens.sparse_pca.deflation`.
+
+Arrays are stored one component per row; At is samples x features, centred.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from time import perf_counter
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg import solve_triangular
+from scipy.optimize import linear_sum_assignment
+
+from givens.metrics import DEPENDENT
+from givens.numerics import flop_counts
+from givens.numerics.tiles import scores, turned
+from givens.result import Trace
+from givens.support.progress import Bar
+
+HEAVY = 16  # a loading with more than 1/16 of all features is multiplied as if it were dense
+GROWTH = 3e-4  # of the explained variance; a step that brings less is the last
+SETTLED, SETTLING = 1e-9, 200  # the same for values on features that have come to rest; and steps at most
+
+
+class SparseRows(NamedTuple):
+    """Unit loadings: which features each has, in ascending order, and their values."""
+
+    where: list[np.ndarray]
+    values: list[np.ndarray]
+
+    def counts(self) -> np.ndarray:
+        """How many non-zeros each has."""
+        return np.array([len(where) for where in self.where])
+
+    def same_features(self, other: SparseRows) -> bool:
+        """Whether the non-zeros are in the same places."""
+        return all(np.array_equal(here, there) for here, there in zip(self.where, other.where))
+
+    def dense(self, features: int) -> np.ndarray:
+        """As an array, components x features."""
+        Z = np.zeros((len(self.where), features))
+        for row, where, values in zip(Z, self.where, self.values):
+            row[where] = values
+        return Z
+
+    def scores(self, At: np.ndarray) -> np.ndarray:
+        """ZX, components x samples."""
+        E = np.empty((len(self.where), len(At)))
+        heavy = [j for j, where in enumerate(self.where) if HEAVY * len(where) > At.shape[1]]
+        if heavy:
+            part = SparseRows([self.where[j] for j in heavy], [self.values[j] for j in heavy])
+            E[heavy] = scores(part.dense(At.shape[1]), At, few=False)[0]
+        for j, (where, values) in enumerate(zip(self.where, self.values)):
+            if HEAVY * len(where) <= At.shape[1]:
+                E[j] = taken(At, where) @ values
+        return E
+
+
+@dataclass
+class Ascent:
+    """SparseRows and the way there.
+
+    `W` has rows of unit length, `Y` is WX, in which the next loadings would be counted; `explained` is the adjusted variance as
+    a sum of squares, `gradient_norm` that of its derivative by the loadings' values, on the sphere of each.
+    """
+
+    loadings: SparseRows
+    W: np.ndarray
+    Y: np.ndarray
+    scores: np.ndarray
+    explained: float
+    gradient_norm: float
+    flops: float
+    trace: Trace
+    converged: bool = False
+    message: str = ""
+
+    def smallest_counted(self) -> np.ndarray:
+        """Of |Y|, in each row."""
+        return self._sorted(0)
+
+    def largest_uncounted(self) -> np.ndarray:
+        """Of |Y|, in each row; 0 where all are counted."""
+        return self._sorted(1)
+
+    def _sorted(self, beyond: int) -> np.ndarray:
+        sizes, places = np.abs(self.Y), self.Y.shape[1] - self.loadings.counts() - beyond
+        return np.array([np.partition(row, k)[k] if k >= 0 else 0.0 for row, k in zip(sizes, places)])
+
+
+def taken(At: np.ndarray, features: np.ndarray) -> np.ndarray:
+    """These columns, lying as they did."""
+    return At.T.take(features, axis=0).T if At.flags.f_contiguous else At.take(features, axis=1)
+
+
+def largest(y: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Where the `count` largest |y| are, ascending, and these entries as a unit vector."""
+    if count >= len(y):
+        where = np.arange(len(y))
+    else:
+        sizes = np.abs(y)
+        parted = sizes.copy()
+        parted.partition(len(y) - count)
+        level = parted[len(y) - count]
+        where = (sizes >= level).nonzero()[0]
+        if len(where) > count:
+            equal = np.flatnonzero(sizes[where] == level)
+            where = np.delete(where, equal[count - len(where) :])
+    values = y[where]
+    size = float(np.sqrt(values @ values))
+    return where, values / (size if size > 0 else 1.0)
+
+
+def directions(E: np.ndarray) -> tuple[np.ndarray, float]:
+    """W for scores E, one component per row, and the adjusted variance, the strongest score first.
+
+    A score that the ones before it explain has no derivative; its row is the score itself.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from givens.sparse_pca.truncated_power import directions
+    >>> W, held = directions(np.array([[3.0, 0.0], [1.0, 2.0]]))
+    >>> (W * 3).round(9).tolist(), held
+    ([[9.0, -2.0], [0.0, 6.0]], 13.0)
+    """
+    size = np.linalg.norm(E, axis=1)
+    order = np.argsort(-size, kind="stable")
+    order = order[size[order] > 0]
+    W = E.copy()
+    while len(order):
+        Q, R = np.linalg.qr(E[order].T)
+        rest = np.abs(np.diagonal(R))
+        dependent = np.flatnonzero(rest <= DEPENDENT * size[order[: len(rest)]])
+        if len(dependent) == 0 and len(rest) == len(order):
+            W[order] = solve_triangular(R, (Q * rest**2).T, check_finite=False)
+            return W, float(rest @ rest)
+        order = np.delete(order, dependent[0] if len(dependent) else -1)
+    return W, 0.0
+
+
+def matched(Y: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """The counts in the order that gives the rows of Y the largest sum of counted squares.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from givens.sparse_pca.truncated_power import matched
+    >>> matched(np.array([[2.0, 0.0, 0.0], [1.0, 1.0, 1.0]]), np.array([3, 1]))
+    array([1, 3])
+    """
+    distinct, which = np.unique(counts, return_inverse=True)
+    if len(distinct) == 1:
+        return counts
+    held = np.array([_held_by(y * y, distinct) for y in Y])
+    # Where two orders are as good, the one there is stays.
+    gain = held[:, which] + np.diag(1e-12 * held.max(axis=1))
+    return counts[linear_sum_assignment(gain, maximize=True)[1]]
+
+
+def _held_by(squares: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """The sums of the largest squares, for each of the ascending counts; leaves the squares in disorder."""
+    most, next_one, held = counts[-1], counts[-2], np.empty(len(counts))
+    squares.partition(len(squares) - most)
+    top = squares[len(squares) - most :]
+    held[-1] = top.sum()
+    top.partition(most - next_one)
+    top = top[most - next_one :]
+    top.sort()
+    held[:-1] = top[::-1].cumsum()[counts[:-1] - 1]
+    return held
+
+
+def cut(Y: np.ndarray, counts: np.ndarray) -> SparseRows:
+    """The largest entries of each row, of unit length."""
+    pairs = [largest(y, int(count)) for y, count in zip(Y, counts)]
+    return SparseRows([where for where, _ in pairs], [values for _, values in pairs])
+
+
+def settled(At: np.ndarray, loadings: SparseRows) -> tuple[SparseRows, float]:
+    """The same features with the values that explain most, and the flops: steps on these features alone, to the end."""
+    features, inverse = np.unique(np.concatenate(loadings.where), return_inverse=True)
+    part, ends = taken(At, features), np.cumsum(loadings.counts())[:-1]
+    here = SparseRows(np.split(inverse, ends), loadings.values)
+    before, flops = -np.inf, 0.0
+    for _ in range(SETTLING):
+        W, held = directions(here.scores(part))
+        flops += 2.0 * W.size * len(features)
+        if held <= before * (1 + SETTLED):
+            break
+        before, loadings = held, SparseRows(loadings.where, here.values)
+        values = [y[where] for y, where in zip(W @ part, here.where)]
+        here = SparseRows(here.where, [z / (np.linalg.norm(z) or 1.0) for z in values])
+    return loadings, flops
+
+
+def ascend(At: np.ndarray, loadings: SparseRows, tol: float, max_steps: int, shown: Bar) -> Ascent:
+    """Raise the adjusted variance of loadings with as many non-zeros, as far as it goes; the best of all steps."""
+    began, flops, trace = perf_counter(), 0.0, Trace()
+    counts, free, done = loadings.counts(), True, False
+    m, n = len(counts), len(At)
+    best: Ascent | None = None
+    tol = max(tol, GROWTH)
+    for step in range(max_steps + 1):
+        if best is not None and loadings.same_features(best.loadings):
+            loadings, spent = settled(At, loadings)
+            flops += spent
+        E = loadings.scores(At)
+        W, held = directions(E)
+        flops += 2.0 * n * int(counts.sum()) + flop_counts.qr(n, m) + 2.0 * m * m * n
+        done = best is not None and held <= best.explained * (1 + tol)
+        if best is None or held > best.explained:
+            size = np.linalg.norm(W, axis=1)
+            W /= np.where(size > 0, size, 1.0)[:, None]
+            Y = np.empty((m, At.shape[1]))
+            turned(W, At, Y)
+            flops += 2.0 * m * At.size
+            best = Ascent(loadings, W, Y, E, held, _slope(loadings, Y, size), flops, trace)
+        shown.sweep(step, max_steps, 1)
+        trace.append(step, perf_counter() - began, flops, held, best.gradient_norm)
+        shown.show(held, np.nan if step == 0 else held / trace.value[-2] - 1)
+        if done:
+            break
+        if free:
+            before, counts = counts, matched(Y, counts)
+            free = not np.array_equal(before, counts)
+        loadings = cut(Y, counts)
+    assert best is not None
+    best.converged, best.flops = done, flops
+    if best.converged:
+        best.message = f"converged: a step did not raise the explained variance by {tol:g} of it"
+    else:
+        best.message = f"not converged: max_sweeps = {max_steps} reached"
+    return best
+
+
+def _slope(loadings: SparseRows, Y: np.ndarray, size: np.ndarray) -> float:
+    """The norm of the derivative, 2·size·y on each pattern, beside the loading itself."""
+    total = 0.0
+    for where, z, y, length in zip(*loadings, Y, size):
+        own = y[where]
+        total += 4.0 * float(length) ** 2 * max(float(own @ own - (own @ z) ** 2), 0.0)
+    return float(np.sqrt(total))

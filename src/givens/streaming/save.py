@@ -1,0 +1,71 @@
+"""A stream's model in a file, without pickle, and back."""
+
+from __future__ import annotations
+
+import inspect
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from givens.streaming.settings import StreamSettings
+from givens.streaming.sketch import Sketch
+from givens.streaming.store import from_arrays, to_arrays
+from givens.support import archive
+
+FORMAT = 2
+
+
+def write(path: str | os.PathLike[str], model: Any, sketch: Sketch, settings: StreamSettings) -> None:
+    """Write a model's parameters and state; the file appears whole or not at all."""
+    target = Path(path)
+    if not target.parent.is_dir():
+        raise FileNotFoundError(
+            f"there is no folder {os.fspath(target.parent)!r} to save the stream in: make it first"
+        )
+    if target.is_dir():
+        raise IsADirectoryError(f"{os.fspath(path)!r} is a folder: name a file in it to save the stream")
+    parameters = {name: _plain(value) for name, value in model.get_params(deep=False).items()}
+    header, arrays = to_arrays(sketch)
+    header |= {"format": FORMAT, "parameters": parameters, "settings": settings.plain()}
+    names = getattr(model, "feature_names_in_", None)
+    header["names"] = None if names is None else [str(name) for name in names]
+    archive.write(path, header, arrays)
+
+
+def read(path: str | os.PathLike[str], model: type) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The parameters of a saved model of this class, and its attributes."""
+    with open(os.fspath(path), "rb"):
+        pass  # what is not there, or may not be read, is not damaged
+    try:
+        header, arrays = archive.read(path, "the saved stream")
+    except (ValueError, NotImplementedError) as error:
+        raise ValueError(
+            f"the file {os.fspath(path)!r} is damaged, or was not saved by StreamingSparsePCA: load another save, or begin anew"
+        ) from error
+    try:
+        if header["format"] != FORMAT:
+            raise ValueError(f"its format is {header['format']}, of another version of givens, not {FORMAT}")
+        parameters = header["parameters"]
+        inspect.signature(model).bind(**parameters)
+        sketch = from_arrays(header, arrays)
+        state: dict[str, Any] = {
+            "_settings": StreamSettings(**header["settings"]),
+            "_sketch": sketch,
+            "n_features_in_": len(sketch.mean),
+        }
+        if header["names"] is not None:
+            state["feature_names_in_"] = np.array(header["names"], dtype=object)
+    except (KeyError, TypeError, ValueError) as error:
+        raise ValueError(f"the saved stream {os.fspath(path)!r} cannot be used: {error}") from error
+    return parameters, state
+
+
+def _plain(value: Any) -> Any:
+    """A parameter as JSON has it; a generator cannot be written, and its seed is among the settings."""
+    if isinstance(value, np.random.RandomState):
+        return None
+    if isinstance(value, (np.ndarray, np.generic)):
+        return value.tolist()
+    return list(map(_plain, value)) if isinstance(value, (list, tuple, range)) else value

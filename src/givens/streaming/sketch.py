@@ -1,0 +1,262 @@
+"""A stream of samples, held as its running mean and a few columns.
+
+Samples wait in a buffer until a block of them is full; blocks begin at fixed numbers of samples, and everything
+random or summed depends on a sample's number only. So it does not matter how the stream is cut into batches: the bits
+are the same. Memory is (K + b)·d numbers, K columns and blocks of b samples, however long the stream; b is about 2K, which makes
+products and turns together cost least, and more where K is small.
+
+A block's turn is made when the next samples come, or the call ends: then turning, centring and multiplying are one walk
+through the features, which are cut into pieces for the threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+import numpy as np
+from scipy import sparse
+
+from givens.numerics import parallel
+from givens.streaming.rules import SampleBlock, Turn
+from givens.streaming.walk import Company, Samples, Walks
+from givens.streaming.walk import flops as walking
+
+TRACE_ENTRIES = 512
+LEAST = 36  # rows of a block: with fewer, what a block costs beside its arithmetic takes longer than that
+ROWS = 12  # K + b is a multiple of it: products are made in tiles of 3, 4, 8 or 12 rows, and a tile half full costs as much
+CHUNK = 2  # blocks of sparse samples that are made dense together
+SMALL = 1 << 17  # numbers in a block below which handing parts to threads costs more than it saves
+
+
+class TooLarge(ValueError):
+    """Sums of squares can not be held."""
+
+
+class Rule(Protocol):
+    """How K columns are made of K + b."""
+
+    def turn(self, block: SampleBlock) -> Turn:
+        """What to make of a block."""
+
+
+@dataclass
+class StreamTrace:
+    """What the stream was like along the way.
+
+    Attributes
+    ----------
+    samples : list of int
+    flops : list of float
+        Additions and multiplications so far.
+    kept : list of float
+        The share of the variance, about the mean so far, that the kept columns hold.
+    """
+
+    samples: list[int] = field(default_factory=list)
+    flops: list[float] = field(default_factory=list)
+    kept: list[float] = field(default_factory=list)
+
+
+class Sketch:
+    """The mean and the kept columns of a stream.
+
+    Parameters
+    ----------
+    features, columns : int
+        d and K.
+    dtype : numpy dtype
+        Of the columns; float32 or float64.
+    forgetting : float
+        λ: a sample weighs λ times less after each later one.
+    scaled : bool
+        Whether features count by their deviations, not by their size.
+
+    Attributes
+    ----------
+    count : int
+        Samples so far.
+    weight, energy : float
+        Sum of the weights; total sum of squares about the mean.
+    squares : array, shape (features,)
+        The sum of squares of each feature; empty if not scaled.
+    unit : float
+        A power of two: everything held is in this unit, so that data of any size can be squared.
+    """
+
+    def __init__(
+        self, features: int, columns: int, dtype: Any, forgetting: float = 1.0, scaled: bool = False
+    ) -> None:
+        self.columns, self.forgetting, self.scaled = columns, forgetting, scaled
+        rows = max(-(-3 * columns // ROWS) * ROWS, LEAST)
+        self.block = rows - columns
+        self.W = np.zeros((rows, features), dtype)
+        self.mean = np.zeros(features)
+        self.squares = np.zeros(features if scaled else 0)
+        self.waiting = 0
+        self.count = 0
+        self.weight = 0.0
+        self.energy = 0.0
+        self.unit = 0.0
+        self.flops = 0.0
+        self.trace = StreamTrace()
+        self.stride = 1  # blocks between two entries of the trace
+        self.whole = True  # unless `add` was broken off
+        self.company = Company()
+
+    def add(self, X: Any, rule: Rule, threads: int | None = None) -> None:
+        """Take in samples, rows of a dense or CSR matrix; what is not finite ends in `TooLarge`, in mid-way."""
+        self.check_whole()
+        self.whole = False
+        full = self.waiting + X.shape[0] >= self.block
+        with parallel.pool(threads if full and self.W.size >= SMALL else 1):
+            for chunk in self._chunks(X):
+                self._add(chunk, rule)
+        self.whole = True
+
+    def check_whole(self) -> None:
+        """Refuse to go on with a stream that was broken off while it took in samples."""
+        if not self.whole:
+            raise RuntimeError(
+                "the stream was interrupted while it took in samples, and some of them are lost: load its last save, or call fit"
+            )
+
+    def columns_now(self, rule: Rule, threads: int | None = None) -> tuple[np.ndarray, float]:
+        """The kept columns as they are if the stream ends here, a copy, K x d; and the flops it took to take in the last."""
+        if not self.waiting:
+            return self.W[: self.columns].copy(), 0.0
+        W = self.W.copy()
+        W[self.columns + self.waiting :] = 0.0
+        with (
+            parallel.pool(threads if W.size >= SMALL else 1),
+            Walks(W, self.columns, scaled=self.scaled) as walk,
+        ):
+            turn = self._turn(walk, None, rule)
+            walk(turn.Q)
+        return W[: self.columns], turn.flops
+
+    def refuse(self, X: Any) -> None:
+        """Raise `TooLarge` if samples might be, before anything is changed."""
+        values = X.data if sparse.issparse(X) else X
+        if not values.size:
+            return
+        peak = max(float(values.max()), -float(values.min()))
+        with np.errstate(over="ignore"):
+            distance = peak / (self.unit or self._unit_of(X)) + np.abs(self.mean).max()
+            most = self.energy + float(X.shape[0]) * X.shape[1] * np.square(distance)
+        self._check(most)
+
+    def divisor(self) -> float:
+        """What sums of squares are divided by for variances: n − 1, where nothing is forgotten."""
+        squares = self.weight * (1 + self.forgetting**self.count) / (1 + self.forgetting)
+        return self.weight - squares / self.weight
+
+    def deviations(self) -> np.ndarray:
+        """The features' standard deviations in the sketch's unit, where it is scaled."""
+        divisor = self.divisor()
+        found = np.sqrt(self.squares / divisor) if divisor > 0 else np.zeros(len(self.squares))
+        # So that their inverses are finite in the columns' type.
+        return np.where(found > np.finfo(self.W.dtype).tiny, found, 0.0)
+
+    def inverses(self) -> np.ndarray:
+        """What a feature is multiplied by to have the variance 1; 0 if it is constant."""
+        found = self.deviations()
+        return np.divide(1.0, found, out=np.zeros_like(found), where=found > 0)
+
+    def total(self) -> float:
+        """The sum of squares about the mean, of the scaled features if they are."""
+        return float(np.sum(self.squares * self.inverses() ** 2)) if self.scaled else self.energy
+
+    def _check(self, energy: float) -> None:
+        # A quarter: sums of any features and samples are finite in the columns' type.
+        if not energy <= np.finfo(self.W.dtype).max / 4:
+            raise TooLarge(
+                f"samples are too large beside the first, which was of the size of {self.unit or 1.0:.2g}: their squares exceed "
+                f"what {self.W.dtype} holds; leave them out, or begin the stream with samples of their size"
+            )
+
+    def _unit_of(self, rows: Any) -> float:
+        """A power of two of the size of the first sample that is not zero, whatever else is in this batch; 1 if there is none."""
+        for row in rows:
+            peak = abs(row).max()
+            if peak > 0:
+                return float(np.ldexp(1.0, min(max(int(np.frexp(peak)[1]), -1000), 1000)))
+        return 1.0
+
+    def _chunks(self, X: Any) -> Iterator[np.ndarray]:
+        """Dense parts of X: all of it, or if it is sparse, some blocks at a time."""
+        step = CHUNK * self.block if sparse.issparse(X) else max(X.shape[0], 1)
+        for start in range(0, X.shape[0], step):
+            rows = X[start : start + step]
+            yield np.ascontiguousarray(rows.toarray() if sparse.issparse(rows) else rows)
+
+    def _add(self, X: np.ndarray, rule: Rule) -> None:
+        weights, weight = np.empty(len(X)), self.weight
+        for s in range(len(X)):
+            weights[s] = weight = self.forgetting * weight + 1.0
+        new = Samples(X, weights, self.mean, self.squares, self.forgetting, self.unit or 1.0)
+        with Walks(self.W, self.columns, new, self.scaled, self.company) as walk:
+            Q, first = None, 0
+            while first < len(X):
+                last = min(first + self.block - self.waiting, len(X))
+                Q = self._take(walk, first, last, Q, rule)
+                first = last
+            if Q is not None:
+                walk(Q)
+
+    def _take(
+        self, walk: Walks, first: int, last: int, Q: np.ndarray | None, rule: Rule
+    ) -> np.ndarray | None:
+        """Make the turn Q of the block before, put samples behind it, centred; returns the turn of this block if it is full."""
+        rows = walk.new.X[first:last]
+        if not self.unit and rows.any():
+            self.unit = walk.new.unit = self._unit_of(rows)
+        full = self.waiting + len(rows) == self.block
+        G, energies = walk(Q, first, last, self.columns + self.waiting, full and not self.scaled)
+        self.waiting += len(rows)
+        self.count += len(rows)
+        self.weight = float(walk.new.weights[last - 1])
+        for energy in energies.tolist():
+            self.energy = self.forgetting * self.energy + energy
+        self._check(self.energy)
+        self.flops += (9.0 if self.scaled else 7.0) * rows.size
+        if not full:
+            return None
+        turn = self._turn(walk, None if self.scaled else G, rule)
+        self.flops += turn.flops
+        self.waiting = 0
+        self._note(turn.held)
+        return turn.Q
+
+    def _turn(self, walk: Walks, G: np.ndarray | None, rule: Rule) -> Turn:
+        """What the rule makes of the columns kept and the samples waiting behind them, with all its flops."""
+        W = walk.W
+        inverse = self.inverses().astype(W.dtype) if self.scaled else None
+        if G is None:
+            G, _ = walk(products=True, inverse=inverse)
+        fade = np.ones(len(W))
+        spent = walking(W, self.columns, self.scaled)
+        if self.forgetting < 1:
+            rows = self.columns + self.waiting
+            fade[:rows] = self.forgetting ** (np.minimum(np.arange(rows)[::-1], self.waiting) / 2.0)
+            G *= np.outer(fade, fade)
+            spent += 2.0 * G.size
+        block = SampleBlock(
+            W, G, self.columns, self.waiting, fade, self.count - self.waiting, self.weight, inverse
+        )
+        turn = rule.turn(block)
+        return replace(turn, flops=turn.flops + spent)
+
+    def _note(self, held: float) -> None:
+        blocks = self.count // self.block
+        if blocks % self.stride:
+            return
+        total = self.total()
+        self.trace.samples.append(self.count)
+        self.trace.flops.append(self.flops)
+        self.trace.kept.append(held / total if total else 1.0)
+        if len(self.trace.samples) >= TRACE_ENTRIES:
+            self.stride *= 2
+            for name in ("samples", "flops", "kept"):
+                setattr(self.trace, name, getattr(self.trace, name)[1::2])

@@ -1,0 +1,90 @@
+"""Progress bars: one line per run, a bar per sweep, with what the run has reached; and a bar of the samples of a stream."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from givens.objectives.base import Blocks
+from givens.schedules import Shape
+from givens.support.extras import require
+
+
+class Bar:
+    """Shows nothing: what the loop talks to unless it was asked for progress."""
+
+    def sweep(self, number: int, most: int, pairs: int) -> None:
+        """Begin a sweep of so many pairs."""
+
+    def advance(self, blocks: Blocks, shape: Shape) -> None:
+        """The blocks of a round are done."""
+
+    def show(self, value: float, gain: float) -> None:
+        """Say the value, and what the last sweep gained relative to the scale."""
+
+
+class RichBar(Bar):
+    """A real bar."""
+
+    def __init__(self, display: Any) -> None:
+        self.display = display
+        self.task = display.add_task("", total=1, value="", gain="")
+
+    def sweep(self, number: int, most: int, pairs: int) -> None:
+        """Begin a sweep of so many pairs."""
+        self.display.update(
+            self.task, description=f"sweep {number} of at most {most}", total=pairs, completed=0
+        )
+
+    def advance(self, blocks: Blocks, shape: Shape) -> None:
+        """The blocks of a round are done."""
+        self.display.update(self.task, advance=sum(_cross_pairs(block) for block in blocks))
+
+    def show(self, value: float, gain: float) -> None:
+        """Say the value, and what the last sweep gained relative to the scale."""
+        self.display.update(self.task, value=f"{value:.8g}", gain="" if gain != gain else f"{gain:.1e}")
+
+
+def _cross_pairs(block: Any) -> int:
+    # Two groups meet in a block; the pairs inside a group recur in every block it is in.
+    half = len(block) // 2
+    return half * (len(block) - half)
+
+
+@contextmanager
+def bar(shown: bool) -> Iterator[Bar]:
+    """A bar while the run lasts."""
+    if not shown:
+        yield Bar()
+        return
+    progress = require("rich.progress", extra="progress")
+    display = progress.Progress(
+        progress.TextColumn("{task.description}"),
+        progress.BarColumn(),
+        progress.TextColumn("value {task.fields[value]}"),
+        progress.TextColumn("gain {task.fields[gain]}"),
+        progress.TimeElapsedColumn(),
+    )
+    with display:
+        yield RichBar(display)
+
+
+def counting(batches: Iterable[Any], total: int | None, shown: bool) -> Generator[Any]:
+    """Pass batches of samples on, with a bar of how many went by; `total` if that is known."""
+    if not shown:
+        yield from batches
+        return
+    progress = require("rich.progress", extra="progress")
+    with progress.Progress(
+        progress.TextColumn("{task.completed:,.0f} samples"),
+        progress.BarColumn(),
+        progress.TimeElapsedColumn(),
+        progress.TimeRemainingColumn(),
+    ) as display:
+        task = display.add_task("", total=total)
+        for batch in batches:
+            yield batch
+            display.update(task, advance=np.shape(batch)[0])

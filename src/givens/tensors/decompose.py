@@ -1,0 +1,243 @@
+"""Orthogonal tensor decomposition: T = Σ λ_i v_i⊗v_i⊗v_i with orthonormal v_i, by rotations (the paper's Algorithm 4).
+
+The v_i are the U that maximises Σ T(u_i, u_i, u_i), and λ_i = T(v_i, v_i, v_i). All components are found together: nothing is
+deflated, and an error in one is not handed on to the next. If T is an orthogonal tensor plus noise E, a pair of components is off
+by the angle (E_iij − E_ijj)/(λ_i + λ_j), where the power method is off by E_iij/λ_i.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from givens.minimize import minimize
+from givens.numerics import parallel
+from givens.objectives.tensor import SymmetricTensor, negligible
+from givens.result import Result
+from givens.rotations import random_orthogonal
+from givens.schedules import Schedule
+from givens.support.arguments import generator, tolerance, whole
+from givens.tensors.from_samples import MomentTensor
+
+STARTS = ("power", "eigh", "random")
+
+SMALL = 32
+"""Up to here power iterations take more time than they save."""
+
+SERIAL = 64
+"""Up to here threads take more time than they save."""
+
+
+@dataclass
+class Decomposition:
+    """T ≈ Σ weights[i] · v_i⊗v_i⊗v_i.
+
+    Attributes
+    ----------
+    weights : array, shape (rank,)
+        λ, in descending order. They are not negative: −λ with v is λ with −v.
+    factors : array, shape (d, rank)
+        The v_i, as columns.
+    residual : float
+        ‖T − Σ λ_i v_i⊗v_i⊗v_i‖ / ‖T‖, in the Frobenius norm; 0 for T = 0.
+    result : Result
+        The run: value (Σ λ_i), trace, flops, why it stopped.
+    """
+
+    weights: np.ndarray
+    factors: np.ndarray
+    residual: float
+    result: Result
+
+    def reconstruct(self) -> np.ndarray:
+        """The d x d x d array Σ λ_i v_i⊗v_i⊗v_i."""
+        d, rank = self.factors.shape
+        pairs = (self.factors[:, None, :] * self.factors).reshape(d * d, rank)
+        return ((self.factors * self.weights) @ pairs.T).reshape(d, d, d)
+
+
+def decompose(
+    T: np.ndarray | SymmetricTensor | MomentTensor,
+    rank: int | None = None,
+    *,
+    start: str | np.ndarray | None = None,
+    starts: int = 1,
+    symmetrize: bool = False,
+    residual_tol: float = 0.5,
+    schedule: str | Schedule | None = None,
+    tol: float = 1e-12,
+    max_sweeps: int = 100,
+    threads: int | None = None,
+    random_state: int | np.random.Generator | None = None,
+    **options: Any,
+) -> Decomposition:
+    """Decompose a symmetric tensor into orthonormal components.
+
+    Parameters
+    ----------
+    T : array, shape (d, d, d), or SymmetricTensor or MomentTensor
+        Symmetric. For third moments of samples see `objectives.from_samples`, whose outcome can stand here.
+    rank : int, optional
+        How many components; d by default. With fewer, those of the largest λ if the start is "power", which looks at all d. From
+        another start no rotation of two columns need lead from a component to a larger one that is spread over several.
+    start : {"power", "eigh", "random"} or array, shape (d, d), optional
+        "eigh": the eigenvectors of T contracted with a random vector, which decompose a tensor without noise outright.
+        "power": from there, some power iterations of all columns at once, U ← polar(T(·, u_i, u_i)). "random": a random
+        orthogonal matrix. By default "power", and "eigh" where d is small and all components are wanted.
+    starts : int
+        Run from so many starts, each with its own random vector, and keep the best.
+    symmetrize : bool
+        Average T over the six orders of its indices. Without it, a T that is not symmetric is refused.
+    residual_tol : float
+        Warn if all d components together leave more than this: then T is not an orthogonal tensor, nor close to one.
+    schedule : str or Schedule, optional
+        By default a tournament with blocks that suit d.
+    tol, max_sweeps, threads, random_state
+        As for `minimize`; by default one thread where d is small.
+    **options
+        Passed on to `minimize`: gradient_tol, callback, checkpoint, progress.
+
+    Returns
+    -------
+    Decomposition
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from givens import decompose
+    >>> V = np.linalg.qr(np.random.default_rng(0).standard_normal((4, 4)))[0]
+    >>> T = np.einsum("a,ia,ja,ka->ijk", [4.0, 3.0, 2.0, 1.0], V, V, V)
+    >>> found = decompose(T, random_state=0)
+    >>> found.weights.round(10)
+    array([4., 3., 2., 1.])
+    >>> bool(np.allclose(np.abs(found.factors.T @ V), np.eye(4))), bool(found.residual < 1e-12)
+    (True, True)
+    """
+    objective = _objective(T, rank, symmetrize)
+    if start is None:
+        start = "eigh" if objective.active == objective.n <= SMALL else "power"
+    if threads is None and objective.n <= SERIAL:
+        threads = 1
+    if isinstance(start, str) and start not in STARTS:
+        raise ValueError(
+            f"start must be one of {', '.join(map(repr, STARTS))} or an orthogonal matrix, got {start!r}"
+        )
+    starts = whole(starts, "starts", 1)
+    tol = tolerance(tol, "tol")
+    if starts > 1 and options.get("checkpoint") is not None:
+        raise ValueError("a checkpoint belongs to one run: give no checkpoint, or starts=1")
+    rng = generator(random_state)
+    options |= {
+        "schedule": schedule,
+        "tol": tol,
+        "max_sweeps": max_sweeps,
+        "threads": threads,
+        "random_state": rng,
+    }
+    with parallel.pool(threads):
+        number = starts if isinstance(start, str) else 1
+        runs = [minimize(objective, _start(objective, start, rng, tol), **options) for _ in range(number)]
+        found = _finish(objective, max(runs, key=lambda run: run.value))
+    if objective.active == objective.n and found.residual > residual_tol:
+        warnings.warn(
+            f"the components found leave {found.residual:.2g} of the norm of T unexplained: T is not an orthogonal tensor, "
+            "nor close to one",
+            UserWarning,
+            stacklevel=2,
+        )
+    return found
+
+
+def _objective(
+    T: np.ndarray | SymmetricTensor | MomentTensor, rank: int | None, symmetrize: bool
+) -> SymmetricTensor | MomentTensor:
+    if not isinstance(T, (SymmetricTensor, MomentTensor)):
+        return SymmetricTensor(T, rank, symmetrize=symmetrize)
+    if rank is not None and rank != T.active:
+        raise ValueError(
+            f"the objective counts {T.active} columns, so rank = {rank} must be given to it instead"
+        )
+    return T
+
+
+def _start(
+    objective: SymmetricTensor | MomentTensor, start: str | np.ndarray, rng: np.random.Generator, tol: float
+) -> np.ndarray:
+    if not isinstance(start, str):
+        return np.asarray(start)
+    if start == "random":
+        return random_orthogonal(objective.n, rng)
+    U = objective.start(rng)
+    if start == "eigh":
+        return U
+    return _power(objective, U, 0.5 * negligible(tol * objective.scale, objective.scale))
+
+
+def _power(
+    objective: SymmetricTensor | MomentTensor, U: np.ndarray, enough: float, most: int = 30
+) -> np.ndarray:
+    """U ← polar(T(·, u_i, u_i)) until no more than `enough` is left to gain, or rotations do it sooner; the largest come first.
+
+    Near the solution, where UᵀW of the images W is nearly diagonal, its polar factor is I + X with
+    X_ij = (T_ijj − T_iij)/(λ_i + λ_j): a step of Newton's method for all pairs at once, with the diagonal of the Hessian.
+    Far from it, this is the power method with its columns kept apart.
+    """
+    squares = objective.squaring()
+    value, left = -np.inf, np.inf
+    for _ in range(most):
+        images = squares(U)
+        products = U.T @ images
+        heights = np.diag(products)
+        skew = products - products.T
+        last_value, value = value, float(np.abs(heights).sum())
+        # A pair gains 3/2 (T_iij − T_ijj)²/(λ_i + λ_j); here with the mean of the λ, and every pair twice.
+        last, left = left, 0.375 * float(np.vdot(skew, skew)) * len(U) / (value or 1.0)
+        # A sweep of rotations takes as long as some eight iterations.
+        if left <= enough or (value <= last_value * (1 + 1e-11) and left * (left / last) ** 8 > enough):
+            break
+        near = np.abs(skew).max() < 0.1 * heights.min()
+        U = _polar(U + U @ (skew / (heights[:, None] + heights)) if near else images)
+    return np.ascontiguousarray(U[:, np.argsort(-np.abs(heights), kind="stable")])
+
+
+def _polar(W: np.ndarray) -> np.ndarray:
+    """The orthogonal matrix nearest to W: W(WᵀW)^(-1/2)."""
+    X = _orthogonalised(W * (np.sqrt(len(W)) / np.linalg.norm(W)))
+    if X is None:
+        values, vectors = np.linalg.eigh(W.T @ W)
+        if values[0] > 1e-10 * values[-1]:
+            X = _orthogonalised(W @ (vectors / np.sqrt(values)) @ vectors.T)
+    if X is None:
+        left, _, right = np.linalg.svd(W)
+        X = left @ right
+    return X
+
+
+def _orthogonalised(X: np.ndarray) -> np.ndarray | None:
+    """The polar factor of X by Newton and Schulz, X ← X(3I − XᵀX)/2: matrix products only.
+
+    It converges if no singular value of X reaches √3. None where they are too far from 1, or apart.
+    """
+    eye = np.eye(len(X))
+    for _ in range(12):
+        excess = X.T @ X - eye
+        error = np.sqrt(np.vdot(excess, excess))
+        if error > 0.45 * np.sqrt(len(X)):
+            return None
+        X = X - X @ excess / 2
+        if error < 1e-8:
+            return X
+    return None
+
+
+def _finish(objective: SymmetricTensor | MomentTensor, result: Result) -> Decomposition:
+    columns = result.U[:, : objective.active]
+    weights = np.sum(columns * objective.squares(columns), axis=0)
+    residual = objective.residual(result.U, weights)
+    order = np.argsort(-np.abs(weights), kind="stable")
+    signs = np.where(weights < 0, -1.0, 1.0)
+    factors = np.ascontiguousarray((columns * signs)[:, order])
+    return Decomposition(objective.unit * np.abs(weights)[order], factors, residual, result)

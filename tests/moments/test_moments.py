@@ -1,0 +1,197 @@
+"""Moments of streams against brute force over all rows."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from givens.moments import (
+    TILE,
+    Basis,
+    SecondMoments,
+    Stream,
+    ThirdMoments,
+    contract,
+    principal_basis,
+    second_moments,
+    unit_of,
+    whiten,
+)
+from givens.numerics import parallel
+
+
+def skewed(n: int, d: int, seed: int = 0) -> np.ndarray:
+    """Rows whose third moments do not vanish, far from the origin."""
+    rng = np.random.default_rng(seed)
+    return rng.exponential(size=(n, d)) @ rng.standard_normal((d, d)) + 3.0
+
+
+def some_basis(d: int, r: int, seed: int = 1) -> Basis:
+    rng = np.random.default_rng(seed)
+    return Basis(rng.standard_normal(d), np.linalg.qr(rng.standard_normal((d, d)))[0][:, :r])
+
+
+def state_of(basis: Basis, *batches: np.ndarray) -> ThirdMoments:
+    state = ThirdMoments(basis)
+    for batch in batches:
+        state.add(batch)
+    return state
+
+
+@pytest.mark.parametrize(
+    ("n", "d", "r"), [(50, 4, 2), (TILE + 300, 6, 6), (2 * TILE, 3, 1), (700, 40, 30), (20, 3, 0)]
+)
+def test_cumulants_are_the_central_moments(n: int, d: int, r: int) -> None:
+    X, basis = skewed(n, d), some_basis(d, r)
+    moments = state_of(basis, X).cumulants()
+    centred = X - X.mean(axis=0)
+    p = centred @ basis.axes
+    outside = np.sum((centred - p @ basis.axes.T) ** 2, axis=1)
+    size = np.abs(centred).max()
+    np.testing.assert_allclose(moments.mean, X.mean(axis=0), rtol=1e-12)
+    np.testing.assert_allclose(moments.cross, centred.T @ p / n, atol=1e-11 * size**2)
+    np.testing.assert_allclose(moments.covariance, p.T @ p / n, atol=1e-11 * size**2)
+    np.testing.assert_allclose(moments.third, np.einsum("na,nb,nc->abc", p, p, p) / n, atol=1e-11 * size**3)
+    np.testing.assert_allclose(moments.energy, outside.mean(), atol=1e-11 * size**2)
+    np.testing.assert_allclose(moments.energy_third, p.T @ outside / n, atol=1e-10 * size**3)
+
+
+def test_third_moments_are_symmetric() -> None:
+    third = state_of(some_basis(8, 7), skewed(300, 8)).cumulants().third
+    for order in ((0, 2, 1), (1, 0, 2), (2, 1, 0)):
+        np.testing.assert_allclose(third, third.transpose(order), atol=1e-13 * np.abs(third).max())
+
+
+@settings(max_examples=25, deadline=None)
+@given(cuts=st.lists(st.integers(0, 3 * TILE + 17), max_size=6), threads=st.integers(1, 2))
+def test_any_cut_and_any_threads_give_the_same_bits(cuts: list[int], threads: int) -> None:
+    X, basis = skewed(3 * TILE + 17, 3), some_basis(3, 2)
+    whole = state_of(basis, X).totals()
+    with parallel.pool(threads):
+        pieces = state_of(basis, *np.split(X, sorted(cuts))).totals()
+    for a, b in zip(whole, pieces):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_second_moments_survive_a_large_offset() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((2 * TILE + 5, 4)) + 1e7
+    sums = second_moments(X[:TILE])
+    sums.add(X)
+    mean, covariance = sums.mean_and_covariance()
+    np.testing.assert_allclose(mean, X.mean(axis=0), rtol=1e-14)
+    np.testing.assert_allclose(covariance, np.cov(X.T, bias=True), atol=1e-8)
+
+
+def test_merging_equals_one_stream_and_other_bases_are_refused() -> None:
+    X, basis = skewed(5000, 5), some_basis(5, 3)
+    one, two = state_of(basis, X[:2000]), state_of(basis, X[2000:])
+    before = [part.copy() for part in two.totals()]
+    one.merge(two)
+    assert one.count == 5000
+    for a, b in zip(one.totals(), state_of(basis, X).totals()):
+        np.testing.assert_allclose(a, b, rtol=1e-11)
+    for a, b in zip(before, two.totals()):
+        np.testing.assert_array_equal(a, b)
+    for other in (
+        some_basis(5, 3, seed=2),
+        Basis(basis.origin + 1, basis.axes),
+        Basis(basis.origin, basis.axes, 2.0),
+    ):
+        with pytest.raises(ValueError, match="different bases"):
+            one.merge(ThirdMoments(other))
+    assert one.count == 5000
+
+
+def test_principal_rotates_all_moments() -> None:
+    X, basis = skewed(800, 6), some_basis(6, 5)
+    values, top = state_of(basis, X).cumulants().principal(2)
+    direct = state_of(Basis(basis.origin, top.axes), X).cumulants()
+    inside = np.linalg.eigvalsh(basis.axes.T @ np.cov(X.T, bias=True) @ basis.axes)[::-1]
+    np.testing.assert_allclose(values, inside, rtol=1e-9)
+    np.testing.assert_allclose(top.covariance, np.diag(values[:2]), atol=1e-9 * values[0])
+    for name in ("cross", "third", "energy", "energy_third"):
+        a, b = getattr(top, name), getattr(direct, name)
+        np.testing.assert_allclose(a, b, atol=1e-10 * np.abs(b).max(), err_msg=name)
+
+
+def test_whitening_makes_components_orthonormal() -> None:
+    rng = np.random.default_rng(0)
+    means, weights = rng.standard_normal((6, 3)), np.array([0.5, 0.3, 0.2])
+    M2 = (means * weights) @ means.T
+    M3 = np.einsum("i,ai,bi,ci->abc", weights, means, means, means)
+    white = whiten(M2, 3)
+    V = white.W.T @ means * np.sqrt(weights)
+    np.testing.assert_allclose(V.T @ V, np.eye(3), atol=1e-12)
+    T = np.einsum("i,ai,bi,ci->abc", weights**-0.5, V, V, V)
+    np.testing.assert_allclose(contract(M3, white.W), T, atol=1e-12)
+    np.testing.assert_allclose(white.B @ V / np.sqrt(weights), means, atol=1e-12)
+
+
+def test_whitening_names_the_eigenvalues_at_fault() -> None:
+    with pytest.raises(ValueError, match=r"3 positive eigenvalues but has 2.*4, 1, 0"):
+        whiten(np.diag([4.0, 1.0, 0.0]), 3)
+    with pytest.raises(ValueError, match="2 positive eigenvalues but has 0"):
+        whiten(np.zeros((2, 2)), 2)
+
+
+@pytest.mark.parametrize("scale", [1e-150, 1e150])
+def test_extreme_scales_stay_finite(scale: float) -> None:
+    X = skewed(500, 4)
+    unit = unit_of(X * scale)
+    assert np.frexp(unit)[0] == 0.5
+    sums = second_moments(X * scale)
+    sums.add(X * scale)
+    values, basis = principal_basis(sums, 2)
+    moments = state_of(basis, X * scale).cumulants()
+    _, axes = principal_basis(_filled(X), 2)
+    expected = state_of(axes, X).cumulants()
+    factor = scale * unit
+    signs = np.sign(np.sum(moments.axes * expected.axes, axis=0))
+    np.testing.assert_allclose(values[:2], np.diag(expected.covariance) * factor**2, rtol=1e-9)
+    np.testing.assert_allclose(
+        moments.third, np.einsum("abc,a,b,c->abc", expected.third, *[signs * factor] * 3), rtol=1e-6
+    )
+
+
+def _filled(X: np.ndarray) -> SecondMoments:
+    sums = second_moments(X)
+    sums.add(X)
+    return sums
+
+
+def test_a_stream_fixes_its_basis_once() -> None:
+    X = skewed(900, 5)
+    streams = []
+    for cuts in ([], [1, 130, 131, 400], range(50, 900, 50)):
+        stream = Stream(samples=200, rank=3)
+        for batch in np.split(X, list(cuts)):
+            stream.add(batch)
+        streams.append(stream)
+    assert streams[0].basis is not None
+    for stream in streams[1:]:
+        assert stream.basis is not None
+        assert stream.basis.same(streams[0].basis)
+        for a, b in zip(stream.thirds().totals(), streams[0].thirds().totals()):
+            np.testing.assert_array_equal(a, b)
+    np.testing.assert_allclose(streams[0].basis.origin, X[:200].mean(axis=0))
+
+
+def test_a_stream_keeps_its_own_copy_of_what_waits() -> None:
+    X = skewed(60, 3)
+    stream, buffer = Stream(samples=50, rank=2), np.empty((20, 3))
+    for start in range(0, 60, 20):
+        buffer[:] = X[start : start + 20]
+        stream.add(buffer)
+    buffer[:] = np.nan
+    np.testing.assert_allclose(stream.thirds().cumulants().mean, X.mean(axis=0), rtol=1e-12)
+
+
+def test_a_stream_without_a_basis_cannot_be_merged() -> None:
+    one, two = Stream(samples=10, rank=2), Stream(samples=10, rank=2)
+    one.add(skewed(20, 3))
+    two.add(skewed(4, 3))
+    with pytest.raises(ValueError, match="10 rows fix it, and 4 have come"):
+        one.merge(two)

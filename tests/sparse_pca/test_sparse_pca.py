@@ -1,0 +1,364 @@
+"""SparsePCA: scikit-learn's contract, PCA as its limit, exact counts, hostile input."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+from scipy import sparse
+from scipy.linalg import subspace_angles
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.estimator_checks import check_estimator
+
+from givens import SparsePCA, metrics, sparse_pca_path
+from givens.datasets import pitprops, sparse_modules
+from givens.sparse_pca import data as data_module
+
+
+@pytest.fixture
+def X():
+    return sparse_modules(30, 120, n_modules=3, module_size=8, random_state=3).X
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("model", [SparsePCA(), SparsePCA(n_components=1, n_nonzero=1)], ids=["all", "one"])
+def test_scikit_learns_own_checks(model):
+    outcomes = check_estimator(model, on_fail=None)
+    assert [outcome["check_name"] for outcome in outcomes if outcome["status"] == "failed"] == []
+
+
+@pytest.mark.parametrize("m", [1, 4])
+def test_without_a_threshold_it_is_pca(X, m):
+    model = SparsePCA(m, gamma=0.0, tol=1e-14).fit(X)
+    Xc = X - X.mean(axis=0)
+    _, sizes, Vt = np.linalg.svd(Xc, full_matrices=False)
+    assert subspace_angles(model.components_.T, Vt[:m].T).max() < 1e-8
+    np.testing.assert_allclose(np.abs(np.sum(model.components_ * Vt[:m], axis=1)), 1.0, atol=1e-8)
+    np.testing.assert_allclose(model.explained_variance_, sizes[:m] ** 2 / 29, rtol=1e-9)
+    assert model.score(X) == pytest.approx(np.sum(sizes[:m] ** 2) / np.sum(sizes**2))
+
+
+def test_from_a_random_start_too_the_subspace_is_pcas(X):
+    from givens import minimize
+    from givens.sparse_pca.few_components import FewColumns
+
+    At = np.ascontiguousarray(X - X.mean(axis=0))
+    V = np.linalg.qr(np.random.default_rng(0).standard_normal((30, 3)))[0]
+    result = minimize(FewColumns(At, np.zeros(3), False), V, tol=1e-22, max_sweeps=400)
+    assert subspace_angles(result.U, np.linalg.svd(At)[0][:, :3]).max() < 1e-8
+
+
+@pytest.mark.parametrize("penalty", ["l1", "l0"])
+@pytest.mark.parametrize("m", [3, None])
+def test_what_is_fitted_is_what_the_metrics_say(X, penalty, m):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        model = SparsePCA(m, alpha=0.3, penalty=penalty).fit(X)
+    Z = model.components_
+    np.testing.assert_allclose(np.linalg.norm(Z, axis=1), 1.0)
+    assert np.all(Z[np.arange(len(Z)), np.argmax(np.abs(Z), axis=1)] > 0)
+    np.testing.assert_allclose(
+        model.explained_variance_, metrics.adjusted_variance(X, Z), rtol=1e-8, atol=1e-10
+    )
+    np.testing.assert_allclose(
+        model.explained_variance_ratio_, model.explained_variance_ / metrics.total_variance(X)
+    )
+    np.testing.assert_array_equal(model.n_nonzero_, np.count_nonzero(Z, axis=1))
+    projected = metrics.projected_variance(X, Z) / metrics.total_variance(X)
+    assert model.projected_variance_ratio_ == pytest.approx(projected)
+    assert model.score(X) == pytest.approx(projected)
+    assert model.loading_overlap_ == pytest.approx(metrics.loading_overlap(Z))
+    assert model.score_correlation_ == pytest.approx(metrics.score_correlation(X, Z))
+    scores = model.transform(X)
+    assert np.all(np.diff(np.sum(scores**2, axis=0)) <= 1e-9 * np.sum(scores**2))
+    np.testing.assert_allclose(scores, (X - X.mean(axis=0)) @ Z.T, atol=1e-10)
+    back = model.inverse_transform(scores)
+    fitted = (X - X.mean(axis=0)) @ Z.T @ np.linalg.pinv(Z).T
+    np.testing.assert_allclose(back - X.mean(axis=0), fitted, atol=1e-8)
+
+
+@pytest.mark.parametrize("m", [3, None])
+def test_components_are_thresholded_and_the_value_is_the_formulas(X, m):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        model = SparsePCA(m, gamma=5.0, refit=False).fit(X)
+    Y = (X - X.mean(axis=0)).T @ model.result_.U
+    value = np.sum(np.maximum(np.abs(Y) - 5.0, 0.0) ** 2)
+    assert model.result_.value == pytest.approx(value, rel=1e-9)
+    np.testing.assert_allclose(model.gamma_, 5.0)
+    S = np.sign(Y) * np.maximum(np.abs(Y) - 5.0, 0.0)
+    some = S.any(axis=0)
+    S = S[:, some] / np.linalg.norm(S[:, some], axis=0)
+    match = np.abs(S.T @ model.components_.T)
+    np.testing.assert_allclose(match.max(axis=1), 1.0)
+
+
+def test_counts_are_exact(X):
+    model = SparsePCA(3, n_nonzero=[5, 17, 1]).fit(X)
+    np.testing.assert_array_equal(model.n_nonzero_, [5, 17, 1])
+    same = SparsePCA(3, n_nonzero=9, penalty="l0").fit(X)
+    np.testing.assert_array_equal(same.n_nonzero_, 9)
+
+
+def test_planted_modules_are_found():
+    data = sparse_modules(60, 400, n_modules=3, module_size=15, random_state=0)
+    model = SparsePCA(3, n_nonzero=15).fit(data.X)
+    found = {frozenset(np.flatnonzero(z)) for z in model.components_}
+    assert found == {frozenset(np.flatnonzero(z)) for z in data.components}
+
+
+def test_pitprops_best_single_components():
+    best = [1, 1.954, 2.47533, 2.93748, 3.40615, 3.77096, 3.99619, 4.06861, 4.13865, 4.17264, 4.20828]
+    best += [4.21825, 4.21863]
+    table = pitprops()
+    hits = 0
+    for k, expected in enumerate(best, start=1):
+        model = SparsePCA(1, n_nonzero=k, n_starts=20, random_state=0, threads=1)
+        variance = model.fit_covariance(table.R, table.n_obs).explained_variance_[0]
+        assert variance <= expected + 1e-5
+        hits += variance >= expected - 1e-5
+    assert hits >= 11
+
+
+def test_pitprops_six_components_explain_what_zous_do():
+    table = pitprops()
+    model = SparsePCA(6, n_nonzero=[7, 4, 4, 1, 1, 1], threads=1).fit_covariance(table.R, table.n_obs)
+    assert model.explained_variance_ratio_.sum() >= 0.758
+    expected = metrics.adjusted_from_covariance(table.R, model.components_)
+    np.testing.assert_allclose(model.explained_variance_, expected, rtol=1e-8)
+
+
+def test_a_covariance_gives_what_its_data_give(X):
+    Xc = X - X.mean(axis=0)
+    direct = SparsePCA(2, n_nonzero=8).fit(X)
+    through = SparsePCA(2, n_nonzero=8).fit_covariance(Xc.T @ Xc / 29, 30)
+    np.testing.assert_allclose(through.components_, direct.components_, atol=1e-6)
+    np.testing.assert_allclose(through.explained_variance_, direct.explained_variance_, rtol=1e-6)
+
+
+@pytest.mark.parametrize("factor", [2.0**-500, 2.0**500])
+@pytest.mark.parametrize("asked", [{"alpha": 0.3}, {"n_nonzero": 6}, {"alpha": 0.2, "penalty": "l0"}])
+def test_the_size_of_the_data_does_not_matter(X, factor, asked):
+    plain = SparsePCA(3, **asked).fit(X)
+    scaled = SparsePCA(3, **asked).fit(X * factor)
+    np.testing.assert_array_equal(scaled.components_, plain.components_)
+    np.testing.assert_allclose(scaled.explained_variance_ratio_, plain.explained_variance_ratio_, rtol=1e-12)
+    assert scaled.score(X * factor) == pytest.approx(plain.score(X))
+
+
+@pytest.mark.parametrize("factor", [1e-150, 1e150])
+def test_very_small_and_very_large_data(X, factor):
+    plain = SparsePCA(3, alpha=0.3).fit(X)
+    scaled = SparsePCA(3, alpha=0.3).fit(X * factor)
+    np.testing.assert_allclose(scaled.components_, plain.components_, atol=1e-7)
+    np.testing.assert_array_equal(scaled.components_ != 0, plain.components_ != 0)
+
+
+def test_float32_stays_float32(X):
+    model = SparsePCA(3, alpha=0.3).fit(X.astype(np.float32))
+    assert model.components_.dtype == np.float32
+    assert model.transform(X.astype(np.float32)).dtype == np.float32
+    double = SparsePCA(3, alpha=0.3).fit(X)
+    np.testing.assert_allclose(model.components_, double.components_, atol=1e-3)
+
+
+def test_a_sparse_matrix_gives_the_same_and_is_screened_before_it_is_made_dense(rng, monkeypatch):
+    X = rng.poisson(0.05, size=(40, 300)) * 1.0
+    X[:, :20] += rng.poisson(3.0, size=(40, 20))
+    expected = SparsePCA(3, alpha=0.5).fit(X)
+    dense, widths = data_module.dense, []
+    monkeypatch.setattr(
+        "givens.sparse_pca.estimator.dense", lambda X, f, *rest: widths.append(len(f)) or dense(X, f, *rest)
+    )
+    for form in (sparse.csr_matrix, sparse.csc_array):
+        model = SparsePCA(3, alpha=0.5).fit(form(X))
+        np.testing.assert_allclose(model.components_, expected.components_, atol=1e-7)
+        np.testing.assert_allclose(model.transform(form(X)), expected.transform(X), atol=1e-6)
+        assert model.score(form(X)) == pytest.approx(expected.score(X))
+    assert max(widths) < 100
+
+
+def test_threads_do_not_change_the_bits(X):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        for m in (3, None):
+            one, two = (SparsePCA(m, alpha=0.2, threads=t).fit(X).components_ for t in (1, 2))
+            np.testing.assert_array_equal(one, two)
+
+
+def test_standardised_features(X):
+    model = SparsePCA(2, n_nonzero=10, scale=True).fit(X)
+    standard = (X - X.mean(axis=0)) / X.std(axis=0, ddof=1)
+    expected = SparsePCA(2, n_nonzero=10).fit(standard)
+    np.testing.assert_allclose(model.components_, expected.components_, atol=1e-7)
+    np.testing.assert_allclose(model.transform(X), expected.transform(standard), atol=1e-7)
+    assert model.score(X) == pytest.approx(expected.score(standard))
+    back = model.inverse_transform(model.transform(X))
+    assert np.sum((back - X) ** 2 / X.var(axis=0)) < np.sum((X - X.mean(axis=0)) ** 2 / X.var(axis=0))
+
+
+def test_more_samples_than_features_are_reduced_without_loss(rng):
+    X = rng.standard_t(4, size=(200, 12)) @ rng.standard_normal((12, 12))
+    model = SparsePCA(3, alpha=0.3).fit(X)
+    U = model.result_.U
+    assert U.shape == (12, 3)
+    np.testing.assert_allclose(model.explained_variance_, metrics.adjusted_variance(X, model.components_))
+    whole = SparsePCA(alpha=0.0).fit(X)
+    assert whole.components_.shape == (12, 12)
+
+
+def test_warm_starts_begin_where_the_last_fit_ended(X):
+    model = SparsePCA(3, alpha=0.2, warm_start=True, tol=1e-10).fit(X)
+    first = model.n_iter_
+    assert model.fit(X).n_iter_ < first
+
+
+def test_pandas_frames_in_and_out(X):
+    import pandas as pd
+
+    frame = pd.DataFrame(X, columns=[f"gene{k}" for k in range(X.shape[1])])
+    model = SparsePCA(2, n_nonzero=4).set_output(transform="pandas")
+    scores = model.fit_transform(frame)
+    assert list(scores.columns) == list(model.get_feature_names_out()) == ["sparsepca0", "sparsepca1"]
+    assert list(model.feature_names_in_) == list(frame.columns)
+
+
+def test_the_path_trades_variance_for_zeros(X):
+    path = sparse_pca_path(X, 3, n_alphas=6)
+    assert path.components.shape == (6, 3, 120)
+    totals = path.n_nonzero.sum(axis=1)
+    assert totals[0] > totals[-1]
+    assert path.explained_variance_ratio[0].sum() > path.explained_variance_ratio[-1].sum()
+    assert np.all(np.diff(path.gammas) > 0)
+    chosen = sparse_pca_path(X, 2, alphas=[0.5, 0.1])
+    np.testing.assert_array_equal(chosen.alphas, [0.1, 0.5])
+    with pytest.raises(TypeError, match="alphas"):
+        sparse_pca_path(X, 2, alpha=0.1)
+    with pytest.raises(ValueError, match="n_alphas"):
+        sparse_pca_path(X, 2, n_alphas=0)
+
+
+def test_components_that_run_empty_get_their_largest_entry_and_a_warning(X):
+    with pytest.warns(UserWarning, match="exceeds the threshold"):
+        model = SparsePCA(4, alpha=1.0).fit(X)
+    np.testing.assert_array_equal(model.n_nonzero_, 1)
+    assert len(np.unique(np.argmax(model.components_, axis=1))) == 4
+
+
+def test_constant_features_have_no_part(X):
+    X = X.copy()
+    X[:, [0, 50]] = 7.3
+    model = SparsePCA(3, alpha=0.0).fit(X)
+    assert not model.components_[:, [0, 50]].any()
+    scaled = SparsePCA(3, alpha=0.1, scale=True).fit(X)
+    assert not scaled.components_[:, [0, 50]].any()
+
+
+def test_too_few_sweeps_are_warned_of(X):
+    with pytest.warns(ConvergenceWarning, match="max_sweeps"):
+        SparsePCA(3, alpha=0.2, max_sweeps=1, tol=0.0).fit(X)
+
+
+BAD = [
+    ({"n_components": 31}, "n_components must be a whole number between 1 and 30"),
+    ({"n_components": 0}, "n_components"),
+    ({"n_components": 2.5}, "n_components"),
+    ({"gamma": -1.0}, "gamma must be a finite number of at least 0"),
+    ({"gamma": float("nan")}, "gamma"),
+    ({"alpha": 1.5}, "alpha is a share"),
+    ({"alpha": -0.1}, "alpha"),
+    ({"n_nonzero": 121}, "n_nonzero must be a whole number between 1 and 120"),
+    ({"n_nonzero": 0}, "n_nonzero"),
+    ({"n_components": 3, "n_nonzero": [1, 2]}, "got 2 for 3 components"),
+    ({"gamma": 1.0, "alpha": 0.1}, "give only one of gamma, alpha and n_nonzero, got gamma and alpha"),
+    ({"alpha": 0.1, "n_nonzero": 3}, "give only one"),
+    ({"penalty": "l2"}, "penalty must be"),
+    ({"tol": -1.0}, "tol"),
+    ({"max_sweeps": 0}, "max_sweeps"),
+    ({"n_starts": 0}, "n_starts"),
+    ({"threads": 0}, "threads"),
+]
+
+
+@pytest.mark.parametrize(("asked", "message"), BAD, ids=[str(asked) for asked, _ in BAD])
+def test_bad_parameters_are_named(X, asked, message):
+    with pytest.raises(ValueError, match=message):
+        SparsePCA(**asked).fit(X)
+
+
+def test_bad_data_are_named(X):
+    broken = X.copy()
+    broken[3, 4] = np.nan
+    with pytest.raises(ValueError, match="NaN"):
+        SparsePCA(2).fit(broken)
+    with pytest.raises(ValueError, match="1 sample"):
+        SparsePCA(1).fit(X[:1])
+    with pytest.raises(ValueError, match="constant"):
+        SparsePCA(1).fit(np.ones((5, 3)))
+    with pytest.raises(ValueError, match=r"could not convert|numeric"):
+        SparsePCA(1).fit(np.array([["a", "b"], ["c", "d"]]))
+
+
+def test_bad_covariances_are_named():
+    with pytest.raises(ValueError, match="square"):
+        SparsePCA(1).fit_covariance(np.ones((3, 2)), 10)
+    with pytest.raises(ValueError, match="symmetric"):
+        SparsePCA(1).fit_covariance(np.array([[1.0, 0.5], [0.0, 1.0]]), 10)
+    with pytest.raises(
+        ValueError, match=r"negative eigenvalue, but its smallest is -1 of the largest in size"
+    ):
+        SparsePCA(2, n_nonzero=2).fit_covariance(-np.eye(5), 40)
+    with pytest.raises(ValueError, match="negative eigenvalue"):
+        SparsePCA(1).fit_covariance(np.array([[1.0, 2.0], [2.0, 1.0]]), 10)
+    with pytest.raises(ValueError, match="n_obs"):
+        SparsePCA(1).fit_covariance(np.eye(2), 1)
+    with pytest.raises(ValueError, match="zero"):
+        SparsePCA(1).fit_covariance(np.zeros((2, 2)), 10)
+
+
+@pytest.mark.parametrize("alpha", [0.001, 0.05, 0.3])
+def test_refitted_values_explain_no_less_than_the_columns_own(X, alpha):
+    model = SparsePCA(3, alpha=alpha).fit(X)
+    Y = (X - X.mean(axis=0)).T @ model.result_.U
+    own = np.where(np.abs(Y) > model.gamma_[0], Y, 0.0)
+    own = (own / np.linalg.norm(own, axis=0)).T
+    own = own[np.argsort(-np.linalg.norm((X - X.mean(axis=0)) @ own.T, axis=0))]
+    assert model.explained_variance_.sum() >= metrics.adjusted_variance(X, own).sum() * (1 - 1e-9)
+
+
+def test_more_non_zeros_explain_more_along_the_path(X):
+    path = sparse_pca_path(X, 4, alphas=[0.001, 0.01, 0.05, 0.2, 0.5])
+    shares = path.explained_variance_ratio.sum(axis=1)
+    assert np.all(np.diff(shares) < 0.01 * shares[0])
+
+
+def test_without_a_threshold_many_components_are_pcas_too():
+    X = sparse_modules(60, 900, n_modules=6, module_size=30, random_state=1).X
+    model = SparsePCA(10, alpha=0.0).fit(X)
+    sizes = np.linalg.svd(X - X.mean(axis=0), compute_uv=False)[:10]
+    np.testing.assert_allclose(model.explained_variance_, sizes**2 / 59, rtol=1e-9)
+    assert model.result_.sweeps == 0
+
+
+@pytest.mark.parametrize("scale", [False, True])
+@pytest.mark.parametrize("ample", [0, 60])
+def test_counts_look_at_strong_features_first_and_at_others_where_they_count(rng, monkeypatch, scale, ample):
+    X = rng.poisson(0.3, size=(40, 300)) * 0.5
+    X[:, :20] += rng.poisson(3.0, size=(40, 1)) * rng.uniform(1, 2, 20)
+    X[:, 20:40] += rng.poisson(2.0, size=(40, 1)) * rng.uniform(1, 2, 20)
+    # Strong, and alone: they keep the others out at first.
+    X[:, 40:90] += rng.poisson(5.0, size=(40, 50))
+    expected = SparsePCA(2, n_nonzero=[18, 15], scale=scale).fit(X)
+    dense, widths = data_module.dense, []
+    monkeypatch.setattr(
+        "givens.sparse_pca.estimator.dense", lambda X, f, *rest: widths.append(len(f)) or dense(X, f, *rest)
+    )
+    monkeypatch.setattr("givens.sparse_pca.deflation.AMPLE", ample)
+    for form in (sparse.csr_matrix, np.ascontiguousarray, np.asfortranarray):
+        widths.clear()
+        model = SparsePCA(2, n_nonzero=[18, 15], scale=scale).fit(form(X))
+        # Where all features are as strong, as after scaling, none can be left out.
+        assert (widths[0] == 300) == scale
+        assert model.explained_variance_ratio_.sum() >= 0.97 * expected.explained_variance_ratio_.sum()
+        np.testing.assert_array_equal(model.n_nonzero_, [18, 15])

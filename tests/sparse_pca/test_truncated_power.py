@@ -1,0 +1,247 @@
+"""Exact counts: derivative, matching and choice of entries against brute force; the ascent; SparsePCA with counts."""
+
+from __future__ import annotations
+
+from itertools import permutations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+
+from givens import SparsePCA, metrics
+from givens.baselines import gpower
+from givens.datasets import sparse_modules
+from givens.sparse_pca.deflation import one_by_one, replaced, strongest
+from givens.sparse_pca.truncated_power import SparseRows, ascend, cut, directions, largest, matched, settled
+from givens.support.progress import Bar
+
+
+def adjusted(E):
+    """Σ R_jj² of scores, a row each, the strongest first."""
+    E = E[np.argsort(-np.linalg.norm(E, axis=1))]
+    return metrics.adjusted_from_scores(E.T).sum() * (E.shape[1] - 1)
+
+
+def centred(seed, n=20, d=60):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_t(4, size=(n, d)) * np.exp(0.5 * rng.standard_normal(d))
+    return X - X.mean(axis=0)
+
+
+def began(X, counts):
+    _, s, axes = np.linalg.svd(X.T, full_matrices=False)
+    return one_by_one(X, np.linalg.norm(X, axis=0), np.asarray(counts), axes * s[:, None])[0]
+
+
+@settings(max_examples=25)
+@given(seed=st.integers(0, 1000), m=st.integers(1, 6))
+def test_directions_are_half_the_derivative_of_the_adjusted_variance(seed, m):
+    rng = np.random.default_rng(seed)
+    E = rng.standard_normal((m, 9)) * 2.0 ** -np.arange(m)[:, None]
+    W, held = directions(E)
+    assert held == pytest.approx(adjusted(E))
+    for _ in range(3):
+        D = rng.standard_normal(E.shape)
+        h = 1e-6
+        slope = (adjusted(E + h * D) - adjusted(E - h * D)) / (2 * h)
+        assert np.sum(2 * W * D) == pytest.approx(slope, rel=1e-4, abs=1e-5 * np.sum(E**2))
+
+
+def test_scores_that_others_explain_or_that_are_zero_take_no_part(rng):
+    E = rng.standard_normal((3, 8))
+    E = np.vstack([3 * E, E[:1] * 0.5, np.zeros((1, 8))])
+    W, held = directions(E)
+    assert held == pytest.approx(adjusted(E[:3]))
+    np.testing.assert_allclose(W[:3], directions(E[:3])[0])
+    np.testing.assert_array_equal(W[3:], E[3:])
+    W, held = directions(rng.standard_normal((5, 3)))
+    assert np.isfinite(W).all()
+    assert not directions(np.zeros((2, 4)))[0].any()
+
+
+@given(seed=st.integers(0, 1000), counts=st.lists(st.integers(1, 12), min_size=2, max_size=5))
+def test_counts_go_where_they_hold_most(seed, counts):
+    Y = np.random.default_rng(seed).standard_normal((len(counts), 12))
+    squares = -np.sort(-(Y**2), axis=1)
+
+    def held(order):
+        return sum(row[:count].sum() for row, count in zip(squares, order))
+
+    found = matched(Y, np.array(counts))
+    assert sorted(found) == sorted(counts)
+    assert held(found) == pytest.approx(max(held(order) for order in permutations(counts)))
+
+
+@given(y=st.lists(st.integers(-3, 3), min_size=1, max_size=30), count=st.integers(1, 30))
+def test_the_largest_entries_are_counted_exactly_also_among_equal_ones(y, count):
+    y = np.array(y, dtype=float)
+    where, values = largest(y, count)
+    assert len(where) == min(count, len(y))
+    assert np.all(np.diff(where) > 0)
+    left = np.delete(np.abs(y), where)
+    assert np.abs(y[where]).min() >= left.max(initial=0.0)
+    size = np.linalg.norm(y[where])
+    np.testing.assert_allclose(values * size, y[where] if size else 0 * values)
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_scores_of_long_and_short_loadings(rng, order):
+    X = np.array(rng.standard_normal((7, 200)), order=order)
+    Y = rng.standard_normal((4, 200))
+    loadings = cut(Y, np.array([150, 3, 40, 1]))
+    Z = loadings.dense(200)
+    np.testing.assert_array_equal(loadings.counts(), np.count_nonzero(Z, axis=1))
+    np.testing.assert_allclose(np.linalg.norm(Z, axis=1), 1.0)
+    np.testing.assert_allclose(loadings.scores(X), Z @ X.T, atol=1e-12)
+
+
+def test_the_strongest_features(rng):
+    squares = rng.uniform(size=5000) ** 8
+    kept = strongest(squares, np.array([20, 30]))
+    np.testing.assert_array_equal(kept, np.sort(np.argsort(-squares)[:1100]))
+    np.testing.assert_array_equal(strongest(squares[:1500], np.array([20, 30])), np.arange(1500))
+    # Among features that are much alike, none is strong.
+    np.testing.assert_array_equal(strongest(1 + squares, np.array([20, 30])), np.arange(5000))
+
+
+@settings(max_examples=25)
+@given(seed=st.integers(0, 1000), counts=st.lists(st.integers(1, 60), min_size=1, max_size=6))
+def test_the_ascent_keeps_the_best_of_its_steps_and_the_counts(seed, counts):
+    X = centred(seed)
+    start = began(X, counts)
+    np.testing.assert_array_equal(start.counts(), sorted(counts, reverse=True))
+    found = ascend(X, start, 0.0, 100, Bar())
+    assert sorted(found.loadings.counts()) == sorted(counts)
+    assert found.explained >= adjusted(start.scores(X)) * (1 - 1e-12)
+    assert found.explained == max(found.trace.value)
+    assert found.explained == pytest.approx(adjusted(found.loadings.scores(X)))
+    np.testing.assert_allclose(found.scores, found.loadings.scores(X))
+    np.testing.assert_allclose(found.Y, found.W @ X, atol=1e-10)
+    assert found.converged
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_settled_values_are_the_best_of_their_features(seed):
+    X = centred(seed)
+    where = np.sort(np.random.default_rng(seed).permutation(60)[:7])
+    one = SparseRows([where], [np.full(7, 7**-0.5)])
+    values = settled(X, one)[0].values[0]
+    top = np.linalg.eigvalsh(X[:, where].T @ X[:, where])[-1]
+    assert np.sum((X[:, where] @ values) ** 2) == pytest.approx(top, rel=1e-6)
+    some = cut(np.random.default_rng(seed).standard_normal((3, 60)), np.array([9, 4, 2]))
+    better, _ = settled(X, some)
+    assert adjusted(better.scores(X)) >= adjusted(some.scores(X))
+    assert better.same_features(some)
+
+
+def test_one_by_one_finds_the_strongest_features_of_all():
+    X = centred(3)
+    start = began(X, [1, 1, 1])
+    rest, expected = X.copy(), []
+    for _ in range(3):
+        expected.append(int(np.argmax(np.linalg.norm(rest, axis=0))))
+        q = rest[:, expected[-1]] / np.linalg.norm(rest[:, expected[-1]])
+        rest -= np.outer(q, q @ rest)
+    assert [int(where[0]) for where in start.where] == expected
+
+
+@settings(max_examples=15)
+@given(seed=st.integers(0, 1000), counts=st.lists(st.integers(1, 60), min_size=1, max_size=5))
+def test_components_follow_counts_features_and_signs(seed, counts):
+    X = centred(seed)
+    rng = np.random.default_rng(seed)
+    model = SparsePCA(len(counts), n_nonzero=counts).fit(X)
+    np.testing.assert_array_equal(model.n_nonzero_, counts)
+    np.testing.assert_array_equal(np.count_nonzero(model.components_, axis=1), counts)
+    assert model.result_.trace.value[-1] <= model.result_.value
+    order = rng.permutation(len(counts))
+    other = SparsePCA(len(counts), n_nonzero=[counts[k] for k in order]).fit(X)
+    patterns = sorted(map(tuple, (model.components_ != 0).astype(int).tolist()))
+    assert sorted(map(tuple, (other.components_ != 0).astype(int).tolist())) == patterns
+    scaled = SparsePCA(len(counts), n_nonzero=counts).fit(X * 2.0**-300)
+    np.testing.assert_array_equal(scaled.components_, model.components_)
+    signs, places = rng.choice([-1.0, 1.0], 60), rng.permutation(60)
+    turned = SparsePCA(len(counts), n_nonzero=counts).fit((X * signs)[:, places])
+    np.testing.assert_allclose(np.abs(turned.components_), np.abs(model.components_)[:, places], atol=1e-6)
+
+
+@pytest.mark.parametrize("m", [1, 3])
+def test_all_features_counted_are_principal_components(m):
+    X = centred(0)
+    model = SparsePCA(m, n_nonzero=60).fit(X)
+    sizes = np.linalg.svd(X, compute_uv=False)[:m]
+    np.testing.assert_allclose(model.explained_variance_.sum(), np.sum(sizes**2) / 19, rtol=1e-6)
+
+
+def test_layouts_sparse_matrices_and_threads_change_nothing(rng):
+    X = rng.poisson(1.0, size=(30, 2500)) * rng.uniform(0.5, 2.0, 2500)
+    X[:, :50] += 2 * rng.poisson(2.0, size=(30, 1))
+    models = [
+        SparsePCA(3, n_nonzero=[40, 5, 12], threads=threads).fit(form(X))
+        for form in (np.ascontiguousarray, np.asfortranarray, sparse.csr_matrix)
+        for threads in (1, 2)
+    ]
+    for one, two in zip(models[::2], models[1::2]):
+        np.testing.assert_array_equal(one.components_, two.components_)
+        np.testing.assert_allclose(one.components_, models[0].components_, atol=1e-8)
+    assert models[0].gamma_ == pytest.approx(models[-1].gamma_)
+
+
+@pytest.mark.parametrize("penalty", ["l1", "l0"])
+@pytest.mark.parametrize("alpha", [0.1, 0.3])
+@pytest.mark.parametrize("seed", range(3))
+def test_no_less_than_greedy_gpower_with_its_own_counts(seed, alpha, penalty):
+    X = sparse_modules(50, 800, n_modules=6, module_size=40, spread=0.3, random_state=seed).X
+    X -= X.mean(axis=0)
+    level = alpha * np.linalg.norm(X, axis=0).max()
+    Z = gpower(X.T, 5, level if penalty == "l1" else level**2, penalty=penalty, block=False).Z.T
+    counts = np.maximum(np.count_nonzero(Z, axis=1), 1)
+    model = SparsePCA(5, n_nonzero=counts.tolist()).fit(X)
+    assert adjusted(model.components_ @ X.T) >= adjusted(Z @ X.T) * (1 - 1e-6)
+
+
+def test_many_components_begin_with_rotations_too():
+    X = centred(1, n=8, d=20)
+    few = SparsePCA(7, n_nonzero=4).fit(X)
+    one_by_one_only = ascend(X, began(X, [4] * 7), 0.0, 100, Bar())
+    assert few.result_.value >= one_by_one_only.explained * (1 - 1e-9)
+    assert few.explained_variance_ratio_.sum() > 0.6
+
+
+def test_rotations_alone_keep_counts_too():
+    X = centred(2)
+    model = SparsePCA(3, n_nonzero=[9, 1, 4], refit=False).fit(X)
+    np.testing.assert_array_equal(model.n_nonzero_, [9, 1, 4])
+    assert model.result_.rotations > 0
+    np.testing.assert_allclose(model.explained_variance_, metrics.adjusted_variance(X, model.components_))
+    assert SparsePCA(3, n_nonzero=[9, 1, 4]).fit(X).result_.value > 0
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_loading_gives_way_to_one_that_explains_more_beside_the_others(seed):
+    X = centred(seed, d=200)
+    counts = np.array([3, 3, 3])
+    _, s, axes = np.linalg.svd(X.T, full_matrices=False)
+    good = ascend(X, began(X, counts), 0.0, 100, Bar())
+    # A weak one in the place of the last.
+    weak = np.sort(np.argsort(np.linalg.norm(X, axis=0))[:3])
+    spoilt = SparseRows([*good.loadings.where[:2], weak], [*good.loadings.values[:2], np.full(3, 3**-0.5)])
+    start = ascend(X, spoilt, np.inf, 0, Bar())
+    better, flops = replaced(X, np.linalg.norm(X, axis=0), start, axes * s[:, None])
+    assert flops > 0
+    np.testing.assert_array_equal(better.counts(), counts)
+    assert adjusted(better.scores(X)) > start.explained
+    # What cannot be bettered is left alone.
+    single = began(X, [1])
+    again = ascend(X, single, 0.0, 100, Bar())
+    assert replaced(X, np.linalg.norm(X, axis=0), again, axes * s[:, None])[0] is None
+
+
+def test_a_warm_start_stays(rng):
+    X = centred(4)
+    model = SparsePCA(3, n_nonzero=6, warm_start=True).fit(X)
+    before = model.explained_variance_ratio_.sum()
+    assert model.fit(X).explained_variance_ratio_.sum() >= before * (1 - 1e-3)
+    assert model.n_iter_ <= 2

@@ -1,0 +1,301 @@
+"""What a stream refuses, and that nothing is lost by it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.exceptions import NotFittedError
+
+from givens import StreamingSparsePCA
+from tests.stream_data import DATA, model, state
+
+
+@pytest.mark.parametrize("drop", ["frequent", "leftover", "weakest"])
+def test_a_bad_batch_leaves_the_model_as_it_was(drop):
+    found = model(drop=drop, alpha=0.02)
+    rows = np.random.default_rng(0).standard_normal((1500, 30))
+    for number in range(499):
+        found.partial_fit(rows[3 * number : 3 * number + 3])
+    before = state(found)
+    bad = rows[-3:].copy()
+    bad[1, 4] = np.nan
+    for batch, message in (
+        (bad, "NaN"),
+        (np.where(np.isnan(bad), np.inf, bad), "infinity"),
+        (rows[:3, :29], "29 features, but .* is expecting 30"),
+        (rows[:0], "0 sample"),
+        (rows[0], "2D array"),
+        (np.array([["a"] * 30]), "could not convert|numeric"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            found.partial_fit(batch)
+        assert state(found) == before
+    found.partial_fit(rows[-3:])
+    assert state(found) != before
+
+
+def test_a_refused_first_batch_leaves_nothing():
+    found = model()
+    with pytest.raises(ValueError, match="NaN"):
+        found.partial_fit(np.full((3, 4), np.nan))
+    assert set(vars(found)) == set(found.get_params())
+    found.partial_fit(DATA)
+
+
+def test_a_refused_stream_leaves_the_last_fit():
+    found = model().fit(DATA)
+    before = state(found)
+
+    def rows():
+        yield DATA[:50]
+        yield np.full((2, 30), np.nan)
+
+    with pytest.raises(ValueError, match="batch 1 of X contains NaN"):
+        found.fit(rows())
+    assert state(found) == before
+    with pytest.raises(ValueError, match="batch 1 of X has 29 features, but those before it have 30"):
+        found.fit([DATA[:50], DATA[:50, 1:]])
+    with pytest.raises(ValueError, match="yields no rows"):
+        found.fit(iter([]))
+    with pytest.raises((TypeError, ValueError)):
+        found.fit("a file")
+    assert state(found) == before
+
+
+@pytest.mark.parametrize("warm_start", [False, True])
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("where", [(0, 0), (101, 7), (129, 29)])
+def test_a_refused_table_leaves_the_last_fit(warm_start, bad, where):
+    found = model(warm_start=warm_start).fit(DATA)
+    before = state(found)
+    X = DATA.copy()
+    X[where] = bad
+    for table in (X, sparse.csr_matrix(X)):
+        with pytest.raises(ValueError, match="NaN" if np.isnan(bad) else "infinity"):
+            found.fit(table)
+        assert state(found) == before
+
+
+def test_samples_that_outgrow_the_first_are_refused():
+    found = model().fit(DATA)
+    before = state(found)
+    for fit in (found.fit, found.partial_fit):
+        with pytest.raises(ValueError, match="too large beside the first, which was of the size of 4"):
+            fit(np.vstack((DATA, DATA * 1e200)))
+        assert state(found) == before
+    found = model().fit(DATA.astype(np.float32))
+    before = state(found)
+    with pytest.raises(ValueError, match="exceed what float32 holds"):
+        found.partial_fit(sparse.csr_matrix(DATA.astype(np.float32) * 1e25))
+    assert state(found) == before
+
+
+def test_a_stream_that_was_interrupted_does_not_go_on(monkeypatch):
+    found = model().partial_fit(DATA)
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("givens.streaming.rules.Frequent.turn", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            found.partial_fit(DATA)
+    for use in (lambda: found.partial_fit(DATA), lambda: found.components_, lambda: found.save("never")):
+        with pytest.raises(RuntimeError, match="interrupted while it took in samples"):
+            use()
+    assert found.fit(DATA).n_samples_seen_ == len(DATA)
+
+
+def test_a_warm_start_goes_on_with_the_stream():
+    whole = model().partial_fit(DATA)
+    found = model(warm_start=True).fit(DATA[:50])
+    found.fit(DATA[50:51]).fit(row for row in DATA[51:])
+    assert state(found)[:3] == state(whole)[:3]
+    np.testing.assert_array_equal(found.components_, whole.components_)
+    afresh = found.set_params(warm_start=False).fit(DATA)
+    np.testing.assert_array_equal(afresh.components_, whole.components_)
+    assert afresh.n_samples_seen_ == 130
+
+
+def test_a_warm_start_that_is_refused_leaves_the_stream():
+    found = model(warm_start=True).fit(DATA[:60])
+    before = state(found)
+    with pytest.raises(ValueError, match="batch 1 of X contains NaN"):
+        found.fit([DATA[60:], np.full((2, 30), np.nan)])
+    with pytest.raises(ValueError, match="29 features"):
+        found.fit(DATA[60:, 1:])
+    with pytest.raises(ValueError, match="batch 0 of X has 29 features, but those before it have 30"):
+        found.fit(iter([DATA[60:, 1:]]))
+    with pytest.raises(ValueError, match="began with scale=False, not True, and that holds"):
+        found.set_params(scale=True).fit(DATA[60:])
+    assert state(found) == before
+
+
+def test_a_warm_start_with_an_early_stop():
+    found = model(warm_start=True, stop_after=0.5).fit(DATA[:60])
+    assert found.n_samples_seen_ == 30
+    assert found.fit(DATA[60:]).n_samples_seen_ == 30 + 35  # half of those that came now
+    found.set_params(stop_after=70)
+    assert found.fit(DATA).n_samples_seen_ == 70
+    assert found.fit(row for row in DATA).n_samples_seen_ == 70
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"n_components": 31}, "between 1 and 30"),
+        ({"n_components": 0}, "between 1 and 30"),
+        ({"gamma": -1.0, "alpha": None}, "gamma must be"),
+        ({"gamma": 1.0}, "only one of gamma, alpha"),
+        ({"alpha": 1.5}, "between 0 and 1"),
+        ({"alpha": None, "n_nonzero": 31}, "n_nonzero"),
+        ({"alpha": None, "n_nonzero": [1, 2]}, "got 2 for 3"),
+        ({"penalty": "l2"}, "penalty"),
+        ({"drop": "strongest"}, "'frequent', 'leftover' or 'weakest'"),
+        ({"oversample": -1}, "oversample"),
+        ({"inner_rotations": 1.5}, "inner_rotations"),
+        ({"forgetting": 0.0}, "forgetting"),
+        ({"forgetting": 1.1}, "forgetting"),
+        ({"stop_after": 1.5}, "stop_after"),
+        ({"stop_after": 0.5}, "length is not known"),
+        ({"threads": 0}, "threads"),
+        ({"max_sweeps": -1}, "max_sweeps"),
+        ({"n_starts": 0}, "n_starts"),
+        ({"n_starts": 2, "drop": "leftover"}, "n_starts = 2 goes with drop='frequent'"),
+        ({"n_starts": 2, "drop": "weakest"}, "n_starts = 2 goes with drop='frequent'"),
+    ],
+)
+def test_parameters_that_mean_nothing_are_refused(parameters, message):
+    found = model(**parameters)
+    with pytest.raises(ValueError, match=message):
+        found.partial_fit(DATA)
+    assert not found.__sklearn_is_fitted__()
+
+
+def test_too_little_to_go_on():
+    found = model()
+    with pytest.raises(NotFittedError):
+        found.components_.sum()
+    with pytest.raises(NotFittedError):
+        found.save("nowhere")
+    found.partial_fit(DATA[:1])
+    with pytest.raises(ValueError, match="at least 2 samples"):
+        found.components_.sum()
+    with pytest.raises(ValueError, match="constant"):
+        model().partial_fit(np.ones((5, 4))).components_.sum()
+    with pytest.warns(UserWarning, match="nothing of"):
+        few = model().partial_fit(DATA[:3]).components_
+    np.testing.assert_allclose(np.linalg.norm(few, axis=1), 1)
+    zeros = np.concatenate((np.zeros((5, 30)), DATA))
+    assert np.isfinite(model().fit(zeros).components_).all()
+
+
+def test_early_stop():
+    part = model(stop_after=0.2).fit(DATA)
+    assert part.n_samples_seen_ == 26
+    np.testing.assert_array_equal(part.components_, model().fit(DATA[:26]).components_)
+    stream = model(stop_after=26).fit(DATA[k : k + 10] for k in range(0, 130, 10))
+    np.testing.assert_array_equal(part.components_, stream.components_)
+    online = model(stop_after=26).partial_fit(DATA[:20]).partial_fit(DATA[20:60]).partial_fit(DATA[60:])
+    np.testing.assert_array_equal(part.components_, online.components_)
+
+
+def test_progress_counts_the_samples_and_changes_nothing(capsys):
+    X = np.random.default_rng(0).standard_normal((250, 6))
+    batches = [X[start : start + 100] for start in range(0, 250, 100)]
+    quiet = StreamingSparsePCA(2).fit(iter(batches))
+    assert capsys.readouterr() == ("", "")
+    shown = StreamingSparsePCA(2, progress=True).fit(iter(batches))
+    # On whichever of the two Rich's console writes to: a command sends it to the second.
+    assert "250 samples" in "".join(capsys.readouterr())
+    assert np.array_equal(quiet.components_, shown.components_)
+
+
+def test_with_counts_the_advice_is_not_to_use_counts():
+    X = np.random.default_rng(0).standard_normal((2, 60))
+    with pytest.warns(UserWarning, match=r"nothing of 2 of 3 components is left by the others.*more samples"):
+        StreamingSparsePCA(3, n_nonzero=6).fit(X)
+
+
+@pytest.mark.parametrize(
+    ("batch", "message"),
+    [
+        (DATA[:0], r"batch 2 of X: Found array with 0 sample"),
+        (np.full((1, 30), np.inf), "batch 2 of X contains infinity"),
+        (DATA[:5] + 0j, "batch 2 of X: Complex data not supported"),
+        ([["a"] * 30], "batch 2 of X: could not convert string"),
+        (DATA[None], "batch 2 of X: Found array with dim 3"),
+        (None, "batch 2 of X: Expected 2D array, got scalar"),
+    ],
+)
+def test_the_number_of_a_bad_batch_is_said_in_one_line(batch, message):
+    with pytest.raises(ValueError, match=message) as caught:
+        model().fit(iter([DATA[:5], DATA[5:9], batch]))
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"n_components": 2}, "began with n_components=3, not 2, and that holds"),
+        ({"oversample": 9}, "began with oversample=5, not 9, and"),
+        ({"drop": "leftover"}, "began with drop='frequent', not 'leftover', and"),
+        ({"forgetting": 0.9, "scale": True}, "forgetting=1.0, not 0.9 and scale=False, not True, and"),
+    ],
+)
+def test_what_may_not_change_is_named_as_the_parameter_is(changed, message):
+    found = model().partial_fit(DATA)
+    before = state(found)
+    with pytest.raises(ValueError, match=message):
+        found.set_params(**changed).partial_fit(DATA)
+    assert state(found) == before
+    assert found.fit(DATA).n_samples_seen_ == 130
+
+
+def test_the_mean_needs_no_components():
+    found = model(scale=True).partial_fit(DATA[:1])
+    np.testing.assert_allclose(found.mean_, DATA[0], rtol=1e-15)
+    np.testing.assert_array_equal(found.scale_, np.ones(30))
+    np.testing.assert_array_equal(model().partial_fit(np.ones((5, 4))).mean_, np.ones(4))
+
+
+def test_a_truth_value_is_no_share():
+    with pytest.raises(ValueError, match="stop_after must be a whole number of samples, or a share"):
+        model(stop_after=True).fit(DATA)
+
+
+def test_scores_that_are_no_numbers_have_no_inverse():
+    found = model().fit(DATA)
+    with pytest.raises(ValueError, match="scores contains NaN"):
+        found.inverse_transform(np.full((2, 3), np.nan))
+    with pytest.raises(ValueError, match="could not convert string"):
+        found.inverse_transform([["a", "b", "c"]])
+    with pytest.raises(TypeError, match="dense data is required"):
+        found.inverse_transform(sparse.csr_matrix(np.ones((2, 3))))
+
+
+def test_an_early_stop_waits_for_no_more_samples():
+    def live():
+        yield DATA[:20]
+        yield DATA[20:26]
+        raise AssertionError("nobody needs these")
+
+    found = model(stop_after=26, warm_start=True).fit(live())
+    assert found.n_samples_seen_ == 26
+    untouched = iter([DATA])
+    assert found.fit(untouched).n_samples_seen_ == 26
+    assert next(untouched) is DATA
+
+
+def test_progress_counts_up_to_the_early_stop(capsys):
+    model(progress=True, stop_after=26).fit(DATA[k : k + 20] for k in range(0, 130, 20))
+    assert "40 samples" in "".join(capsys.readouterr())
+
+
+def test_an_error_ends_the_bar(capsys):
+    """An error's traceback holds what was running, and would hold the bar too."""
+    with pytest.raises(ValueError, match="batch 1 of X") as error:
+        model(progress=True).fit(iter([DATA[:20], np.full((2, 30), np.nan)]))
+    assert "20 samples" in "".join(capsys.readouterr())  # off a terminal a bar is shown when it ends
+    assert error.traceback
