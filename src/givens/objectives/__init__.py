@@ -16,7 +16,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from givens.objectives.base import Blocks, Objective, Rotations, Solved
+    from givens.objectives.base import Blocks, Look, Objective, Rotations, Solved
     from givens.objectives.columns import Columns
     from givens.objectives.contrasts import Contrast, LogCosh, Scalar
     from givens.objectives.function import Function
@@ -34,6 +34,7 @@ __all__ = [
     "JointDiagonal",
     "Kurtosis",
     "LogCosh",
+    "Look",
     "MomentTensor",
     "Objective",
     "Orthomax",
@@ -55,6 +56,7 @@ _HOMES = {
     "JointDiagonal": "givens.objectives.joint",
     "Kurtosis": "givens.objectives.quartic",
     "LogCosh": "givens.objectives.contrasts",
+    "Look": "givens.objectives.base",
     "MomentTensor": "givens.tensors.from_samples",
     "Objective": "givens.objectives.base",
     "Orthomax": "givens.objectives.quartic",

@@ -11,6 +11,7 @@ To write an objective, derive from `Objective` and give it `n`, `scale`, `state`
 
 from __future__ import annotations
 
+import copy
 import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -43,6 +44,28 @@ class Solved(NamedTuple):
     rotations: Rotations
     gains: np.ndarray
     rotated: int
+    flops: float
+
+
+class Look(NamedTuple):
+    """What one look at a state tells: f, and how f changes as each pair of columns begins to turn.
+
+    Attributes
+    ----------
+    value : float
+        f.
+    slopes : array of float64, shape (n, n), or None
+        Antisymmetric; entry (i, j), i < j, is g'(0) of the pair problem g(θ) = f(U·G(i, j, θ)). With E = ∂f/∂U this is
+        EᵀU − UᵀE. Entries of two columns that do not count (i, j ≥ active) are 0. None where slopes are unknown.
+    curvatures : array of float64, shape (n, n), or None
+        Symmetric; entry (i, j) is g''(0) of the pair. Only rows i < active are read. None where curvatures are unknown.
+    flops : float
+        Additions and multiplications spent.
+    """
+
+    value: float
+    slopes: np.ndarray | None
+    curvatures: np.ndarray | None
     flops: float
 
 
@@ -130,6 +153,26 @@ class Objective(ABC):
 
         Entry (i, j), i < j, i < active, belongs to the pair (i, j); the others are not read.
         """
+
+    def look(self, state: Any) -> Look:
+        """Value, slopes and curvatures of all pairs, in one pass; asked for once per step. Reads the state only."""
+        value = self.value(state)
+        if self.dear or self.thin:
+            return Look(value, None, None, 0.0)
+        upper = np.triu(self.gradient(state), 1)
+        upper[self.active :] = 0.0
+        return Look(value, upper - upper.T, None, 0.0)
+
+    def turned_look(self, state: Any, Q: np.ndarray) -> Look:
+        """As `look`, at U @ Q, for an orthogonal Q of order n; the state stays as it is."""
+        turned = copy.deepcopy(state)
+        flops = self.apply(turned, [np.arange(self.n)], [Q])
+        look = self.look(turned)
+        return look._replace(flops=look.flops + flops)
+
+    def phases(self) -> tuple[str, ...]:
+        """The phases of a run if nobody says, in their order: "descent", "leaps", "sweeps"."""
+        return ("leaps", "sweeps")
 
     def fingerprint(self) -> str:
         """Identify the problem, so that a checkpoint of another one is refused."""
