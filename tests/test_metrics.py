@@ -30,7 +30,7 @@ def test_adjusted_variance_is_what_earlier_scores_leave(X, Z):
         expected.append(left @ left / 29)
     np.testing.assert_allclose(metrics.adjusted_variance(X, Z), expected, rtol=1e-10)
     C = Xc.T @ Xc / 29
-    np.testing.assert_allclose(metrics.adjusted_from_covariance(C, Z), expected, rtol=1e-8)
+    np.testing.assert_allclose(metrics.adjusted_from_gram(Z @ C @ Z.T), expected, rtol=1e-8)
 
 
 def test_projected_variance_is_least_squares_and_never_smaller(X, Z):

@@ -96,16 +96,18 @@ def adjusted_from_scores(scores: np.ndarray) -> np.ndarray:
     return adjusted / max(samples - 1, 1)
 
 
-def adjusted_from_covariance(C: np.ndarray, components: np.ndarray) -> np.ndarray:
-    """As `adjusted_variance`, for those who have the covariance matrix only: R_jj² of R = chol(ZᵀCZ)ᵀ."""
-    G = components @ C @ components.T
-    adjusted = np.zeros(len(G))
-    for j in range(len(G)):
-        # Schur complements one by one: unlike a Cholesky routine this bears dependent scores.
-        pivot = G[j, j]
-        if pivot > 1e-12 * max(float(components[j] @ C @ components[j]), 1e-300):
+def adjusted_from_gram(G: np.ndarray) -> np.ndarray:
+    """R_jj² from the Gram matrix G = RᵀR of the scores alone (ZCZᵀ of a covariance C): Schur complements one by one.
+
+    Unlike a Cholesky routine this bears dependent scores; with half the digits of `adjusted_from_scores`.
+    """
+    left = np.array(G, dtype=np.float64)
+    adjusted = np.zeros(len(left))
+    for j, whole in enumerate(np.diagonal(G)):
+        pivot = left[j, j]
+        if pivot > 1e-12 * max(float(whole), 1e-300):
             adjusted[j] = pivot
-            G = G - np.outer(G[:, j], G[j]) / pivot
+            left -= np.outer(left[:, j], left[j]) / pivot
     return adjusted
 
 

@@ -286,7 +286,7 @@ class TestHostileData:
         ("options", "message"),
         [
             ({"n_components": 0}, "n_components must be a whole number of at least 1, got 0"),
-            ({"n_components": 2.0}, "n_components must be a whole number"),
+            ({"n_components": 2.5}, "n_components must be a whole number"),
             ({"refine_em": -1}, "refine_em must be a whole number of at least 0"),
             ({"variance": "full"}, "variance must be one of 'common', 'distinct', got 'full'"),
             ({"decomposition": "qr"}, "decomposition must be one of 'givens', 'power', got 'qr'"),

@@ -175,7 +175,7 @@ def test_a_single_bad_entry_is_found_wherever_it_is():
 
 @pytest.mark.parametrize("rank", [0, 4, 1.5, True])
 def test_bad_ranks_are_refused(rank):
-    with pytest.raises(ValueError, match="rank must be a whole number from 1 to d = 3"):
+    with pytest.raises(ValueError, match="rank must be a whole number from 1 to 3, the order of the tensor"):
         SymmetricTensor(np.ones((3, 3, 3)), rank)
 
 

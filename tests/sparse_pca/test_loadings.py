@@ -6,7 +6,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from givens.sparse_pca.loadings import keep_largest, order_and_sign, polar, refit, unit_rows
+from givens.numerics.polar import polar
+from givens.sparse_pca.loadings import keep_largest, order_and_sign, refit, unit_rows
 
 
 @given(seed=st.integers(0, 1000))

@@ -125,7 +125,7 @@ def test_pitprops_six_components_explain_what_zous_do():
     table = pitprops()
     model = SparsePCA(6, n_nonzero=[7, 4, 4, 1, 1, 1], threads=1).fit_covariance(table.R, table.n_obs)
     assert model.explained_variance_ratio_.sum() >= 0.758
-    expected = metrics.adjusted_from_covariance(table.R, model.components_)
+    expected = metrics.adjusted_from_gram(model.components_ @ table.R @ model.components_.T)
     np.testing.assert_allclose(model.explained_variance_, expected, rtol=1e-8)
 
 
@@ -261,14 +261,14 @@ def test_too_few_sweeps_are_warned_of(X):
 
 
 BAD = [
-    ({"n_components": 31}, "n_components must be a whole number between 1 and 30"),
+    ({"n_components": 31}, "n_components must be a whole number from 1 to 30"),
     ({"n_components": 0}, "n_components"),
     ({"n_components": 2.5}, "n_components"),
     ({"gamma": -1.0}, "gamma must be a finite number of at least 0"),
     ({"gamma": float("nan")}, "gamma"),
     ({"alpha": 1.5}, "alpha is a share"),
     ({"alpha": -0.1}, "alpha"),
-    ({"n_nonzero": 121}, "n_nonzero must be a whole number between 1 and 120"),
+    ({"n_nonzero": 121}, "n_nonzero must be a whole number from 1 to 120"),
     ({"n_nonzero": 0}, "n_nonzero"),
     ({"n_components": 3, "n_nonzero": [1, 2]}, "got 2 for 3 components"),
     ({"gamma": 1.0, "alpha": 0.1}, "give only one of gamma, alpha and n_nonzero, got gamma and alpha"),

@@ -144,8 +144,8 @@ def test_a_warm_start_with_an_early_stop():
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"n_components": 31}, "between 1 and 30"),
-        ({"n_components": 0}, "between 1 and 30"),
+        ({"n_components": 31}, "from 1 to 30"),
+        ({"n_components": 0}, "from 1 to 30"),
         ({"gamma": -1.0, "alpha": None}, "gamma must be"),
         ({"gamma": 1.0}, "only one of gamma, alpha"),
         ({"alpha": 1.5}, "between 0 and 1"),

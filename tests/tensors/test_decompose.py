@@ -231,7 +231,7 @@ def test_noise_is_averaged_over_pairs():
         ({"start": "best"}, "start must be one of 'power', 'eigh', 'random'"),
         ({"starts": 0}, "starts must be a whole number"),
         ({"starts": 2, "checkpoint": "here"}, "a checkpoint belongs to one run"),
-        ({"rank": 7}, "rank must be a whole number from 1 to d = 3"),
+        ({"rank": 7}, "rank must be a whole number from 1 to 3, the order of the tensor"),
         ({"start": np.ones((3, 3))}, "orthogonal"),
     ],
 )

@@ -21,7 +21,8 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from givens.numerics import flop_counts, parallel
-from givens.sparse_pca.loadings import polar, unit_rows
+from givens.numerics.polar import polar
+from givens.sparse_pca.loadings import unit_rows
 
 __all__ = ["GPower", "gpower"]
 

@@ -18,6 +18,7 @@ from givens.cli.results import SCORES_LEAD, Described, described, sparse_pca_out
 from givens.cli.session import Session
 from givens.io import TableRows, staged
 from givens.io.write import write_matrix
+from givens.metrics import adjusted_from_gram
 from givens.report.views import MOST_POINTS, scores_view
 
 
@@ -64,18 +65,8 @@ class ScoreMoments:
 
     def adjusted(self) -> np.ndarray:
         """Return the adjusted share of each component."""
-        gram = self.centred()
-        shares = np.zeros(len(gram))
-        if not self.total > 0:
-            return shares
-        # Cholesky by hand, so that a component without variance of its own counts as nothing.
-        left = gram.copy()
-        for k in range(len(gram)):
-            pivot = left[k, k]
-            if pivot > 1e-12 * max(gram[k, k], 1e-300):
-                shares[k] = pivot / self.total
-                left -= np.outer(left[:, k], left[k]) / pivot
-        return shares
+        adjusted = adjusted_from_gram(self.centred())
+        return adjusted / self.total if self.total > 0 else np.zeros(len(adjusted))
 
 
 def learn(session: Session, source: Source, rows: TableRows, model: Any) -> None:

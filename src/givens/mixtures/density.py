@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
@@ -14,6 +13,7 @@ from sklearn.utils.validation import validate_data
 
 from givens.mixtures.model import Mixture, posterior
 from givens.numerics import parallel
+from givens.support.arguments import whole
 
 
 class SphericalDensity(DensityMixin, BaseEstimator, ABC):
@@ -131,7 +131,7 @@ class SphericalDensity(DensityMixin, BaseEstimator, ABC):
         y : array of shape (n_samples,)
             The component of each row.
         """
-        whole("n_samples", n_samples, 1)
+        whole(n_samples, "n_samples", 1)
         mixture = self._mixture()
         rng = check_random_state(self.random_state)
         y = rng.choice(len(mixture.weights), size=n_samples, p=mixture.weights)
@@ -167,9 +167,3 @@ class SphericalDensity(DensityMixin, BaseEstimator, ABC):
     def _freedom(self) -> int:
         k, d = self._mixture().means.shape
         return k * d + k - 1 + (1 if self._common else k)
-
-
-def whole(name: str, number: Any, least: int) -> None:
-    """Refuse what is not a whole number of at least so much."""
-    if not isinstance(number, Integral) or isinstance(number, bool) or number < least:
-        raise ValueError(f"{name} must be a whole number of at least {least}, got {number!r}")

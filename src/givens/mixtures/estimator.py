@@ -14,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
-from givens.mixtures.density import SphericalDensity, whole
+from givens.mixtures.density import SphericalDensity
 from givens.mixtures.em import refine
 from givens.mixtures.model import Mixture
 from givens.mixtures.solve import SolvedMixture, by_givens, by_power, solve
@@ -22,6 +22,7 @@ from givens.moments import TILE, Basis, Stream, ThirdMoments, principal_basis, s
 from givens.moments.passes import RepeatedRows
 from givens.numerics import parallel
 from givens.result import Result
+from givens.support.arguments import whole
 
 _VARIANCES = {"common": True, "distinct": False}
 _DECOMPOSITIONS = {"givens": by_givens, "power": by_power}
@@ -128,7 +129,7 @@ class SphericalMixture(SphericalDensity):
             seconds = second_moments(rows.head(TILE))
             for chunk in rows:
                 seconds.add(chunk)
-            eigenvalues, basis = principal_basis(seconds, self.n_components - 1)
+            eigenvalues, basis = principal_basis(seconds, int(self.n_components) - 1)
             thirds = ThirdMoments(basis)
             for chunk in rows:
                 thirds.add(chunk)
@@ -161,7 +162,7 @@ class SphericalMixture(SphericalDensity):
         X = validate_data(self, X, dtype=[np.float64, np.float32], reset=first)
         if first:
             self._check_shape(X.shape[1])
-            self._stream = Stream(self.basis_samples, self.basis_rank or 2 * self.n_components)
+            self._stream = Stream(int(self.basis_samples), int(self.basis_rank or 2 * self.n_components))
             self.log_likelihood_ = []
         self._solved = None
         with parallel.pool(self.threads):
@@ -259,7 +260,7 @@ class SphericalMixture(SphericalDensity):
 
     def _solve(self, thirds: ThirdMoments, eigenvalues: np.ndarray | None = None) -> SolvedMixture:
         """From moments to parameters, in the units of the data."""
-        k, unit = self.n_components, thirds.basis.unit
+        k, unit = int(self.n_components), thirds.basis.unit
         if thirds.count < max(k, 2):
             raise ValueError(f"n_samples={thirds.count} rows are too few for n_components={k}")
         if thirds.basis.axes.shape[1] < k - 1:
@@ -296,7 +297,7 @@ class SphericalMixture(SphericalDensity):
         refined = refine(
             lambda: rows,
             start.moved(1.0, origin),
-            steps=self.refine_em,
+            steps=int(self.refine_em),
             tol=self.tol,
             common=self._common,
             floor=1e-12 * float(found.eigenvalues[0]) * basis.unit**2,
@@ -309,11 +310,11 @@ class SphericalMixture(SphericalDensity):
 
     def _check(self) -> None:
         """Refuse parameters that mean nothing."""
-        whole("n_components", self.n_components, 1)
-        whole("refine_em", self.refine_em, 0)
-        whole("basis_samples", self.basis_samples, 1)
+        whole(self.n_components, "n_components", 1)
+        whole(self.refine_em, "refine_em", 0)
+        whole(self.basis_samples, "basis_samples", 1)
         if self.basis_rank is not None:
-            whole("basis_rank", self.basis_rank, self.n_components)
+            whole(self.basis_rank, "basis_rank", self.n_components)
         for name, known in (("variance", _VARIANCES), ("decomposition", _DECOMPOSITIONS)):
             if getattr(self, name) not in known:
                 raise ValueError(

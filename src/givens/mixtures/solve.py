@@ -28,6 +28,7 @@ from givens.baselines.tensor_power import tensor_power
 from givens.mixtures.model import Mixture
 from givens.mixtures.refit import Scaled, refit
 from givens.moments import Cumulants, Whitening, contract, whiten
+from givens.numerics.polar import polar
 from givens.result import Result
 from givens.tensors.decompose import decompose
 
@@ -49,8 +50,7 @@ def by_givens(T: np.ndarray, random_state: int, threads: int | None) -> tuple[np
 def by_power(T: np.ndarray, random_state: int, threads: int | None) -> tuple[np.ndarray, Result]:
     """One component after the other, by the robust power method; then the nearest orthogonal matrix."""
     found = tensor_power(T, symmetrize=True, random_state=random_state)
-    left, _, right = np.linalg.svd(found.factors)
-    return left @ right, found.result
+    return polar(found.factors), found.result
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ Generalized Power Method, which creeps. Four things make it leap: V lies beyond 
 of the sum; S is used through its non-zeros where they are few; and E is worked out in single precision. The bound also says, at
 no cost, what U is worth at least, over all features even where only some were seen, since no feature counts negatively.
 
-Single precision and a rough polar factor (`givens.numerics.halley`) cost no accuracy: a step may start from any V and may lead
+Single precision and a rough polar factor (`givens.numerics.polar`) cost no accuracy: a step may start from any V and may lead
 to any orthogonal U, whose worth the loop looks up in the precision of the data, and rotations of pairs take over where leaps
 gain little: they are exact, and converge.
 
@@ -23,7 +23,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from givens.numerics import flop_counts, halley, parallel
+from givens.numerics import flop_counts, parallel
+from givens.numerics.polar import completed, rough_polar
 from givens.numerics.tiles import GROUPS, tiles
 
 FEW = 0.2  # share of non-zeros of S below which products through them are faster than matrix products
@@ -73,7 +74,7 @@ class Leaps:
             if best is None:
                 return None
             U, V, value, E = best
-        self.Ut = halley.completed(U)
+        self.Ut = completed(U)
         self.flops += flop_counts.qr(n, m) + 3.0 * m * m * n + 6.0 * m * n
         self.reached = value + 2.0 * float(np.vdot(E, self.Ut[:m] - V))
         if np.linalg.slogdet(self.Ut)[0] < 0:
@@ -93,7 +94,7 @@ class Leaps:
             if slow > 0.0:
                 # Other directions in every step of the first leap: extrapolated, they are long, and find something to live on.
                 self.fresh = np.roll(self.fresh, 1, axis=1)
-            U, spent = halley.polar(E, self.fresh)
+            U, spent = rough_polar(E, self.fresh)
             self.flops += flops + spent + 9.0 * m * n
             step = U - V
             previous, bound = bound, value + 2.0 * float(np.vdot(E, step))

@@ -219,7 +219,7 @@ def solve_cubes(
 
 def check_rank(rank: int | None, d: int) -> int:
     """How many columns count."""
-    return d if rank is None else whole(rank, "rank", 1, d, "d = ")
+    return d if rank is None else whole(rank, "rank", 1, d, "the order of the tensor")
 
 
 def _checked(T: np.ndarray) -> np.ndarray:

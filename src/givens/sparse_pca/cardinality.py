@@ -8,11 +8,11 @@ from time import perf_counter
 import numpy as np
 
 from givens.numerics import flop_counts
+from givens.numerics.polar import polar
 from givens.result import Result
 from givens.rotations import orthogonality
 from givens.sparse_pca import deflation, truncated_power
 from givens.sparse_pca.data import principal_axes, reduced
-from givens.sparse_pca.loadings import polar
 from givens.sparse_pca.penalised import FitOptions, Loadings, rotated
 from givens.support.progress import bar
 

@@ -14,10 +14,11 @@ from sklearn.utils.validation import validate_data
 
 from givens.metrics import adjusted_from_scores, largest_correlation, loading_overlap, projected_from_scores
 from givens.numerics import parallel
+from givens.numerics.polar import polar
 from givens.sparse_pca import cardinality
 from givens.sparse_pca import options as checks
 from givens.sparse_pca.data import FeatureMoments, columns, dense, moments, reduced
-from givens.sparse_pca.loadings import order_and_sign, polar
+from givens.sparse_pca.loadings import order_and_sign
 from givens.sparse_pca.penalised import Loadings, in_units, solve
 from givens.sparse_pca.scores import SparseScores
 

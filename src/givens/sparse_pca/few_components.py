@@ -19,11 +19,12 @@ from typing import NamedTuple
 import numpy as np
 
 from givens.numerics import flop_counts
+from givens.numerics.polar import polar
 from givens.numerics.tiles import scores, turned
 from givens.objectives.base import Blocks, Objective, Rotations, Solved
 from givens.objectives.sparse_columns import LOOSE, RELAXATION, SHARE
 from givens.schedules import Schedule, Tournament
-from givens.sparse_pca.loadings import explained, polar
+from givens.sparse_pca.loadings import explained
 
 EPS = float(np.finfo(np.float64).eps)
 PATIENCE = 2  # sweeps: with counts the explained variance may fall and rise again

@@ -19,12 +19,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from givens.metrics import adjusted_from_scores
+from givens.numerics.polar import polar
 
 __all__ = [
     "explained",
     "keep_largest",
     "order_and_sign",
-    "polar",
     "refit",
     "shrink",
     "unit_rows",
@@ -75,12 +75,6 @@ def keep_largest(Y: np.ndarray, counts: Sequence[int] | np.ndarray) -> np.ndarra
         elif count > 0:
             pattern[j, np.argpartition(-np.abs(Y[j]), count - 1)[:count]] = True
     return pattern
-
-
-def polar(M: np.ndarray) -> np.ndarray:
-    """The orthonormal matrix nearest to M."""
-    P, _, Qt = np.linalg.svd(M, full_matrices=False)
-    return P @ Qt
 
 
 def refit(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -10,16 +10,9 @@ import numpy as np
 from givens.numerics import parallel
 from givens.sparse_pca.data import FeatureMoments
 from givens.sparse_pca.penalised import FitOptions, Loadings
+from givens.support.arguments import whole
 
 DEFAULT_ALPHA = 0.05
-
-
-def _whole(value: Any, name: str, least: int, most: int | None = None, what: str = "") -> int:
-    good = isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= least
-    if not good or (most is not None and int(value) > most):
-        limit = f"at least {least}" if most is None else f"between {least} and {most}{what}"
-        raise ValueError(f"{name} must be a whole number {limit}, got {value!r}")
-    return int(value)
 
 
 def _number(value: Any, name: str) -> float:
@@ -34,7 +27,7 @@ def options(model: Any, found: FeatureMoments, n_obs: int) -> FitOptions:
     most = min(n_obs, d)
     m = most
     if model.n_components is not None:
-        m = _whole(model.n_components, "n_components", 1, most, ", the number of samples or features")
+        m = whole(model.n_components, "n_components", 1, most, "the number of samples or features")
     if not found.norms.any():
         raise ValueError("every feature of X is constant, so there is no variance to explain")
     if model.penalty not in ("l1", "l0"):
@@ -66,8 +59,8 @@ def options(model: Any, found: FeatureMoments, n_obs: int) -> FitOptions:
         counts=counts,
         refit=bool(model.refit),
         tol=_number(model.tol, "tol"),
-        max_sweeps=_whole(model.max_sweeps, "max_sweeps", 1),
-        n_starts=_whole(model.n_starts, "n_starts", 1),
+        max_sweeps=whole(model.max_sweeps, "max_sweeps", 1),
+        n_starts=whole(model.n_starts, "n_starts", 1),
         threads=model.threads,
         progress=bool(model.progress),
     )
@@ -75,12 +68,12 @@ def options(model: Any, found: FeatureMoments, n_obs: int) -> FitOptions:
 
 def _counts(n_nonzero: Any, m: int, d: int) -> np.ndarray:
     if np.ndim(n_nonzero) == 0:
-        return np.full(m, _whole(n_nonzero, "n_nonzero", 1, d, ", the number of features"))
+        return np.full(m, whole(n_nonzero, "n_nonzero", 1, d, "the number of features"))
     if len(n_nonzero) != m:
         raise ValueError(
             f"n_nonzero must be one number or one per component: got {len(n_nonzero)} for {m} components"
         )
-    return np.array([_whole(k, "n_nonzero", 1, d, ", the number of features") for k in n_nonzero])
+    return np.array([whole(k, "n_nonzero", 1, d, "the number of features") for k in n_nonzero])
 
 
 def screen(norms: np.ndarray, asked: FitOptions) -> np.ndarray:
@@ -115,7 +108,7 @@ def fill_empty(loadings: Loadings, features: np.ndarray, norms: np.ndarray) -> t
 
 def factor_covariance(R: np.ndarray, n_obs: int, scale: bool) -> tuple[np.ndarray, FeatureMoments]:
     """A matrix whose sums of squares and products are (n_obs − 1)·R, as if it were centred data."""
-    n_obs = _whole(n_obs, "n_obs", 2)
+    n_obs = whole(n_obs, "n_obs", 2)
     if R.shape[0] != R.shape[1]:
         raise ValueError(f"R must be square, a row and a column per feature, got shape {R.shape}")
     R = np.asarray(R, dtype=np.float64)

@@ -10,10 +10,11 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from givens.numerics import parallel
-from givens.sparse_pca.options import DEFAULT_ALPHA, _counts, _number, _whole
+from givens.sparse_pca.options import DEFAULT_ALPHA, _counts, _number
 from givens.streaming.extract import Asked
 from givens.streaming.rules import Frequent, Leftover, Weakest, quantile
 from givens.streaming.sketch import Rule, Sketch
+from givens.support.arguments import whole
 
 ROTATED = {"weakest": Weakest, "leftover": Leftover}
 DROPS = ("frequent", *ROTATED)
@@ -51,7 +52,7 @@ def settings(model: Any, features: int, started: StreamSettings | None) -> Strea
     """The settings of a model for data of this width; `started` if they agree with those the stream began with."""
     m = min(COMPONENTS, features)
     if model.n_components is not None:
-        m = _whole(
+        m = whole(
             model.n_components, "n_components", 1, features, f" (n_features={features}: there are no more)"
         )
     if model.drop not in DROPS:
@@ -60,12 +61,12 @@ def settings(model: Any, features: int, started: StreamSettings | None) -> Strea
         # Algorithm 5 keeps m columns and no others.
         reserve = max(m, FEW) if model.drop == "frequent" else 0
     else:
-        reserve = _whole(model.oversample, "oversample", 0)
+        reserve = whole(model.oversample, "oversample", 0)
     forgetting = model.forgetting
     if not isinstance(forgetting, Real) or isinstance(forgetting, bool) or not 0 < float(forgetting) <= 1:
         raise ValueError(f"forgetting must be a number above 0 and at most 1, got {forgetting!r}")
     if model.inner_rotations is not None:
-        _whole(model.inner_rotations, "inner_rotations", 0)
+        whole(model.inner_rotations, "inner_rotations", 0)
     parallel.count(model.threads)
     seed = started.seed if started is not None else _seed(model.random_state)
     found = StreamSettings(m, m + reserve, model.drop, float(forgetting), bool(model.scale), seed)
@@ -95,7 +96,7 @@ def limit(stop_after: Any, total: int | None, before: int = 0) -> int | None:
     if stop_after is None:
         return None
     if isinstance(stop_after, Integral) and not isinstance(stop_after, bool):
-        return _whole(stop_after, "stop_after", 2)
+        return whole(stop_after, "stop_after", 2)
     if not isinstance(stop_after, Real) or isinstance(stop_after, bool) or not 0 < float(stop_after) <= 1:
         raise ValueError(
             f"stop_after must be a whole number of samples, or a share between 0 and 1, got {stop_after!r}"
@@ -119,7 +120,7 @@ def asked(model: Any, started: StreamSettings, sketch: Sketch) -> Asked:
         counts = _counts(model.n_nonzero, started.components, len(sketch.mean))
     _gamma(model)
     _alpha(model)
-    n_starts = _whole(model.n_starts, "n_starts", 1)
+    n_starts = whole(model.n_starts, "n_starts", 1)
     if n_starts > 1 and started.drop != "frequent":
         raise ValueError(
             f"n_starts = {n_starts} goes with drop='frequent': with drop={started.drop!r} the components are columns of "
@@ -133,7 +134,7 @@ def asked(model: Any, started: StreamSettings, sketch: Sketch) -> Asked:
         keep_order=np.ndim(model.n_nonzero) > 0,
         refit=bool(model.refit),
         tol=_number(model.tol, "tol"),
-        max_sweeps=_whole(model.max_sweeps, "max_sweeps", 0),
+        max_sweeps=whole(model.max_sweeps, "max_sweeps", 0),
         n_starts=n_starts,
         seed=started.seed,
     )

@@ -8,15 +8,19 @@ from typing import Any
 import numpy as np
 
 
-def whole(value: Any, name: str, least: int, most: int | None = None, called: str = "") -> int:
-    """Return a whole number of at least `least` and at most `most` (`called` so), which may come as a float (1e3, say).
+def whole(value: Any, name: str, least: int, most: int | None = None, what: str = "") -> int:
+    """Return a whole number of at least `least` and at most `most` (`what` that is), which may come as a float (1e3, say).
 
     >>> whole(1e3, "max_sweeps", 1)
     1000
     """
     good = isinstance(value, Real) and not isinstance(value, bool) and float(value).is_integer()
     if not good or value < least or (most is not None and value > most):
-        limit = f"of at least {least}" if most is None else f"from {least} to {called}{most}"
+        limit = (
+            f"of at least {least}"
+            if most is None
+            else f"from {least} to {most}" + (f", {what}" if what else "")
+        )
         raise ValueError(f"{name} must be a whole number {limit}, got {value!r}")
     return int(value)
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from givens.minimize import minimize
 from givens.numerics import parallel
+from givens.numerics.polar import polar_by_products
 from givens.objectives.tensor import SymmetricTensor, negligible
 from givens.result import Result
 from givens.rotations import random_orthogonal
@@ -199,38 +200,8 @@ def _power(
         if left <= enough or (value <= last_value * (1 + 1e-11) and left * (left / last) ** 8 > enough):
             break
         near = np.abs(skew).max() < 0.1 * heights.min()
-        U = _polar(U + U @ (skew / (heights[:, None] + heights)) if near else images)
+        U = polar_by_products(U + U @ (skew / (heights[:, None] + heights)) if near else images)
     return np.ascontiguousarray(U[:, np.argsort(-np.abs(heights), kind="stable")])
-
-
-def _polar(W: np.ndarray) -> np.ndarray:
-    """The orthogonal matrix nearest to W: W(WᵀW)^(-1/2)."""
-    X = _orthogonalised(W * (np.sqrt(len(W)) / np.linalg.norm(W)))
-    if X is None:
-        values, vectors = np.linalg.eigh(W.T @ W)
-        if values[0] > 1e-10 * values[-1]:
-            X = _orthogonalised(W @ (vectors / np.sqrt(values)) @ vectors.T)
-    if X is None:
-        left, _, right = np.linalg.svd(W)
-        X = left @ right
-    return X
-
-
-def _orthogonalised(X: np.ndarray) -> np.ndarray | None:
-    """The polar factor of X by Newton and Schulz, X ← X(3I − XᵀX)/2: matrix products only.
-
-    It converges if no singular value of X reaches √3. None where they are too far from 1, or apart.
-    """
-    eye = np.eye(len(X))
-    for _ in range(12):
-        excess = X.T @ X - eye
-        error = np.sqrt(np.vdot(excess, excess))
-        if error > 0.45 * np.sqrt(len(X)):
-            return None
-        X = X - X @ excess / 2
-        if error < 1e-8:
-            return X
-    return None
 
 
 def _finish(objective: SymmetricTensor | MomentTensor, result: Result) -> Decomposition:

@@ -1,4 +1,10 @@
-"""The polar factor of a matrix, roughly: a third of the time of its singular values.
+"""Polar factors: the orthonormal matrix nearest to a given one.
+
+| function | by | when |
+|---|---|---|
+| `polar` | singular values | always right, also where the matrix has lost rank (then one of several) |
+| `polar_by_products` | Newton and Schulz, X ← X(3I − XᵀX)/2 | square matrices that are nearly orthogonal |
+| `rough_polar` | three weighted steps of Halley's iteration, two of them in single precision | proposals |
 
 Halley's iteration, weighted for singular values between L and 1 (Nakatsukasa, Bai and Gygi 2010), makes all of them 1:
 
@@ -21,6 +27,41 @@ from givens.numerics import flop_counts
 L = 1e-7
 
 
+def polar(M: np.ndarray) -> np.ndarray:
+    """The orthonormal matrix nearest to M."""
+    P, _, Qt = np.linalg.svd(M, full_matrices=False)
+    return P @ Qt
+
+
+def polar_by_products(W: np.ndarray) -> np.ndarray:
+    """The orthogonal matrix nearest to a square W, W(WᵀW)^(-1/2): by matrix products where that converges."""
+    X = _newton_schulz(W * (np.sqrt(len(W)) / np.linalg.norm(W)))
+    if X is None:
+        values, vectors = np.linalg.eigh(W.T @ W)
+        if values[0] > 1e-10 * values[-1]:
+            X = _newton_schulz(W @ (vectors / np.sqrt(values)) @ vectors.T)
+    if X is None:
+        X = polar(W)
+    return X
+
+
+def _newton_schulz(X: np.ndarray) -> np.ndarray | None:
+    """The polar factor of X by Newton and Schulz, X ← X(3I − XᵀX)/2: matrix products only.
+
+    It converges if no singular value of X reaches √3. None where they are too far from 1, or apart.
+    """
+    eye = np.eye(len(X))
+    for _ in range(12):
+        excess = X.T @ X - eye
+        error = np.sqrt(np.vdot(excess, excess))
+        if error > 0.45 * np.sqrt(len(X)):
+            return None
+        X = X - X @ excess / 2
+        if error < 1e-8:
+            return X
+    return None
+
+
 def _weights(least: float, steps: int) -> list[tuple[float, float, float]]:
     """b/c, a − b/c and c of each step: the best there are for singular values from `least` to 1."""
     weights = []
@@ -39,7 +80,7 @@ def _weights(least: float, steps: int) -> list[tuple[float, float, float]]:
 WEIGHTS = _weights(L, 3)
 
 
-def polar(E: np.ndarray, fresh: np.ndarray) -> tuple[np.ndarray, float]:
+def rough_polar(E: np.ndarray, fresh: np.ndarray) -> tuple[np.ndarray, float]:
     """Rows that are nearly orthonormal: the polar factor of E, but for its weakest directions; and the flops.
 
     Rows of zeros have none: rows of `fresh`, as long as those of E, take their place, at right angles to all others of E.
