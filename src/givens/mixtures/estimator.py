@@ -23,6 +23,7 @@ from givens.moments.passes import RepeatedRows
 from givens.numerics import parallel
 from givens.result import Result
 from givens.support.arguments import whole
+from givens.support.fitting import atomic_fit
 
 _VARIANCES = {"common": True, "distinct": False}
 _DECOMPOSITIONS = {"givens": by_givens, "power": by_power}
@@ -108,6 +109,7 @@ class SphericalMixture(SphericalDensity):
         self.threads = threads
         self.random_state = random_state
 
+    @atomic_fit
     def fit(self, X: Any, y: Any = None) -> Self:
         """Fit in two passes, and one more per step of EM.
 
@@ -281,7 +283,7 @@ class SphericalMixture(SphericalDensity):
             warnings.warn(
                 "the fit to the moments did not settle, and is left as it is; steps of EM may go on from it",
                 ConvergenceWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
         values = found.eigenvalues if eigenvalues is None else eigenvalues
         return replace(found, mixture=found.mixture.moved(1 / unit, 0.0), eigenvalues=values / unit**2)

@@ -21,6 +21,7 @@ from givens.sparse_pca.data import FeatureMoments, columns, dense, moments, redu
 from givens.sparse_pca.loadings import order_and_sign
 from givens.sparse_pca.penalised import Loadings, in_units, solve
 from givens.sparse_pca.scores import SparseScores
+from givens.support.fitting import atomic_fit
 
 
 class SparsePCA(SparseScores):
@@ -131,6 +132,7 @@ class SparsePCA(SparseScores):
         self.random_state = random_state
         self.progress = progress
 
+    @atomic_fit
     def fit(self, X: Any, y: None = None) -> Self:
         """Find the components.
 
@@ -160,6 +162,7 @@ class SparsePCA(SparseScores):
                 X.dtype,
             )
 
+    @atomic_fit
     def fit_covariance(self, R: Any, n_obs: int) -> Self:
         """Find the components from a covariance or correlation matrix alone.
 
@@ -219,7 +222,7 @@ class SparsePCA(SparseScores):
             warnings.warn(
                 f"SparsePCA did not converge in {sweeps}; raise max_sweeps or tol",
                 ConvergenceWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
         Z, empty = checks.fill_empty(loadings, features, found.norms)
         if empty:
@@ -228,7 +231,7 @@ class SparsePCA(SparseScores):
                 f"nothing of {empty} of {options.m} components exceeds the threshold, so each of these has its largest "
                 "entry alone; lower gamma or alpha, ask for fewer components, or use n_nonzero",
                 UserWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
         self._describe(loadings, features, found, n_obs, dtype)
         return self

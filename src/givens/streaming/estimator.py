@@ -15,6 +15,7 @@ from givens import rows
 from givens.streaming import save as files
 from givens.streaming import settings as checks
 from givens.streaming.intake import TYPES, StreamIntake
+from givens.support.fitting import atomic_fit
 from givens.support.progress import counting
 
 
@@ -158,6 +159,7 @@ class StreamingSparsePCA(StreamIntake):
         self.random_state = random_state
         self.progress = progress
 
+    @atomic_fit
     def fit(self, X: Any, y: None = None) -> Self:
         """Go once through the rows of X, afresh (unless `warm_start`). If some are refused, the model is as it was.
 
@@ -172,24 +174,23 @@ class StreamingSparsePCA(StreamIntake):
         -------
         self
         """
-        with self._as_it_was_if_refused():
-            if not self.warm_start:
-                self.__dict__.pop("_sketch", None)
-            going_on = self.__sklearn_is_fitted__()
-            if going_on:
-                self._sketch = deepcopy(self._sketch)
-            most = checks.limit(self.stop_after, rows.length(X), self._sketch.count if going_on else 0)
-            if rows.in_memory(X):
-                self._add_table(X, most, going_on)
-            else:
-                batches = counting(self._until(most, rows.batches(X)), rows.length(X), self.progress)
-                with closing(batches):  # or an error would keep the bar
-                    for number, batch in enumerate(batches):
-                        first = not self.__sklearn_is_fitted__()
-                        self._add(self._checked(batch, first, f"batch {number} of X"), most)
-            if not self.__sklearn_is_fitted__():
-                raise ValueError("X yields no rows, so there is nothing to learn from")
-            self._find()
+        if not self.warm_start:
+            self.__dict__.pop("_sketch", None)
+        going_on = self.__sklearn_is_fitted__()
+        if going_on:
+            self._sketch = deepcopy(self._sketch)
+        most = checks.limit(self.stop_after, rows.length(X), self._sketch.count if going_on else 0)
+        if rows.in_memory(X):
+            self._add_table(X, most, going_on)
+        else:
+            batches = counting(self._until(most, rows.batches(X)), rows.length(X), self.progress)
+            with closing(batches):  # or an error would keep the bar
+                for number, batch in enumerate(batches):
+                    first = not self.__sklearn_is_fitted__()
+                    self._add(self._checked(batch, first, f"batch {number} of X"), most)
+        if not self.__sklearn_is_fitted__():
+            raise ValueError("X yields no rows, so there is nothing to learn from")
+        self._find()
         return self
 
     def partial_fit(self, X: Any, y: None = None) -> Self:
