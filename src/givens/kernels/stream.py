@@ -6,139 +6,13 @@ Features are taken in strips that stay in a core's own cache, and sums over feat
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
-from numba import config, types
-from numba.core import cgutils
-from numba.extending import intrinsic
 
 from givens.kernels.compile import inline, kernel
 
 STRIP = 384  # features
 TALL = 4  # rows of Q that are worked out together; there must be a multiple of it
 WIDE = 3  # rows of W that are read together; likewise
-
-
-# What is counted: pieces that a thread has taken, that may be taken, and that are done; whether there will be no more.
-TAKEN, READY, DONE, OVER = 0, 1, 2, 3
-# What a sheet says of a walk: whether to turn, samples from and to, the row of W for the first of them, whether to multiply.
-TURNED, FIRST, LAST, BEGIN, MULTIPLIED = 0, 1, 2, 3, 4
-PATIENCE = 2_000_000  # looks at the counters, two or three milliseconds, before a helper gives up
-
-PLAIN = bool(getattr(config, "DISABLE_JIT", 0))  # run as plain Python, by one thread
-
-
-def atomic(plain: Callable) -> Callable[[Callable], Any]:
-    """One step of the processor, which no other thread comes between; `plain` where nothing is compiled."""
-    return lambda function: plain if PLAIN else intrinsic(function)
-
-
-@atomic(lambda counters, which: counters[which])
-def _read(typing: Any, counters: Any, which: Any) -> Any:
-    """A counter as the other threads left it, with all that they wrote before."""
-
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.load_atomic(_place(context, builder, signature, args), "acquire", 8)
-
-    return types.int64(counters, which), generate
-
-
-@atomic(lambda counters, which, amount: counters.__setitem__(which, counters[which] + amount))
-def _raise_by(typing: Any, counters: Any, which: Any, amount: Any) -> Any:
-    """Add to a counter, after all that was written before."""
-
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        place = _place(context, builder, signature, args)
-        return builder.atomic_rmw("add", place, args[2], "acq_rel")
-
-    return types.int64(counters, which, types.int64), generate
-
-
-@atomic(lambda counters, which, value: counters.__setitem__(which, value + 1) is None)
-def _step(typing: Any, counters: Any, which: Any, value: Any) -> Any:
-    """Raise a counter by 1 if it has this value; whether that was so."""
-
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        place = _place(context, builder, signature, args)
-        new = builder.add(args[2], args[2].type(1))
-        return builder.extract_value(builder.cmpxchg(place, args[2], new, "acq_rel", "acquire"), 1)
-
-    return types.boolean(counters, which, types.int64), generate
-
-
-def _place(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-    kind = signature.args[0]
-    array = context.make_array(kind)(context, builder, args[0])
-    return cgutils.get_item_pointer(context, builder, kind, array, [args[1]])
-
-
-@kernel
-def walk(
-    leading: bool,
-    counters: np.ndarray,
-    edges: np.ndarray,
-    sheet: np.ndarray,
-    W: np.ndarray,
-    Q: np.ndarray,
-    X: np.ndarray,
-    unit: np.ndarray,
-    forgetting: float,
-    weights: np.ndarray,
-    mean: np.ndarray,
-    squares: np.ndarray,
-    inverse: np.ndarray,
-    energies: np.ndarray,
-    G: np.ndarray,
-) -> int:
-    """Lead the walk that the sheet describes, or follow: take part in one after the other.
-
-    First rows of W ← QW; rows from BEGIN on ← samples, centred; for each piece, energies ← their sums of squares, G ← WWᵀ (its
-    lower half, in tiles), each feature times `inverse` unless that is empty.
-
-    Pieces of the features are taken one by one. Who comes late finds none, and nobody waits for a thread that has not begun.
-    Who follows stays awake between walks, for a while: to be woken takes a good part of a walk. Returns how many looks at the
-    counters the last wait took: 400,000 are half a millisecond.
-    """
-    if leading:
-        _raise_by(counters, READY, len(edges) - 1)
-    looks = 0
-    while leading or (looks < PATIENCE and _read(counters, OVER) == 0):
-        looks += 1
-        ticket = _read(counters, TAKEN)
-        ready = _read(counters, READY)
-        if ticket >= ready:
-            if leading and _read(counters, DONE) >= ready:
-                return looks
-            continue
-        if not _step(counters, TAKEN, ticket):
-            continue
-        looks = 0
-        piece = ticket % (len(edges) - 1)
-        energies[piece] = 0.0
-        G[piece] = 0.0
-        first, last = edges[piece], edges[piece + 1]
-        if sheet[TURNED]:
-            _turn(W, Q, first, last)
-        rows = slice(sheet[FIRST], sheet[LAST])
-        centre(
-            X[rows],
-            unit[0],
-            forgetting,
-            weights[rows],
-            mean,
-            squares,
-            W,
-            sheet[BEGIN],
-            energies[piece],
-            first,
-            last,
-        )
-        if sheet[MULTIPLIED]:
-            _multiply(W, inverse, first, last, G[piece])
-        _raise_by(counters, DONE, 1)
-    return looks
 
 
 @kernel
@@ -182,9 +56,9 @@ def centre(
                 sums[k] = forgetting * sums[k] + np.float64(out[k]) ** 2
 
 
-@inline
-def _turn(W: np.ndarray, Q: np.ndarray, first: int, last: int) -> None:
-    """First rows of W ← QW."""
+@kernel
+def turn(W: np.ndarray, Q: np.ndarray, first: int, last: int) -> None:
+    """First rows of W ← QW, over the features from `first` to `last`."""
     room = np.empty((len(Q), STRIP), W.dtype)
     for start in range(first, last, STRIP):
         _turn_strip(W, Q, start, min(start + STRIP, last), room)
@@ -216,9 +90,10 @@ def _turn_strip(W: np.ndarray, Q: np.ndarray, start: int, stop: int, room: np.nd
             w[k] = t[k]
 
 
-@inline
-def _multiply(W: np.ndarray, inverse: np.ndarray, first: int, last: int, G: np.ndarray) -> None:
-    """G += WWᵀ, each feature times `inverse` unless that is empty."""
+@kernel
+def multiply(W: np.ndarray, inverse: np.ndarray, first: int, last: int, G: np.ndarray) -> None:
+    """G ← WWᵀ (its lower half, in tiles) over features from `first` to `last`, each times `inverse` unless that is empty."""
+    G[:] = 0.0
     room = np.empty((len(W) if len(inverse) else 0, STRIP), W.dtype)
     for start in range(first, last, STRIP):
         stop = min(start + STRIP, last)

@@ -5,7 +5,7 @@ random or summed depends on a sample's number only. So it does not matter how th
 are the same. Memory is (K + b)·d numbers, K columns and blocks of b samples, however long the stream; b is about 2K, which makes
 products and turns together cost least, and more where K is small.
 
-A block's turn is made when the next samples come, or the call ends: then turning, centring and multiplying are one walk
+A block's turn is made when the next samples come, or the call ends: then turning, centring and multiplying are one pass
 through the features, which are cut into pieces for the threads.
 """
 
@@ -19,9 +19,9 @@ import numpy as np
 from scipy import sparse
 
 from givens.numerics import parallel
+from givens.streaming import products
+from givens.streaming.products import BlockPasses, Samples
 from givens.streaming.rules import SampleBlock, Turn
-from givens.streaming.walk import Company, Samples, Walks
-from givens.streaming.walk import flops as walking
 
 TRACE_ENTRIES = 512
 LEAST = 36  # rows of a block: with fewer, what a block costs beside its arithmetic takes longer than that
@@ -103,7 +103,6 @@ class Sketch:
         self.trace = StreamTrace()
         self.stride = 1  # blocks between two entries of the trace
         self.whole = True  # unless `add` was broken off
-        self.company = Company()
 
     def add(self, X: Any, rule: Rule, threads: int | None = None) -> None:
         """Take in samples, rows of a dense or CSR matrix; what is not finite ends in `TooLarge`, in mid-way."""
@@ -128,12 +127,10 @@ class Sketch:
             return self.W[: self.columns].copy(), 0.0
         W = self.W.copy()
         W[self.columns + self.waiting :] = 0.0
-        with (
-            parallel.pool(threads if W.size >= SMALL else 1),
-            Walks(W, self.columns, scaled=self.scaled) as walk,
-        ):
-            turn = self._turn(walk, None, rule)
-            walk(turn.Q)
+        with parallel.pool(threads if W.size >= SMALL else 1):
+            passes = BlockPasses(W, self.columns, scaled=self.scaled)
+            turn = self._turn(passes, None, rule)
+            passes(turn.Q)
         return W[: self.columns], turn.flops
 
     def refuse(self, X: Any) -> None:
@@ -196,47 +193,47 @@ class Sketch:
         for s in range(len(X)):
             weights[s] = weight = self.forgetting * weight + 1.0
         new = Samples(X, weights, self.mean, self.squares, self.forgetting, self.unit or 1.0)
-        with Walks(self.W, self.columns, new, self.scaled, self.company) as walk:
-            Q, first = None, 0
-            while first < len(X):
-                last = min(first + self.block - self.waiting, len(X))
-                Q = self._take(walk, first, last, Q, rule)
-                first = last
-            if Q is not None:
-                walk(Q)
+        passes = BlockPasses(self.W, self.columns, new, self.scaled)
+        Q, first = None, 0
+        while first < len(X):
+            last = min(first + self.block - self.waiting, len(X))
+            Q = self._take(passes, first, last, Q, rule)
+            first = last
+        if Q is not None:
+            passes(Q)
 
     def _take(
-        self, walk: Walks, first: int, last: int, Q: np.ndarray | None, rule: Rule
+        self, passes: BlockPasses, first: int, last: int, Q: np.ndarray | None, rule: Rule
     ) -> np.ndarray | None:
         """Make the turn Q of the block before, put samples behind it, centred; returns the turn of this block if it is full."""
-        rows = walk.new.X[first:last]
+        rows = passes.new.X[first:last]
         if not self.unit and rows.any():
-            self.unit = walk.new.unit = self._unit_of(rows)
+            self.unit = passes.new.unit = self._unit_of(rows)
         full = self.waiting + len(rows) == self.block
-        G, energies = walk(Q, first, last, self.columns + self.waiting, full and not self.scaled)
+        G, energies = passes(Q, first, last, self.columns + self.waiting, full and not self.scaled)
         self.waiting += len(rows)
         self.count += len(rows)
-        self.weight = float(walk.new.weights[last - 1])
+        self.weight = float(passes.new.weights[last - 1])
         for energy in energies.tolist():
             self.energy = self.forgetting * self.energy + energy
         self._check(self.energy)
         self.flops += (9.0 if self.scaled else 7.0) * rows.size
         if not full:
             return None
-        turn = self._turn(walk, None if self.scaled else G, rule)
+        turn = self._turn(passes, None if self.scaled else G, rule)
         self.flops += turn.flops
         self.waiting = 0
         self._note(turn.held)
         return turn.Q
 
-    def _turn(self, walk: Walks, G: np.ndarray | None, rule: Rule) -> Turn:
+    def _turn(self, passes: BlockPasses, G: np.ndarray | None, rule: Rule) -> Turn:
         """What the rule makes of the columns kept and the samples waiting behind them, with all its flops."""
-        W = walk.W
+        W = passes.W
         inverse = self.inverses().astype(W.dtype) if self.scaled else None
         if G is None:
-            G, _ = walk(products=True, inverse=inverse)
+            G, _ = passes(products=True, inverse=inverse)
         fade = np.ones(len(W))
-        spent = walking(W, self.columns, self.scaled)
+        spent = products.flops(W, self.columns, self.scaled)
         if self.forgetting < 1:
             rows = self.columns + self.waiting
             fade[:rows] = self.forgetting ** (np.minimum(np.arange(rows)[::-1], self.waiting) / 2.0)

@@ -1,8 +1,6 @@
-"""The walk through the features of a block, beside plain NumPy."""
+"""Passes through the features of a block, beside plain NumPy."""
 
 from __future__ import annotations
-
-import time
 
 import numpy as np
 import pytest
@@ -11,7 +9,7 @@ from hypothesis import strategies as st
 
 from givens.kernels import stream
 from givens.numerics import parallel
-from givens.streaming.walk import FEW, PAUSES, Company, Samples, Walks
+from givens.streaming.products import FEW_ROWS, BlockPasses, Samples
 
 
 def centred(X, unit, forgetting, weights, mean):
@@ -33,9 +31,9 @@ def centred(X, unit, forgetting, weights, mean):
     st.sampled_from([1.0, 0.9]),
     st.integers(0, 2**31),
 )
-def test_a_walk_is_a_turn_a_centring_and_a_product(tiles, kept, d, dtype, many, scaled, forgetting, seed):
+def test_a_pass_is_a_turn_a_centring_and_a_product(tiles, kept, d, dtype, many, scaled, forgetting, seed):
     rng = np.random.default_rng(seed)
-    n = 12 * tiles + (FEW if many else 0)  # compiled loops, and matrix products
+    n = 12 * tiles + (FEW_ROWS if many else 0)  # compiled loops, and matrix products
     n -= n % 12
     W = rng.standard_normal((n, d)).astype(dtype)
     Q = rng.standard_normal((kept, n))
@@ -53,8 +51,8 @@ def test_a_walk_is_a_turn_a_centring_and_a_product(tiles, kept, d, dtype, many, 
         summed = forgetting * summed + row**2
     untouched = slice(min(begin, kept + 3), begin)
 
-    with Walks(W, kept, Samples(X, weights, mean, squares, forgetting, 4.0), scaled) as walk:
-        G, energies = walk(Q, 0, samples, begin, True, inverse)
+    passes = BlockPasses(W, kept, Samples(X, weights, mean, squares, forgetting, 4.0), scaled)
+    G, energies = passes(Q, 0, samples, begin, True, inverse)
 
     tol = 1e-12 if dtype is np.float64 else 1e-5
     for rows in (slice(0, min(kept, begin)), untouched, slice(begin, n)):
@@ -71,11 +69,11 @@ def test_a_walk_is_a_turn_a_centring_and_a_product(tiles, kept, d, dtype, many, 
 def test_what_is_not_wanted_is_left_alone(n):
     W = np.random.default_rng(0).standard_normal((n, 50))
     before = W.copy()
-    with Walks(W, 4) as walk:
-        G, energies = walk()
-        assert G.size == energies.size == 0
-        np.testing.assert_array_equal(W, before)
-        G, _ = walk(products=True)
+    passes = BlockPasses(W, 4)
+    G, energies = passes()
+    assert G.size == energies.size == 0
+    np.testing.assert_array_equal(W, before)
+    G, _ = passes(products=True)
     np.testing.assert_array_equal(W, before)
     np.testing.assert_allclose(G, W @ W.T, atol=1e-12)
 
@@ -90,47 +88,16 @@ def test_threads_and_cuts_give_the_same_bits(rows):
     def found(threads, cuts):
         W, mean = np.random.default_rng(1).standard_normal((rows, d)), np.zeros(d)
         new = Samples(X, weights, mean, np.zeros(0))
-        with parallel.pool(threads), Walks(W, 4, new) as walk:
+        with parallel.pool(threads):
+            passes = BlockPasses(W, 4, new)
             for first, last in cuts:
                 Q = np.eye(4, rows)[::-1] if first == 0 else None
-                G, _ = walk(Q, first, last, 4 + first, last == 8)
+                G, _ = passes(Q, first, last, 4 + first, last == 8)
         return W.tobytes(), mean.tobytes(), G.tobytes()
 
     whole = found(1, [(0, 8)])
     assert found(2, [(0, 8)]) == whole
     assert found(3, [(0, 1), (1, 7), (7, 8)]) == whole
-
-
-def never_crowded(monkeypatch):
-    monkeypatch.setattr("givens.streaming.walk.LONG", 1 << 62)
-    monkeypatch.setattr("givens.streaming.walk.SHARE", 0.0)
-
-
-def test_helpers_that_have_gone_are_asked_again(monkeypatch):
-    """Between two walks a helper waits, for a while; a walk is whole with it and without."""
-    never_crowded(monkeypatch)
-    asked = []
-    ask = parallel.Crew.ask
-    monkeypatch.setattr(parallel.Crew, "ask", lambda *args: asked.append(1) or ask(*args))
-    W = np.random.default_rng(0).standard_normal((12, 40_000))
-    expected = W @ W.T
-    with parallel.pool(2), Walks(W, 4) as walk:
-        for rest in (0.0, 0.3, 0.0, 0.3, 0.0):
-            time.sleep(rest)
-            np.testing.assert_allclose(walk(products=True)[0], expected, atol=1e-9)
-    assert len(asked) >= 3
-
-
-def test_an_error_between_walks_sends_the_helpers_home():
-    def interrupted():
-        with Walks(np.zeros((12, 40_000)), 4) as walk:
-            walk(products=True)
-            raise KeyboardInterrupt
-
-    with parallel.pool(2):
-        with pytest.raises(KeyboardInterrupt):
-            interrupted()
-        assert parallel.each(lambda k: k, range(4)) == [0, 1, 2, 3]
 
 
 def test_rows_are_a_multiple_of_the_tiles():
@@ -140,36 +107,3 @@ def test_rows_are_a_multiple_of_the_tiles():
         sketch = Sketch(3, columns, np.float64)
         assert len(sketch.W) % stream.WIDE == 0
         assert len(sketch.W) >= -(-columns // stream.TALL) * stream.TALL
-
-
-def test_where_the_cores_are_crowded_walks_go_on_alone(monkeypatch):
-    company = Company()
-    W = np.random.default_rng(0).standard_normal((12, 40_000))
-    expected = W @ W.T
-    with parallel.pool(2), Walks(W, 4, company=company) as walk:
-        monkeypatch.setattr("givens.streaming.walk.LONG", -1)  # every wait is too long
-        walk(products=True)
-        assert walk.gone is None
-        assert (company.alone, company.pause) == (PAUSES[0], 2 * PAUSES[0])
-        never_crowded(monkeypatch)
-        asked = []
-        for _ in range(PAUSES[0]):
-            np.testing.assert_allclose(walk(products=True)[0], expected, atol=1e-9)
-            asked.append(walk.gone is not None)
-        assert asked == [False] * (PAUSES[0] - 1) + [True]
-
-
-def test_a_thread_that_was_put_aside_counts_as_crowded():
-    """Neither a sleep nor another program uses this thread's processor time."""
-    company = Company()
-    assert company.wanted()
-    time.sleep(0.02)
-    assert company.crowded(0)
-    assert not company.wanted()
-    company = Company()
-    assert company.wanted()
-    time.sleep(0.02)
-    woken = time.perf_counter()
-    company.rest()  # between two calls
-    assert company.wanted()
-    assert company.since[0] >= woken
