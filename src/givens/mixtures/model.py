@@ -8,6 +8,7 @@ import numpy as np
 
 from givens.moments import TILE
 from givens.numerics import parallel
+from givens.numerics.scaling import binary_exponent
 
 
 class Mixture(NamedTuple):
@@ -55,7 +56,7 @@ def posterior(mixture: Mixture, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
     Rows are taken about the mean of the mixture, in units of its standard deviation: nothing cancels or overflows.
     """
-    unit = 2.0 ** -np.frexp(np.sqrt(mixture.variances.max()))[1]
+    unit = 2.0 ** -binary_exponent(np.sqrt(mixture.variances.max()))
     origin = (mixture.weights @ mixture.means) * unit
     moved = mixture.moved(unit, origin)
     log_unit = mixture.means.shape[1] * np.log(unit)

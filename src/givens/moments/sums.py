@@ -12,6 +12,7 @@ import numpy as np
 
 from givens.moments.cumulants import Cumulants
 from givens.numerics import parallel
+from givens.numerics.scaling import binary_exponent
 
 TILE = 4096
 """Rows that are summed as one piece: fixed, so that neither batches nor threads change the order of any sum."""
@@ -41,7 +42,7 @@ class Basis:
 def unit_of(rows: np.ndarray) -> float:
     """A power of two that brings rows of extreme size near 1, so that their cubes stay finite; 1 for all others."""
     size = float(np.max(np.abs(rows), initial=0.0))
-    return 1.0 if size == 0.0 or 1e-60 < size < 1e60 else 2.0 ** -np.frexp(size)[1]
+    return 1.0 if size == 0.0 or 1e-60 < size < 1e60 else 2.0 ** -binary_exponent(size)
 
 
 class Sums(ABC):

@@ -1,4 +1,4 @@
-"""Checks of data that every objective makes."""
+"""Data of every size: what is finite, and the powers of two that bring it near 1, which costs no rounding."""
 
 from __future__ import annotations
 
@@ -23,10 +23,15 @@ def check_data(A: np.ndarray, name: str) -> np.ndarray:
     return A
 
 
-def power_of_two(A: np.ndarray) -> float:
-    """The power of two next to the largest |entry|: dividing by it is exact, and then no square overflows or vanishes."""
+def binary_exponent(size: float) -> int:
+    """The e of 2^(e − 1) ≤ size < 2^e, and 0 for a size of 0."""
+    return int(np.frexp(size)[1])
+
+
+def power_of_two(A: np.ndarray | float) -> float:
+    """The power of two above the largest |entry|: dividing by it is exact, and then no square overflows or vanishes."""
     largest = max(float(np.max(A, initial=0.0)), -float(np.min(A, initial=0.0)))
-    return 1.0 if largest == 0 else float(2.0 ** np.frexp(largest)[1])
+    return float(np.ldexp(1.0, min(binary_exponent(largest), 1023)))
 
 
 def power(base: float, exponent: int) -> float:

@@ -25,6 +25,7 @@ import numpy as np
 
 from givens.numerics import flop_counts, parallel
 from givens.numerics.polar import completed, rough_polar
+from givens.numerics.scaling import power_of_two
 from givens.numerics.tiles import GROUPS, tiles
 
 FEW = 0.2  # share of non-zeros of S below which products through them are faster than matrix products
@@ -129,7 +130,7 @@ class Features:
         self.number = int(np.count_nonzero(norms > least))
         norms, rank = norms[order], np.empty_like(order)
         rank[order] = np.arange(len(order))
-        self.unit = float(2.0 ** np.ceil(np.log2(norms[0]))) if self.number else 1.0
+        self.unit = power_of_two(norms[0]) if self.number else 1.0
         self.levels = (levels / self.unit).astype(np.float32)
         self.B = np.empty((self.number, len(Y)), dtype=np.float32)
         parallel.each(lambda t: linear.lay(Y[:, t], rank[t], 1.0 / self.unit, self.B), cut)

@@ -14,6 +14,7 @@ import numpy as np
 
 from givens.kernels import tensor as kernels
 from givens.numerics.packed import Packed
+from givens.numerics.scaling import binary_exponent
 from givens.objectives.base import Blocks, Objective, Rotations, Solved
 from givens.support.arguments import whole
 
@@ -81,7 +82,7 @@ class SymmetricTensor(Objective):
         """Scale the tensor by a power of two, so that no product of its entries over- or underflows."""
         self.n = packed.d
         self.active = check_rank(rank, packed.d)
-        exponent = min(int(np.frexp(np.max(np.abs(packed.entries)))[1]), 1023)
+        exponent = min(binary_exponent(np.max(np.abs(packed.entries))), 1023)
         np.ldexp(packed.entries, -exponent, out=packed.entries)
         self.unit = float(np.ldexp(unit, exponent))
         self.packed = packed

@@ -15,6 +15,7 @@ import numpy as np
 from scipy import sparse
 
 from givens.numerics import parallel
+from givens.numerics.scaling import power_of_two
 from givens.numerics.tiles import scores
 
 CHUNK = 1024  # features at a time: means and norms are found while they are in a core's cache
@@ -42,8 +43,7 @@ def moments(X: Any, scale: bool) -> FeatureMoments:
     """Means and norms of the features of X, samples x features, dense or sparse."""
     n, d = X.shape
     if sparse.issparse(X):
-        size = largest(X)
-        exponent = float(2.0 ** np.frexp(size)[1]) if size > 0 else 1.0
+        exponent = power_of_two(largest(X))
         Xc = sparse.csc_matrix(X, dtype=np.float64)
         Xc.data = Xc.data / exponent
         mean = np.asarray(Xc.mean(axis=0)).ravel()
@@ -90,9 +90,9 @@ def _dense_moments(X: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
         parallel.each(work, _chunks(d, CHUNK))
     if not 2.0**-800 < totals.max() < 2.0**800:
         # Squares leave the range of numbers, or all are zero.
-        first = 2.0 ** float(np.frexp(largest(X))[1])
+        first = power_of_two(largest(X))
         parallel.each(work, _chunks(d, CHUNK))
-    exponent = first * 2.0 ** float(np.frexp(np.sqrt(totals.max()))[1])
+    exponent = first * power_of_two(np.sqrt(totals.max()))
     return mean * (first / exponent), squares * (first / exponent) ** 2, exponent
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from givens.numerics import parallel
+from givens.numerics.scaling import binary_exponent
 from givens.sparse_pca.data import FeatureMoments
 from givens.sparse_pca.penalised import FitOptions, Loadings
 from givens.support.arguments import whole
@@ -117,8 +118,7 @@ def factor_covariance(R: np.ndarray, n_obs: int, scale: bool) -> tuple[np.ndarra
         raise ValueError("every entry of R is zero, so there is no variance to explain")
     if np.max(np.abs(R - R.T)) > 1e-6 * size:
         raise ValueError("R must be symmetric, as covariance and correlation matrices are")
-    exponent = np.frexp(size)[1]
-    unit = float(2.0 ** (exponent // 2))
+    unit = float(2.0 ** (binary_exponent(size) // 2))
     C = (R / unit / unit + (R / unit / unit).T) / 2
     divisor = np.ones(len(R))
     if scale:

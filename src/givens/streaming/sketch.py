@@ -19,6 +19,7 @@ import numpy as np
 from scipy import sparse
 
 from givens.numerics import parallel
+from givens.numerics.scaling import binary_exponent
 from givens.streaming import products
 from givens.streaming.products import BlockPasses, Samples
 from givens.streaming.rules import SampleBlock, Turn
@@ -178,7 +179,7 @@ class Sketch:
         for row in rows:
             peak = abs(row).max()
             if peak > 0:
-                return float(np.ldexp(1.0, min(max(int(np.frexp(peak)[1]), -1000), 1000)))
+                return float(np.ldexp(1.0, min(max(binary_exponent(peak), -1000), 1000)))
         return 1.0
 
     def _chunks(self, X: Any) -> Iterator[np.ndarray]:

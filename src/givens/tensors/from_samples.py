@@ -21,6 +21,7 @@ import numpy as np
 from givens.kernels import tensor as kernels
 from givens.numerics import parallel
 from givens.numerics.packed import Packed
+from givens.numerics.scaling import binary_exponent
 from givens.objectives.base import Blocks, Objective, Rotations, Solved
 from givens.objectives.tensor import (
     EPS,
@@ -304,7 +305,7 @@ def _scaled(
         raise ValueError(
             f"G is not symmetric: G and its transpose differ by up to {np.abs(G - G.T).max():.3g}"
         )
-    exponent = int(np.frexp(np.abs(Y).max())[1])
+    exponent = binary_exponent(np.abs(Y).max())
     if abs(3 * exponent) > 1000:
         raise ValueError("the third moments of Y over- or underflow; rescale Y")
     return np.ldexp(Y, -exponent), np.ldexp(a, -exponent), np.ldexp(G, -2 * exponent), exponent
