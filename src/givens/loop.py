@@ -140,7 +140,7 @@ class Run:
                 ):
                     gain += self._round(share, progress)
                 total += gain
-                self.shown.advance(blocks, shape)
+                self.shown.advance(blocks)
                 blocks = rounds.send(gain)
         except StopIteration:
             pass

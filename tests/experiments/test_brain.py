@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 
 from givens.datasets import sparse_modules
-from givens.experiments import ExperimentSettings, brain, data
+from givens.experiments import ExperimentSettings, brain, tables
 from givens.experiments.brain import LIMITS, METHODS, POWER, SIZES, Brain, best, halves
 
 
 @pytest.fixture
 def small(monkeypatch):
     X = sparse_modules(120, 200, n_modules=10, module_size=8, random_state=0).X
-    monkeypatch.setattr(data, "brain", lambda settings: data.Data(X, "small data"))
+    monkeypatch.setattr(tables, "brain", lambda settings: tables.Data(X, "small data"))
     monkeypatch.setattr(brain, "thresholds", lambda settings: np.array([0.3, 0.1]))
     return X
 

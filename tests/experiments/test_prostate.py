@@ -5,7 +5,7 @@ import pytest
 
 from givens import minimize
 from givens.datasets import sparse_modules
-from givens.experiments import ExperimentSettings, data
+from givens.experiments import ExperimentSettings, tables
 from givens.experiments.prostate import METHODS, Prostate, run_one
 from givens.experiments.recorded import Recorded
 from givens.metrics import adjusted_variance, total_variance
@@ -16,7 +16,7 @@ from givens.schedules import Random
 @pytest.fixture
 def small(monkeypatch):
     X = sparse_modules(20, 300, n_modules=4, module_size=15, random_state=0).X
-    monkeypatch.setattr(data, "prostate", lambda settings: data.Data(X, "small data"))
+    monkeypatch.setattr(tables, "prostate", lambda settings: tables.Data(X, "small data"))
     return X
 
 

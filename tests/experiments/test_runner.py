@@ -8,8 +8,8 @@ from typer.testing import CliRunner
 
 from givens.cli.app import app
 from givens.experiments import EXPERIMENTS, ExperimentSettings, load
-from givens.experiments.base import Claim, Experiment, Task
 from givens.experiments.drawing import new_figure
+from givens.experiments.experiment import Claim, Experiment, Task
 from givens.experiments.page import page
 from givens.experiments.runner import code, run
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import importlib
 
-from givens.experiments.base import Claim, Experiment, ExperimentSettings, Task
+from givens.experiments.experiment import Claim, Experiment, ExperimentSettings, Task
 
 __all__ = ["EXPERIMENTS", "Claim", "Experiment", "ExperimentSettings", "Task", "load"]
 

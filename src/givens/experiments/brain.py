@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from givens.baselines import gpower
-from givens.experiments import data
-from givens.experiments.base import Claim, Experiment, ExperimentSettings, Row, Task
+from givens.experiments import tables
 from givens.experiments.drawing import GIVENS, OTHER, RIVAL, new_figure
+from givens.experiments.experiment import Claim, Experiment, ExperimentSettings, Row, Task
 from givens.metrics import adjusted_variance, total_variance
 from givens.streaming.estimator import StreamingSparsePCA
 
@@ -45,7 +45,7 @@ def halves(X: np.ndarray, split: int) -> tuple[np.ndarray, np.ndarray]:
 
 def run_one(settings: ExperimentSettings, method: str, split: int) -> list[Row]:
     """One method on one split: every number of components, threshold and way of stopping."""
-    train, test = halves(data.brain(settings).X, split)
+    train, test = halves(tables.brain(settings).X, split)
     total = total_variance(test)
     run = run_power if method == POWER else partial(run_stream, method=method, threads=settings.threads)
     rows = []
@@ -142,11 +142,11 @@ class Brain(Experiment):
 
     def source(self, settings: ExperimentSettings) -> str:
         """The data used."""
-        return data.brain(settings).source
+        return tables.brain(settings).source
 
     def file(self, settings: ExperimentSettings) -> str | None:
         """The file used."""
-        return data.brain(settings).file
+        return tables.brain(settings).file
 
     def tasks(self, settings: ExperimentSettings) -> list[Task]:
         """A method on a split."""

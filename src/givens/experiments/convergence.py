@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from givens.experiments.base import Claim, Experiment, ExperimentSettings, Row, Task
 from givens.experiments.drawing import COLOURS, band, new_figure
+from givens.experiments.experiment import Claim, Experiment, ExperimentSettings, Row, Task
 from givens.experiments.recorded import Recorded
 from givens.minimize import minimize
 from givens.objectives import Function

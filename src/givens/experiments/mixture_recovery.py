@@ -16,8 +16,8 @@ from sklearn.metrics import normalized_mutual_info_score
 
 from givens.baselines import tensor_power
 from givens.datasets import MixtureSample, make_spherical_mixture
-from givens.experiments.base import Claim, Experiment, ExperimentSettings, Row, Task
 from givens.experiments.drawing import COLOURS, GIVENS, OTHER, RIVAL, TRUTH, new_figure
+from givens.experiments.experiment import Claim, Experiment, ExperimentSettings, Row, Task
 from givens.mixtures.estimator import SphericalMixture
 from givens.mixtures.model import Mixture, posterior
 from givens.moments import TILE, Basis, Cumulants, ThirdMoments, contract, second_moments, whiten

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from givens.baselines import gpower
-from givens.experiments import data
-from givens.experiments.base import Claim, Experiment, ExperimentSettings, Row, Task
+from givens.experiments import tables
 from givens.experiments.drawing import COLOURS, GIVENS, OTHER, RIVAL, new_figure
+from givens.experiments.experiment import Claim, Experiment, ExperimentSettings, Row, Task
 from givens.experiments.recorded import Recorded
 from givens.metrics import adjusted_from_scores
 from givens.minimize import minimize
@@ -42,7 +42,7 @@ class Problem:
     """The data, centred, and how good the loadings at some U are."""
 
     def __init__(self, settings: ExperimentSettings) -> None:
-        X = data.prostate(settings).X
+        X = tables.prostate(settings).X
         self.X = X - X.mean(axis=0)
         self.A = np.ascontiguousarray(self.X.T)
         self.n = len(X)
@@ -115,11 +115,11 @@ class Prostate(Experiment):
 
     def source(self, settings: ExperimentSettings) -> str:
         """The data used."""
-        return data.prostate(settings).source
+        return tables.prostate(settings).source
 
     def file(self, settings: ExperimentSettings) -> str | None:
         """The file used."""
-        return data.prostate(settings).file
+        return tables.prostate(settings).file
 
     def tasks(self, settings: ExperimentSettings) -> list[Task]:
         """A run per method and start."""

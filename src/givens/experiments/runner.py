@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import givens
-from givens.experiments.base import Claim, Experiment, ExperimentSettings, Row
+from givens.experiments.experiment import Claim, Experiment, ExperimentSettings, Row
 from givens.io.write import plain
 from givens.support.extras import require
 

@@ -8,8 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from givens.objectives.base import Blocks
-from givens.schedules import Shape
 from givens.support.extras import require
 
 
@@ -19,7 +17,7 @@ class Bar:
     def sweep(self, number: int, most: int, pairs: int) -> None:
         """Begin a sweep of so many pairs."""
 
-    def advance(self, blocks: Blocks, shape: Shape) -> None:
+    def advance(self, blocks: Iterable[Any]) -> None:
         """The blocks of a round are done."""
 
     def show(self, value: float, gain: float) -> None:
@@ -39,7 +37,7 @@ class RichBar(Bar):
             self.task, description=f"sweep {number} of at most {most}", total=pairs, completed=0
         )
 
-    def advance(self, blocks: Blocks, shape: Shape) -> None:
+    def advance(self, blocks: Iterable[Any]) -> None:
         """The blocks of a round are done."""
         self.display.update(self.task, advance=sum(_cross_pairs(block) for block in blocks))
 

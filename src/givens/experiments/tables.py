@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from givens.datasets import sparse_modules
-from givens.experiments.base import ExperimentSettings
+from givens.experiments.experiment import ExperimentSettings
 
 
 class Data(NamedTuple):

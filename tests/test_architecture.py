@@ -1,0 +1,132 @@
+"""The layers of the package point one way, and no two modules or classes share a name."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from pathlib import Path
+
+import givens
+
+ROOT = Path(givens.__file__).parent
+
+# A module may import from its own layer and from those above it in this list.
+LAYERS = [
+    {"support", "kernels"},
+    {"numerics"},
+    {"searches"},
+    {"rotations", "metrics"},
+    {"objectives", "result", "schedules"},
+    {"checkpoint", "checks", "loop", "minimize", "phases", "autodiff"},
+    {"tensors", "sparse_pca", "streaming", "moments", "mixtures", "ica", "rotation", "topics", "cluster"},
+    {"anndata", "mne", "datasets", "plotting", "baselines"},
+    {"io", "report"},
+    {"experiments", "cli", "__main__"},
+]
+# Commands bear the name of what they run, kernels that of what they compile, and every room has its estimator.
+SHARED = {"__init__", "__main__", "estimator"}
+TWINS = {"cli", "kernels"}
+
+
+def modules() -> dict[str, Path]:
+    """Dotted name, without the package's, of every module."""
+    found = {}
+    for path in ROOT.rglob("*.py"):
+        parts = path.relative_to(ROOT).with_suffix("").parts
+        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return found
+
+
+def layer(module: str) -> int:
+    room = module.partition(".")[0]
+    for number, rooms in enumerate(LAYERS):
+        if room in rooms:
+            return number
+    raise AssertionError(f"give {room!r} a layer in {Path(__file__).name}")
+
+
+def runs(node: ast.AST) -> list[ast.AST]:
+    """The nodes below a node, but for what only a type checker reads."""
+    found = []
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test):
+            continue
+        found += [child, *runs(child)]
+    return found
+
+
+def imports(path: Path, known: dict[str, Path]) -> set[str]:
+    """The modules of the package that a file imports, anywhere in it."""
+    found = set()
+    for node in runs(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "givens":
+            base = (node.module or "").removeprefix("givens").lstrip(".")
+            for alias in node.names:
+                inner = f"{base}.{alias.name}".lstrip(".")
+                if inner in known:
+                    found.add(inner)
+                elif base:
+                    found.add(base)
+                else:
+                    home = givens._HOMES.get(alias.name) or givens._MODULES.get(alias.name)
+                    if home:
+                        found.add(home.removeprefix("givens."))
+        elif isinstance(node, ast.Import):
+            found |= {
+                alias.name.removeprefix("givens.") for alias in node.names if alias.name.startswith("givens.")
+            }
+    return found
+
+
+def edges() -> list[tuple[str, str]]:
+    known = modules()
+    return [
+        (module, other)
+        for module, path in known.items()
+        if module and path.name != "__main__.py"
+        for other in imports(path, known)
+    ]
+
+
+def test_there_is_something_to_look_at():
+    found = edges()
+    assert ("minimize", "loop") in found
+    assert len(found) > 200
+
+
+def test_layers_point_one_way():
+    wrong = [
+        f"{module} imports {other}" for module, other in edges() if other and layer(other) > layer(module)
+    ]
+    assert not wrong
+
+
+def test_production_code_does_not_import_rivals():
+    wrong = [
+        module
+        for module, other in edges()
+        if other.startswith("baselines") and module.partition(".")[0] not in ("baselines", "experiments")
+    ]
+    assert not wrong
+
+
+def test_no_two_modules_share_a_name():
+    places = defaultdict(list)
+    for module in modules():
+        parts = module.split(".")
+        if parts[0] not in TWINS and parts[-1] not in SHARED:
+            places[parts[-1]].append(module)
+    assert not [where for where in places.values() if len(where) > 1]
+
+
+def test_a_class_name_has_one_meaning():
+    places = defaultdict(list)
+    for module, path in modules().items():
+        for node in ast.parse(path.read_text()).body:
+            if isinstance(node, ast.ClassDef):
+                places[node.name].append(module)
+    assert not {name: where for name, where in places.items() if len(where) > 1}
+
+
+def test_the_top_of_the_package_is_small():
+    assert len(list(ROOT.glob("*.py"))) <= 14
