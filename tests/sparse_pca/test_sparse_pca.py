@@ -13,12 +13,26 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from givens import SparsePCA, metrics, sparse_pca_path
 from givens.datasets import pitprops, sparse_modules
+from givens.numerics import gram
 from givens.sparse_pca import data as data_module
+from givens.sparse_pca.data import CentredData
 
 
 @pytest.fixture
 def X():
     return sparse_modules(30, 120, n_modules=3, module_size=8, random_state=3).X
+
+
+def recorded_widths(monkeypatch):
+    """How many features are taken from the data, each time that some are."""
+    factor, widths = CentredData.factor, []
+
+    def record(self, features, *rest, **options):
+        widths.append(len(features))
+        return factor(self, features, *rest, **options)
+
+    monkeypatch.setattr(CentredData, "factor", record)
+    return widths
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -167,10 +181,7 @@ def test_a_sparse_matrix_gives_the_same_and_is_screened_before_it_is_made_dense(
     X = rng.poisson(0.05, size=(40, 300)) * 1.0
     X[:, :20] += rng.poisson(3.0, size=(40, 20))
     expected = SparsePCA(3, alpha=0.5).fit(X)
-    dense, widths = data_module.dense, []
-    monkeypatch.setattr(
-        "givens.sparse_pca.estimator.dense", lambda X, f, *rest: widths.append(len(f)) or dense(X, f, *rest)
-    )
+    widths = recorded_widths(monkeypatch)
     for form in (sparse.csr_matrix, sparse.csc_array):
         model = SparsePCA(3, alpha=0.5).fit(form(X))
         np.testing.assert_allclose(model.components_, expected.components_, atol=1e-7)
@@ -206,6 +217,95 @@ def test_more_samples_than_features_are_reduced_without_loss(rng):
     np.testing.assert_allclose(model.explained_variance_, metrics.adjusted_variance(X, model.components_))
     whole = SparsePCA(alpha=0.0).fit(X)
     assert whole.components_.shape == (12, 12)
+
+
+def tall(rng, n=400, d=60, density=0.1):
+    """Counts with two groups of features that go together."""
+    rate = np.full((n, d), density)
+    rate[:, :10] += rng.gamma(0.3, 1.0, (n, 1))
+    rate[:, 10:18] += rng.gamma(0.3, 1.0, (n, 1))
+    return rng.poisson(rate) * rng.uniform(0.5, 2.0, d)
+
+
+@pytest.mark.parametrize(
+    "asked", [{"n_nonzero": [9, 7, 4]}, {"alpha": 0.3}, {"alpha": 0.2, "scale": True}], ids=str
+)
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_tall_sparse_data_give_what_a_dense_factor_gives(rng, monkeypatch, asked, dtype):
+    X = tall(rng).astype(dtype)
+    models = [
+        SparsePCA(3, **asked).fit(form(X)) for form in (np.asarray, sparse.csr_matrix, sparse.csc_array)
+    ]
+    shuffled = sparse.csr_matrix(X)
+    for start, stop in zip(shuffled.indptr, shuffled.indptr[1:]):
+        shuffled.indices[start:stop] = shuffled.indices[start:stop][::-1].copy()
+        shuffled.data[start:stop] = shuffled.data[start:stop][::-1].copy()
+    shuffled.has_sorted_indices = False
+    models.append(SparsePCA(3, **asked).fit(shuffled))
+    # All samples, centred, as wide data have them.
+    monkeypatch.setattr(CentredData, "_root", lambda self, features, rows: self._all_samples(features, False))
+    expected = SparsePCA(3, **asked).fit(X)
+    for model in models:
+        np.testing.assert_allclose(model.components_, expected.components_, atol=1e-6)
+        np.testing.assert_allclose(
+            model.explained_variance_ratio_,
+            expected.explained_variance_ratio_,
+            rtol=1e-6 if dtype == np.float32 else 1e-9,
+        )
+
+
+def test_tall_data_are_neither_copied_nor_made_dense(rng, monkeypatch):
+    X = tall(rng, 3000, 50)
+    blocks = []
+    for name in ("add_sparse", "add_dense"):
+        add = getattr(gram, name)
+        monkeypatch.setattr(
+            gram, name, lambda C, block, add=add: blocks.append(block.shape[0]) or add(C, block)
+        )
+    monkeypatch.setattr(data_module, "BLOCK", 20_000)
+    monkeypatch.setattr(data_module, "CACHED", 1000)
+    monkeypatch.setattr(CentredData, "_all_samples", None)
+    for form in (np.asarray, sparse.csr_matrix, lambda X: sparse.csr_matrix(X + 1)):
+        blocks.clear()
+        model = SparsePCA(3, n_nonzero=6).fit(form(X))
+        assert len(blocks) > 5
+        assert sum(blocks) == 3000
+        assert max(blocks) < 1500
+        np.testing.assert_allclose(
+            model.explained_variance_, metrics.adjusted_variance(X, model.components_), rtol=1e-9
+        )
+
+
+def test_large_means_of_sparse_data_cost_no_digits(rng):
+    X = tall(rng)
+    expected = SparsePCA(3, n_nonzero=5).fit(X)
+    X[:, 3] += 1e6
+    model = SparsePCA(3, n_nonzero=5).fit(sparse.csr_matrix(X))
+    np.testing.assert_allclose(model.components_, expected.components_, atol=1e-7)
+
+
+def test_weak_features_left_out_of_tall_data_come_back_where_they_count(rng, monkeypatch):
+    X = tall(rng, 500, 300)
+    X[:, 60:120] += rng.poisson(3.0, size=(500, 60))
+    expected = SparsePCA(2, n_nonzero=[8, 7]).fit(X)
+    monkeypatch.setattr("givens.sparse_pca.deflation.AMPLE", 0)
+    widths = recorded_widths(monkeypatch)
+    for form in (np.asarray, sparse.csr_matrix):
+        widths.clear()
+        model = SparsePCA(2, n_nonzero=[8, 7]).fit(form(X))
+        assert widths[0] < 300
+        assert model.explained_variance_ratio_.sum() >= 0.97 * expected.explained_variance_ratio_.sum()
+
+
+def test_tall_data_with_fewer_dimensions_than_components(rng):
+    X = rng.standard_normal((100, 2)) @ rng.standard_normal((2, 9))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for asked in ({"n_nonzero": 4}, {"alpha": 0.1}):
+            model = SparsePCA(4, **asked).fit(X)
+            assert model.components_.shape == (4, 9)
+            assert np.isfinite(model.components_).all()
+            assert model.projected_variance_ratio_ == pytest.approx(1.0, abs=0.05)
 
 
 def test_warm_starts_begin_where_the_last_fit_ended(X):
@@ -350,10 +450,7 @@ def test_counts_look_at_strong_features_first_and_at_others_where_they_count(rng
     # Strong, and alone: they keep the others out at first.
     X[:, 40:90] += rng.poisson(5.0, size=(40, 50))
     expected = SparsePCA(2, n_nonzero=[18, 15], scale=scale).fit(X)
-    dense, widths = data_module.dense, []
-    monkeypatch.setattr(
-        "givens.sparse_pca.estimator.dense", lambda X, f, *rest: widths.append(len(f)) or dense(X, f, *rest)
-    )
+    widths = recorded_widths(monkeypatch)
     monkeypatch.setattr("givens.sparse_pca.deflation.AMPLE", ample)
     for form in (sparse.csr_matrix, np.ascontiguousarray, np.asfortranarray):
         widths.clear()

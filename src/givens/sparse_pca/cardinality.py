@@ -12,20 +12,17 @@ from givens.numerics.polar import polar
 from givens.result import Result
 from givens.rotations import orthogonality
 from givens.sparse_pca import deflation, truncated_power
-from givens.sparse_pca.data import principal_axes, reduced
+from givens.sparse_pca.data import CentredData, CovarianceData, principal_axes
 from givens.sparse_pca.penalised import FitOptions, Loadings, rotated
 from givens.support.progress import bar
 
-ColumnsOf = Callable[[np.ndarray], np.ndarray]
-
 AXES = 2000  # features, the strongest, tell the leading axes well enough to begin; or ten times as many as samples
+ROUGH = 1e-4  # accuracy of the axes to begin with
 ROUNDS = 3  # of features that were left out and turn out to count; then all are taken
 
 
 def solve(
-    data: Callable[..., np.ndarray],
-    columns: ColumnsOf,
-    norms: np.ndarray,
+    data: CentredData | CovarianceData,
     options: FitOptions,
     previous: Callable[[np.ndarray, np.ndarray], np.ndarray | None],
     rng: np.random.Generator,
@@ -36,26 +33,21 @@ def solve(
     is larger than one that was counted; if so it is taken too, and the ascent goes on.
     """
     assert options.counts is not None
-    began = perf_counter()
+    began, norms = perf_counter(), data.found.norms
     able = np.flatnonzero(norms > 0)
     if len(able) < max(options.m, int(options.counts.max())):
         able = np.arange(len(norms))
     features = able[deflation.strongest(norms[able] ** 2, options.counts)]
-    At = _ready(data, features, able)
+    At = data.factor(features, options.m, keep_layout=True)
     best = _best_start(At, norms[features], options, options.counts, previous(At, features), rng)
     rounds = 0
-    while len(missed := _missed(columns, norms, features, able, best)):
+    while len(missed := _missed(data, At, features, able, best)):
         rounds += 1
         more = np.union1d(features, missed) if rounds < ROUNDS else able
         where = [np.searchsorted(more, features[where]) for where in best.loadings.where]
-        features, At = more, _ready(data, more, able)
+        features, At = more, data.factor(more, options.m, keep_layout=True)
         best = _ascent(At, truncated_power.SparseRows(where, best.loadings.values), best.flops, options)
     return features, At, _arranged(best, options.counts, perf_counter() - began)
-
-
-def _ready(data: Callable[..., np.ndarray], features: np.ndarray, able: np.ndarray) -> np.ndarray:
-    At = data(features, as_they_lie=True)
-    return reduced(At) if len(features) == len(able) else At
 
 
 def _best_start(
@@ -96,7 +88,7 @@ def _first(
     enough = max(AXES, 10 * len(At))
     few = 3 * enough <= 2 * len(norms)
     part = truncated_power.taken(At, np.argpartition(-norms, enough)[:enough]) if few else At
-    axes, squares = principal_axes(part, min(len(counts) + deflation.SPARE, len(At)))
+    axes, squares = principal_axes(part, min(len(counts) + deflation.SPARE, len(At)), tol=ROUGH)
     axes = axes.T * np.sqrt(squares)[:, None]
     loadings, spent = deflation.one_by_one(At, norms, counts, axes)
     rank = int(np.sum(squares > 1e-12 * squares[0]))
@@ -118,13 +110,14 @@ def _ascent(
 
 
 def _missed(
-    columns: ColumnsOf,
-    norms: np.ndarray,
+    data: CentredData | CovarianceData,
+    At: np.ndarray,
     features: np.ndarray,
     able: np.ndarray,
     best: truncated_power.Ascent,
 ) -> np.ndarray:
     """The features that were left out and have larger entries than some that were counted."""
+    norms = data.found.norms
     left = np.zeros(len(norms), dtype=bool)
     left[able] = True
     left[features] = False
@@ -133,7 +126,14 @@ def _missed(
     some = np.flatnonzero(level < norms[left].max(initial=0.0))
     if len(some) == 0:
         return features[:0]
-    larger = np.abs(columns(best.W[some])) > level[some, None]
+    W = best.W
+    if len(At) < data.shape[0]:
+        # In the coordinates of the samples, which a root of the products does not have.
+        Z = np.zeros((len(W), len(norms)))
+        Z[:, features] = best.loadings.dense(len(features))
+        W = truncated_power.directions(data.scores(Z))[0]
+        W /= np.linalg.norm(W, axis=1, keepdims=True)
+    larger = np.abs(data.columns(W[some])) > level[some, None]
     return np.flatnonzero(larger.any(axis=0) & left)
 
 

@@ -1,25 +1,32 @@
-"""The data of sparse PCA, made ready: centred, scaled, screened, dense only where features are kept.
+"""The data of sparse PCA, made ready: centred, scaled, screened, and no larger than they have to be.
 
-A feature whose norm is at most the threshold can never enter a component (MATH: rotations keep its norm), so it is
-dropped before a sparse matrix is made dense. Values are divided by a power of two, exactly, so that data of any size neither
-overflow nor vanish when squared.
+A feature whose norm is at most the threshold can never enter a component (rotations keep its norm), so it is left out
+before anything is copied. The objective depends on the data A through AᵀA only: where there are more samples than features,
+the root of that (`givens.numerics.gram`), summed over blocks of samples, takes the place of A. So tall data, sparse or dense, are
+read in blocks and never copied. Values are divided by a power of two, exactly, so that data of any size neither overflow
+nor vanish when squared.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from givens.numerics import parallel
+from givens.numerics import gram, parallel
 from givens.numerics.scaling import power_of_two
 from givens.numerics.tiles import scores
 
 CHUNK = 1024  # features at a time: means and norms are found while they are in a core's cache
 CLOSE = 1e-3  # of the sum of squares: a variance below it is summed again from centred values
+BLOCK = 1 << 21  # entries of a block of samples
+CACHED = 1 << 17  # entries of a block that stay in a core's cache
+DENSE = 0.25  # share of non-zeros above which matrix products are faster than sums through the non-zeros
+FAR = 1e4  # a squared mean over the variance: beyond it the mean is subtracted before values are multiplied
 
 
 @dataclass
@@ -42,16 +49,7 @@ def largest(X: Any) -> float:
 def moments(X: Any, scale: bool) -> FeatureMoments:
     """Means and norms of the features of X, samples x features, dense or sparse."""
     n, d = X.shape
-    if sparse.issparse(X):
-        exponent = power_of_two(largest(X))
-        Xc = sparse.csc_matrix(X, dtype=np.float64)
-        Xc.data = Xc.data / exponent
-        mean = np.asarray(Xc.mean(axis=0)).ravel()
-        squares = np.asarray(Xc.multiply(Xc).sum(axis=0)).ravel() - n * mean**2
-        # What is left of a difference of equal numbers is rounding, not variance.
-        squares[squares <= 1e-13 * n * mean**2] = 0.0
-    else:
-        mean, squares, exponent = _dense_moments(X)
+    mean, squares, exponent = _sparse_moments(X) if sparse.issparse(X) else _dense_moments(X)
     norms = np.sqrt(squares)
     divisor = np.ones(d)
     if scale:
@@ -60,6 +58,38 @@ def moments(X: Any, scale: bool) -> FeatureMoments:
         norms = norms / divisor
         return FeatureMoments(mean * exponent, divisor * exponent, norms, 1.0)
     return FeatureMoments(mean * exponent, divisor, norms, exponent)
+
+
+def _sparse_moments(X: Any) -> tuple[np.ndarray, np.ndarray, float]:
+    """As `_dense_moments`, through the entries that are stored."""
+    n, d = X.shape
+    exponent = power_of_two(largest(X))
+    sums, stored, squares = np.zeros(d), np.zeros(d), np.zeros(d)
+    for features, values in _entries(X):
+        sums += np.bincount(features, weights=values / exponent, minlength=d)
+        stored += np.bincount(features, minlength=d)
+    mean = sums / n
+    for features, values in _entries(X):
+        squares += np.bincount(features, weights=(values / exponent - mean[features]) ** 2, minlength=d)
+    squares += np.maximum(n - stored, 0.0) * mean**2
+    # Of a feature that is constant, rounding of the mean is all that is left.
+    squares[squares <= 1e-28 * n * mean**2] = 0.0
+    return mean, squares, exponent
+
+
+def _entries(X: Any) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """The features and float64 values of the stored entries, some at a time."""
+    by_rows = X.format == "csr"
+    for start in range(0, X.nnz, BLOCK):
+        stop = min(start + BLOCK, X.nnz)
+        if by_rows:
+            features = X.indices[start:stop]
+        else:
+            first = int(np.searchsorted(X.indptr, start, side="right")) - 1
+            last = int(np.searchsorted(X.indptr, stop, side="left"))
+            edges = np.clip(X.indptr[first : last + 1], start, stop)
+            features = np.repeat(np.arange(first, last), np.diff(edges))
+        yield features, X.data[start:stop].astype(np.float64)
 
 
 def _dense_moments(X: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
@@ -100,76 +130,176 @@ def _chunks(length: int, step: int) -> list[slice]:
     return [slice(first, min(first + step, length)) for first in range(0, length, step)]
 
 
-def dense(X: Any, features: np.ndarray, found: FeatureMoments, as_they_lie: bool = False) -> np.ndarray:
-    """The chosen features, centred, scaled and divided by the unit: samples x features, float64.
+class CentredData:
+    """A table, samples x features, as sparse PCA sees it: centred, scaled, in units of `found.unit`; nothing is copied.
 
-    Contiguous by samples; or, `as_they_lie`, by features if X is, which saves turning them round.
+    Parameters
+    ----------
+    X : array or sparse matrix of float64 or float32
+    found : FeatureMoments
     """
-    divisor = found.divisor[features] * found.unit
-    mean = found.mean[features] / divisor
-    inverse = 1.0 / divisor
-    constant = found.norms[features] == 0
-    if not sparse.issparse(X) and X.flags.f_contiguous:
-        A = np.empty((len(features), len(X)))
 
-        def centre(rows: slice) -> None:
-            np.multiply(X.T[features[rows]], inverse[rows, None], out=A[rows])
-            A[rows] -= mean[rows, None]
+    def __init__(self, X: Any, found: FeatureMoments) -> None:
+        self.X = X
+        self.found = found
+        self.shape = X.shape
 
-        parallel.each(centre, _chunks(len(A), 512))
-        A[constant] = 0.0
-        return A.T if as_they_lie else _turned_round(A)
-    all_of_them = len(features) == X.shape[1]
-    if sparse.issparse(X):
-        part = (X if all_of_them else sparse.csc_matrix(X)[:, features]).toarray()
-    else:
-        part = X if all_of_them else X.take(features, axis=1)
-    At = np.empty(part.shape)
+    def factor(self, features: np.ndarray, rows: int, keep_layout: bool = False) -> np.ndarray:
+        """These features of the data, or of R with RᵀR = AᵀA where samples are more: samples (or rank) x features, float64.
 
-    def work(rows: slice) -> None:
-        np.multiply(part[rows], inverse, out=At[rows])
-        At[rows] -= mean
+        Parameters
+        ----------
+        features : array of int
+        rows : int
+            R has at least so many rows, of zeros where the rank is less.
+        keep_layout : bool
+            Contiguous by features if X is, which avoids a transposed copy; else by samples.
+        """
+        if len(features) < self.shape[0]:
+            return self._root(features, rows)
+        return self._all_samples(features, keep_layout)
 
-    parallel.each(work, _chunks(len(At), max(1, 102_400 // At.shape[1])))
-    At[:, constant] = 0.0
-    return At
+    def scores(self, Z: np.ndarray) -> np.ndarray:
+        """ZX, components x samples, for loadings over all features."""
+        used = np.flatnonzero(Z.any(axis=0))
+        loadings = Z[:, used] / (self.found.divisor[used] * self.found.unit)
+        mean = loadings @ self.found.mean[used]
+        return _product(self._columns(used), loadings) - mean[:, None]
+
+    def columns(self, W: np.ndarray) -> np.ndarray:
+        """(AWᵀ)ᵀ over all features, from the data as they came; W is components x samples."""
+        product = np.asarray((self.X.T @ W.T).T if sparse.issparse(self.X) else W @ self.X)
+        product -= np.outer(W.sum(axis=1), self.found.mean)
+        product /= self.found.divisor * self.found.unit
+        return product
+
+    def _columns(self, features: np.ndarray) -> Any:
+        if len(features) == self.shape[1]:
+            return self.X
+        return self.X[:, features] if sparse.issparse(self.X) else self.X.take(features, axis=1)
+
+    def _root(self, features: np.ndarray, rows: int) -> np.ndarray:
+        """R of the Gram matrix of these features, summed over blocks of samples."""
+        norms = self.found.norms[features]
+        divisor = self.found.divisor[features] * self.found.unit
+        mean = self.found.mean[features] / divisor
+        C = np.zeros((len(features), len(features)))
+        if self._through_nonzeros(features):
+            X = self._columns(features).tocsr()
+            # As many entries as the caches hold, and enough for a walk through C.
+            for part in _row_blocks(X.indptr, max(CACHED, 64 * len(features))):
+                block = sparse.csr_matrix(X[part])
+                block.sort_indices()
+                block.data = block.data / divisor[block.indices]
+                gram.add_sparse(C, block)
+            for part in _chunks(len(C), CHUNK):
+                C[part] -= np.outer(self.shape[0] * mean[part], mean)
+        else:
+            X = self.X.tocsr() if sparse.issparse(self.X) else self.X
+            constant = norms == 0
+            for part in _chunks(self.shape[0], max(len(features), BLOCK // len(features))):
+                block = X[part].toarray() if sparse.issparse(X) else X[part]
+                block = (block if len(features) == self.shape[1] else block[:, features]) / divisor
+                block -= mean
+                block[:, constant] = 0.0
+                gram.add_dense(C, np.ascontiguousarray(block, dtype=np.float64))
+        return gram.root(C, norms, rows)
+
+    def _through_nonzeros(self, features: np.ndarray) -> bool:
+        """Whether products are summed through the non-zeros: where these are few, and no mean is so large that digits go."""
+        if not sparse.issparse(self.X) or self.X.nnz > DENSE * self.shape[0] * self.shape[1]:
+            return False
+        found = self.found
+        squares = self.shape[0] * (found.mean[features] / (found.divisor[features] * found.unit)) ** 2
+        return bool(np.all((squares <= FAR * found.norms[features] ** 2) | (found.norms[features] == 0)))
+
+    def _all_samples(self, features: np.ndarray, keep_layout: bool) -> np.ndarray:
+        X = self.X
+        divisor = self.found.divisor[features] * self.found.unit
+        mean = self.found.mean[features] / divisor
+        inverse = 1.0 / divisor
+        constant = self.found.norms[features] == 0
+        if not sparse.issparse(X) and X.flags.f_contiguous:
+            A = np.empty((len(features), len(X)))
+
+            def centre(rows: slice) -> None:
+                np.multiply(X.T[features[rows]], inverse[rows, None], out=A[rows])
+                A[rows] -= mean[rows, None]
+
+            parallel.each(centre, _chunks(len(A), 512))
+            A[constant] = 0.0
+            return A.T if keep_layout else _transposed(A)
+        part = self._columns(features)
+        part = part.toarray() if sparse.issparse(part) else part
+        At = np.empty(part.shape)
+
+        def work(rows: slice) -> None:
+            np.multiply(part[rows], inverse, out=At[rows])
+            At[rows] -= mean
+
+        parallel.each(work, _chunks(len(At), max(1, 102_400 // At.shape[1])))
+        At[:, constant] = 0.0
+        return At
 
 
-def _turned_round(A: np.ndarray) -> np.ndarray:
+class CovarianceData:
+    """A covariance matrix as data: a root of it takes the place of the centred table it came from.
+
+    Parameters
+    ----------
+    root : array of float64, shape (features, features)
+    found : FeatureMoments
+    """
+
+    def __init__(self, root: np.ndarray, found: FeatureMoments) -> None:
+        self.root = root
+        self.found = found
+        self.shape = root.shape
+
+    def factor(self, features: np.ndarray, rows: int, keep_layout: bool = False) -> np.ndarray:
+        """These features of the root."""
+        return np.ascontiguousarray(self.root[:, features])
+
+    def scores(self, Z: np.ndarray) -> np.ndarray:
+        """ZX, in the coordinates of the root."""
+        return Z @ self.root.T
+
+    def columns(self, W: np.ndarray) -> np.ndarray:
+        """(AWᵀ)ᵀ over all features."""
+        return W @ self.root
+
+
+def _row_blocks(starts: np.ndarray, entries: int) -> list[slice]:
+    """The rows of a csr matrix in blocks of about so many entries."""
+    last = len(starts) - 1
+    edges = np.searchsorted(starts, np.arange(entries, max(int(starts[-1]), 1), entries))
+    edges = np.unique(np.concatenate(([0], np.minimum(edges, last), [last])))
+    return [slice(int(start), int(stop)) for start, stop in pairwise(edges)]
+
+
+def _product(X: Any, loadings: np.ndarray) -> np.ndarray:
+    return np.asarray((X @ loadings.T).T if sparse.issparse(X) else loadings @ X.T)
+
+
+def _transposed(A: np.ndarray) -> np.ndarray:
     At = np.empty(A.shape[::-1])
     parallel.each(lambda cut: At.T.__setitem__(cut, A[cut]), _chunks(len(A), 512))
     return At
 
 
-def reduced(At: np.ndarray) -> np.ndarray:
-    """R of At = QR where there are more samples than features: f depends on RᵀR only."""
-    return np.ascontiguousarray(np.linalg.qr(At, mode="r")) if len(At) > At.shape[1] else At
+def principal_axes(At: np.ndarray, m: int, tol: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
+    """The m leading left singular vectors of At, samples x m, and the squares of their singular values.
 
-
-def principal_axes(At: np.ndarray, m: int) -> tuple[np.ndarray, np.ndarray]:
-    """The m leading left singular vectors of At, samples x m, and the squares of their singular values."""
+    To rounding, or where the samples are many, to the relative accuracy `tol` of the squares.
+    """
     n = len(At)
     if n <= 1500 or 5 * m > n:
         squares, vectors = np.linalg.eigh(scores(At, At, few=False)[0])
         return np.ascontiguousarray(vectors[:, ::-1][:, :m]), np.maximum(squares[::-1][:m], 0.0)
-    return _leading(n, m, lambda v: At @ (At.T @ v))
-
-
-def _leading(n: int, m: int, matvec: Callable[[np.ndarray], np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
     from scipy.sparse.linalg import LinearOperator, eigsh
 
     # Not from the vector of ones, which centred data take to zero.
     first = np.random.default_rng(0).standard_normal(n)
-    squares, vectors = eigsh(
-        LinearOperator((n, n), matvec=matvec, dtype=np.float64), k=m, which="LA", v0=first
-    )
+    products = LinearOperator((n, n), matvec=lambda v: At @ (At.T @ v), dtype=np.float64)
+    squares, vectors = eigsh(products, k=m, which="LA", v0=first, tol=tol)
     return np.ascontiguousarray(vectors[:, ::-1]), np.maximum(squares[::-1], 0.0)
-
-
-def columns(X: Any, Wt: np.ndarray, found: FeatureMoments) -> np.ndarray:
-    """(AW)ᵀ over all features, from the data as they came: nothing is centred, copied or made dense."""
-    divisor = found.divisor * found.unit
-    product = (X.T @ Wt.T).T if sparse.issparse(X) else Wt @ X
-    product -= np.outer(Wt.sum(axis=1), found.mean)
-    product /= divisor
-    return product

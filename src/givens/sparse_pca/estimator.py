@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Self
 
@@ -17,7 +17,7 @@ from givens.numerics import parallel
 from givens.numerics.polar import polar
 from givens.sparse_pca import cardinality
 from givens.sparse_pca import options as checks
-from givens.sparse_pca.data import FeatureMoments, columns, dense, moments, reduced
+from givens.sparse_pca.data import CentredData, CovarianceData, FeatureMoments, moments
 from givens.sparse_pca.loadings import order_and_sign
 from givens.sparse_pca.penalised import Loadings, in_units, solve
 from givens.sparse_pca.scores import SparseScores
@@ -139,8 +139,10 @@ class SparsePCA(SparseScores):
         Parameters
         ----------
         X : array, data frame or sparse matrix, shape (samples, features)
-            Centred here. A sparse matrix is screened before anything is made dense: with a threshold, features whose norm is
-            not above it; with `n_nonzero`, the weak ones, as long as none of them should have been counted.
+            Centred here. Features that cannot count are left out first: with a threshold, those whose norm is not above it; with
+            `n_nonzero`, the weak ones, as long as none of them should have been counted. Where the samples are more than the
+            features that are left, only the products of these are kept, summed over blocks of samples: a tall matrix, sparse or
+            dense, is never copied. Principal components below 1e-7 of the largest are then lost in rounding.
         y : ignored
 
         Returns
@@ -154,13 +156,7 @@ class SparsePCA(SparseScores):
             found = moments(X, self.scale)
             self.mean_ = found.mean.astype(X.dtype)
             self.scale_ = found.divisor.astype(X.dtype) if self.scale else None
-            return self._fit(
-                lambda features, as_they_lie=False: dense(X, features, found, as_they_lie),
-                lambda Wt: columns(X, Wt, found),
-                found,
-                X.shape[0],
-                X.dtype,
-            )
+            return self._fit(CentredData(X, found), X.shape[0], X.dtype)
 
     @atomic_fit
     def fit_covariance(self, R: Any, n_obs: int) -> Self:
@@ -191,31 +187,17 @@ class SparsePCA(SparseScores):
             factor, found = checks.factor_covariance(R, n_obs, self.scale)
             self.mean_ = np.zeros(len(R), R.dtype)
             self.scale_ = found.divisor.astype(R.dtype) if self.scale else None
-            return self._fit(
-                lambda features, as_they_lie=False: np.ascontiguousarray(factor[:, features]),
-                lambda Wt: Wt @ factor,
-                found,
-                n_obs,
-                R.dtype,
-            )
+            return self._fit(CovarianceData(factor, found), n_obs, R.dtype)
 
-    def _fit(
-        self,
-        data: Callable[..., np.ndarray],
-        columns: Callable[[np.ndarray], np.ndarray],
-        found: FeatureMoments,
-        n_obs: int,
-        dtype: Any,
-    ) -> Self:
+    def _fit(self, data: CentredData | CovarianceData, n_obs: int, dtype: Any) -> Self:
+        found = data.found
         options = checks.options(self, found, n_obs)
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31, size=4))
         if options.counts is not None and options.refit:
-            features, At, loadings = cardinality.solve(
-                data, columns, found.norms, options, self._previous, rng
-            )
+            features, At, loadings = cardinality.solve(data, options, self._previous, rng)
         else:
             features = checks.screen(found.norms, options)
-            At = reduced(data(features))
+            At = data.factor(features, options.m)
             loadings = solve(At, options, self._previous(At, features), rng)
         if not loadings.result.converged:
             sweeps = "one sweep" if options.max_sweeps == 1 else f"{options.max_sweeps} sweeps"

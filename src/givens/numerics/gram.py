@@ -1,0 +1,85 @@
+"""Gram matrices C = AᵀA of tall data, block of rows by block of rows, and the root R of C = RᵀR.
+
+Whatever depends on A through AᵀA only, as sparse PCA does, needs R alone: as many rows as A has rank. The products of
+a sparse matrix are summed through its non-zeros, those of a dense one by matrix products; no more than a block of rows is ever
+centred, converted or made dense. Every entry of C is summed by one thread in the order of the rows, so the number of threads
+does not change the bits.
+
+C holds the squares of the singular values of A: of those below 1e-7 of the largest nothing is left. R is Cholesky's factor, with
+pivots, of the correlations: so features of any size keep their digits, and dependent ones cost rows, not an error.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import sparse
+from scipy.linalg.lapack import dpstrf
+
+from givens.numerics import parallel
+
+TILE = 512  # columns of a matrix product of the upper triangle
+PARTS = 64  # of the features of a sparse block, shared out among the threads
+EPS = float(np.finfo(np.float64).eps)
+
+
+def add_dense(C: np.ndarray, block: np.ndarray) -> None:
+    """C ← C + blockᵀ·block, in the upper triangle of tiles; `block` is rows x features, float64."""
+    cut = [slice(k, min(k + TILE, len(C))) for k in range(0, len(C), TILE)]
+    pairs = [(a, b) for k, a in enumerate(cut) for b in cut[k:]]
+
+    def work(pair: tuple[slice, slice]) -> None:
+        a, b = pair
+        C[a, b] += block[:, a].T @ block[:, b]
+
+    parallel.each(work, pairs)
+
+
+def add_sparse(C: np.ndarray, block: sparse.csr_matrix) -> None:
+    """C ← C + blockᵀ·block, in the upper triangle, through the non-zeros of a block whose indices are sorted."""
+    from givens.kernels.gram import add_products
+
+    rows, features = block.shape
+    starts, indices = block.indptr.astype(np.int64), block.indices.astype(np.int32, copy=False)
+    values = block.data.astype(np.float64, copy=False)
+    # Where each entry stands by rows, sorted by columns.
+    places = sparse.csr_matrix((np.arange(len(values)), indices, starts), shape=(rows, features)).tocsc()
+    columns, samples = places.indptr.astype(np.int64), places.indices.astype(np.int32, copy=False)
+
+    def work(part: slice) -> None:
+        add_products(starts, indices, values, columns, samples, places.data, part.start, part.stop, C)
+
+    parallel.each(work, parallel.parts(features, PARTS))
+
+
+def root(C: np.ndarray, norms: np.ndarray, rows: int = 0) -> np.ndarray:
+    """R with RᵀR = C, as many rows as C has rank, and at least `rows`; the upper triangle of C is read, and C overwritten.
+
+    Parameters
+    ----------
+    C : array of float64, shape (features, features)
+    norms : array, shape (features,)
+        The roots of the diagonal; features of norm 0 have columns of zeros.
+    rows : int
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from givens.numerics.gram import root
+    >>> A = np.random.default_rng(0).standard_normal((50, 2)) @ np.array([[1.0, 2.0, 0.0], [0.0, 1.0, 3.0]])
+    >>> R = root(A.T @ A, np.linalg.norm(A, axis=0))
+    >>> R.shape, np.allclose(R.T @ R, A.T @ A)
+    ((2, 3), True)
+    """
+    some = norms > 0
+    inverse = np.where(some, 1.0 / np.where(some, norms, 1.0), 0.0)
+    C *= inverse
+    C *= inverse[:, None]
+    C.flat[:: len(C) + 1] = some
+    # The upper triangle of rows is the lower one of columns.
+    factor, pivots, rank, _ = dpstrf(C.T, tol=len(C) * EPS, lower=1, overwrite_a=1)
+    factor = factor.T
+    R = np.zeros((max(int(rank), rows), len(C)))
+    for k in range(int(rank)):
+        R[k, pivots[k:] - 1] = factor[k, k:]
+    R *= norms
+    return R
