@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint bench publish docs clean
+.PHONY: demo test test-portable lint bench publish docs clean
 .DEFAULT_GOAL := test
 
 # One stamp per set of extras: make reinstalls when pyproject.toml changes, and not otherwise.
@@ -20,6 +20,11 @@ demo: $(VENV)/.cli
 
 test: $(VENV)/.test
 	$(BIN)/python -m pytest -n 2 --dist worksteal $(ARGS)
+
+# As other machines would run them: other processors, random order, 500 new examples for each property, the oldest and the
+# newest dependencies. ONLY=prescott,oldest runs some of the configurations, SEED=1 repeats a run.
+test-portable: $(VENV)/.test $(VENV)/.portable
+	$(BIN)/python tests/portable.py $(if $(ONLY),--only $(ONLY)) $(if $(SEED),--seed $(SEED)) $(ARGS)
 
 lint: $(VENV)/.lint
 	$(BIN)/ruff check .
@@ -38,4 +43,4 @@ docs: $(VENV)/.docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 clean:
-	rm -rf $(VENV) site build dist benchmarks/results
+	rm -rf $(VENV) .venv-oldest .venv-newest site build dist benchmarks/results

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from givens import minimize, rotations
 from givens.objectives import Function, Objective, Solved
 from givens.schedules import SCHEDULES, Cyclic, Random, Shuffled, Tournament
 from tests.cases import CASES
+from tests.properties import examples
 
 
 def schedules(objective: Objective) -> list:
@@ -58,7 +59,7 @@ class Watched(Objective):
 
 
 @pytest.mark.parametrize("case", CASES)
-@settings(max_examples=6)
+@examples(6)
 @given(seed=st.integers(0, 10_000), data=st.data())
 def test_theorem_1_what_is_minimised_never_rises(case, seed, data):
     objective = CASES[case](seed)

@@ -11,10 +11,11 @@ import pandas
 import pytest
 import scipy.io
 import scipy.sparse
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from givens.io import DataError, Table, open_rows, read_table
+from tests.properties import examples
 
 
 def good_files(folder):
@@ -74,7 +75,7 @@ def test_truncated_and_corrupted_files(tmp_path, originals, name):
         read(path)
 
 
-@settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(150)
 @given(st.binary(max_size=200) | st.text('0123456789.,;\t\n\r"eE+-naN xyz#é', max_size=200).map(str.encode))
 def test_any_bytes_as_text(tmp_path, content):
     path = tmp_path / "x.csv"

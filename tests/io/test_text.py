@@ -10,7 +10,7 @@ import struct
 import numpy as np
 import pandas
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from givens.io import DataError, read_table
@@ -35,7 +35,6 @@ def doubles(tokens):
 formats = st.sampled_from(["{!r}", "{:.17g}", "{:.19g}", "{:.18e}", "{:.3f}", "{:+.6e}"])
 
 
-@settings(deadline=None)
 @given(
     st.lists(st.tuples(st.floats(allow_nan=False, allow_infinity=False), formats), min_size=1, max_size=50)
 )
@@ -53,7 +52,6 @@ def test_numbers_are_those_of_python_to_the_last_bit(cases):
             assert struct.pack("d", values[k]) == struct.pack("d", float(token)), token
 
 
-@settings(deadline=None)
 @given(st.integers(0, 10**19 - 1), st.integers(-330, 330))
 def test_whole_numbers_times_powers_of_ten(w, q):
     values, awkward = doubles([f"{w}e{q}"])
@@ -76,7 +74,6 @@ words = st.text(
 )
 
 
-@settings(deadline=None)
 @given(
     st.lists(words.map(str.strip), min_size=2, max_size=6, unique=True),
     st.integers(1, 12),

@@ -1,10 +1,11 @@
 import numpy as np
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from givens import searches
 from givens.kernels import tensor as kernels
+from tests.properties import examples
 
 GRID = np.linspace(-np.pi, np.pi, 2_001)
 
@@ -67,9 +68,7 @@ numbers = st.one_of(
 )
 
 
-@settings(
-    max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
-)
+@examples(100)
 @given(arrays(np.float64, (100, 4), elements=numbers, fill=st.nothing()))
 def test_optimal_for_any_coefficients(C):
     c, s, gain = directions(C).T

@@ -7,7 +7,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import approx_fprime
 from scipy.stats import multivariate_normal
@@ -19,6 +19,7 @@ from givens.mixtures.model import Mixture, posterior
 from givens.mixtures.refit import Scaled, misfit, refit
 from givens.mixtures.solve import by_givens, by_power, solve
 from givens.moments import Basis, Cumulants, ThirdMoments, contract
+from tests.properties import examples
 
 GIVENS = partial(by_givens, random_state=0, threads=1)
 
@@ -76,7 +77,7 @@ def test_exact_moments_give_the_exact_mixture(k: int, d: int, common: bool) -> N
         assert_same(found.mixture, truth, 1e-8)
 
 
-@settings(max_examples=15, deadline=None)
+@examples(15)
 @given(k=st.integers(2, 6), extra=st.integers(0, 4), seed=st.integers(0, 1000), common=st.booleans())
 def test_exact_moments_of_any_mixture(k: int, extra: int, seed: int, common: bool) -> None:
     truth = mixture_of(k, k + extra, seed, common)

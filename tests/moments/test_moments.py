@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from givens.moments import (
@@ -20,6 +20,7 @@ from givens.moments import (
     whiten,
 )
 from givens.numerics import parallel
+from tests.properties import examples
 
 
 def skewed(n: int, d: int, seed: int = 0) -> np.ndarray:
@@ -64,7 +65,7 @@ def test_third_moments_are_symmetric() -> None:
         np.testing.assert_allclose(third, third.transpose(order), atol=1e-13 * np.abs(third).max())
 
 
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(cuts=st.lists(st.integers(0, 3 * TILE + 17), max_size=6), threads=st.integers(1, 2))
 def test_any_cut_and_any_threads_give_the_same_bits(cuts: list[int], threads: int) -> None:
     X, basis = skewed(3 * TILE + 17, 3), some_basis(3, 2)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from givens import minimize
@@ -16,6 +16,7 @@ from givens.objectives.base import Leap
 from givens.objectives.leaps import Features, Leaps
 from givens.rotations import determinant, random_orthogonal
 from givens.schedules import Tournament
+from tests.properties import examples
 
 PENALTIES = ("l1", "l0")
 
@@ -73,7 +74,7 @@ def test_few_and_many_non_zeros_give_the_same(share, l0, monkeypatch):
 
 
 @pytest.mark.parametrize("penalty", PENALTIES)
-@settings(max_examples=10)
+@examples(10)
 @given(
     seed=st.integers(0, 10_000), share=st.sampled_from([0.05, 0.2, 0.4]), active=st.sampled_from([24, 10, 1])
 )
@@ -94,7 +95,7 @@ def test_a_leap_is_worth_at_least_what_it_says(penalty, seed, share, active):
 
 
 @pytest.mark.parametrize("penalty", PENALTIES)
-@settings(max_examples=8)
+@examples(8)
 @given(seed=st.integers(0, 10_000), share=st.sampled_from([0.02, 0.2, 0.4]), active=st.sampled_from([24, 7]))
 def test_a_run_with_leaps_never_falls_and_stays_in_its_component(penalty, seed, share, active):
     objective = problem(seed, share, penalty, active)

@@ -2,16 +2,17 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from givens.datasets import sparse_modules
 from givens.objectives import SparseColumns
 from givens.rotations import random_orthogonal
+from tests.properties import examples
 
 
 @pytest.mark.parametrize("penalty", ["l1", "l0"])
-@settings(max_examples=12)
+@examples(12)
 @given(seed=st.integers(0, 10_000), share=st.floats(0.1, 0.35), width=st.sampled_from([12, 24]))
 def test_a_block_gains_at_least_what_it_says(penalty, seed, share, width):
     """Columns sparse enough to carry lists of the features that count, turned so often that the lists go stale."""

@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from givens import check_objective, minimize
@@ -8,6 +8,7 @@ from givens.kernels import tensor as kernels
 from givens.objectives import MomentTensor, SymmetricTensor, from_samples
 from givens.rotations import random_orthogonal
 from givens.schedules import ByGradient, Cyclic, Random, Shuffled, Tournament
+from tests.properties import examples
 from tests.tensor_data import orthogonal, rotated, symmetric
 
 
@@ -121,7 +122,7 @@ def test_the_cheaper_form_is_chosen():
     assert isinstance(from_samples(rng.standard_normal((30, 120))), MomentTensor)
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(st.integers(2, 7), st.integers(0, 10_000), st.sampled_from([2, 3, 4, 8]), st.data())
 def test_gains_are_what_the_value_changes_by(d, seed, block, data):
     rng = np.random.default_rng(seed)

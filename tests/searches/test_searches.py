@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
@@ -10,6 +10,7 @@ from givens import minimize, searches
 from givens.kernels import harmonics
 from givens.objectives import Function
 from givens.searches.harmonics import Harmonics
+from tests.properties import examples
 
 COEFFICIENTS = st.floats(-1, 1).map(lambda x: 0.0 if abs(x) < 1e-3 else x)
 
@@ -80,7 +81,7 @@ def test_a_turn_too_small_for_values_is_still_found(minimum):
     assert gain == pytest.approx(tiny**2 / 2, rel=1e-5)
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(st.integers(1, 64), st.integers(0, 100_000), st.booleans())
 def test_any_function_of_up_to_64_harmonics_is_minimised_globally(order, seed, sparse):
     rng = np.random.default_rng(seed)

@@ -6,7 +6,7 @@ from itertools import permutations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
@@ -16,6 +16,7 @@ from givens.datasets import sparse_modules
 from givens.sparse_pca.deflation import one_by_one, replaced, strongest
 from givens.sparse_pca.truncated_power import SparseRows, ascend, cut, directions, largest, matched, settled
 from givens.support.progress import Bar
+from tests.properties import examples
 
 
 def adjusted(E):
@@ -35,7 +36,7 @@ def began(X, counts):
     return one_by_one(X, np.linalg.norm(X, axis=0), np.asarray(counts), axes * s[:, None])[0]
 
 
-@settings(max_examples=25)
+@examples(25)
 @given(seed=st.integers(0, 1000), m=st.integers(1, 6))
 def test_directions_are_half_the_derivative_of_the_adjusted_variance(seed, m):
     rng = np.random.default_rng(seed)
@@ -106,7 +107,7 @@ def test_the_strongest_features(rng):
     np.testing.assert_array_equal(strongest(1 + squares, np.array([20, 30])), np.arange(5000))
 
 
-@settings(max_examples=25)
+@examples(25)
 @given(seed=st.integers(0, 1000), counts=st.lists(st.integers(1, 60), min_size=1, max_size=6))
 def test_the_ascent_keeps_the_best_of_its_steps_and_the_counts(seed, counts):
     X = centred(seed)
@@ -147,7 +148,7 @@ def test_one_by_one_finds_the_strongest_features_of_all():
     assert [int(where[0]) for where in start.where] == expected
 
 
-@settings(max_examples=15)
+@examples(15)
 @given(seed=st.integers(0, 1000), counts=st.lists(st.integers(1, 60), min_size=1, max_size=5))
 def test_components_follow_counts_features_and_signs(seed, counts):
     X = centred(seed)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from givens import SparsePCA, StreamingSparsePCA
 from givens.datasets import sparse_modules
 from givens.metrics import adjusted_variance, total_variance
 from givens.streaming import extract
+from tests.properties import examples
 
 DROPS = ("frequent", "leftover", "weakest")
 DATA = sparse_modules(300, 40, n_modules=3, module_size=6, random_state=1)
@@ -109,7 +110,7 @@ def test_scores_and_their_inverse_are_those_of_scaled_data(drop):
 
 
 @pytest.mark.parametrize("drop", DROPS)
-@settings(max_examples=15, deadline=None)
+@examples(15)
 @given(exponents=st.lists(st.integers(-30, 30), min_size=40, max_size=40))
 def test_units_of_the_features_do_not_matter_to_the_last_bit(drop, exponents):
     units = 2.0 ** np.array(exponents)

@@ -6,7 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.utils.estimator_checks import check_estimator
@@ -14,6 +14,7 @@ from sklearn.utils.estimator_checks import check_estimator
 from givens import StreamingSparsePCA
 from givens.datasets import sparse_modules
 from givens.metrics import adjusted_variance, total_variance
+from tests.properties import examples
 
 DROPS = ("frequent", "leftover", "weakest")
 DATA = sparse_modules(150, 40, n_modules=3, module_size=6, random_state=1)
@@ -39,7 +40,7 @@ def same_bits(one, other):
 
 
 @pytest.mark.parametrize("drop", DROPS)
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(
     cuts=st.lists(st.integers(1, 149), max_size=12),
     forgetting=st.sampled_from((1.0, 0.97)),
@@ -158,7 +159,7 @@ def leftover(X, level, columns, inner_rotations=0, l0=False):
         yield sketch
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(
     seed=st.integers(0, 2**32 - 1),
     level=st.floats(0.0, 12.0),

@@ -1,0 +1,83 @@
+"""Run the tests as other machines would: other processors, another order, the oldest and the newest dependencies.
+
+    python tests/portable.py [--only NAME,NAME] [--seed N] [pytest arguments]
+
+| configuration | what differs |
+|---|---|
+| prescott, haswell, skylakex | the kernels that OpenBLAS chooses, and with them every rounding |
+| generic | the processor that numba compiles for |
+| oldest | the lowest versions that pyproject.toml allows, in `.venv-oldest` |
+| newest | the newest of everything, in `.venv-newest` |
+
+Tests run in random order and every property draws 500 new examples. The seed of both is printed; `--seed` repeats a run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PROCESSORS = {
+    "prescott": {"OPENBLAS_CORETYPE": "Prescott"},
+    "haswell": {"OPENBLAS_CORETYPE": "Haswell"},
+    "skylakex": {"OPENBLAS_CORETYPE": "SkylakeX"},
+    "generic": {"NUMBA_CPU_NAME": "generic"},
+}
+RESOLUTIONS = {"oldest": "lowest-direct", "newest": "highest"}
+
+
+def environment(name: str) -> str:
+    """Make a virtual environment with the oldest or the newest dependencies; return its Python."""
+    folder = ROOT / f".venv-{name}"
+    python = str(folder / "bin" / "python")
+    uv = [sys.executable, "-m", "uv"]
+    if not folder.exists():
+        subprocess.run([*uv, "venv", "--quiet", "--python", sys.executable, str(folder)], check=True)
+    install = [*uv, "pip", "install", "--quiet", "--upgrade", "--python", python]
+    install += ["--resolution", RESOLUTIONS[name], "-e", f"{ROOT}[test,portable]"]
+    subprocess.run(install, check=True)
+    return python
+
+
+def run(name: str, seed: int, arguments: list[str]) -> bool:
+    """Run the tests in one configuration; whether they pass."""
+    python = environment(name) if name in RESOLUTIONS else sys.executable
+    with tempfile.TemporaryDirectory() as cache:
+        variables = {**os.environ, **PROCESSORS.get(name, {}), "HYPOTHESIS_PROFILE": "portable"}
+        if name != "haswell":
+            # Compiled code of another processor, or of another numba, is not to be found in the package's own folder.
+            variables["NUMBA_CACHE_DIR"] = cache
+        command = [python, "-m", "pytest", "-q", "-n", "2", "--dist", "worksteal", "-p", "randomly"]
+        command += [f"--randomly-seed={seed}", f"--hypothesis-seed={seed}", *arguments]
+        return subprocess.run(command, cwd=ROOT, env=variables).returncode == 0
+
+
+def main() -> int:
+    """Run every configuration, and say at the end which failed."""
+    names = [*PROCESSORS, *RESOLUTIONS]
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--only", type=lambda text: text.split(","), default=names)
+    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(2**31))
+    options, arguments = parser.parse_known_args()
+    unknown = sorted(set(options.only) - set(names))
+    if unknown:
+        parser.error(f"there is no configuration {unknown[0]!r}; it is one of {', '.join(names)}")
+    passed = {}
+    for name in options.only:
+        print(f"== {name}, seed {options.seed}", flush=True)
+        passed[name] = run(name, options.seed, arguments)
+    for name, good in passed.items():
+        print(f"{name:10} {'passed' if good else 'FAILED'}  (seed {options.seed})")
+    return 0 if all(passed.values()) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
