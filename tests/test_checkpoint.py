@@ -41,7 +41,7 @@ def test_an_interrupted_run_ends_in_the_same_bits(tmp_path, case, schedule, ever
         )
 
     whole = run("whole.npz")
-    run("cut.npz", callback=lambda snapshot: snapshot.sweep == 5)
+    run("cut.npz", callback=lambda snapshot: snapshot.step == 5)
     assert_same_run(run("cut.npz"), whole)
 
 
@@ -79,7 +79,7 @@ SCRIPT = """
     A = np.random.default_rng(0).laplace(size=(2000, 12))
     slow = len(sys.argv) > 2
     def callback(snapshot):
-        print(snapshot.sweep, flush=True)
+        print(snapshot.step, flush=True)
         if slow:
             import time; time.sleep(0.2)
     result = minimize(Columns(A, Kurtosis()), schedule="random", random_state=1, tol=0, max_sweeps=12,

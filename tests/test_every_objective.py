@@ -32,7 +32,7 @@ def test_every_run_ends_at_a_point_without_gradient_and_orthogonal(case):
     )
     values = objective.sense * np.array(result.trace.value)
     assert np.all(np.diff(values) <= 1e-12 * objective.scale * objective.unit)
-    assert result.trace.sweep == list(range(result.sweeps + 1))
+    assert result.trace.step == list(range(result.steps + 1))
 
 
 @EVERY

@@ -29,7 +29,7 @@ def test_a_callback_sees_every_sweep_and_can_stop():
 
     objective = CASES["smooth"](0)
     result = minimize(objective, random_state=0, callback=callback)
-    assert [s.sweep for s in seen] == [1, 2, 3]
+    assert [s.step for s in seen] == [1, 2, 3]
     assert result.sweeps == 3
     assert not result.converged
     assert result.message.startswith("stopped by the callback")
@@ -86,9 +86,30 @@ def test_a_saddle_is_left(rng):
 
 def test_the_trace_becomes_a_frame():
     frame = minimize(CASES["varimax"](0)).trace.to_pandas()
-    assert list(frame.columns) == ["sweep", "seconds", "flops", "value", "gradient_norm"]
+    assert list(frame.columns) == ["step", "seconds", "flops", "value", "gradient_norm", "phase"]
     assert frame.flops.is_monotonic_increasing
     assert frame.flops.iloc[-1] > 0
+
+
+def test_the_result_says_what_was_done():
+    random = minimize(CASES["cubic"](0), schedule="random", random_state=0, max_sweeps=3)
+    assert random.method == "3 sweeps of exact rotations of random pairs (Algorithm 1)"
+    (sweeps,) = random.phases
+    assert (sweeps.name, sweeps.steps) == ("sweeps", 3)
+    assert sweeps.gain == pytest.approx(random.trace.value[0] - random.value, rel=1e-9)
+    leapt = minimize(CASES["sparse, l1"](0))
+    leaps, sweeps = leapt.phases
+    assert leaps.steps > 0
+    assert leapt.method.startswith(f"{leaps.steps} leap")
+    assert leapt.method.endswith("of exact rotations")
+    assert leapt.steps == leaps.steps + sweeps.steps
+    assert leapt.sweeps == sweeps.steps
+    assert leaps.gain + sweeps.gain == pytest.approx(leapt.value - leapt.trace.value[0], rel=1e-9)
+    assert leapt.trace.phase == ["", *["leaps"] * leaps.steps, *["sweeps"] * sweeps.steps]
+    only = minimize(CASES["sparse, l1"](0), schedule="tournament")
+    assert set(only.trace.phase[1:]) == {"sweeps"}
+    with pytest.raises(ValueError, match="there is no phase 'jumps'"):
+        minimize(CASES["cubic"](0), phases=["jumps"])
 
 
 def test_the_progress_bar_is_a_real_one(capsys):

@@ -66,6 +66,11 @@ def test_several_starts_return_the_best_of_them(case):
     several = minimize(problem(), n_starts=6, random_state=1)
     assert sense * several.value <= sense * single.value
     assert "; the best of 6 starts, " in several.message
+    assert len(several.starts) == 6
+    assert several.starts[0] == single.value
+    assert sense * several.value == np.min(sense * several.starts)
+    if case == "quartimax":
+        assert several.flops > 3 * single.flops
     # Each of the others can be had by itself, and the best of them all is what came back.
     rng = np.random.default_rng(1)
     first = problem().start(rng)

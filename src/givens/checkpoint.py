@@ -1,24 +1,24 @@
 """Checkpoints: a run that was killed goes on, and ends in the same bits.
 
-The run repairs U and makes its state anew every so many sweeps (a count, never seconds). Where that has just happened, U,
-the random generator, the counters and the trace are the whole of the run: that is what is saved, as a NumPy archive
-without pickles, written beside the file and then put in its place in one step.
+The run repairs U and makes its state anew every so many steps (a count, never seconds). Where that has just happened, U,
+the random generator, the counters, the trace and what the current phase remembers are the whole of the run: that is what is
+saved, as a NumPy archive without pickles, written beside the file and then put in its place in one step.
 """
 
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from givens.result import TRACE_FIELDS, Trace
+from givens.result import TRACE_FIELDS, PhaseSummary, Trace
 from givens.support import archive
 from givens.support.arguments import whole
 
-FORMAT = 2
+FORMAT = 3
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,8 @@ class Checkpoint:
     ----------
     path : path
     every : int
-        So many sweeps lie between two saves. It is part of what the run computes, since U is repaired there: runs to be
+        So many steps lie between two saves: sweeps, leaps, or steps of descent. It is part of what the run
+        computes, since U is repaired there: runs to be
         compared bit by bit need the same number.
     """
 
@@ -50,12 +51,17 @@ class Progress:
     start: np.ndarray
     U: np.ndarray
     rng: np.random.Generator
+    steps: int = 0
+    phase: int = 0
     sweeps: int = 0
     leaps: int = 0
     rotations: int = 0
     flops: float = 0.0
     seconds: float = 0.0
+    gain: float = float("nan")
     gains: list[float] = field(default_factory=list)
+    summaries: list[PhaseSummary] = field(default_factory=list)
+    memory: dict[str, np.ndarray] = field(default_factory=dict)
     converged: bool = False
     trace: Trace = field(default_factory=Trace)
 
@@ -66,11 +72,14 @@ def save(path: str | os.PathLike[str], progress: Progress, problem: str) -> None
         "format": FORMAT,
         "problem": problem,
         "rng": progress.rng.bit_generator.state,
+        "summaries": [asdict(summary) for summary in progress.summaries],
+        "trace_phase": progress.trace.phase,
         **{name: getattr(progress, name) for name in _COUNTERS},
     }
     arrays: dict[str, Any] = {
-        f"trace_{name}": np.array(getattr(progress.trace, name), dtype=float) for name in TRACE_FIELDS
+        f"trace_{name}": np.array(getattr(progress.trace, name), dtype=float) for name in _NUMBERS
     }
+    arrays |= {f"memory_{name}": array for name, array in progress.memory.items()}
     archive.write(path, counters, {"start": progress.start, "U": progress.U, **arrays})
 
 
@@ -84,9 +93,17 @@ def load(path: str | os.PathLike[str]) -> tuple[Progress, str] | None:
             raise ValueError(f"its format is {counters['format']}, not {FORMAT}")
         rng = np.random.default_rng()
         rng.bit_generator.state = counters["rng"]
-        trace = Trace(*(arrays[f"trace_{name}"].tolist() for name in TRACE_FIELDS))
-        trace.sweep = [int(sweep) for sweep in trace.sweep]
+        trace = Trace(
+            **{name: arrays[f"trace_{name}"].tolist() for name in _NUMBERS}, phase=counters["trace_phase"]
+        )
+        trace.step = [int(step) for step in trace.step]
         progress = Progress(start=arrays["start"], U=arrays["U"], rng=rng, trace=trace)
+        progress.summaries = [PhaseSummary(**summary) for summary in counters["summaries"]]
+        progress.memory = {
+            name.removeprefix("memory_"): array
+            for name, array in arrays.items()
+            if name.startswith("memory_")
+        }
         for name in _COUNTERS:
             setattr(progress, name, counters[name])
     except (ValueError, KeyError, TypeError) as error:
@@ -96,4 +113,5 @@ def load(path: str | os.PathLike[str]) -> tuple[Progress, str] | None:
     return progress, counters["problem"]
 
 
-_COUNTERS = ("sweeps", "leaps", "rotations", "flops", "seconds", "gains")
+_COUNTERS = ("steps", "phase", "sweeps", "leaps", "rotations", "flops", "seconds", "gain", "gains")
+_NUMBERS = tuple(name for name in TRACE_FIELDS if name != "phase")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +12,7 @@ from givens.checkpoint import Checkpoint
 from givens.loop import Callback, Run, RunOptions
 from givens.numerics import parallel
 from givens.objectives.base import Objective
+from givens.phases import as_phases
 from givens.result import Result
 from givens.rotations import check_orthogonal, random_orthogonal, with_determinant
 from givens.rotations import determinant as determinant_of
@@ -25,6 +26,7 @@ def minimize(
     start: np.ndarray | None = None,
     *,
     n: int | None = None,
+    phases: Sequence[str] | None = None,
     schedule: str | Schedule | None = None,
     tol: float = 1e-18,
     gradient_tol: float | None = None,
@@ -50,17 +52,20 @@ def minimize(
         for a plain function.
     n : int, optional
         The order of U, for a plain function.
+    phases : sequence of str, optional
+        How f is lowered, in this order: "leaps" (rotations of all columns that the objective proposes) and "sweeps" (exact
+        rotations of pairs or blocks). By default the objective chooses. `Result.method` says what was done.
     schedule : str or Schedule, optional
-        The order of pairs: "tournament", "random" (Algorithm 1), "without-replacement" (the appendix), "cyclic",
-        "shuffled", "gradient", or an object of `givens.schedules`, which also sets the size of blocks. By default the
-        objective chooses: a tournament, in blocks where that is faster.
+        The order of pairs, and sweeps only, unless `phases` are given too: "tournament", "random" (Algorithm 1),
+        "without-replacement" (the appendix), "cyclic", "shuffled", "gradient", or an object of `givens.schedules`, which also
+        sets the size of blocks. By default the objective chooses: a tournament, in blocks where that is faster.
     tol : float
         Converged when a whole sweep gained no more than tol times the objective's scale. Gains come from the pair problems,
         not from differences of values, so a tolerance below rounding has a meaning: the gradient goes with its root.
     gradient_tol : float, optional
         Converged also when the gradient norm is at most this times the scale.
     max_sweeps : int
-        Stop after so many sweeps.
+        Stop after so many sweeps or leaps.
     determinant : {1, -1, "both"}, optional
         The component of O(n) to search; rotations never leave the one they start in. A start in the other one has its
         last column reversed. "both" searches each and keeps the better; None stays where the start is.
@@ -73,12 +78,12 @@ def minimize(
     random_state : int, Generator or RandomState, optional
         For the start and the schedule.
     callback : callable, optional
-        Called after each sweep with a `Snapshot`; stops the run by returning True.
+        Called after each step with a `Snapshot`; stops the run by returning True.
     checkpoint : path or Checkpoint, optional
-        Save the run there after every sweep (or every so many: `Checkpoint(path, every=10)`), and go on from there if the
+        Save the run there after every step (or every so many: `Checkpoint(path, every=10)`), and go on from there if the
         file exists. With determinant="both" there are two files, named .plus and .minus.
     repair_every : int, optional
-        Every so many sweeps take the rounding errors out of U and make the state anew; None: never. A checkpoint's `every`
+        Every so many steps take the rounding errors out of U and make the state anew; None: never. A checkpoint's `every`
         takes its place.
     progress : bool
         Show a progress bar.
@@ -108,6 +113,7 @@ def minimize(
         if callback is not None and not callable(callback):
             raise TypeError(f"callback must be a function of a Snapshot, got {type(callback).__name__}")
         options = RunOptions(
+            phases=_phases(problem, phases, schedule),
             schedule=as_schedule(problem.schedule() if schedule is None else schedule),
             tol=tolerance(tol, "tol"),
             gradient_tol=None if gradient_tol is None else tolerance(gradient_tol, "gradient_tol"),
@@ -140,8 +146,20 @@ def minimize(
     if len(best) == 1:
         return best[0]
     better, other = sorted(best, key=lambda result: problem.sense * result.value)
+    better.flops += other.flops
+    better.seconds += other.seconds
     better.message += f"; the other component of O(n) reached {other.value:.12g}"
     return better
+
+
+def _phases(
+    problem: Objective, phases: Sequence[str] | None, schedule: str | Schedule | None
+) -> tuple[str, ...]:
+    if phases is not None:
+        return as_phases(phases)
+    if schedule is None:
+        return as_phases(problem.phases())
+    return ("leaps", "sweeps") if as_schedule(schedule).leaps else ("sweeps",)
 
 
 def _another(first: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -157,6 +175,9 @@ def _best(outcomes: list[Result], sense: int) -> Result:
     best = min(outcomes, key=lambda result: sense * result.value)
     if len(outcomes) > 1:
         near = sum(abs(result.value - best.value) <= 1e-9 * abs(best.value) for result in outcomes)
+        best.flops = sum(result.flops for result in outcomes)
+        best.seconds = sum(result.seconds for result in outcomes)
+        best.starts = np.array([result.value for result in outcomes])
         best.message += f"; the best of {len(outcomes)} starts, {near} of which ended there"
     return best
 

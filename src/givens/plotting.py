@@ -45,7 +45,7 @@ def _axes(ax: Axes | None, across: str, up: str, grid: bool = True) -> Axes:
 
 
 def convergence(result: Any, *, gradient: bool = False, ax: Axes | None = None) -> Axes:
-    """Draw the objective, or the norm of its gradient, after each sweep.
+    """Draw the objective, or the norm of its gradient, after each step.
 
     Parameters
     ----------
@@ -69,15 +69,15 @@ def convergence(result: Any, *, gradient: bool = False, ax: Axes | None = None) 
     >>> A = np.random.default_rng(0).standard_normal((8, 8))
     >>> ax = plotting.convergence(minimize(JointDiagonal(A + A.T)))
     >>> ax.get_xlabel(), ax.get_ylabel()
-    ('sweeps', 'objective')
+    ('steps', 'objective')
     """
     for name in ("result_", "result"):
         result = getattr(result, name, result)
     if not isinstance(result, Result):
         raise TypeError(f"result must be a Result, or hold one, got {type(result).__name__}")
     values = result.trace.gradient_norm if gradient else result.trace.value
-    ax = _axes(ax, "sweeps", "gradient norm" if gradient else "objective")
-    ax.plot(result.trace.sweep, values, marker="o", markersize=4, color=PLUS)
+    ax = _axes(ax, "steps", "gradient norm" if gradient else "objective")
+    ax.plot(result.trace.step, values, marker="o", markersize=4, color=PLUS)
     if gradient and np.nanmax(values) > 0:
         ax.set_yscale("log")
     return ax

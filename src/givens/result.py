@@ -15,40 +15,73 @@ if TYPE_CHECKING:
 
 @dataclass
 class Trace:
-    """The run, sweep by sweep; entry 0 is the start.
+    """The run, step by step; entry 0 is the start.
 
     Attributes
     ----------
-    sweep : list of int
+    step : list of int
+        Its number: a step of descent, a leap, or a sweep.
     seconds : list of float
         Wall-clock time since the start.
     flops : list of float
         Additions and multiplications so far.
     value : list of float
     gradient_norm : list of float
-        NaN where the objective's derivatives are too dear to have them every sweep.
+        NaN where the objective's derivatives are too expensive to have them every sweep.
+    phase : list of str
+        Which phase made the step; empty for the start.
     """
 
-    sweep: list[int] = field(default_factory=list)
+    step: list[int] = field(default_factory=list)
     seconds: list[float] = field(default_factory=list)
     flops: list[float] = field(default_factory=list)
     value: list[float] = field(default_factory=list)
     gradient_norm: list[float] = field(default_factory=list)
+    phase: list[str] = field(default_factory=list)
 
-    def append(self, sweep: int, seconds: float, flops: float, value: float, gradient_norm: float) -> None:
+    def append(
+        self, step: int, seconds: float, flops: float, value: float, gradient_norm: float, phase: str = ""
+    ) -> None:
         """Add a line."""
-        for name, entry in zip(TRACE_FIELDS, (sweep, seconds, flops, value, gradient_norm)):
-            getattr(self, name).append(entry)
+        self.step.append(step)
+        self.seconds.append(seconds)
+        self.flops.append(flops)
+        self.value.append(value)
+        self.gradient_norm.append(gradient_norm)
+        self.phase.append(phase)
 
     def __len__(self) -> int:
-        return len(self.sweep)
+        return len(self.step)
 
     def to_pandas(self) -> pandas.DataFrame:
-        """The trace as a pandas frame, one row per sweep."""
+        """The trace as a pandas frame, one row per step."""
         return require("pandas", extra="pandas").DataFrame(asdict(self))
 
 
 TRACE_FIELDS = tuple(f.name for f in fields(Trace))
+
+
+@dataclass
+class PhaseSummary:
+    """What one phase of a run did.
+
+    Attributes
+    ----------
+    name : str
+        "descent", "leaps" or "sweeps".
+    steps : int
+        How many steps it made.
+    gain : float
+        By how much they improved the value, together.
+    flops, seconds : float
+        What they took.
+    """
+
+    name: str
+    steps: int = 0
+    gain: float = 0.0
+    flops: float = 0.0
+    seconds: float = 0.0
 
 
 @dataclass
@@ -67,9 +100,10 @@ class Result:
     message : str
         Why it stopped.
     sweeps, rotations : int
-        How many sweeps were made, and how many Givens rotations in all.
+        How many sweeps of exact rotations were made, and how many Givens rotations these took. Steps of all columns at once
+        count for none.
     flops : float
-        Additions and multiplications (a function given as a callable counts for none).
+        Additions and multiplications, of all starts together (a function given as a callable counts for none).
     gradient_norm : float
         The norm of the Riemannian gradient at U, by the paper's definition: the root of Σ 2·g'_ij(0)² over the pairs.
     orthogonality : float
@@ -79,7 +113,13 @@ class Result:
     seconds : float
         Wall-clock time.
     trace : Trace
-        The run, sweep by sweep.
+        The run, step by step.
+    method : str
+        What was done, in one sentence: "4 leaps, then 3 sweeps of exact rotations".
+    phases : tuple of PhaseSummary
+        What each phase gained, and what that took.
+    starts : array, optional
+        With several starts, the value that each of them reached, in their order.
     """
 
     U: np.ndarray
@@ -94,19 +134,28 @@ class Result:
     determinant: int | None
     seconds: float
     trace: Trace
+    method: str = ""
+    phases: tuple[PhaseSummary, ...] = ()
+    starts: np.ndarray | None = None
+
+    @property
+    def steps(self) -> int:
+        """How many steps the run made, of whatever phase."""
+        return len(self.trace) - 1
 
     def __repr__(self) -> str:
         return (
-            f"Result(value={self.value:.12g}, converged={self.converged}, sweeps={self.sweeps}, "
-            f"rotations={self.rotations}, gradient_norm={self.gradient_norm:.3g}, message={self.message!r})"
+            f"Result(value={self.value:.12g}, converged={self.converged}, method={self.method!r}, "
+            f"gradient_norm={self.gradient_norm:.3g}, message={self.message!r})"
         )
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """What a callback is shown after each sweep; `U` is a copy that cannot be written to."""
+    """What a callback is shown after each step; `U` is a copy that cannot be written to."""
 
-    sweep: int
+    step: int
+    phase: str
     rotations: int
     seconds: float
     flops: float

@@ -13,7 +13,7 @@ from givens.datasets import sparse_modules
 from givens.kernels.linear import linearise
 from givens.objectives import SparseColumns
 from givens.objectives.base import Leap
-from givens.objectives.leaps import Features, Leaps
+from givens.objectives.leaps import Features, PolarLeaps
 from givens.rotations import determinant, random_orthogonal
 from givens.schedules import Tournament
 from tests.properties import examples
@@ -82,7 +82,7 @@ def test_a_leap_is_worth_at_least_what_it_says(penalty, seed, share, active):
     objective = problem(seed, share, penalty, active)
     levels, l0 = objective.contrast.levels, penalty == "l0"
     Y = objective.state(random_orthogonal(24, np.random.default_rng(seed), determinant=1))
-    leaps = Leaps(Y, levels, l0, (0.6,))
+    leaps = PolarLeaps(Y, levels, l0, (0.6,))
     for _ in range(4):
         Q = leaps.go()
         if Q is None:

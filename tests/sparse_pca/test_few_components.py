@@ -82,7 +82,7 @@ def test_the_loop_keeps_its_books(At):
     assert np.isfinite(result.trace.gradient_norm).all()
     assert result.trace.gradient_norm[-1] < 1e-3 * result.trace.gradient_norm[0]
     assert result.orthogonality < 1e-12
-    early = minimize(objective, start(At, 3), tol=1e-10, callback=lambda shot: shot.sweep == 2)
+    early = minimize(objective, start(At, 3), tol=1e-10, callback=lambda shot: shot.step == 2)
     assert (early.sweeps, early.converged) == (2, False)
 
 

@@ -258,7 +258,8 @@ def convergence(result: Any) -> dict[str, Any]:
     return {
         "converged": bool(result.converged),
         "message": result.message,
-        "sweeps": result.sweeps,
+        "steps": result.steps,
+        "method": result.method,
         "value": result.value,
         "gradient_norm": result.gradient_norm,
     }
@@ -268,7 +269,7 @@ def converged_fact(result: Any, compiled: float) -> list[tuple[str, str, str]]:
     """Return the card that says whether a run converged, and in how many seconds beside those of the compiler."""
     state = "yes" if result.converged else "not yet"
     seconds = f"{max(0.0, result.seconds - compiled):.2f} s" + (" without compiling" if compiled else "")
-    return [("Converged", state, f"{result.sweeps} sweeps, {seconds}")]
+    return [("Converged", state, f"{result.steps} steps, {seconds}")]
 
 
 def convergence_lines(result: Any) -> list[tuple[str, str, str]]:

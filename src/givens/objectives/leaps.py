@@ -36,7 +36,7 @@ BEYOND = 0.3  # V lies beyond U by this share of the step from the last V
 LEAST = 1e-7  # a leap that gains less than this share of the sum is the last one
 
 
-class Leaps:
+class PolarLeaps:
     """A run of leaps: features and matrices are those at its beginning.
 
     Attributes

@@ -190,9 +190,9 @@ class SparseColumns(Columns):
 
     def leap(self, state: np.ndarray, memory: Any, first: bool) -> Leap | None:
         """All columns at once towards the polar factor of the linearised objective."""
-        from givens.objectives.leaps import SHARES, Leaps
+        from givens.objectives.leaps import SHARES, PolarLeaps
 
-        leaps = memory or Leaps(state, self.contrast.levels, self.contrast.l0, SHARES if first else ())
+        leaps = memory or PolarLeaps(state, self.contrast.levels, self.contrast.l0, SHARES if first else ())
         Q = leaps.go()
         look = 3.0 * self.active * state.shape[1]  # the loop wants the value
         return None if Q is None else Leap(Q, leaps.flops + look, leaps.again, leaps)

@@ -156,31 +156,31 @@ def path_view(
 
 
 def trace_view(trace: Any, message: str, name: str = "objective", most: int = 400) -> dict[str, Any] | None:
-    """Return the convergence: the value of each sweep, from a `Trace`."""
-    sweeps, values, seconds = list(trace.sweep), list(trace.value), list(trace.seconds)
+    """Return the convergence: the value after each step, from a `Trace`."""
+    steps, values, seconds = list(trace.step), list(trace.value), list(trace.seconds)
     if len(values) < 2:
         return None
     gradients = list(trace.gradient_norm)
     keep = np.unique(np.linspace(0, len(values) - 1, min(most, len(values))).round().astype(int)).tolist()
     points = [
         {
-            "x": float(sweeps[k]),
+            "x": float(steps[k]),
             "y": float(values[k]),
-            "title": f"sweep {sweeps[k]}",
+            "title": f"step {steps[k]}",
             "text": f"{name} {values[k]:.8g}\nafter {seconds[k]:.2f} s",
         }
         for k in keep
     ]
-    table = [[str(sweeps[k]), f"{values[k]:.10g}", f"{gradients[k]:.3g}", f"{seconds[k]:.3f}"] for k in keep]
+    table = [[str(steps[k]), f"{values[k]:.10g}", f"{gradients[k]:.3g}", f"{seconds[k]:.3f}"] for k in keep]
     return {
-        "lead": f"The {name} after each sweep. {message[:1].upper()}{message[1:]}.",
+        "lead": f"The {name} after each step. {message[:1].upper()}{message[1:]}.",
         "points": points,
-        "xTitle": "sweeps",
+        "xTitle": "steps",
         "yTitle": name,
         "xLog": False,
         "yLog": False,
         "zero": False,
         "percent": False,
-        "header": ["Sweep", name.capitalize(), "Gradient norm", "Seconds"],
+        "header": ["Step", name.capitalize(), "Gradient norm", "Seconds"],
         "table": [["–" if cell == "nan" else cell for cell in line] for line in table],
     }

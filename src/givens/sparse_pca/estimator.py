@@ -249,4 +249,4 @@ class SparsePCA(SparseScores):
         self.loading_overlap_ = loading_overlap(Z)
         self.score_correlation_ = largest_correlation(scores.T @ scores)
         self.result_ = in_units(loadings.result, found.unit)
-        self.n_iter_ = max(self.result_.sweeps, 1)
+        self.n_iter_ = max(self.result_.steps, 1)

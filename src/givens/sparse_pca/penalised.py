@@ -9,7 +9,7 @@ import numpy as np
 from givens.minimize import minimize
 from givens.numerics.tiles import scores
 from givens.objectives.sparse_columns import SparseColumns
-from givens.result import Result, Trace
+from givens.result import Result
 from givens.sparse_pca.data import principal_axes
 from givens.sparse_pca.few_components import FewColumns
 from givens.sparse_pca.loadings import explained, keep_largest, refit, shrink, unit_rows
@@ -139,13 +139,15 @@ def in_units(result: Result, unit: float) -> Result:
     """The result of data that had been divided by `unit`, as if they had not."""
     with np.errstate(over="ignore"):
         square = float(np.float64(unit) * np.float64(unit))
-        trace = Trace(
-            result.trace.sweep,
-            result.trace.seconds,
-            result.trace.flops,
-            [value * square for value in result.trace.value],
-            [norm * square for norm in result.trace.gradient_norm],
+        trace = replace(
+            result.trace,
+            value=[value * square for value in result.trace.value],
+            gradient_norm=[norm * square for norm in result.trace.gradient_norm],
         )
         return replace(
-            result, value=result.value * square, gradient_norm=result.gradient_norm * square, trace=trace
+            result,
+            value=result.value * square,
+            gradient_norm=result.gradient_norm * square,
+            trace=trace,
+            phases=tuple(replace(phase, gain=phase.gain * square) for phase in result.phases),
         )

@@ -108,7 +108,7 @@ def _from(Y: np.ndarray, used: np.ndarray, asked: Asked, start: np.ndarray) -> t
     if asked.counts is not None:
         levels = _levels(columns, asked)
     spent = result.flops + 2.0 * (asked.m + 1) * Y.size
-    found = _loadings(Y, columns, asked, levels, result.sweeps, spent)
+    found = _loadings(Y, columns, asked, levels, result.steps, spent)
     return result.value if asked.counts is None else float(found.adjusted.sum()), found
 
 

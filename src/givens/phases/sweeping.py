@@ -1,0 +1,99 @@
+"""Sweeps: exact rotations of pairs or blocks of columns, in the order of a schedule.
+
+    for blocks in schedule:                 # the blocks of a round share no column
+        solve every block                   # reads the state only, so threads may share it
+        apply all the rotations             # writes
+
+With `schedule="random"` and blocks of two columns this is the paper's Algorithm 1.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from givens.numerics import parallel
+from givens.objectives.base import Blocks, Solved
+from givens.phases.phase import Phase, counted
+from givens.rotations import rotate_blocks
+from givens.schedules import Random
+
+if TYPE_CHECKING:
+    from givens.loop import Run
+
+
+class Sweeps(Phase):
+    """Turn every block to its best rotation; goes on until the loop stops it."""
+
+    name = "sweeps"
+
+    def advance(self, run: Run) -> float:
+        """One sweep."""
+        objective, progress = run.objective, run.progress
+        shape = run.complete() if objective.thin else run.shape
+        rounds = run.options.schedule.sweep(shape, progress.rng, run.slopes)
+        total = 0.0
+        try:
+            blocks = next(rounds)
+            while True:
+                gain = 0.0
+                # Where the gains of disjoint blocks do not add up, each has to see what the one before has done.
+                for share in (
+                    (blocks,) if objective.separable else [blocks[k : k + 1] for k in range(len(blocks))]
+                ):
+                    gain += self._round(run, share)
+                total += gain
+                run.shown.advance(blocks)
+                blocks = rounds.send(gain)
+        except StopIteration:
+            pass
+        progress.sweeps += 1
+        progress.gains = [*progress.gains, total][-run.options.schedule.patience :]
+        return total
+
+    def _round(self, run: Run, blocks: Blocks) -> float:
+        solved = solve(run, blocks)
+        progress = run.progress
+        progress.flops += solved.flops
+        turned = solved.gains > 0
+        if not turned.any():
+            return 0.0
+        rotations = solved.rotations
+        if not turned.all():
+            if isinstance(blocks, np.ndarray):
+                blocks, rotations = blocks[turned], np.asarray(rotations)[turned]
+            else:
+                which = np.flatnonzero(turned).tolist()
+                blocks, rotations = [blocks[k] for k in which], [rotations[k] for k in which]
+        progress.flops += run.objective.apply(run.state, blocks, rotations)
+        progress.flops += rotate_blocks(run.Ut, blocks, rotations)
+        progress.rotations += solved.rotated
+        run.moved()
+        return float(solved.gains[turned].sum())
+
+    def describe(self, steps: int, run: Run) -> str:
+        """As "3 sweeps of exact rotations"."""
+        schedule = run.options.schedule
+        text = counted(steps, "sweep", "sweeps") + " of exact rotations"
+        if isinstance(schedule, Random) and schedule.block == 2:
+            text += " of random pairs (Algorithm 1)"
+        return text
+
+
+def solve(run: Run, blocks: Blocks) -> Solved:
+    """Solve blocks in the threads of the pool; the shares do not show in what comes out."""
+    objective, state = run.objective, run.state
+    width = min(parallel.width(), len(blocks))
+    if width == 1:
+        return objective.solve(state, blocks)
+    shares = [blocks[part] for part in parallel.parts(len(blocks), width)]
+    solved = parallel.each(lambda share: objective.solve(state, share), shares)
+    rotations = [Q for part in solved for Q in part.rotations]
+    return Solved(
+        np.array(rotations) if isinstance(blocks, np.ndarray) else rotations,
+        np.concatenate([part.gains for part in solved]),
+        sum(part.rotated for part in solved),
+        # Whole numbers: their sum does not depend on how the blocks were shared out.
+        sum(part.flops for part in solved),
+    )
