@@ -15,7 +15,9 @@ __version__ = "0.2.0"
 _HOMES = {
     "Checkpoint": "givens.checkpoint",
     "Decomposition": "givens.tensors.decompose",
+    "FactorRotation": "givens.rotation.factor_rotation",
     "Result": "givens.result",
+    "RotatedPCA": "givens.rotation.rotated_pca",
     "SparsePCA": "givens.sparse_pca.estimator",
     "SphericalMixture": "givens.mixtures.estimator",
     "StreamingSparsePCA": "givens.streaming.estimator",
@@ -35,6 +37,7 @@ _MODULES = {
     "objectives": "givens.objectives",
     "plotting": "givens.plotting",
     "report": "givens.report",
+    "rotation": "givens.rotation",
     "rotations": "givens.rotations",
     "rows": "givens.support.rows",
     "schedules": "givens.schedules",
@@ -52,6 +55,7 @@ if TYPE_CHECKING:
         objectives,
         plotting,
         report,
+        rotation,
         rotations,
         schedules,
         searches,
@@ -61,6 +65,8 @@ if TYPE_CHECKING:
     from givens.minimize import minimize
     from givens.mixtures.estimator import SphericalMixture
     from givens.result import Result
+    from givens.rotation.factor_rotation import FactorRotation
+    from givens.rotation.rotated_pca import RotatedPCA
     from givens.sparse_pca import loadings
     from givens.sparse_pca.estimator import SparsePCA
     from givens.sparse_pca.path import sparse_pca_path
@@ -71,7 +77,9 @@ if TYPE_CHECKING:
 __all__ = [
     "Checkpoint",
     "Decomposition",
+    "FactorRotation",
     "Result",
+    "RotatedPCA",
     "SparsePCA",
     "SphericalMixture",
     "StreamingSparsePCA",
@@ -88,6 +96,7 @@ __all__ = [
     "objectives",
     "plotting",
     "report",
+    "rotation",
     "rotations",
     "rows",
     "schedules",

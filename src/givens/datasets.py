@@ -15,6 +15,7 @@ __all__ = [
     "Modules",
     "make_spherical_mixture",
     "pitprops",
+    "psychological_tests",
     "sparse_modules",
 ]
 
@@ -75,11 +76,74 @@ def pitprops() -> Correlations:
     >>> np.linalg.eigvalsh(table.R)[::-1][:3].round(3)
     array([4.219, 2.378, 1.878])
     """
-    R = np.eye(13)
-    for i, line in enumerate(_PITPROPS.split("\n")[1:-1], start=1):
+    return Correlations(_correlations(_PITPROPS), _PITPROPS_NAMES, 180)
+
+
+_TEST_NAMES = (
+    "visual perception", "cubes", "paper form board", "flags", "general information", "paragraph comprehension",
+    "sentence completion", "word classification", "word meaning", "addition", "code", "counting dots",
+    "straight-curved capitals", "word recognition", "number recognition", "figure recognition", "object-number",
+    "number-figure", "figure-word", "deduction", "numerical puzzles", "problem reasoning", "series completion",
+    "arithmetic problems",
+)  # fmt: skip
+
+# Below the diagonal, in thousandths.
+_TESTS = """
+318
+403 317
+468 230 305
+321 285 247 227
+335 234 268 327 622
+304 157 223 335 656 722
+332 157 382 391 578 527 619
+326 195 184 325 723 714 685 532
+116 57 -75 99 311 203 246 285 170
+308 150 91 110 344 353 232 300 280 484
+314 145 140 160 215 95 181 271 113 585 428
+489 239 321 327 344 309 345 395 280 408 535 512
+125 103 177 66 280 292 236 252 260 172 350 131 195
+238 131 65 127 229 251 172 175 248 154 240 173 139 370
+414 272 263 322 187 291 180 296 242 124 314 119 281 412 325
+176 5 177 187 208 273 228 255 274 289 362 278 194 341 345 324
+368 255 211 251 263 167 159 250 208 317 350 349 323 201 334 344 448
+270 112 312 137 190 251 226 274 274 190 290 110 263 206 192 258 324 358
+365 292 297 339 398 435 451 427 446 173 202 246 241 302 272 388 262 301 167
+369 306 165 349 318 263 314 362 266 405 399 355 425 183 232 348 173 357 331 413
+413 232 250 380 441 386 396 357 483 160 304 193 279 243 246 283 273 317 342 463 374
+474 348 383 335 435 431 405 501 504 262 251 350 382 242 256 360 287 272 303 509 451 503
+282 211 203 248 420 433 437 388 424 531 412 414 358 304 165 262 326 405 374 366 448 375 434
+"""
+
+
+def psychological_tests() -> Correlations:
+    """Twenty-four psychological tests of 145 pupils of the seventh and eighth grade: the classical example of factor rotation.
+
+    References
+    ----------
+    K. J. Holzinger and F. Swineford, "A study in factor analysis", University of Chicago (1939); the correlations are those of
+    H. H. Harman, "Modern Factor Analysis", third edition (1976), table 7.4.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from givens.datasets import psychological_tests
+    >>> table = psychological_tests()
+    >>> table.names[:3], table.n_obs
+    (('visual perception', 'cubes', 'paper form board'), 145)
+    >>> np.linalg.eigvalsh(table.R)[::-1][:4].round(3)
+    array([8.135, 2.096, 1.693, 1.502])
+    """
+    return Correlations(_correlations(_TESTS), _TEST_NAMES, 145)
+
+
+def _correlations(triangle: str) -> np.ndarray:
+    """The matrix whose entries below the diagonal are given line by line, in thousandths."""
+    lines = triangle.split("\n")[1:-1]
+    R = np.eye(len(lines) + 1)
+    for i, line in enumerate(lines, start=1):
         R[i, :i] = np.array(line.split(), dtype=np.float64) / 1000
         R[:i, i] = R[i, :i]
-    return Correlations(R, _PITPROPS_NAMES, 180)
+    return R
 
 
 class Modules(NamedTuple):

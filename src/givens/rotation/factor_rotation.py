@@ -1,0 +1,372 @@
+"""Factor rotation with scikit-learn's contract."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+
+from givens.minimize import minimize
+from givens.numerics.scaling import power, power_of_two
+from givens.result import Result
+from givens.rotation.compare import target_rotation
+from givens.rotation.criteria import kappa_of, largest_pair_gain, orthomax
+from givens.rotation.explore import affordable, explore
+from givens.rotation.extraction import Extraction, is_decomposition, of_decomposition
+from givens.support.arguments import generator, tolerance, whole
+from givens.support.extras import require
+
+if TYPE_CHECKING:
+    import pandas
+
+
+class FactorRotation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """Rotate factors to simple structure: varimax, quartimax, equamax and the other criteria of the orthomax family.
+
+    Parameters
+    ----------
+    method : str or float
+        "varimax", "quartimax", "biquartimax", "equamax", "parsimax", "parsimony" (factor parsimony), or the number κ of the
+        orthomax criterion Σ_j [Σ_i l_ij⁴ − (κ/p)(Σ_i l_ij²)²]. With "target", the loadings are rotated as near to `target`
+        as they get.
+    normalize : bool
+        Kaiser's normalisation: give every variable loadings of length 1 while rotating. R's `varimax`, SPSS and factor_analyzer's
+        varimax do so by default; GPArotation and statsmodels do not. "target" does not normalise.
+    target : array, shape (variables, factors), optional
+        For method="target".
+    decomposition : estimator, optional
+        Where this is a step of a pipeline: the PCA, FactorAnalysis or TruncatedSVD of the step before, the same object, whose
+        scores arrive here. Loadings come from it.
+    n_starts : int
+        How often to search. One search tries 16 starts on small matrices, by exact rotations of pairs, and follows the best of
+        them; on large ones it starts from the loadings as they are. More searches find better maxima where the loadings
+        have little structure and there are many factors.
+    tol : float
+        Converged when a sweep gains no more than this share of Σ l⁴. Gains go with the square of the angles that are left.
+    max_sweeps : int
+    threads : int, optional
+        By default all cores. The number changes the time, never the result.
+    random_state : int, Generator, RandomState or None
+        For the starts after the first. The default gives the same rotation every time.
+    progress : bool
+        Show a progress bar.
+
+    Attributes
+    ----------
+    loadings_ : array, shape (variables, factors)
+        Rotated, the factor that explains most first, the largest loading of each factor positive.
+    rotation_ : array, shape (factors, factors)
+        Orthogonal: `loadings_` are the loadings before times this.
+    explained_variance_ : array, shape (factors,)
+        Sums of squared loadings.
+    explained_variance_ratio_ : array, shape (factors,), or None
+        Their share of the variance of all variables, where a decomposition tells what that is.
+    unrotated_loadings_ : array, shape (variables, factors)
+        As they were.
+    deviation_ : array, shape (factors,)
+        What `transform` divides scores by before it rotates them: the standard deviations of a PCA's scores; 1 for factors.
+    kappa_ : float or None
+        κ of the method; None for "target".
+    criterion_ : float
+        The orthomax criterion that was reached, of the normalised loadings if they were normalised. For "target", the sum of
+        squared differences from the target.
+    certificate_ : float
+        No rotation of two factors, by any angle, would raise the criterion by more than this. For "target", whose solution
+        is exact, 0.
+    variable_names_in_ : array of str
+        Names of the variables, where the loadings or the decomposition had any.
+    result_ : Result or None
+        The run: value, trace, and why it stopped. None for "target".
+    n_iter_ : int
+        Sweeps.
+
+    See Also
+    --------
+    RotatedPCA : PCA and rotation in one estimator.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from givens import FactorRotation
+    >>> loadings = np.array([[0.83, -0.40], [0.82, -0.47], [0.79, 0.50], [0.67, 0.46]])
+    >>> rotation = FactorRotation("varimax").fit(loadings)
+    >>> rotation.loadings_.round(2)
+    array([[0.88, 0.26],
+           [0.92, 0.2 ],
+           [0.25, 0.9 ],
+           [0.19, 0.79]])
+
+    From a fitted decomposition, whose scores `transform` then rotates:
+
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.decomposition import PCA
+    >>> X = load_iris().data
+    >>> pca = PCA(2).fit(X)
+    >>> scores = FactorRotation().fit(pca).transform(pca.transform(X))
+    >>> np.cov(scores.T).round(6) + 0.0
+    array([[1., 0.],
+           [0., 1.]])
+    """
+
+    def __init__(
+        self,
+        method: str | float = "varimax",
+        *,
+        normalize: bool = True,
+        target: Any = None,
+        decomposition: Any = None,
+        n_starts: int = 1,
+        tol: float = 1e-12,
+        max_sweeps: int = 500,
+        threads: int | None = None,
+        random_state: int | np.random.Generator | np.random.RandomState | None = 0,
+        progress: bool = False,
+    ) -> None:
+        self.method = method
+        self.normalize = normalize
+        self.target = target
+        self.decomposition = decomposition
+        self.n_starts = n_starts
+        self.tol = tol
+        self.max_sweeps = max_sweeps
+        self.threads = threads
+        self.random_state = random_state
+        self.progress = progress
+
+    def fit(self, X: Any, y: None = None) -> Self:
+        """Find the rotation.
+
+        Parameters
+        ----------
+        X : array or data frame, shape (variables, factors), or estimator
+            Loadings, one row for each variable; or a fitted PCA, FactorAnalysis or TruncatedSVD, whose loadings are taken.
+            Where `decomposition` is given, the scores that it made, samples x factors.
+        y : ignored
+
+        Returns
+        -------
+        self
+        """
+        found = self._extraction(X)
+        p, m = found.loadings.shape
+        if m > p:
+            raise ValueError(
+                f"{m} factors of {p} variables are no loadings, which have a row for each variable; pass the transpose "
+                "(scikit-learn's components_ have a row for each factor)"
+            )
+        if m == 1:
+            warnings.warn(
+                "one factor has nothing to rotate with: the loadings stay as they are, but for the sign",
+                UserWarning,
+                stacklevel=2,
+            )
+        turned = self._to_target(found.loadings) if self.method == "target" else self._to_structure(found)
+        if turned.result is not None and not turned.result.converged:
+            warnings.warn(
+                f"FactorRotation did not converge in {turned.result.sweeps} sweeps; raise max_sweeps or tol",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+        self._describe(X, found, turned)
+        return self
+
+    def _extraction(self, X: Any) -> Extraction:
+        """What to rotate, from any of the three ways to give it; nothing of the model is changed."""
+        if is_decomposition(X):
+            return of_decomposition(X)
+        values = check_array(X, dtype=np.float64, ensure_min_samples=2, estimator=self, input_name="X")
+        if self.decomposition is None:
+            _warn_of_scores(values)
+            index = getattr(X, "index", None) if hasattr(X, "iloc") else None
+            named = index is not None and all(isinstance(name, str) for name in index)
+            variables = [str(name) for name in index] if index is not None and named else None
+            return Extraction(values, np.ones(values.shape[1]), None, variables)
+        try:
+            found = of_decomposition(self.decomposition)
+        except NotFittedError:
+            raise NotFittedError(
+                f"decomposition, a {type(self.decomposition).__name__}, is not fitted; it must be the very object that is "
+                "the step before in the pipeline (a cloned pipeline no longer shares it: use RotatedPCA there)"
+            ) from None
+        if values.shape[1] != found.loadings.shape[1]:
+            raise ValueError(
+                f"X has {values.shape[1]} columns, but decomposition has {found.loadings.shape[1]} components: X must be "
+                "the scores that it made"
+            )
+        return found
+
+    def _to_structure(self, found: Extraction) -> _Turned:
+        """Rotate to the largest value of the criterion."""
+        rng = generator(self.random_state)
+        n_starts = whole(self.n_starts, "n_starts", least=1)
+        tol = tolerance(self.tol, "tol")
+        kappa = kappa_of(self.method, *found.loadings.shape)
+        A, unit = self._normalized(found)
+        candidates = affordable(*A.shape) * n_starts
+        # Fourth powers of what `explore` sums stay in range.
+        start = None if candidates == 1 or A.shape[1] == 1 else explore(A, kappa, candidates, rng)
+        from givens.objectives import Columns, Orthomax
+
+        result = minimize(
+            Columns(A, Orthomax(kappa)),
+            start,
+            tol=tol,
+            max_sweeps=self.max_sweeps,
+            threads=self.threads,
+            random_state=rng,
+            progress=self.progress,
+        )
+        turned = A @ result.U
+        fourth = power(unit, 4)
+        return _Turned(
+            result.U,
+            kappa,
+            orthomax(turned, kappa) * fourth,
+            largest_pair_gain(turned, kappa) * fourth,
+            result,
+        )
+
+    def _to_target(self, loadings: np.ndarray) -> _Turned:
+        if self.target is None:
+            raise ValueError('method="target" needs a target: a matrix of the shape of the loadings')
+        R = target_rotation(loadings, self.target)
+        difference = loadings @ R - np.asarray(self.target, dtype=np.float64)
+        return _Turned(R, None, float(np.sum(difference**2)), 0.0, None)
+
+    def _normalized(self, found: Extraction) -> tuple[np.ndarray, float]:
+        """The loadings as the criterion sees them, of moderate size, and the power of two they were divided by."""
+        if not self.normalize:
+            unit = power_of_two(found.loadings)
+            return found.loadings / unit, unit
+        largest = np.abs(found.loadings).max(axis=1, keepdims=True)
+        if not largest.all():
+            row = int(np.flatnonzero(largest == 0)[0])
+            name = f" ({found.variables[row]!r})" if found.variables is not None else ""
+            warnings.warn(
+                f"all loadings of variable {row}{name} are zero, so Kaiser's normalisation cannot give them length 1 and they "
+                "stay zero; leave out such variables, or use normalize=False",
+                UserWarning,
+                stacklevel=4,
+            )
+            largest = np.where(largest > 0, largest, 1.0)
+        A = found.loadings / largest
+        lengths = np.linalg.norm(A, axis=1, keepdims=True)
+        return A / np.where(lengths > 0, lengths, 1.0), 1.0
+
+    def _describe(self, X: Any, found: Extraction, turned: _Turned) -> None:
+        """Order and sign the factors, and assign what was found: nothing is assigned before all of it is known."""
+        R = turned.rotation
+        rotated = found.loadings @ R
+        if self.method != "target":
+            unit = power_of_two(rotated)
+            order = np.argsort(-np.sum((rotated / unit) ** 2, axis=0), kind="stable")
+            largest = rotated[np.abs(rotated).argmax(axis=0), np.arange(rotated.shape[1])]
+            R = (R * np.where(largest < 0, -1.0, 1.0))[:, order]
+            rotated = found.loadings @ R
+        with np.errstate(over="ignore", under="ignore"):
+            variance = np.sum(rotated**2, axis=0)
+        # scikit-learn's checks of what `transform` gets: the names and the number of factors.
+        if is_decomposition(X):
+            validate_data(self, np.empty((1, R.shape[0])), skip_check_array=True)
+        else:
+            validate_data(self, X, skip_check_array=True)
+        self.loadings_ = rotated
+        self.rotation_ = R
+        self.unrotated_loadings_ = found.loadings
+        self.deviation_ = found.deviation
+        self.explained_variance_ = variance
+        self.explained_variance_ratio_ = None if found.total is None else variance / found.total
+        self.kappa_ = turned.kappa
+        self.criterion_ = turned.criterion
+        self.certificate_ = turned.certificate
+        self.result_ = turned.result
+        self.n_iter_ = 1 if turned.result is None else max(turned.result.sweeps, 1)
+        if found.variables is not None:
+            self.variable_names_in_ = np.array(found.variables, dtype=object)
+        elif hasattr(self, "variable_names_in_"):
+            del self.variable_names_in_
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Rotate scores (samples x factors) or loadings.
+
+        Parameters
+        ----------
+        X : array or data frame, shape (samples, factors)
+            Scores of the decomposition that was fitted, which are first given unit variance (by `deviation_`): then the rotated
+            scores are uncorrelated and of unit variance, too. After `fit` with a loading matrix, factor scores or loadings.
+
+        Returns
+        -------
+        array, shape (samples, factors)
+        """
+        X = self._scores(X)
+        return (X / self.deviation_.astype(X.dtype)) @ self.rotation_.astype(X.dtype)
+
+    def inverse_transform(self, X: Any) -> np.ndarray:
+        """The scores before the rotation, from rotated ones."""
+        X = self._scores(X)
+        deviation = np.where(np.isinf(self.deviation_), 0.0, self.deviation_)
+        return (X @ self.rotation_.T.astype(X.dtype)) * deviation.astype(X.dtype)
+
+    def _scores(self, X: Any) -> np.ndarray:
+        check_is_fitted(self)
+        if not hasattr(self, "feature_names_in_"):
+            # Loadings without names say nothing of the names that scores have.
+            X = check_array(X, dtype=[np.float64, np.float32], estimator=self, input_name="X")
+        return validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """The rotated loadings as a pandas frame: a row for each variable, a column for each factor.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from givens import FactorRotation
+        >>> FactorRotation().fit(np.eye(2)).to_pandas()
+            factorrotation0  factorrotation1
+        x0              1.0              0.0
+        x1              0.0              1.0
+        """
+        check_is_fitted(self)
+        names = getattr(self, "variable_names_in_", [f"x{k}" for k in range(len(self.loadings_))])
+        frame = require("pandas", extra="pandas").DataFrame
+        return frame(self.loadings_, index=list(names), columns=self.get_feature_names_out())
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.rotation_.shape[1]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+@dataclass(frozen=True)
+class _Turned:
+    """A rotation, and what is known of it."""
+
+    rotation: np.ndarray
+    kappa: float | None
+    criterion: float
+    certificate: float
+    result: Result | None
+
+
+def _warn_of_scores(values: np.ndarray) -> None:
+    """Tell loadings from a PCA's scores, which a pipeline would pass: those have mean zero, and loadings hardly ever."""
+    unit = power_of_two(values)
+    scaled = values / unit
+    size = np.sqrt(np.mean(scaled**2, axis=0))
+    if size.all() and bool(np.all(np.abs(scaled.mean(axis=0)) <= 1e-9 * size)):
+        warnings.warn(
+            "every column of X has mean zero, as scores have and loadings hardly ever; behind a PCA in a pipeline, pass that PCA "
+            "as decomposition, or use RotatedPCA",
+            UserWarning,
+            stacklevel=4,
+        )

@@ -1,0 +1,182 @@
+"""Principal components, rotated: PCA and FactorRotation in one estimator."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.decomposition import PCA
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+
+from givens.rotation.factor_rotation import FactorRotation
+from givens.support.extras import require
+
+if TYPE_CHECKING:
+    import pandas
+
+
+class RotatedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """Principal components rotated to simple structure.
+
+    The loadings of the first principal components (components times standard deviations of their scores) are rotated by
+    `FactorRotation`; the scores are standardised and rotated alike, so that they stay uncorrelated and of unit variance, and
+    scores times loadings are what PCA reconstructs.
+
+    Parameters
+    ----------
+    n_components : int, float or None
+        As in scikit-learn's PCA: how many components, or which share of the variance. By default all.
+    method, normalize, n_starts, tol, max_sweeps, threads, progress
+        As in `FactorRotation`.
+    scale : bool
+        Give every feature the variance 1 first: components of the correlation matrix.
+    svd_solver : str
+        As in PCA.
+    random_state : int, RandomState or None
+        For randomised solvers and for the starts of the rotation.
+
+    Attributes
+    ----------
+    loadings_ : array, shape (features, components)
+        Covariances of the features (correlations, with `scale`) with the rotated scores.
+    components_ : array, shape (components, features)
+        The loadings, a row for each component, as in FactorAnalysis.
+    rotation_ : array, shape (components, components)
+    explained_variance_, explained_variance_ratio_ : array, shape (components,)
+        Of the rotated components; they add up to those of the principal components.
+    mean_ : array, shape (features,)
+    scale_ : array, shape (features,), or None
+    criterion_, certificate_, kappa_, result_, n_iter_
+        As in `FactorRotation`.
+    pca_ : PCA
+        The components before the rotation.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from givens import RotatedPCA
+    >>> X = load_iris(as_frame=True).data
+    >>> model = RotatedPCA(2, scale=True).fit(X)
+    >>> model.to_pandas().round(2)
+                       rotatedpca0  rotatedpca1
+    sepal length (cm)         0.96         0.05
+    sepal width (cm)         -0.14         0.99
+    petal length (cm)         0.94        -0.31
+    petal width (cm)          0.93        -0.26
+    >>> model.explained_variance_ratio_.round(3)
+    array([0.675, 0.283])
+    """
+
+    def __init__(
+        self,
+        n_components: int | float | None = None,
+        method: str | float = "varimax",
+        *,
+        normalize: bool = True,
+        scale: bool = False,
+        svd_solver: str = "auto",
+        n_starts: int = 1,
+        tol: float = 1e-12,
+        max_sweeps: int = 500,
+        threads: int | None = None,
+        random_state: int | np.random.RandomState | None = 0,
+        progress: bool = False,
+    ) -> None:
+        self.n_components = n_components
+        self.method = method
+        self.normalize = normalize
+        self.scale = scale
+        self.svd_solver = svd_solver
+        self.n_starts = n_starts
+        self.tol = tol
+        self.max_sweeps = max_sweeps
+        self.threads = threads
+        self.random_state = random_state
+        self.progress = progress
+
+    def fit(self, X: Any, y: None = None) -> Self:
+        """Find the principal components and rotate them.
+
+        Parameters
+        ----------
+        X : array or data frame, shape (samples, features)
+        y : ignored
+
+        Returns
+        -------
+        self
+        """
+        values = check_array(
+            X, dtype=[np.float64, np.float32], ensure_min_samples=2, estimator=self, input_name="X"
+        )
+        deviation = None
+        if self.scale:
+            deviation = values.std(axis=0, ddof=1)
+            deviation = np.where(deviation > 0, deviation, 1).astype(values.dtype)
+            # Centred first, or the mean of scaled numbers would lose digits that the deviation has.
+            values = (values - values.mean(axis=0)) / deviation
+        pca = PCA(self.n_components, svd_solver=self.svd_solver, random_state=self.random_state).fit(values)
+        rotation = FactorRotation(
+            self.method,
+            normalize=self.normalize,
+            n_starts=self.n_starts,
+            tol=self.tol,
+            max_sweeps=self.max_sweeps,
+            threads=self.threads,
+            random_state=self.random_state,
+            progress=self.progress,
+        ).fit(pca)
+        validate_data(self, X, skip_check_array=True)
+        self.pca_ = pca
+        self.mean_ = pca.mean_ if deviation is None else np.asarray(X, dtype=deviation.dtype).mean(axis=0)
+        self.scale_ = deviation
+        self.loadings_ = rotation.loadings_
+        self.components_ = rotation.loadings_.T
+        self.rotation_ = rotation.rotation_
+        self.deviation_ = rotation.deviation_
+        self.explained_variance_ = rotation.explained_variance_
+        self.explained_variance_ratio_ = rotation.explained_variance_ratio_
+        self.kappa_ = rotation.kappa_
+        self.criterion_ = rotation.criterion_
+        self.certificate_ = rotation.certificate_
+        self.result_ = rotation.result_
+        self.n_iter_ = rotation.n_iter_
+        return self
+
+    def transform(self, X: Any) -> np.ndarray:
+        """The rotated scores of unit variance, samples x components."""
+        check_is_fitted(self)
+        X = validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
+        X = X - self.mean_
+        if self.scale_ is not None:
+            X = X / self.scale_
+        weights = (self.pca_.components_.T / self.deviation_) @ self.rotation_
+        return X @ weights.astype(X.dtype)
+
+    def inverse_transform(self, X: Any) -> np.ndarray:
+        """The data that rotated scores stand for: scores times loadings, plus the mean."""
+        check_is_fitted(self)
+        X = check_array(X, dtype=[np.float64, np.float32], input_name="X")
+        if X.shape[1] != len(self.components_):
+            raise ValueError(
+                f"X must have a column for each of {len(self.components_)} components, got {X.shape[1]}"
+            )
+        X = X @ self.components_.astype(X.dtype)
+        return (X if self.scale_ is None else X * self.scale_) + self.mean_
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """The rotated loadings as a pandas frame: a row for each feature, a column for each component."""
+        check_is_fitted(self)
+        names = getattr(self, "feature_names_in_", [f"x{k}" for k in range(len(self.loadings_))])
+        frame = require("pandas", extra="pandas").DataFrame
+        return frame(self.loadings_, index=list(names), columns=self.get_feature_names_out())
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.components_)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags

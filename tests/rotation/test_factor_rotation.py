@@ -1,0 +1,504 @@
+"""`FactorRotation`: its criteria, its maxima, its certificate, and scikit-learn's contract."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.base import clone
+from sklearn.datasets import load_iris, load_wine
+from sklearn.decomposition import NMF, PCA, FactorAnalysis, IncrementalPCA, TruncatedSVD
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from givens import FactorRotation, RotatedPCA, minimize
+from givens.objectives import Columns, Orthomax
+from givens.rotation import METHODS, align, congruence, kappa_of, orthomax
+from givens.rotations import random_orthogonal
+from tests.rotation.conftest import structured, unstructured
+
+FAMILY = (*METHODS, 0.25)
+
+
+def plane(theta):
+    return np.array([[np.cos(theta), -np.sin(theta)], [np.sin(theta), np.cos(theta)]])
+
+
+def written_out(L, kappa):
+    """The criterion, by its definition."""
+    p, m = L.shape
+    return sum(
+        sum(L[i, j] ** 4 for i in range(p)) - kappa / p * sum(L[i, j] ** 2 for i in range(p)) ** 2
+        for j in range(m)
+    )
+
+
+@pytest.mark.filterwarnings(
+    "ignore:all loadings of variable", "ignore:one factor has nothing", "ignore:every column of X"
+)
+@parametrize_with_checks([FactorRotation(), RotatedPCA()])
+def test_contract(estimator, check):
+    check(estimator)
+
+
+def test_criterion_is_its_definition():
+    L = np.random.default_rng(0).standard_normal((7, 3))
+    for method in FAMILY:
+        kappa = kappa_of(method, 7, 3)
+        assert orthomax(L, kappa) == pytest.approx(written_out(L, kappa))
+
+
+def test_kappa_of_every_method():
+    # Crawford and Ferguson (1970), table 1, times p: 0, 1/p, m/(2p), (m − 1)/(p + m − 2), 1.
+    found = [
+        kappa_of(method, 24, 4) for method in ("quartimax", "varimax", "equamax", "parsimax", "parsimony")
+    ]
+    assert found == [0.0, 1.0, 2.0, 24 * 3 / 26, 24.0]
+    assert kappa_of("biquartimax", 24, 4) == 0.5
+    assert kappa_of(3, 24, 4) == 3.0
+
+
+@pytest.mark.parametrize("method", FAMILY)
+@pytest.mark.parametrize("normalize", [True, False])
+def test_no_angle_of_a_fine_grid_does_better_with_two_factors(method, normalize):
+    L = np.random.default_rng(1).standard_normal((9, 2))
+    model = FactorRotation(method, normalize=normalize).fit(L)
+    A = L / np.linalg.norm(L, axis=1, keepdims=True) if normalize else L
+    kappa = kappa_of(method, 9, 2)
+    best = max(written_out(A @ plane(theta), kappa) for theta in np.linspace(0, np.pi / 2, 400))
+    assert model.criterion_ >= best - 1e-9
+    assert model.criterion_ == pytest.approx(written_out(A @ model.rotation_, kappa), rel=1e-12)
+
+
+@pytest.mark.parametrize("method", FAMILY)
+def test_loadings_are_rotated_sorted_and_signed(method):
+    L = structured(30, 5, seed=3)
+    model = FactorRotation(method).fit(L)
+    np.testing.assert_allclose(model.rotation_.T @ model.rotation_, np.eye(5), atol=1e-13)
+    np.testing.assert_allclose(model.loadings_, L @ model.rotation_, atol=1e-13)
+    np.testing.assert_allclose(model.explained_variance_, np.sum(model.loadings_**2, axis=0))
+    assert (np.diff(model.explained_variance_) <= 0).all()
+    assert model.explained_variance_.sum() == pytest.approx(np.sum(L**2))
+    largest = np.abs(model.loadings_).argmax(axis=0)
+    assert (model.loadings_[largest, np.arange(5)] > 0).all()
+    assert model.result_.converged
+
+
+@pytest.mark.parametrize("method", FAMILY)
+def test_certificate_is_what_the_best_pair_would_gain(method):
+    L = unstructured(5)[:, :4]
+    kappa = kappa_of(method, *L.shape)
+    model = FactorRotation(method, normalize=False).fit(L)
+    assert 0 <= model.certificate_ <= 1e-12 * np.sum(L**4)
+    from givens.rotation.criteria import largest_pair_gain
+
+    # Before a rotation: what the best angle of a fine grid gains, over all pairs.
+    gains = []
+    for i in range(4):
+        for j in range(i + 1, 4):
+            pair = L[:, [i, j]]
+            values = [written_out(pair @ plane(theta), kappa) for theta in np.linspace(0, np.pi / 2, 2001)]
+            gains.append(max(values) - values[0])
+    assert largest_pair_gain(L, kappa) == pytest.approx(max(gains), rel=1e-4)
+
+
+@pytest.mark.parametrize("method", ["varimax", "quartimax", "equamax"])
+def test_one_search_finds_the_best_of_ten_starts(method):
+    for seed in range(20):
+        L = unstructured(seed)
+        model = FactorRotation(method, normalize=False).fit(L)
+        objective = Columns(L, Orthomax(model.kappa_))
+        ten = minimize(objective, n_starts=10, random_state=seed, tol=1e-12)
+        assert model.criterion_ >= ten.value - 1e-8 * np.sum(L**4), seed
+
+
+def test_one_start_alone_misses_some_of_them():
+    # The test above could not fail if there were nothing to miss.
+    missed = 0
+    for seed in range(20):
+        L = unstructured(seed)
+        best = FactorRotation("varimax", normalize=False).fit(L).criterion_
+        single = minimize(Columns(L, "varimax"), random_orthogonal(L.shape[1], np.random.default_rng(seed)))
+        missed += single.value < best - 1e-6 * np.sum(L**4)
+    assert missed > 0
+
+
+def test_more_searches_are_never_worse():
+    L = np.random.default_rng(7).standard_normal((90, 18))
+    values = [FactorRotation("quartimax", n_starts=k).fit(L).criterion_ for k in (1, 4)]
+    assert values[1] >= values[0] - 1e-9 * abs(values[0])
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    rows=st.integers(4, 40),
+    columns=st.integers(2, 6),
+    method=st.sampled_from(FAMILY),
+    normalize=st.booleans(),
+    seed=st.integers(0, 10**6),
+)
+def test_never_below_the_start_and_at_a_maximum_of_every_pair(rows, columns, method, normalize, seed):
+    L = structured(max(rows, 2 * columns), columns, seed, noise=0.05)
+    model = FactorRotation(method, normalize=normalize).fit(L)
+    A = L / np.linalg.norm(L, axis=1, keepdims=True) if normalize else L
+    scale = np.sum(A**4)
+    assert model.criterion_ >= orthomax(A, model.kappa_) - 1e-10 * scale
+    assert model.certificate_ <= 1e-9 * scale
+    np.testing.assert_allclose(model.loadings_, L @ model.rotation_, atol=1e-12)
+
+
+def test_variables_in_another_order_and_with_other_signs_get_the_same_loadings(tests_of_24):
+    rng = np.random.default_rng(0)
+    order, signs = rng.permutation(24), rng.choice([-1.0, 1.0], 24)
+    one = FactorRotation().fit(tests_of_24).loadings_
+    two = FactorRotation().fit(tests_of_24[order] * signs[:, None]).loadings_
+    np.testing.assert_allclose(np.abs(two), np.abs(one[order]), atol=1e-7)
+
+
+@pytest.mark.parametrize("scale", [1e-150, 1e-40, 1e40, 1e150])
+@pytest.mark.parametrize("normalize", [True, False])
+def test_scaled_loadings(scale, normalize, tests_of_24):
+    one = FactorRotation(normalize=normalize).fit(tests_of_24)
+    with np.errstate(over="ignore", under="ignore"):
+        two = FactorRotation(normalize=normalize).fit(tests_of_24 * scale)
+    np.testing.assert_allclose(two.loadings_ / scale, one.loadings_, atol=1e-7)
+
+
+def test_rank_deficient_and_single_precision_loadings():
+    L = structured(20, 4, seed=1)
+    L[:, 3] = L[:, 0]
+    model = FactorRotation(normalize=False).fit(L)
+    assert model.result_.converged
+    single = FactorRotation().fit(structured(20, 4, seed=2).astype(np.float32))
+    double = FactorRotation().fit(structured(20, 4, seed=2))
+    np.testing.assert_allclose(single.loadings_, double.loadings_, atol=1e-5)
+
+
+def test_same_bits_for_any_number_of_threads():
+    for shape in ((40, 6), (3000, 25)):
+        L = structured(*shape, seed=4)
+        one, two = (FactorRotation(threads=threads).fit(L).loadings_ for threads in (1, 2))
+        assert np.array_equal(one, two)
+
+
+def test_statsmodels_and_factor_analyzer_reach_no_more():
+    rotate_factors = pytest.importorskip("statsmodels.multivariate.factor_rotation").rotate_factors
+    rotator = pytest.importorskip("factor_analyzer").Rotator
+    for seed, shape in enumerate([(6, 2), (12, 3), (30, 5)]):
+        for L in (structured(*shape, seed=seed), np.random.default_rng(seed).standard_normal(shape)):
+            for method in ("varimax", "quartimax", "equamax", "parsimax", "parsimony"):
+                model = FactorRotation(method, normalize=False).fit(L)
+                # statsmodels calls γ = 1/p "equamax"; that of the literature, m/2, has to be given as a number.
+                theirs = rotate_factors(L, "CF", model.kappa_ / len(L), "orthogonal", max_tries=1000)[0]
+                assert model.criterion_ >= orthomax(theirs, model.kappa_) - 1e-9 * np.sum(L**4)
+            model = FactorRotation("varimax", normalize=True).fit(L)
+            theirs = rotator(method="varimax", normalize=True, max_iter=5000, tol=1e-12).fit_transform(L)
+            lengths = np.linalg.norm(L, axis=1, keepdims=True)
+            assert model.criterion_ >= orthomax(theirs / lengths, 1.0) - 1e-9
+
+
+def test_all_find_the_same_where_the_structure_is_clear():
+    rotate_factors = pytest.importorskip("statsmodels.multivariate.factor_rotation").rotate_factors
+    L = structured(40, 5, seed=1)
+    for method in ("varimax", "quartimax", "equamax"):
+        model = FactorRotation(method, normalize=False).fit(L)
+        theirs = rotate_factors(L, "CF", model.kappa_ / len(L), "orthogonal", max_tries=1000)[0]
+        np.testing.assert_allclose(align(theirs, model.loadings_), model.loadings_, atol=1e-4)
+
+
+def test_random_states_and_clones():
+    L = unstructured(3)
+    assert np.array_equal(FactorRotation().fit(L).loadings_, FactorRotation().fit(L).loadings_)
+    model = FactorRotation(0.3, random_state=np.random.default_rng(0))
+    np.testing.assert_allclose(
+        clone(model).fit(L).criterion_, FactorRotation(0.3, random_state=None).fit(L).criterion_, rtol=1e-6
+    )
+
+
+class TestDecompositions:
+    X = load_wine().data
+
+    def standardised(self):
+        return StandardScaler().fit_transform(self.X)
+
+    @pytest.mark.parametrize("whiten", [False, True])
+    def test_pca(self, whiten):
+        X = self.standardised()
+        pca = PCA(4, whiten=whiten).fit(X)
+        model = FactorRotation().fit(pca)
+        # Loadings are covariances of the variables with the scores, before and after the rotation.
+        scores = model.transform(pca.transform(X))
+        np.testing.assert_allclose(np.cov(scores.T), np.eye(4), atol=1e-10)
+        covariances = (X - X.mean(axis=0)).T @ scores / (len(X) - 1)
+        np.testing.assert_allclose(covariances, model.loadings_, atol=1e-10)
+        np.testing.assert_allclose(
+            scores @ model.loadings_.T + pca.mean_, pca.inverse_transform(pca.transform(X)), atol=1e-10
+        )
+        assert model.explained_variance_.sum() == pytest.approx(pca.explained_variance_.sum())
+        assert model.explained_variance_ratio_.sum() == pytest.approx(pca.explained_variance_ratio_.sum())
+        np.testing.assert_allclose(model.inverse_transform(scores), pca.transform(X), atol=1e-10)
+
+    def test_factor_analysis_and_its_own_varimax(self):
+        X = self.standardised()
+        plain = FactorAnalysis(3, tol=1e-8, max_iter=5000).fit(X)
+        theirs = FactorAnalysis(3, tol=1e-8, max_iter=5000, rotation="varimax").fit(X)
+        model = FactorRotation("varimax", normalize=False).fit(plain)
+        assert model.criterion_ >= orthomax(theirs.components_.T, 1.0) - 1e-12
+        np.testing.assert_allclose(
+            np.abs(congruence(theirs.components_.T, model.loadings_)).max(axis=1), 1.0, atol=1e-4
+        )
+        np.testing.assert_allclose(model.loadings_, plain.components_.T @ model.rotation_, atol=1e-12)
+        np.testing.assert_allclose(
+            model.transform(plain.transform(X)), plain.transform(X) @ model.rotation_, atol=1e-12
+        )
+        total = np.sum(plain.components_**2) + plain.noise_variance_.sum()
+        assert model.explained_variance_ratio_.sum() == pytest.approx(np.sum(plain.components_**2) / total)
+
+    def test_truncated_svd_and_incremental_pca(self):
+        X = self.standardised()
+        # TruncatedSVD's variances have the divisor n.
+        for decomposition, ddof in (
+            (TruncatedSVD(3, random_state=0), 0),
+            (IncrementalPCA(3, batch_size=len(X)), 1),
+        ):
+            fitted = decomposition.fit(X)
+            model = FactorRotation().fit(fitted)
+            scores = model.transform(fitted.transform(X))
+            np.testing.assert_allclose(np.cov(scores.T, ddof=ddof), np.eye(3), atol=1e-6)
+
+    def test_a_pca_of_deficient_rank(self):
+        X = np.column_stack((self.standardised()[:, :3], np.zeros((len(self.X), 1))))
+        X[:, 3] = X[:, 0] + X[:, 1]
+        model = FactorRotation().fit(PCA(4).fit(X))
+        scores = model.transform(PCA(4).fit_transform(X))
+        assert np.isfinite(scores).all()
+        assert np.abs(scores).max() < 10
+        np.testing.assert_allclose(scores @ model.loadings_.T + X.mean(axis=0), X, atol=1e-9)
+
+    def test_a_step_behind_the_decomposition_in_a_pipeline(self):
+        pca = PCA(3)
+        pipeline = Pipeline(
+            [("scale", StandardScaler()), ("pca", pca), ("rotate", FactorRotation(decomposition=pca))]
+        )
+        scores = pipeline.fit_transform(self.X)
+        expected = RotatedPCA(3).fit(self.standardised())
+        np.testing.assert_allclose(np.abs(scores), np.abs(expected.transform(self.standardised())), atol=1e-6)
+        np.testing.assert_allclose(pipeline["rotate"].loadings_, expected.loadings_, atol=1e-6)
+        with pytest.raises(NotFittedError, match="must be the very object that is the step before"):
+            clone(pipeline).fit(self.X)
+
+    def test_scores_are_not_taken_for_loadings_silently(self):
+        with pytest.warns(UserWarning, match="every column of X has mean zero, as scores have"):
+            make_pipeline(PCA(3), FactorRotation()).fit(self.standardised())
+
+    def test_what_has_no_loadings(self):
+        with pytest.raises(NotFittedError, match="not fitted"):
+            FactorRotation().fit(PCA(2))
+        with pytest.raises(TypeError, match="NMF has no loadings to rotate"):
+            FactorRotation().fit(NMF(2, max_iter=2000).fit(np.abs(self.standardised())))
+        with pytest.raises(TypeError, match="StandardScaler has no loadings"):
+            FactorRotation().fit(StandardScaler().fit(self.X))
+        sparse = PCA(2).fit(self.X)
+        sparse.components_ = np.ones_like(sparse.components_)
+        with pytest.raises(TypeError, match="are not orthonormal"):
+            FactorRotation().fit(sparse)
+        with pytest.raises(ValueError, match="X has 2 columns, but decomposition has 3 components"):
+            FactorRotation(decomposition=PCA(3).fit(self.X)).fit(self.X[:, :2])
+
+
+class TestRotatedPCA:
+    X = load_iris(as_frame=True).data
+
+    def test_it_is_pca_and_rotation(self):
+        model = RotatedPCA(2).fit(self.X)
+        pca = PCA(2).fit(self.X)
+        rotation = FactorRotation().fit(pca)
+        np.testing.assert_allclose(model.loadings_, rotation.loadings_)
+        np.testing.assert_allclose(model.transform(self.X), rotation.transform(pca.transform(self.X)))
+        np.testing.assert_allclose(
+            model.inverse_transform(model.transform(self.X)), pca.inverse_transform(pca.transform(self.X))
+        )
+        assert model.components_.shape == (2, 4)
+        assert np.array_equal(model.components_, model.loadings_.T)
+
+    def test_scaled_features_have_correlations_as_loadings(self):
+        model = RotatedPCA(2, scale=True).fit(self.X)
+        scores = model.transform(self.X)
+        expected = np.corrcoef(np.column_stack((self.X, scores)).T)[:4, 4:]
+        np.testing.assert_allclose(model.loadings_, expected, atol=1e-10)
+        back = model.inverse_transform(scores)
+        assert np.mean((back - self.X.to_numpy()) ** 2) < 0.05 * self.X.to_numpy().var()
+
+    def test_pandas_in_and_out(self):
+        model = RotatedPCA(2).set_output(transform="pandas")
+        scores = model.fit_transform(self.X)
+        assert isinstance(scores, pandas.DataFrame)
+        assert list(scores.columns) == ["rotatedpca0", "rotatedpca1"]
+        assert list(scores.index) == list(self.X.index)
+        table = model.to_pandas()
+        assert list(table.index) == list(self.X.columns)
+        np.testing.assert_allclose(table.to_numpy(), model.loadings_)
+
+    def test_in_a_grid_search(self):
+        from sklearn.linear_model import LogisticRegression
+        from sklearn.model_selection import GridSearchCV
+
+        pipeline = make_pipeline(StandardScaler(), RotatedPCA(), LogisticRegression(max_iter=1000))
+        search = GridSearchCV(
+            pipeline,
+            {"rotatedpca__n_components": [2, 3], "rotatedpca__method": ["varimax", "quartimax"]},
+            cv=3,
+            error_score="raise",
+        ).fit(self.X, load_iris().target)
+        assert search.best_score_ > 0.8
+
+    def test_refusals(self):
+        model = RotatedPCA(2).fit(self.X)
+        with pytest.raises(ValueError, match="a column for each of 2 components, got 3"):
+            model.inverse_transform(np.zeros((5, 3)))
+        before = model.loadings_
+        with pytest.raises(ValueError, match="method must be one of"):
+            model.set_params(method="verimax").fit(self.X.iloc[:, :3])
+        assert model.loadings_ is before
+        assert model.n_features_in_ == 4
+
+
+class TestPandas:
+    def test_names_of_variables_and_factors(self):
+        frame = pandas.DataFrame(
+            structured(6, 2, seed=0), index=[f"item {k}" for k in range(6)], columns=["a", "b"]
+        )
+        model = FactorRotation().fit(frame)
+        assert list(model.variable_names_in_) == list(frame.index)
+        assert list(model.feature_names_in_) == ["a", "b"]
+        assert list(model.to_pandas().index) == list(frame.index)
+        assert list(model.get_feature_names_out()) == ["factorrotation0", "factorrotation1"]
+        turned = model.set_output(transform="pandas").transform(frame)
+        assert list(turned.index) == list(frame.index)
+        np.testing.assert_allclose(turned.to_numpy(), model.loadings_)
+        model.fit(frame.to_numpy())
+        assert not hasattr(model, "variable_names_in_")
+
+    def test_names_from_a_pca_and_frames_of_scores(self):
+        X = load_iris(as_frame=True).data
+        pca = PCA(2).set_output(transform="pandas").fit(X)
+        model = FactorRotation().set_output(transform="pandas").fit(pca)
+        assert list(model.variable_names_in_) == list(X.columns)
+        assert list(model.transform(pca.transform(X)).columns) == ["factorrotation0", "factorrotation1"]
+        assert model.to_pandas().shape == (4, 2)
+
+
+class TestTarget:
+    def test_towards_a_target(self):
+        target = structured(20, 3, seed=5)
+        L = target @ random_orthogonal(3, np.random.default_rng(0))
+        model = FactorRotation("target", target=target).fit(L)
+        np.testing.assert_allclose(model.loadings_, target, atol=1e-12)
+        assert model.criterion_ == pytest.approx(0.0, abs=1e-20)
+        assert model.result_ is None
+        np.testing.assert_allclose(model.transform(L), target, atol=1e-12)
+
+    def test_nothing_is_nearer(self):
+        rng = np.random.default_rng(1)
+        L, target = rng.standard_normal((10, 3)), rng.standard_normal((10, 3))
+        model = FactorRotation("target", target=target).fit(L)
+        for _ in range(300):
+            assert model.criterion_ <= np.sum((L @ random_orthogonal(3, rng) - target) ** 2)
+
+    def test_refusals(self):
+        L = structured(6, 2, seed=0)
+        with pytest.raises(ValueError, match="needs a target"):
+            FactorRotation("target").fit(L)
+        with pytest.raises(ValueError, match=r"target must have the shape of the loadings, \(6, 2\)"):
+            FactorRotation("target", target=np.ones((6, 3))).fit(L)
+        with pytest.raises(ValueError, match="must be of the same variables, got 6 and 5 rows"):
+            FactorRotation("target", target=np.ones((5, 2))).fit(L)
+
+
+class TestBadInput:
+    def test_a_zero_row_under_kaisers_normalisation(self):
+        L = structured(6, 2, seed=0)
+        L[3] = 0
+        with pytest.warns(
+            UserWarning, match="all loadings of variable 3 are zero, so Kaiser's normalisation cannot"
+        ):
+            model = FactorRotation().fit(L)
+        assert np.array_equal(model.loadings_[3], [0.0, 0.0])
+        assert model.criterion_ > 0
+        frame = pandas.DataFrame(L, index=list("abcdef"), columns=["f1", "f2"])
+        with pytest.warns(UserWarning, match=r"variable 3 \('d'\) are zero"):
+            FactorRotation().fit(frame)
+        assert np.array_equal(FactorRotation(normalize=False).fit(L).loadings_[3], [0.0, 0.0])
+
+    def test_one_factor(self):
+        with pytest.warns(UserWarning, match="one factor has nothing to rotate with"):
+            model = FactorRotation().fit([[-0.5], [-0.7], [0.1]])
+        np.testing.assert_array_equal(model.loadings_, [[0.5], [0.7], [-0.1]])
+        assert model.certificate_ == 0.0
+
+    @pytest.mark.parametrize(
+        ("X", "sentence"),
+        [
+            (np.array([[1.0, 2.0], [np.nan, 1.0], [1.0, 1.0]]), "contains NaN"),
+            (np.ones((3, 2)) * 1j, "Complex data not supported"),
+            (np.ones((2, 5)), "5 factors of 2 variables are no loadings.*pass the transpose"),
+            (np.ones(5), "Expected 2D array"),
+            (np.ones((1, 2)), "minimum of 2 is required"),
+            ([["a", "b"], ["c", "d"]], "could not convert string"),
+        ],
+    )
+    def test_what_is_no_loading_matrix(self, X, sentence):
+        with pytest.raises(ValueError, match=sentence):
+            FactorRotation().fit(X)
+
+    @pytest.mark.parametrize(
+        ("parameters", "sentence"),
+        [
+            ({"method": "verimax"}, "method must be one of 'quartimax'"),
+            ({"method": np.inf}, "or a finite number"),
+            ({"method": True}, "or a finite number"),
+            ({"n_starts": 0}, "n_starts must be a whole number of at least 1"),
+            ({"tol": -1.0}, "tol must be a number of at least 0"),
+            ({"max_sweeps": 1.5}, "max_sweeps must be a whole number"),
+            ({"threads": 0}, "threads must be a whole number"),
+            ({"random_state": "x"}, "random_state must be"),
+        ],
+    )
+    def test_parameters(self, parameters, sentence):
+        L = structured(12, 3, seed=0)
+        model = FactorRotation().fit(L)
+        before = dict(vars(model))
+        with pytest.raises(ValueError, match=sentence):
+            model.set_params(**parameters).fit(L[:, :2])
+        # A refused fit leaves the model as it was.
+        after = vars(model)
+        assert all(after[name] is before[name] for name in before if name.endswith("_"))
+
+    def test_an_interrupted_fit_leaves_the_model_as_it_was(self, monkeypatch):
+        L = structured(12, 3, seed=0)
+        model = FactorRotation().fit(L)
+        before = dict(vars(model))
+
+        def interrupted(*arguments, **options):
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr("givens.rotation.factor_rotation.minimize", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            model.fit(L[:, :2])
+        assert vars(model) == before or all(vars(model)[name] is before[name] for name in before)
+
+    def test_not_converged(self):
+        L = np.random.default_rng(0).standard_normal((3000, 30))
+        with pytest.warns(ConvergenceWarning, match="did not converge in 1 sweeps; raise max_sweeps or tol"):
+            FactorRotation(max_sweeps=1).fit(L)
+
+    def test_scores_of_another_number_of_factors(self):
+        model = FactorRotation().fit(structured(6, 2, seed=0))
+        with pytest.raises(ValueError, match="X has 3 features, but FactorRotation is expecting 2"):
+            model.transform(np.ones((4, 3)))
+        with pytest.raises(NotFittedError):
+            FactorRotation().transform(np.ones((4, 3)))
