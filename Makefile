@@ -43,4 +43,4 @@ docs: $(VENV)/.docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 clean:
-	rm -rf $(VENV) .venv-oldest .venv-newest site build dist benchmarks/results
+	rm -rf $(VENV) .venv-* site build dist benchmarks/results

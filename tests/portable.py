@@ -7,7 +7,8 @@
 | prescott, haswell, skylakex | the kernels that OpenBLAS chooses, and with them every rounding |
 | generic | the processor that numba compiles for |
 | oldest | the lowest versions that pyproject.toml allows, in `.venv-oldest` |
-| newest | the newest of everything, in `.venv-newest` |
+| newest | the newest of everything that installs together, in `.venv-newest` |
+| pandas3 | the newest pandas, and what installs with it, in `.venv-pandas3` |
 
 Tests run in random order and every property draws 500 new examples. The seed of both is printed; `--seed` repeats a run.
 """
@@ -29,7 +30,12 @@ PROCESSORS = {
     "skylakex": {"OPENBLAS_CORETYPE": "SkylakeX"},
     "generic": {"NUMBA_CPU_NAME": "generic"},
 }
-RESOLUTIONS = {"oldest": "lowest-direct", "newest": "highest"}
+# How uv chooses versions, and what else it has to install: scanpy and anndata of today hold pandas back.
+RESOLUTIONS = {
+    "oldest": ("lowest-direct", []),
+    "newest": ("highest", []),
+    "pandas3": ("highest", ["pandas>=3"]),
+}
 
 
 def environment(name: str) -> str:
@@ -40,7 +46,8 @@ def environment(name: str) -> str:
     if not folder.exists():
         subprocess.run([*uv, "venv", "--quiet", "--python", sys.executable, str(folder)], check=True)
     install = [*uv, "pip", "install", "--quiet", "--upgrade", "--python", python]
-    install += ["--resolution", RESOLUTIONS[name], "-e", f"{ROOT}[test,portable]"]
+    resolution, more = RESOLUTIONS[name]
+    install += ["--resolution", resolution, "-e", f"{ROOT}[test,portable]", *more]
     subprocess.run(install, check=True)
     return python
 
