@@ -20,7 +20,7 @@ def main(arguments: list[str] | None = None) -> int:
     what.add_argument("--fresh", action="store_true", help="measure everything anew")
     what.add_argument("--list", action="store_true", help="say what there is and what is done")
     what.add_argument(
-        "--publish", action="store_true", help="write docs/benchmarks.md from a full run's results"
+        "--publish", action="store_true", help="write the pages of docs/ from a full run's results"
     )
     options = parser.parse_args(arguments)
 

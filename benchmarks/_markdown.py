@@ -11,22 +11,61 @@ from benchmarks._report import show
 Result = dict[str, Any]
 
 
-def page(results: Sequence[Result], stale: Collection[str] = (), published: bool = False) -> str:
-    """The whole page. `stale` names results of other code, which are marked as such."""
-    lines = ["# Benchmarks", ""]
-    if published:
-        lines += [
-            "Every figure on this page was measured by `make bench`, all on the same code; the page is made from "
-            "[the figures](benchmarks.json) by `python -m benchmarks --publish` and never edited by hand. "
-            "Rivals run on the same data, in the same process, with the same threads.",
-            "",
-        ]
+def page(results: Sequence[Result], stale: Collection[str] = ()) -> str:
+    """Everything on one page, for the terminal: verdicts first, then a section per benchmark."""
     if not results:
-        return "\n".join([*lines, "Nothing is measured yet.", ""])
-    lines += [*_machine(results), *_verdicts(results)]
+        return "# Benchmarks\n\nNothing is measured yet.\n"
+    lines = ["# Benchmarks", "", *_machine(results), *_verdicts(results)]
     for result in results:
         lines += _section(result, result["name"] in stale)
     return "\n".join(lines).rstrip() + "\n"
+
+
+def front(results: Sequence[Result], stale: Collection[str] = ()) -> str:
+    """The published front page: a chart of the ratios, what is missed, and a line that leads to every benchmark."""
+    lines = [
+        "# Benchmarks",
+        "",
+        "![How many times faster givens is than each rival](benchmarks/chart.svg)",
+        "",
+        "Each bar compares `givens` with one rival on one task, in one run: the same data, threads and stopping "
+        "rule, the rival with its authors' settings. Figures are written by `make bench` and `make publish` and "
+        "never edited by hand; [all of them](benchmarks.json) are one file.",
+        "",
+    ]
+    missed = [(result, claim) for result in results for claim in result["claims"] if not claim["holds"]]
+    number = sum(len(result["claims"]) for result in results)
+    lines += [f"## {len(missed)} of {number} targets are missed", ""]
+    for result in results:
+        mine = [claim for other, claim in missed if other is result]
+        if mine:
+            first = mine[0]
+            more = f"; and {len(mine) - 1} more of this kind" if len(mine) > 1 else ""
+            lines.append(
+                f"- [{result['title']}](benchmarks/{result['name']}.md): {first['text']}: "
+                f"{show(first['measured'])}, target {show(first['target'])}{more}"
+            )
+    lines += ["", "## All benchmarks", ""]
+    rows = []
+    for result in results:
+        claims = result["claims"]
+        rows.append(
+            {
+                "benchmark": f"[{result['title']}](benchmarks/{result['name']}.md)",
+                "targets met": f"{sum(claim['holds'] for claim in claims)} of {len(claims)}"
+                if claims
+                else "",
+                "measured": result["date"][:10] + (", with earlier code" if result["name"] in stale else ""),
+            }
+        )
+    return "\n".join([*lines, *table(rows), *_machine(results)]).rstrip() + "\n"
+
+
+def detail(result: Result, stale: bool) -> str:
+    """The published page of one benchmark."""
+    lines = _section(result, stale)
+    lines[0] = lines[0].removeprefix("#")
+    return "\n".join([*lines, "[All benchmarks](../benchmarks.md)"]) + "\n"
 
 
 def table(rows: Sequence[dict[str, Any]]) -> list[str]:

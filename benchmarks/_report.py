@@ -27,6 +27,7 @@ class Report:
         self.claims: list[dict[str, Any]] = []
         self.notes: list[str] = []
         self.missing: list[str] = []
+        self.ratios: list[dict[str, Any]] = []
 
     def row(self, **figures: Any) -> None:
         """Add a row to the table. Rows with the same names stand in one table, in the order they came."""
@@ -38,6 +39,14 @@ class Report:
         self.claims.append({"text": text, "target": target, "measured": measured, "holds": bool(holds)})
         verdict = "holds " if holds else "MISSED"
         print(f"  {verdict} {text}: {show(measured)} (target: {show(target)})", flush=True)
+
+    def ratio(self, task: str, rival: str, times: float, wanted: float | None = None) -> None:
+        """Say how many times faster givens is than a rival on a task: a bar of the published chart.
+
+        `wanted`, the target, is drawn as a mark.
+        """
+        self.ratios.append({"task": task, "rival": rival, "times": float(times), "wanted": wanted})
+        print(f"  {task}: {times:.2f} times as fast as {rival}", flush=True)
 
     def note(self, text: str) -> None:
         """Add a sentence that a reader of the figures needs."""

@@ -19,7 +19,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks._markdown import page
+from benchmarks._chart import chart
+from benchmarks._markdown import detail, front, page
 from benchmarks._report import find_data
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -100,14 +101,28 @@ class Suite:
         return 1 if crashed else 0
 
     def publish(self, docs: Path) -> Path:
-        """Write the page and the figures of a full run into the documentation."""
+        """Write the front page, its chart, a page per benchmark and all figures into the documentation.
+
+        Results of other code are published too, and marked; a benchmark that was never measured, or crashed, is refused.
+        """
         states = {name: self.status(name) for name in self.names()}
-        undone = [f"{name} ({state})" for name, state in states.items() if state != "done"]
+        undone = [
+            f"{name} ({state})" for name, state in states.items() if state in ("not measured", "crashed")
+        ]
         if undone:
             raise ValueError(f"only a full run is published; run again for: {', '.join(undone)}")
-        results = [self.result(name) for name in states]
+        results = [result for name in states if (result := self.result(name))]
+        stale = {name for name, state in states.items() if state != "done"}
+        folder = docs / "benchmarks"
+        folder.mkdir(parents=True, exist_ok=True)
+        for old in folder.glob("*.md"):
+            if old.stem not in states:
+                old.unlink()
+        for result in results:
+            replace(folder / f"{result['name']}.md", detail(result, result["name"] in stale))
+        replace(folder / "chart.svg", chart([row for result in results for row in result.get("ratios", [])]))
         write(docs / "benchmarks.json", results)
-        replace(docs / "benchmarks.md", page(results, published=True))
+        replace(docs / "benchmarks.md", front(results, stale))
         return docs / "benchmarks.md"
 
     def _choose(self, only: Sequence[str] | None, fresh: bool) -> list[str]:

@@ -10,12 +10,14 @@ import sys
 import textwrap
 import time
 from pathlib import Path
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 
 from benchmarks import _runner
 from benchmarks.__main__ import main
+from benchmarks._chart import chart
 from benchmarks._markdown import page, table
 from benchmarks._measure import peak, race
 from benchmarks._report import Report, find_data, show
@@ -174,6 +176,38 @@ def test_only_a_full_run_is_published(suite, tmp_path):
     assert suite.publish(docs) == docs / "benchmarks.md"
     assert "# Benchmarks" in (docs / "benchmarks.md").read_text()
     assert json.loads((docs / "benchmarks.json").read_text())[0]["name"] == "good"
+    assert (docs / "benchmarks" / "good.md").read_text().startswith("# ")
+
+
+def test_what_other_code_measured_is_published_with_a_mark_and_old_pages_go(suite, tmp_path):
+    add(suite, "good", GOOD)
+    suite.run()
+    docs = tmp_path / "docs"
+    suite.publish(docs)
+    assert "earlier code" not in (docs / "benchmarks.md").read_text()
+    (docs / "benchmarks" / "gone.md").write_text("# Gone\n")
+    add(suite, "good", GOOD + "\n# changed\n")
+    suite.publish(docs)
+    assert "with earlier code" in (docs / "benchmarks.md").read_text()
+    assert "Measured with other code" in (docs / "benchmarks" / "good.md").read_text()
+    assert not (docs / "benchmarks" / "gone.md").exists()
+
+
+def test_the_chart_has_a_bar_for_every_ratio_with_the_figure_beside_it():
+    rows = [
+        {"task": "a <task>", "rival": "rival & son", "times": 12.34, "wanted": 5.0},
+        {"task": "another", "rival": "other", "times": 0.5, "wanted": None},
+    ]
+    picture = ElementTree.fromstring(chart(rows))
+    texts = [element.text for element in picture.iter("{http://www.w3.org/2000/svg}text")]
+    assert {"a <task>", "12.3 × rival & son", "another", "0.5 × other"} <= set(texts)
+    bars = [e for e in picture.iter("{http://www.w3.org/2000/svg}rect") if e.get("rx")]
+    assert len(bars) == 2
+    # The slower one lies left of 1, the faster one right of it.
+    assert float(bars[1].get("x")) + float(bars[1].get("width")) == pytest.approx(
+        float(bars[0].get("x")), abs=0.2
+    )
+    assert ElementTree.fromstring(chart([])) is not None
 
 
 def test_data_that_arrives_later_is_measured(suite, monkeypatch, tmp_path):
