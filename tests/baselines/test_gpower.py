@@ -73,7 +73,53 @@ def test_the_polar_step_of_singular_and_regular_matrices(rng):
         assert np.sum(Q * M) == pytest.approx(np.linalg.svd(M)[1].sum(), rel=1e-9, abs=1e-12)
 
 
+def fill_by_the_book(A, Z):
+    """Journée et al.'s Algorithm 6: by turns X = polar(AZ), Z = AᵀX on the pattern, normalised. A: samples x features."""
+    pattern = Z != 0
+    for _ in range(2000):
+        P, _, Qt = np.linalg.svd(A @ Z, full_matrices=False)
+        Z = np.where(pattern, A.T @ (P @ Qt), 0.0)
+        Z = Z / np.linalg.norm(Z, axis=0)
+    return Z
+
+
+@pytest.mark.parametrize("penalty", ["l1", "l0"])
+def test_the_block_form_fills_patterns_as_published(A, penalty):
+    filled = gpower(A, 3, 4.0, penalty=penalty, fill=True, tol=1e-14)
+    plainly = gpower(A, 3, 4.0, penalty=penalty, tol=1e-14)
+    np.testing.assert_array_equal(filled.Z != 0, plainly.Z != 0)
+    np.testing.assert_allclose(filled.Z, fill_by_the_book(A.T, plainly.Z), atol=1e-4)
+    assert filled.flops[-1] > plainly.flops[-1]
+
+
+@pytest.mark.parametrize("penalty", ["l1", "l0"])
+def test_the_greedy_form_fills_before_it_deflates_and_thresholds_the_residual(A, penalty):
+    found = gpower(
+        A, 3, 0.4, penalty=penalty, block=False, fill=True, relative=True, tol=1e-14, max_iter=20_000
+    )
+    residual = A.copy()
+    for z in found.Z.T:
+        norms = np.linalg.norm(residual, axis=1)
+        largest = norms.max()
+        gamma = 0.4 * largest if penalty == "l1" else 0.4 * largest**2
+        u = residual[np.argmax(norms)] / largest
+        for _ in range(3000):
+            y = residual @ u
+            s = y * (y**2 > gamma) if penalty == "l0" else np.sign(y) * np.maximum(np.abs(y) - gamma, 0)
+            u = s @ residual / np.linalg.norm(s @ residual)
+        rows = np.flatnonzero(s)
+        np.testing.assert_array_equal(np.flatnonzero(z), rows)
+        # On its pattern a filled loading is the leading left singular vector of these rows.
+        leading = np.linalg.svd(residual[rows], full_matrices=False)[0][:, 0]
+        assert abs(leading @ z[rows]) == pytest.approx(1.0, abs=1e-6)
+        residual -= np.outer(z, z @ residual)
+
+
 def test_bad_arguments_are_named(A):
+    with pytest.raises(
+        ValueError, match=r"gamma must be at least 0 and below 1 where it is relative, got 3\.0"
+    ):
+        gpower(A, 2, 3.0, relative=True)
     with pytest.raises(ValueError, match="penalty"):
         gpower(A, 2, 1.0, penalty="l2")
     with pytest.raises(ValueError, match="m must be between 1 and the number of samples, 10"):

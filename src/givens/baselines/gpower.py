@@ -5,7 +5,15 @@ It maximises the same convex function of U as `givens.SparsePCA`, by maximising 
     block:   Y = AU,  S = S(Y),  U ← polar(AᵀS)          (U n x m with orthonormal columns)
     greedy:  the same with m = 1, then A ← A − z zᵀA, component by component.
 
-Both come with the ℓ1 and the ℓ0 form. Every iteration is two matrix products, one compiled pass over Y, which is thresholded in
+Both come with the ℓ1 and the ℓ0 form. Two rules of its authors' own program are options here. `fill` estimates the values of the
+loadings anew on their pattern P of non-zeros (their Algorithm 6), by turns,
+
+    V ← polar(AᵀZ),    Z ← AV on P, columns normalised;
+
+in the greedy form before each deflation. `relative` takes the threshold as a share of the largest norm of a feature ("l0": of its
+square), in the greedy form of the deflated data, so that later components are not all empty.
+
+Every iteration is two matrix products, one compiled pass over Y, which is thresholded in
 place, and a thin polar step. Features whose norm is below the threshold are left out. The block form is cut into pieces of
 the features, each multiplied and thresholded while it is in a core's cache, by threads: faster than whole products by a
 multithreaded BLAS.
@@ -63,6 +71,8 @@ def gpower(
     *,
     penalty: str = "l1",
     block: bool = True,
+    fill: bool = False,
+    relative: bool = False,
     start: np.ndarray | None = None,
     tol: float = 1e-4,
     max_iter: int = 1000,
@@ -77,10 +87,14 @@ def gpower(
     m : int
         Number of components.
     gamma : float
-        The threshold, as in the paper: of |y| for "l1", of y² for "l0".
+        The threshold, as in the paper: of |y| for "l1", of y² for "l0"; with `relative` a share of the largest possible.
     penalty : {"l1", "l0"}
     block : bool
         All components together, or one after the other with deflation.
+    fill : bool
+        Estimate the values of the loadings anew on their pattern (pattern filling), as the authors' program does.
+    relative : bool
+        Take `gamma`, from 0 to 1, relative to the largest norm of a feature, as the authors' program does.
     start : array, shape (samples, m), optional
         Orthonormal columns; the greedy form starts each component at its column. By default the samples' coordinates of
         the largest feature (greedy) or the right singular vectors (block).
@@ -110,42 +124,65 @@ def gpower(
     A = np.ascontiguousarray(A, dtype=np.float64)
     if not 1 <= m <= A.shape[1]:
         raise ValueError(f"m must be between 1 and the number of samples, {A.shape[1]}, got {m!r}")
+    if relative and not 0 <= gamma < 1:
+        raise ValueError(f"gamma must be at least 0 and below 1 where it is relative, got {gamma!r}")
     level = float(np.sqrt(gamma) if penalty == "l0" else gamma)
+    rules = _Rules(level, penalty == "l0", fill, relative, tol, max_iter)
     if block:
-        return _block(A, m, _Shrink(level, penalty == "l0"), start, tol, max_iter, threads)
+        return _block(A, m, rules, start, threads)
     with threadpool_limits(parallel.count(threads), user_api="blas"):
-        return _greedy(A, m, _Shrink(level, penalty == "l0"), start, tol, max_iter)
+        return _greedy(A, m, rules, start)
 
 
-class _Shrink:
-    """S(y) in place of y; returns Σ φ(y)."""
+@dataclass(frozen=True)
+class _Rules:
+    """How to threshold, fill and stop."""
 
-    def __init__(self, level: float, l0: bool) -> None:
-        self.level, self.l0 = level, l0
+    level: float
+    l0: bool
+    fill: bool
+    relative: bool
+    tol: float
+    max_iter: int
 
-    def __call__(self, Y: np.ndarray) -> float:
+    def threshold(self, largest: float) -> float:
+        """Of |y|, for data whose largest feature has this norm."""
+        return self.level * largest if self.relative else self.level
+
+    def shrink(self, level: float, Y: np.ndarray) -> float:
+        """S(y) in place of y; returns Σ φ(y)."""
         from givens.kernels import threshold
 
-        return threshold.shrink(Y, np.full(len(Y), self.level), self.l0, Y)[0]
+        return threshold.shrink(Y, np.full(len(Y), level), self.l0, Y)[0]
 
-
-def _screened(A: np.ndarray, level: float) -> np.ndarray:
-    return np.flatnonzero(np.einsum("ij,ij->i", A, A) > level * level)
+    def filled(self, At: np.ndarray, Z: np.ndarray) -> tuple[np.ndarray, float]:
+        """Rows of Z with new values on their patterns, until tr(VᵀAᵀZ) settles; and the flops. At: samples x features."""
+        pattern, value, flops = Z != 0, -np.inf, 0.0
+        for _ in range(self.max_iter):
+            Vt, spent = _polar_rows(Z @ At.T)
+            W = Vt @ At
+            W[~pattern] = 0.0
+            Z = unit_rows(W)
+            before, value = value, float(np.vdot(W, Z))
+            flops += spent + 4.0 * Z.size * len(At) + 3.0 * Z.size
+            if value - before <= self.tol * value:
+                break
+        return Z, flops
 
 
 def _block(
     A: np.ndarray,
     m: int,
-    shrink: _Shrink,
+    rules: _Rules,
     start: np.ndarray | None,
-    tol: float,
-    max_iter: int,
     threads: int | None,
 ) -> GPower:
     began = perf_counter()
     d, n = A.shape
     with parallel.pool(threads):
-        kept = _screened(A, shrink.level)
+        squares = np.einsum("ij,ij->i", A, A)
+        level = rules.threshold(float(np.sqrt(squares.max())))
+        kept = np.flatnonzero(squares > level * level)
         if start is None:
             start = np.linalg.eigh(A.T @ A)[1][:, ::-1][:, :m]
         Ut = np.ascontiguousarray(start.T)
@@ -156,28 +193,43 @@ def _block(
         found = GPower(np.zeros((d, m)), start, 0.0)
         flops = 2.0 * A.size
         while True:
-            value = sum(parallel.each(partial(_thresholded, shrink, Ut), zip(At, Y)))
+            value = sum(parallel.each(partial(_thresholded, rules, level, Ut), zip(At, Y)))
             flops += (2 * n + 3) * entries
             before = found.values[-1] if found.values else -np.inf
             found.values.append(value)
             found.seconds.append(perf_counter() - began)
             found.flops.append(flops)
-            found.converged = value - before <= tol * value
-            if found.converged or found.iterations == max_iter:
+            found.converged = value - before <= rules.tol * value
+            if found.converged or found.iterations == rules.max_iter:
                 break
             E = parallel.each(lambda piece: piece[1] @ piece[0].T, zip(At, Y))
             Ut, spent = _polar_rows(sum(E[1:], start=E[0]))
             flops += 2 * n * entries + spent
             found.iterations += 1
-    found.Z[kept] = unit_rows(np.concatenate(Y, axis=1)).T
+        Z = unit_rows(np.concatenate(Y, axis=1))
+        if rules.fill:
+            Z, spent = _filled_alive(rules, A[kept].T, Z)
+            found.flops[-1] += spent
+            found.seconds[-1] = perf_counter() - began
+    found.Z[kept] = Z.T
     found.U, found.value = np.ascontiguousarray(Ut.T), value
     return found
 
 
-def _thresholded(shrink: _Shrink, Ut: np.ndarray, piece: tuple[np.ndarray, np.ndarray]) -> float:
+def _thresholded(rules: _Rules, level: float, Ut: np.ndarray, piece: tuple[np.ndarray, np.ndarray]) -> float:
     At, Y = piece
     np.matmul(Ut, At, out=Y)
-    return shrink(Y)
+    return rules.shrink(level, Y)
+
+
+def _filled_alive(rules: _Rules, At: np.ndarray, Z: np.ndarray) -> tuple[np.ndarray, float]:
+    """Fill the rows that have a pattern, looking at the features that any of them uses."""
+    alive, used = np.flatnonzero(Z.any(axis=1)), np.flatnonzero(Z.any(axis=0))
+    if len(alive) == 0:
+        return Z, 0.0
+    where = np.ix_(alive, used)
+    Z[where], flops = rules.filled(np.ascontiguousarray(At[:, used]), Z[where])
+    return Z, flops
 
 
 def _polar_rows(M: np.ndarray) -> tuple[np.ndarray, float]:
@@ -190,9 +242,7 @@ def _polar_rows(M: np.ndarray) -> tuple[np.ndarray, float]:
     return polar(M), flops
 
 
-def _greedy(
-    A: np.ndarray, m: int, shrink: _Shrink, start: np.ndarray | None, tol: float, max_iter: int
-) -> GPower:
+def _greedy(A: np.ndarray, m: int, rules: _Rules, start: np.ndarray | None) -> GPower:
     began = perf_counter()
     A = A.copy()
     d, n = A.shape
@@ -200,7 +250,8 @@ def _greedy(
     squares = np.einsum("ij,ij->i", A, A)
     flops = 2.0 * A.size
     for j in range(m):
-        kept = np.flatnonzero(squares > shrink.level**2)
+        level = rules.threshold(float(np.sqrt(squares.max())))
+        kept = np.flatnonzero(squares > level**2)
         B = A[kept]
         u = (
             B[np.argmax(squares[kept])]
@@ -209,13 +260,13 @@ def _greedy(
         )
         u = u / (np.linalg.norm(u) or 1.0)
         value = -np.inf
-        for k in range(max_iter + 1):
+        for k in range(rules.max_iter + 1):
             s = B @ u
-            before, value = value, shrink(s[None])
+            before, value = value, rules.shrink(level, s[None])
             flops += (2 * n + 3) * len(s)
-            if value - before <= tol * value or value == 0.0:
+            if value - before <= rules.tol * value or value == 0.0:
                 break
-            if k == max_iter:
+            if k == rules.max_iter:
                 found.converged = False
                 break
             rows = np.flatnonzero(s)
@@ -229,6 +280,9 @@ def _greedy(
         found.U[:, j] = u
         found.Z[kept, j] = unit_rows(s[None])[0]
         rows = np.flatnonzero(found.Z[:, j])
+        if rules.fill and len(rows):
+            found.Z[rows, j], spent = rules.filled(A[rows].T, found.Z[rows, j][None])
+            flops += spent
         z = found.Z[rows, j]
         A[rows] -= np.outer(z, z @ A[rows])
         squares[rows] = np.einsum("ij,ij->i", A[rows], A[rows])
