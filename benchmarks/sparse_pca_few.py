@@ -2,7 +2,8 @@
 
 Each rival is run at a setting that makes its components sparse; `SparsePCA` then gets the very counts of
 non-zeros that the rival's components have, and the two are compared by adjusted variance (components ordered by the
-variance of their scores, for both). abess is compared on the strongest genes: given data with more genes than samples it
+variance of their scores, for both). GPower has its authors' rules: pattern filling, and thresholds relative to the
+deflated data. abess is compared on the strongest genes: given data with more genes than samples it
 returns ones for loadings without looking at them, so it gets the covariance matrix, which all genes' would be too large for.
 """
 
@@ -118,11 +119,10 @@ def ordered(X, Z):
 
 
 def rivals(X):
-    top = np.linalg.norm(X, axis=0).max()
-
-    def greedy(penalty, alpha):
-        gamma = alpha * top if penalty == "l1" else (alpha * top) ** 2
-        return lambda X: gpower(X.T, M, gamma, penalty=penalty, block=False).Z.T
+    def power(penalty, alpha, block=False):
+        """As its authors have it: values filled in on the pattern, thresholds relative to what is left of the data."""
+        share = alpha if penalty == "l1" else alpha**2
+        return lambda X: gpower(X.T, M, share, penalty=penalty, block=block, fill=True, relative=True).Z.T
 
     def thresholded(X):
         Z = np.linalg.svd(X, full_matrices=False)[2][:M]
@@ -143,9 +143,9 @@ def rivals(X):
         return unit(np.asarray(found["loadings"]).T)
 
     return {
-        **{name: greedy(*setting) for name, setting in GREEDY.items()},
-        "block GPower": lambda X: gpower(X.T, M, 0.15 * top, block=True).Z.T,
-        "block GPower, ℓ0": lambda X: gpower(X.T, M, (0.15 * top) ** 2, penalty="l0", block=True).Z.T,
+        **{name: power(*setting) for name, setting in GREEDY.items()},
+        "block GPower": power("l1", 0.15, block=True),
+        "block GPower, ℓ0": power("l0", 0.15, block=True),
         "thresholded PCA": thresholded,
         "scikit-learn SparsePCA": lasso,
         "scikit-learn MiniBatchSparsePCA": batches,

@@ -1,7 +1,8 @@
 """Streaming sparse PCA beside greedy GPower and the batch SparsePCA: the protocol of the paper's Figure 2.
 
 2,700 cells x 13,714 genes (counts per 10,000, log1p), split 80/20; m = 3, 5 and 10 components; 5, 10 and 20 % non-zeros.
-GPower is the greedy ℓ1 form with two threads, over a grid of γ, to convergence (1e-4) and stopped at 14 % of its
+GPower is the greedy ℓ1 form with two threads and its authors' rules (values filled in on the pattern, thresholds relative to the
+deflated data), over a grid of γ, to convergence (1e-4) and stopped at 14 % of its
 iterations; being greedy, its first 3 and 5 components are its runs for m = 3 and 5. For each panel its instance with
 the most non-zeros within the limit is taken, and everyone else gets as many. The stream sees the samples once, in order,
 or the first 14 % of them; the threshold that gives these non-zeros is looked for outside the clock. The batch SparsePCA is given
@@ -35,8 +36,8 @@ STORE = HERE / "results" / "streaming_splits.jsonl"
 SIZES = (3, 5, 10)
 LIMITS = (0.05, 0.10, 0.20)
 SHARE = 0.14
-# Shares of the largest norm of a gene: from about 2 % non-zeros to more than 20 %.
-GRID = np.geomspace(0.05, 0.006, 8)
+# Shares of the largest norm of a gene, of what is left of the data: from about 2 % non-zeros to more than 20 %.
+GRID = np.geomspace(0.07, 0.009, 8)
 
 
 def run(report):
@@ -136,7 +137,7 @@ def protocol(report, name, split, train, test, full):
             power["seconds"] = np.inf
             for _ in range(2):  # the better of two, as ours
                 rest()
-                again = gpower(A, m, power["gamma"], block=False, tol=1e-4).seconds[-1]
+                again = greedy(A, m, power["gamma"]).seconds[-1]
                 power["seconds"] = min(power["seconds"], again)
             share = power["nonzeros"]
             whole, level, counts = stream(train, judge, m, share, None)
@@ -172,14 +173,18 @@ def show(report, name, split, m, limit, method, entry, power):
     )
 
 
+def greedy(A, m, alpha, max_iter=1000):
+    """Greedy GPower as its authors have it: values filled in, thresholds relative to the deflated data."""
+    return gpower(A, m, alpha, block=False, fill=True, relative=True, tol=1e-4, max_iter=max_iter)
+
+
 def power_runs(A, judge):
     """GPower over the grid; one greedy run of 10 components holds those of 3 and 5."""
-    top = np.sqrt(np.max(np.einsum("ij,ij->i", A, A)))
     runs = []
     for alpha in GRID:
-        done = gpower(A, max(SIZES), alpha * top, block=False, tol=1e-4)
+        done = greedy(A, max(SIZES), alpha)
         steps = max(1, round(SHARE * done.iterations / max(SIZES)))
-        early = gpower(A, max(SIZES), alpha * top, block=False, tol=1e-4, max_iter=steps)
+        early = greedy(A, max(SIZES), alpha, max_iter=steps)
         for found, stopped in ((done, False), (early, True)):
             for m in SIZES:
                 Z = found.Z[:, :m].T
@@ -187,7 +192,7 @@ def power_runs(A, judge):
                     {
                         "m": m,
                         "early": stopped,
-                        "gamma": alpha * top,
+                        "gamma": alpha,
                         "nonzeros": np.count_nonzero(Z) / Z.size,
                         "variance": judge(Z),
                         "seconds": found.seconds[m - 1],
