@@ -147,7 +147,8 @@ def outcome(
         report.diagnostics += convergence_lines(result)
         message = result.message
         if session.compiled:
-            message += f". Of the seconds, {session.compiled:.1f} went into compiling, once on a machine"
+            often = ", once on a machine" if session.kept else ""
+            message += f". Of the seconds, {session.compiled:.1f} went into compiling{often}"
         report.trace = trace_view(result.trace, message, criterion)
     return CommandOutcome(summary, report, table, files)
 

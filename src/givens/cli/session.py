@@ -88,6 +88,7 @@ class Session:
     warnings: list[str] = field(default_factory=list)
     compiled: float = 0.0  # seconds of the fit that went into compiling
     told: bool = False  # that something is being compiled
+    kept: bool = True  # what was compiled, for later runs
 
     def __post_init__(self) -> None:
         self.started = time.perf_counter()
@@ -143,7 +144,7 @@ class Session:
 
     @contextmanager
     def fitting(self) -> Iterator[None]:
-        """Listen to the fit, and find out how much of its time is a machine's first run only."""
+        """Listen to the fit, and find out how much of its time went into compiling."""
         with self.listening(), self.compiling() as seconds:
             yield
             self.compiled = seconds()
@@ -156,10 +157,11 @@ class Session:
         with compile.compiling(self._tell) as seconds:
             yield seconds
 
-    def _tell(self) -> None:
+    def _tell(self, kept: bool) -> None:
         if not self.told:
-            self.told = True
-            self.say("compiling, once on a machine: this takes longer than the work itself")
+            self.told, self.kept = True, kept
+            often = "once on a machine" if kept else "in every run, since the result can not be kept"
+            self.say(f"compiling, {often}: this takes longer than the work itself")
 
     def finish(self, out: Path, summary: dict[str, Any], table: RichTable, files: list[Path]) -> None:
         """Say what came out and where it is."""

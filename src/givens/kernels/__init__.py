@@ -1,1 +1,1 @@
-"""The compiled code. Each file is complete in itself (see `compile`)."""
+"""The compiled code: entries (`@kernel`) and the helpers that they share (`@inline`); see `compile`."""

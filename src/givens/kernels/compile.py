@@ -1,17 +1,18 @@
 """How the compiled code is compiled: cached on disk where that is possible, without the GIL, NaN kept.
 
-A cached function is keyed on its own file. If it called compiled code of another file, and only that one changed, users
-would run stale machine code after an upgrade. So a file of `kernels/` is complete in itself: its entries call only what
-stands beside them, and small helpers are repeated rather than imported. A test guards this.
+The cache (see `cache`) is stamped with this whole folder, so that its files may share helpers. It is built on numba's
+internals; where a version of numba has changed them, an entry is cached by numba's own rule, which knows the entry's file only,
+and therefore only if it calls nothing of another file.
 """
 
 from __future__ import annotations
 
 import gc
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
+
+from givens.kernels.cache_warnings import is_kept, warn_not_kept
 
 # Numba makes some hundred thousand objects that stay for good. Looking through them for garbage, again and again while they
 # are being made, would be a seventh of what the first call of a process takes.
@@ -20,6 +21,7 @@ gc.disable()
 try:
     import numba
     from numba.core import event
+    from numba.core.caching import NullCache
     from numba.core.registry import cpu_target
 
     # What the first call of a compiled function would do.
@@ -32,32 +34,48 @@ finally:
 # Not `fastmath=True`: that assumes there is no NaN, and the checks for it would be compiled away.
 FASTMATH = {"reassoc", "contract", "nsz"}
 
-_warned = False
+try:
+    from givens.kernels.cache import FolderCache
+except ImportError:
+    FolderCache = None  # type: ignore[assignment,misc]
 
 
 def kernel(function: Callable) -> Any:
     """Compile an entry, cached on disk if a cache folder can be written."""
-    global _warned
+    compiled = numba.njit(nogil=True, fastmath=FASTMATH)(function)
+    if not hasattr(compiled, "enable_caching"):  # NUMBA_DISABLE_JIT: plain Python
+        return compiled
     try:
-        return numba.njit(cache=True, nogil=True, fastmath=FASTMATH)(function)
-    except RuntimeError as error:
+        _cache(compiled)
+    except (RuntimeError, OSError) as error:
         # numba says "cannot cache function ...: no locator available" when neither the package's own folder nor the
         # user's cache folder is writable.
-        if "cannot cache" not in str(error):
-            raise
-        if not _warned:
-            _warned = True
-            warnings.warn(
-                "numba found no folder to cache compiled code in, so it is compiled anew in every process; "
-                "set NUMBA_CACHE_DIR to a folder you can write to",
-                RuntimeWarning,
-                stacklevel=2,
-            )
-        return numba.njit(nogil=True, fastmath=FASTMATH)(function)
+        warn_not_kept(f"there is no folder to keep compiled code in ({error})")
+    return compiled
+
+
+def _cache(compiled: Any) -> None:
+    if FolderCache is not None:
+        try:
+            compiled._cache = FolderCache(compiled.py_func)
+            return
+        except (AttributeError, TypeError):  # as above: other internals
+            pass
+    if is_complete(compiled.py_func):
+        compiled.enable_caching()
+
+
+def is_complete(function: Callable) -> bool:
+    """Whether a function's file imports no compiled code of another one."""
+    return not any(
+        getattr(value, "__module__", function.__module__) != function.__module__
+        for value in function.__globals__.values()
+        if hasattr(value, "py_func")
+    )
 
 
 def inline(function: Callable) -> Any:
-    """Compile a helper for the entries of its own file; LLVM writes it out where that pays.
+    """Compile a helper for entries, of this file or another; LLVM writes it out where that pays.
 
     Not numba's `inline="always"`: code written out before types are known is typed and optimised once per call, and sparse
     PCA's first fit took twice as long to compile, for the same speed.
@@ -73,22 +91,23 @@ def bound(function: Callable) -> Any:
 class _Timer(event.TimingListener):
     """Times what is compiled, and tells when that begins."""
 
-    def __init__(self, begun: Callable[[], None]) -> None:
+    def __init__(self, begun: Callable[[bool], None]) -> None:
         super().__init__()
-        self.begun: Callable[[], None] | None = begun
+        self.begun: Callable[[bool], None] | None = begun
 
     def on_start(self, happening: Any) -> None:
         super().on_start(happening)
         if self.begun is not None:
             begun, self.begun = self.begun, None
-            begun()
+            cached = not isinstance(happening.data["dispatcher"]._cache, NullCache)
+            begun(cached and is_kept())
 
 
 @contextmanager
-def compiling(begun: Callable[[], None]) -> Iterator[Callable[[], float]]:
+def compiling(begun: Callable[[bool], None]) -> Iterator[Callable[[], float]]:
     """Yield a function that says for how many seconds code has been compiled since: what a machine's first run takes longer.
 
-    `begun` is called once, if anything is compiled at all.
+    `begun` is called once, if anything is compiled at all; its argument is whether compiled code is kept for later runs.
     """
     with event.install_listener("numba:compile", _Timer(begun)) as timer:
         yield lambda: float(timer.duration) if timer.done else 0.0

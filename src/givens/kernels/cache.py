@@ -1,0 +1,111 @@
+"""Compiled code on disk: stamped with this whole folder, checked when it is read, and never fatal.
+
+Numba stamps a cached function with its own file. If the function called compiled code of another file, and only that one
+changed, users would run stale machine code after an upgrade. `FolderCache` adds a digest of the whole folder to the stamp, so
+that files may share helpers.
+
+Every file ends in a checksum, since machine code with a wrong bit would crash the process, not raise. What is damaged
+counts as missing: it is compiled and written again. Where nothing can be written, functions are compiled in every process. Both
+are told once, by a warning.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import io
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from numba.core.caching import FunctionCache, IndexDataCacheFile
+
+from givens.kernels.cache_warnings import warn_damaged, warn_not_kept
+
+CHECKSUM_BYTES = 32  # of a SHA-256 digest
+
+
+@functools.cache
+def digest(folder: Path) -> str:
+    """Digest of the names and contents of a folder's Python files."""
+    paths = sorted(folder.glob("*.py"))
+    if not paths:
+        raise FileNotFoundError(f"no Python files in {folder}")
+    found = hashlib.sha256()
+    for path in paths:
+        content = path.read_bytes()
+        found.update(f"{path.name} {len(content)} ".encode() + content)
+    return found.hexdigest()
+
+
+class _CheckedFiles(IndexDataCacheFile):
+    """Numba's index and data files, with a checksum at the end of each, which unpickling does not read.
+
+    Data also hold what they are for. Numba writes the index first, so an index may name a file that is older than itself, or one
+    that another process has written at the same time.
+    """
+
+    def save(self, key: Any, data: Any) -> None:
+        super().save(key, (repr((self._source_stamp, key)), data))
+
+    def load(self, key: Any) -> Any:
+        found = super().load(key)
+        return found[1] if found is not None and found[0] == repr((self._source_stamp, key)) else None
+
+    @contextmanager
+    def _open_for_write(self, filepath: str) -> Iterator[io.BytesIO]:
+        with super()._open_for_write(filepath) as file:
+            content = io.BytesIO()
+            yield content
+            file.write(content.getvalue() + hashlib.sha256(content.getvalue()).digest())
+
+    def _load_index(self) -> dict:
+        if not self._is_whole(self._index_path):
+            return {}
+        try:
+            return super()._load_index()
+        except Exception as error:  # a name that another version of a library does not know, for example
+            warn_damaged(self._cache_path, f"{type(error).__name__}: {error}")
+            return {}
+
+    def _load_data(self, name: str) -> Any:
+        if not self._is_whole(self._data_path(name)):
+            raise FileNotFoundError(name)  # which numba takes for a miss
+        return super()._load_data(name)
+
+    def _is_whole(self, path: str) -> bool:
+        if not os.path.exists(path):
+            return False
+        content = Path(path).read_bytes()
+        if hashlib.sha256(content[:-CHECKSUM_BYTES]).digest() == content[-CHECKSUM_BYTES:]:
+            return True
+        warn_damaged(self._cache_path, "a checksum differs")
+        return False
+
+
+class FolderCache(FunctionCache):
+    """The cache of one function. Whatever goes wrong with it, the function is compiled."""
+
+    def __init__(self, function: Callable) -> None:
+        super().__init__(function)
+        folder = Path(function.__code__.co_filename).parent
+        stamp = self._impl.locator.get_source_stamp(), digest(folder)
+        # A name of its own: numba's files have no checksums.
+        self._cache_file = _CheckedFiles(self._cache_path, f"checked-{self._impl.filename_base}", stamp)
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """What was compiled for these types, or None."""
+        try:
+            return super().load_overload(sig, target_context)
+        except Exception as error:
+            warn_damaged(self._cache_path, f"{type(error).__name__}: {error}")
+            return None
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        """Keep what was compiled for these types, if that is possible."""
+        try:
+            super().save_overload(sig, data)
+        except Exception as error:
+            warn_not_kept(f"compiled code can not be written to {self._cache_path} ({error})")

@@ -1,0 +1,160 @@
+"""Compiled code on disk, in a small package of its own: stale, damaged, unwritable, and with other internals of numba."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from givens.kernels import compile
+
+HELPER = """
+from givens.kernels.compile import inline
+
+@inline
+def grow(x):
+    return x + 1.0
+"""
+ENTRY = """
+from givens.kernels.compile import kernel
+from givens.kernels.helper import grow
+
+@kernel
+def twice(x):
+    return 2.0 * grow(x)
+"""
+ALONE = """
+from givens.kernels.compile import kernel
+
+@kernel
+def halve(x):
+    return 0.5 * x
+"""
+RUN = """
+import json, warnings
+{before}
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    from givens.kernels.alone import halve
+    from givens.kernels.entry import twice
+    values = [twice(3.0), halve(3.0)]
+from givens.kernels.cache_warnings import is_kept
+hits = [sum(f.stats.cache_hits.values()) for f in (twice, halve)]
+print(json.dumps([values, hits, [str(warning.message) for warning in caught], is_kept()]))
+"""
+NO_CACHE_CLASS = "import sys; sys.modules['givens.kernels.cache'] = None"
+OTHER_INTERNALS = (
+    "import givens.kernels.cache as c; c.FolderCache.__init__ = lambda self, function: self.gone"
+)
+FULL_DISK = """
+import errno, os
+def full(*_):
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+os.replace = full
+"""
+
+
+@pytest.fixture
+def package(tmp_path):
+    folder = tmp_path / "site" / "givens" / "kernels"
+    folder.mkdir(parents=True)
+    source = Path(compile.__file__).parent
+    for name in ("compile.py", "cache.py", "cache_warnings.py"):
+        shutil.copy(source / name, folder)
+    for path in (folder.parent / "__init__.py", folder / "__init__.py"):
+        path.touch()
+    for name, code in (("helper", HELPER), ("entry", ENTRY), ("alone", ALONE)):
+        (folder / f"{name}.py").write_text(code)
+    return folder
+
+
+def run(package, before=""):
+    clean = {key: value for key, value in os.environ.items() if not key.startswith(("NUMBA_", "PYTHON"))}
+    cache = package.parents[2] / "cache"
+    variables = {**clean, "PYTHONPATH": str(package.parents[1]), "NUMBA_CACHE_DIR": str(cache)}
+    command = [sys.executable, "-B", "-c", RUN.format(before=before)]
+    done = subprocess.run(command, env=variables, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def kept(package):
+    """The files of compiled code, by name."""
+    return {
+        path.name: path
+        for path in (package.parents[2] / "cache").rglob("*")
+        if path.suffix in (".nbi", ".nbc")
+    }
+
+
+def test_a_helper_of_another_file_that_has_changed_is_compiled_anew(package):
+    assert run(package) == [[8.0, 1.5], [0, 0], [], True]
+    assert run(package) == [[8.0, 1.5], [1, 1], [], True]
+    (package / "helper.py").write_text(HELPER.replace("1.0", "4.0"))
+    assert run(package) == [[14.0, 1.5], [0, 0], [], True]
+    assert run(package) == [[14.0, 1.5], [1, 1], [], True]
+
+
+def checked(content: bytes) -> bytes:
+    return content + hashlib.sha256(content).digest()
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda content, rng: b"",
+        lambda content, rng: content[: len(content) // 2],
+        lambda content, rng: rng.bytes(len(content)),
+        lambda content, rng: content[:200] + bytes([content[200] ^ 1]) + content[201:],
+        lambda content, rng: checked(b"not a pickle"),
+    ],
+    ids=["empty", "half", "noise", "one bit", "no pickle"],
+)
+@pytest.mark.parametrize("suffix", [".nbi", ".nbc"])
+def test_damaged_files_are_compiled_anew_with_one_warning_and_replaced(package, damage, suffix):
+    run(package)
+    rng = np.random.default_rng(0)
+    files = {path for name, path in kept(package).items() if path.suffix == suffix}
+    assert len(files) == 2
+    for path in files:
+        path.write_bytes(damage(path.read_bytes(), rng))
+    values, hits, warned, keeps = run(package)
+    assert (values, hits, keeps) == ([8.0, 1.5], [0, 0], True)
+    assert len(warned) == 1
+    assert "delete that folder" in warned[0]
+    assert str(next(iter(files)).parent) in warned[0]
+    assert run(package) == [[8.0, 1.5], [1, 1], [], True]
+
+
+def test_a_full_disk_is_told_once_and_leaves_nothing_behind(package):
+    values, hits, warned, keeps = run(package, FULL_DISK)
+    assert (values, hits, keeps) == ([8.0, 1.5], [0, 0], False)
+    assert len(warned) == 1
+    assert "No space left on device" in warned[0]
+    assert "NUMBA_CACHE_DIR" in warned[0]
+    assert not [path for path in (package.parents[2] / "cache").rglob("*") if path.is_file()]
+    assert run(package) == [[8.0, 1.5], [0, 0], [], True]
+
+
+def test_data_of_another_function_or_version_are_no_hit(package):
+    """The index is written before the data, so it may name a file that is not its own."""
+    run(package)
+    files = {name: path for name, path in kept(package).items() if path.suffix == ".nbc"}
+    one, other = files.values()
+    one.write_bytes(other.read_bytes())
+    values, hits, warned, _ = run(package)
+    assert (values, warned) == ([8.0, 1.5], [])
+    assert sorted(hits) == [0, 1]
+
+
+@pytest.mark.parametrize("before", [NO_CACHE_CLASS, OTHER_INTERNALS], ids=["import", "use"])
+def test_with_other_internals_only_files_that_import_no_compiled_code_are_cached(package, before):
+    assert run(package, before) == [[8.0, 1.5], [0, 0], [], True]
+    assert run(package, before) == [[8.0, 1.5], [0, 1], [], True]
