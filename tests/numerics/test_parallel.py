@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
 import threading
 
 import numpy as np
 import pytest
-from threadpoolctl import threadpool_info
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from givens import minimize
 from givens.numerics import parallel
@@ -80,3 +84,89 @@ def test_minimize_checks_its_arguments_within_its_pool():
     objective = Watching(np.random.default_rng(0).standard_normal((30, 4)), 0.5)
     minimize(objective, np.eye(4), max_sweeps=1)
     assert objective.seen == {1}
+
+
+def test_concurrent_pools_give_a_blas_back_what_it_had_before_the_first():
+    """One opens, the other opens, one closes, the other closes."""
+    turns = [threading.Event() for _ in range(3)]
+
+    def first():
+        with parallel.pool(2):
+            turns[0].set()
+            assert turns[1].wait(20)
+        turns[2].set()
+
+    with threadpool_limits(2, user_api="blas"):
+        thread = threading.Thread(target=first)
+        thread.start()
+        assert turns[0].wait(20)
+        with parallel.pool(1):
+            turns[1].set()
+            assert turns[2].wait(20)
+            assert blas_threads() == {1}
+        thread.join()
+        assert blas_threads() == {2}
+
+
+FORK = """
+import os, signal
+import numpy as np
+from givens import minimize
+from givens.objectives import SparseColumns
+
+A = np.random.default_rng(0).standard_normal((300, 12))
+fit = lambda: minimize(SparseColumns(A, 1.0), max_sweeps=2, random_state=0, threads=2).value
+expected = fit()
+
+def fork(snapshot):
+    if os.fork() == 0:
+        signal.alarm(60)  # ends a child that waits for ever
+        os._exit(0 if fit() == expected else 1)
+    raise SystemExit(os.waitstatus_to_exitcode(os.wait()[1]))
+
+minimize(SparseColumns(A, 1.0), max_sweeps=2, threads=2, callback=fork)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+def test_a_process_forked_in_a_callback_fits_with_threads_of_its_own():
+    assert subprocess.run([sys.executable, "-c", FORK]).returncode == 0
+
+
+INTERRUPTED = """
+import sys
+import numpy as np
+from givens import minimize
+from givens.objectives import JointDiagonal
+
+rng = np.random.default_rng(0)
+S = rng.standard_normal((20, 30, 30))
+objective = JointDiagonal(S + S.transpose(0, 2, 1))
+minimize(objective, max_sweeps=1, threads=2)
+for k in range(int(sys.argv[1])):
+    try:
+        print("ready", flush=True)
+        while True:
+            minimize(objective, random_state=k, tol=0, max_sweeps=30, threads=2)
+    except BaseException as error:
+        print(type(error).__name__, flush=True)
+"""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="there is no SIGINT")
+def test_ctrl_c_is_a_keyboard_interrupt_wherever_it_arrives():
+    """Most of the time is spent in compiled code that returns arrays."""
+    times = 20
+    command = [sys.executable, "-c", INTERRUPTED, str(times)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        raised = []
+        for _ in range(times):
+            assert process.stdout.readline() == "ready\n"
+            process.send_signal(signal.SIGINT)
+            raised.append(process.stdout.readline().strip())
+    assert raised == ["KeyboardInterrupt"] * times
+
+
+def test_other_system_errors_stay_what_they_are():
+    with pytest.raises(SystemError, match="other"), parallel.pool(1):
+        raise SystemError("other")

@@ -5,6 +5,9 @@ summed in a fixed order. The number of threads then changes the time and nothing
 
 A run opens one pool; whatever it calls may use it through `each`, which runs in order, in this thread, where no pool
 is open (and so inside the pool's own workers).
+
+Limits of a BLAS hold for the whole process, so the pools of all threads share one: the first sets it, the last restores what was
+there before. A forked process has none of its parent's threads; its pools start others.
 """
 
 from __future__ import annotations
@@ -17,8 +20,9 @@ from functools import cache
 from itertools import count as count_from_zero
 from itertools import pairwise
 from queue import SimpleQueue
-from threading import Thread
-from typing import TypeVar
+from threading import Lock, Thread
+from typing import Any, TypeVar
+from weakref import WeakSet
 
 from threadpoolctl import ThreadpoolController
 
@@ -37,6 +41,11 @@ class Crew:
 
     def __init__(self, size: int) -> None:
         self.size = size
+        self.forget_threads()
+        _crews.add(self)
+
+    def forget_threads(self) -> None:
+        """Begin anew: in a forked process the threads do not exist, and one may have held the lock of the queue."""
         self._jobs: SimpleQueue[tuple[Callable[[], None], SimpleQueue] | None] = SimpleQueue()
         self._threads: list[Thread] = []
 
@@ -71,6 +80,7 @@ class Crew:
             done.put(raised)
 
 
+_crews: WeakSet[Crew] = WeakSet()
 _current: ContextVar[Crew | None] = ContextVar("givens_pool", default=None)
 _open: ContextVar[bool] = ContextVar("givens_pool_open", default=False)
 
@@ -92,6 +102,73 @@ def _controller() -> ThreadpoolController:
     return ThreadpoolController()
 
 
+class BlasLimit:
+    """One thread for every BLAS while any pool is open, and what was there before the first when the last one is closed.
+
+    With OpenMP a limit is its thread's own: each pool sets and restores it.
+    """
+
+    def __init__(self) -> None:
+        self.pools = 0
+        self._lock = Lock()
+        self._before: list[int] = []
+
+    @contextmanager
+    def __call__(self) -> Iterator[None]:
+        """Count one pool more."""
+        with self._lock:
+            own = [library.get_num_threads() for library in _libraries()]
+            if self.pools == 0:
+                self._before = own
+            self.pools += 1
+            for library in _libraries():
+                _limit(library, 1)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self.pools -= 1
+                for library, mine, before in zip(_libraries(), own, self._before):
+                    if getattr(library, "threading_layer", None) == "openmp":
+                        _limit(library, mine)
+                    elif self.pools == 0:
+                        _limit(library, before)
+
+    def keep_own(self, pools: int) -> None:
+        """In a forked process: of all pools, those of the thread that is left."""
+        self._lock = Lock()
+        if self.pools > pools == 0:
+            for library, before in zip(_libraries(), self._before):
+                _limit(library, before)
+        self.pools = pools
+
+
+def _libraries() -> list[Any]:
+    return [library for library in _controller().lib_controllers if library.user_api == "blas"]
+
+
+def _limit(library: Any, threads: int) -> None:
+    # Recent versions of threadpoolctl listen to one thread only, until that one is done; pools are opened by one thread
+    # and the last one closed by another.
+    release = getattr(library, "clear_controlling_thread", lambda force: None)
+    release(force=True)
+    library.set_num_threads(threads)
+    release(force=True)
+
+
+_limited_blas = BlasLimit()
+
+
+def _after_fork() -> None:
+    for others in list(_crews):
+        others.forget_threads()
+    _limited_blas.keep_own(int(_open.get()))
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+
 @contextmanager
 def pool(threads: int | None) -> Iterator[int]:
     """Open a pool of so many threads, each of which calls a single-threaded BLAS; within a pool of as many, that one serves."""
@@ -99,9 +176,8 @@ def pool(threads: int | None) -> Iterator[int]:
     if _open.get() and workers == width():
         yield workers
         return
-    limit = nullcontext() if _open.get() else _controller().limit(limits=1, user_api="blas")
     others = None if workers == 1 else Crew(workers - 1)  # the thread that opens the pool works too
-    with limit:
+    with nullcontext() if _open.get() else _limited_blas(), interrupts():
         inside = _open.set(True)
         token = _current.set(others)
         try:
@@ -113,9 +189,19 @@ def pool(threads: int | None) -> Iterator[int]:
                 others.dismiss()
 
 
-def crew() -> Crew | None:
-    """The other threads of the pool, if one of several is open."""
-    return _current.get()
+@contextmanager
+def interrupts() -> Iterator[None]:
+    """Let Ctrl-C be a KeyboardInterrupt, also while compiled code runs.
+
+    A signal that arrives then waits until Python code runs. To return an array, numba calls a Python function of its own, ignores
+    that this was interrupted, and returns a result beside the exception, for which Python raises a SystemError.
+    """
+    try:
+        yield
+    except SystemError as error:
+        if isinstance(error.__cause__, KeyboardInterrupt):
+            raise KeyboardInterrupt from None
+        raise
 
 
 def width() -> int:
