@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
@@ -128,16 +128,26 @@ def test_polynomial_needs_exactly_2p_plus_1_evaluations(M):
     assert g(found.theta) <= lowest + 1e-11 * max(1.0, np.abs(M).max() ** 3)
 
 
-@given(st.floats(-1e3, 1e3), st.floats(-1e3, 1e3))
-def test_quartic_is_the_best_angle_of_a_grid(P, Q):
-    def g(t):
-        return (P * np.sin(4 * t) + Q * np.cos(4 * t)) / 4
+SMALLEST = 5e-324
 
+
+@given(st.floats(-1e307, 1e307), st.floats(-1e307, 1e307))
+@example(SMALLEST, 0.0)
+@example(SMALLEST, SMALLEST)
+@example(3e-323, -2e-323)
+@example(-1e307, 1e-10)
+def test_quartic_is_the_best_angle_of_a_grid(P, Q):
     theta, gain = searches.quartic(P, Q)
-    size = max(abs(P), abs(Q))
+    # By a power of two to the size of 1, which changes no digit; a gain is rounded to a multiple of the smallest number.
+    exponent = -int(np.frexp(max(abs(P), abs(Q)))[1])
+    p, q = np.ldexp(P, exponent), np.ldexp(Q, exponent)
+
+    def g(t):
+        return (p * np.sin(4 * t) + q * np.cos(4 * t)) / 4
+
     assert abs(theta) <= np.pi / 4
-    assert abs(g(theta) - g(0) - gain) <= 1e-14 * size
-    assert g(theta) >= g(np.linspace(0, np.pi / 2, 999)).max() - 1e-14 * size
+    assert abs(g(theta) - g(0) - np.ldexp(gain, exponent)) <= 1e-14 + np.ldexp(SMALLEST, exponent) / 2
+    assert g(theta) >= g(np.linspace(0, np.pi / 2, 999)).max() - 1e-14
 
 
 @pytest.mark.parametrize("size", [6, 8, 12])

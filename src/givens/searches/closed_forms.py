@@ -172,12 +172,16 @@ def quartic(P: float, Q: float) -> tuple[float, float]:
     >>> quartic(0.0, -1.0)
     (0.7853981633974483, 0.5)
     """
-    radius = float(np.hypot(P, Q))
-    if radius == 0:
+    size = max(abs(P), abs(Q))
+    if size == 0:
         return 0.0, 0.0
+    # In units of a power of two: squares of the largest numbers overflow, and the smallest have few digits.
+    exponent = int(np.frexp(size)[1])
+    P, Q = np.ldexp(P, -exponent), np.ldexp(Q, -exponent)
+    radius = np.hypot(P, Q)
     # For Q > 0 the difference radius − Q would cancel.
     gain = (P * (P / (radius + Q)) if Q > 0 else radius - Q) / 4
-    return float(np.arctan2(P, Q)) / 4, float(gain)
+    return float(np.arctan2(P, Q)) / 4, float(np.ldexp(gain, exponent))
 
 
 def cubic(A: float, B: float, D: float, E: float) -> tuple[float, float]:
