@@ -165,6 +165,7 @@ def rivals(report):
             f"{ratio:.1f} times",
             ratio >= target,
         )
+        report.ratio(f"tensor decomposition, d = {d}", "faster rival", ratio, wanted=target)
     report.note(
         f"noise {NOISE}; the power method at 10 starts of at most 30 iterations, with BLAS on one or all threads, whichever "
         "was faster; tensorly's time at d = 50, 100, 200 is that of 10, 2, 1 components, times 5, 50, 200: it does "
