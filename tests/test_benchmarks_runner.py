@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import textwrap
-import time
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -128,11 +127,11 @@ def test_a_crash_fails_the_run_but_not_the_others(suite, capfd):
 def test_an_interrupt_keeps_what_is_done(suite):
     add(suite, "a_good", GOOD)
     slow = """
-        import pathlib, time
+        import threading
 
         def run(report):
-            pathlib.Path(__file__ + ".on").touch()
-            time.sleep(600)
+            print("waiting", flush=True)
+            threading.Event().wait()
     """
     add(suite, "b_slow", slow)
     code = (
@@ -145,10 +144,8 @@ def test_an_interrupt_keeps_what_is_done(suite):
     run = subprocess.Popen(
         command, env=environment, stdout=subprocess.PIPE, text=True, start_new_session=True
     )
-    started = Path(str(suite.folder / "b_slow.py") + ".on")
-    until = time.monotonic() + 60
-    while not started.exists() and run.poll() is None and time.monotonic() < until:
-        time.sleep(0.02)
+    while run.stdout.readline() != "waiting\n":
+        assert run.poll() is None
     os.killpg(run.pid, signal.SIGINT)
     out, _ = run.communicate(timeout=60)
     assert run.returncode == 130

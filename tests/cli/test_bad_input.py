@@ -8,7 +8,6 @@ import pickle
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -182,12 +181,11 @@ def test_a_full_disk_leaves_the_old_results(tmp_path):
 def test_ctrl_c_leaves_nothing(tmp_path):
     (tmp_path / "x.csv").write_bytes(GOOD)
     wait = (
-        "import givens.io.write as w, time\nold = w.Staged.publish\n"
-        "def slow(self):\n    print('ready', flush=True)\n    time.sleep(60)\nw.Staged.publish = slow"
+        "import givens.io.write as w, threading\n"
+        "def wait(self):\n    print('ready', flush=True)\n    threading.Event().wait()\nw.Staged.publish = wait"
     )
     child = start(tmp_path, "rotate", "x.csv", "-m", "2", "--out", "results", before=wait)
     assert child.stdout.readline() == "ready\n"
-    time.sleep(0.2)
     child.send_signal(signal.SIGINT)
     _, err = child.communicate(timeout=60)
     assert child.returncode == 130
