@@ -16,4 +16,7 @@ def state(fitted):
     """Everything there is to a model, as bytes."""
     sketch = fitted._sketch
     numbers = (sketch.count, sketch.waiting, sketch.weight, sketch.energy, sketch.unit, sketch.flops)
-    return numbers, sketch.W.tobytes(), sketch.mean.tobytes(), sorted(vars(fitted))
+    held = sketch.W[
+        : sketch.columns + sketch.waiting
+    ]  # rows behind these are empty, whatever was written there
+    return numbers, held.tobytes(), sketch.mean.tobytes(), sorted(vars(fitted))

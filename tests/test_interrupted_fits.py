@@ -18,7 +18,7 @@ GROUPS = (
 OTHERS = (
     np.random.default_rng(1).poisson(np.repeat([[2, 9, 2, 9, 2, 9], [9, 2, 9, 2, 9, 2]], 25, axis=0)) + 4.0
 )
-FITS = ("fit", "fit_covariance")
+FITS = ("fit", "partial_fit", "fit_covariance")
 
 
 def estimators() -> list[type]:

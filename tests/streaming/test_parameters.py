@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from givens import SparsePCA, StreamingSparsePCA
 from givens.datasets import sparse_modules
 from givens.metrics import adjusted_variance, total_variance
-from givens.streaming import extract
+from givens.streaming import components
 from tests.properties import examples
 
 DROPS = ("frequent", "leftover", "weakest")
@@ -62,9 +62,7 @@ def test_kept_columns_never_exceed_the_correlations(forgetting):
     for oversample in (0, 5, 37):
         found = model(oversample=oversample, forgetting=forgetting).fit(X)
         sketch = found._sketch
-        from givens.streaming.settings import rule
-
-        Y = sketch.columns_now(rule(found, found._settings, sketch))[0] * sketch.unit / deviation
+        Y = sketch.columns_now(found._rule(sketch))[0] * sketch.unit / deviation
         missing = np.linalg.eigvalsh(scatter - Y.T @ Y)
         size = np.linalg.norm(scatter, 2)
         assert missing[0] >= -1e-10 * size
@@ -172,8 +170,8 @@ def test_the_best_of_several_starts_is_kept(l0):
     Y, level = random_columns(), 9.0
     values = []
     for n_starts in (1, 2, 12):
-        asked = extract.Asked(3, level, l0, None, False, True, 1e-9, 100, n_starts, seed=5)
-        found = extract._best_start(Y, np.arange(60), asked)
+        asked = components.Asked(3, level, l0, None, False, True, 1e-9, 100, n_starts, seed=5)
+        found = components._best_start(Y, np.arange(60), asked)
         values.append(threshold.value(found.Y, found.levels, l0))
     assert values[0] <= values[1] * (1 + 1e-12) <= values[2] * (1 + 1e-12)
     assert values[2] > 1.2 * values[0]

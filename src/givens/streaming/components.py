@@ -1,177 +1,225 @@
-"""From the kept columns of a stream to everything that is known about its components."""
+"""From the kept columns of a stream to its components, and everything that is known about them.
+
+The kept columns Y take the place of the data: rotations find the m columns that maximise the objective on them, as
+`SparsePCA` does on samples, beginning at the principal axes. What exceeds the threshold are the loadings; their
+values are those of the column itself (`refit`), not shrunk by γ. (Alternating refits overfit here: K columns are few.)
+
+Rotated columns and principal axes are both tried, with as many non-zeros, and those of which the kept columns say
+that they explain more (adjusted variance) are given: for very sparse loadings these are the rotated ones; where a fifth
+of the features may be used, principal axes, being orthogonal, waste less.
+"""
 
 from __future__ import annotations
 
 import warnings
-from dataclasses import replace
+from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
-from sklearn.exceptions import NotFittedError
-from sklearn.utils.validation import check_is_fitted
 
-from givens import rows
 from givens.metrics import adjusted_from_scores, largest_correlation, loading_overlap, span
+from givens.minimize import minimize
 from givens.numerics import parallel
-from givens.sparse_pca.loadings import order_and_sign
+from givens.sparse_pca.few_components import FewColumns
+from givens.sparse_pca.loadings import keep_largest, order_and_sign, unit_rows
 from givens.sparse_pca.options import fill_empty
-from givens.sparse_pca.scores import SparseScores
-from givens.streaming import settings as checks
-from givens.streaming.extract import rotated, strongest
-from givens.streaming.sketch import SMALL, Sketch, StreamTrace
-
-FITTED = (
-    "components_",
-    "explained_variance_",
-    "explained_variance_ratio_",
-    "projected_variance_ratio_",
-    "n_nonzero_",
-    "gamma_",
-    "loading_overlap_",
-    "score_correlation_",
-    "n_iter_",
-    "flops_",
-)
+from givens.streaming.sketch import SMALL, Sketch
 
 
-def components_of(model: Any, sketch: Sketch, started: checks.StreamSettings) -> dict[str, Any]:
-    """The fitted attributes of a model, as its parameters are now, by name."""
-    if sketch.count < 2:
-        raise ValueError("components need at least 2 samples, and n_samples = 1 has come")
-    total = sketch.total()
-    if not total > 0:
-        raise ValueError("every feature of X is constant, so there is no variance to explain")
-    columns, spent = sketch.columns_now(checks.rule(model, started, sketch), model.threads)
-    columns = columns.astype(np.float64)
-    if sketch.scaled:
-        columns *= sketch.inverses()
+@dataclass(frozen=True)
+class Asked:
+    """What loadings are asked for: m of them, above a level (of |y|) or with exact counts."""
+
+    m: int
+    level: float
+    l0: bool
+    counts: np.ndarray | None
+    keep_order: bool
+    refit: bool
+    tol: float
+    max_sweeps: int
+    n_starts: int = 1
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class StreamComponents:
+    """The components of a stream so far; the names are those of the fitted attributes, without the underscore."""
+
+    components: np.ndarray
+    explained_variance: np.ndarray
+    explained_variance_ratio: np.ndarray
+    projected_variance_ratio: float
+    n_nonzero: np.ndarray
+    gamma: np.ndarray
+    loading_overlap: float
+    score_correlation: float
+    n_iter: int
+    flops: float
+
+
+@dataclass
+class StreamLoadings:
+    """Unit loadings in order, rows of zeros where nothing exceeds the level; the columns they come from; the levels."""
+
+    Z: np.ndarray
+    Y: np.ndarray
+    levels: np.ndarray
+    adjusted: np.ndarray
+    sweeps: int
+    flops: float
+
+
+def describe(
+    sketch: Sketch, columns: np.ndarray, asked: Asked, *, rotate: bool, spent: float, threads: int | None
+) -> StreamComponents:
+    """The components of a sketch.
+
+    Parameters
+    ----------
+    sketch : Sketch
+    columns : array of float64, shape (K, features)
+        The kept columns as they are now, scaled if the sketch is.
+    asked : Asked
+    rotate : bool
+        Whether rotations are made now, from principal axes; or the components are columns as they are.
+    spent : float
+        Flops that went into the columns beyond those the sketch has counted.
+    threads : int or None
+    """
     norms = np.einsum("ij,ij->j", columns, columns)
-    asked = checks.asked(model, started, sketch)
-    if asked.counts is None:
-        asked = replace(asked, level=checks.level(model, sketch, norms, sketch.weight))
-    with parallel.pool(model.threads if columns.size > SMALL else 1):
-        found = (rotated if started.drop == "frequent" else strongest)(columns, asked)
+    with parallel.pool(threads if columns.size > SMALL else 1):
+        found = (rotated if rotate else strongest)(columns, asked)
     Z, empty = fill_empty(cast(Any, found), np.arange(columns.shape[1]), np.sqrt(norms))
     if empty:
-        reason, advice = (
-            ("exceeds the threshold", "lower gamma or alpha, ask for fewer components, or use n_nonzero")
-            if asked.counts is None
-            else ("is left by the others", "ask for fewer components, or wait for more samples")
-        )
-        warnings.warn(
-            f"nothing of {empty} of {len(Z)} components {reason}, so each of these has its largest entry alone; {advice}",
-            UserWarning,
-            stacklevel=4,
-        )
+        _warn_of_empty(empty, asked)
         Z, _ = order_and_sign(Z, np.zeros(len(Z)), keep_order=True)
     used = np.flatnonzero(Z.any(axis=0))
     columns, few = columns[:, used], Z[:, used]
     scores = columns @ few.T
     adjusted = adjusted_from_scores(scores) * max(len(scores) - 1, 1)
     components = Z.astype(sketch.W.dtype)
+    total = sketch.total()
     with np.errstate(over="ignore", under="ignore"):
         unit = np.float64(1.0 if sketch.scaled else sketch.unit)
         variance = adjusted / sketch.divisor() * unit * unit
         gamma = found.levels * unit
         gamma = gamma * gamma if asked.l0 else gamma
-    return {
-        "components_": components,
-        "explained_variance_": variance,
-        "explained_variance_ratio_": adjusted / total,
-        "projected_variance_ratio_": float(np.sum((columns @ span(few)) ** 2) / total),
-        "n_nonzero_": np.count_nonzero(components, axis=1),
-        "gamma_": gamma,
-        "loading_overlap_": loading_overlap(few),
-        "score_correlation_": largest_correlation(scores.T @ scores),
-        "n_iter_": max(found.sweeps, 1),
-        "flops_": sketch.flops + spent + found.flops,
-    }
+    return StreamComponents(
+        components=components,
+        explained_variance=variance,
+        explained_variance_ratio=adjusted / total,
+        projected_variance_ratio=float(np.sum((columns @ span(few)) ** 2) / total),
+        n_nonzero=np.count_nonzero(components, axis=1),
+        gamma=gamma,
+        loading_overlap=loading_overlap(few),
+        score_correlation=largest_correlation(scores.T @ scores),
+        n_iter=max(found.sweeps, 1),
+        flops=sketch.flops + spent + found.flops,
+    )
 
 
-class StreamScores(SparseScores):
-    """A stream's attributes, worked out when they are first asked for, and the scores that follow from them."""
-
-    _sketch: Sketch
-    _settings: checks.StreamSettings
-    _cache: dict[str, Any]
-
-    def _find(self) -> dict[str, Any]:
-        """Everything that is known about the stream so far, worked out when it is first asked for."""
-        self._find_stream()
-        key = repr(sorted(self.get_params(deep=False).items(), key=lambda item: item[0]))
-        if self._cache.get("key") != key:
-            with parallel.pool(self.threads):
-                found = components_of(self, self._sketch, self._settings)
-            self._cache.clear()
-            self._cache.update(found, key=key)
-        return self._cache
-
-    def transform(self, X: Any) -> np.ndarray:
-        """The scores (X − mean)Zᵀ, Z the loadings by rows, of anything that `fit` takes; what is not in memory is read in parts.
-
-        Parameters
-        ----------
-        X : anything that yields rows
-
-        Returns
-        -------
-        array, shape (samples, n_components)
-        """
-        check_is_fitted(self)
-        if rows.in_memory(X):
-            return super().transform(X)
-        parts = [super(StreamScores, self).transform(batch) for batch in rows.batches(X)]
-        if not parts:
-            raise ValueError("X yields no rows; an iterator that has been gone through is to be made anew")
-        return np.concatenate(parts)
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "_sketch")
-
-    @property
-    def n_samples_seen_(self) -> int:
-        """Samples learnt from."""
-        self._find_stream()
-        return self._sketch.count
-
-    @property
-    def mean_(self) -> np.ndarray:  # type: ignore[override]
-        """The mean of the samples so far, weighted by what is not forgotten."""
-        self._find_stream()
-        sketch = self._sketch
-        return (sketch.mean * (sketch.unit or 1.0)).astype(sketch.W.dtype)
-
-    @property
-    def scale_(self) -> np.ndarray | None:  # type: ignore[override]
-        """The deviations of the samples so far, 1 where there is none; None if features are not scaled."""
-        self._find_stream()
-        sketch = self._sketch
-        if not sketch.scaled:
-            return None
-        deviations = sketch.deviations()
-        return np.where(deviations > 0, deviations * sketch.unit, 1.0).astype(sketch.W.dtype)
-
-    @property
-    def trace_(self) -> StreamTrace:
-        """Samples, flops and the share of the variance kept."""
-        self._find_stream()
-        return self._sketch.trace
-
-    def _find_stream(self) -> None:
-        if not self.__sklearn_is_fitted__():
-            raise NotFittedError(
-                f"this {type(self).__name__} has seen no samples yet: call fit or partial_fit first"
-            )
-        self._sketch.check_whole()
+def _warn_of_empty(empty: int, asked: Asked) -> None:
+    reason, advice = (
+        ("exceeds the threshold", "lower gamma or alpha, ask for fewer components, or use n_nonzero")
+        if asked.counts is None
+        else ("is left by the others", "ask for fewer components, or wait for more samples")
+    )
+    warnings.warn(
+        f"nothing of {empty} of {asked.m} components {reason}, so each of these has its largest entry alone; {advice}",
+        UserWarning,
+        stacklevel=5,
+    )
 
 
-def _property(name: str) -> property:
-    def get(self: StreamScores) -> Any:
-        return self._find()[name]
+def strongest(Y: np.ndarray, asked: Asked) -> StreamLoadings:
+    """The m columns with the largest value of the objective, as they are."""
+    if asked.counts is None:
+        over = np.abs(Y) > asked.level
+        excess = np.where(over, Y * Y - asked.level**2 if asked.l0 else (np.abs(Y) - asked.level) ** 2, 0.0)
+        values = excess.sum(axis=1)
+    else:
+        values = np.einsum("ij,ij->i", Y, Y)
+    chosen = np.argsort(-values, kind="stable")[: asked.m]
+    return _loadings(Y, Y[chosen], asked, _levels(Y[chosen], asked), 0, 3.0 * Y.size)
 
-    get.__doc__ = f"`{name}`, of the stream so far."
-    return property(get)
+
+def rotated(Y: np.ndarray, asked: Asked) -> StreamLoadings:
+    """Loadings from kept columns on their principal axes, strongest first."""
+    axes = Y[: asked.m]
+    if asked.max_sweeps == 0:
+        return _loadings(Y, axes, asked, _levels(axes, asked), 0, 0.0)
+    norms = np.sqrt(np.einsum("ij,ij->j", Y, Y))
+    least = 0.0 if asked.counts is not None else asked.level
+    used = np.flatnonzero(norms > least)
+    if len(used) <= (asked.m if asked.counts is None else asked.counts.max()):
+        return _loadings(Y, axes, asked, _levels(axes, asked), 0, 0.0)
+    best = _best_start(Y, used, asked)
+    if asked.counts is None:
+        levels = np.full(asked.m, _level_of(axes, int(np.count_nonzero(best.Z))))
+    else:
+        levels = _levels(axes, asked)
+    other = _loadings(Y, axes, asked, levels, best.sweeps, best.flops)
+    best.flops = other.flops
+    return other if other.adjusted.sum() > best.adjusted.sum() else best
 
 
-for _name in FITTED:
-    setattr(StreamScores, _name, _property(_name))
+def _best_start(Y: np.ndarray, used: np.ndarray, asked: Asked) -> StreamLoadings:
+    """Rotate from the principal axes, and from random columns; the best by its value, or with counts by what it explains."""
+    rng = np.random.default_rng(asked.seed)
+    best, most, flops = None, -np.inf, 0.0
+    for k in range(asked.n_starts):
+        start = np.eye(len(Y))[:, : asked.m]
+        if k:
+            start = np.linalg.qr(rng.standard_normal(start.shape))[0]
+        merit, found = _from(Y, used, asked, start)
+        flops += found.flops
+        if best is None or merit > most:
+            best, most = found, merit
+    assert best is not None
+    best.flops = flops
+    return best
+
+
+def _from(Y: np.ndarray, used: np.ndarray, asked: Asked, start: np.ndarray) -> tuple[float, StreamLoadings]:
+    levels = np.full(asked.m, asked.level)
+    objective = FewColumns(np.ascontiguousarray(Y[:, used]), levels, asked.l0, asked.counts)
+    result = minimize(objective, start, tol=asked.tol, max_sweeps=asked.max_sweeps, threads=parallel.width())
+    columns = result.U.T @ Y
+    columns[:, used] = objective.columns
+    if asked.counts is not None:
+        levels = _levels(columns, asked)
+    spent = result.flops + 2.0 * (asked.m + 1) * Y.size
+    found = _loadings(Y, columns, asked, levels, result.steps, spent)
+    return result.value if asked.counts is None else float(found.adjusted.sum()), found
+
+
+def _levels(columns: np.ndarray, asked: Asked) -> np.ndarray:
+    if asked.counts is None:
+        return np.full(len(columns), asked.level)
+    return np.array([_level_of(column, int(count)) for column, count in zip(columns, asked.counts)])
+
+
+def _level_of(columns: np.ndarray, count: int) -> float:
+    """The largest entry beyond the `count` largest: so many exceed it."""
+    sizes = np.abs(columns).ravel()
+    if count >= len(sizes):
+        return 0.0
+    return float(np.partition(sizes, len(sizes) - count - 1)[len(sizes) - count - 1])
+
+
+def _loadings(
+    Y: np.ndarray, columns: np.ndarray, asked: Asked, levels: np.ndarray, sweeps: int, flops: float
+) -> StreamLoadings:
+    level = levels[:, None]
+    if asked.counts is None:
+        pattern = np.abs(columns) > level
+    else:
+        pattern = keep_largest(columns, asked.counts)
+    shrunk = not asked.refit and not asked.l0
+    Z = unit_rows(np.where(pattern, columns - np.copysign(level, columns) if shrunk else columns, 0.0))
+    size = np.linalg.norm(Y @ Z.T, axis=0)
+    Z, order = order_and_sign(Z, size, keep_order=asked.keep_order)
+    adjusted = adjusted_from_scores(Y @ Z.T) * max(len(Y) - 1, 1)
+    flops += (4.0 * len(Y) + 4.0) * Z.size
+    return StreamLoadings(Z, columns[order], levels[order], adjusted, sweeps, flops)

@@ -3,23 +3,37 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
-from copy import deepcopy
+from dataclasses import replace
+from numbers import Integral, Real
 from typing import Any, Self
 
 import numpy as np
-from sklearn.utils.validation import validate_data
+from sklearn.exceptions import NotFittedError
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from givens import rows
+from givens.numerics import parallel
+from givens.sparse_pca.options import DEFAULT_ALPHA, _counts, _number
+from givens.sparse_pca.scores import SparseScores
 from givens.streaming import save as files
-from givens.streaming import settings as checks
-from givens.streaming.intake import TYPES, StreamIntake
+from givens.streaming.components import Asked, StreamComponents, describe
+from givens.streaming.rules import Frequent, Leftover, Weakest, quantile
+from givens.streaming.sketch import Rule, Sketch, StreamSettings, StreamTrace, TooLarge
+from givens.support.arguments import whole
 from givens.support.fitting import atomic_fit
 from givens.support.progress import counting
 
+TYPES = [np.float64, np.float32]
+ROTATING = {"weakest": Weakest, "leftover": Leftover}
+DROPS = ("frequent", *ROTATING)
+MIN_OVERSAMPLE = 5  # columns kept beyond those asked for, at least, by default
+COMPONENTS = 10
 
-class StreamingSparsePCA(StreamIntake):
+
+class StreamingSparsePCA(SparseScores):
     """Sparse principal components of samples that keep coming, or that do not fit into memory.
 
     Only a few columns are kept, K of them, beside the running mean; one pass is enough, and memory is O(K·features) however
@@ -32,6 +46,8 @@ class StreamingSparsePCA(StreamIntake):
     gamma : float, optional
         The threshold after t samples is γ√t ("l0": γt, of squares), since the columns grow like that; with `forgetting` t
         is the sum of their weights. Give one of gamma, alpha and n_nonzero, or none.
+    gamma_grows : bool
+        False: the threshold is γ throughout, as the paper prints it.
     alpha : float, optional
         The threshold as a share, between 0 and 1, of the largest norm of a feature over the kept columns ("l0": of its
         square). The default, where none of the three is given, is 0.05.
@@ -48,7 +64,8 @@ class StreamingSparsePCA(StreamIntake):
         What is dropped. "frequent": kept and new columns are turned to their principal axes and the weakest axes dropped,
         as in Frequent Directions; rotations for sparsity are made when components are asked for, so that gamma, alpha,
         n_nonzero, penalty, refit, tol, max_sweeps and n_starts may be changed at any time. "weakest": the paper's Algorithm 5,
-        where each sample takes the place of the weakest column and `inner_rotations` random pairs are turned. "leftover": each
+        where each sample takes the place of the weakest column and `inner_rotations` random pairs are turned (see Notes for
+        the settings that are Algorithm 5 as printed). "leftover": each
         sample is turned against every column, to the angle best for that column, and what is left of it is dropped; then
         random pairs, if asked for. With these two the threshold has its part in the stream, and the components are the columns.
     oversample : int, optional
@@ -102,6 +119,14 @@ class StreamingSparsePCA(StreamIntake):
     flops_ : float
         Additions and multiplications, of the stream and of the components.
 
+    Notes
+    -----
+    Algorithm 5 as the paper prints it, with m columns and L = m rotations after each sample, is
+    ``StreamingSparsePCA(m, drop="weakest", oversample=0, inner_rotations=m, gamma=gamma, gamma_grows=False)``. Its samples are
+    a_t = (x_t − mean of the samples before)·√((t − 1)/t), whose Σ a aᵀ is the scatter about the mean. Its U_0 is the product of
+    the rotations made while the first m samples fill the columns; each rotation gains at least 99.9 % of what the best angle
+    would gain. Loadings are the columns, cut at γ (`refit=False`: and shrunk by it, the plain form of solveForZ).
+
     Examples
     --------
     >>> from givens import StreamingSparsePCA
@@ -116,11 +141,16 @@ class StreamingSparsePCA(StreamIntake):
     array([1., 1., 1.])
     """
 
+    _sketch: Sketch
+    _settings: StreamSettings
+    _found: tuple[str, StreamComponents] | None
+
     def __init__(
         self,
         n_components: int | None = None,
         *,
         gamma: float | None = None,
+        gamma_grows: bool = True,
         alpha: float | None = None,
         n_nonzero: int | Sequence[int] | None = None,
         penalty: str = "l1",
@@ -141,6 +171,7 @@ class StreamingSparsePCA(StreamIntake):
     ) -> None:
         self.n_components = n_components
         self.gamma = gamma
+        self.gamma_grows = gamma_grows
         self.alpha = alpha
         self.n_nonzero = n_nonzero
         self.penalty = penalty
@@ -178,8 +209,8 @@ class StreamingSparsePCA(StreamIntake):
             self.__dict__.pop("_sketch", None)
         going_on = self.__sklearn_is_fitted__()
         if going_on:
-            self._sketch = deepcopy(self._sketch)
-        most = checks.limit(self.stop_after, rows.length(X), self._sketch.count if going_on else 0)
+            self._sketch = self._sketch.successor()
+        most = _limit(self.stop_after, rows.length(X), self._sketch.count if going_on else 0)
         if rows.in_memory(X):
             self._add_table(X, most, going_on)
         else:
@@ -193,6 +224,7 @@ class StreamingSparsePCA(StreamIntake):
         self._find()
         return self
 
+    @atomic_fit
     def partial_fit(self, X: Any, y: None = None) -> Self:
         """Go on with a batch of rows. If it is refused, the model is as it was.
 
@@ -207,14 +239,32 @@ class StreamingSparsePCA(StreamIntake):
         self
         """
         rows.one_batch(X)
-        with self._as_it_was_if_refused():
-            most = checks.limit(self.stop_after, None)
-            first = not self.__sklearn_is_fitted__()
-            X = validate_data(self, X, accept_sparse="csr", dtype=TYPES, order="C", reset=first)
-            if not first:
-                self._sketch.refuse(X)
-            self._add(X, most)
+        most = _limit(self.stop_after, None)
+        first = not self.__sklearn_is_fitted__()
+        X = validate_data(self, X, accept_sparse="csr", dtype=TYPES, order="C", reset=first)
+        if not first:
+            self._sketch = self._sketch.successor(X.shape[0])
+        self._add(X, most)
         return self
+
+    def transform(self, X: Any) -> np.ndarray:
+        """The scores (X − mean)Zᵀ, Z the loadings by rows, of anything that `fit` takes; what is not in memory is read in parts.
+
+        Parameters
+        ----------
+        X : anything that yields rows
+
+        Returns
+        -------
+        array, shape (samples, n_components)
+        """
+        check_is_fitted(self)
+        if rows.in_memory(X):
+            return super().transform(X)
+        parts = [super(StreamingSparsePCA, self).transform(batch) for batch in rows.batches(X)]
+        if not parts:
+            raise ValueError("X yields no rows; an iterator that has been gone through is to be made anew")
+        return np.concatenate(parts)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the whole state of the stream to a file, without pickle; it appears whole or not at all.
@@ -223,8 +273,7 @@ class StreamingSparsePCA(StreamIntake):
         ----------
         path : path
         """
-        self._find_stream()
-        files.write(path, self, self._sketch, self._settings)
+        files.write(path, self, self._stream(), self._settings)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
@@ -240,5 +289,310 @@ class StreamingSparsePCA(StreamIntake):
         """
         parameters, state = files.read(path, cls)
         model = cls(**parameters)
-        model.__dict__.update(state, _cache={})
+        model.__dict__.update(state, _found=None)
         return model
+
+    # What is known about the stream so far. Components are found when one of their attributes is first asked for, for the
+    # parameters of that moment.
+
+    @property
+    def components_(self) -> np.ndarray:  # type: ignore[override]
+        """Loadings, one row per component."""
+        return self._find().components
+
+    @property
+    def explained_variance_(self) -> np.ndarray:
+        """Adjusted variance of each component."""
+        return self._find().explained_variance
+
+    @property
+    def explained_variance_ratio_(self) -> np.ndarray:
+        """Its share of the total variance."""
+        return self._find().explained_variance_ratio
+
+    @property
+    def projected_variance_ratio_(self) -> float:
+        """The share of the variance within the span of the loadings."""
+        return self._find().projected_variance_ratio
+
+    @property
+    def n_nonzero_(self) -> np.ndarray:
+        """How many non-zeros each component has."""
+        return self._find().n_nonzero
+
+    @property
+    def gamma_(self) -> np.ndarray:
+        """The threshold of each component."""
+        return self._find().gamma
+
+    @property
+    def loading_overlap_(self) -> float:
+        """The largest |z_iᵀz_j|."""
+        return self._find().loading_overlap
+
+    @property
+    def score_correlation_(self) -> float:
+        """The largest |correlation| of two scores."""
+        return self._find().score_correlation
+
+    @property
+    def n_iter_(self) -> int:
+        """Sweeps of the rotations made for the components."""
+        return self._find().n_iter
+
+    @property
+    def flops_(self) -> float:
+        """Additions and multiplications, of the stream and of the components."""
+        return self._find().flops
+
+    @property
+    def n_samples_seen_(self) -> int:
+        """Samples learnt from."""
+        return self._stream().count
+
+    @property
+    def mean_(self) -> np.ndarray:  # type: ignore[override]
+        """The mean of the samples so far, weighted by what is not forgotten."""
+        sketch = self._stream()
+        return (sketch.mean * (sketch.unit or 1.0)).astype(sketch.W.dtype)
+
+    @property
+    def scale_(self) -> np.ndarray | None:  # type: ignore[override]
+        """The deviations of the samples so far, 1 where there is none; None if features are not scaled."""
+        sketch = self._stream()
+        if not sketch.scaled:
+            return None
+        deviations = sketch.deviations()
+        return np.where(deviations > 0, deviations * sketch.unit, 1.0).astype(sketch.W.dtype)
+
+    @property
+    def trace_(self) -> StreamTrace:
+        """Samples, flops and the share of the variance kept."""
+        return self._stream().trace
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "_sketch")
+
+    def _stream(self) -> Sketch:
+        if not self.__sklearn_is_fitted__():
+            raise NotFittedError(
+                f"this {type(self).__name__} has seen no samples yet: call fit or partial_fit first"
+            )
+        return self._sketch
+
+    def _find(self) -> StreamComponents:
+        """The components for the parameters as they are now; those found last are kept."""
+        sketch = self._stream()
+        key = repr(sorted(self.get_params(deep=False).items(), key=lambda item: item[0]))
+        if self._found is None or self._found[0] != key:
+            with parallel.pool(self.threads):
+                self._found = key, self._components(sketch)
+        return self._found[1]
+
+    def _components(self, sketch: Sketch) -> StreamComponents:
+        if sketch.count < 2:
+            raise ValueError("components need at least 2 samples, and n_samples = 1 has come")
+        if not sketch.total() > 0:
+            raise ValueError("every feature of X is constant, so there is no variance to explain")
+        columns, spent = sketch.columns_now(self._rule(sketch), self.threads)
+        columns = columns.astype(np.float64)
+        if sketch.scaled:
+            columns *= sketch.inverses()
+        asked = self._asked(sketch)
+        if asked.counts is None:
+            norms = np.einsum("ij,ij->j", columns, columns)
+            asked = replace(asked, level=self._level(sketch, norms, sketch.weight))
+        rotate = self._settings.drop == "frequent"
+        return describe(sketch, columns, asked, rotate=rotate, spent=spent, threads=self.threads)
+
+    # How samples come in: checked, counted, and refused before anything that lasts is changed.
+
+    def _until(self, most: int | None, batches: Iterator[Any]) -> Iterator[Any]:
+        """The batches until there are enough; the one after, which may not be there yet, is not waited for."""
+        while most is None or not self.__sklearn_is_fitted__() or self._sketch.count < most:
+            try:
+                batch = next(batches)
+            except StopIteration:
+                return
+            yield batch
+
+    def _add_table(self, X: Any, most: int | None, going_on: bool) -> None:
+        """Take in a table. Whether its numbers are finite is found out on the way: looking first takes as long as centring."""
+        least = 1 if going_on else 2
+        table = validate_data(
+            self,
+            X,
+            accept_sparse="csr",
+            dtype=TYPES,
+            order="C",
+            reset=not going_on,
+            ensure_min_samples=least,
+            ensure_all_finite=False,
+        )
+        try:
+            self._add(table, most)
+        except TooLarge:
+            validate_data(self, X, accept_sparse="csr", dtype=TYPES, reset=False)  # says what is wrong
+            raise
+
+    def _checked(self, batch: Any, first: bool, name: str) -> Any:
+        """A batch of a stream in a type that can be taken in; whatever is wrong with it, its number is said."""
+        try:
+            checked = check_array(batch, accept_sparse="csr", dtype=TYPES, order="C", input_name=name)
+            if not first and checked.shape[1] != self.n_features_in_:
+                raise ValueError(
+                    f"{name} has {checked.shape[1]} features, but those before it have {self.n_features_in_}"
+                )
+            validate_data(self, batch, reset=first, skip_check_array=True)  # the names, of data frames
+        except (TypeError, ValueError) as error:
+            text = " ".join(str(error).split())
+            kind = TypeError if isinstance(error, TypeError) else ValueError
+            raise kind(text if name in text else f"{name}: {text}") from error
+        return checked
+
+    def _add(self, X: Any, most: int | None) -> None:
+        """Take in checked rows; what the parameters forbid is refused first."""
+        going_on = self.__sklearn_is_fitted__()
+        settings = self._settings_for(X.shape[1], self._settings if going_on else None)
+        sketch = (
+            self._sketch
+            if going_on
+            else Sketch(X.shape[1], settings.columns, X.dtype, settings.forgetting, settings.scale)
+        )
+        self._sketch, self._settings, self._found = sketch, settings, None
+        self._asked(sketch)
+        if most is not None:
+            X = X[: max(most - sketch.count, 0)]
+        sketch.add(X, self._rule(sketch), self.threads)
+
+    # What users may ask for, checked, and turned into what the sketch and the extraction take.
+
+    def _settings_for(self, features: int, began: StreamSettings | None) -> StreamSettings:
+        """The settings for data of this width; those that the stream `began` with, if they agree."""
+        m = min(COMPONENTS, features)
+        if self.n_components is not None:
+            what = f" (n_features={features}: there are no more)"
+            m = whole(self.n_components, "n_components", 1, features, what)
+        if self.drop not in DROPS:
+            raise ValueError(f"drop must be 'frequent', 'leftover' or 'weakest', got {self.drop!r}")
+        if self.oversample is None:
+            # Algorithm 5 keeps m columns and no others.
+            reserve = max(m, MIN_OVERSAMPLE) if self.drop == "frequent" else 0
+        else:
+            reserve = whole(self.oversample, "oversample", 0)
+        forgetting = self.forgetting
+        if not isinstance(forgetting, Real) or isinstance(forgetting, bool) or not 0 < float(forgetting) <= 1:
+            raise ValueError(f"forgetting must be a number above 0 and at most 1, got {forgetting!r}")
+        if self.inner_rotations is not None:
+            whole(self.inner_rotations, "inner_rotations", 0)
+        parallel.count(self.threads)
+        seed = _seed(self.random_state) if began is None else began.seed
+        settings = StreamSettings(m, m + reserve, self.drop, float(forgetting), bool(self.scale), seed)
+        if began is not None:
+            _refuse_changes(began.parameters(), settings.parameters())
+        return settings
+
+    def _asked(self, sketch: Sketch) -> Asked:
+        """What loadings are asked for; the level is 0 until the kept columns are known, where it depends on them."""
+        settings = self._settings
+        if self.penalty not in ("l1", "l0"):
+            raise ValueError(f"penalty must be 'l1' or 'l0', got {self.penalty!r}")
+        given = [name for name in ("gamma", "alpha", "n_nonzero") if getattr(self, name) is not None]
+        if len(given) > 1:
+            raise ValueError(f"give only one of gamma, alpha and n_nonzero, got {' and '.join(given)}")
+        counts = None
+        if self.n_nonzero is not None:
+            counts = _counts(self.n_nonzero, settings.components, len(sketch.mean))
+        self._gamma()
+        self._alpha()
+        n_starts = whole(self.n_starts, "n_starts", 1)
+        if n_starts > 1 and settings.drop != "frequent":
+            raise ValueError(
+                f"n_starts = {n_starts} goes with drop='frequent': with drop={settings.drop!r} the components are columns of "
+                "the stream as they are, and nothing is begun anew"
+            )
+        return Asked(
+            m=settings.components,
+            level=0.0,
+            l0=self.penalty == "l0",
+            counts=counts,
+            keep_order=self.n_nonzero is not None and np.ndim(self.n_nonzero) > 0,
+            refit=bool(self.refit),
+            tol=_number(self.tol, "tol"),
+            max_sweeps=whole(self.max_sweeps, "max_sweeps", 0),
+            n_starts=n_starts,
+            seed=settings.seed,
+        )
+
+    def _gamma(self) -> float | None:
+        return None if self.gamma is None else _number(self.gamma, "gamma")
+
+    def _alpha(self) -> float:
+        alpha = DEFAULT_ALPHA if self.alpha is None else _number(self.alpha, "alpha")
+        if alpha > 1:
+            raise ValueError(
+                f"alpha is a share of the largest norm of a feature, between 0 and 1, got {alpha!r}"
+            )
+        return alpha
+
+    def _level(self, sketch: Sketch, norms: np.ndarray, weight: float) -> float:
+        """The threshold of |y| in the sketch's unit: γ√t or γ, or a share of the largest norm of a feature over the columns."""
+        gamma, l0 = self._gamma(), self.penalty == "l0"
+        if gamma is not None:
+            unit = 1.0 if sketch.scaled else sketch.unit or 1.0
+            growth = np.sqrt(weight) if self.gamma_grows else 1.0
+            return float((np.sqrt(gamma) if l0 else gamma) * growth / unit)
+        alpha = self._alpha()
+        return float((np.sqrt(alpha) if l0 else alpha) * np.sqrt(norms.max()))
+
+    def _rule(self, sketch: Sketch) -> Rule:
+        """The rule by which the stream keeps columns."""
+        settings = self._settings
+        if settings.drop == "frequent":
+            return Frequent(settings.columns - settings.components)
+        if self.n_nonzero is None:
+            threshold = lambda norms, weight, Y: self._level(sketch, norms, weight)  # noqa: E731
+        else:
+            counts = _counts(self.n_nonzero, settings.components, len(sketch.mean))
+            share = float(counts.mean()) / len(sketch.mean)
+            threshold = lambda norms, weight, Y: quantile(Y, share)  # noqa: E731
+        rotations = self.inner_rotations
+        if rotations is None:
+            rotations = 2 * settings.columns if settings.drop == "weakest" else 0
+        return ROTATING[settings.drop](threshold, int(rotations), self.penalty == "l0", settings.seed)
+
+
+def _refuse_changes(began: dict[str, Any], now: dict[str, Any]) -> None:
+    """Refuse to go on with other values of the parameters that hold for the whole stream."""
+    changed = [name for name in began if began[name] != now[name]]
+    if len(changed) > 1:
+        changed = [name for name in changed if name != "oversample"]  # its default follows from the others
+    if changed:
+        raise ValueError(
+            "the stream began with "
+            + " and ".join(f"{name}={began[name]!r}, not {now[name]!r}" for name in changed)
+            + ", and that holds for all of it: set it back, or begin anew by fit with warm_start=False"
+        )
+
+
+def _seed(random_state: Any) -> int:
+    if isinstance(random_state, Integral) and not isinstance(random_state, bool) and int(random_state) >= 0:
+        return int(random_state)
+    return int(check_random_state(random_state).randint(2**31))
+
+
+def _limit(stop_after: Any, total: int | None, before: int = 0) -> int | None:
+    """How many samples to learn from at most; None: all. A share is of `total`, those that come after the ones `before`."""
+    if stop_after is None:
+        return None
+    if isinstance(stop_after, Integral) and not isinstance(stop_after, bool):
+        return whole(stop_after, "stop_after", 2)
+    if not isinstance(stop_after, Real) or isinstance(stop_after, bool) or not 0 < float(stop_after) <= 1:
+        raise ValueError(
+            f"stop_after must be a whole number of samples, or a share between 0 and 1, got {stop_after!r}"
+        )
+    if total is None:
+        raise ValueError(
+            f"stop_after = {stop_after!r} is a share of a stream whose length is not known: give a number of samples"
+        )
+    return before + max(2, round(float(stop_after) * total))

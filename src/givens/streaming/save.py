@@ -1,20 +1,20 @@
-"""A stream's model in a file, without pickle, and back."""
+"""A stream's model in a file, without pickle, and back, to the last bit."""
 
 from __future__ import annotations
 
 import inspect
 import os
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from givens.streaming.settings import StreamSettings
-from givens.streaming.sketch import Sketch
-from givens.streaming.store import from_arrays, to_arrays
+from givens.streaming.sketch import Sketch, StreamSettings, StreamTrace
 from givens.support import archive
 
 FORMAT = 2
+_COUNTERS = ("waiting", "count", "weight", "energy", "unit", "flops", "stride")
 
 
 def write(path: str | os.PathLike[str], model: Any, sketch: Sketch, settings: StreamSettings) -> None:
@@ -27,8 +27,8 @@ def write(path: str | os.PathLike[str], model: Any, sketch: Sketch, settings: St
     if target.is_dir():
         raise IsADirectoryError(f"{os.fspath(path)!r} is a folder: name a file in it to save the stream")
     parameters = {name: _plain(value) for name, value in model.get_params(deep=False).items()}
-    header, arrays = to_arrays(sketch)
-    header |= {"format": FORMAT, "parameters": parameters, "settings": settings.plain()}
+    header, arrays = _to_arrays(sketch)
+    header |= {"format": FORMAT, "parameters": parameters, "settings": asdict(settings)}
     names = getattr(model, "feature_names_in_", None)
     header["names"] = None if names is None else [str(name) for name in names]
     archive.write(path, header, arrays)
@@ -49,7 +49,7 @@ def read(path: str | os.PathLike[str], model: type) -> tuple[dict[str, Any], dic
             raise ValueError(f"its format is {header['format']}, of another version of givens, not {FORMAT}")
         parameters = header["parameters"]
         inspect.signature(model).bind(**parameters)
-        sketch = from_arrays(header, arrays)
+        sketch = _from_arrays(header, arrays)
         state: dict[str, Any] = {
             "_settings": StreamSettings(**header["settings"]),
             "_sketch": sketch,
@@ -69,3 +69,26 @@ def _plain(value: Any) -> Any:
     if isinstance(value, (np.ndarray, np.generic)):
         return value.tolist()
     return list(map(_plain, value)) if isinstance(value, (list, tuple, range)) else value
+
+
+def _to_arrays(sketch: Sketch) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """The counters, and the arrays."""
+    header = {name: getattr(sketch, name) for name in (*_COUNTERS, "columns", "forgetting", "scaled")}
+    W = sketch.W[: sketch.columns + sketch.waiting]
+    arrays = {"W": W, "mean": sketch.mean, "squares": sketch.squares}
+    trace = {f"trace_{name}": np.array(values) for name, values in vars(sketch.trace).items()}
+    return header, arrays | trace
+
+
+def _from_arrays(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Sketch:
+    """The sketch that was taken apart."""
+    W = arrays["W"]
+    sketch = Sketch(W.shape[1], header["columns"], W.dtype, header["forgetting"], header["scaled"])
+    sketch.W[: len(W)] = W
+    sketch.mean[:], sketch.squares[:] = arrays["mean"], arrays["squares"]
+    for name in _COUNTERS:
+        setattr(sketch, name, header[name])
+    if len(W) != sketch.columns + sketch.waiting:
+        raise ValueError(f"it holds {len(W)} columns, not {sketch.columns + sketch.waiting}")
+    sketch.trace = StreamTrace(*(arrays[f"trace_{name}"].tolist() for name in ("samples", "flops", "kept")))
+    return sketch

@@ -12,6 +12,7 @@ through the features, which are cut into pieces for the threads.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
@@ -33,6 +34,40 @@ SMALL = 1 << 17  # numbers in a block below which handing parts to threads costs
 
 class TooLarge(ValueError):
     """Sums of squares can not be held."""
+
+
+@dataclass(frozen=True)
+class StreamSettings:
+    """What the first sample settles for the whole stream.
+
+    Attributes
+    ----------
+    components, columns : int
+        How many components are asked for, and how many columns are kept.
+    drop : str
+        The name of the rule.
+    forgetting : float
+    scale : bool
+    seed : int
+        Of the random pairs and starts.
+    """
+
+    components: int
+    columns: int
+    drop: str
+    forgetting: float
+    scale: bool
+    seed: int
+
+    def parameters(self) -> dict[str, Any]:
+        """By the names that users know."""
+        return {
+            "n_components": self.components,
+            "oversample": self.columns - self.components,
+            "drop": self.drop,
+            "forgetting": self.forgetting,
+            "scale": self.scale,
+        }
 
 
 class Rule(Protocol):
@@ -103,24 +138,26 @@ class Sketch:
         self.flops = 0.0
         self.trace = StreamTrace()
         self.stride = 1  # blocks between two entries of the trace
-        self.whole = True  # unless `add` was broken off
 
     def add(self, X: Any, rule: Rule, threads: int | None = None) -> None:
         """Take in samples, rows of a dense or CSR matrix; what is not finite ends in `TooLarge`, in mid-way."""
-        self.check_whole()
-        self.whole = False
         full = self.waiting + X.shape[0] >= self.block
         with parallel.pool(threads if full and self.W.size >= SMALL else 1):
             for chunk in self._chunks(X):
                 self._add(chunk, rule)
-        self.whole = True
 
-    def check_whole(self) -> None:
-        """Refuse to go on with a stream that was broken off while it took in samples."""
-        if not self.whole:
-            raise RuntimeError(
-                "the stream was interrupted while it took in samples, and some of them are lost: load its last save, or call fit"
-            )
+    def successor(self, samples: int | None = None) -> Sketch:
+        """A copy that may take in so many samples (None: any number) and leaves this sketch as it is.
+
+        Samples that do not fill a block are written behind those that wait, where this sketch holds nothing: then the columns
+        are shared, and the copy costs no more than taking in one sample.
+        """
+        other = copy(self)
+        other.mean, other.squares = self.mean.copy(), self.squares.copy()
+        other.trace = StreamTrace(*(list(values) for values in vars(self.trace).values()))
+        if samples is None or self.waiting + samples >= self.block:
+            other.W = self.W.copy()
+        return other
 
     def columns_now(self, rule: Rule, threads: int | None = None) -> tuple[np.ndarray, float]:
         """The kept columns as they are if the stream ends here, a copy, K x d; and the flops it took to take in the last."""
@@ -133,17 +170,6 @@ class Sketch:
             turn = self._turn(passes, None, rule)
             passes(turn.Q)
         return W[: self.columns], turn.flops
-
-    def refuse(self, X: Any) -> None:
-        """Raise `TooLarge` if samples might be, before anything is changed."""
-        values = X.data if sparse.issparse(X) else X
-        if not values.size:
-            return
-        peak = max(float(values.max()), -float(values.min()))
-        with np.errstate(over="ignore"):
-            distance = peak / (self.unit or self._unit_of(X)) + np.abs(self.mean).max()
-            most = self.energy + float(X.shape[0]) * X.shape[1] * np.square(distance)
-        self._check(most)
 
     def divisor(self) -> float:
         """What sums of squares are divided by for variances: n − 1, where nothing is forgotten."""
@@ -168,7 +194,7 @@ class Sketch:
 
     def _check(self, energy: float) -> None:
         # A quarter: sums of any features and samples are finite in the columns' type.
-        if not energy <= np.finfo(self.W.dtype).max / 4:
+        if not energy <= float(np.finfo(self.W.dtype).max) / 4:
             raise TooLarge(
                 f"samples are too large beside the first, which was of the size of {self.unit or 1.0:.2g}: their squares exceed "
                 f"what {self.W.dtype} holds; leave them out, or begin the stream with samples of their size"
