@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from copy import copy
 from dataclasses import replace
 from functools import partial
 from numbers import Integral, Real
@@ -143,6 +144,7 @@ class SphericalMixture(SphericalDensity):
         self.__dict__.pop("_stream", None)
         return self
 
+    @atomic_fit
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Take in a batch of rows, once: the answer does not depend on how the rows are cut into batches.
 
@@ -162,10 +164,12 @@ class SphericalMixture(SphericalDensity):
         self._check()
         first = not hasattr(self, "_stream")
         X = validate_data(self, X, dtype=[np.float64, np.float32], reset=first)
+        self._check_shape(X.shape[1])
         if first:
-            self._check_shape(X.shape[1])
-            self._stream = Stream(int(self.basis_samples), int(self.basis_rank or 2 * self.n_components))
+            self._stream = Stream(self.basis_samples, self.basis_rank or 2 * self.n_components)
             self.log_likelihood_ = []
+        else:
+            self._stream = copy(self._stream)
         self._solved = None
         with parallel.pool(self.threads):
             self._stream.add(X)
@@ -189,6 +193,7 @@ class SphericalMixture(SphericalDensity):
         other.n_features_in_ = self.n_features_in_
         return other
 
+    @atomic_fit
     def merge(self, other: SphericalMixture) -> Self:
         """Take in the rows that another estimator has seen; both must keep their moments in one basis (see `sibling`).
 
@@ -204,7 +209,8 @@ class SphericalMixture(SphericalDensity):
         streams = [getattr(model, "_stream", None) for model in (self, other)]
         if streams[0] is None or streams[1] is None:
             raise ValueError("only estimators that were fed by partial_fit can be merged")
-        streams[0].merge(streams[1])
+        self._stream = copy(streams[0])
+        self._stream.merge(streams[1])
         self._solved = None
         return self
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from copy import copy
+
 import numpy as np
 
 from givens.moments.sums import Basis, SecondMoments, ThirdMoments, unit_of
@@ -59,17 +61,18 @@ class Stream:
         return None if self._thirds is None else self._thirds.basis
 
     def add(self, rows: np.ndarray) -> None:
-        """Take in more rows."""
-        if self._thirds is None:
+        """Take in more rows; a shallow copy of this stream is left as it is."""
+        thirds = copy(self._thirds)
+        if thirds is None:
             room = self.samples - self.count
             # A copy: whoever fills one array again and again with new rows must not change what waits here.
-            self._head.append(np.array(rows[:room]))
+            self._head = [*self._head, np.array(rows[:room])]
             if self.count < self.samples:
                 return
             rows = rows[room:]
-            self._thirds = self._from_head()
-            self._head = []
-        self._thirds.add(rows)
+            thirds = self._from_head()
+        thirds.add(rows)
+        self._thirds, self._head = thirds, []
 
     def thirds(self) -> ThirdMoments:
         """The moments; before the basis is fixed, in the basis of the rows so far."""
@@ -82,7 +85,9 @@ class Stream:
                 "a stream whose basis is not fixed yet cannot be merged: "
                 f"{self.samples} rows fix it, and {min(self.count, other.count)} have come"
             )
-        self._thirds.merge(other._thirds)
+        thirds = copy(self._thirds)
+        thirds.merge(other._thirds)
+        self._thirds = thirds
 
     def _from_head(self) -> ThirdMoments:
         head = np.concatenate(self._head)

@@ -58,27 +58,30 @@ class Sums(ABC):
         """Sum over the rows of one tile."""
 
     def add(self, rows: np.ndarray) -> None:
-        """Take in more rows; those that do not fill a tile wait for the next ones."""
-        self.count += len(rows)
+        """Take in more rows; those that do not fill a tile wait for the next ones.
+
+        Sums are replaced, not changed in place: whoever holds a shallow copy of this object still has those of before.
+        """
+        count = self.count + len(rows)
         tiles = []
         if self._waiting is not None:
             room = TILE - len(self._waiting)
             first, rows = np.concatenate([self._waiting, rows[:room]]), rows[room:]
-            self._waiting = None
             if len(first) < TILE:
-                self._waiting = first
+                self._waiting, self.count = first, count
                 return
             tiles.append(first)
         whole = len(rows) - len(rows) % TILE
         tiles += [rows[start : start + TILE] for start in range(0, whole, TILE)]
-        if whole < len(rows):
-            self._waiting = np.array(rows[whole:])
+        waiting = np.array(rows[whole:]) if whole < len(rows) else None
         # So many tiles are in work at once that their sums stay within 64 MB: a number fixed by the shapes.
         width = max(2, min(16, _AT_ONCE // sum(total.size for total in self._sums)))
+        sums = [total.copy() for total in self._sums] if tiles else self._sums
         for start in range(0, len(tiles), width):
-            for sums in parallel.each(self._tile, tiles[start : start + width]):
-                for total, part in zip(self._sums, sums):
+            for parts in parallel.each(self._tile, tiles[start : start + width]):
+                for total, part in zip(sums, parts):
                     total += part
+        self.count, self._sums, self._waiting = count, sums, waiting
 
     def totals(self) -> list[np.ndarray]:
         """The sums over all rows so far, those that wait included."""
@@ -87,9 +90,8 @@ class Sums(ABC):
         return [total + part for total, part in zip(self._sums, self._tile(self._waiting))]
 
     def _absorb(self, other: Sums) -> None:
+        self._sums = [total + part for total, part in zip(self._sums, other.totals())]
         self.count += other.count
-        for total, part in zip(self._sums, other.totals()):
-            total += part
 
 
 class SecondMoments(Sums):
