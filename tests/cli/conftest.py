@@ -36,9 +36,3 @@ def givens(capsys, monkeypatch, tmp_path):
         return Run(code, captured.out, captured.err)
 
     return run
-
-
-def read_csv(path: Path):
-    import pandas
-
-    return pandas.read_csv(path, index_col=0, float_precision="round_trip")

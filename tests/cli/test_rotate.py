@@ -9,6 +9,7 @@ import pandas
 import pytest
 
 from givens.cli.rotate import Criterion, kappa_of
+from tests.tables import read_exactly
 
 
 def write(path, loadings):
@@ -24,7 +25,7 @@ def criterion_value(loadings, kappa):
 
 
 def read(path):
-    return pandas.read_csv(path, index_col=0, float_precision="round_trip")
+    return read_exactly(path)
 
 
 @pytest.mark.parametrize("criterion", list(Criterion))

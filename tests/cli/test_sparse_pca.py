@@ -16,6 +16,7 @@ from givens.cli.streaming import ScoreMoments, Thinned
 from givens.io import read_table
 from givens.kernels.compile import bound, compiling
 from givens.metrics import adjusted_variance, total_variance
+from tests.tables import read_exactly
 
 
 def modules(samples=40, variables=25, seed=0):
@@ -39,7 +40,7 @@ def write(path, values, labelled=True):
 
 
 def read(path):
-    return pandas.read_csv(path, index_col=0, float_precision="round_trip")
+    return read_exactly(path)
 
 
 def test_files_hold_what_the_estimator_found(givens, tmp_path):

@@ -6,13 +6,13 @@ words over columns of numbers is a header; a first column of unique words is the
 
 from __future__ import annotations
 
-import csv
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from givens.io.leading import leading, sampled
+from givens.io.records import records
 from givens.io.table import NAME_WORDS, SAMPLE_WORDS, VARIABLE_WORDS, DataError, listed, stem
 
 # 1,234.5 or 1 234,5, per cent, money: numbers to a reader, words to a parser.
@@ -41,7 +41,8 @@ class Layout:
     @property
     def numbers(self) -> list[int]:
         """Return the fields that hold numbers."""
-        return [k for k in range(self.width) if k != self.names and k != self.labels and k not in self.text]
+        others = {self.names, self.labels, *self.text}
+        return [k for k in range(self.width) if k not in others]
 
 
 def is_number(token: str, decimal: str = ".") -> bool:
@@ -62,16 +63,9 @@ def as_float(token: str, decimal: str = ".") -> float | None:
         return None
 
 
-def split_records(text: str, separator: str) -> list[list[str]]:
-    """Split text into records of stripped fields, as the compiled parser does."""
-    if separator == " ":
-        return [line.split() for line in text.splitlines() if line.strip()]
-    rows = csv.reader(text.splitlines(keepends=True), delimiter=separator, skipinitialspace=True)
-    try:
-        stripped = [[token.strip() for token in row] for row in rows]
-    except csv.Error as error:
-        raise DataError(f"the file cannot be split into fields: {error}") from None
-    return [row for row in stripped if any(row)]
+def split_records(lines: Sequence[str], separator: str) -> list[list[str]]:
+    """Split the first lines of a file, which may end inside quotation marks, into records that hold anything."""
+    return [row for _, row in records(lines, separator, closed=False) if any(row)]
 
 
 def find_separator(lines: Sequence[str]) -> str:
@@ -79,7 +73,7 @@ def find_separator(lines: Sequence[str]) -> str:
     best, score = ",", 0.0
     for separator in "\t,;| ":
         try:
-            widths = [len(row) for row in split_records("\n".join(lines), separator)]
+            widths = [len(row) for row in split_records(lines, separator)]
         except DataError:  # a whole line as one field is more than the csv module takes
             continue
         if not widths or max(widths) < 2:
@@ -99,7 +93,7 @@ def sniff(
     first = leading(path)
     sample = sampled(first.table)
     separator = find_separator([line for line in sample if line.strip()])
-    records = split_records("".join(sample), separator)
+    records = split_records(sample, separator)
     if not records:
         raise DataError(f"{path.name} holds no table")
     decimal = "."
@@ -198,9 +192,8 @@ def _find_columns(
         and layout.header is not None
     ):
         dropped.append(trailing)
-    left_out = [
-        k for k in range(layout.width) if wordy[k] and k not in (layout.names, layout.labels, *dropped)
-    ]
+    taken = {layout.names, layout.labels, *dropped}
+    left_out = [k for k in range(layout.width) if wordy[k] and k not in taken]
     layout.text = sorted({*dropped, *left_out})
     for k in left_out:
         if all(WRITTEN.fullmatch(token) for token in columns[k]):

@@ -14,10 +14,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, cast
 
+from givens.io.records import lines_of
 from givens.io.table import DataError
 
 LEADING = 1 << 18
 MOST = 1 << 27
+LONGEST = 1 << 26  # bytes of a line
 SAMPLE, FEW = 100, 5  # lines looked at
 TABLE_END = re.compile(rb"!\w+_table_end\s*$")
 
@@ -39,13 +41,20 @@ def read_bytes(stream: IO[bytes], size: int, path: Path) -> bytes:
         raise DataError(f"{path.name} is a damaged gzip file ({error}); copy or download it again") from None
 
 
+def too_long(path: Path, line: int) -> DataError:
+    """Return the refusal of a line that is longer than any table's."""
+    return DataError(
+        f"{path.name}, line {line:,} is longer than {LONGEST >> 20} MB, and no table has such lines: is it another kind of file?"
+    )
+
+
 def decode(head: bytes, path: Path) -> tuple[str, str]:
     """Return the text of the first bytes and its encoding."""
     if head[:2] in (b"\xff\xfe", b"\xfe\xff"):
         raise DataError(f"{path.name} is UTF-16 text: save it as UTF-8")
     if b"\0" in head:
         raise DataError(f"{path.name} is not text (it holds zero bytes): is its ending right?")
-    cut = head[: head.rfind(b"\n") + 1] or head
+    cut = head[: head.rfind(b"\n") + 1] or head[: head.rfind(b"\r") + 1] or head
     try:
         return cut.decode("utf-8"), "utf-8"
     except UnicodeDecodeError:
@@ -71,9 +80,11 @@ def leading(path: Path) -> Leading:
             if not more:
                 break
             head += more
+            if len(head) - max(head.rfind(b"\n"), head.rfind(b"\r")) > LONGEST:
+                raise too_long(path, len(head.splitlines()))
     bom = 3 if head.startswith(b"\xef\xbb\xbf") else 0
     text, encoding = decode(head[bom:], path)
-    lines = text.splitlines(keepends=True)
+    lines = lines_of(text)
     comments = 0
     while comments < len(lines) and (lines[comments].startswith(("#", "!")) or not lines[comments].strip()):
         comments += 1
@@ -86,7 +97,7 @@ def _table_lines(head: bytes) -> int:
     """Return how many whole lines there are after the comments, as far as it matters."""
     number = 0
     for line in head.splitlines(keepends=True):
-        number += line.endswith(b"\n") and not line.startswith((b"#", b"!"))
+        number += line.endswith((b"\n", b"\r")) and not line.startswith((b"#", b"!"))
         if number == FEW:
             break
     return number

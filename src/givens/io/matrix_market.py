@@ -1,4 +1,4 @@
-"""Matrix Market files, dense or by coordinates, read by the same compiled parser as CSV.
+"""Matrix Market files, dense or by coordinates, read as CSV is.
 
 SciPy's reader is not used: it trusts the number of entries that a file announces, and a damaged file can end the process.
 """

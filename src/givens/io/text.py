@@ -1,33 +1,59 @@
 """CSV and TSV, plain or gzipped, read in blocks of whole records.
 
-`givens.io.layout` says how the file is written; the compiled parser reads block after block of it, so that
-one reader serves tables that fit in memory and tables that do not.
+`givens.io.layout` says how the file is written. The lines of a block are cut at the fields of text, and all its numbers, row
+after row, go to pandas as one long column: a column of its own for each variable would cost more than the numbers in a wide
+table. Where pandas finds something that is no number, the block is read once more, field by field, to say what stands where.
 """
 
 from __future__ import annotations
 
+import csv
+import io
+import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 
 from givens.io.layout import MISSING, Layout, as_float, sniff
-from givens.io.leading import TABLE_END, open_bytes, read_bytes
+from givens.io.leading import LONGEST, TABLE_END, open_bytes, read_bytes, too_long
+from givens.io.records import UnclosedQuoteError, lines_of, records
 from givens.io.table import DataError, Grid, count
+from givens.support.extras import require
 
 BLOCK = 1 << 22  # bytes
+UNUSED = "\x01"  # separates nothing: the numbers are one column
+SPELLINGS = sorted(
+    {"".join(letters) for word in MISSING for letters in product(*({c, c.upper()} for c in word))}
+)
+# A number of at most 15 digits without an exponent is a whole number below 2**53 over a power of ten below 10**16, both exact:
+# one division rounds it correctly. Only longer ones need the slower parser of pandas 2.
+DIGITS = bytes(
+    ord("0") if chr(k).isdigit() and k < 128 else (ord("e") if chr(k) in "eE" else ord(" "))
+    for k in range(256)
+)
 
 
 @dataclass
 class TextBlock:
-    """Some consecutive rows of a file."""
+    """Some consecutive rows of a file; `straight` if each of them is a line."""
 
     values: np.ndarray
     names: list[str] | None
     labels: list[str] | None
-    last_line: int
+    straight: bool
+
+
+@dataclass
+class Cut:
+    """The rows of a block: the fields of text that are wanted, by their columns, and the numbers as one column of text."""
+
+    rows: int
+    words: dict[int, list[str]]
+    numbers: bytes
 
 
 class TextRows:
@@ -57,85 +83,218 @@ class TextRows:
         self.path = path
         self.block = block
         self.layout = sniff(path, labels, names, drop) if layout is None else layout
+        self.numbers = self.layout.numbers
+        self.texts = [k for k in (self.layout.names, self.layout.labels) if k is not None]
 
     @property
     def column_names(self) -> list[str] | None:
         """Return the names of the columns of numbers."""
         header = self.layout.header
-        return None if header is None else [header[k] or f"column {k + 1}" for k in self.layout.numbers]
+        return None if header is None else [header[k] or f"column {k + 1}" for k in self.numbers]
 
     def blocks(self) -> Iterator[TextBlock]:
         """Yield the rows, block after block."""
-        from givens.kernels import text
+        for data, line in self._pieces():
+            cut = self._cut(data) or self._cut_quoted(data, line)
+            if not cut.rows:
+                continue
+            values = read_numbers(cut.numbers, self.layout.decimal)
+            if values is None or len(values) != cut.rows * len(self.numbers):
+                values = self._judged(data, line)
+            yield TextBlock(
+                values.reshape(cut.rows, len(self.numbers)),
+                None if self.layout.names is None else cut.words[self.layout.names],
+                None if self.layout.labels is None else cut.words[self.layout.labels],
+                line_ends(data.rstrip(b"\r\n")) + 1 == cut.rows,
+            )
 
-        layout = self.layout
-        kinds = np.full(layout.width, text.SKIP, np.int8)
-        targets = np.zeros(layout.width, np.int64)
-        numbers, texts = layout.numbers, [k for k in (layout.names, layout.labels) if k is not None]
-        kinds[numbers], targets[numbers] = text.NUMBER, np.arange(len(numbers))
-        kinds[texts], targets[texts] = text.TEXT, np.arange(len(texts))
-        awkward = np.empty((1 << 16, 4), np.int64)
-        line, rest, final = layout.first_line, b"", False
+    def _pieces(self) -> Iterator[tuple[bytes, int]]:
+        """Yield bytes that hold whole records, with the line that they begin at."""
+        line, rest = self.layout.first_line, b""
         with open_bytes(self.path) as stream:
-            read_bytes(stream, layout.skip, self.path)
-            while not final:
-                fresh = read_bytes(stream, self.block, self.path)
-                final = len(fresh) < self.block
-                rest = rest + fresh
-                data, at = np.frombuffer(rest, np.uint8), 0
-                while True:
-                    begin = at
-                    most = (len(rest) - at) // layout.width + 2
-                    values = np.empty((most, len(numbers)))
-                    spans = np.empty((most, len(texts), 2), np.int64)
-                    rows, at, lines, ended, fields, odd = text.parse(
-                        data, at, final, ord(layout.separator), ord(layout.decimal), kinds, targets,
-                        values.view(np.uint64), spans, awkward,
-                    )  # fmt: skip
-                    self._settle(values, awkward[:odd], rest, begin, line)
-                    if rows:
-                        words = [self._words(rest, spans[:rows, k]) for k in range(len(texts))]
-                        named = words[0] if layout.names is not None else None
-                        labels = words[-1] if layout.labels is not None else None
-                        yield TextBlock(values[:rows], named, labels, line + lines - 1)
-                    line += lines
-                    if ended == text.RAGGED and TABLE_END.match(rest[at:]):
-                        return
-                    if ended >= text.RAGGED:
-                        self._refuse(ended == text.QUOTE, fields, line)
-                    if ended == text.MORE:
-                        break
-                rest = rest[at:]
+            read_bytes(stream, self.layout.skip, self.path)
+            fresh = read_bytes(stream, self.block, self.path)
+            while fresh:
+                following = read_bytes(stream, self.block, self.path)
+                data = rest + fresh if following else without_table_end(rest + fresh)
+                end = self._whole(data) if following else len(data)
+                if end:
+                    yield data[:end], line
+                elif len(data) > LONGEST:
+                    raise too_long(self.path, line)
+                line += line_ends(data[:end])
+                rest, fresh = data[end:], following
 
-    def _words(self, data: bytes, spans: np.ndarray) -> list[str]:
-        encoding = self.layout.encoding
-        words = [data[a:b].decode(encoding, "replace") for a, b in spans.tolist()]
-        return [word.replace('""', '"') if '"' in word else word for word in words]
+    def _whole(self, data: bytes) -> int:
+        """Return how many bytes hold whole records, where the data begin with one and the file goes on after them."""
+        # A carriage return at the very end may be half of a line's end.
+        end = data.rfind(b"\n") + 1 or data.rfind(b"\r", 0, len(data) - 1) + 1
+        if b'"' not in data[:end]:
+            return end
+        lines = lines_of(data[:end].decode("latin-1"))
+        try:
+            for _ in records(lines, self.layout.separator):
+                pass
+        except UnclosedQuoteError as error:
+            return sum(map(len, lines[: error.line]))
+        return end
 
-    def _settle(self, values: np.ndarray, awkward: np.ndarray, data: bytes, begin: int, line: int) -> None:
-        """Judge the fields that the compiled parser handed back."""
-        column = {number: k for k, number in enumerate(self.layout.numbers)}
-        for row, number, start, stop in awkward.tolist():
-            token = data[start:stop].decode(self.layout.encoding, "replace").strip()
-            value = np.nan if token.lower() in MISSING else as_float(token, self.layout.decimal)
-            if value is None or "_" in token:
-                header = self.layout.header
-                name = f" ('{header[number]}')" if header is not None and header[number] else ""
-                line += data.count(b"\n", begin, start)
-                shown = token if len(token) <= 40 else token[:37] + "..."
-                raise DataError(
-                    f"{self.path.name}, line {line:,}, column {number + 1:,}{name}: "
-                    f"'{shown}' is not a number (--drop or --labels takes a column out of the numbers)"
-                )
-            values[row, column[number]] = value
+    def _cut(self, data: bytes) -> Cut | None:
+        """Return the rows of a block by its separators, or None where a row is ragged or quoted beyond its first field."""
+        layout, separator = self.layout, self.layout.separator.encode()
+        # Nearly always the numbers stand together at the end, and need not be split one by one.
+        first = layout.width - len(self.numbers)
+        together = self.numbers == list(range(first, layout.width))
+        plain, blank = b'"' not in data, separator == b" "
+        words: dict[int, list[bytes]] = {k: [] for k in self.texts}
+        numbers: list[bytes] = []
+        for line in data.splitlines():
+            if not line or (line.isspace() and (blank or separator not in line)):
+                continue
+            name = None
+            if not plain and line[:1] == b'"' and 0 in words:
+                name, _, line = line[1:].partition(b'"')
+                line = b"." + line
+            if not plain and b'"' in line:
+                return None
+            fields = (b" ".join(line.split()) if blank else line).split(separator, first if together else -1)
+            if len(fields) != (first + 1 if together else layout.width):
+                return None
+            if name is not None:
+                if fields[0] != b".":
+                    return None
+                fields[0] = name
+            for k, column in words.items():
+                column.append(fields[k])
+            numbers.append(fields[-1] if together else separator.join([fields[k] for k in self.numbers]))
+        body = b"\n".join([*numbers, b""])
+        if not is_regular(body, separator, len(numbers), len(self.numbers)):
+            return None
+        decoded = {
+            k: [word.decode(layout.encoding, "replace").strip() for word in column]
+            for k, column in words.items()
+        }
+        return Cut(len(numbers), decoded, body.replace(separator, b"\n"))
 
-    def _refuse(self, quote: bool, fields: int, line: int) -> NoReturn:
-        if quote:
-            raise DataError(f"{self.path.name}, line {line:,}: a quotation mark is opened and never closed")
+    def _cut_quoted(self, data: bytes, line: int) -> Cut:
+        """Return the rows of a block by the csv module, or say which row is not as long as the others."""
+        words: dict[int, list[str]] = {k: [] for k in self.texts}
+        numbers: list[str] = []
+        rows = 0
+        for _, fields in self._records(data, line):
+            rows += 1
+            for k, column in words.items():
+                column.append(fields[k])
+            numbers += [fields[k] for k in self.numbers]
+        return Cut(rows, words, "\n".join([*numbers, ""]).encode())
+
+    def _records(self, data: bytes, line: int) -> Iterator[tuple[int, list[str]]]:
+        """Yield the records of a block, each as long as it should be, with their lines."""
+        width = self.layout.width
+        try:
+            for at, fields in records(
+                lines_of(data.decode(self.layout.encoding, "replace")), self.layout.separator
+            ):
+                if len(fields) != width:
+                    raise DataError(
+                        f"{self.path.name}, line {line + at:,} has {count(len(fields), 'field')} where the others have "
+                        f"{width:,}: the rows must be equally long"
+                    )
+                yield line + at, fields
+        except UnclosedQuoteError as error:
+            raise DataError(
+                f"{self.path.name}, line {line + error.line:,}: a quotation mark is opened and never closed"
+            ) from None
+
+    def _judged(self, data: bytes, line: int) -> np.ndarray:
+        """Return the numbers of a block as Python reads them, or say which field holds none."""
+        values: list[float] = []
+        for at, fields in self._records(data, line):
+            for k in self.numbers:
+                value = np.nan if fields[k].lower() in MISSING else as_float(fields[k], self.layout.decimal)
+                if value is None or "_" in fields[k]:
+                    self._refuse(fields[k], at, k)
+                values.append(value)
+        return np.array(values)
+
+    def _refuse(self, token: str, line: int, column: int) -> NoReturn:
+        header = self.layout.header
+        name = f" ('{header[column]}')" if header is not None and header[column] else ""
+        shown = " ".join(token.split()) if len(token) <= 40 else token[:37] + "..."
         raise DataError(
-            f"{self.path.name}, line {line:,} has {count(fields, 'field')} where the others have "
-            f"{self.layout.width:,}: the rows must be equally long"
+            f"{self.path.name}, line {line:,}, column {column + 1:,}{name}: "
+            f"'{shown}' is not a number (--drop or --labels takes a column out of the numbers)"
         )
+
+
+def line_ends(data: bytes) -> int:
+    """Return how many lines end in the data."""
+    return data.count(b"\n") + data.count(b"\r") - data.count(b"\r\n")
+
+
+def is_regular(body: bytes, separator: bytes, rows: int, columns: int) -> bool:
+    """Whether each of the lines has as many fields as there should be columns.
+
+    >>> is_regular(b"1,2\\n3,4\\n", b",", 2, 2), is_regular(b"1,2,3\\n4\\n", b",", 2, 2)
+    (True, False)
+    """
+    letters = np.frombuffer(body, np.uint8)
+    ends, places = np.flatnonzero(letters == ord("\n")), np.flatnonzero(letters == ord(separator))
+    if len(ends) != rows or len(places) != rows * (columns - 1):
+        return False
+    places = places.reshape(rows, columns - 1)
+    # The separators of a row, as many as there should be, all stand between the ends of the row before and of its own.
+    return columns == 1 or bool((places[:, -1] < ends).all() and (places[1:, 0] > ends[:-1]).all())
+
+
+def without_table_end(data: bytes) -> bytes:
+    """Return the last bytes of a file without the line that ends the table of a series matrix."""
+    at = data.rfind(b"!")
+    return (
+        data[:at]
+        if at >= 0 and data[at - 1 : at] in (b"", b"\n", b"\r") and TABLE_END.match(data[at:])
+        else data
+    )
+
+
+def read_numbers(column: bytes, decimal: str) -> np.ndarray | None:
+    """Return a column of text as float64, exact to the last bit, NaN where nothing stands; None if pandas finds no numbers."""
+    pandas = require("pandas", extra="cli")
+    if b"\0" in column:  # would end the number before it
+        return None
+    options: dict[str, Any] = {}
+    # From 3.1 on the default parser is exact, and asking for it is deprecated.
+    if tuple(int(part) for part in pandas.__version__.split(".")[:2]) < (3, 1):
+        options["float_precision"] = "high" if has_short_numbers(column, decimal) else "round_trip"
+    # Whether a field stands for a missing number is asked only where one of them is no number: it takes as long as reading it.
+    for missing in ({"na_filter": False}, {"keep_default_na": False, "na_values": SPELLINGS}):
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                frame = pandas.read_csv(
+                    io.BytesIO(column),
+                    sep=UNUSED,
+                    header=None,
+                    names=["number"],
+                    dtype=np.float64,
+                    decimal=decimal,
+                    encoding="latin-1",
+                    skipinitialspace=True,
+                    skip_blank_lines=False,
+                    quoting=csv.QUOTE_NONE,
+                    **options,
+                    **missing,
+                )
+            return frame["number"].to_numpy()
+        except (ValueError, OverflowError, Warning):
+            continue
+    return None
+
+
+def has_short_numbers(column: bytes, decimal: str) -> bool:
+    """Whether no number of a column has more than 15 digits or an exponent."""
+    kinds = column.translate(DIGITS, delete=decimal.encode())
+    return b"0" * 16 not in kinds and b"0e" not in kinds
 
 
 def read_text(path: Path, labels: str | None, names: str | None, drop: Sequence[str]) -> Grid:
@@ -146,13 +305,10 @@ def read_text(path: Path, labels: str | None, names: str | None, drop: Sequence[
     if not blocks:
         raise DataError(f"{path.name} has a header and no rows")
     values = blocks[0].values if len(blocks) == 1 else np.concatenate([block.values for block in blocks])
-    grid = Grid(
-        values, column_names=rows.column_names, notes=list(layout.notes), first_line=layout.first_line
-    )
-    if blocks[-1].last_line - layout.first_line + 1 != len(values):
-        grid.first_line = (
-            0  # blank lines or broken names between the rows: a row's number no longer gives its line
-        )
+    # Blank lines or broken names between the rows: a row's number no longer gives its line.
+    straight = all(block.straight for block in blocks)
+    grid = Grid(values, column_names=rows.column_names, notes=list(layout.notes))
+    grid.first_line = layout.first_line if straight else 0
     if layout.names is not None:
         grid.row_names = [name for block in blocks for name in block.names or ()]
         grid.corner = layout.header[layout.names] if layout.header is not None else ""
