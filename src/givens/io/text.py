@@ -229,7 +229,8 @@ class TextRows:
 
 def line_ends(data: bytes) -> int:
     """Return how many lines end in the data."""
-    return data.count(b"\n") + data.count(b"\r") - data.count(b"\r\n")
+    ends = data.count(b"\n")
+    return ends + data.count(b"\r") - data.count(b"\r\n") if b"\r" in data else ends
 
 
 def is_regular(body: bytes, separator: bytes, rows: int, columns: int) -> bool:
