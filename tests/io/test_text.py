@@ -51,7 +51,6 @@ def test_whole_numbers_times_powers_of_ten(w, q):
     assert bits([number] if values is None and number == np.inf else values) == bits([number])
 
 
-@settings(deadline=None)
 @given(
     st.lists(st.tuples(st.integers(-(10**15) + 1, 10**15 - 1), st.integers(0, 14)), min_size=1, max_size=50)
 )
