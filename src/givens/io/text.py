@@ -243,9 +243,9 @@ def is_regular(body: bytes, separator: bytes, rows: int, columns: int) -> bool:
     ends, places = np.flatnonzero(letters == ord("\n")), np.flatnonzero(letters == ord(separator))
     if len(ends) != rows or len(places) != rows * (columns - 1):
         return False
-    places = places.reshape(rows, columns - 1)
+    inside = places.reshape(rows, columns - 1)
     # The separators of a row, as many as there should be, all stand between the ends of the row before and of its own.
-    return columns == 1 or bool((places[:, -1] < ends).all() and (places[1:, 0] > ends[:-1]).all())
+    return columns == 1 or bool((inside[:, -1] < ends).all() and (inside[1:, 0] > ends[:-1]).all())
 
 
 def without_table_end(data: bytes) -> bytes:
