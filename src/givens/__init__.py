@@ -16,13 +16,16 @@ _HOMES = {
     "Checkpoint": "givens.checkpoint",
     "Decomposition": "givens.tensors.decompose",
     "FactorRotation": "givens.rotation.factor_rotation",
+    "JADE": "givens.ica.jade",
     "Result": "givens.result",
     "RotatedPCA": "givens.rotation.rotated_pca",
+    "SOBI": "givens.ica.sobi",
     "SparsePCA": "givens.sparse_pca.estimator",
     "SphericalMixture": "givens.mixtures.estimator",
     "StreamingSparsePCA": "givens.streaming.estimator",
     "check_objective": "givens.checks",
     "decompose": "givens.tensors.decompose",
+    "joint_diagonalize": "givens.ica.diagonalize",
     "minimize": "givens.minimize",
     "sparse_pca_path": "givens.sparse_pca.path",
 }
@@ -30,6 +33,7 @@ _MODULES = {
     "anndata": "givens.anndata",
     "baselines": "givens.baselines",
     "datasets": "givens.datasets",
+    "ica": "givens.ica",
     "io": "givens.io",
     "loadings": "givens.sparse_pca.loadings",
     "metrics": "givens.metrics",
@@ -49,6 +53,7 @@ if TYPE_CHECKING:
         anndata,
         baselines,
         datasets,
+        ica,
         io,
         metrics,
         moments,
@@ -62,6 +67,9 @@ if TYPE_CHECKING:
     )
     from givens.checkpoint import Checkpoint
     from givens.checks import check_objective
+    from givens.ica.diagonalize import joint_diagonalize
+    from givens.ica.jade import JADE
+    from givens.ica.sobi import SOBI
     from givens.minimize import minimize
     from givens.mixtures.estimator import SphericalMixture
     from givens.result import Result
@@ -75,6 +83,8 @@ if TYPE_CHECKING:
     from givens.tensors.decompose import Decomposition, decompose
 
 __all__ = [
+    "JADE",
+    "SOBI",
     "Checkpoint",
     "Decomposition",
     "FactorRotation",
@@ -88,7 +98,9 @@ __all__ = [
     "check_objective",
     "datasets",
     "decompose",
+    "ica",
     "io",
+    "joint_diagonalize",
     "loadings",
     "metrics",
     "minimize",

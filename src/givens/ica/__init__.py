@@ -1,0 +1,49 @@
+"""Independent components: sources separated by fourth-order cumulants or by lagged covariances; joint diagonalisation."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from givens.ica.diagonalize import joint_diagonalize
+    from givens.ica.jade import JADE, cumulant_matrices
+    from givens.ica.separation import SourceSeparation, amari_error
+    from givens.ica.sobi import SOBI, lagged_covariances
+    from givens.ica.whitening import Whitened, whiten_samples
+
+__all__ = [
+    "JADE",
+    "SOBI",
+    "SourceSeparation",
+    "Whitened",
+    "amari_error",
+    "cumulant_matrices",
+    "joint_diagonalize",
+    "lagged_covariances",
+    "whiten_samples",
+]
+
+_HOMES = {
+    "JADE": "givens.ica.jade",
+    "SOBI": "givens.ica.sobi",
+    "SourceSeparation": "givens.ica.separation",
+    "Whitened": "givens.ica.whitening",
+    "amari_error": "givens.ica.separation",
+    "cumulant_matrices": "givens.ica.jade",
+    "joint_diagonalize": "givens.ica.diagonalize",
+    "lagged_covariances": "givens.ica.sobi",
+    "whiten_samples": "givens.ica.whitening",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'givens.ica' has no attribute {name!r}")
+    value = getattr(importlib.import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,186 @@
+"""`joint_diagonalize`: the orthogonal matrix that makes a set of symmetric matrices as diagonal as it can.
+
+The criterion Σ_k w_k Σ_{i≠j} (VᵀX_kV)_ij² stays the same if the matrices are replaced by orthogonal combinations of them. So more
+than n(n+1)/2 matrices of order n, the dimension of the space they live in, are first replaced by as many as that, by a QR
+decomposition that reads a few of them at a time.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from givens.minimize import minimize
+from givens.numerics import parallel
+from givens.numerics.scaling import check_data
+from givens.objectives.joint import JointDiagonal
+from givens.support.arguments import tolerance, whole
+
+ASYMMETRY = 1e-6  # relative to the largest entry of a matrix: more than rounding in single precision
+CHUNK = 1 << 18  # entries that are read at a time
+
+
+def joint_diagonalize(
+    matrices: Any,
+    method: str = "orthogonal",
+    *,
+    init: np.ndarray | None = None,
+    eps: float = 1e-8,
+    n_iter_max: int = 100,
+    sample_weight: Any = None,
+    threads: int | None = None,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Diagonalise symmetric matrices jointly, as far as an orthogonal matrix can.
+
+    Minimises Σ_k w_k Σ_{i≠j} (VᵀX_kV)_ij² over orthogonal V, by rotations of two columns in closed form (Cardoso and Souloumiac
+    1996). Arguments and outcome are those of pyRiemann's functions, so that `pyriemann.geometry.ajd.ajd(X,
+    method=joint_diagonalize)` works.
+
+    Parameters
+    ----------
+    matrices : array of shape (K, n, n), or list or iterator of K arrays of shape (n, n)
+        Real and symmetric. An array of float64 is not copied where K > n(n+1)/2.
+    method : {"orthogonal"}
+        What V may be.
+    init : array, shape (n, n), optional
+        Where to start: its polar factor. By default the identity.
+    eps : float
+        Converged when the angles of a sweep are about as small as this.
+    n_iter_max : int
+        Most sweeps; a warning says when they were not enough.
+    sample_weight : array, shape (K,), optional
+        Positive weights of the matrices.
+    threads : int, optional
+        By default all cores. The number changes the time, never the result.
+
+    Returns
+    -------
+    V : array, shape (n, n)
+        Orthogonal.
+    D : array, shape (K, n, n)
+        The matrices VᵀX_kV, nearly diagonal.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from givens import joint_diagonalize
+    >>> basis = np.linalg.qr(np.random.default_rng(0).standard_normal((3, 3)))[0]
+    >>> X = [basis @ np.diag(d) @ basis.T for d in ([1.0, 2.0, 3.0], [2.0, 5.0, 1.0])]
+    >>> V, D = joint_diagonalize(X)
+    >>> np.abs(D - np.array([np.diag(np.diag(d)) for d in D])).max() < 1e-12
+    np.True_
+    """
+    if method != "orthogonal":
+        raise ValueError(f'method must be "orthogonal", the only one there is, got {method!r}')
+    X = as_stack(matrices)
+    weights = _weights(sample_weight, len(X))
+    with parallel.pool(threads):
+        result = minimize(
+            JointDiagonal(reduced_stack(X, weights)),
+            None if init is None else _start(init, X.shape[1]),
+            tol=tolerance(eps, "eps") ** 2,
+            max_sweeps=whole(n_iter_max, "n_iter_max", least=0),
+            threads=threads,
+        )
+        if not result.converged:
+            warnings.warn(
+                f"joint_diagonalize did not converge in {n_iter_max} sweeps; raise n_iter_max or eps",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+        return result.U, _rotated(X, result.U)
+
+
+def as_stack(matrices: Any) -> np.ndarray:
+    """Symmetric matrices as one array of shape (K, n, n), float64 or float32, or an error that says what is wrong."""
+    if not hasattr(matrices, "__array__") and isinstance(matrices, Iterable):
+        matrices = _collected(matrices)
+    X = np.asarray(matrices)
+    if X.ndim != 3 or X.shape[1] != X.shape[2] or 0 in X.shape:
+        raise ValueError(f"matrices must be square and have the shape (K, n, n), got {X.shape}")
+    X = check_data(X, "matrices")
+    for part in _chunks(X):
+        size = np.abs(X[part]).max(axis=(1, 2))
+        asymmetry = np.abs(X[part] - X[part].swapaxes(1, 2)).max(axis=(1, 2))
+        wrong = np.flatnonzero(asymmetry > ASYMMETRY * size)
+        if len(wrong):
+            k = int(wrong[0])
+            raise ValueError(
+                f"matrices must be symmetric, but matrix {part.start + k} differs from its transpose by {asymmetry[k]:.3g}; pass "
+                "(X + X.swapaxes(1, 2)) / 2 for the symmetric parts"
+            )
+    return X
+
+
+def _collected(matrices: Iterable[Any]) -> np.ndarray:
+    found = [np.asarray(matrix) for matrix in matrices]
+    if not found:
+        raise ValueError("there are no matrices to diagonalise: the list or iterator is empty")
+    shapes = {matrix.shape for matrix in found}
+    if len(shapes) > 1:
+        raise ValueError(
+            f"all matrices must have the same shape, got {' and '.join(map(str, sorted(shapes)))}"
+        )
+    return np.stack(found)
+
+
+def _weights(sample_weight: Any, number: int) -> np.ndarray | None:
+    if sample_weight is None:
+        return None
+    weights = np.asarray(sample_weight, dtype=np.float64)
+    if weights.shape != (number,) or not np.isfinite(weights).all() or not (weights > 0).all():
+        raise ValueError(
+            f"sample_weight must be {number} positive numbers, one for each matrix, got {sample_weight!r}"
+        )
+    return weights / weights.max()
+
+
+def _start(init: np.ndarray, n: int) -> np.ndarray:
+    """The orthogonal matrix nearest to what was given."""
+    V = np.asarray(init)
+    if V.shape != (n, n):
+        raise ValueError(f"init must have the shape of the matrices, ({n}, {n}), got {V.shape}")
+    P, sizes, Qt = np.linalg.svd(check_data(V, "init").astype(np.float64))
+    if sizes[-1] <= 1e-12 * sizes[0]:
+        raise ValueError("init must be invertible, and it is singular to rounding")
+    return P @ Qt
+
+
+def reduced_stack(X: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
+    """At most n(n+1)/2 matrices with the same criterion as the weighted matrices X; or X, if it has no more and no weights."""
+    n = X.shape[1]
+    i, j = np.triu_indices(n)
+    if len(X) <= len(i):
+        return X if weights is None else X * np.sqrt(weights)[:, None, None]
+    # An entry off the diagonal stands for two.
+    factor = np.where(i == j, 1.0, np.sqrt(2.0))
+    # Squares of what is far from 1 would leave the range of numbers.
+    unit = float(np.abs(X).max()) or 1.0
+    R = np.zeros((0, len(i)))
+    for part in _chunks(X, least=len(i)):
+        rows = X[part][:, i, j] / unit * factor
+        if weights is not None:
+            rows *= np.sqrt(weights[part])[:, None]
+        R = np.asarray(np.linalg.qr(np.concatenate((R, rows)), mode="r"))
+    stack = np.empty((len(R), n, n))
+    stack[:, i, j] = stack[:, j, i] = R / factor
+    return stack * unit
+
+
+def _rotated(X: np.ndarray, V: np.ndarray) -> np.ndarray:
+    D = np.empty(X.shape)
+
+    def part(which: slice) -> None:
+        np.matmul(V.T @ X[which], V, out=D[which])
+
+    parallel.each(part, _chunks(X))
+    return D
+
+
+def _chunks(X: np.ndarray, least: int = 1) -> list[slice]:
+    step = max(least, CHUNK // (X.shape[1] * X.shape[2]), 1)
+    return [slice(first, min(first + step, len(X))) for first in range(0, len(X), step)]

@@ -1,0 +1,171 @@
+"""SOBI: sources with different spectra, by the joint diagonalisation of lagged covariances (Belouchrani et al. 1997).
+
+Of white samples z_t, the lagged covariances are R_τ = E[z_t z_{t+τ}ᵀ], here their symmetric parts. Uncorrelated sources make all
+of them diagonal, with their autocorrelations on the diagonals; these must differ for some lag.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from givens.ica.diagonalize import reduced_stack
+from givens.ica.separation import SourceSeparation
+from givens.minimize import minimize
+from givens.numerics import parallel
+from givens.objectives.joint import JointDiagonal
+from givens.result import Result
+from givens.support.arguments import tolerance, whole
+
+DEFAULT_LAGS = 100
+TILE = 1 << 16  # entries of lagged samples at a time
+GROUPS = 16
+
+
+class SOBI(SourceSeparation):
+    """Sources with different spectra, from covariances at several lags.
+
+    Samples are a time series, one row after the other. The sources may be Gaussian; their autocorrelations must differ.
+
+    Parameters
+    ----------
+    n_components : int, optional
+        By default the rank of the data.
+    lags : int or sequence of int, optional
+        Lags in samples, at least 1 and less than the number of samples; a number stands for 1, 2, ..., lags. By default 100, or
+        half the number of samples if that is less.
+    tol : float
+        Converged when a sweep gains no more than this share of the sum of squares of all lagged covariances.
+    max_sweeps : int
+    threads : int, optional
+        By default all cores. The number changes the time, never the result.
+
+    Attributes
+    ----------
+    components_ : array, shape (n_components, n_features)
+        Unmixing: sources are (X − mean) times its transpose. Ordered by the variance that a source explains, largest first.
+    mixing_ : array, shape (n_features, n_components)
+        X is sources times its transpose, plus the mean. The largest entry of each column in absolute value is positive.
+    explained_variance_ : array, shape (n_components,)
+        Variance that each source gives to all features together.
+    lags_ : array of int
+    whitening_ : array, shape (n_components, n_features)
+    mean_ : array, shape (n_features,)
+    result_ : Result
+    n_iter_ : int
+        Sweeps.
+
+    References
+    ----------
+    A. Belouchrani, K. Abed-Meraim, J.-F. Cardoso and E. Moulines, "A blind source separation technique using second-order
+    statistics", IEEE Transactions on Signal Processing 45 (1997) 434-444.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scipy.signal import lfilter
+    >>> from givens import SOBI
+    >>> from givens.ica import amari_error
+    >>> noise = np.random.default_rng(0).standard_normal((2, 20_000))
+    >>> S = np.column_stack((lfilter([1.0], [1.0, -0.9], noise[0]), lfilter([1.0], [1.0, 0.5], noise[1])))
+    >>> A = np.array([[1.0, 0.5], [0.3, 1.0]])
+    >>> model = SOBI(lags=10).fit(S @ A.T)
+    >>> amari_error(model.components_, A) < 0.02
+    True
+    """
+
+    def __init__(
+        self,
+        n_components: int | None = None,
+        *,
+        lags: int | Iterable[int] | None = None,
+        tol: float = 1e-12,
+        max_sweeps: int = 200,
+        threads: int | None = None,
+    ) -> None:
+        self.n_components = n_components
+        self.lags = lags
+        self.tol = tol
+        self.max_sweeps = max_sweeps
+        self.threads = threads
+
+    def _refuse(self, X: np.ndarray) -> None:
+        as_lags(self.lags, len(X))
+
+    def _rotate(self, Z: np.ndarray) -> Result:
+        covariances = lagged_covariances(Z, as_lags(self.lags, len(Z)))
+        return minimize(
+            JointDiagonal(reduced_stack(covariances)),
+            tol=tolerance(self.tol, "tol"),
+            max_sweeps=self.max_sweeps,
+            threads=self.threads,
+        )
+
+    def _fit(self, X: Any) -> np.ndarray:
+        sources = super()._fit(X)
+        self.lags_ = as_lags(self.lags, len(sources))
+        return sources
+
+
+def as_lags(lags: Any, samples: int) -> np.ndarray:
+    """The lags that a number, a sequence or None stands for, or an error that says what is wrong with them."""
+    if lags is None:
+        return np.arange(1, max(2, min(DEFAULT_LAGS, samples // 2) + 1))
+    if np.ndim(lags) == 0:
+        return np.arange(1, whole(lags, "lags", 1, samples - 1, "the number of samples less 1") + 1)
+    found = np.asarray(lags)
+    if found.ndim != 1 or len(found) == 0:
+        raise ValueError(
+            f"lags must be at least one whole number, got {'none' if found.size == 0 else found.shape}"
+        )
+    if found.dtype.kind not in "iu" or (found < 1).any():
+        raise ValueError(f"lags must be whole numbers of at least 1, got {lags!r}")
+    if (found >= samples).any():
+        raise ValueError(
+            f"lags must be less than the number of samples, {samples}, got {int(found[found >= samples][0])}"
+        )
+    return found.astype(np.int64)
+
+
+def lagged_covariances(Z: np.ndarray, lags: Any) -> np.ndarray:
+    """The symmetric parts of Σ_t z_t z_{t+τ}ᵀ / (samples − τ), for each lag τ.
+
+    Parameters
+    ----------
+    Z : array, shape (samples, n)
+        Of mean 0.
+    lags : sequence of int
+
+    Returns
+    -------
+    array, shape (len(lags), n, n)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from givens.ica import lagged_covariances
+    >>> lagged_covariances(np.array([[1.0], [-1.0], [1.0], [-1.0]]), [1, 2]).ravel()
+    array([-1.,  1.])
+    """
+    lags = np.asarray(lags)
+    samples, n = Z.shape
+    # Behind the end there is nothing to add.
+    padded = np.concatenate((np.asarray(Z, dtype=np.float64), np.zeros((int(lags.max()), n))))
+    step = max(16, TILE // (n * len(lags)))
+    cut = [slice(first, min(first + step, samples)) for first in range(0, samples, step)]
+
+    def group(which: slice) -> np.ndarray:
+        total = np.zeros((n, len(lags) * n))
+        for part in cut[which]:
+            later = padded[np.arange(part.start, part.stop)[:, None] + lags]
+            total += padded[part].T @ later.reshape(len(later), -1)
+        return total
+
+    # Outside a pool, a pool of one thread: small products by a BLAS of several would be slower.
+    with parallel.pool(parallel.width()):
+        sums = parallel.each(group, parallel.parts(len(cut), GROUPS))
+    total = np.sum(sums, axis=0).reshape(n, len(lags), n).swapaxes(0, 1)
+    total /= (samples - lags)[:, None, None]
+    return (total + total.swapaxes(1, 2)) / 2

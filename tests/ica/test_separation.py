@@ -1,0 +1,209 @@
+"""JADE and SOBI: their matrices by brute force, sources found again, scikit-learn's contract, bad input."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas
+import pytest
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from givens import JADE, SOBI
+from givens.ica import amari_error, cumulant_matrices, lagged_covariances, whiten_samples
+from givens.ica.sobi import as_lags
+from tests.ica.sources import autoregressive, mixed_tails
+
+
+@parametrize_with_checks([JADE(), SOBI()])
+def test_contract(estimator, check):
+    check(estimator)
+
+
+def test_cumulant_matrices_by_brute_force():
+    Z = whiten_samples(mixed_tails(60, 3, seed=0)[2]).Z
+    n = 3
+
+    def cumulant(i, j, k, m):
+        """Of white variables: E[z_i z_j z_k z_m] less the products of second moments, in the three ways of pairing."""
+        fourth = np.mean([z[i] * z[j] * z[k] * z[m] for z in Z])
+        return fourth - (i == j) * (k == m) - (i == k) * (j == m) - (i == m) * (j == k)
+
+    expected = []
+    for p in range(n):
+        for q in range(p, n):
+            weight = 1.0 if p == q else np.sqrt(2)
+            expected.append([[weight * cumulant(p, q, k, m) for m in range(n)] for k in range(n)])
+    np.testing.assert_allclose(cumulant_matrices(Z), expected, atol=1e-10)
+
+
+def test_the_criterion_is_the_sum_over_all_cumulant_matrices():
+    # With p < q weighted by √2, the n(n+1)/2 matrices count like all n² of them.
+    Z = whiten_samples(mixed_tails(500, 3, seed=1)[2]).Z
+    Q = cumulant_matrices(Z)
+    p, q = np.triu_indices(3)
+    full = np.zeros((3, 3, 3, 3))
+    for matrix, i, j in zip(Q, p, q):
+        full[i, j] = full[j, i] = matrix / (1.0 if i == j else np.sqrt(2))
+    assert np.sum(Q**2) == pytest.approx(np.sum(full**2))
+    # A cumulant tensor does not care for the order of its indices.
+    np.testing.assert_allclose(full, full.transpose(2, 1, 0, 3), atol=1e-12)
+
+
+def test_lagged_covariances_by_brute_force():
+    Z = np.random.default_rng(0).standard_normal((37, 3))
+    found = lagged_covariances(Z, [1, 4, 36])
+    for matrix, lag in zip(found, (1, 4, 36)):
+        plain = sum(np.outer(Z[t], Z[t + lag]) for t in range(37 - lag)) / (37 - lag)
+        np.testing.assert_allclose(matrix, (plain + plain.T) / 2, atol=1e-13)
+
+
+@pytest.mark.parametrize(("samples", "features"), [(500, 4), (5, 4), (6, 20)])
+def test_white_samples_are_white(samples, features):
+    rng = np.random.default_rng(samples)
+    X = rng.standard_normal((samples, features)) @ rng.standard_normal((features, features)) + 5.0
+    white = whiten_samples(X)
+    number = min(samples - 1, features)
+    assert white.Z.shape == (samples, number)
+    np.testing.assert_allclose(white.Z.T @ white.Z / samples, np.eye(number), atol=1e-9)
+    np.testing.assert_allclose((X - white.mean) @ white.whitening.T, white.Z, atol=1e-9)
+    np.testing.assert_allclose(white.Z @ white.dewhitening.T + white.mean, X, atol=1e-9)
+
+
+def test_whitening_keeps_the_leading_components_and_the_rank():
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((300, 3)) @ np.diag([5.0, 2.0, 1.0])
+    X = np.column_stack((X, X[:, 0] + X[:, 1]))
+    assert whiten_samples(X).Z.shape == (300, 3)
+    with pytest.raises(ValueError, match="n_components = 4, but the centred data have rank 3 only"):
+        whiten_samples(X, 4)
+    with pytest.raises(ValueError, match="all samples are equal"):
+        whiten_samples(np.full((5, 2), 0.1))
+
+
+@pytest.mark.parametrize("scale", [1e-150, 1.0, 1e150])
+def test_jade_finds_sources_with_heavy_and_light_tails(scale):
+    S, A, X = mixed_tails(20_000, 6, seed=2)
+    model = JADE().fit(X * scale)
+    assert amari_error(model.components_ * scale, A) < 0.02
+    found = model.transform(X * scale)
+    best = np.abs(np.corrcoef(S.T, found.T)[:6, 6:]).max(axis=1)
+    assert best.min() > 0.995
+
+
+def test_sobi_finds_gaussian_sources_with_different_spectra():
+    S, A, X = autoregressive(20_000, 6, seed=3)
+    model = SOBI(lags=20).fit(X)
+    assert amari_error(model.components_, A) < 0.02
+    # Fourth-order cumulants see nothing in them.
+    assert amari_error(JADE().fit(X).components_, A) > 0.1
+    best = np.abs(np.corrcoef(S.T, model.transform(X).T)[:6, 6:]).max(axis=1)
+    assert best.min() > 0.995
+
+
+@pytest.mark.parametrize("estimator", [JADE(), SOBI(lags=[1, 2, 3, 7])])
+class TestEstimators:
+    def test_attributes(self, estimator):
+        X = autoregressive(3000, 4, seed=4)[2] + mixed_tails(3000, 4, seed=5)[2] + 3.0
+        sources = estimator.fit_transform(X)
+        np.testing.assert_allclose(estimator.transform(X), sources, atol=1e-9)
+        np.testing.assert_allclose(sources.T @ sources / len(X), np.eye(4), atol=1e-9)
+        np.testing.assert_allclose(estimator.inverse_transform(sources), X, atol=1e-9)
+        np.testing.assert_allclose(estimator.components_ @ estimator.mixing_, np.eye(4), atol=1e-9)
+        np.testing.assert_allclose(estimator.mean_, X.mean(axis=0))
+        np.testing.assert_allclose(estimator.explained_variance_, np.sum(estimator.mixing_**2, axis=0))
+        assert (np.diff(estimator.explained_variance_) <= 0).all()
+        largest = np.abs(estimator.mixing_).argmax(axis=0)
+        assert (estimator.mixing_[largest, np.arange(4)] > 0).all()
+        assert estimator.n_iter_ == max(estimator.result_.sweeps, 1)
+        assert estimator.result_.converged
+
+    def test_fewer_components_pandas_and_pipelines(self, estimator):
+        X = pandas.DataFrame(mixed_tails(800, 5, seed=6)[2], columns=list("abcde"))
+        model = make_pipeline(StandardScaler(), estimator.set_params(n_components=2))
+        scores = model.set_output(transform="pandas").fit_transform(X)
+        estimator.set_params(n_components=None)
+        name = type(estimator).__name__.lower()
+        assert list(scores.columns) == [f"{name}0", f"{name}1"]
+        assert scores.shape == (800, 2)
+
+    def test_the_same_bits_for_any_number_of_threads(self, estimator):
+        X = mixed_tails(5000, 7, seed=7)[2]
+        one, two = (estimator.set_params(threads=t).fit(X).components_ for t in (1, 2))
+        estimator.set_params(threads=None)
+        assert np.array_equal(one, two)
+
+    def test_mixtures_in_another_order_and_basis_have_the_same_sources(self, estimator):
+        X = autoregressive(4000, 4, seed=8)[2] + mixed_tails(4000, 4, seed=8)[2]
+        basis = np.random.default_rng(0).standard_normal((4, 4))
+        one, two = estimator.fit_transform(X), estimator.fit_transform(X @ basis)
+        matched = np.abs(np.corrcoef(one.T, two.T)[:4, 4:]).max(axis=1)
+        np.testing.assert_allclose(matched, 1.0, atol=1e-6)
+
+    def test_refusals_leave_the_model_as_it_was(self, estimator):
+        X = mixed_tails(500, 4, seed=9)[2]
+        estimator.fit(X)
+        before = dict(vars(estimator))
+        for bad, sentence in (
+            (X * np.nan, "NaN"),
+            (X * 1j, "Complex data not supported"),
+            (np.ones((50, 4)), "all samples are equal"),
+            (X[:1], "minimum of 2 is required"),
+        ):
+            with pytest.raises(ValueError, match=sentence):
+                estimator.fit(bad)
+        with pytest.raises(
+            ValueError, match="n_components must be a whole number from 1 to 3, the number of features"
+        ):
+            estimator.set_params(n_components=4).fit(X[:, :3])
+        estimator.set_params(n_components=None)
+        assert all(vars(estimator)[name] is before[name] for name in before)
+        with pytest.raises(ValueError, match="a column for each of 4 sources, got 3"):
+            estimator.inverse_transform(np.ones((2, 3)))
+
+    def test_not_converged_and_not_fitted(self, estimator):
+        X = np.random.default_rng(0).standard_normal((200, 8))
+        with pytest.warns(ConvergenceWarning, match="did not converge in 1 sweeps; raise max_sweeps or tol"):
+            type(estimator)(max_sweeps=1).fit(X)
+        with pytest.raises(NotFittedError):
+            type(estimator)().transform(X)
+
+
+def test_lags():
+    assert as_lags(None, 1000).tolist() == list(range(1, 101))
+    assert as_lags(None, 10).tolist() == [1, 2, 3, 4, 5]
+    assert as_lags(None, 2).tolist() == [1]
+    assert as_lags(3, 10).tolist() == [1, 2, 3]
+    assert as_lags((2, 5), 10).tolist() == [2, 5]
+
+
+@pytest.mark.parametrize(
+    ("lags", "sentence"),
+    [
+        ([], "lags must be at least one whole number, got none"),
+        ([[1]], "lags must be at least one whole number"),
+        (0, "lags must be a whole number from 1 to 49, the number of samples less 1"),
+        (50, "lags must be a whole number from 1 to 49, the number of samples less 1, got 50"),
+        ([1, 50], "lags must be less than the number of samples, 50, got 50"),
+        ([0, 1], "lags must be whole numbers of at least 1"),
+        ([1.5], "lags must be whole numbers of at least 1"),
+        ("abc", "lags must be"),
+    ],
+)
+def test_lags_that_are_none(lags, sentence):
+    X = np.random.default_rng(0).standard_normal((50, 2))
+    with pytest.raises(ValueError, match=sentence):
+        SOBI(lags=lags).fit(X)
+
+
+def test_too_many_components_for_jade():
+    with pytest.raises(ValueError, match="would need 8,385 cumulant matrices; use n_components"):
+        JADE().fit(np.random.default_rng(0).standard_normal((300, 129)))
+
+
+def test_amari_error():
+    assert amari_error(np.eye(3), np.eye(3)) == 0.0
+    assert amari_error(np.ones((3, 3)), np.eye(3)) == 1.0
+    with pytest.raises(ValueError, match="must be square"):
+        amari_error(np.ones((2, 3)), np.ones((3, 3)))
