@@ -35,8 +35,8 @@ class JADE(SourceSeparation):
     n_components : int, optional
         By default the rank of the data.
     tol : float
-        Converged when a sweep gains no more than this share of the sum of squares of all cumulant matrices. At the default, what is
-        left to gain moves the sources by far less than the error of estimated cumulants does.
+        Converged when a sweep gains no more than this share of the sum of squares of all cumulant matrices. At the default, what
+        is left to gain moves the sources by far less than the error of estimated cumulants does.
     max_sweeps : int
     threads : int, optional
         By default all cores. The number changes the time, never the result.
