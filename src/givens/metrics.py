@@ -133,6 +133,8 @@ def projected_from_scores(scores: np.ndarray, components: np.ndarray) -> float:
     if len(sizes) and sizes[0] > 1e-4 * sizes[-1]:
         # Far from dependent: products, at half their digits, are as good as QR.
         return float(np.sum((scores @ axes) ** 2 / sizes))
+    if not components.any():
+        return 0.0
     R, pivots = qr(components[:, components.any(axis=0)].T, mode="r", pivoting=True)
     size = np.abs(np.diagonal(R))
     rank = int(np.sum(size > 1e-10 * size[0])) if len(size) and size[0] > 0 else 0
@@ -144,6 +146,8 @@ def projected_from_scores(scores: np.ndarray, components: np.ndarray) -> float:
 
 def span(components: np.ndarray) -> np.ndarray:
     """An orthonormal basis of the span of the rows, dependent and zero rows allowed: features x rank."""
+    if components.size == 0:
+        return np.zeros((components.shape[1], 0))
     Q, R, _ = qr(components.T, mode="economic", pivoting=True)
     size = np.abs(np.diagonal(R))
     rank = int(np.sum(size > 1e-10 * size[0])) if len(size) and size[0] > 0 else 0

@@ -29,9 +29,12 @@ def binary_exponent(size: float) -> int:
 
 
 def power_of_two(A: np.ndarray | float) -> float:
-    """The power of two above the largest |entry|: dividing by it is exact, and then no square overflows or vanishes."""
+    """The power of two above the largest |entry|: dividing by it is exact, and then no square overflows or vanishes.
+
+    Of the largest and smallest numbers it is 2^±1000, which has a reciprocal.
+    """
     largest = max(float(np.max(A, initial=0.0)), -float(np.min(A, initial=0.0)))
-    return float(np.ldexp(1.0, min(binary_exponent(largest), 1023)))
+    return float(np.ldexp(1.0, min(max(binary_exponent(largest), -1000), 1000)))
 
 
 def power(base: float, exponent: int) -> float:
