@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from time import perf_counter
 
 import numpy as np
@@ -11,13 +11,22 @@ from givens.numerics import flop_counts
 from givens.numerics.polar import polar
 from givens.result import Result
 from givens.rotations import orthogonality
-from givens.sparse_pca import deflation, truncated_power
+from givens.sparse_pca import deflation, exchanges, truncated_power
 from givens.sparse_pca.data import CentredData, CovarianceData, principal_axes
 from givens.sparse_pca.penalised import FitOptions, Loadings, rotated
 from givens.support.progress import bar
 
 AXES = 2000  # features, the strongest, tell the leading axes well enough to begin; or ten times as many as samples
 ROUGH = 1e-4  # accuracy of the axes to begin with
+SMALL = (
+    1 << 21
+)  # samples x features x components up to which rotations and exchanges take no time to speak of
+SAME = 1e-6  # two ascents whose variances differ by less than this share have ended in the same place
+ROTATED = (
+    ("rotations with one threshold", True, False),
+    ("rotations with a threshold per component", False, False),
+    ("rotations with one threshold, l0", True, True),
+)
 ROUNDS = 3  # of features that were left out and turn out to count; then all are taken
 
 
@@ -39,74 +48,132 @@ def solve(
         able = np.arange(len(norms))
     features = able[deflation.strongest(norms[able] ** 2, options.counts)]
     At = data.factor(features, options.m, keep_layout=True)
-    best = _best_start(At, norms[features], options, options.counts, previous(At, features), rng)
+    search = Search(At, norms[features], options)
+    best = search.run(previous(At, features), rng)
     rounds = 0
     while len(missed := _missed(data, At, features, able, best)):
         rounds += 1
         more = np.union1d(features, missed) if rounds < ROUNDS else able
         where = [np.searchsorted(more, features[where]) for where in best.loadings.where]
         features, At = more, data.factor(more, options.m, keep_layout=True)
-        best = _ascent(At, truncated_power.SparseRows(where, best.loadings.values), best.flops, options)
-    return features, At, _arranged(best, options.counts, perf_counter() - began)
+        search.At, search.norms = At, norms[features]
+        best = search.ascend(truncated_power.SparseRows(where, best.loadings.values))
+    return features, At, _arranged(search, best, perf_counter() - began)
 
 
-def _best_start(
-    At: np.ndarray,
-    norms: np.ndarray,
-    options: FitOptions,
-    counts: np.ndarray,
-    previous: np.ndarray | None,
-    rng: np.random.Generator,
-) -> truncated_power.Ascent:
-    """The best ascent: from loadings found one by one (or the last fit's), then from random ones."""
-    loadings, spent, rank, axes = _first(At, norms, counts, previous)
-    best = _ascent(At, loadings, spent, options)
-    short = truncated_power.HEAVY * int(counts.max()) <= At.shape[1]
-    if short and axes is not None and 1 < options.m < rank:
-        other, spent = deflation.replaced(At, norms, best, axes)
-        if other is not None:
-            found = _ascent(At, other, best.flops + spent, options)
+class Search:
+    """Ascents from several starts, the best of which is kept; and what all of them took.
+
+    The first start is loadings found one by one (or the last fit's). Where the data are small there are three more, rotations with
+    one threshold for all columns, ℓ1 and ℓ0, and with one for each, and what every ascent ends at is improved by exchanges
+    of single entries. Where the data are large, that is left to the further starts that `n_starts` asks for: rotations first, then
+    random columns.
+
+    Attributes
+    ----------
+    flops, rotations : float, int
+        Of all starts.
+    tried : list of str
+        The kinds of starts.
+    """
+
+    def __init__(self, At: np.ndarray, norms: np.ndarray, options: FitOptions) -> None:
+        assert options.counts is not None
+        self.At, self.norms, self.options, self.counts = At, norms, options, options.counts
+        self.flops, self.rotations = 0.0, 0
+        self.tried: list[str] = []
+        self.exchanged = 0
+
+    def run(self, previous: np.ndarray | None, rng: np.random.Generator) -> truncated_power.Ascent:
+        """The best ascent."""
+        small = self.At.size * self.options.m <= SMALL
+        thorough = small or self.options.n_starts > 1
+        first, axes, rank = self._first(previous)
+        best = self._replaced(self.ascend(first), axes, rank)
+        seen = [best.explained]
+        if thorough:
+            best = self._exchanged(best)
+        for start in self._others(small or 2 * self.options.m > rank, previous, rng):
+            found = self.ascend(start)
+            if thorough and all(abs(found.explained - value) > SAME * value for value in seen):
+                seen.append(found.explained)
+                found = self._exchanged(found)
             best = found if found.explained > best.explained else best
-    others = []
-    if previous is None and 2 * options.m > rank:
-        # One by one leaves little to the last of so many; rotations turn all of them at once.
-        others.append(rotated(At, options, counts, principal_axes(At, options.m)[0]))
-    for _ in range(1, options.n_starts):
-        others.append(np.linalg.qr(rng.standard_normal((len(At), options.m)))[0].T @ At)
-    for Y in others:
-        found = _ascent(At, _cut(Y, counts), 2.0 * options.m * At.size, options)
-        best = found if found.explained > best.explained else best
-    return best
+        return best
 
+    def ascend(self, loadings: truncated_power.SparseRows) -> truncated_power.Ascent:
+        """Truncated power steps."""
+        options = self.options
+        with bar(options.progress) as shown:
+            found = truncated_power.ascend(
+                self.At, loadings, self.counts, options.tol, options.max_sweeps, shown
+            )
+        self.flops += found.flops
+        return found
 
-def _first(
-    At: np.ndarray, norms: np.ndarray, counts: np.ndarray, previous: np.ndarray | None
-) -> tuple[truncated_power.SparseRows, float, int, np.ndarray | None]:
-    """Loadings to begin with, the flops, the rank of the data, where that is small, and the axes if they were needed."""
-    if previous is not None:
-        return _cut(previous.T @ At, counts), 2.0 * previous.size * At.shape[1], len(At), None
-    enough = max(AXES, 10 * len(At))
-    few = 3 * enough <= 2 * len(norms)
-    part = truncated_power.taken(At, np.argpartition(-norms, enough)[:enough]) if few else At
-    axes, squares = principal_axes(part, min(len(counts) + deflation.SPARE, len(At)), tol=ROUGH)
-    axes = axes.T * np.sqrt(squares)[:, None]
-    loadings, spent = deflation.one_by_one(At, norms, counts, axes)
-    rank = int(np.sum(squares > 1e-12 * squares[0]))
-    spent += 2.0 * len(At) * part.size + flop_counts.eigh(len(At))
-    return loadings, spent, rank if rank < len(squares) else len(At), axes
+    def _exchanged(self, best: truncated_power.Ascent) -> truncated_power.Ascent:
+        loadings, spent, number = exchanges.exchanged(self.At, self.norms**2, best.loadings, self.counts)
+        self.flops += spent
+        self.exchanged += number
+        if number == 0:
+            return best
+        found = self.ascend(loadings)
+        return found if found.explained > best.explained else best
 
+    def _replaced(
+        self, best: truncated_power.Ascent, axes: np.ndarray | None, rank: int
+    ) -> truncated_power.Ascent:
+        """Short loadings tried against others, one by one."""
+        short = truncated_power.HEAVY * int(self.counts.max()) <= self.At.shape[1]
+        if not short or axes is None or not 1 < self.options.m < rank:
+            return best
+        other, spent = deflation.replaced(self.At, self.norms, best, axes)
+        self.flops += spent
+        found = best if other is None else self.ascend(other)
+        return found if found.explained > best.explained else best
 
-def _cut(Y: np.ndarray, counts: np.ndarray) -> truncated_power.SparseRows:
-    return truncated_power.cut(Y, truncated_power.matched(Y, counts))
+    def _first(
+        self, previous: np.ndarray | None
+    ) -> tuple[truncated_power.SparseRows, np.ndarray | None, int]:
+        """Loadings to begin with, the axes if they were needed, and the rank of the data, where that is small."""
+        At, norms = self.At, self.norms
+        if previous is not None:
+            self.tried.append("the last fit")
+            self.flops += 2.0 * previous.size * At.shape[1]
+            return self._cut(previous.T @ At), None, len(At)
+        self.tried.append("loadings one by one")
+        enough = max(AXES, 10 * len(At))
+        few = 3 * enough <= 2 * len(norms)
+        part = truncated_power.taken(At, np.argpartition(-norms, enough)[:enough]) if few else At
+        axes, squares = principal_axes(part, min(len(self.counts) + deflation.SPARE, len(At)), tol=ROUGH)
+        axes = axes.T * np.sqrt(squares)[:, None]
+        loadings, spent = deflation.one_by_one(At, norms, self.counts, axes)
+        rank = int(np.sum(squares > 1e-12 * squares[0]))
+        self.flops += spent + 2.0 * len(At) * part.size + flop_counts.eigh(len(At))
+        return loadings, axes, rank if rank < len(squares) else len(At)
 
+    def _others(
+        self, rotate: bool, previous: np.ndarray | None, rng: np.random.Generator
+    ) -> Iterator[truncated_power.SparseRows]:
+        """Further starts: rotations, unless a fit goes on from the last one, and random ones."""
+        more = self.options.n_starts - 1
+        if previous is None and (rotate or more):
+            kinds = ROTATED if rotate else ROTATED[:more]
+            more -= 0 if rotate else len(kinds)
+            V = principal_axes(self.At, self.options.m)[0]
+            for name, shared, l0 in kinds:
+                Y, result = rotated(self.At, self.options, V, shared=shared, l0=l0)
+                self.tried.append(name)
+                self.flops += result.flops
+                self.rotations += result.rotations
+                yield self._cut(Y)
+        for _ in range(more):
+            self.tried.append("random columns")
+            self.flops += 2.0 * self.options.m * self.At.size
+            yield self._cut(np.linalg.qr(rng.standard_normal((len(self.At), self.options.m)))[0].T @ self.At)
 
-def _ascent(
-    At: np.ndarray, loadings: truncated_power.SparseRows, spent: float, options: FitOptions
-) -> truncated_power.Ascent:
-    with bar(options.progress) as shown:
-        found = truncated_power.ascend(At, loadings, options.tol, options.max_sweeps, shown)
-    found.flops += spent
-    return found
+    def _cut(self, Y: np.ndarray) -> truncated_power.SparseRows:
+        return truncated_power.cut(Y, truncated_power.matched(Y, self.counts))
 
 
 def _missed(
@@ -137,11 +204,9 @@ def _missed(
     return np.flatnonzero(larger.any(axis=0) & left)
 
 
-def _arranged(found: truncated_power.Ascent, asked: np.ndarray, seconds: float) -> Loadings:
-    """The components as the counts were asked for; those with equal counts by their variance."""
-    size = np.einsum("ij,ij->i", found.scores, found.scores)
-    order = np.empty(len(asked), dtype=int)
-    order[np.argsort(-asked, kind="stable")] = np.lexsort((-size, -found.loadings.counts()))
+def _arranged(search: Search, found: truncated_power.Ascent, seconds: float) -> Loadings:
+    """The components in the order in which they are reported."""
+    order = truncated_power.reported_order(found.scores, found.loadings.counts(), search.counts)
     E = found.scores[order]
     U = np.ascontiguousarray(polar(E.T))
     result = Result(
@@ -150,8 +215,8 @@ def _arranged(found: truncated_power.Ascent, asked: np.ndarray, seconds: float) 
         converged=found.converged,
         message=found.message,
         sweeps=len(found.trace) - 1,
-        rotations=0,
-        flops=found.flops,
+        rotations=search.rotations,
+        flops=search.flops,
         gradient_norm=found.gradient_norm,
         orthogonality=orthogonality(U),
         determinant=None,

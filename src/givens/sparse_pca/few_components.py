@@ -62,6 +62,8 @@ class FewColumns(Objective):
     l0 : bool
     counts : array of int, shape (m,), optional
         How many entries of each column are to exceed its level; `levels` is then overwritten.
+    shared : bool
+        One level for all columns, which as many entries exceed as all counts together: the way of a common threshold.
 
     Attributes
     ----------
@@ -75,9 +77,14 @@ class FewColumns(Objective):
     sense = -1
 
     def __init__(
-        self, At: np.ndarray, levels: np.ndarray, l0: bool, counts: np.ndarray | None = None
+        self,
+        At: np.ndarray,
+        levels: np.ndarray,
+        l0: bool,
+        counts: np.ndarray | None = None,
+        shared: bool = False,
     ) -> None:
-        self.At, self.levels, self.l0, self.counts = At, levels, l0, counts
+        self.At, self.levels, self.l0, self.counts, self.shared = At, levels, l0, counts, shared
         self.n, self.active = len(At), len(levels)
         self.size = float(np.einsum("ij,ij->", At, At)) or 1.0
         self.making = 2.0 * At.size * self.active
@@ -221,11 +228,10 @@ class FewColumns(Objective):
 
     def _adapt(self, Y: np.ndarray, counts: np.ndarray) -> None:
         """Set each level just above the largest entry that is not to count."""
-        for j, count in enumerate(counts):
-            sizes = np.abs(Y[j])
-            next_one = len(sizes) - int(count) - 1
-            # Above, not at it: squares of equal numbers may compare as unequal where they are fused with a subtraction.
-            self.levels[j] = np.partition(sizes, next_one)[next_one] * (1 + 4 * EPS) if next_one >= 0 else 0.0
+        if self.shared:
+            self.levels[:] = _level(Y.ravel(), int(counts.sum()))
+        else:
+            self.levels[:] = [_level(y, int(count)) for y, count in zip(Y, counts)]
 
     def _crossing(self, state: State, E: np.ndarray) -> np.ndarray:
         """R = (I − VVᵀ)AᵀS, transposed."""
@@ -266,3 +272,11 @@ def _directed(D: np.ndarray) -> np.ndarray:
     size = np.linalg.norm(D, axis=1, keepdims=True)
     some = size[:, 0] > 1e-12 * max(1.0, float(size.max(initial=0.0)))
     return D[some] / size[some]
+
+
+def _level(y: np.ndarray, count: int) -> float:
+    """A number that the `count` largest |y| exceed, and no others."""
+    sizes = np.abs(y)
+    next_one = len(sizes) - count - 1
+    # Above, not at it: squares of equal numbers may compare as unequal where they are fused with a subtraction.
+    return float(np.partition(sizes, next_one)[next_one]) * (1 + 4 * EPS) if next_one >= 0 else 0.0

@@ -6,13 +6,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from givens.metrics import adjusted_from_scores
 from givens.minimize import minimize
 from givens.numerics.tiles import scores
 from givens.objectives.sparse_columns import SparseColumns
 from givens.result import Result
 from givens.sparse_pca.data import principal_axes
 from givens.sparse_pca.few_components import FewColumns
-from givens.sparse_pca.loadings import explained, keep_largest, refit, shrink, unit_rows
+from givens.sparse_pca.loadings import keep_largest, refit, shrink, unit_rows
+from givens.sparse_pca.truncated_power import reported_order
 
 FLAT = 1e-12  # of the value: a gradient that is rounding
 REFIT = 1e-5  # growth of the explained variance below which values are not refitted any further
@@ -95,14 +97,19 @@ def _counted(
     S = np.where(keep_largest(Y, counts), Y, 0.0)
     size = np.linalg.norm(S, axis=1, keepdims=True)
     E = objective.scores / np.where(size > 0, size, 1.0)
-    return explained(E), Loadings(unit_rows(S), Y, objective.levels, result, E.T)
+    order = reported_order(E, counts, counts)
+    found = Loadings(unit_rows(S)[order], Y[order], objective.levels[order], result, E[order].T)
+    return float(adjusted_from_scores(found.scores).sum()), found
 
 
-def rotated(At: np.ndarray, options: FitOptions, counts: np.ndarray, V: np.ndarray) -> np.ndarray:
-    """Only the columns that rotations with thresholds that follow end at."""
-    objective = FewColumns(np.ascontiguousarray(At), np.zeros(options.m), options.l0, counts)
-    _few(objective, replace(options, progress=False), V)
-    return objective.columns
+def rotated(
+    At: np.ndarray, options: FitOptions, V: np.ndarray, *, shared: bool, l0: bool
+) -> tuple[np.ndarray, Result]:
+    """The columns that rotations end at whose thresholds follow the counts: one for each column, or one shared by all."""
+    assert options.counts is not None
+    objective = FewColumns(np.ascontiguousarray(At), np.zeros(options.m), l0, options.counts, shared)
+    result = _few(objective, replace(options, progress=False), V)
+    return objective.columns, result
 
 
 def _few(objective: FewColumns, options: FitOptions, V: np.ndarray) -> Result:

@@ -123,8 +123,30 @@ def largest(y: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
     return where, values / (size if size > 0 else 1.0)
 
 
-def directions(E: np.ndarray) -> tuple[np.ndarray, float]:
-    """W for scores E, one component per row, and the adjusted variance, the strongest score first.
+def reported_order(E: np.ndarray, counts: np.ndarray, asked: np.ndarray) -> np.ndarray:
+    """The order in which components are reported: as the counts were asked for, those with equal counts by their variance.
+
+    Parameters
+    ----------
+    E : array, shape (components, samples)
+        Scores.
+    counts, asked : array of int
+        How many non-zeros each component has; the same numbers in the order in which they were asked for.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from givens.sparse_pca.truncated_power import reported_order
+    >>> reported_order(np.array([[1.0], [3.0], [2.0]]), np.array([5, 5, 2]), np.array([5, 2, 5]))
+    array([1, 2, 0])
+    """
+    order = np.empty(len(asked), dtype=int)
+    order[np.argsort(-asked, kind="stable")] = np.lexsort((-np.einsum("ij,ij->i", E, E), -counts))
+    return order
+
+
+def directions(E: np.ndarray, order: np.ndarray | None = None) -> tuple[np.ndarray, float]:
+    """W for scores E, one component per row, and the adjusted variance in this order, by default the strongest score first.
 
     A score that the ones before it explain has no derivative; its row is the score itself.
 
@@ -137,7 +159,7 @@ def directions(E: np.ndarray) -> tuple[np.ndarray, float]:
     ([[9.0, -2.0], [0.0, 6.0]], 13.0)
     """
     size = np.linalg.norm(E, axis=1)
-    order = np.argsort(-size, kind="stable")
+    order = np.argsort(-size, kind="stable") if order is None else order
     order = order[size[order] > 0]
     W = E.copy()
     while len(order):
@@ -189,16 +211,22 @@ def cut(Y: np.ndarray, counts: np.ndarray) -> SparseRows:
     return SparseRows([where for where, _ in pairs], [values for _, values in pairs])
 
 
-def settled(At: np.ndarray, loadings: SparseRows) -> tuple[SparseRows, float]:
-    """The same features with the values that explain most, and the flops: steps on these features alone, to the end."""
+def settled(
+    At: np.ndarray, loadings: SparseRows, asked: np.ndarray, growth: float = SETTLED
+) -> tuple[SparseRows, float]:
+    """The same features with the values that explain most, and the flops: steps on these features alone.
+
+    They end with the step that brings no more than the share `growth`.
+    """
     features, inverse = np.unique(np.concatenate(loadings.where), return_inverse=True)
     part, ends = taken(At, features), np.cumsum(loadings.counts())[:-1]
     here = SparseRows(np.split(inverse, ends), loadings.values)
-    before, flops = -np.inf, 0.0
+    before, flops, counts = -np.inf, 0.0, loadings.counts()
     for _ in range(SETTLING):
-        W, held = directions(here.scores(part))
+        E = here.scores(part)
+        W, held = directions(E, reported_order(E, counts, asked))
         flops += 2.0 * W.size * len(features)
-        if held <= before * (1 + SETTLED):
+        if held <= before * (1 + growth):
             break
         before, loadings = held, SparseRows(loadings.where, here.values)
         values = [y[where] for y, where in zip(W @ part, here.where)]
@@ -206,8 +234,13 @@ def settled(At: np.ndarray, loadings: SparseRows) -> tuple[SparseRows, float]:
     return loadings, flops
 
 
-def ascend(At: np.ndarray, loadings: SparseRows, tol: float, max_steps: int, shown: Bar) -> Ascent:
-    """Raise the adjusted variance of loadings with as many non-zeros, as far as it goes; the best of all steps."""
+def ascend(
+    At: np.ndarray, loadings: SparseRows, asked: np.ndarray, tol: float, max_steps: int, shown: Bar
+) -> Ascent:
+    """Raise the adjusted variance of loadings with as many non-zeros, as far as it goes; the best of all steps.
+
+    It is the variance as it is reported: in the order in which the counts were `asked` for.
+    """
     began, flops, trace = perf_counter(), 0.0, Trace()
     counts, free, done = loadings.counts(), True, False
     m, n = len(counts), len(At)
@@ -215,10 +248,10 @@ def ascend(At: np.ndarray, loadings: SparseRows, tol: float, max_steps: int, sho
     tol = max(tol, GROWTH)
     for step in range(max_steps + 1):
         if best is not None and loadings.same_features(best.loadings):
-            loadings, spent = settled(At, loadings)
+            loadings, spent = settled(At, loadings, asked)
             flops += spent
         E = loadings.scores(At)
-        W, held = directions(E)
+        W, held = directions(E, reported_order(E, loadings.counts(), asked))
         flops += 2.0 * n * int(counts.sum()) + flop_counts.qr(n, m) + 2.0 * m * m * n
         done = best is not None and held <= best.explained * (1 + tol)
         if best is None or held > best.explained:
