@@ -64,25 +64,27 @@ def solve(
 class Search:
     """Ascents from several starts, the best of which is kept; and what all of them took.
 
-    The first start is loadings found one by one (or the last fit's). Where the data are small there are three more, rotations with
-    one threshold for all columns, ℓ1 and ℓ0, and with one for each, and what every ascent ends at is improved by exchanges
-    of single entries. Where the data are large, that is left to the further starts that `n_starts` asks for: rotations first, then
-    random columns.
+    The first start is loadings found one by one (or the last fit's). Where the data are small there are three more, rotations
+    with one threshold for all columns, ℓ1 and ℓ0, and with one for each, and what every ascent ends at is improved by
+    exchanges of single entries. Where the data are large, that is left to the further starts that `n_starts` asks for: rotations
+    first, then random columns.
 
     Attributes
     ----------
-    flops, rotations : float, int
+    flops, sweeps, rotations, exchanges : float, int, int, int
         Of all starts.
     tried : list of str
         The kinds of starts.
+    reached : list of float
+        The adjusted variance that each start led to, as a sum of squares.
     """
 
     def __init__(self, At: np.ndarray, norms: np.ndarray, options: FitOptions) -> None:
         assert options.counts is not None
         self.At, self.norms, self.options, self.counts = At, norms, options, options.counts
-        self.flops, self.rotations = 0.0, 0
+        self.flops, self.sweeps, self.rotations, self.exchanges = 0.0, 0, 0, 0
         self.tried: list[str] = []
-        self.exchanged = 0
+        self.reached: list[float] = []
 
     def run(self, previous: np.ndarray | None, rng: np.random.Generator) -> truncated_power.Ascent:
         """The best ascent."""
@@ -93,11 +95,13 @@ class Search:
         seen = [best.explained]
         if thorough:
             best = self._exchanged(best)
+        self.reached.append(best.explained)
         for start in self._others(small or 2 * self.options.m > rank, previous, rng):
             found = self.ascend(start)
             if thorough and all(abs(found.explained - value) > SAME * value for value in seen):
                 seen.append(found.explained)
                 found = self._exchanged(found)
+            self.reached.append(found.explained)
             best = found if found.explained > best.explained else best
         return best
 
@@ -114,7 +118,7 @@ class Search:
     def _exchanged(self, best: truncated_power.Ascent) -> truncated_power.Ascent:
         loadings, spent, number = exchanges.exchanged(self.At, self.norms**2, best.loadings, self.counts)
         self.flops += spent
-        self.exchanged += number
+        self.exchanges += number
         if number == 0:
             return best
         found = self.ascend(loadings)
@@ -165,6 +169,7 @@ class Search:
                 Y, result = rotated(self.At, self.options, V, shared=shared, l0=l0)
                 self.tried.append(name)
                 self.flops += result.flops
+                self.sweeps += result.sweeps
                 self.rotations += result.rotations
                 yield self._cut(Y)
         for _ in range(more):
@@ -204,6 +209,17 @@ def _missed(
     return np.flatnonzero(larger.any(axis=0) & left)
 
 
+def _method(search: Search, found: truncated_power.Ascent) -> str:
+    """What was done, in one sentence."""
+    starts = "; ".join(
+        name if (number := search.tried.count(name)) == 1 else f"{name}, {number} times"
+        for name in dict.fromkeys(search.tried)
+    )
+    turned = f"{search.rotations} rotations in {search.sweeps} sweeps" if search.rotations else "no rotations"
+    steps = f"truncated power steps, {len(found.trace) - 1} after the best start of {len(search.tried)} ({starts})"
+    return f"{steps}; {turned}; {search.exchanges} entries exchanged"
+
+
 def _arranged(search: Search, found: truncated_power.Ascent, seconds: float) -> Loadings:
     """The components in the order in which they are reported."""
     order = truncated_power.reported_order(found.scores, found.loadings.counts(), search.counts)
@@ -214,7 +230,7 @@ def _arranged(search: Search, found: truncated_power.Ascent, seconds: float) -> 
         value=found.explained,
         converged=found.converged,
         message=found.message,
-        sweeps=len(found.trace) - 1,
+        sweeps=search.sweeps,
         rotations=search.rotations,
         flops=search.flops,
         gradient_norm=found.gradient_norm,
@@ -222,6 +238,8 @@ def _arranged(search: Search, found: truncated_power.Ascent, seconds: float) -> 
         determinant=None,
         seconds=seconds,
         trace=found.trace,
+        method=_method(search, found),
+        starts=np.array(search.reached),
     )
     Z = found.loadings.dense(found.Y.shape[1])[order]
     return Loadings(Z, found.Y[order], found.largest_uncounted()[order], result, np.ascontiguousarray(E.T))

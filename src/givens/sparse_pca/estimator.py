@@ -41,7 +41,9 @@ class SparsePCA(SparseScores):
         feature for "l1", its square for "l0". The default, where none of the three is given, is 0.05.
     n_nonzero : int or sequence of int, optional
         How many non-zeros each component gets, exactly. The loadings are then those of the largest adjusted variance that
-        truncated power steps find; in a list, the order of the counts does not matter but for the order of the components.
+        truncated power steps find, from several starts: loadings one by one and, where the data are small or `n_starts` is more
+        than 1, rotations whose thresholds follow the counts; single entries are exchanged as long as that gains. With a list,
+        the components come in its order, and the adjusted variance, which depends on the order, is that of this one.
     penalty : {"l1", "l0"}
         Which of the two formulas.
     refit : bool
@@ -55,7 +57,9 @@ class SparsePCA(SparseScores):
         explained variance by 0.03 %, or by this share if that is more.
     max_sweeps : int
     n_starts : int
-        The first start is PCA (with `n_nonzero`, loadings found one by one); further ones are random, and the best is kept.
+        The first start is PCA; further ones are random, and the best is kept. With `n_nonzero` the first start is loadings found
+        one by one, and where the data are large the next three are rotations (where they are small, rotations are made in any
+        case); more starts never report less variance.
     warm_start : bool
         Start from the loadings of the last fit, if the shapes agree.
     threads : int, optional
@@ -82,10 +86,11 @@ class SparsePCA(SparseScores):
     loading_overlap_, score_correlation_ : float
         The largest |z_iᵀz_j| and the largest |correlation| of two scores: both 0 in PCA.
     result_ : Result
-        The run: value, trace, flops, and why it stopped. With `n_nonzero` and `refit`, no rotations are made; a sweep is a step
-        of all loadings, and the value their adjusted variance as a sum of squares.
+        The run: what was done (`method`), value, trace, flops and rotations of all starts, and why it stopped. With `n_nonzero`
+        and `refit` the trace is that of the truncated power steps after the best start, and the value is the adjusted variance
+        as a sum of squares.
     n_iter_ : int
-        Sweeps.
+        Steps of the run: `result_.steps`, at least 1.
 
     Examples
     --------

@@ -2,9 +2,9 @@
 
 Truncated power steps end where no linearised step leads on, and short loadings have many such places. Here one entry p of
 a loading gives way to another q, with the best weight for q beside the entries that stay, and what is compared is the
-adjusted variance itself. Take from the score of z_j what the scores before it explain: e' is left, s = ‖e'‖². Take the same from
-the scores after it, and orthogonalise these, without z_j: the i-th has the direction q_i and the length g_i. With a_i = q_i·e' the
-adjusted variance is, but for a constant,
+adjusted variance itself. Take from the score of z_j what the scores before it explain: e' is left, s = ‖e'‖². Take the same
+from the scores after it, and orthogonalise these, without z_j: the i-th has the direction q_i and the length g_i. With
+a_i = q_i·e' the adjusted variance is, but for a constant,
 
     T = s − Σ_i g_i² a_i² / (s − Σ_{l<i} a_l²),
 

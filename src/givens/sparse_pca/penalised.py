@@ -55,16 +55,29 @@ def solve(
 ) -> Loadings:
     """The best of several starts: by the value, or with counts by the adjusted variance."""
     best: tuple[float, Loadings] | None = None
+    results, reached = [], []
     for k in range(options.n_starts):
         if k == 0:
             V = principal_axes(At, options.m)[0] if start is None else start
         else:
             V = np.linalg.qr(rng.standard_normal((len(At), options.m)))[0]
         merit, found = _from(At, options, V)
+        results.append(found.result)
+        reached.append(merit)
         if best is None or merit > best[0]:
             best = merit, found
     assert best is not None
-    return best[1]
+    found = best[1]
+    if len(results) > 1:
+        found.result = replace(
+            found.result,
+            sweeps=sum(result.sweeps for result in results),
+            rotations=sum(result.rotations for result in results),
+            flops=sum(result.flops for result in results),
+            method=f"{found.result.method}; the best of {len(results)} starts",
+            starts=np.array(reached),
+        )
+    return found
 
 
 def _from(At: np.ndarray, options: FitOptions, V: np.ndarray) -> tuple[float, Loadings]:
@@ -99,7 +112,7 @@ def _counted(
     E = objective.scores / np.where(size > 0, size, 1.0)
     order = reported_order(E, counts, counts)
     found = Loadings(unit_rows(S)[order], Y[order], objective.levels[order], result, E[order].T)
-    return float(adjusted_from_scores(found.scores).sum()), found
+    return float(adjusted_from_scores(found.scores).sum()) * max(len(At) - 1, 1), found
 
 
 def rotated(
@@ -157,4 +170,5 @@ def in_units(result: Result, unit: float) -> Result:
             gradient_norm=result.gradient_norm * square,
             trace=trace,
             phases=tuple(replace(phase, gain=phase.gain * square) for phase in result.phases),
+            starts=None if result.starts is None else result.starts * square,
         )

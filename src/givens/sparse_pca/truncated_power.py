@@ -29,6 +29,7 @@ from givens.numerics.tiles import scores, turned
 from givens.result import Trace
 from givens.support.progress import Bar
 
+PHASE = "truncated power"
 HEAVY = 16  # a loading with more than 1/16 of all features is multiplied as if it were dense
 GROWTH = 3e-4  # of the explained variance; a step that brings less is the last
 SETTLED, SETTLING = 1e-9, 200  # the same for values on features that have come to rest; and steps at most
@@ -262,7 +263,7 @@ def ascend(
             flops += 2.0 * m * At.size
             best = Ascent(loadings, W, Y, E, held, _slope(loadings, Y, size), flops, trace)
         shown.sweep(step, max_steps, 1)
-        trace.append(step, perf_counter() - began, flops, held, best.gradient_norm)
+        trace.append(step, perf_counter() - began, flops, held, best.gradient_norm, PHASE if step else "")
         shown.show(held, np.nan if step == 0 else held / trace.value[-2] - 1)
         if done:
             break

@@ -1,0 +1,162 @@
+"""Exchanges of single entries against brute force, and counts against thresholds."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.datasets import load_breast_cancer, load_digits, load_wine
+
+from givens import SparsePCA, metrics
+from givens.datasets import pitprops, sparse_modules
+from givens.sparse_pca.exchanges import Component, exchanged
+from givens.sparse_pca.truncated_power import SparseRows, cut, reported_order, settled
+
+
+def centred(seed, n=15, d=20):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_t(4, size=(n, d)) * np.exp(0.5 * rng.standard_normal(d))
+    return X - X.mean(axis=0)
+
+
+def reported(X, loadings, asked):
+    E = loadings.scores(X)
+    order = reported_order(E, loadings.counts(), asked)
+    return metrics.adjusted_from_scores(E[order].T).sum() * (len(X) - 1)
+
+
+def share(model):
+    return float(model.explained_variance_ratio_.sum())
+
+
+def fit(model, table):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return model.fit_covariance(table.R, table.n_obs) if hasattr(table, "R") else model.fit(table)
+
+
+@given(seed=st.integers(0, 1000), place=st.integers(0, 3), count=st.integers(1, 6))
+def test_the_gain_of_an_exchange_is_that_of_the_adjusted_variance(seed, place, count):
+    X = centred(seed)
+    counts = np.array([6, 5, 4, 3])
+    counts[place] = count
+    Z = cut(np.random.default_rng(seed).standard_normal((4, 20)), counts)
+    E = Z.scores(X)
+    Q, R = np.linalg.qr(E.T)
+    own = Component(X, Z.where[place], Z.values[place], Q.T[:place], Q.T[:place] @ X, E[place + 1 :])
+    rest = np.sum(X**2, axis=0) - np.sum((Q.T[:place] @ X) ** 2, axis=0)
+    gain, where, values = own.best(R[place, place] * Q[:, place] @ X, rest)
+    assert len(where) == count
+    assert len(np.setdiff1d(where, Z.where[place])) == 1
+    assert np.linalg.norm(values) == pytest.approx(1.0)
+
+    def total(where, values):
+        tried = SparseRows(list(Z.where), list(Z.values))
+        tried.where[place], tried.values[place] = where, values
+        return metrics.adjusted_from_scores(tried.scores(X).T).sum() * (len(X) - 1)
+
+    before = total(Z.where[place], Z.values[place])
+    assert total(where, values) - before == pytest.approx(gain, abs=1e-8 * before)
+    # No other entry in the place of one of these brings more, with the weight that makes its score largest.
+    B = Q[:, :place]
+    best = -np.inf
+    for out in range(count):
+        kept = np.delete(Z.values[place], out)
+        old = np.delete(Z.where[place], out)
+        for new in np.setdiff1d(np.arange(20), Z.where[place]):
+            parts = np.column_stack((X[:, old] @ kept / (np.linalg.norm(kept) or 1.0), X[:, new]))
+            parts -= B @ (B.T @ parts)
+            weights = np.linalg.eigh(parts.T @ parts)[1][:, -1] if count > 1 else np.array([0.0, 1.0])
+            tried = np.append(weights[0] * kept / (np.linalg.norm(kept) or 1.0), weights[1])
+            best = max(best, total(np.append(old, new), tried) - before)
+    assert gain == pytest.approx(best, abs=1e-8 * before)
+
+
+@given(seed=st.integers(0, 1000), counts=st.lists(st.integers(1, 12), min_size=1, max_size=5))
+def test_exchanges_keep_the_counts_and_never_lose(seed, counts):
+    X = centred(seed)
+    asked = np.array(counts)
+    start = cut(np.random.default_rng(seed).standard_normal((len(counts), 20)), asked)
+    found, flops, number = exchanged(X, np.sum(X**2, axis=0), start, asked)
+    np.testing.assert_array_equal(found.counts(), asked)
+    assert all(np.all(np.diff(where) > 0) for where in found.where)
+    assert flops > 0
+    if number:
+        assert reported(X, found, asked) > reported(X, start, asked)
+    else:
+        assert found.same_features(start)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_wrong_entry_is_exchanged_for_the_right_one(seed):
+    data = sparse_modules(60, 80, n_modules=2, module_size=6, random_state=seed)
+    X = data.X - data.X.mean(axis=0)
+    good = cut(data.components, np.array([6, 6]))
+    spoilt = SparseRows([w.copy() for w in good.where], good.values)
+    spoilt.where[0][2] = np.setdiff1d(np.arange(80), np.concatenate(good.where))[0]
+    start = settled(X, SparseRows([np.sort(w) for w in spoilt.where], good.values), np.array([6, 6]))[0]
+    found, _, number = exchanged(X, np.sum(X**2, axis=0), start, np.array([6, 6]))
+    assert number >= 1
+    assert {tuple(w) for w in found.where} == {tuple(w) for w in good.where}
+
+
+def test_dependent_scores_are_left_alone(rng):
+    X = rng.standard_normal((10, 3))[:, [0, 0, 1, 2]]
+    twice = SparseRows([np.array([0]), np.array([1])], [np.ones(1), np.ones(1)])
+    found, _, number = exchanged(X, np.sum(X**2, axis=0), twice, np.array([1, 1]))
+    assert number == 0
+    assert found.same_features(twice)
+
+
+THRESHOLDS = [("l1", 0.27), ("l0", 0.2), ("l1", 0.45)]
+TABLES = {
+    "digits": (lambda: load_digits().data, False),
+    "wine": (lambda: load_wine().data, True),
+    "breast cancer": (lambda: load_breast_cancer().data, True),
+    "pit props": (pitprops, False),
+}
+
+
+@pytest.mark.parametrize(("penalty", "alpha"), THRESHOLDS)
+@pytest.mark.parametrize("name", TABLES)
+def test_counts_explain_at_least_what_a_threshold_does_at_its_own_counts(name, penalty, alpha):
+    make, scale = TABLES[name]
+    table = make()
+    by_threshold = fit(SparsePCA(4, alpha=alpha, penalty=penalty, scale=scale), table)
+    counts = by_threshold.n_nonzero_.tolist()
+    by_counts = fit(SparsePCA(4, n_nonzero=counts, scale=scale), table)
+    assert share(by_counts) >= share(by_threshold) * (1 - 1e-9)
+    np.testing.assert_array_equal(by_counts.n_nonzero_, counts)
+    result = by_counts.result_
+    assert result.rotations > 0
+    assert "rotations with one threshold" in result.method
+    assert result.starts.max() == pytest.approx(result.value)
+
+
+@given(seed=st.integers(0, 500), counts=st.lists(st.integers(1, 20), min_size=1, max_size=4))
+def test_more_starts_never_report_less(seed, counts):
+    X = centred(seed)
+    shares = [
+        share(SparsePCA(len(counts), n_nonzero=counts, n_starts=k, random_state=0).fit(X)) for k in (1, 2, 5)
+    ]
+    assert shares[0] * (1 - 1e-12) <= shares[1] <= shares[2] * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("refit", [True, False])
+def test_more_starts_never_report_less_where_the_data_are_large(monkeypatch, refit):
+    monkeypatch.setattr("givens.sparse_pca.cardinality.SMALL", 0)
+    X = load_wine().data
+    shares, rotations = [], []
+    for k in (1, 2, 4, 6):
+        model = SparsePCA(4, n_nonzero=[2, 7, 4, 4], n_starts=k, scale=True, random_state=0, refit=refit)
+        shares.append(share(model.fit(X)))
+        rotations.append(model.result_.rotations)
+        assert len(model.result_.starts) == k if k > 1 else True
+    assert np.all(np.diff(shares) >= -1e-12)
+    assert rotations[1] > 0
+    if refit:
+        assert rotations[0] == 0
+        assert rotations[3] == rotations[2]
