@@ -45,7 +45,7 @@ def _cubic(seed: int) -> Function:
 def _quartic(seed: int) -> Function:
     A = np.random.default_rng(seed).standard_normal((10, N))
     return Function(
-        lambda U: -float(np.sum((A @ U) ** 4)), N, degree=4, gradient=lambda U: -4 * A.T @ (A @ U) ** 3
+        lambda U: -float(np.sum((A @ U) ** 4)), N, degree=4, jac=lambda U: -4 * A.T @ (A @ U) ** 3
     )
 
 

@@ -94,14 +94,14 @@ def run(f=lambda U: 0.0, **options):
             "not a polynomial of degree 2",
         ),
         (
-            lambda: minimize(Function(lambda U: 0.0, 3, gradient=lambda U: U[0])),
+            lambda: minimize(Function(lambda U: 0.0, 3, jac=lambda U: U[0])),
             ValueError,
-            r"gradient must return a matrix of shape \(3, 3\), but it returned shape \(3,\)",
+            r"jac must return a matrix of shape \(3, 3\), but it returned shape \(3,\)",
         ),
         (
-            lambda: minimize(Function(lambda U: 0.0, 3, gradient=lambda U: np.nan * U)),
+            lambda: minimize(Function(lambda U: 0.0, 3, jac=lambda U: np.nan * U)),
             ValueError,
-            "gradient must be finite",
+            "jac must be finite",
         ),
         (
             lambda: Columns(NAN, "varimax"),
@@ -178,7 +178,7 @@ def test_a_rough_function_says_so():
     def rough(U):
         return float(np.sum(np.abs(np.round(3 * U))) + np.sum(np.abs(U)))
 
-    result = minimize(rough, n=3, random_state=0, max_sweeps=20)
+    result = minimize(rough, n=3, random_state=0, max_sweeps=20, schedule="tournament")
     assert "more than 64 harmonics" in result.message
     values = np.array(result.trace.value)
     assert np.all(np.diff(values) <= 1e-12)

@@ -44,6 +44,27 @@ def test_an_interrupted_run_ends_in_the_same_bits(tmp_path, case, schedule, ever
     assert_same_run(run("cut.npz"), whole)
 
 
+@pytest.mark.parametrize(
+    "case", ["cubic", "quartic", "varimax, 3 of 6 columns", "joint", "logcosh, 2 of 6 columns", "sparse, l1"]
+)
+@pytest.mark.parametrize("every", [1, 3])
+def test_an_interrupted_descent_ends_in_the_same_bits(tmp_path, case, every):
+    def run(name, **options):
+        return minimize(
+            CASES[case](0),
+            phases=["descent", "sweeps"],
+            random_state=3,
+            checkpoint=Checkpoint(tmp_path / name, every=every),
+            max_steps=14,
+            **options,
+        )
+
+    whole = run("whole.npz")
+    assert whole.steps > 8
+    run("cut.npz", callback=lambda snapshot: snapshot.step == 8)
+    assert_same_run(run("cut.npz"), whole)
+
+
 def test_a_finished_run_is_returned_at_once_and_more_sweeps_go_on(tmp_path):
     calls = []
 
@@ -53,7 +74,13 @@ def test_a_finished_run_is_returned_at_once_and_more_sweeps_go_on(tmp_path):
 
     def run(**options):
         calls.clear()
-        return minimize(Function(f, 3, degree=3), random_state=0, checkpoint=tmp_path / "c.npz", **options)
+        return minimize(
+            Function(f, 3, degree=3),
+            random_state=0,
+            checkpoint=tmp_path / "c.npz",
+            schedule="tournament",
+            **options,
+        )
 
     first = run(max_sweeps=2)
     made = len(calls)
@@ -65,8 +92,8 @@ def test_a_finished_run_is_returned_at_once_and_more_sweeps_go_on(tmp_path):
 
 def test_without_a_seed_the_start_comes_from_the_checkpoint(tmp_path):
     objective = CASES["cubic"](0)
-    first = minimize(objective, checkpoint=tmp_path / "c.npz", max_sweeps=2)
-    further = minimize(objective, checkpoint=tmp_path / "c.npz", max_sweeps=3)
+    first = minimize(objective, checkpoint=tmp_path / "c.npz", max_steps=2)
+    further = minimize(objective, checkpoint=tmp_path / "c.npz", max_steps=3)
     assert further.trace.value[:3] == first.trace.value
 
 
@@ -136,9 +163,7 @@ def test_when_a_callback_raises_it_passes_through(tmp_path):
 
     with pytest.raises(RuntimeError, match="enough"):
         minimize(CASES["cubic"](0), random_state=0, callback=callback, checkpoint=tmp_path / "c.npz")
-    assert (
-        minimize(CASES["cubic"](0), random_state=0, checkpoint=tmp_path / "c.npz", max_sweeps=1).sweeps == 1
-    )
+    assert minimize(CASES["cubic"](0), random_state=0, checkpoint=tmp_path / "c.npz", max_steps=1).steps == 1
 
 
 @pytest.mark.parametrize(

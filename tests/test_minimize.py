@@ -16,11 +16,19 @@ from tests.cases import CASES
     [(True, 1), (np.True_, 1), (np.float64(2) > 1, 1), (False, 3), (np.False_, 3), (None, 3)],
 )
 def test_a_callback_stops_with_true_of_either_kind(answer, sweeps):
-    result = minimize(CASES["cubic"](0), random_state=0, max_sweeps=3, tol=0, callback=lambda _: answer)
+    result = minimize(
+        CASES["cubic"](0),
+        random_state=0,
+        schedule="tournament",
+        max_sweeps=3,
+        tol=0,
+        callback=lambda _: answer,
+    )
     assert result.sweeps == sweeps
 
 
-def test_a_callback_sees_every_sweep_and_can_stop():
+@pytest.mark.parametrize("phase", ["descent", "sweeps"])
+def test_a_callback_sees_every_step_and_can_stop(phase):
     seen = []
 
     def callback(snapshot):
@@ -28,9 +36,11 @@ def test_a_callback_sees_every_sweep_and_can_stop():
         return len(seen) == 3
 
     objective = CASES["smooth"](0)
-    result = minimize(objective, random_state=0, callback=callback)
+    result = minimize(objective, random_state=0, callback=callback, phases=[phase])
     assert [s.step for s in seen] == [1, 2, 3]
-    assert result.sweeps == 3
+    assert [s.phase for s in seen] == 3 * [phase]
+    assert result.steps == 3
+    assert result.sweeps == (3 if phase == "sweeps" else 0)
     assert not result.converged
     assert result.message.startswith("stopped by the callback")
     assert np.array_equal(seen[-1].U, result.U)
@@ -47,10 +57,14 @@ def test_gradient_tolerance_stops_a_run():
 
 
 def test_too_few_sweeps_are_reported():
-    result = minimize(CASES["smooth"](0), max_sweeps=1, random_state=0)
+    result = minimize(CASES["smooth"](0), max_sweeps=1, schedule="tournament", random_state=0)
     assert not result.converged
     assert result.message == "not converged: max_sweeps = 1 reached"
-    assert minimize(CASES["smooth"](0), max_sweeps=0, random_state=0).sweeps == 0
+    assert minimize(CASES["smooth"](0), max_sweeps=0, schedule="tournament", random_state=0).steps == 0
+    result = minimize(CASES["smooth"](0), max_steps=4, random_state=0)
+    assert result.message == "not converged: max_steps = 4 reached"
+    assert result.method == "quasi-Newton descent, 4 steps"
+    assert minimize(CASES["smooth"](0), max_steps=0, random_state=0).steps == 0
 
 
 def test_order_1_has_nothing_to_rotate():
@@ -77,7 +91,7 @@ def test_a_saddle_is_left(rng):
         lambda U: float(np.sum(np.diag(U.T @ A @ U) * [1, 2, 3])),
         3,
         degree=2,
-        gradient=lambda U: 2 * A @ U * [1, 2, 3],
+        jac=lambda U: 2 * A @ U * [1, 2, 3],
     )
     start = np.eye(3)[[2, 1, 0]]  # the maximum
     for schedule in ("tournament", "gradient", ByGradient(delta=0.1), "random"):
@@ -113,10 +127,10 @@ def test_the_result_says_what_was_done():
 
 
 def test_the_progress_bar_is_a_real_one(capsys):
-    minimize(CASES["smooth"](0), random_state=0, progress=True, max_sweeps=3)
+    minimize(CASES["smooth"](0), random_state=0, schedule="tournament", progress=True, max_sweeps=3)
     # On whichever of the two Rich's console writes to: a command sends it to the second.
     shown = "".join(capsys.readouterr())
     assert "sweep 3 of at most 3" in shown
     assert "━" in shown
-    assert minimize(CASES["smooth"](0), random_state=0, max_sweeps=3).sweeps == 3
+    minimize(CASES["smooth"](0), random_state=0, max_steps=3)
     assert capsys.readouterr() == ("", "")

@@ -82,7 +82,7 @@ def test_theorem_2_the_bound_holds():
     norms = np.zeros((runs, T + 1))
     for run in range(runs):
         U, draw = U0.copy(), np.random.default_rng(run)
-        f = Function(lambda U: -float(np.sum(U * M)), d, degree=1, gradient=lambda U: -M)
+        f = Function(lambda U: -float(np.sum(U * M)), d, degree=1, jac=lambda U: -M)
         f.prepare(U0)
         for t in range(T + 1):
             slopes = f.gradient(f.state(U))

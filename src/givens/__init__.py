@@ -31,6 +31,7 @@ _HOMES = {
 }
 _MODULES = {
     "anndata": "givens.anndata",
+    "autodiff": "givens.autodiff",
     "baselines": "givens.baselines",
     "datasets": "givens.datasets",
     "ica": "givens.ica",
@@ -51,6 +52,7 @@ _MODULES = {
 if TYPE_CHECKING:
     from givens import (
         anndata,
+        autodiff,
         baselines,
         datasets,
         ica,
@@ -94,6 +96,7 @@ __all__ = [
     "SphericalMixture",
     "StreamingSparsePCA",
     "anndata",
+    "autodiff",
     "baselines",
     "check_objective",
     "datasets",

@@ -56,6 +56,7 @@ class Progress:
     sweeps: int = 0
     leaps: int = 0
     rotations: int = 0
+    certifications: int = 0
     flops: float = 0.0
     seconds: float = 0.0
     gain: float = float("nan")
@@ -113,5 +114,16 @@ def load(path: str | os.PathLike[str]) -> tuple[Progress, str] | None:
     return progress, counters["problem"]
 
 
-_COUNTERS = ("steps", "phase", "sweeps", "leaps", "rotations", "flops", "seconds", "gain", "gains")
+_COUNTERS = (
+    "steps",
+    "phase",
+    "sweeps",
+    "leaps",
+    "rotations",
+    "certifications",
+    "flops",
+    "seconds",
+    "gain",
+    "gains",
+)
 _NUMBERS = tuple(name for name in TRACE_FIELDS if name != "phase")

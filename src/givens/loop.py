@@ -20,9 +20,10 @@ import numpy as np
 
 from givens import checkpoint as checkpoints
 from givens.checkpoint import Checkpoint, Progress
-from givens.objectives.base import Look, Objective
+from givens.objectives.base import Look, NotFinite, Objective
 from givens.phases import PHASES, Phase
-from givens.result import PhaseSummary, Result, Snapshot
+from givens.phases.certificate import certify
+from givens.result import Certificate, PhaseSummary, Result, Snapshot
 from givens.rotations import determinant, orthogonality, repair, rotate_blocks
 from givens.schedules import Schedule, Shape
 from givens.support.progress import Bar
@@ -39,6 +40,8 @@ class RunOptions:
     tol: float
     gradient_tol: float | None
     max_sweeps: int
+    max_steps: int
+    certify: float
     callback: Callback | None
     repair_every: int | None
 
@@ -60,7 +63,11 @@ class Run:
         self.columns = objective.active if objective.thin else objective.n
         self.phases: list[Phase] = [PHASES[name]() for name in options.phases]
         self.began = perf_counter()
-        self._look: Look | None = None  # at the state, if it has not been turned since
+        self._look: Look | None = None  # where the run is, if it has not moved since
+        self._counted = (
+            False  # a run that goes on from a checkpoint has counted the first look before it was saved
+        )
+        self._aside: np.ndarray | None = None  # a rotation of all columns that U and the state still lack
 
     def minimise(self, U: np.ndarray, rng: np.random.Generator, reproducible: bool) -> Result:
         """Run from U, or from the checkpoint; `reproducible` if another call would have the same U."""
@@ -76,34 +83,44 @@ class Run:
         if not progress.trace:
             progress.flops += self.objective.making
             progress.summaries = [PhaseSummary(phase.name) for phase in self.phases]
+            if self.phases[0].name == "descent":
+                self.look()  # it begins with this, so the trace may have the gradient too
             self._record("")
         else:
+            self._counted = not self.objective.dear
             self.phases[progress.phase].remember(progress.memory, self)
+        self.certificate: Certificate | None = None
         message = self._stop()
-        while not message:
-            message = self._step()
+        try:
+            while not message:
+                message = self._step()
+                if message and progress.converged and self.options.certify:
+                    message = self._certify(message)
+        except NotFinite as error:
+            progress.converged = False
+            message = f"stopped in step {progress.steps + 1}, of the phase {self.options.phases[progress.phase]!r}: {error}"
         return self._result(message)
 
     def _step(self) -> str:
         """One step of the current phase; returns why to stop, or nothing."""
         progress = self.progress
         phase = self.phases[progress.phase]
-        self.shown.sweep(progress.steps + 1, self.options.max_sweeps, self.shape.pairs)
+        self.shown.step(phase.name, progress.steps + 1, self.options.max_sweeps, self.shape.pairs)
         flops, began = progress.flops, perf_counter()
         gain = phase.advance(self)
         if gain is None:
-            progress.phase += 1
-            if progress.phase < len(self.phases):
-                return ""
-            progress.phase -= 1
             progress.converged = bool(phase.verdict)
+            if not phase.verdict and progress.phase + 1 < len(self.phases):
+                self.settle()
+                progress.phase += 1
+                return ""
             return phase.verdict or f"not converged: no step of the phase {phase.name!r} lowers f any more"
         progress.steps += 1
         progress.gain = gain
         summary = progress.summaries[progress.phase]
         summary.steps += 1
         summary.gain += self.objective.unit * gain
-        if self.repair_every and progress.steps % self.repair_every == 0:
+        if self._repair_due():
             self._repair()
         self._record(phase.name)
         summary.flops += progress.flops - flops
@@ -114,6 +131,20 @@ class Run:
             progress.converged = False
             message = "stopped by the callback"
         return message
+
+    def _certify(self, message: str) -> str:
+        """The message, if no pair gains anything; else nothing, and the run goes on from there."""
+        progress = self.progress
+        self.shown.step("certificate", progress.steps + 1, self.options.max_sweeps, self.shape.pairs)
+        self.certificate, gain = certify(self, self.options.certify)
+        progress.certifications += 1
+        if gain <= 0.0:
+            return message
+        progress.phase, progress.gains, progress.gain = 0, [], gain
+        progress.steps += 1
+        self.phases[0].forget()
+        self._record("certificate")
+        return ""
 
     def _told_to_stop(self) -> bool:
         if self.options.callback is None:
@@ -128,12 +159,29 @@ class Run:
         """Value, slopes and curvatures here; found once."""
         if self._look is None:
             self._look = self.objective.look(self.state)
-            self.progress.flops += self._look.flops
+            self.progress.flops += 0.0 if self._counted else self._look.flops
+            self._counted = False
         return self._look
 
     def moved(self) -> None:
         """The state was turned: what was seen before is no longer true."""
         self._look = None
+
+    def look_at(self, Q: np.ndarray) -> Look:
+        """The look at U @ Q, while the state stays as it is."""
+        look = self.objective.turned_look(self.state, Q)
+        # Beside it, Cayley's transform, a product and a repair.
+        self.progress.flops += look.flops + 26.0 / 3.0 * float(len(Q)) ** 3
+        return look
+
+    def arrive(self, Q: np.ndarray, look: Look) -> None:
+        """The run is at U @ Q, and sees this there; the state follows when `settle` is called."""
+        self._aside, self._look = Q, look
+
+    def settle(self) -> None:
+        """Turn U by what was put aside, and make the state anew."""
+        if self._aside is not None:
+            self._repair()
 
     def turn(self, Q: np.ndarray) -> float:
         """Turn all columns; returns the flops."""
@@ -143,7 +191,13 @@ class Run:
 
     def slopes(self) -> np.ndarray | None:
         """The first derivatives of all pairs, where they are not too expensive."""
-        return self.look().slopes
+        return None if self.objective.dear else self.look().slopes
+
+    def value(self) -> float:
+        """The value of f here."""
+        if self._look is None and self.objective.dear:
+            return self.objective.value(self.state)
+        return self.look().value
 
     def complete(self) -> Shape:
         """Of an objective that stores few columns: add those to turn them against."""
@@ -155,19 +209,33 @@ class Run:
     # Records.
 
     def _U(self) -> np.ndarray:
+        if self._aside is not None:
+            return repair(self.Ut.T @ self._aside)
         return np.ascontiguousarray(self.Ut[: self.columns].T)
 
     def _gradient_norm(self, at_any_price: bool) -> float:
         objective = self.objective
+        if self._look is None and objective.dear and not at_any_price:
+            return float("nan")
         slopes = self.look().slopes
-        if slopes is None:
-            if objective.dear and not at_any_price:
-                return float("nan")
-            slopes = objective.gradient(self.state)
+        if slopes is not None:
+            # Antisymmetric: every pair is there twice.
+            return objective.unit * float(np.sqrt(np.vdot(slopes, slopes)))
+        if objective.dear and not at_any_price:
+            return float("nan")
+        slopes = objective.gradient(self.state)
         return objective.unit * float(np.sqrt(2 * np.sum(np.triu(slopes, 1)[: objective.active] ** 2)))
 
+    def _repair_due(self) -> bool:
+        if not self.repair_every or self.progress.steps % self.repair_every:
+            return False
+        # What is put aside gathers no rounding errors in the state; but a checkpoint holds U only.
+        return self._aside is None or self.place is not None
+
     def _repair(self) -> None:
-        self.Ut = np.ascontiguousarray(repair(self._U()).T)
+        U = self._U()
+        self.Ut = np.ascontiguousarray((U if self._aside is not None else repair(U)).T)
+        self._aside = None
         self.state = self.objective.state(self._U())
         self.progress.flops += 4.0 * len(self.Ut) * self.Ut.size + self.objective.making
         self.moved()
@@ -175,7 +243,7 @@ class Run:
 
     def _record(self, phase: str) -> None:
         objective, progress = self.objective, self.progress
-        value = objective.sense * objective.unit * self.look().value
+        value = objective.sense * objective.unit * self.value()
         norm = self._gradient_norm(at_any_price=self.options.gradient_tol is not None)
         progress.seconds = perf_counter() - self.began
         progress.trace.append(progress.steps, progress.seconds, progress.flops, value, norm, phase)
@@ -193,11 +261,14 @@ class Run:
         if len(progress.gains) >= options.schedule.patience and max(progress.gains) <= self.tol * scale:
             sweeps = "a sweep" if len(progress.gains) == 1 else f"{len(progress.gains)} sweeps"
             return f"converged: {sweeps} gained at most {self.tol:g} times the scale"
-        if settled := self.objective.settled(self.state):
+        if self._aside is None and (settled := self.objective.settled(self.state)):
             return settled
         progress.converged = False
-        if progress.steps >= options.max_sweeps:
+        descended = sum(summary.steps for summary in progress.summaries if summary.name == "descent")
+        if progress.steps - descended >= options.max_sweeps and self.phases[progress.phase].name != "descent":
             return f"not converged: max_sweeps = {options.max_sweeps} reached"
+        if descended >= options.max_steps:
+            return f"not converged: max_steps = {options.max_steps} reached"
         return ""
 
     def _snapshot(self) -> Snapshot:
@@ -229,7 +300,7 @@ class Run:
         notes = objective.notes(self.state)
         if np.isnan(norm):
             self.moved()
-            norm = self._gradient_norm(at_any_price=True)
+            norm = self._last_norm()
         return Result(
             U=U,
             value=value,
@@ -245,7 +316,14 @@ class Run:
             trace=progress.trace,
             method=self._method(),
             phases=tuple(progress.summaries),
+            certificate=self.certificate,
         )
+
+    def _last_norm(self) -> float:
+        try:
+            return self._gradient_norm(at_any_price=True)
+        except NotFinite:  # the run has stopped next to such a place
+            return float("nan")
 
     def _method(self) -> str:
         """One clause for each phase that made a step."""
@@ -254,7 +332,12 @@ class Run:
             for phase, summary in zip(self.phases, self.progress.summaries)
             if summary.steps
         ]
-        return ", then ".join(clauses) or "no step"
+        text = ", then ".join(clauses) or "no step"
+        searched = self.progress.certifications
+        if self.certificate is not None and self.progress.converged:
+            share = "" if self.certificate.share == 1.0 else f" of {self.certificate.share:.0%} of the pairs"
+            text += f"; certified by {'one sweep' if searched == 1 else f'{searched} sweeps'} of exact searches{share}"
+        return text
 
     # Checkpoints.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -22,15 +23,19 @@ from givens.support.progress import bar
 
 
 def minimize(
-    objective: Objective | Callable[[np.ndarray], float],
+    objective: Objective | Callable[[np.ndarray], Any],
     start: np.ndarray | None = None,
     *,
     n: int | None = None,
+    jac: Callable[[np.ndarray], np.ndarray] | bool | None = None,
+    check_jac: bool = True,
     phases: Sequence[str] | None = None,
     schedule: str | Schedule | None = None,
     tol: float = 1e-18,
     gradient_tol: float | None = None,
     max_sweeps: int = 200,
+    max_steps: int = 10_000,
+    certify: bool | float | None = None,
     determinant: int | str | None = None,
     n_starts: int = 1,
     threads: int | None = None,
@@ -45,16 +50,23 @@ def minimize(
     Parameters
     ----------
     objective : Objective or callable
-        What to minimise. A callable f(U) -> float is wrapped in `objectives.Function`, whose pair problems are solved by
-        interpolation; `n` is then needed, unless there is a `start`.
+        What to minimise. A callable f(U) -> float is wrapped in `objectives.Function`; `n` is then needed, unless there is a
+        `start`.
     start : array, shape (n, n), optional
         An orthogonal matrix to start from. By default the objective chooses: the identity for data, a random rotation
         for a plain function.
     n : int, optional
         The order of U, for a plain function.
+    jac : callable or True, optional
+        Of a plain function, the matrix ∂f/∂U of partial derivatives, as in `scipy.optimize.minimize`: a function of U, or True
+        if f returns the value and this matrix. Without it, slopes come from differences of values. `givens.autodiff` has it
+        from PyTorch, JAX or autograd.
+    check_jac : bool
+        Compare `jac` with a difference of values once, at the start.
     phases : sequence of str, optional
-        How f is lowered, in this order: "leaps" (rotations of all columns that the objective proposes) and "sweeps" (exact
-        rotations of pairs or blocks). By default the objective chooses. `Result.method` says what was done.
+        How f is lowered, in this order: "descent" (quasi-Newton steps of all columns, from their slopes), "leaps" (rotations of
+        all columns that the objective proposes), "sweeps" (exact rotations of pairs or blocks). By default the objective
+        chooses. `Result.method` says what was done.
     schedule : str or Schedule, optional
         The order of pairs, and sweeps only, unless `phases` are given too: "tournament", "random" (Algorithm 1),
         "without-replacement" (the appendix), "cyclic", "shuffled", "gradient", or an object of `givens.schedules`, which also
@@ -66,6 +78,13 @@ def minimize(
         Converged also when the gradient norm is at most this times the scale.
     max_sweeps : int
         Stop after so many sweeps or leaps.
+    max_steps : int
+        Stop after so many steps of descent.
+    certify : bool or float, optional
+        When the run has converged, search every pair of columns over all angles, which takes about as long as a sweep.
+        `Result.certificate` is the most that any of these rotations gains; if that is worth taking, it is taken, and the run goes
+        on. A number between 0 and 1 searches this share of the pairs, chosen at random. By default only plain functions without
+        `jac` are certified.
     determinant : {1, -1, "both"}, optional
         The component of O(n) to search; rotations never leave the one they start in. A start in the other one has its
         last column reversed. "both" searches each and keeps the better; None stays where the start is.
@@ -100,7 +119,10 @@ def minimize(
     >>> from givens import minimize
     >>> rng = np.random.default_rng(0)
     >>> A = rng.standard_normal((5, 5)); A = A + A.T
-    >>> result = minimize(lambda U: np.sum(np.triu(U.T @ A @ U, 1) ** 2), n=5, random_state=0)
+    >>> def off_diagonal(U): return U.T @ A @ U - np.diag(np.diag(U.T @ A @ U))
+    >>> def f(U): return np.sum(off_diagonal(U) ** 2)
+    >>> def gradient(U): return 4 * A @ U @ off_diagonal(U)
+    >>> result = minimize(f, n=5, jac=gradient, random_state=0)
     >>> result.converged, bool(result.value < 1e-12)
     (True, True)
     >>> np.allclose(np.sort(np.diag(result.U.T @ A @ result.U)), np.linalg.eigvalsh(A))
@@ -109,7 +131,7 @@ def minimize(
     # All of it: one small product by a BLAS of several threads would leave these turning on the spot for a tenth of a second,
     # on the cores that our own threads need.
     with parallel.pool(threads), bar(progress) as shown:
-        problem, first = _problem(objective, start, n)
+        problem, first = _problem(objective, start, n, jac, check_jac)
         if callback is not None and not callable(callback):
             raise TypeError(f"callback must be a function of a Snapshot, got {type(callback).__name__}")
         options = RunOptions(
@@ -118,6 +140,8 @@ def minimize(
             tol=tolerance(tol, "tol"),
             gradient_tol=None if gradient_tol is None else tolerance(gradient_tol, "gradient_tol"),
             max_sweeps=whole(max_sweeps, "max_sweeps", least=0),
+            max_steps=whole(max_steps, "max_steps", least=0),
+            certify=_share(certify, problem),
             callback=callback,
             repair_every=None if repair_every is None else whole(repair_every, "repair_every", least=1),
         )
@@ -162,6 +186,21 @@ def _phases(
     return ("leaps", "sweeps") if as_schedule(schedule).leaps else ("sweeps",)
 
 
+def _share(certify: bool | float | None, problem: Objective) -> float:
+    """Which share of the pairs to certify; 0 is none."""
+    if certify is None:
+        certify = problem.certified
+    if isinstance(certify, bool | np.bool_):
+        return float(certify)
+    if not (isinstance(certify, int | float | np.number) and 0 <= certify <= 1):
+        raise ValueError(f"certify must be True, False or a share between 0 and 1, got {certify!r}")
+    if certify and problem.thin:
+        raise ValueError(
+            "an objective that stores few columns cannot be certified: not all pairs are there; leave out certify"
+        )
+    return float(certify)
+
+
 def _another(first: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """A random start like the first: in the same component of O(n), or of as many columns where they are not all there."""
     n, columns = first.shape
@@ -183,7 +222,11 @@ def _best(outcomes: list[Result], sense: int) -> Result:
 
 
 def _problem(
-    objective: Objective | Callable[[np.ndarray], float], start: np.ndarray | None, n: int | None
+    objective: Objective | Callable[[np.ndarray], Any],
+    start: np.ndarray | None,
+    n: int | None,
+    jac: Callable[[np.ndarray], np.ndarray] | bool | None,
+    check_jac: bool,
 ) -> tuple[Objective, np.ndarray | None]:
     columns = objective.active if isinstance(objective, Objective) and objective.thin else None
     first = None if start is None else check_orthogonal(start, name="start", columns=columns)
@@ -198,7 +241,9 @@ def _problem(
             if first is None:
                 raise ValueError("n, the order of U, is needed for a plain function (or a start)")
             n = len(first)
-        objective = Function(objective, n)
+        objective = Function(objective, n, jac=jac, check_jac=check_jac)
+    elif jac is not None:
+        raise ValueError(f"jac belongs to a plain function; {type(objective).__name__} knows its own slopes")
     elif n is not None and n != objective.n:
         raise ValueError(f"n = {n}, but the objective is a function of matrices of order {objective.n}")
     if first is not None and len(first) != objective.n:

@@ -61,6 +61,25 @@ class Trace:
 TRACE_FIELDS = tuple(f.name for f in fields(Trace))
 
 
+@dataclass(frozen=True)
+class Certificate:
+    """What a search of pairs over all angles found at the end of a run.
+
+    Attributes
+    ----------
+    gain : float
+        The most by which a rotation of two columns, by any angle, would still improve the value.
+    pairs : int
+        How many pairs were searched.
+    share : float
+        Which share of all pairs that is; below 1 they were chosen at random.
+    """
+
+    gain: float
+    pairs: int
+    share: float
+
+
 @dataclass
 class PhaseSummary:
     """What one phase of a run did.
@@ -118,6 +137,8 @@ class Result:
         What was done, in one sentence: "4 leaps, then 3 sweeps of exact rotations".
     phases : tuple of PhaseSummary
         What each phase gained, and what that took.
+    certificate : Certificate, optional
+        If it was asked for and the run converged: how much a rotation of two columns, by any angle, could still gain.
     starts : array, optional
         With several starts, the value that each of them reached, in their order.
     """
@@ -136,6 +157,7 @@ class Result:
     trace: Trace
     method: str = ""
     phases: tuple[PhaseSummary, ...] = ()
+    certificate: Certificate | None = None
     starts: np.ndarray | None = None
 
     @property

@@ -277,7 +277,7 @@ class ByGradient(Schedule):
         if slopes is None:
             raise ValueError(
                 "the schedule by gradient needs a gradient, and this objective's is too dear to have in every round; "
-                "give Function its gradient=, or use 'tournament' or 'shuffled'"
+                "give Function its jac=, or use 'tournament' or 'shuffled'"
             )
         size = np.triu(np.abs(slopes), 1)
         size[shape.active :] = 0

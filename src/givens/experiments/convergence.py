@@ -43,7 +43,7 @@ class Procrustes:
 
     def objective(self) -> Function:
         """As the loop takes it."""
-        return Function(lambda U: -float(np.sum(U * self.M)), self.d, degree=1, gradient=lambda U: -self.M)
+        return Function(lambda U: -float(np.sum(U * self.M)), self.d, degree=1, jac=lambda U: -self.M)
 
     def squared_norm(self, U: np.ndarray) -> float:
         """‖∇f‖² by the paper's definition."""

@@ -47,6 +47,10 @@ class Solved(NamedTuple):
     flops: float
 
 
+class NotFinite(ValueError):
+    """An objective, or its gradient, is NaN or infinite at some U: a run that has begun ends where it was before."""
+
+
 class Look(NamedTuple):
     """What one look at a state tells: f, and how f changes as each pair of columns begins to turn.
 
@@ -117,6 +121,8 @@ class Objective(ABC):
         Additions and multiplications that `state` takes.
     thin : bool
         U is n x active, and is completed before each sweep by what `complete` says: f depends on no other column.
+    certified : bool
+        End a run with a search of every pair over all angles, if nobody says.
     """
 
     n: int
@@ -130,6 +136,7 @@ class Objective(ABC):
     dear: bool = False
     making: float = 0.0
     thin: bool = False
+    certified: bool = False
 
     @abstractmethod
     def state(self, U: np.ndarray) -> Any:

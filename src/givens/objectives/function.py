@@ -1,5 +1,8 @@
 """Any function of an orthogonal matrix, given as a callable.
 
+With its gradient E = ∂f/∂U the slopes of all pairs are EᵀU − UᵀE. Without, they and the curvatures come from differences, two
+evaluations a pair, and four where the slopes are so small that more digits are wanted.
+
 A pair problem g(θ) = f(U·G(i, j, θ)) is periodic, so it is interpolated by harmonics and the sum minimised globally
 (`givens.searches`). If f is a polynomial of degree p in the entries of U, 2p+1 evaluations make that exact.
 """
@@ -11,18 +14,23 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Real
+from typing import Any
 
 import numpy as np
 
-from givens.objectives.base import Blocks, Objective, Rotations, Solved
+from givens.objectives.base import Blocks, Look, NotFinite, Objective, Rotations, Solved
 from givens.rotations import rotate_blocks, turn
 from givens.searches import closed_forms as searches
 from givens.searches.harmonics import Harmonics
 from givens.support.arguments import whole
 
 EPS = float(np.finfo(np.float64).eps)
-# The fourth-order central difference errs by h⁴ and by eps/h: this is where the two meet.
-_STEP = EPS**0.2
+# The central difference of order p errs by h^p and by eps/h: this is where the two meet, for p = 2 and 4.
+_STEP, _SMALL_STEP = EPS**0.2, EPS ** (1 / 3)
+# Slopes below this share of the scale are worth four evaluations each.
+_SMALL = 1e-5
+# A gradient that differs from a difference of values by more than this share is wrong.
+_AGREE = 1e-4
 
 
 @dataclass
@@ -32,6 +40,9 @@ class FunctionState:
     Ut: np.ndarray
     value: float
     points: int = 8
+
+
+Jacobian = Callable[[np.ndarray], np.ndarray] | bool | None
 
 
 def _minimum(harmonics: Harmonics, noise: float) -> tuple[float, float]:
@@ -52,9 +63,11 @@ class Function(Objective):
     degree : int, optional
         f is a polynomial of this degree in the entries of U: every pair problem is then exact from 2·degree+1 evaluations.
         Without it, harmonics are added until nothing changes, up to 64; the result's message says if that was not enough.
-    gradient : callable, optional
-        The matrix ∂f/∂U of partial derivatives, as in Euclidean space. Makes the gradient norm cheap, and the schedule by
-        gradient possible.
+    jac : callable or True, optional
+        The matrix ∂f/∂U of partial derivatives, as in Euclidean space; True if f returns the value and this matrix. See
+        `givens.autodiff` for functions written in PyTorch, JAX or autograd.
+    check_jac : bool
+        Compare `jac` with a difference of values once, at the start of a run.
 
     Examples
     --------
@@ -64,7 +77,7 @@ class Function(Objective):
     >>> from givens import minimize
     >>> from givens.objectives import Function
     >>> M = np.random.default_rng(0).standard_normal((4, 4))
-    >>> f = Function(lambda U: -np.sum(U * M), n=4, degree=1, gradient=lambda U: -M)
+    >>> f = Function(lambda U: -np.sum(U * M), n=4, degree=1, jac=lambda U: -M)
     >>> result = minimize(f, determinant="both", random_state=0)
     >>> bool(np.isclose(-result.value, np.linalg.svd(M)[1].sum()))
     True
@@ -74,18 +87,24 @@ class Function(Objective):
 
     def __init__(
         self,
-        f: Callable[[np.ndarray], float],
+        f: Callable[[np.ndarray], Any],
         n: int,
         degree: int | None = None,
-        gradient: Callable[[np.ndarray], np.ndarray] | None = None,
+        jac: Jacobian = None,
+        *,
+        check_jac: bool = True,
     ) -> None:
         if not callable(f):
             raise TypeError(f"f must be a function of U, got {type(f).__name__}")
         self.f = f
         self.n = self.active = whole(n, "n", 1)
         self.degree = None if degree is None else whole(degree, "degree", 0)
-        self.euclidean = gradient
-        self.dear = gradient is None
+        if not (jac is None or isinstance(jac, bool) or callable(jac)):
+            raise TypeError(f"jac must be a function of U, or True, got {type(jac).__name__}")
+        self.jac = jac or None
+        self.check_jac = check_jac
+        # Differences take two evaluations a pair: nobody wants them after every sweep.
+        self.dear = self.certified = self.jac is None
         self.probes = np.zeros(0)
         self.noise = 0.0
         self.capped = False
@@ -93,6 +112,18 @@ class Function(Objective):
     def __call__(self, U: np.ndarray) -> float:
         """Evaluate f, or say what is wrong with what it returned."""
         value = self.f(U)
+        if self.jac is True:
+            value = self._both(value)[0]
+        return self._number(value, U)
+
+    def _both(self, returned: Any) -> tuple[Any, Any]:
+        if isinstance(returned, tuple | list) and len(returned) == 2:
+            return returned[0], returned[1]
+        raise TypeError(
+            f"with jac=True f must return the value and the gradient, but it returned {type(returned).__name__}"
+        )
+
+    def _number(self, value: Any, U: np.ndarray) -> float:
         # What nearly every f returns needs no closer look.
         if not isinstance(value, float) and isinstance(value, np.ndarray | np.generic) and value.ndim == 0:
             value = value.item()
@@ -103,7 +134,7 @@ class Function(Objective):
             raise TypeError(f"f must return a real number, but it returned {kind}")
         value = float(value)
         if not math.isfinite(value):
-            raise ValueError(
+            raise NotFinite(
                 f"f must be finite, but it returned {value} for an orthogonal U (‖U‖∞ = {np.abs(U).max():.3g})"
             )
         return value
@@ -126,6 +157,34 @@ class Function(Objective):
                     f"f is not a polynomial of degree {self.degree} in U: it differs from every such polynomial by "
                     f"{error:.3g}, {error / self.scale:.1e} of its size; give its true degree, or none"
                 )
+        if self.jac is not None and self.check_jac and self.n > 1:
+            self._compare(start)
+
+    def _compare(self, U: np.ndarray) -> None:
+        """Compare the gradient with a difference of values, along one direction in which all columns turn."""
+        slopes = self._with_gradient(U)[1]
+        angles = np.triu(np.random.default_rng(0).standard_normal((self.n, self.n)), 1)
+        angles /= np.linalg.norm(angles)
+        eye = np.eye(self.n)
+
+        def along(step: float) -> float:
+            half = 0.5 * step * (angles.T - angles)
+            return self(U @ np.linalg.solve(eye - half, eye + half))
+
+        expected = float(np.sum(angles * slopes))
+        norm = float(np.linalg.norm(np.triu(slopes, 1)))
+        errors = []
+        # A function with large higher derivatives needs the smaller step, one with much noise the larger.
+        for step in (1e-4, 1e-6):
+            difference = (along(step) - along(-step)) / (2 * step)
+            slack = _AGREE * max(norm, abs(difference)) + self.noise / step
+            errors.append(abs(difference - expected) - slack)
+            if errors[-1] <= 0:
+                return
+        raise ValueError(
+            f"jac disagrees with f: along one direction the slope is {expected:.6g} by jac, and {difference:.6g} by a difference "
+            "of values; give the matrix of the partial derivatives ∂f/∂U_ij, or check_jac=False if f has kinks"
+        )
 
     def _turned(self, start: np.ndarray) -> Callable[[float], float]:
         """f along the curve on which columns (0, 1), (2, 3), ... turn by the same angle."""
@@ -149,6 +208,73 @@ class Function(Objective):
     def value(self, state: FunctionState) -> float:
         """Evaluate f."""
         return state.value
+
+    def phases(self) -> tuple[str, ...]:
+        """Descent; where f has kinks that end it early, sweeps."""
+        return ("descent", "sweeps")
+
+    def look(self, state: FunctionState) -> Look:
+        """f and its slopes; without `jac`, curvatures too."""
+        return self._look(state.Ut.T.copy())
+
+    def turned_look(self, state: FunctionState, Q: np.ndarray) -> Look:
+        """As `look`, at U @ Q."""
+        return self._look(state.Ut.T @ Q)
+
+    def _look(self, U: np.ndarray) -> Look:
+        if self.jac is not None:
+            value, slopes = self._with_gradient(U)
+            return Look(value, slopes, None, 4.0 * self.n**3)
+        value = self(U.copy())
+        upper, bends = self._differences(U, value)
+        return Look(value, upper - upper.T, bends + bends.T, 0.0)
+
+    def _with_gradient(self, U: np.ndarray) -> tuple[float, np.ndarray]:
+        """f, and EᵀU − UᵀE from its gradient E."""
+        if self.jac is True:
+            value, E = self._both(self.f(U.copy()))
+            value = self._number(value, U)
+        else:
+            value = self(U.copy())
+            E = self.jac(U.copy())  # type: ignore[operator, misc]
+        E = np.asarray(E, dtype=np.float64)
+        if E.shape != U.shape:
+            raise ValueError(f"jac must return a matrix of shape {U.shape}, but it returned shape {E.shape}")
+        product = E.T @ U
+        slopes = product - product.T
+        if not math.isfinite(float(np.add.reduce(slopes, axis=None))):
+            raise NotFinite("jac must be finite, but it returned NaN or infinity")
+        return value, slopes
+
+    def _differences(self, U: np.ndarray, value: float) -> tuple[np.ndarray, np.ndarray]:
+        """Slopes and curvatures of all pairs i < j, by central differences."""
+        slopes, bends = np.zeros((2, self.n, self.n))
+        i, j = np.triu_indices(self.n, 1)
+        ahead, behind = self._beside(U, _SMALL_STEP)
+        slopes[i, j] = (ahead - behind) / (2 * _SMALL_STEP)
+        bends[i, j] = (ahead - 2 * value + behind) / _SMALL_STEP**2
+        if np.abs(slopes).max(initial=0.0) <= _SMALL * self.scale:
+            near, far = self._beside(U, _STEP), self._beside(U, 2 * _STEP)
+            slopes[i, j] = (8 * (near[0] - near[1]) - (far[0] - far[1])) / (12 * _STEP)
+            bends[i, j] = (near[0] - 2 * value + near[1]) / _STEP**2
+        return slopes, bends
+
+    def _beside(self, U: np.ndarray, step: float) -> tuple[np.ndarray, np.ndarray]:
+        """f where each pair i < j is turned by the step, and by minus the step."""
+        i, j = np.triu_indices(self.n, 1)
+        c, s = math.cos(step), math.sin(step)
+        values = []
+        for sign in (s, -s):
+            first = c * U[:, i] + sign * U[:, j]
+            second = c * U[:, j] - sign * U[:, i]
+            row = []
+            for k, (a, b) in enumerate(zip(i.tolist(), j.tolist())):
+                V = U.copy()
+                V[:, a] = first[:, k]
+                V[:, b] = second[:, k]
+                row.append(self(V))
+            values.append(np.array(row))
+        return values[0], values[1]
 
     def solve(self, state: FunctionState, blocks: Blocks) -> Solved:
         """Search over θ for every pair of every block, one after the other."""
@@ -221,36 +347,17 @@ class Function(Objective):
 
     def apply(self, state: FunctionState, blocks: Blocks, rotations: Rotations) -> float:
         """Rotate U, and evaluate f there."""
-        rotate_blocks(state.Ut, blocks, rotations)
-        state.value = self(state.Ut.T.copy())
+        turned = state.Ut.copy()
+        rotate_blocks(turned, blocks, rotations)
+        # Where f is not finite the state stays as it was.
+        state.value, state.Ut = self(turned.T.copy()), turned
         return 0.0
 
     def gradient(self, state: FunctionState) -> np.ndarray:
-        """EᵀU − UᵀE from the Euclidean gradient E, or by central differences, four evaluations a pair."""
-        if self.euclidean is not None:
-            U = state.Ut.T.copy()
-            E = np.asarray(self.euclidean(U), dtype=np.float64)
-            if E.shape != U.shape:
-                raise ValueError(
-                    f"gradient must return a matrix of shape {U.shape}, but it returned shape {E.shape}"
-                )
-            if not np.isfinite(E).all():
-                raise ValueError("gradient must be finite, but it returned NaN or infinity")
-            product = E.T @ U
-            return product - product.T
-        slopes = np.zeros((self.n, self.n))
-        for i in range(self.n):
-            for j in range(i + 1, self.n):
-                slopes[i, j] = self._difference(state.Ut, i, j)
+        """The slopes of a look."""
+        slopes = self.look(state).slopes
+        assert slopes is not None
         return slopes
-
-    def _difference(self, Ut: np.ndarray, i: int, j: int) -> float:
-        values = []
-        for step in (-2, -1, 1, 2):
-            U = Ut.T.copy()
-            U[:, [i, j]] = U[:, [i, j]] @ turn(step * _STEP)
-            values.append(self(U))
-        return (values[0] - 8 * values[1] + 8 * values[2] - values[3]) / (12 * _STEP)
 
     def fingerprint(self) -> str:
         """Identify the function by its values around the start."""

@@ -14,11 +14,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from givens.phases.descent import Descent
 from givens.phases.leaping import Leaps
 from givens.phases.phase import Phase
 from givens.phases.sweeping import Sweeps
 
-PHASES: dict[str, Callable[[], Phase]] = {"leaps": Leaps, "sweeps": Sweeps}
+PHASES: dict[str, Callable[[], Phase]] = {"descent": Descent, "leaps": Leaps, "sweeps": Sweeps}
 
 
 def as_phases(names: Sequence[str]) -> tuple[str, ...]:
@@ -34,4 +35,4 @@ def as_phases(names: Sequence[str]) -> tuple[str, ...]:
     return tuple(names)
 
 
-__all__ = ["PHASES", "Leaps", "Phase", "Sweeps", "as_phases"]
+__all__ = ["PHASES", "Descent", "Leaps", "Phase", "Sweeps", "as_phases"]

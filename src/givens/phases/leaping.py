@@ -25,13 +25,13 @@ class Leaps(Phase):
         """Leap; where f does not fall, take it back and try once more without what the leaps before have told."""
         objective, progress = run.objective, run.progress
         while progress.leaps >= 0:
-            before = run.look().value
+            before = run.value()
             fresh = progress.leaps > 0 and self.memory_of_last is None
             leap = objective.leap(run.state, self.memory_of_last, progress.leaps == 0)
             if leap is None:
                 break
             progress.flops += leap.flops + run.turn(leap.rotation)
-            gain = before - run.look().value
+            gain = before - run.value()
             if gain > 0.0:
                 progress.leaps = progress.leaps + 1 if leap.again else -1
                 self.memory_of_last = leap.memory if leap.again else None

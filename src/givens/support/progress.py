@@ -14,6 +14,11 @@ from givens.support.extras import require
 class Bar:
     """Shows nothing: what the loop talks to unless it was asked for progress."""
 
+    def step(self, phase: str, number: int, most: int, pairs: int) -> None:
+        """Begin a step of a phase."""
+        if phase != "descent":
+            self.sweep(number, most, pairs)
+
     def sweep(self, number: int, most: int, pairs: int) -> None:
         """Begin a sweep of so many pairs."""
 

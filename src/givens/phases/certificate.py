@@ -1,0 +1,69 @@
+"""The certificate: how much any rotation of two columns, by any angle, could still lower f.
+
+Slopes and curvatures speak of small angles only. The exact searches that sweeps are made of see the whole circle of each pair,
+and they only read the state: so all pairs can be asked at one and the same U. If a pair gains, it is turned, and the run goes on.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from givens.phases.sweeping import solve
+from givens.result import Certificate
+from givens.rotations import rotate_blocks
+from givens.schedules import all_pairs
+
+if TYPE_CHECKING:
+    from givens.loop import Run
+
+WORTH = 1e-11
+"""Of the scale: a smaller gain is not worth going on for."""
+
+
+def certify(run: Run, share: float) -> tuple[Certificate, float]:
+    """Ask every pair, or a random share of them, for its gain; turn those that gain, and return what that gained together."""
+    run.settle()
+    objective, progress = run.objective, run.progress
+    pairs = all_pairs(run.shape)
+    total = len(pairs)
+    if share < 1.0:
+        number = min(total, max(1, round(share * total)))
+        pairs = pairs[np.sort(progress.rng.choice(total, size=number, replace=False))]
+    solved = solve(run, pairs)
+    progress.flops += solved.flops
+    worth = max(WORTH, run.tol, objective.floor**0.5) * objective.scale
+    chosen = _disjoint(pairs, solved.gains, worth)
+    if not objective.separable:
+        chosen = chosen[:1]
+    gain = 0.0
+    if chosen:
+        blocks, rotations = pairs[chosen], np.asarray(solved.rotations)[chosen]
+        before = run.value()
+        progress.flops += objective.apply(run.state, blocks, rotations)
+        progress.flops += rotate_blocks(run.Ut, blocks, rotations)
+        progress.rotations += len(chosen)
+        run.moved()
+        gain = before - run.value()
+        if gain <= 0.0:  # rounding in the searches
+            back = np.ascontiguousarray(rotations.transpose(0, 2, 1))
+            objective.apply(run.state, blocks, back)
+            rotate_blocks(run.Ut, blocks, back)
+            run.moved()
+    most = objective.unit * float(solved.gains.max(initial=0.0))
+    return Certificate(most, len(pairs), len(pairs) / total), gain
+
+
+def _disjoint(pairs: np.ndarray, gains: np.ndarray, worth: float) -> list[int]:
+    """The pairs that gain most, no column twice."""
+    chosen: list[int] = []
+    seen: set[int] = set()
+    for k in np.argsort(-gains, kind="stable").tolist():
+        if gains[k] <= worth:
+            break
+        columns = set(pairs[k].tolist())
+        if not seen & columns:
+            chosen.append(k)
+            seen |= columns
+    return chosen

@@ -1,0 +1,240 @@
+"""Descent: quasi-Newton steps of all columns at once.
+
+    U ← U exp(Θ),  Θ antisymmetric: an angle for every pair of columns
+
+The slopes of all pairs, g, are the gradient of f with respect to these angles. The angles of a step are −H g, where H is made of
+the curvatures of the pairs, if the objective knows them, and of what the last steps told (`quasi_newton`). Steps and slopes
+belong to the moving columns, so those of one step can be compared with those of the next as they are. Instead of the exponential
+stands Cayley's transform, which agrees with it to second order and is orthogonal to rounding.
+
+A step is taken if f falls by a share of what the slopes promise. Close to the optimum, where f falls by less than its rounding
+errors, the slopes decide. The state is not touched: each look passes the data through the rotation found so far, and only
+when the phase ends is the state made anew.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from givens.objectives.base import Look
+from givens.phases.phase import Phase, counted
+from givens.phases.quasi_newton import Memory
+from givens.rotations import repair
+
+if TYPE_CHECKING:
+    from givens.loop import Run
+
+LARGEST = 0.8  # radians: no angle of a step is larger
+FIRST = 0.2  # the largest angle of a first step, where nothing is known of the curvature
+LEAST_CURVATURE = 0.01  # of the largest: smaller ones are taken for this
+SUFFICIENT = 1e-4  # of the promised fall that a step has to keep (Armijo)
+STEEP = 0.9  # where the slope along a step has kept this share, the step was too short (Wolfe)
+TRIALS = 25
+MOST_NUMBERS = 4_000_000  # in the memory
+EPS = float(np.finfo(np.float64).eps)
+
+
+class Descent(Phase):
+    """Follow the slopes of all pairs downhill, by limited-memory BFGS with a line search.
+
+    Parameters
+    ----------
+    memory : int, optional
+        How many steps are remembered. By default 10, and 60 where curvatures are unknown.
+    """
+
+    name = "descent"
+
+    def __init__(self, memory: int | None = None) -> None:
+        self.asked = memory
+        self.begun = False
+        self.look: Look | None = None
+
+    def _begin(self, run: Run, look: Look) -> None:
+        n, active = run.shape
+        self.n = n
+        i, j = np.triu_indices(n, 1)
+        self.pairs = np.ascontiguousarray((i * n + j)[i < active])
+        self.eye = np.eye(n)
+        self.scale = run.objective.scale
+        self.rounding = max(32 * EPS, run.objective.floor**0.5)
+        known = look.curvatures is not None
+        self._remembered(self.asked or (10 if known else 60))
+        self.begun = True
+
+    def _remembered(self, most: int) -> None:
+        size = len(self.pairs)
+        self.past = Memory(size, max(3, min(most, MOST_NUMBERS // (4 * size) or 1)))
+
+    def advance(self, run: Run) -> float | None:
+        """One step that lowers f."""
+        self.verdict = ""
+        look = self.look
+        if look is None:
+            look = run.look()
+            if look.slopes is None:
+                return None
+            if not self.begun:
+                self._begin(run, look)
+            self.look, self.g = look, look.slopes.take(self.pairs)
+            self.Q = self.eye
+        # What rounding may do to f.
+        self.noise = self.rounding * max(self.scale, abs(look.value))
+        direction = self._direction(look)
+        promised = -float(self.g @ direction)
+        if 0.5 * promised <= run.tol * self.scale:
+            return self._at_rest(run, look)
+        taken = self._search(run, look, direction, promised)
+        if taken is None and len(self.past):
+            self.past.clear()
+            direction = self._direction(look)
+            promised = -float(self.g @ direction)
+            taken = self._search(run, look, direction, promised)
+        if taken is None:
+            if promised <= 16 * self.noise:
+                self.verdict = "converged: no step along the slopes lowers f by more than its rounding errors"
+            return None
+        return taken
+
+    def _direction(self, look: Look) -> np.ndarray:
+        """The angles −H g of a step, none of them too large."""
+        weights: np.ndarray | float
+        if look.curvatures is not None:
+            size = np.abs(look.curvatures.take(self.pairs))
+            most = float(size.max())
+            weights = 1.0 / np.maximum(size, LEAST_CURVATURE * most if most > 0 else 1.0)
+        elif len(self.past):
+            weights = self.past.scaling
+        else:
+            weights = FIRST / (float(np.abs(self.g).max()) or 1.0)
+        direction = self.past.solve(self.g, weights)
+        if float(direction @ self.g) <= 0.0:
+            self.past.clear()
+            direction = weights * self.g
+        largest = float(np.abs(direction).max())
+        np.multiply(direction, -min(1.0, LARGEST / largest) if largest > 0 else -1.0, out=direction)
+        return direction
+
+    def _search(self, run: Run, look: Look, direction: np.ndarray, promised: float) -> float | None:
+        """Go along the direction as far as f falls well; the gain, or None if it does not fall."""
+        theta = np.zeros(self.n * self.n)
+        theta[self.pairs] = direction
+        skew = theta.reshape(self.n, self.n)
+        skew = skew.T - skew
+        longest = LARGEST / (float(np.abs(direction).max()) or 1.0)
+        step, best = 1.0, None
+        for _ in range(TRIALS):
+            Q = self._turned(skew, step)
+            there = run.look_at(Q)
+            assert there.slopes is not None
+            slopes = there.slopes.take(self.pairs)
+            slope = float(slopes @ direction)
+            fall = look.value - there.value
+            if fall >= SUFFICIENT * step * promised or (
+                step * promised <= 16 * self.noise and fall >= -self.noise and abs(slope) <= STEEP * promised
+            ):
+                better = best is None or there.value < best[1].value
+                if better:
+                    best = (Q, there, slopes, step)
+                # Still as steep as it was: the step was too short.
+                if not better or slope > -STEEP * promised or step >= longest:
+                    break
+                further = promised / (promised + slope) if promised + slope > 0 else 4.0
+                step = min(step * min(max(further, 1.5), 4.0), longest)
+                continue
+            if best is not None:
+                break
+            step *= _shorter(fall, slope, promised, step)
+        if best is None:
+            return None
+        return self._take(run, look, direction, *best)
+
+    def _take(
+        self,
+        run: Run,
+        look: Look,
+        direction: np.ndarray,
+        Q: np.ndarray,
+        there: Look,
+        slopes: np.ndarray,
+        step: float,
+    ) -> float:
+        self.past.add(step * direction, slopes - self.g)
+        self.Q, self.look, self.g = Q, there, slopes
+        run.arrive(Q, there)
+        return look.value - there.value
+
+    def _turned(self, skew: np.ndarray, step: float) -> np.ndarray:
+        """The rotation so far, and then Cayley's transform of the angles."""
+        half = (0.5 * step) * skew
+        # Repaired every time: a drift would show in the comparison of one look with the next.
+        return repair(self.Q @ np.linalg.solve(self.eye - half, self.eye + half))
+
+    def _at_rest(self, run: Run, look: Look) -> float | None:
+        """The slopes promise nothing more: a minimum, unless a pair bends downwards."""
+        if look.curvatures is not None:
+            bends = look.curvatures.take(self.pairs)
+            most = int(np.argmin(bends))
+            if bends[most] < -1e-8 * float(np.abs(bends).max()) and -bends[most] > 16 * self.noise:
+                gain = self._leave(run, look, most, float(-bends[most]))
+                if gain is not None:
+                    return gain
+        elif run.progress.summaries[run.progress.phase].steps == 0:
+            # Nothing but a start without slopes has been seen: exact searches look further.
+            return None
+        self.verdict = f"converged: the next step would gain at most {run.tol:g} times the scale"
+        return None
+
+    def _leave(self, run: Run, look: Look, pair: int, bend: float) -> float | None:
+        """Leave a saddle by the pair that bends downwards most."""
+        direction = np.zeros(len(self.pairs))
+        direction[pair] = -1.0 if self.g[pair] > 0 else 1.0
+        theta = np.zeros(self.n * self.n)
+        theta[self.pairs] = direction
+        skew = theta.reshape(self.n, self.n)
+        skew = skew.T - skew
+        step = LARGEST
+        for _ in range(TRIALS):
+            Q = self._turned(skew, step)
+            there = run.look_at(Q)
+            if look.value - there.value > 0.1 * bend * step**2:
+                assert there.slopes is not None
+                self.past.clear()
+                return self._take(run, look, direction, Q, there, there.slopes.take(self.pairs), step)
+            step *= 0.5
+        return None
+
+    def describe(self, steps: int, run: Run) -> str:
+        """As "quasi-Newton descent, 23 steps"."""
+        return f"quasi-Newton descent, {counted(steps, 'step', 'steps')}"
+
+    def forget(self) -> None:
+        """The state was made anew, so the next look is one at it."""
+        self.look = None
+
+    def memory(self) -> dict[str, np.ndarray]:
+        """The steps that are remembered."""
+        return self.past.arrays() if self.begun else {}
+
+    def remember(self, arrays: dict[str, np.ndarray], run: Run) -> None:
+        """Go on with these steps."""
+        if arrays:
+            self._begin(run, run.look())
+            self.past.restore(arrays)
+
+
+def _shorter(fall: float, slope: float, promised: float, step: float) -> float:
+    """By what to multiply a step that was too long: the minimum of the cubic through both ends, between 0.1 and 0.5."""
+    if not np.isfinite(fall) or not np.isfinite(slope):
+        return 0.1
+    # The cubic with values 0 and −fall and slopes −promised and `slope` at 0 and `step`, in units of the step.
+    p, q, h = -promised * step, slope * step, -fall
+    cubic, square = p + q - 2 * h, 3 * h - 2 * p - q
+    root = square * square - 3 * cubic * p
+    if root < 0:
+        return 0.5
+    denominator = square + np.sqrt(root)
+    best = -p / denominator if denominator > 0 else 0.5
+    return float(min(max(best, 0.1), 0.5))

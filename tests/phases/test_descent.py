@@ -1,0 +1,208 @@
+"""Descent: quasi-Newton steps of all columns at once."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from givens import minimize, rotations
+from givens.objectives import Columns, Function, LogCosh
+from givens.phases.quasi_newton import Memory
+from tests.cases import CASES
+
+N = 6
+SMOOTH = [name for name in CASES if not name.startswith("sparse")]
+
+
+def dense_inverse(pairs, weights):
+    """The inverse Hessian by the update of the textbooks, one pair after the other."""
+    H = np.diag(weights)
+    for s, y in pairs:
+        rho = 1.0 / (s @ y)
+        V = np.eye(len(s)) - rho * np.outer(y, s)
+        H = V.T @ H @ V + rho * np.outer(s, s)
+    return H
+
+
+@pytest.mark.parametrize("most", [1, 3, 8])
+@pytest.mark.parametrize("scalar", [True, False])
+def test_the_memory_is_the_update_of_the_textbooks(rng, most, scalar):
+    size = 9
+    past = Memory(size, most)
+    hessian = rng.standard_normal((size, size))
+    hessian = hessian @ hessian.T + np.eye(size)
+    pairs = []
+    for _ in range(20):
+        step = rng.standard_normal(size) * 10.0 ** rng.integers(-6, 2)
+        change = hessian @ step
+        assert past.add(step, change)
+        pairs = [*pairs, (step, change)][-most:]
+        weights = np.full(size, 0.3) if scalar else rng.uniform(0.1, 2.0, size)
+        g = rng.standard_normal(size)
+        found = past.solve(g, 0.3 if scalar else weights)
+        np.testing.assert_allclose(found, dense_inverse(pairs, weights) @ g, rtol=1e-8, atol=1e-10)
+    assert len(past) == min(most, size)
+    again = Memory(size, most)
+    again.restore(past.arrays())
+    assert np.array_equal(again.solve(g, weights), past.solve(g, weights))
+
+
+def test_a_step_along_which_slopes_fall_is_not_remembered(rng):
+    past = Memory(4, 3)
+    step = rng.standard_normal(4)
+    assert not past.add(step, -step)
+    assert len(past) == 0
+
+
+@pytest.mark.parametrize("case", SMOOTH)
+def test_descent_ends_where_sweeps_find_no_slope(case):
+    objective = CASES[case](2)
+    result = minimize(objective, random_state=0, phases=["descent"], certify=False)
+    assert result.converged, result.message
+    size = objective.scale * objective.unit
+    assert result.gradient_norm <= 1e-8 * size
+    assert result.orthogonality <= 1e-13
+    assert set(result.trace.phase[1:]) == {"descent"}
+    values = objective.sense * np.array(result.trace.value)
+    assert np.all(np.diff(values) <= 1e-13 * np.abs(values).max())
+    # A sweep from there, each pair exact, confirms that small angles gain nothing.
+    again = minimize(CASES[case](2), result.U, schedule="tournament", max_sweeps=1)
+    assert again.trace.gradient_norm[0] <= 1e-7 * size or np.isnan(again.trace.gradient_norm[0])
+
+
+@pytest.mark.parametrize("case", ["logcosh", "varimax", "joint", "quartic", "light-tailed, 1 of 6 columns"])
+def test_descent_has_the_same_bits_for_any_number_of_threads(case):
+    runs = [
+        minimize(CASES[case](3), phases=["descent"], max_steps=12, threads=threads, random_state=1)
+        for threads in (1, 2)
+    ]
+    assert np.array_equal(runs[0].U, runs[1].U)
+    assert runs[0].trace.value == runs[1].trace.value
+    assert runs[0].trace.flops == runs[1].trace.flops
+
+
+def test_single_precision_data(rng):
+    A = rng.laplace(size=(300, 5))
+    double = minimize(Columns(A, LogCosh()), phases=["descent"])
+    single = minimize(Columns(A.astype(np.float32), LogCosh()), phases=["descent"])
+    assert single.converged
+    assert single.U.dtype == np.float64
+    assert single.orthogonality < 1e-13
+    assert single.value == pytest.approx(double.value, rel=1e-5)
+
+
+def brockett(n, with_jac):
+    """Σ j (UᵀAU)_jj: its minimum sorts the eigenvalues of A."""
+    A, weights = np.diag(np.arange(1.0, n + 1)), np.arange(1.0, n + 1)
+
+    def f(U):
+        return float(np.sum(np.diag(U.T @ A @ U) * weights))
+
+    best = float(np.sum(np.arange(1.0, n + 1)[::-1] * weights))
+    return Function(f, n, jac=(lambda U: 2 * A @ U * weights) if with_jac else None), best
+
+
+@pytest.mark.parametrize("with_jac", [True, False])
+def test_a_start_without_slopes_is_left(with_jac):
+    """The identity is the maximum: every slope vanishes."""
+    f, best = brockett(4, with_jac)
+    result = minimize(f, np.eye(4))
+    assert result.trace.gradient_norm[0] == pytest.approx(0, abs=1e-7)
+    assert result.value == pytest.approx(best, rel=1e-12)
+    assert result.converged
+
+
+@pytest.mark.parametrize("n", [1, 2])
+def test_the_smallest_orders(n):
+    M = np.arange(1.0, 1 + n * n).reshape(n, n)
+    result = minimize(
+        lambda U: -float(np.sum(U * M)), n=n, jac=lambda U: -M, determinant="both", random_state=0
+    )
+    assert -result.value == pytest.approx(np.linalg.svd(M)[1].sum(), rel=1e-12)
+
+
+def test_order_300_from_slopes_alone():
+    rng = np.random.default_rng(0)
+    M = rng.standard_normal((300, 300))
+    result = minimize(
+        lambda U: -float(np.sum(U * M)), n=300, jac=lambda U: -M, determinant="both", gradient_tol=1e-6
+    )
+    assert result.converged
+    assert result.orthogonality < 1e-11
+    assert -result.value == pytest.approx(np.linalg.svd(M)[1].sum(), rel=1e-9)
+
+
+@pytest.mark.parametrize("phase", ["descent", "sweeps"])
+@pytest.mark.parametrize("where", ["f", "jac"])
+def test_a_run_that_meets_nan_keeps_its_last_good_matrix(phase, where):
+    A = np.random.default_rng(1).standard_normal((10, 4))
+    calls = [0]
+
+    def trouble(which):
+        calls[0] += which == where
+        return np.nan if calls[0] == (60 if phase == "sweeps" else 14) and which == where else 1.0
+
+    def f(U):
+        return float(np.sum(np.log(np.cosh(A @ U)))) * trouble("f")
+
+    def jac(U):
+        return A.T @ np.tanh(A @ U) * trouble("jac")
+
+    result = minimize(f, n=4, jac=jac, phases=[phase], random_state=0)
+    if phase == "sweeps" and where == "jac":
+        # One gradient a sweep: the run had converged before the trouble.
+        assert result.converged or "jac must be finite" in result.message
+        return
+    assert not result.converged
+    assert result.message.startswith(f"stopped in step {result.steps + 1}, of the phase {phase!r}: ")
+    assert "finite" in result.message
+    assert result.orthogonality < 1e-13
+    good = float(np.sum(np.log(np.cosh(A @ result.U))))
+    assert good <= result.trace.value[0]
+    if phase == "descent":
+        assert good == pytest.approx(result.value, rel=1e-13)
+
+
+def test_a_gradient_that_disagrees_with_f_is_refused():
+    A = np.random.default_rng(1).standard_normal((10, 4))
+
+    def f(U):
+        return float(np.sum((A @ U) ** 4))
+
+    for wrong in (
+        lambda U: 3 * A.T @ (A @ U) ** 3,
+        lambda U: (4 * A.T @ (A @ U) ** 3).T,
+        lambda U: -4 * A.T @ (A @ U) ** 3,
+    ):
+        with pytest.raises(ValueError, match="jac disagrees with f: along one direction the slope is"):
+            minimize(f, n=4, jac=wrong, random_state=0)
+    minimize(f, n=4, jac=lambda U: 3 * A.T @ (A @ U) ** 3, check_jac=False, random_state=0, max_steps=2)
+    right = minimize(f, n=4, jac=lambda U: 4 * A.T @ (A @ U) ** 3, random_state=0)
+    both = minimize(lambda U: (f(U), 4 * A.T @ (A @ U) ** 3), n=4, jac=True, random_state=0)
+    assert np.array_equal(right.U, both.U)
+    with pytest.raises(TypeError, match="with jac=True f must return the value and the gradient"):
+        minimize(f, n=4, jac=True)
+    with pytest.raises(TypeError, match="jac must be a function of U, or True"):
+        minimize(f, n=4, jac=3)
+    with pytest.raises(ValueError, match="jac belongs to a plain function"):
+        minimize(CASES["varimax"](0), jac=True)
+
+
+def test_a_kinked_function_is_finished_by_sweeps():
+    """|·| has kinks at its minima, where differences are no slopes; the best U is a signed permutation."""
+    result = minimize(lambda U: float(np.sum(np.abs(U))), n=3, random_state=1)
+    assert result.converged
+    assert result.value == pytest.approx(3.0, abs=1e-9)
+
+
+def test_autograd_gives_the_gradient():
+    anp = pytest.importorskip("autograd.numpy")
+    from givens import autodiff
+
+    A = np.random.default_rng(1).standard_normal((10, 4))
+    wrapped = autodiff.autograd(lambda U: anp.sum(anp.log(anp.cosh(anp.dot(A, U)))))
+    U = rotations.random_orthogonal(4, 0)
+    value, gradient = wrapped(U)
+    assert value == pytest.approx(float(np.sum(np.log(np.cosh(A @ U)))))
+    np.testing.assert_allclose(gradient, A.T @ np.tanh(A @ U), rtol=1e-12)
+    assert minimize(wrapped, n=4, jac=True, random_state=0).converged
