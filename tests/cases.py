@@ -8,6 +8,7 @@ import numpy as np
 
 from givens.objectives import (
     Columns,
+    Exp,
     Function,
     JointDiagonal,
     Kurtosis,
@@ -64,6 +65,8 @@ CASES: dict[str, Callable[[int], Objective]] = {
     "light-tailed, 1 of 6 columns": lambda seed: Columns(_whitened(seed), Kurtosis(-1), active=1),
     "logcosh": lambda seed: Columns(_data(seed), LogCosh()),
     "logcosh, 2 of 6 columns": lambda seed: Columns(_data(seed), LogCosh(), active=2),
+    "logcosh, signs": lambda seed: Columns(_data(seed), LogCosh([1, -1, 1, 1, -1, 1])),
+    "exp": lambda seed: Columns(_data(seed), Exp()),
     "sparse, l1": lambda seed: SparseColumns(_data(seed), 1.5),
     "sparse, l0": lambda seed: SparseColumns(_data(seed), 4.0, "l0"),
     "sparse, l1, 2 of 6 columns": lambda seed: SparseColumns(_data(seed), np.array([1.0, 2.0]), active=2),

@@ -1,8 +1,15 @@
-"""Any contrast Σ φ(y) per column, with φ and φ' given as compiled functions.
+"""Contrasts Σ φ(y) per column: all that one pass over the data tells, and the search for a pair's angle.
 
-There is no closed form, so the angle is searched: values on a grid over the period choose a basin, and a bracketed
-Newton-like search (secants on the slope, bisection where they fail) finds its bottom. The functions are bound by closures,
-so this is compiled once per process and not cached on disk.
+What is particular to a contrast is one function, its `row`: of some entries y of a column it writes φ'(y) and φ''(y) and
+returns Σ φ(y). `look_of` and `search_of` build the rest around it. The built-in contrasts are cached on disk; a user's own,
+bound by closures, is compiled once per process.
+
+A pair's angle has no closed form. Its g, g' and g'' are found on a grid over the period; between two angles g is interpolated by
+the polynomials of degree 3 and 5 that agree with it there, and their difference tells how far to trust them. An interval whose
+lowest point may be the lowest of all is cut in two, until none is left; then Newton's method, kept in its bracket, finds the
+bottom. The bound is an estimate: a kink that no angle of the grid saw can be missed.
+
+Rows of Y are columns of the mathematics. A column's `weight` is 1 where Σ φ is minimised, −1 where it is maximised.
 """
 
 from __future__ import annotations
@@ -13,64 +20,130 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from givens.kernels.compile import bound
+from givens.kernels.compile import bound, inline, kernel
+from givens.kernels.elementary import elementary, split_exp, vectorised
 
 EPS = 2.220446049250313e-16
-PER_QUARTER = 8
+LN2 = 0.6931471805599453
+CHUNK = 512  # entries whose factors 1 + e^(-2|y|), at most 2, are multiplied before a logarithm is taken
+LOWEST = -80.0  # e^x is 0 below it, to either precision
+STEP = 1.4901161193847656e-08  # √ε, for φ'' by a difference of φ'
+
+PIECE = 256  # entries of two columns that are turned at a time, in the fastest cache
+PER_QUARTER = 8  # angles of the first grid in a quarter turn
+MOST_ANGLES = 128  # that a search looks at before it settles for the best of them
+CLOSE = 1e-4  # of the range of g: basins that may be lower by more are looked into
+DOUBT = 4.0  # times the difference of two interpolations is taken for the error of the better one
 
 
-class Compiled(NamedTuple):
-    """The entries bound to one contrast."""
+@inline
+def _log_cosh_row(y: np.ndarray, slopes: np.ndarray, curves: np.ndarray) -> float:
+    """With e = exp(−2|y|): tanh |y| = (1 − e)/(1 + e), log cosh y = |y| + log(1 + e) − log 2, one logarithm for many y."""
+    one, lowest = y.dtype.type(1.0), y.dtype.type(LOWEST)  # not to leave single precision
+    total = 0.0
+    for start in range(0, y.shape[0], CHUNK):
+        # Slices, counted from 0: an index that might be negative would be in the compiler's way.
+        stop = min(start + CHUNK, y.shape[0])
+        part, first, second = y[start:stop], slopes[start:stop], curves[start:stop]
+        product, size = 1.0, y.dtype.type(0.0)
+        for k in range(part.shape[0]):
+            a = abs(part[k])
+            factor, t = _factor_and_tanh(a, one, lowest)
+            first[k] = t if part[k] >= 0 else -t
+            second[k] = one - t * t
+            product *= np.float64(factor)
+            size += a
+        total += size + math.log(product)
+    return total - LN2 * y.shape[0]
 
-    value: Any
-    slopes: Any
-    solve_pairs: Any
-    solve_block: Any
+
+@elementary
+def _factor_and_tanh(a: float, one: float, lowest: float) -> tuple[float, float]:
+    """1 + exp(−2a) and tanh a, for a ≥ 0; NaN for NaN."""
+    x = -(a + a)
+    scale, p = split_exp(lowest if x < lowest else x)
+    factor = one + scale * (one + p)
+    return factor, ((one - scale) - scale * p) / factor
 
 
-def compile_scalar(phi: Any, dphi: Any, pair: Any, even: bool, sense: float) -> Compiled:
-    """Bind φ, φ' and, if there is one, the exact pair problem."""
-    search = _own_search(pair) if pair is not None else None
-    crossing = _search(phi, dphi, even, sense)
+@inline
+def _exp_row(y: np.ndarray, slopes: np.ndarray, curves: np.ndarray) -> float:
+    """φ = −exp(−y²/2)."""
+    lowest, zero = y.dtype.type(LOWEST), y.dtype.type(0.0)
+    total = 0.0
+    for start in range(0, y.shape[0], CHUNK):
+        stop = min(start + CHUNK, y.shape[0])
+        part, first, second = y[start:stop], slopes[start:stop], curves[start:stop]
+        size = y.dtype.type(0.0)
+        for k in range(part.shape[0]):
+            square = part[k] * part[k]
+            x = y.dtype.type(-0.5) * square
+            scale, p = split_exp(lowest if x < lowest else x)
+            e = zero if x < lowest else scale + scale * p
+            first[k] = part[k] * e
+            second[k] = e - square * e
+            size += e
+        total -= size
+    return total
 
-    if search is None:
 
-        @bound
-        def solve(x, y, both):
-            return crossing(x, y, both)
+def look_of(row: Any) -> Any:
+    """The sums over some rows of the data, tile by tile, without the weights.
 
-    else:
-
-        @bound
-        def solve(x, y, both):
-            if both:
-                return search(x, y)
-            return crossing(x, y, both)
+    Σ φ(y_i); if there are to be `products`, 1 or more, Σ φ'(y_i) y_j and Σ φ''(y_i) y_j²; if 2, also Σ y_i y_j.
+    """
 
     @bound
-    def value(Y, active):
-        total = 0.0
-        for i in range(active):
-            part = 0.0
-            for r in range(Y.shape[1]):
-                part += phi(np.float64(Y[i, r]))
-            total += part
-        return total
+    def look(Y, Qt, active, step, products):  # type: ignore[no-untyped-def]
+        n, rows = Y.shape
+        values = np.zeros(active)
+        shape = (active, n) if products >= 1 else (0, 0)
+        first, second = np.zeros(shape), np.zeros(shape)
+        part = np.empty(shape, Qt.dtype)
+        gram = np.zeros((n, n)) if products >= 2 else np.zeros((0, 0))
+        width = min(step, rows)
+        tile, turned = np.empty((n, width), Qt.dtype), np.empty((n, width), Qt.dtype)
+        slopes, curves = np.empty((active, width), Qt.dtype), np.empty((active, width), Qt.dtype)
+        for start in range(0, rows, step):
+            number = min(step, rows - start)
+            if number < width:
+                tile, turned = np.empty((n, number), Qt.dtype), np.empty((n, number), Qt.dtype)
+                slopes, curves = np.empty((active, number), Qt.dtype), np.empty((active, number), Qt.dtype)
+            for i in range(n):
+                tile[i] = Y[i, start : start + number]
+            if Qt.shape[0]:
+                np.dot(Qt, tile, turned)
+            else:
+                tile, turned = turned, tile
+            for i in range(active):
+                values[i] += row(turned[i], slopes[i], curves[i])
+            if products >= 2:
+                gram += np.dot(turned, turned.T)
+            if products >= 1:
+                np.dot(slopes, turned.T, part)
+                first += part
+                for i in range(n):
+                    turned[i] *= turned[i]
+                np.dot(curves, turned.T, part)
+                second += part
+        return values, first, second, gram
+
+    return look
+
+
+def pairs_of(search: Any) -> tuple[Any, Any]:
+    """Entries that turn pairs of columns to their best angle: each by itself, and all pairs of a block in turn."""
 
     @bound
-    def slopes(Y, out):
-        for i in range(out.shape[0]):
-            for r in range(Y.shape[1]):
-                out[i, r] = dphi(np.float64(Y[i, r]))
-
-    @bound
-    def solve_pairs(Y, pairs, active):
+    def solve_pairs(Y, pairs, active, weights):  # type: ignore[no-untyped-def]
         count = pairs.shape[0]
         rotations = np.empty((count, 2, 2))
         gains = np.empty(count)
-        rotated = 0
+        rotated = angles = 0
         for p in range(count):
-            theta, gain = solve(Y[pairs[p, 0]], Y[pairs[p, 1]], pairs[p, 1] < active)
+            i, j = pairs[p]
+            other = weights[j] if j < active else 0.0
+            theta, gain, seen = search(Y[i], Y[j], weights[i], other)
             c, s = math.cos(theta), math.sin(theta)
             rotations[p, 0, 0] = c
             rotations[p, 1, 1] = c
@@ -78,17 +151,20 @@ def compile_scalar(phi: Any, dphi: Any, pair: Any, even: bool, sense: float) -> 
             rotations[p, 0, 1] = -s
             gains[p] = gain
             rotated += gain > 0.0
-        return rotations, gains, rotated
+            angles += seen
+        return rotations, gains, rotated, angles
 
     @bound
-    def solve_block(Y, active):
+    def solve_block(Y, active, weights):  # type: ignore[no-untyped-def]
         size = Y.shape[0]
         Qt = np.eye(size)
         total = 0.0
-        rotated = 0
+        rotated = angles = 0
         for i in range(min(active, size)):
             for j in range(i + 1, size):
-                theta, gain = solve(Y[i], Y[j], j < active)
+                other = weights[j] if j < active else 0.0
+                theta, gain, seen = search(Y[i], Y[j], weights[i], other)
+                angles += seen
                 if gain <= 0.0:
                     continue
                 c, s = math.cos(theta), math.sin(theta)
@@ -102,96 +178,312 @@ def compile_scalar(phi: Any, dphi: Any, pair: Any, even: bool, sense: float) -> 
                     Qt[j, r] = c * y - s * x
                 total += gain
                 rotated += 1
-        return Qt.T.copy(), total, rotated
+        return Qt.T.copy(), total, rotated, angles
 
-    return Compiled(value, slopes, solve_pairs, solve_block)
+    return solve_pairs, solve_block
 
 
-def _own_search(pair: Any) -> Any:
+def search_of(row: Any, even: bool) -> Any:
+    """The search for the best angle of two columns: (angle, gain, angles looked at)."""
+
     @bound
-    def search(x, y):
-        theta, gain = pair(x, y)
-        return float(theta), float(gain)
-
-    return search
-
-
-def _search(phi: Any, dphi: Any, even: bool, sense: float) -> Callable:
-    @bound
-    def level(x, y, theta, both):
+    def at(x, y, theta, one, other, room):  # type: ignore[no-untyped-def]
+        """g, g', g'' and the size of what g' is the sum of."""
         c, s = math.cos(theta), math.sin(theta)
-        first = 0.0
-        second = 0.0
-        for r in range(x.shape[0]):
-            a, b = np.float64(x[r]), np.float64(y[r])
-            first += phi(c * a + s * b)
-            if both:
-                second += phi(c * b - s * a)
-        return sense * (first + second)
+        value = slope = curve = size = 0.0
+        for start in range(0, x.shape[0], PIECE):
+            number = min(PIECE, x.shape[0] - start)
+            a, b = x[start : start + number], y[start : start + number]
+            p, dp, ddp = room[0, :number], room[1, :number], room[2, :number]
+            q, dq, ddq = room[3, :number], room[4, :number], room[5, :number]
+            for k in range(number):
+                p[k] = c * a[k] + s * b[k]
+                q[k] = c * b[k] - s * a[k]
+            value += one * row(p, dp, ddp)
+            if other != 0.0:
+                value += other * row(q, dq, ddq)
+            else:
+                dq[:] = 0.0
+                ddq[:] = 0.0
+            for k in range(number):
+                left, right = one * dp[k], other * dq[k]
+                slope += left * q[k] - right * p[k]
+                size += abs(left * q[k]) + abs(right * p[k])
+                curve += (
+                    one * ddp[k] * q[k] * q[k] - left * p[k] + other * ddq[k] * p[k] * p[k] - right * q[k]
+                )
+        return value, slope, curve, size
 
     @bound
-    def slope(x, y, theta, both):
-        """The slope, and the size of what it is the sum of."""
-        c, s = math.cos(theta), math.sin(theta)
-        total = 0.0
-        size = 0.0
-        for r in range(x.shape[0]):
-            a, b = np.float64(x[r]), np.float64(y[r])
-            p, q = c * a + s * b, c * b - s * a
-            term = dphi(p) * q
-            if both:
-                term -= dphi(q) * p
-            total += term
-            size += abs(term)
-        return sense * total, size
-
-    @bound
-    def search(x, y, both):
+    def search(x, y, one, other):  # type: ignore[no-untyped-def]
         quarters = 4
         if even:
-            quarters = 1 if both else 2
+            quarters = 1 if one == other else 2
         points = PER_QUARTER * quarters
         step = 0.5 * math.pi / PER_QUARTER
-        start = level(x, y, 0.0, both)
-        best, lowest = 0, start
-        for k in range(1, points):
-            here = level(x, y, k * step, both)
-            if here < lowest - 64.0 * EPS * abs(start):
-                best, lowest = k, here
-        if 2 * best > points:
-            best -= points
-        low, high = (best - 1) * step, (best + 1) * step
-        slope_low, _ = slope(x, y, low, both)
-        slope_high, _ = slope(x, y, high, both)
-        theta = best * step
-        here, size = slope(x, y, theta, both)
-        for _ in range(60):
-            if abs(here) <= 8.0 * EPS * size:
-                break
-            if here > 0.0:
-                high, slope_high = theta, here
+        room = np.empty((6, PIECE))
+        # Angle, g, g', g'' of all that was looked at, in the order of the angles: one period, from −half of it.
+        seen = np.empty((MOST_ANGLES + 1, 4))
+        start, start_slope, start_curve, start_size = at(x, y, 0.0, one, other, room)
+        for k in range(points):
+            theta = (k - points // 2) * step
+            seen[k, 0] = theta
+            if theta == 0.0:
+                seen[k, 1], seen[k, 2], seen[k, 3] = start, start_slope, start_curve
             else:
-                low, slope_low = theta, here
-            old = theta
-            # A secant through the bracket; bisection if it would leave it or hug an end.
-            theta = (
-                low - slope_low * (high - low) / (slope_high - slope_low) if slope_high > slope_low else old
-            )
-            margin = 0.01 * (high - low)
-            if not (low + margin < theta < high - margin):
-                theta = 0.5 * (low + high)
-            here, size = slope(x, y, theta, both)
-            if high - low <= 4.0 * EPS:
+                seen[k, 1], seen[k, 2], seen[k, 3], _ = at(x, y, theta, one, other, room)
+        seen[points] = seen[0]
+        seen[points, 0] = -seen[0, 0]
+        number = points + 1
+        looked = points
+        while number <= MOST_ANGLES:
+            k, theta = _doubtful(seen[:number])
+            if k < 0:
                 break
-        gain = start - level(x, y, theta, both)
+            for m in range(number, k + 1, -1):
+                seen[m] = seen[m - 1]
+            seen[k + 1, 0] = theta
+            seen[k + 1, 1], seen[k + 1, 2], seen[k + 1, 3], _ = at(x, y, theta, one, other, room)
+            number += 1
+            looked += 1
+        best = _lowest(seen[:number], 64.0 * EPS * abs(start))
+        low, theta, high = _bracket(seen[:number], best)
+        value, slope, curve = seen[best, 1], seen[best, 2], seen[best, 3]
+        for _ in range(60):
+            # Newton's step, or half the bracket where that leaves it.
+            trial = theta - slope / curve if curve > 0.0 else low
+            if not low < trial < high:
+                trial = 0.5 * (theta + (high if slope < 0.0 else low))
+            if abs(trial - theta) <= 2.0 * EPS * abs(theta) or trial == theta:
+                break
+            there, there_slope, there_curve, size = at(x, y, trial, one, other, room)
+            looked += 1
+            # Where values differ by rounding only, slopes decide.
+            near = 16.0 * EPS * (abs(value) + abs(there))
+            if there < value - near or (there <= value + near and abs(there_slope) <= abs(slope)):
+                if trial > theta:
+                    low = theta
+                else:
+                    high = theta
+                theta, value, slope, curve = trial, there, there_slope, there_curve
+                if abs(slope) <= 8.0 * EPS * size:
+                    break
+            elif trial > theta:
+                high = trial
+            else:
+                low = trial
         if abs(theta) < 1e-4:
-            # Too small a turn for a difference of values: what the parabola through the slopes says.
-            at_zero, size = slope(x, y, 0.0, both)
-            if abs(at_zero) <= 16.0 * EPS * size:
-                return 0.0, 0.0
-            return theta, max(-0.5 * at_zero * theta, 0.0)
+            # Too small a turn for a difference of values: what the parabola at 0 says.
+            if abs(start_slope) <= 16.0 * EPS * start_size:
+                return 0.0, 0.0, looked
+            return theta, max(-0.5 * start_slope * theta, 0.0), looked
+        gain = start - value
         if gain <= 64.0 * EPS * abs(start):
-            return 0.0, 0.0
-        return theta, gain
+            return 0.0, 0.0, looked
+        return theta, gain, looked
 
     return search
+
+
+@inline
+def _lowest(seen: np.ndarray, little: float) -> int:
+    """Of the angles looked at, the lowest, and of equals the smallest."""
+    best = 0
+    for k in range(1, seen.shape[0]):
+        fall = seen[best, 1] - seen[k, 1]
+        if fall > little or (fall >= -little and abs(seen[k, 0]) < abs(seen[best, 0])):
+            best = k
+    return best
+
+
+@inline
+def _bracket(seen: np.ndarray, best: int) -> tuple[float, float, float]:
+    """The neighbours of an angle, and the angle between them; the ends of the period are neighbours."""
+    last = seen.shape[0] - 1
+    theta = seen[best, 0]
+    low = seen[best - 1, 0] if best > 0 else theta - (seen[last, 0] - seen[last - 1, 0])
+    high = seen[best + 1, 0] if best < last else theta + (seen[1, 0] - seen[0, 0])
+    return low, theta, high
+
+
+@inline
+def _doubtful(seen: np.ndarray) -> tuple[int, float]:
+    """The interval that may hold the lowest point of all, and where; −1 if what was seen is low enough."""
+    lowest = seen[:, 1].min()
+    little = CLOSE * (seen[:, 1].max() - lowest) + 64.0 * EPS * abs(lowest)
+    which, least, where = -1, lowest - little, 0.0
+    for k in range(seen.shape[0] - 1):
+        bound_, theta = _floor(seen[k], seen[k + 1])
+        if bound_ < least:
+            which, least, where = k, bound_, theta
+    return which, where
+
+
+@inline
+def _floor(left: np.ndarray, right: np.ndarray) -> tuple[float, float]:
+    """How low g may be between two angles, and where it is lowest."""
+    h = right[0] - left[0]
+    a, b, c = left[1], left[2] * h, 0.5 * left[3] * h * h
+    # The polynomial a + bt + ct² + t³(d + et + ft²) with the same value, slope and curvature at t = 1.
+    rise = right[1] - a - b - c
+    turn = right[2] * h - b - 2.0 * c
+    bend = 0.5 * (right[3] * h * h - 2.0 * c)
+    d = 10.0 * rise - 4.0 * turn + bend
+    e = -15.0 * rise + 7.0 * turn - 2.0 * bend
+    f = 6.0 * rise - 3.0 * turn + bend
+    # And a + bt + t²(u + vt), which ignores the curvatures.
+    up, along = right[1] - a - b, right[2] * h - b
+    u, v = 3.0 * up - along, along - 2.0 * up
+    low, where = a, 0.5
+    doubt = 0.0
+    for k in range(1, 8):
+        t = 0.125 * k
+        five = a + t * (b + t * (c + t * (d + t * (e + t * f))))
+        three = a + t * (b + t * (u + t * v))
+        doubt = max(doubt, abs(five - three))
+        if five < low:
+            low, where = five, t
+    return low - DOUBT * doubt, left[0] + where * h
+
+
+class ScalarKernels(NamedTuple):
+    """The entries of one contrast."""
+
+    look: Any
+    solve_pairs: Any
+    solve_block: Any
+
+
+def compile_scalar(
+    phi: Callable, dphi: Callable, d2phi: Callable | None, pair: Callable | None, even: bool
+) -> ScalarKernels:
+    """The entries of a user's contrast, compiled when first called."""
+    row = row_of(phi, dphi, d2phi)
+    search = search_of(row, even)
+    return ScalarKernels(look_of(row), *pairs_of(search if pair is None else exact_of(pair, search)))
+
+
+def exact_of(pair: Any, search: Any) -> Any:
+    """A user's own pair problem, for two columns that both count alike."""
+    solve = pair if hasattr(pair, "py_func") else bound(pair)
+
+    @bound
+    def exact(x, y, one, other):  # type: ignore[no-untyped-def]
+        if one == other:
+            theta, gain = solve(x, y)
+            return float(theta), float(gain), 1
+        return search(x, y, one, other)
+
+    return exact
+
+
+def row_of(phi: Callable, dphi: Callable, d2phi: Callable | None) -> Any:
+    """One pass over entries of a column with a user's φ, φ' and, if there is one, φ''."""
+    value, slope = vectorised(phi), vectorised(dphi)
+
+    if d2phi is None:
+
+        @elementary
+        def curve(y):  # type: ignore[no-untyped-def]
+            h = STEP * (1.0 + abs(y))
+            return (slope(y + h) - slope(y)) / h
+
+    else:
+        curve = vectorised(d2phi)
+
+    @bound
+    def row(y, slopes, curves):  # type: ignore[no-untyped-def]
+        total = 0.0
+        for k in range(y.shape[0]):
+            entry = np.float64(y[k])
+            total += value(entry)
+            slopes[k] = slope(entry)
+            curves[k] = curve(entry)
+        return total
+
+    return row
+
+
+@inline
+def _fourth_row(y: np.ndarray, slopes: np.ndarray, curves: np.ndarray) -> float:
+    """φ = y⁴."""
+    four, twelve = y.dtype.type(4.0), y.dtype.type(12.0)
+    total = 0.0
+    for start in range(0, y.shape[0], CHUNK):
+        stop = min(start + CHUNK, y.shape[0])
+        part, first, second = y[start:stop], slopes[start:stop], curves[start:stop]
+        size = y.dtype.type(0.0)
+        for k in range(part.shape[0]):
+            square = part[k] * part[k]
+            first[k] = four * square * part[k]
+            second[k] = twelve * square
+            size += square * square
+        total += size
+    return total
+
+
+_fourth_look = look_of(_fourth_row)
+
+
+@kernel
+def fourth_look(
+    Y: np.ndarray, Qt: np.ndarray, active: int, step: int, products: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """As `look_of` says, of fourth powers."""
+    return _fourth_look(Y, Qt, active, step, products)
+
+
+_log_cosh_look = look_of(_log_cosh_row)
+_log_cosh_pairs, _log_cosh_block = pairs_of(search_of(_log_cosh_row, even=True))
+
+
+@kernel
+def log_cosh_look(
+    Y: np.ndarray, Qt: np.ndarray, active: int, step: int, products: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """As `look_of` says."""
+    return _log_cosh_look(Y, Qt, active, step, products)
+
+
+@kernel
+def log_cosh_pairs(
+    Y: np.ndarray, pairs: np.ndarray, active: int, weights: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, int, int]:
+    """As `pairs_of` says."""
+    return _log_cosh_pairs(Y, pairs, active, weights)
+
+
+@kernel
+def log_cosh_block(Y: np.ndarray, active: int, weights: np.ndarray) -> tuple[np.ndarray, float, int, int]:
+    """As `pairs_of` says."""
+    return _log_cosh_block(Y, active, weights)
+
+
+_exp_look = look_of(_exp_row)
+_exp_pairs, _exp_block = pairs_of(search_of(_exp_row, even=True))
+
+
+@kernel
+def exp_look(
+    Y: np.ndarray, Qt: np.ndarray, active: int, step: int, products: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """As `look_of` says."""
+    return _exp_look(Y, Qt, active, step, products)
+
+
+@kernel
+def exp_pairs(
+    Y: np.ndarray, pairs: np.ndarray, active: int, weights: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, int, int]:
+    """As `pairs_of` says."""
+    return _exp_pairs(Y, pairs, active, weights)
+
+
+@kernel
+def exp_block(Y: np.ndarray, active: int, weights: np.ndarray) -> tuple[np.ndarray, float, int, int]:
+    """As `pairs_of` says."""
+    return _exp_block(Y, active, weights)
+
+
+LOG_COSH = ScalarKernels(log_cosh_look, log_cosh_pairs, log_cosh_block)
+EXP = ScalarKernels(exp_look, exp_pairs, exp_block)

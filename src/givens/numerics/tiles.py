@@ -18,9 +18,14 @@ GROUPS = 16
 PIECES = 4
 
 
+def tile_width(columns: int) -> int:
+    """How many rows of the data are in a tile."""
+    return max(128, TILE_ENTRIES // max(columns, 1))
+
+
 def tiles(columns: int, rows: int) -> list[slice]:
     """Cut the rows of the data (the second axis of what is stored) into tiles."""
-    step = max(128, TILE_ENTRIES // max(columns, 1))
+    step = tile_width(columns)
     return [slice(first, min(first + step, rows)) for first in range(0, rows, step)]
 
 

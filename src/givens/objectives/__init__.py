@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from givens.objectives.base import Blocks, Look, Objective, Rotations, Solved
     from givens.objectives.columns import Columns
-    from givens.objectives.contrasts import Contrast, LogCosh, Scalar
+    from givens.objectives.contrasts import Contrast, Exp, LogCosh, Scalar
     from givens.objectives.function import Function
     from givens.objectives.joint import JointDiagonal
     from givens.objectives.quartic import Kurtosis, Orthomax
@@ -30,6 +30,7 @@ __all__ = [
     "Blocks",
     "Columns",
     "Contrast",
+    "Exp",
     "Function",
     "JointDiagonal",
     "Kurtosis",
@@ -52,6 +53,7 @@ _HOMES = {
     "Blocks": "givens.objectives.base",
     "Columns": "givens.objectives.columns",
     "Contrast": "givens.objectives.contrasts",
+    "Exp": "givens.objectives.contrasts",
     "Function": "givens.objectives.function",
     "JointDiagonal": "givens.objectives.joint",
     "Kurtosis": "givens.objectives.quartic",

@@ -9,7 +9,6 @@ one column of the mathematics per contiguous row.
 from __future__ import annotations
 
 import hashlib
-import weakref
 from collections.abc import Callable
 
 import numpy as np
@@ -17,8 +16,8 @@ import numpy as np
 from givens.numerics import parallel
 from givens.numerics.scaling import check_data, power, power_of_two
 from givens.numerics.tiles import tiles
-from givens.objectives.base import Blocks, Objective, Rotations, Solved
-from givens.objectives.contrasts import Contrast, Known, LogCosh
+from givens.objectives.base import Blocks, Look, Objective, Rotations, Solved
+from givens.objectives.contrasts import Contrast, Exp, LogCosh
 from givens.objectives.quartic import Kurtosis, Orthomax
 from givens.rotations import repair
 from givens.schedules import Schedule, Tournament
@@ -36,6 +35,7 @@ CONTRASTS: dict[str, Callable[[], Contrast]] = {
     "varimax": lambda: Orthomax(1.0),
     "kurtosis": Kurtosis,
     "logcosh": LogCosh,
+    "exp": Exp,
 }
 
 
@@ -47,7 +47,7 @@ class Columns(Objective):
     A : array, shape (rows, n)
         Samples x components for ICA, variables x factors for rotation, variables x samples for sparse PCA.
     contrast : str or Contrast
-        "varimax", "quartimax", "kurtosis", "logcosh", or an object of `givens.objectives.contrasts`.
+        "varimax", "quartimax", "kurtosis", "logcosh", "exp", or an object of `givens.objectives.contrasts`.
     active : int, optional
         Only the first so many columns of AU count: the Stiefel form. By default all.
 
@@ -89,7 +89,6 @@ class Columns(Objective):
         # A size does not care which way round the matrix lies, and turning it over would take longer than all the rest.
         lying = self.A.T if self.A.flags.f_contiguous else np.ascontiguousarray(self.A)
         self.scale = self.contrast.size(lying) or 1.0
-        self.memory: tuple[weakref.ref[np.ndarray], Known] | None = None
 
     def start(self, rng: np.random.Generator) -> np.ndarray:
         """Start at the identity, the data's own columns; with very many rows, at what an even sample of them says.
@@ -136,18 +135,20 @@ class Columns(Objective):
 
     def value(self, state: np.ndarray) -> float:
         """Evaluate f."""
-        known = self._known(state)
-        return self.contrast.value(state, self.active) if known is None else known.value()
+        return self.contrast.value(state, self.active)
+
+    def look(self, state: np.ndarray) -> Look:
+        """All pairs at once, by one pass over Y."""
+        return self.contrast.look(state, self.active)
+
+    def turned_look(self, state: np.ndarray, Q: np.ndarray) -> Look:
+        """The same, with the data on their way through Q."""
+        return self.contrast.look(state, self.active, Q)
 
     def solve(self, state: np.ndarray, blocks: Blocks) -> Solved:
         """The contrast's pair problem, or a sweep of it on a copy of the block's columns."""
         if isinstance(blocks, np.ndarray):
             return Solved(*self.contrast.solve_pairs(state, blocks, self.active))
-        if len(blocks) == 1 and len(blocks[0]) == self.n:
-            known = self._known(state)
-            if known is not None:
-                Q, gain, turned, spent = known.solve(state, self.enough)
-                return Solved([Q], np.array([gain]), turned, spent)
         counting = [int(np.sum(block < self.active)) for block in blocks]
         found = [
             self.contrast.solve_block(state, block, a, self.enough) for block, a in zip(blocks, counting)
@@ -156,18 +157,7 @@ class Columns(Objective):
         return Solved(rotations, np.array(gains), sum(rotated), sum(flops))
 
     def apply(self, state: np.ndarray, blocks: Blocks, rotations: Rotations) -> float:
-        """Rotate the columns of Y, and forget what was known of them, unless the rotation brings it along."""
-        self.memory = None
-        flops = self._rotate(state, blocks, rotations)
-        # Single-precision columns are not quite where a rotation in double precision would have them.
-        known = (
-            getattr(rotations[0], "known", None) if len(blocks) == 1 and state.dtype == np.float64 else None
-        )
-        if known is not None and len(blocks[0]) == self.n:
-            self.memory = weakref.ref(state), known
-        return flops
-
-    def _rotate(self, state: np.ndarray, blocks: Blocks, rotations: Rotations) -> float:
+        """Rotate the columns of Y."""
         if isinstance(blocks, np.ndarray):
             from givens.kernels.rotate import rotate_rows
 
@@ -201,20 +191,10 @@ class Columns(Objective):
         return 2.0 * len(Q) ** 2 * state.shape[1]
 
     def gradient(self, state: np.ndarray) -> np.ndarray:
-        """W − Wᵀ with W = Σ ∂f/∂y_i·y_j: all pairs by one matrix product."""
-        W = np.zeros((self.n, self.n))
-        known = self._known(state)
-        W[: self.active] = self.contrast.slopes(state, self.active) if known is None else known.slopes()
-        return W - W.T
-
-    def _known(self, state: np.ndarray) -> Known | None:
-        """What the contrast knows of the state as it is."""
-        memory = self.memory
-        if memory is not None and memory[0]() is state:
-            return memory[1]
-        known = self.contrast.know(state, self.active)
-        self.memory = None if known is None else (weakref.ref(state), known)
-        return known
+        """The slopes of the look."""
+        slopes = self.look(state).slopes
+        assert slopes is not None
+        return slopes
 
     def notes(self, state: np.ndarray) -> str:
         """What the contrast has to say."""

@@ -2,21 +2,29 @@
 
 The fourth-order ones, whose angle has a closed form, are in `quartic`. A contrast works on arrays Y stored with one column
 of the mathematics per contiguous row. The first `active` of them count.
+
+For a sum of functions of columns, the slopes and curvatures of all pairs come from two matrices (see `pair_derivatives`):
+
+    M_ij = ∂f/∂y_i · y_j        S_ij = y_jᵀ (∂²f/∂y_i²) y_j
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from functools import cache
-from typing import Protocol
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from givens.numerics import parallel
-from givens.numerics.tiles import tiled_sum
+from givens.numerics.tiles import GROUPS, tile_width
+from givens.objectives.base import Look
 from givens.rotations import rotate_blocks
 from givens.schedules import tournament
+
+if TYPE_CHECKING:
+    from givens.kernels.scalar import ScalarKernels
 
 Pairs = tuple[np.ndarray, np.ndarray, int, float]
 """Of some pairs: their rotations, gains, how many turn, and the flops spent."""
@@ -25,22 +33,10 @@ Solution = tuple[np.ndarray, float, int, float]
 """Of a block: Q, its gain, how many pairs turned, and the flops spent."""
 
 
-# Flops per row of the data for one searched angle, near enough: some twenty looks at two turned columns. What φ itself takes
-# is not known here.
-SEARCH = 120.0
-
-
-class Known(Protocol):
-    """What one pass over Y has told, worth keeping while Y stays as it is."""
-
-    def value(self) -> float:
-        """f."""
-
-    def slopes(self) -> np.ndarray:
-        """As `Contrast.slopes`."""
-
-    def solve(self, Y: np.ndarray, enough: float) -> Solution:
-        """As `Contrast.solve_block`, for all columns. The Q may have an attribute `known`: what is known once Y has turned."""
+# Flops per row of the data for a look at one angle of a pair: two columns turned, and the three sums. What φ and its derivatives
+# take is not known; for the built-in contrasts it is about POINT each.
+ANGLE = 26.0
+POINT = 30.0
 
 
 class Contrast(ABC):
@@ -58,16 +54,16 @@ class Contrast(ABC):
     degree: int | None = None
 
     @abstractmethod
+    def look(self, Y: np.ndarray, active: int, Q: np.ndarray | None = None) -> Look:
+        """Value, slopes and curvatures at Y, or at QᵀY; Y stays as it is."""
+
     def value(self, Y: np.ndarray, active: int) -> float:
-        """Evaluate f."""
+        """Evaluate f: the value of `look`, to the bit."""
+        return self.look(Y, active).value
 
     @abstractmethod
     def size(self, Y: np.ndarray) -> float:
-        """A positive size of f, for tolerances."""
-
-    @abstractmethod
-    def slopes(self, Y: np.ndarray, active: int) -> np.ndarray:
-        """Σ_r ∂f/∂y_i(r)·y_j(r) for every active i and every j: an array of shape (active, n)."""
+        """A positive size of f, for tolerances. It does not depend on which way round Y lies."""
 
     @abstractmethod
     def solve_pairs(self, Y: np.ndarray, pairs: np.ndarray, active: int) -> Pairs:
@@ -105,10 +101,6 @@ class Contrast(ABC):
             total += float(np.concatenate([gains for _, gains, _, _ in found]).sum())
         return Qt.T.copy(), total, rotated, flops
 
-    def know(self, Y: np.ndarray, active: int) -> Known | None:
-        """What value, slopes and the solution of all columns have in common; None if there is no such thing."""
-        return None
-
     def block(self, n: int) -> int:
         """How many of n columns to solve together if nobody says."""
         return 2
@@ -121,16 +113,137 @@ class Contrast(ABC):
         return f"{type(self).__name__}()"
 
 
-class Scalar(Contrast):
+class Pointwise(Contrast):
+    """A sum Σ φ(y) over all entries, of φ, φ' and φ'' that are compiled.
+
+    Parameters
+    ----------
+    signs : array of 1 and −1, optional
+        One for each column that counts: Σ φ is minimised over columns of sign 1, and maximised over the others. By default all
+        columns count alike.
+    maximise : bool
+        Reverse all signs.
+    """
+
+    def __init__(self, signs: Sequence[int] | np.ndarray | None = None, *, maximise: bool = False) -> None:
+        self.sense = -1 if maximise else 1
+        self.signs = None if signs is None else _checked_signs(signs)
+
+    @property
+    @abstractmethod
+    def kernels(self) -> ScalarKernels:
+        """The compiled entries."""
+
+    def _weights(self, active: int) -> np.ndarray:
+        if self.signs is None:
+            return np.full(active, float(self.sense))
+        if len(self.signs) != active:
+            raise ValueError(f"{self!r} has {len(self.signs)} signs, but {active} columns count")
+        return self.sense * self.signs
+
+    def look(self, Y: np.ndarray, active: int, Q: np.ndarray | None = None) -> Look:
+        """One pass over Y, tile by tile: Σ φ(y_i), Σ φ'(y_i) y_j and Σ φ''(y_i) y_j²."""
+        weights = self._weights(active)
+        values, M, S, _ = column_sums(self.kernels.look, Y, active, Q)
+        M, S = weights[:, None] * M, weights[:, None] * S
+        value = self._finite(float(weights @ values))
+        if not np.isfinite(float(M.sum() + S.sum())):
+            raise ValueError(f"the derivatives of {self!r} are not finite on this data; whiten or rescale it")
+        return Look(value, *pair_derivatives(M, S), look_flops(Y, active, Q, POINT))
+
+    def value(self, Y: np.ndarray, active: int) -> float:
+        """Evaluate f."""
+        values = column_sums(self.kernels.look, Y, active, products=0)[0]
+        return self._finite(float(self._weights(active) @ values))
+
+    def _finite(self, value: float) -> float:
+        if not np.isfinite(value):
+            raise ValueError(f"the contrast {self!r} is not finite on this data: its sum is {value}")
+        return value
+
+    def size(self, Y: np.ndarray) -> float:
+        """|Σ φ|, or 1."""
+        return abs(self._finite(entry_sum(self.kernels.look, Y))) or 1.0
+
+    def solve_pairs(self, Y: np.ndarray, pairs: np.ndarray, active: int) -> Pairs:
+        """The search for each pair's angle."""
+        rotations, gains, turned, angles = self.kernels.solve_pairs(Y, pairs, active, self._weights(active))
+        return rotations, gains, turned, (ANGLE + 2 * POINT) * angles * Y.shape[1]
+
+    def solve_block(self, Y: np.ndarray, block: np.ndarray, active: int, enough: float) -> Solution:
+        """A sweep of it. Of the block's columns, those that count come first."""
+        weights = self._weights(active) if self.signs is None else self.sense * self.signs[block[:active]]
+        Q, gain, turned, angles = self.kernels.solve_block(Y[block], active, weights)
+        return Q, gain, turned, Y.shape[1] * ((ANGLE + 2 * POINT) * angles + 6.0 * turned)
+
+    def note(self) -> str:
+        """Say that the search is not exact."""
+        return "angles of pairs by an adaptive search, which is not proved to be exact"
+
+    def __repr__(self) -> str:
+        signs = "" if self.signs is None else f"signs={self.signs.astype(int).tolist()}"
+        return f"{type(self).__name__}({signs})"
+
+
+class LogCosh(Pointwise):
+    """Σ log cosh y, minimised: a smooth |y|, for independent components of heavy-tailed sources.
+
+    Parameters
+    ----------
+    signs : array of 1 and −1, optional
+        One for each column that counts: 1 for a heavy-tailed source, −1 for a light-tailed one, over which the sum is maximised.
+        `source_signs` chooses them.
+    """
+
+    def __init__(self, signs: Sequence[int] | np.ndarray | None = None) -> None:
+        super().__init__(signs)
+
+    @property
+    def kernels(self) -> ScalarKernels:
+        """Cached on disk."""
+        from givens.kernels.scalar import LOG_COSH
+
+        return LOG_COSH
+
+
+class Exp(Pointwise):
+    """Σ −exp(−y²/2), minimised: for independent components where outliers must not count.
+
+    Parameters
+    ----------
+    signs : array of 1 and −1, optional
+        As in `LogCosh`.
+    """
+
+    def __init__(self, signs: Sequence[int] | np.ndarray | None = None) -> None:
+        super().__init__(signs)
+
+    @property
+    def kernels(self) -> ScalarKernels:
+        """Cached on disk."""
+        from givens.kernels.scalar import EXP
+
+        return EXP
+
+
+class Scalar(Pointwise):
     """Σ φ(y): a contrast of your own.
+
+    The functions are compiled by numba. In them, `exp`, `expm1`, `log`, `log1p`, `tanh`, `cosh` and `sinh` of `math` or `numpy`
+    are replaced by versions that work on several numbers at once, accurate to 4 units in the last place; functions that you
+    have compiled yourself are taken as they are.
 
     Parameters
     ----------
     phi, dphi : callable
         φ and its derivative, functions of a float that numba can compile.
+    d2phi : callable, optional
+        The second derivative, by default a difference of `dphi`.
     pair : callable, optional
-        The exact pair problem: two arrays x, y to (angle, gain), to be compiled too. Without it the angle is searched, by values
-        on a grid and then by slopes; the result's message says that this is not exact.
+        The exact pair problem: two arrays x, y to (angle, gain), to be compiled too. Without it the angle is searched; the
+        result's message says that this is not exact.
+    signs : array of 1 and −1, optional
+        One for each column that counts, −1 for those over which the sum is maximised.
     even : bool
         φ(−y) = φ(y). Then a quarter of the angles is enough.
     maximise : bool
@@ -155,74 +268,77 @@ class Scalar(Contrast):
         self,
         phi: Callable[[float], float],
         dphi: Callable[[float], float],
-        pair: Callable[[np.ndarray, np.ndarray], tuple[float, float]] | None = None,
+        d2phi: Callable[[float], float] | None = None,
         *,
+        pair: Callable[[np.ndarray, np.ndarray], tuple[float, float]] | None = None,
+        signs: Sequence[int] | np.ndarray | None = None,
         even: bool = True,
         maximise: bool = False,
     ) -> None:
-        from givens.kernels.compile import bound
+        super().__init__(signs, maximise=maximise)
+        self.phi, self.dphi, self.d2phi, self.pair = phi, dphi, d2phi, pair
+        self.even = even
+
+    @cached_property
+    def kernels(self) -> ScalarKernels:
+        """Compiled once for this contrast."""
         from givens.kernels.scalar import compile_scalar
 
-        self.sense = -1 if maximise else 1
-        self.exact = pair is not None
-        self.name = getattr(phi, "__name__", "phi")
-        phi_, dphi_, pair_ = (
-            f if f is None or hasattr(f, "py_func") else bound(f) for f in (phi, dphi, pair)
-        )
-        self.compiled = compile_scalar(phi_, dphi_, pair_, even, float(self.sense))
-
-    def __repr__(self) -> str:
-        return f"Scalar({self.name})"
-
-    def value(self, Y: np.ndarray, active: int) -> float:
-        """Evaluate f."""
-        total = self.sense * float(self.compiled.value(Y, active))
-        if not np.isfinite(total):
-            raise ValueError(f"the contrast {self!r} is not finite on this data: its sum is {total}")
-        return total
-
-    def size(self, Y: np.ndarray) -> float:
-        """|Σ φ|, or 1."""
-        return abs(self.value(Y, len(Y))) or 1.0
-
-    def slopes(self, Y: np.ndarray, active: int) -> np.ndarray:
-        """±Σ φ'(y_i) y_j."""
-
-        def product(tile: np.ndarray) -> np.ndarray:
-            out = np.empty((active, tile.shape[1]))
-            self.compiled.slopes(tile, out)
-            return out @ tile.T
-
-        return self.sense * tiled_sum(product, Y)
-
-    def solve_pairs(self, Y: np.ndarray, pairs: np.ndarray, active: int) -> Pairs:
-        """Your pair problem, or the search."""
-        return (*self.compiled.solve_pairs(Y, pairs, active), SEARCH * Y.shape[1] * len(pairs))
-
-    def solve_block(self, Y: np.ndarray, block: np.ndarray, active: int, enough: float) -> Solution:
-        """A sweep of it."""
-        Q, gain, turned = self.compiled.solve_block(Y[block], active)
-        visited = active * (active - 1) // 2 + active * (len(block) - active)
-        return Q, gain, turned, Y.shape[1] * (SEARCH * visited + 6.0 * turned)
+        return compile_scalar(self.phi, self.dphi, self.d2phi, self.pair, self.even)
 
     def note(self) -> str:
-        """Say that the search is not exact."""
-        return "" if self.exact else "angles by a safeguarded search over the slope, not exact"
+        """Say whether the search is exact."""
+        return super().note() if self.pair is None else ""
+
+    def __repr__(self) -> str:
+        name = getattr(self.phi, "__name__", "phi")
+        signs = "" if self.signs is None else f", signs={self.signs.astype(int).tolist()}"
+        return f"Scalar({name}{signs})"
 
 
-@cache
-def LogCosh() -> Scalar:
-    """Σ log cosh y, minimised: a smooth |y|, for independent components of heavy-tailed sources.
+def column_sums(
+    entry: Callable, Y: np.ndarray, active: int, Q: np.ndarray | None = None, products: int = 1
+) -> list[np.ndarray]:
+    """What a compiled look finds in Y, or in QᵀY: the sums of `kernels.scalar.look_of`.
 
-    Compiled once per process.
+    Groups of tiles depend on the shape only and are added up in their order, so the bits do not depend on the threads.
     """
-    return Scalar(log_cosh, _tanh)
+    n, rows = Y.shape
+    step = tile_width(n)
+    Qt = np.empty((0, 0)) if Q is None else np.ascontiguousarray(Q.T, dtype=np.float64)
+    groups = [
+        slice(part.start * step, min(part.stop * step, rows))
+        for part in parallel.parts(-(-rows // step), GROUPS)
+    ]
+    sums = parallel.each(lambda group: entry(Y[:, group], Qt, active, step, products), groups)
+    return [sum(parts[1:], start=parts[0]) for parts in zip(*sums)]
 
 
-def log_cosh(y: float) -> float:
-    """log cosh y, without overflow."""
-    return abs(y) + np.log1p(np.exp(-2.0 * abs(y))) - 0.6931471805599453
+def entry_sum(entry: Callable, Y: np.ndarray) -> float:
+    """Σ φ over all entries, which may lie in any order."""
+    return float(column_sums(entry, Y.reshape(1, -1), 1, products=0)[0][0])
 
 
-def _tanh(y: float) -> float:
-    return np.tanh(y)
+def look_flops(Y: np.ndarray, active: int, Q: np.ndarray | None, point: float) -> float:
+    """Flops of a look: the rotation, two products, the squares, and so many for φ and its derivatives at every entry."""
+    n, rows = Y.shape
+    return rows * (n * ((0.0 if Q is None else 2.0 * n) + 1.0) + active * (4.0 * n + point))
+
+
+def pair_derivatives(M: np.ndarray, S: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Slopes and curvatures of all pairs, from M and S for the columns i that count and every j.
+
+    A pair turned by θ moves column i by θ y_j − ½ θ² y_i, so g' = M_ij − M_ji and g'' = S_ij + S_ji − M_ii − M_jj.
+    """
+    active, n = M.shape
+    first, second, inward = np.zeros((n, n)), np.zeros((n, n)), np.zeros(n)
+    first[:active], second[:active] = M, S
+    inward[:active] = np.diagonal(M)
+    return first - first.T, second + second.T - inward[:, None] - inward
+
+
+def _checked_signs(signs: Sequence[int] | np.ndarray) -> np.ndarray:
+    checked = np.asarray(signs, dtype=np.float64)
+    if checked.ndim != 1 or not np.isin(checked, (1.0, -1.0)).all():
+        raise ValueError(f"signs must be a list of 1 and -1, one per column, got {signs!r}")
+    return checked

@@ -32,12 +32,6 @@ ROUGH = 1e-5
 GROUP, MOST_GROUPS = 8, 16
 
 
-class Reached(np.ndarray):
-    """A block's rotation that remembers the moments it leads to, which were needed to judge it."""
-
-    known: FourthMoments | None = None
-
-
 @dataclass(frozen=True)
 class FourthMoments:
     """What one pass over Y tells: Σ y_i³y_j and, where κ needs it, Σ y_i y_j; the value, and the slope of every pair.
@@ -119,12 +113,7 @@ class FourthMoments:
             Q, moments = turned, after
             total += gain
             rotated += int(np.count_nonzero(theta))
-        if moments.rough:
-            moments = moments.turned(Y, Q)
-            flops += rows * (2.0 * size + 4.0 * size**2)
-        reached = Q.view(Reached)
-        reached.known = moments
-        return reached, total, rotated, flops
+        return Q, total, rotated, flops
 
     def turned(self, Y: np.ndarray, Q: np.ndarray, rough: bool = False) -> FourthMoments:
         """Of the rows of QᵀY, but for Σ y_i²y_j²."""

@@ -9,10 +9,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from givens.numerics import parallel
 from givens.numerics.scaling import power_of_two
-from givens.numerics.tiles import tiled_sum
-from givens.objectives.contrasts import Contrast, Pairs, Solution
+from givens.objectives.base import Look
+from givens.objectives.contrasts import (
+    Contrast,
+    Pairs,
+    Solution,
+    column_sums,
+    entry_sum,
+    look_flops,
+    pair_derivatives,
+)
 from givens.objectives.fourth import FourthMoments, in_rounds, pair_flops
 
 LARGEST_BLOCK = 256
@@ -42,23 +49,29 @@ class Orthomax(Contrast):
         """All columns at once, up to a size."""
         return max(2, min(n, LARGEST_BLOCK))
 
-    def value(self, Y: np.ndarray, active: int) -> float:
-        """Evaluate f, the criterion with its sign reversed where it is maximised."""
-        squares, fourths = _sums(Y[:active])
-        return self.sense * float(np.sum(fourths - self.kappa / Y.shape[1] * squares**2))
+    def look(self, Y: np.ndarray, active: int, Q: np.ndarray | None = None) -> Look:
+        """One pass over Y: Σ y_i⁴, Σ y_i³ y_j, Σ y_i² y_j² and, where κ needs it, Σ y_i y_j."""
+        from givens.kernels.scalar import fourth_look
+
+        fourths, M, S, gram = column_sums(fourth_look, Y, active, Q, 2 if self.kappa else 1)
+        flops = look_flops(Y, active, Q, 6.0)
+        if self.kappa:
+            share = self.kappa / Y.shape[1]
+            every, gram = np.diagonal(gram), gram[:active]
+            power = every[:active]
+            fourths = fourths - share * power**2
+            M = M - 4.0 * share * power[:, None] * gram
+            S = S - share * (4.0 * power[:, None] * every + 8.0 * gram**2)
+            flops += 2.0 * Y.size * len(Y)
+        return Look(
+            self.sense * float(fourths.sum()), *pair_derivatives(self.sense * M, self.sense * S), flops
+        )
 
     def size(self, Y: np.ndarray) -> float:
         """Σ y⁴: positive whatever κ takes away."""
-        return float(_sums(Y)[1].sum())
+        from givens.kernels.scalar import fourth_look
 
-    def slopes(self, Y: np.ndarray, active: int) -> np.ndarray:
-        """±4 (Σ y_i³ y_j − (κ/p) Σ y_i² Σ y_i y_j)."""
-        # Not `tile**3`: a power costs fifty times a product.
-        W = tiled_sum(lambda tile: (tile[:active] * tile[:active] * tile[:active]) @ tile.T, Y)
-        if self.kappa:
-            second = tiled_sum(lambda tile: tile[:active] @ tile.T, Y)
-            W -= self.kappa / Y.shape[1] * np.diagonal(second)[:, None] * second
-        return 4.0 * self.sense * W
+        return entry_sum(fourth_look, Y)
 
     def sample(self, Y: np.ndarray) -> np.ndarray:
         """In single precision, in which a sweep takes half the time."""
@@ -67,10 +80,6 @@ class Orthomax(Contrast):
     def sweep(self, Y: np.ndarray, active: int) -> Solution:
         """Turn every pair of rows of Y by its best rotation, in place, in few rounds of many pairs."""
         return in_rounds(Y, active, self.kappa / Y.shape[1], -self.sense)
-
-    def know(self, Y: np.ndarray, active: int) -> FourthMoments | None:
-        """The moments of Y, where all columns count."""
-        return FourthMoments.of(Y, self.kappa / Y.shape[1], -self.sense) if active == len(Y) else None
 
     def solve_pairs(self, Y: np.ndarray, pairs: np.ndarray, active: int) -> Pairs:
         """The closed form."""
@@ -82,10 +91,10 @@ class Orthomax(Contrast):
     def solve_block(self, Y: np.ndarray, block: np.ndarray, active: int, enough: float) -> Solution:
         """All angles at once where that gains what they promise; else round by round on a copy."""
         Y = Y[block]
-        known = self.know(Y, active)
-        if known is None:
+        if active < len(Y):
             return self.sweep(Y, active)
-        Q, gain, turned, flops = known.solve(Y, enough)
+        moments = FourthMoments.of(Y, self.kappa / Y.shape[1], -self.sense)
+        Q, gain, turned, flops = moments.solve(Y, enough)
         return Q, gain, turned, flops + 2.0 * Y.shape[1] * len(block) ** 2
 
 
@@ -106,10 +115,3 @@ class Kurtosis(Orthomax):
 
     def __repr__(self) -> str:
         return f"Kurtosis(sign={-self.sense})"
-
-
-def _sums(Y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    from givens.kernels import quartic
-
-    parts = parallel.each(lambda rows: quartic.sums(Y[rows]), parallel.parts(len(Y), parallel.width()))
-    return np.concatenate([p[0] for p in parts]), np.concatenate([p[1] for p in parts])

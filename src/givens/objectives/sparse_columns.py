@@ -14,9 +14,9 @@ import numpy as np
 
 from givens.numerics import parallel
 from givens.numerics.tiles import tiled_sum
-from givens.objectives.base import Blocks, Leap, Rotations
+from givens.objectives.base import Blocks, Leap, Look, Rotations
 from givens.objectives.columns import Columns
-from givens.objectives.contrasts import Contrast, Pairs, Solution
+from givens.objectives.contrasts import Contrast, Pairs, Solution, pair_derivatives
 from givens.schedules import Schedule, Tournament
 
 RELAXATION = (
@@ -72,6 +72,14 @@ class Threshold(Contrast):
     def size(self, Y: np.ndarray) -> float:
         """‖Y‖², which |f| never exceeds."""
         return float(np.einsum("ij,ij->", Y, Y, dtype=np.float64))
+
+    def look(self, Y: np.ndarray, active: int, Q: np.ndarray | None = None) -> Look:
+        """Value and slopes; curvatures, which jump where an entry crosses its threshold, are of no use."""
+        turned = Y if Q is None else np.ascontiguousarray(Q.T, dtype=Y.dtype) @ Y
+        M = self.slopes(turned, active)
+        slopes, _ = pair_derivatives(M, np.zeros_like(M))
+        flops = Y.size * (2.0 * active + (0.0 if Q is None else 2.0 * len(Y)))
+        return Look(self.value(turned, active), slopes, None, flops)
 
     def slopes(self, Y: np.ndarray, active: int) -> np.ndarray:
         """−2 S(y_i)ᵀy_j: through the non-zeros of S where they are few, else by matrix products."""

@@ -1,0 +1,204 @@
+"""Elementary functions that compilers can vectorise.
+
+A call of the C library's `exp` or `tanh` in a loop is made for one number at a time. What stands here is straight-line code of
+additions, multiplications and shifts, which LLVM turns into instructions on 4, 8 or 16 numbers: about ten times as fast, and
+within 4 units in the last place of the C library's results. Below −708 `exp` gives 0, above 709.4 infinity. Each function is
+written out where it is called.
+
+`vectorised` compiles a function of one number with these in the place of those of `math` and `numpy`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from types import CellType, FunctionType, ModuleType
+from typing import Any
+
+import numba
+import numpy as np
+from numba import types
+from numba.extending import overload
+
+# Rounding by adding a large number, and sums with a correction, must not be simplified: no "reassoc". Division by zero gives
+# infinity, as in NumPy: a check for it would be a branch.
+OPTIONS: dict[str, Any] = {
+    "nogil": True,
+    "fastmath": {"contract", "nsz"},
+    "error_model": "numpy",
+    "forceinline": True,
+}
+
+LOG2_E = 1.4426950408889634
+# log 2, in two parts: multiples of the first are exact.
+LN2, LN2_REST = 6.93147180369123816490e-01, 1.90821492927058770002e-10
+ROUND = 6755399441055744.0  # 1.5 * 2**52: what is added to it is rounded to a whole number, which stands in its last bits
+ONE = np.int64(1023)
+
+LOG2_E_SINGLE = np.float32(LOG2_E)
+LN2_SINGLE, LN2_REST_SINGLE = np.float32(0.693359375), np.float32(-2.12194440e-4)
+ROUND_SINGLE = np.float32(12582912.0)  # 1.5 * 2**23
+ONE_SINGLE = np.int32(127)
+HALF_SINGLE = np.float32(0.5)
+
+
+def elementary(function: Callable) -> Any:
+    """Compile a function of one number, to be written out in the loops that call it."""
+    return numba.njit(**OPTIONS)(function)
+
+
+def split_exp(x: float) -> tuple[float, float]:
+    """A power of two s and a small p with e^x = s (1 + p), for −708 ≤ x ≤ 709 (single precision: −87 ≤ x ≤ 88)."""
+    raise NotImplementedError("compiled code only")
+
+
+@overload(split_exp, jit_options=OPTIONS)  # type: ignore[arg-type]
+def _split_exp(x):  # type: ignore[no-untyped-def]
+    return _split_exp_single if x == types.float32 else _split_exp_double
+
+
+def _split_exp_double(x):  # type: ignore[no-untyped-def]
+    rounded = x * LOG2_E + ROUND
+    k = rounded - ROUND
+    r = (x - k * LN2) - k * LN2_REST
+    scale = np.int64((np.float64(rounded).view(np.int64) + ONE) << 52).view(np.float64)
+    p = 2.510038549551032e-08
+    p = p * r + 2.7620088445409746e-07
+    p = p * r + 2.7557268459997064e-06
+    p = p * r + 2.4801521295954376e-05
+    p = p * r + 0.00019841269863053618
+    p = p * r + 0.0013888888917213717
+    p = p * r + 0.008333333333330062
+    p = p * r + 0.04166666666662413
+    p = p * r + 0.16666666666666669
+    p = p * r + 0.5
+    return scale, r + (r * r) * p
+
+
+def _split_exp_single(x):  # type: ignore[no-untyped-def]
+    rounded = x * LOG2_E_SINGLE + ROUND_SINGLE
+    k = rounded - ROUND_SINGLE
+    r = (x - k * LN2_SINGLE) - k * LN2_REST_SINGLE
+    scale = np.int32((np.float32(rounded).view(np.int32) + ONE_SINGLE) << np.int32(23)).view(np.float32)
+    p = np.float32(0.00139336499963)
+    p = p * r + np.float32(0.00836317905272)
+    p = p * r + np.float32(0.04166655461720)
+    p = p * r + np.float32(0.16666576989699)
+    p = p * r + HALF_SINGLE
+    return scale, r + (r * r) * p
+
+
+@elementary
+def exp(x: float) -> float:
+    """e^x."""
+    x = np.float64(x)
+    inside = -708.0 if x < -708.0 else (710.0 if x > 710.0 else x)
+    scale, p = split_exp(inside)
+    return 0.0 if x < -708.0 else scale * (1.0 + p)
+
+
+@elementary
+def expm1(x: float) -> float:
+    """e^x − 1, without cancellation near 0."""
+    x = np.float64(x)
+    inside = -708.0 if x < -708.0 else (709.0 if x > 709.0 else x)
+    scale, p = split_exp(inside)
+    return (scale - 1.0) + scale * p if x <= 709.0 or x != x else np.inf
+
+
+@elementary
+def log(x: float) -> float:
+    """The natural logarithm: −inf at 0, NaN below."""
+    x = np.float64(x)
+    # Numbers below the normal range are multiplied by 2**54 first.
+    small = x < 2.2250738585072014e-308
+    bits = np.float64(x * 18014398509481984.0 if small else x).view(np.int64)
+    # The exponent, so that the rest is between √½ and √2.
+    k = (bits - 4604544271217802189) >> 52
+    m = np.int64(bits - (k << 52)).view(np.float64)
+    f = m - 1.0
+    s = f / (2.0 + f)
+    z = s * s
+    p = 0.07308292712444311
+    p = p * z + 0.07665855309105386
+    p = p * z + 0.09091444727837474
+    p = p * z + 0.11111105565129939
+    p = p * z + 0.14285714313001635
+    p = p * z + 0.19999999999949722
+    p = p * z + 0.3333333333333335
+    exponent = np.float64(k) - (54.0 if small else 0.0)
+    # log m = 2 (s + s z p), of which f is the first term but for a difference that is small.
+    inside = exponent * LN2 + (f - s * (f - 2.0 * (z * p)) + exponent * LN2_REST)
+    if x > 1.7976931348623157e308:
+        return x
+    return inside if x > 0.0 else (-np.inf if x == 0.0 else np.nan)
+
+
+@elementary
+def log1p(x: float) -> float:
+    """log(1 + x), without cancellation near 0."""
+    x = np.float64(x)
+    u = 1.0 + x
+    lost = x - (u - 1.0)
+    return log(u) + (lost / u if abs(u) <= 1.7976931348623157e308 and u != 0.0 else 0.0)
+
+
+@elementary
+def tanh(x: float) -> float:
+    """The hyperbolic tangent."""
+    x = np.float64(x)
+    a = -2.0 * abs(x)
+    scale, p = split_exp(-708.0 if a < -708.0 else a)
+    return math.copysign(((1.0 - scale) - scale * p) / (1.0 + scale * (1.0 + p)), x)
+
+
+@elementary
+def cosh(x: float) -> float:
+    """The hyperbolic cosine."""
+    e = exp(abs(x))
+    return 0.5 * e + 0.5 / e
+
+
+@elementary
+def sinh(x: float) -> float:
+    """The hyperbolic sine."""
+    e = expm1(abs(np.float64(x)))
+    return math.copysign(0.5 * (e + e / (1.0 + e)) if e <= 1.7976931348623157e308 else e, x)
+
+
+_OURS = {name: globals()[name] for name in ("exp", "expm1", "log", "log1p", "tanh", "cosh", "sinh")}
+# Functions are compared by identity: whatever else a name stands for may not be hashable.
+_REPLACED = [
+    (getattr(module, name), ours)
+    for name, ours in _OURS.items()
+    for module in (math, np)
+    if hasattr(module, name)
+]
+
+
+def vectorised(function: Callable[[float], float]) -> Any:
+    """Compile a function of one number with the elementary functions above; a compiled function is taken as it is."""
+    if hasattr(function, "py_func"):
+        return function
+    if not isinstance(function, FunctionType):
+        raise TypeError(f"a contrast's functions must be Python functions of a float, got {function!r}")
+    names = {name: _replacement(value) for name, value in function.__globals__.items()}
+    cells = tuple(CellType(_replacement(cell.cell_contents)) for cell in function.__closure__ or ())
+    twin = FunctionType(function.__code__, names, function.__name__, function.__defaults__, cells)
+    return elementary(twin)
+
+
+def _replacement(value: Any) -> Any:
+    if value is math or value is np:
+        return _MODULES[value.__name__]
+    return next((ours for theirs, ours in _REPLACED if value is theirs), value)
+
+
+def _twin(module: ModuleType) -> ModuleType:
+    """A module with our functions in the place of its own."""
+    twin = ModuleType(module.__name__)
+    twin.__dict__.update({**vars(module), **_OURS})
+    return twin
+
+
+_MODULES = {"math": _twin(math), "numpy": _twin(np)}

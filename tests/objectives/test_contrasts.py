@@ -1,0 +1,228 @@
+"""Looks at contrasts: against sums written out in NumPy, for all kinds of data."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from givens import minimize
+from givens.numerics import parallel
+from givens.objectives import Columns, Exp, Kurtosis, LogCosh, Orthomax, Scalar
+from givens.rotations import random_orthogonal, rotate
+
+
+def fourth(kappa, sign):
+    """Of one column: the criterion, its gradient, and its Hessian's quadratic form."""
+
+    def value(y):
+        return -sign * (np.sum(y**4) - kappa / len(y) * np.sum(y**2) ** 2)
+
+    def gradient(y):
+        return -sign * (4 * y**3 - 4 * kappa / len(y) * np.sum(y**2) * y)
+
+    def bend(y, v):
+        of_norms = 4 * np.sum(y**2) * np.sum(v**2) + 8 * np.sum(y * v) ** 2
+        return -sign * (12 * np.sum(y**2 * v**2) - kappa / len(y) * of_norms)
+
+    return value, gradient, bend
+
+
+def pointwise(phi, dphi, d2phi):
+    return lambda y: np.sum(phi(y)), dphi, lambda y, v: np.sum(d2phi(y) * v**2)
+
+
+ORACLES = {
+    "logcosh": (
+        LogCosh(),
+        pointwise(lambda y: np.logaddexp(y, -y) - np.log(2), np.tanh, lambda y: 1 - np.tanh(y) ** 2),
+    ),
+    "exp": (
+        Exp(),
+        pointwise(
+            lambda y: -np.exp(-(y**2) / 2),
+            lambda y: y * np.exp(-(y**2) / 2),
+            lambda y: (1 - y**2) * np.exp(-(y**2) / 2),
+        ),
+    ),
+    "kurtosis": (Kurtosis(1), fourth(0.0, 1)),
+    "light-tailed": (Kurtosis(-1), fourth(0.0, -1)),
+    "varimax": (Orthomax(1.0), fourth(1.0, 1)),
+}
+EVERY = pytest.mark.parametrize("name", ORACLES)
+
+
+def written_out(name, Y, active):
+    """Value, slopes and curvatures of all pairs from their definitions, column by column."""
+    value, gradient, bend = ORACLES[name][1]
+    n = len(Y)
+    slopes, curves = np.zeros((n, n)), np.zeros((n, n))
+    for i in range(n):
+        for j in range(n):
+            for a, b, sign in ((i, j, 1), (j, i, -1)):
+                if a < active:
+                    slopes[i, j] += sign * gradient(Y[a]) @ Y[b]
+                    curves[i, j] += bend(Y[a], Y[b]) - gradient(Y[a]) @ Y[a]
+    return sum(value(y) for y in Y[:active]), slopes, curves
+
+
+def assert_looks_like(look, expected, tolerance):
+    value, slopes, curves = expected
+    off = ~np.eye(len(slopes), dtype=bool)
+    assert look.value == pytest.approx(value, rel=tolerance, abs=tolerance)
+    scale = max(1.0, np.abs(curves).max())
+    assert np.abs(look.slopes - slopes).max() <= tolerance * scale
+    assert np.abs((look.curvatures - curves)[off]).max(initial=0.0) <= tolerance * scale
+    assert look.flops > 0
+
+
+@EVERY
+@pytest.mark.parametrize("shape", [(300, 5), (5, 5), (1, 3), (2000, 40), (40, 1)])
+@pytest.mark.parametrize("share", [1.0, 0.4])
+def test_a_look_is_what_the_definitions_say(name, shape, share):
+    rng = np.random.default_rng(1)
+    A = rng.laplace(size=shape)
+    active = max(1, round(share * shape[1]))
+    objective = Columns(A, ORACLES[name][0], active=active)
+    U = random_orthogonal(shape[1], rng)
+    assert_looks_like(objective.look(objective.state(U)), written_out(name, (A @ U).T, active), 1e-11)
+    Q = random_orthogonal(shape[1], rng)
+    turned = objective.turned_look(objective.state(U), Q)
+    assert_looks_like(turned, written_out(name, (A @ U @ Q).T, active), 1e-11)
+
+
+@EVERY
+@given(
+    A=arrays(
+        np.float64,
+        st.tuples(st.integers(1, 30), st.integers(1, 4)),
+        elements=st.floats(-1e3, 1e3).map(lambda y: round(y, 6)),
+    )
+)
+def test_looks_at_any_data(name, A):
+    objective = Columns(A, ORACLES[name][0])
+    n = A.shape[1]
+    look = objective.look(objective.state(np.eye(n)))
+    value, slopes, curves = written_out(name, (A / objective.factor).T, n)
+    assert_looks_like(look, (value, slopes, curves), 1e-9 * max(1.0, abs(value)))
+
+
+@EVERY
+def test_the_same_bits_for_any_number_of_threads(name, rng):
+    objective = Columns(rng.laplace(size=(20_000, 9)), ORACLES[name][0])
+    Q = random_orthogonal(9, rng)
+    looks = []
+    for threads in (1, 2, 3):
+        with parallel.pool(threads):
+            state = objective.state(np.eye(9))
+            looks.append((objective.look(state), objective.turned_look(state, Q), objective.value(state)))
+    for one, other, value in looks:
+        assert value == one.value
+        for look, first in ((one, looks[0][0]), (other, looks[0][1])):
+            assert look.value == first.value
+            assert np.array_equal(look.slopes, first.slopes)
+            assert np.array_equal(look.curvatures, first.curvatures)
+
+
+@EVERY
+def test_single_precision_data_are_added_up_in_double(name, rng):
+    A = rng.laplace(size=(3000, 6)).astype(np.float32)
+    objective = Columns(A, ORACLES[name][0])
+    look = objective.look(objective.state(np.eye(6)))
+    assert_looks_like(look, written_out(name, (A.astype(np.float64) / objective.factor).T, 6), 1e-10)
+
+
+@pytest.mark.parametrize("name", ["kurtosis", "varimax"])
+@pytest.mark.parametrize("exponent", [-500, -100, 100, 500])
+def test_powers_of_two_change_no_digit_of_a_homogeneous_look(name, exponent, rng):
+    A = rng.laplace(size=(50, 4))
+    plain, scaled = (Columns(A * 2.0**k, ORACLES[name][0]) for k in (0, exponent))
+    one, other = (objective.look(objective.state(np.eye(4))) for objective in (plain, scaled))
+    for a, b in zip(one[:3], other[:3]):
+        np.testing.assert_allclose(
+            np.asarray(a) / plain.scale, np.asarray(b) / scaled.scale, rtol=1e-13, atol=1e-13
+        )
+
+
+@pytest.mark.parametrize("contrast", [LogCosh(), Exp()])
+@pytest.mark.parametrize("size", [1e-150, 1e150])
+def test_contrasts_without_a_scale_stay_finite(contrast, size, rng):
+    objective = Columns(rng.laplace(size=(50, 3)) * size, contrast)
+    look = objective.look(objective.state(np.eye(3)))
+    assert np.isfinite(look.value)
+    assert np.isfinite(look.slopes).all()
+    assert np.isfinite(look.curvatures).all()
+
+
+def test_a_contrast_that_is_not_finite_says_so():
+    with pytest.raises(ValueError, match=r"Scalar\(reciprocal\) is not finite"):
+        Columns(np.array([[0.0, 1.0]]), Scalar(reciprocal, lambda y: -1 / y**2))
+
+
+def reciprocal(y):
+    return 1 / y
+
+
+def test_your_own_log_cosh_sees_what_the_built_in_one_does(rng):
+    A = rng.laplace(size=(4000, 7))
+    mine = Scalar(lambda y: np.log(np.cosh(y)), lambda y: np.tanh(y))
+    with_curvature = Scalar(lambda y: np.log(np.cosh(y)), lambda y: np.tanh(y), lambda y: 1 - np.tanh(y) ** 2)
+    looks = [
+        objective.look(objective.state(np.eye(7)))
+        for objective in (Columns(A, contrast) for contrast in (LogCosh(), with_curvature, mine))
+    ]
+    for look, tolerance in zip(looks[1:], (1e-12, 1e-7)):
+        assert look.value == pytest.approx(looks[0].value, rel=1e-13)
+        assert look.slopes == pytest.approx(looks[0].slopes, abs=1e-12 * looks[0].value)
+        assert look.curvatures == pytest.approx(looks[0].curvatures, abs=tolerance * looks[0].value)
+
+
+def test_signs_add_up_column_by_column(rng):
+    A = rng.laplace(size=(500, 3))
+    signs = np.array([1, -1, -1])
+    objective = Columns(A, LogCosh(signs))
+    assert objective.value(objective.state(np.eye(3))) == pytest.approx(
+        np.sum(signs * (np.logaddexp(A, -A) - np.log(2))), rel=1e-12
+    )
+
+
+def test_signs_separate_heavy_tailed_from_light_tailed_sources(rng):
+    S = np.column_stack((rng.laplace(size=(4000, 2)), rng.uniform(-2, 2, size=(4000, 2))))
+    S = np.linalg.qr(S - S.mean(axis=0))[0] * np.sqrt(len(S))
+    mixing = random_orthogonal(4, rng)
+    result = minimize(Columns(S @ mixing, LogCosh([1, 1, -1, -1])), mixing.T @ random_orthogonal(4, 0))
+    overlap = np.abs(mixing @ result.U)
+    assert np.sort(overlap.max(axis=0))[0] > 0.99
+    assert sorted(overlap.argmax(axis=0).tolist()) == [0, 1, 2, 3]
+
+
+def test_signs_that_do_not_fit_are_refused(rng):
+    with pytest.raises(ValueError, match="list of 1 and -1"):
+        LogCosh([1, 0])
+    objective = Columns(rng.laplace(size=(9, 3)), LogCosh([1, -1]))
+    with pytest.raises(ValueError, match="has 2 signs, but 3 columns count"):
+        objective.look(objective.state(np.eye(3)))
+
+
+def test_data_too_large_for_derivatives_are_refused(rng):
+    objective = Columns(rng.laplace(size=(9, 3)) * 1e200, LogCosh())
+    with pytest.raises(ValueError, match="whiten or rescale"):
+        objective.look(objective.state(np.eye(3)))
+
+
+@pytest.mark.parametrize("name", ["logcosh", "exp"])
+@given(seed=st.integers(0, 2**32 - 1))
+def test_no_angle_of_a_grid_is_much_better_than_the_search(name, seed):
+    rng = np.random.default_rng(seed)
+    A = rng.standard_t(3, size=(int(rng.integers(2, 60)), 2)) * 10.0 ** rng.uniform(-1, 1.5)
+    objective = Columns(A, ORACLES[name][0])
+    solved = objective.solve(objective.state(np.eye(2)), np.array([[0, 1]]))
+    values = [
+        objective.value(objective.state(rotate(np.eye(2), 0, 1, theta)))
+        for theta in np.linspace(-np.pi / 4, np.pi / 4, 400)
+    ]
+    start = objective.value(objective.state(np.eye(2)))
+    spread = max(values) - min(values)
+    assert start - solved.gains[0] <= min(values) + 0.01 * spread + 1e-12 * abs(start)
+    turned = objective.value(objective.state(solved.rotations[0]))
+    assert start - turned == pytest.approx(solved.gains[0], rel=1e-3, abs=1e-11 * abs(start))
