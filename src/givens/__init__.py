@@ -23,6 +23,7 @@ _HOMES = {
     "SparsePCA": "givens.sparse_pca.estimator",
     "SphericalMixture": "givens.mixtures.estimator",
     "StreamingSparsePCA": "givens.streaming.estimator",
+    "TopicModel": "givens.topics.estimator",
     "check_objective": "givens.checks",
     "decompose": "givens.tensors.decompose",
     "joint_diagonalize": "givens.ica.diagonalize",
@@ -83,6 +84,7 @@ if TYPE_CHECKING:
     from givens.streaming.estimator import StreamingSparsePCA
     from givens.support import rows
     from givens.tensors.decompose import Decomposition, decompose
+    from givens.topics.estimator import TopicModel
 
 __all__ = [
     "JADE",
@@ -95,6 +97,7 @@ __all__ = [
     "SparsePCA",
     "SphericalMixture",
     "StreamingSparsePCA",
+    "TopicModel",
     "anndata",
     "autodiff",
     "baselines",

@@ -8,12 +8,15 @@ import numpy as np
 
 from givens.mixtures.sample import MixtureSample, make_spherical_mixture
 from givens.support.arguments import generator, whole
+from givens.topics.sample import TopicSample, make_topics
 
 __all__ = [
     "Correlations",
     "MixtureSample",
     "Modules",
+    "TopicSample",
     "make_spherical_mixture",
+    "make_topics",
     "pitprops",
     "psychological_tests",
     "sparse_modules",

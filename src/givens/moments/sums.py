@@ -144,7 +144,7 @@ class ThirdMoments(Sums):
         x = _shifted(rows, self.basis.unit, self.basis.origin)
         p = self.basis.axes.T @ x.T
         energy = np.einsum("nd,nd->n", x, x) - np.einsum("rn,rn->n", p, p)
-        return x.sum(axis=0), x.T @ p.T, _triples(p), np.append(energy.sum(), p @ energy)
+        return x.sum(axis=0), x.T @ p.T, packed_triples(p), np.append(energy.sum(), p @ energy)
 
     def merge(self, other: ThirdMoments) -> None:
         """Take in the rows of another state, which must share the basis."""
@@ -168,7 +168,7 @@ class ThirdMoments(Sums):
             axes.T @ outside
         )
         energy_third = energies[1:] - mean * energies[0] - 2 * lean
-        third = _unpacked(packed, r)
+        third = unpacked_triples(packed, r)
         about = np.einsum("ab,c->abc", second, mean) - 2 / 3 * np.einsum("a,b,c->abc", mean, mean, mean)
         third -= about + about.transpose(0, 2, 1) + about.transpose(2, 1, 0)
         return Cumulants(
@@ -198,7 +198,7 @@ def _groups(r: int) -> list[tuple[int, int]]:
     return groups
 
 
-def _triples(p: np.ndarray) -> np.ndarray:
+def packed_triples(p: np.ndarray) -> np.ndarray:
     """Σ p_a p_b p_c, one row per pair a ≤ b, filled for c ≥ a: symmetry saves half the work and more."""
     r, n = p.shape
     sums = np.zeros((r * (r + 1) // 2, r))
@@ -217,7 +217,7 @@ def _triples(p: np.ndarray) -> np.ndarray:
     return sums
 
 
-def _unpacked(packed: np.ndarray, r: int) -> np.ndarray:
+def unpacked_triples(packed: np.ndarray, r: int) -> np.ndarray:
     """The full symmetric tensor, each entry from the one place a ≤ b ≤ c."""
     a, b, c = np.sort(np.indices((r, r, r)).reshape(3, -1), axis=0)
     return packed[a * r - a * (a - 1) // 2 + b - a, c].reshape(r, r, r)

@@ -1,0 +1,198 @@
+"""Documents as word counts, checked, in chunks of a fixed number of documents however they come.
+
+Whatever is summed over documents is summed block by block, and blocks are cut at multiples of `BLOCK` documents from the first
+one. So neither the number of threads nor the cut of the data into batches changes the order of any sum.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_array, validate_data
+
+from givens.support.rows import batches, in_memory
+
+BLOCK = 256
+"""Documents that are summed as one piece."""
+
+CHUNK = 16 * BLOCK
+"""Documents that are held at once, beside the data themselves."""
+
+_LARGEST = 2.0**53
+
+
+class Counts(NamedTuple):
+    """A chunk of documents in compressed rows, of the types that compiled code expects."""
+
+    data: np.ndarray
+    indices: np.ndarray
+    indptr: np.ndarray
+
+    @property
+    def size(self) -> int:
+        """Number of documents."""
+        return len(self.indptr) - 1
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """Number of words of each document."""
+        return np.add.reduceat(np.append(self.data, 0.0), self.indptr[:-1]) * (np.diff(self.indptr) > 0)
+
+    @property
+    def blocks(self) -> list[slice]:
+        """The documents, BLOCK at a time."""
+        return [slice(first, min(first + BLOCK, self.size)) for first in range(0, self.size, BLOCK)]
+
+    @classmethod
+    def of(cls, rows: sparse.csr_matrix) -> Counts:
+        """The counts of a sparse matrix; only what has another type is copied."""
+        return cls(
+            np.ascontiguousarray(rows.data, dtype=np.float64),
+            np.ascontiguousarray(rows.indices, dtype=np.int32),
+            np.ascontiguousarray(rows.indptr, dtype=np.int64),
+        )
+
+
+class Documents:
+    """Documents that can be gone through as often as necessary.
+
+    Parameters
+    ----------
+    estimator : BaseEstimator
+        Learns the number (and names) of words.
+    X : sparse matrix or array-like of shape (documents, words), or anything that `givens.rows` reads
+        Counts. A list of sparse matrices, a memory map, or an object of your own whose `__iter__` starts anew; an iterator, which
+        yields its documents once, is refused.
+    whole : bool
+        Refuse counts that are no whole numbers.
+    reset : bool
+        Learn the number of words from X; otherwise it must be the one that is known.
+    """
+
+    def __init__(self, estimator: BaseEstimator, X: Any, *, whole: bool, reset: bool = True) -> None:
+        if hasattr(X, "__next__"):
+            raise TypeError(
+                "X yields its documents only once, and fit goes through them more than once: pass a sparse matrix, a list of "
+                "them, an object whose __iter__ starts anew, or give the batches to partial_fit"
+            )
+        self.whole = whole
+        self.source: Iterable[Any]
+        if _is_memory(X):
+            self.source, self.checked = [checked_counts(estimator, X, whole=whole, reset=reset)], True
+            self.words = self.source[0].shape[1]
+            return
+        self.source, self.checked = X, False
+        self.words = 0
+        first = next(self._matrices(), None)
+        if first is None:
+            raise ValueError("X yields no documents")
+        self.words = first.shape[1]
+        if reset:
+            estimator.n_features_in_ = self.words
+        elif self.words != estimator.n_features_in_:
+            raise ValueError(
+                f"X has {self.words} features, but {type(estimator).__name__} is expecting "
+                f"{estimator.n_features_in_} features as input"
+            )
+
+    def __iter__(self) -> Iterator[Counts]:
+        """The documents in chunks of CHUNK, the last one shorter."""
+        for rows in rechunked(self._matrices(), CHUNK):
+            yield Counts.of(rows)
+
+    def _matrices(self) -> Iterator[sparse.csr_matrix]:
+        if self.checked:
+            yield from self.source
+            return
+        first = 0
+        for number, rows in enumerate(batches(self.source)):
+            name = f"batch {number} of X"
+            rows = sparse.csr_matrix(
+                check_array(rows, accept_sparse="csr", ensure_min_samples=0, input_name=name)
+            )
+            if self.words and rows.shape[1] != self.words:
+                raise ValueError(f"{name} has {rows.shape[1]} words, but the first has {self.words}")
+            refuse_bad_counts(rows, whole=self.whole, first=first)
+            first += rows.shape[0]
+            if rows.shape[0]:
+                yield rows
+
+    def head(self, size: int) -> Counts:
+        """The first documents, at most so many."""
+        return Counts.of(next(rechunked(self._matrices(), size)))
+
+
+def _is_memory(X: Any) -> bool:
+    """Whether X is one table in memory; text gets the sentence that it needs."""
+    refuse_text(X)
+    return in_memory(X)
+
+
+def refuse_text(X: Any) -> None:
+    """Refuse documents that are still text."""
+    first = X
+    for _ in range(2):
+        if isinstance(first, (list, tuple, np.ndarray)) and len(first):
+            first = first[0]
+        elif hasattr(first, "iloc") and len(first):
+            first = first.iloc[0]
+    if isinstance(first, (str, bytes)):
+        raise ValueError(
+            f"X holds text ({str(first)[:30]!r}), not counts: count the words first, "
+            "as with sklearn.feature_extraction.text.CountVectorizer().fit_transform(X)"
+        )
+
+
+def checked_counts(estimator: BaseEstimator, X: Any, *, whole: bool, reset: bool) -> sparse.csr_matrix:
+    """A table of counts as a sparse matrix, or one sentence that says what is wrong with it."""
+    refuse_text(X)
+    table = validate_data(estimator, X, accept_sparse="csr", reset=reset)
+    rows = sparse.csr_matrix(table)
+    refuse_bad_counts(rows, whole=whole)
+    return rows
+
+
+def refuse_bad_counts(rows: sparse.csr_matrix, *, whole: bool, first: int = 0) -> None:
+    """Refuse negative and fractional counts, and say where the first of them stands."""
+    data = rows.data
+    if not len(data):
+        return
+    if data.min() < 0:
+        raise ValueError(f"Negative values in data: X must hold counts, but {_place(rows, data < 0, first)}")
+    if data.max() > _LARGEST:
+        raise ValueError(
+            f"X must hold counts up to 2^53, beyond which floats skip numbers, but {_place(rows, data > _LARGEST, first)}"
+        )
+    if whole and data.dtype.kind == "f" and np.any(fractional := data != np.floor(data)):
+        raise ValueError(
+            f"X must hold whole counts, not weights such as tf-idf, but {_place(rows, fractional, first)}; "
+            "pass the counts themselves, or counts='any' if you mean it"
+        )
+
+
+def _place(rows: sparse.csr_matrix, bad: np.ndarray, first: int) -> str:
+    entry = int(np.argmax(bad))
+    document = int(np.searchsorted(rows.indptr, entry, side="right")) - 1
+    return f"word {rows.indices[entry]} of document {first + document} has {rows.data[entry]:g}"
+
+
+def rechunked(matrices: Iterable[sparse.csr_matrix], size: int) -> Iterator[sparse.csr_matrix]:
+    """The same rows, `size` at a time."""
+    waiting: list[sparse.csr_matrix] = []
+    held = 0
+    for rows in matrices:
+        start = 0
+        while start < rows.shape[0]:
+            part = rows if rows.shape[0] <= size - held and not start else rows[start : start + size - held]
+            start += part.shape[0]
+            held += part.shape[0]
+            waiting.append(part)
+            if held == size:
+                yield waiting[0] if len(waiting) == 1 else sparse.vstack(waiting, format="csr")
+                waiting, held = [], 0
+    if waiting:
+        yield waiting[0] if len(waiting) == 1 else sparse.vstack(waiting, format="csr")

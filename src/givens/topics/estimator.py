@@ -1,0 +1,623 @@
+"""`TopicModel`: latent Dirichlet allocation from the moments of words, with a few variational passes after it."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any, Self
+
+import numpy as np
+from scipy import sparse
+from scipy.special import digamma
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import check_is_fitted
+
+from givens.numerics import parallel
+from givens.result import Result
+from givens.support.arguments import generator, tolerance, whole
+from givens.support.fitting import atomic_fit
+from givens.topics.coherence import npmi
+from givens.topics.documents import CHUNK, Counts, Documents, checked_counts, rechunked
+from givens.topics.from_moments import MomentTopics, solve_topics
+from givens.topics.priors import DirichletShares, OneTopic, Prior
+from givens.topics.variational import refine
+from givens.topics.word_moments import OVERSAMPLING, WordMoments, principal_axes
+
+_COUNTS = {"whole": True, "any": False}
+_STEPS = 100
+_STEP_TOL = 1e-4
+_LEAST_ALPHA = 1e-3
+
+
+@dataclass(frozen=True)
+class _Fitted:
+    """What a fit found."""
+
+    counts: np.ndarray
+    prior: Prior
+    found: MomentTopics | None
+    bounds: list[float]
+    passes: int
+
+    @property
+    def topics(self) -> np.ndarray:
+        """Words x topics, each topic of sum 1."""
+        return np.ascontiguousarray((self.counts / self.counts.sum(axis=1, keepdims=True)).T)
+
+
+class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """Topics of documents: latent Dirichlet allocation from moments, refined by variational passes.
+
+    The frequencies of pairs and triples of words determine the topics: pairs show the space that the topics span, triples,
+    whitened, are an orthogonal tensor whose components are the topics. No start to choose and no restarts. A few variational
+    passes over the documents then use what moments leave of the data.
+
+    Parameters
+    ----------
+    n_topics : int
+        k.
+    alpha0 : float, optional
+        Sum of the Dirichlet parameters of a document's topic shares: small if documents have few topics each. 0 is the
+        single-topic model, in which all words of a document are of one topic. By default it is the number for which the whitened
+        third moment is most nearly an orthogonal tensor (it is one for the right number only), and the refinement then learns α.
+        A given number is kept.
+    refine : int
+        At most so many variational passes. 0: moments only.
+    topic_word_prior : float
+        η: so many counts are added to every word of every topic in the refinement, and on average to a word of a topic with
+        moments only, in proportion to the words' frequencies.
+    tol : float
+        The refinement stops when a pass raises the bound of the log-likelihood per word by less.
+    counts : {"whole", "any"}
+        "whole" refuses fractional counts, for which the moments mean nothing. "any" takes them as they are.
+    vocabulary : sequence of str, or mapping of str to int, optional
+        The words of the columns, for `top_words`; as `CountVectorizer` has them in `get_feature_names_out()` or `vocabulary_`.
+    basis_rank : int, optional
+        `partial_fit`: on how many axes moments are kept, at least k. By default 2k + 10.
+    basis_documents : int
+        `partial_fit`: the axes are the principal ones of so many first documents.
+    threads : int, optional
+        All cores by default. The answer has the same bits for any number.
+    random_state : int, RandomState, Generator or None
+        For the starts of the search for axes and of the decomposition, on which the answer depends little.
+
+    Attributes
+    ----------
+    components_ : array of shape (k, n_features_in_)
+        Pseudo-counts of the words of each topic; each row, divided by its sum, is a topic.
+    weights_ : array of shape (k,)
+        Mean shares of the topics under the prior; the topics come in descending order of the moments' components.
+    alpha_ : array of shape (k,)
+        Dirichlet parameters of the shares, 0 in the single-topic model.
+    result_ : Result or None
+        Of the decomposition of the third moment; None if the moments could not tell k topics apart (a warning says so).
+    residual_ : float
+        The share of the whitened third moment that the topics leave unexplained.
+    eigenvalues_ : array
+        Of the words' second moment on the axes, descending.
+    n_iter_ : int
+        Variational passes.
+    bounds_ : list of float
+        Bound of the log-likelihood per word before each of them.
+    bound_ : float
+        Perplexity of the training documents by the last of them, as scikit-learn's class has it; NaN without refinement.
+    doc_topic_prior_, topic_word_prior_, exp_dirichlet_component_, n_batch_iter_
+        As in scikit-learn's `LatentDirichletAllocation`; the first is `alpha_`.
+    n_features_in_ : int
+    feature_names_in_ : array of str
+        If X has names of columns.
+
+    Examples
+    --------
+    >>> from givens import TopicModel
+    >>> from givens.datasets import make_topics
+    >>> data = make_topics(2000, n_topics=3, n_words=50, topic_sparsity=0.5)
+    >>> model = TopicModel(n_topics=3).fit(data.X)
+    >>> model.transform(data.X[:2]).sum(axis=1).round(6)
+    array([1., 1.])
+    >>> [len(words) for words in model.top_words(5)]
+    [5, 5, 5]
+    """
+
+    _fitted: _Fitted | None
+    _moments: WordMoments | None
+    _waiting: list[sparse.csr_matrix]
+
+    def __init__(
+        self,
+        n_topics: int = 10,
+        *,
+        alpha0: float | None = None,
+        refine: int = 10,
+        topic_word_prior: float = 0.05,
+        tol: float = 1e-4,
+        counts: str = "whole",
+        vocabulary: Sequence[str] | Mapping[str, int] | None = None,
+        basis_rank: int | None = None,
+        basis_documents: int = 5000,
+        threads: int | None = None,
+        random_state: Any = 0,
+    ) -> None:
+        self.n_topics = n_topics
+        self.alpha0 = alpha0
+        self.refine = refine
+        self.topic_word_prior = topic_word_prior
+        self.tol = tol
+        self.counts = counts
+        self.vocabulary = vocabulary
+        self.basis_rank = basis_rank
+        self.basis_documents = basis_documents
+        self.threads = threads
+        self.random_state = random_state
+
+    @atomic_fit
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Fit in six passes over the documents, and at most `refine` more.
+
+        Parameters
+        ----------
+        X : sparse matrix or array-like of shape (documents, words), or iterable of such
+            Counts. A list of matrices, or an object whose `__iter__` yields them anew each time: the documents need not fit in
+            memory.
+        y : ignored
+
+        Returns
+        -------
+        self
+        """
+        self._check()
+        documents = Documents(self, X, whole=_COUNTS[self.counts])
+        words = self._words(documents.words)
+        rng = generator(self.random_state)
+        with parallel.pool(self.threads):
+            axes = principal_axes(documents, documents.words, int(self.n_topics) + OVERSAMPLING, rng)
+            state = WordMoments(axes)
+            empty: list[int] = []
+            for counts in documents:
+                empty.extend(state.documents + np.flatnonzero(counts.lengths == 0))
+                state.add(counts)
+            _warn_of_empty(state, empty, words)
+            fitted = self._solve(state, rng, documents)
+            if self.refine:
+                fitted = self._refined(documents, fitted)
+        self._fitted = fitted
+        self._moments, self._waiting = None, []
+        return self
+
+    @atomic_fit
+    def partial_fit(self, X: Any, y: Any = None) -> Self:
+        """Take in a batch of documents, once: the answer does not depend on how the documents are cut into batches.
+
+        The first `basis_documents` documents fix `basis_rank` axes, on which the moments of all documents are kept: memory is
+        2·words·rank + rank³ numbers, and a batch costs one pass over it. There is no refinement, which would need the documents
+        again. Topics are worked out when they are asked for; until the axes are fixed, from the documents so far.
+
+        Parameters
+        ----------
+        X : sparse matrix or array-like of shape (documents, words)
+        y : ignored
+
+        Returns
+        -------
+        self
+        """
+        self._check()
+        streaming = self._streaming
+        rows = checked_counts(self, X, whole=_COUNTS[self.counts], reset=not streaming)
+        if not streaming:
+            self._words(rows.shape[1])
+            self._moments, self._waiting = None, []
+        waiting = [*self._waiting, rows]
+        state = self._moments
+        with parallel.pool(self.threads):
+            if state is None and sum(part.shape[0] for part in waiting) >= self._basis_size:
+                state, waiting = self._begun(waiting), waiting
+            if state is not None:
+                state = state.copy()
+                waiting = _add_whole_chunks(state, waiting)
+        self._moments, self._waiting, self._fitted = state, waiting, None
+        return self
+
+    def sibling(self) -> Self:
+        """A new model that keeps moments on the same axes and has seen no documents: for another part of the stream.
+
+        Returns
+        -------
+        TopicModel
+        """
+        state = getattr(self, "_moments", None)
+        if state is None:
+            raise NotFittedError(
+                f"only a model whose axes are fixed has siblings: give partial_fit {self._basis_size} documents first"
+            )
+        other = clone(self)
+        other._moments, other._waiting, other._fitted = WordMoments(state.axes), [], None
+        other.n_features_in_ = self.n_features_in_
+        return other
+
+    @atomic_fit
+    def merge(self, other: TopicModel) -> Self:
+        """Take in the documents that another model has seen; both must keep moments on the same axes (see `sibling`).
+
+        Parameters
+        ----------
+        other : TopicModel
+            Fed by `partial_fit`. It is left as it is.
+
+        Returns
+        -------
+        self
+        """
+        mine, others = (getattr(model, "_moments", None) for model in (self, other))
+        if mine is None or others is None:
+            raise ValueError(
+                "only models that were fed by partial_fit, and whose axes are fixed, can be merged (see `sibling`)"
+            )
+        state = mine.copy()
+        with parallel.pool(self.threads):
+            state.merge(_complete(others, other._waiting))
+        self._moments, self._fitted = state, None
+        return self
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Topic shares of documents.
+
+        Parameters
+        ----------
+        X : sparse matrix or array-like of shape (documents, words), or iterable of such
+
+        Returns
+        -------
+        array of shape (documents, k)
+            Rows of sum 1; a document without words has the shares of the prior.
+        """
+        return np.concatenate([inferred.shares for inferred, _ in self._inferred(X)])
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Lower bound of the log-likelihood of documents, given the topics and α (the likelihood itself if alpha0 is 0).
+
+        Parameters
+        ----------
+        X : sparse matrix or array-like of shape (documents, words), or iterable of such
+        y : ignored
+
+        Returns
+        -------
+        float
+        """
+        return float(sum(inferred.bound for inferred, _ in self._inferred(X)))
+
+    def perplexity(self, X: Any) -> float:
+        """exp(−score per word): lower is better.
+
+        Parameters
+        ----------
+        X : sparse matrix or array-like of shape (documents, words), or iterable of such
+
+        Returns
+        -------
+        float
+        """
+        outcomes = [(inferred.bound, words) for inferred, words in self._inferred(X)]
+        bound, words = map(sum, zip(*outcomes))
+        return float(np.exp(-bound / words)) if words else float("nan")
+
+    def top_words(self, n_words: int = 10) -> list[list[str]]:
+        """The most probable words of each topic.
+
+        Parameters
+        ----------
+        n_words : int
+
+        Returns
+        -------
+        list of list of str
+            Names from `vocabulary`, or those of X's columns, or the columns' numbers.
+        """
+        names = self._names()
+        return [[names[v] for v in row] for row in self._top(n_words)]
+
+    def coherence(self, X: Any, n_words: int = 10) -> np.ndarray:
+        """Mean normalised pointwise mutual information of each topic's most probable words, by their documents in X.
+
+        Parameters
+        ----------
+        X : sparse matrix or array-like of shape (documents, words), or iterable of such
+        n_words : int
+
+        Returns
+        -------
+        array of shape (k,)
+            Between −1 (words that never meet) and 1; NaN if none of a topic's words occurs.
+        """
+        top = self._top(whole(n_words, "n_words", 2))
+        documents = Documents(self, X, whole=_COUNTS[self.counts], reset=False)
+        return npmi(documents, top, documents.words)
+
+    @property
+    def components_(self) -> np.ndarray:
+        """Pseudo-counts of the words of each topic."""
+        return self._solved().counts
+
+    @property
+    def weights_(self) -> np.ndarray:
+        """Mean shares of the topics under the prior."""
+        return self._solved().prior.weights
+
+    @property
+    def alpha_(self) -> np.ndarray:
+        """Dirichlet parameters of the topic shares."""
+        return self._solved().prior.alpha
+
+    @property
+    def result_(self) -> Result | None:
+        """The run that decomposed the third moment."""
+        found = self._solved().found
+        return None if found is None else found.result
+
+    @property
+    def residual_(self) -> float:
+        """What the decomposition left unexplained."""
+        found = self._solved().found
+        return float("nan") if found is None else found.residual
+
+    @property
+    def eigenvalues_(self) -> np.ndarray:
+        """Eigenvalues of the second moment."""
+        found = self._solved().found
+        return np.empty(0) if found is None else found.eigenvalues
+
+    @property
+    def n_iter_(self) -> int:
+        """Variational passes."""
+        return self._solved().passes
+
+    @property
+    def n_batch_iter_(self) -> int:
+        """Variational passes, as scikit-learn calls them in batch learning."""
+        return self._solved().passes
+
+    @property
+    def bounds_(self) -> list[float]:
+        """Bound of the log-likelihood per word before each pass."""
+        return self._solved().bounds
+
+    @property
+    def bound_(self) -> float:
+        """Perplexity of the training documents."""
+        bounds = self._solved().bounds
+        return float(np.exp(-bounds[-1])) if bounds else float("nan")
+
+    @property
+    def doc_topic_prior_(self) -> np.ndarray:
+        """The same as `alpha_`."""
+        return self.alpha_
+
+    @property
+    def topic_word_prior_(self) -> float:
+        """The parameter of that name."""
+        self._solved()
+        return float(self.topic_word_prior)
+
+    @property
+    def exp_dirichlet_component_(self) -> np.ndarray:
+        """exp(E[log topic]) if the components are the parameters of Dirichlet distributions."""
+        counts = self._solved().counts
+        return np.exp(digamma(counts) - digamma(counts.sum(axis=1))[:, None])
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self._solved().counts)
+
+    @property
+    def _streaming(self) -> bool:
+        return bool(getattr(self, "_waiting", None)) or getattr(self, "_moments", None) is not None
+
+    @property
+    def _basis_size(self) -> int:
+        return int(self.basis_documents)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "_fitted")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.positive_only = True
+        return tags
+
+    def _solved(self) -> _Fitted:
+        fitted = getattr(self, "_fitted", None)
+        if fitted is not None:
+            return fitted
+        if not self._streaming:
+            # AttributeError too, so that hasattr says no.
+            raise NotFittedError(
+                f"this {type(self).__name__} has seen no documents yet: call fit or partial_fit first"
+            )
+        with parallel.pool(self.threads):
+            state = self._moments
+            state = self._begun(self._waiting) if state is None else state
+            fitted = self._solve(_complete(state, self._waiting), generator(self.random_state), None)
+        self._fitted = fitted
+        return fitted
+
+    def _solve(self, state: WordMoments, rng: np.random.Generator, documents: Documents | None) -> _Fitted:
+        """From moments to topics; where moments cannot tell, and a refinement follows, from random documents."""
+        k = int(self.n_topics)
+        found: MomentTopics | None = None
+        try:
+            found = solve_topics(state.moments(), k, self.alpha0, rng, self.threads)
+        except ValueError as error:
+            if documents is None or not self.refine:
+                raise
+            warnings.warn(
+                f"{error}; the refinement starts from random documents instead",
+                UserWarning,
+                stacklevel=5,
+            )
+        frequencies = state.diagonals[:, 0] / state.totals[0]
+        smoothing = self.topic_word_prior * len(frequencies) * frequencies
+        if found is None:
+            assert documents is not None
+            topics, weights = _random_topics(documents, frequencies, k, rng), np.full(k, 1 / k)
+            alpha = np.full(k, 1.0 if self.alpha0 is None else self.alpha0) / k
+        else:
+            topics, weights, alpha = on_simplex(found.topics, frequencies), found.weights, found.alpha
+        prior: Prior
+        if self.alpha0 == 0:
+            prior = OneTopic(weights)
+        else:
+            prior = DirichletShares(np.maximum(alpha, _LEAST_ALPHA), fixed=self.alpha0 is not None)
+        counts = state.totals[0] * weights[:, None] * topics + smoothing
+        # A word that occurs nowhere would have probability 0: it gets the least that any word has.
+        counts = np.maximum(counts, 1e-3 * self.topic_word_prior + 1e-300)
+        return _Fitted(counts, prior, found, [], 0)
+
+    def _refined(self, documents: Documents, start: _Fitted) -> _Fitted:
+        refined = refine(
+            documents,
+            start.topics.T,
+            start.prior,
+            passes=int(self.refine),
+            smoothing=float(self.topic_word_prior) + 1e-12,
+            tol=float(self.tol),
+        )
+        return _Fitted(refined.counts, refined.prior, start.found, refined.bounds, len(refined.bounds))
+
+    def _begun(self, waiting: list[sparse.csr_matrix]) -> WordMoments:
+        """Moments without documents, on the axes of the first ones."""
+        head = [Counts.of(rows) for rows in rechunked(_first(waiting, self._basis_size), CHUNK)]
+        rank = 2 * int(self.n_topics) + OVERSAMPLING if self.basis_rank is None else int(self.basis_rank)
+        axes = principal_axes(head, waiting[0].shape[1], rank, generator(self.random_state))
+        return WordMoments(axes)
+
+    def _inferred(self, X: Any) -> Any:
+        check_is_fitted(self)
+        fitted = self._solved()
+        documents = Documents(self, X, whole=_COUNTS[self.counts], reset=False)
+        topics = fitted.topics
+        with parallel.pool(self.threads):
+            for counts in documents:
+                inferred = fitted.prior.infer(counts, topics, steps=_STEPS, tol=_STEP_TOL, expected=None)
+                yield inferred, float(counts.data.sum())
+
+    def _top(self, n_words: int) -> np.ndarray:
+        n_words = whole(n_words, "n_words", 1, self.n_features_in_, "the number of words")
+        topics = self._solved().topics.T
+        return np.argsort(-topics, axis=1, kind="stable")[:, :n_words]
+
+    def _names(self) -> Sequence[str]:
+        words = self._words(self.n_features_in_)
+        if words is not None:
+            return words
+        names = getattr(self, "feature_names_in_", None)
+        return [str(v) for v in (range(self.n_features_in_) if names is None else names)]
+
+    def _words(self, number: int) -> list[str] | None:
+        """The vocabulary as a list, which must have a word for every column."""
+        if self.vocabulary is None:
+            return None
+        if isinstance(self.vocabulary, Mapping):
+            columns = sorted(self.vocabulary.items(), key=lambda item: item[1])
+            words = [str(word) for word, _ in columns]
+            fits = [column for _, column in columns] == list(range(number))
+        else:
+            words = [str(word) for word in self.vocabulary]
+            fits = len(words) == number
+        if not fits:
+            raise ValueError(
+                f"vocabulary must have a word for each of the {number} columns of X, got {len(words)} words"
+            )
+        return words
+
+    def _check(self) -> None:
+        """Refuse parameters that mean nothing."""
+        k = whole(self.n_topics, "n_topics", 1)
+        whole(self.refine, "refine", 0)
+        whole(self.basis_documents, "basis_documents", 1)
+        if self.basis_rank is not None:
+            whole(self.basis_rank, "basis_rank", k)
+        if self.alpha0 is not None and not (tolerance(self.alpha0, "alpha0") < np.inf):
+            raise ValueError(f"alpha0 must be a finite number of at least 0, got {self.alpha0!r}")
+        tolerance(self.tol, "tol")
+        prior = self.topic_word_prior
+        if not isinstance(prior, Real) or isinstance(prior, bool) or not 0 <= prior < np.inf:
+            raise ValueError(f"topic_word_prior must be a finite number of at least 0, got {prior!r}")
+        if self.counts not in _COUNTS:
+            raise ValueError(f"counts must be one of {', '.join(map(repr, _COUNTS))}, got {self.counts!r}")
+
+
+def on_simplex(topics: np.ndarray, frequencies: np.ndarray) -> np.ndarray:
+    """Topics of probabilities: negative entries cut, each of sum 1; one of which nothing is left has the words' frequencies."""
+    cut = np.where(frequencies > 0, np.maximum(topics, 0.0), 0.0)
+    sums = cut.sum(axis=1, keepdims=True)
+    return np.where(sums > 0, cut / np.where(sums > 0, sums, 1.0), frequencies)
+
+
+def _random_topics(
+    documents: Documents, frequencies: np.ndarray, k: int, rng: np.random.Generator
+) -> np.ndarray:
+    """Half the words' frequencies, half those of a few of the first documents, at random."""
+    head = documents.head(CHUNK)
+    topics = np.tile(frequencies, (k, 1))
+    for topic in topics:
+        for n in rng.integers(head.size, size=4):
+            part = slice(head.indptr[n], head.indptr[n + 1])
+            total = head.data[part].sum()
+            if total > 0:
+                np.add.at(topic, head.indices[part], 0.25 * head.data[part] / total)
+        topic /= topic.sum()
+    return topics
+
+
+def _first(matrices: list[sparse.csr_matrix], size: int) -> Any:
+    """The first rows, at most so many."""
+    for rows in matrices:
+        if size <= 0:
+            return
+        yield rows[:size]
+        size -= rows.shape[0]
+
+
+def _add_whole_chunks(state: WordMoments, waiting: list[sparse.csr_matrix]) -> list[sparse.csr_matrix]:
+    """Add all chunks of CHUNK documents; return the documents that do not fill one."""
+    left: list[sparse.csr_matrix] = []
+    for rows in rechunked(waiting, CHUNK):
+        if rows.shape[0] < CHUNK:
+            left.append(rows)
+        else:
+            state.add(Counts.of(rows))
+    return left
+
+
+def _complete(state: WordMoments, waiting: list[sparse.csr_matrix]) -> WordMoments:
+    """The state with the documents that wait."""
+    if not waiting:
+        return state
+    state = state.copy()
+    for rows in rechunked(waiting, CHUNK):
+        state.add(Counts.of(rows))
+    return state
+
+
+def _warn_of_empty(state: WordMoments, empty: list[int], words: list[str] | None) -> None:
+    """One sentence for documents without words and words without documents: no error, but seldom meant."""
+    notes = []
+    if empty:
+        notes.append(
+            f"{len(empty)} of {state.documents} documents have no words, the first is number {empty[0]}: "
+            "they say nothing about the topics"
+        )
+    unused = np.flatnonzero(state.diagonals[:, 0] == 0)
+    if len(unused):
+        first = str(unused[0]) if words is None else repr(words[unused[0]])
+        notes.append(
+            f"{len(unused)} of {len(state.diagonals)} words occur in no document, the first is {first}: "
+            "they have the least probability in every topic"
+        )
+    if notes:
+        warnings.warn("; ".join(notes), UserWarning, stacklevel=4)

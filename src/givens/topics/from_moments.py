@@ -1,0 +1,225 @@
+"""From the moments of words to topics (Anandkumar et al. 2014, section 3.2).
+
+Of k topics μ_i and Dirichlet parameters α, α0 = Σ α_i, the moments are, with m = E[x1] and a = α0/(α0+1),
+
+    M2 = E[x1⊗x2] − a m⊗m                                            = Σ α_i/(α0(α0+1)) μ_i⊗μ_i,
+    M3 = E[x1⊗x2⊗x3] − α0/(α0+2) (E[x1⊗x2]⊗m, three placements)
+         + 2α0²/((α0+1)(α0+2)) m⊗m⊗m                                 = Σ 2α_i/(α0(α0+1)(α0+2)) μ_i⊗μ_i⊗μ_i.
+
+E[x1⊗x2] is whitened once: in its coordinates it is I, the mean is y, M2 = I − a y⊗y, and R = M2^(-½) differs from I in the
+direction of y only. So all that depends on α0 is worked out on arrays of k³ numbers. T = M3(R, R, R) = Σ λ_i v_i⊗v_i⊗v_i with
+orthonormal v_i, and
+
+    α_i = 4α0(α0+1) / ((α0+2)² λ_i²),    μ_i = ((α0+2)/2) λ_i M2 R v_i.
+
+Whatever α0 is, these μ_i and α_i reproduce m and M2. What a wrong α0 spoils is that T is an orthogonal tensor. So α0, if it is
+not given, is the number for which the components found leave the least share of T unexplained.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from givens.moments.cumulants import contract, whiten
+from givens.numerics.polar import polar
+from givens.result import Result
+from givens.tensors.decompose import Decomposition, decompose
+from givens.topics.word_moments import TopicMoments
+
+LEAST_ALPHA0, MOST_ALPHA0 = 0.02, 50.0
+_GRID = 9
+_GOLDEN = 4
+_STEPS = 4
+_ROUGH = 1e-3
+_PRECISION = 0.03
+"""The decomposition is as precise as this share of what it leaves unexplained: noise of the moments is not worth more sweeps."""
+
+
+class TooFewDirections(ValueError):
+    """The second moment has fewer positive eigenvalues than there are topics."""
+
+
+@dataclass(frozen=True)
+class MomentTopics:
+    """Topics as the moments show them.
+
+    Attributes
+    ----------
+    topics : array of shape (k, words)
+        Each sums to about 1; entries may be negative.
+    weights : array of shape (k,)
+        Mean shares of the topics, α_i/α0.
+    alpha : array of shape (k,)
+        0 for the single-topic model.
+    alpha0 : float
+        Their sum, as given or found.
+    eigenvalues : array
+        Of the second moment on its axes, descending.
+    residual : float
+        The share of T that the components leave unexplained.
+    result : Result
+        Of the decomposition.
+    """
+
+    topics: np.ndarray
+    weights: np.ndarray
+    alpha: np.ndarray
+    alpha0: float
+    eigenvalues: np.ndarray
+    residual: float
+    result: Result
+
+
+@dataclass(frozen=True)
+class _Whitened:
+    """Moments in the coordinates in which E[x1⊗x2] is I."""
+
+    mean: np.ndarray
+    third: np.ndarray
+
+    def tensor(self, alpha0: float) -> np.ndarray:
+        """T for this α0."""
+        y, eye = self.mean, np.eye(len(self.mean))
+        placed = np.multiply.outer(eye, y) * (alpha0 / (alpha0 + 2))
+        cube = 2 * alpha0**2 / ((alpha0 + 1) * (alpha0 + 2)) * np.multiply.outer(np.outer(y, y), y)
+        T = self.third - placed - placed.transpose(0, 2, 1) - placed.transpose(2, 1, 0) + cube
+        return _stretched(T, *self.root(alpha0))
+
+    def root(self, alpha0: float) -> tuple[np.ndarray, float]:
+        """R = I + s u⊗u as the unit vector u and s."""
+        size = float(np.linalg.norm(self.mean))
+        # The length of y is at most 1 but for noise.
+        shrunk = max(1 - alpha0 / (alpha0 + 1) * size**2, 1e-3)
+        return self.mean / (size or 1.0), 1 / np.sqrt(shrunk) - 1
+
+
+def _stretched(T: np.ndarray, u: np.ndarray, s: float) -> np.ndarray:
+    """T(R, R, R) for R = I + s u⊗u, in k³ operations."""
+    for _ in range(3):
+        # The axes go round, so that each of them is stretched once.
+        T = np.moveaxis(T + s * np.multiply.outer(u, np.tensordot(u, T, axes=1)), 0, 2)
+    return T
+
+
+def solve_topics(
+    moments: TopicMoments, k: int, alpha0: float | None, rng: np.random.Generator, threads: int | None = None
+) -> MomentTopics:
+    """Find k topics.
+
+    Parameters
+    ----------
+    moments : TopicMoments
+    k : int
+    alpha0 : float or None
+        0: the single-topic model, in which all words of a document are of one topic. None: from the third moment.
+    rng : Generator
+        For the start of the decomposition.
+    threads : int, optional
+    """
+    second = moments.second
+    eigenvalues = np.linalg.eigvalsh(second)[::-1]
+    positive = int(np.sum(eigenvalues > len(second) * np.finfo(float).eps * max(eigenvalues[0], 0.0)))
+    if positive < k:
+        raise TooFewDirections(
+            f"the words' second moment has only {positive} positive eigenvalues, so moments cannot tell n_topics={k} "
+            f"topics apart: ask for at most {positive}, or give more documents"
+        )
+    white = whiten(second, k)
+    pulled = _Whitened(
+        white.W.T @ (moments.axes.T @ moments.mean), _symmetric(contract(moments.third, white.W))
+    )
+    start = None
+    if alpha0 is None:
+        alpha0, start = _orthogonal_alpha0(pulled, rng, threads)
+    T = pulled.tensor(alpha0)
+    found = _decomposed(T, start, rng, threads)
+    u, s = pulled.root(alpha0)
+    stretched = found.factors + s * np.outer(u, u @ found.factors)
+    a = alpha0 / (alpha0 + 1)
+    images = moments.cross @ (white.W @ stretched) - a * np.outer(moments.mean, pulled.mean @ stretched)
+    squares = np.maximum(found.weights, 1e-3) ** 2
+    weights = 4 * (alpha0 + 1) / ((alpha0 + 2) ** 2 * squares)
+    weights /= weights.sum()
+    return MomentTopics(
+        topics=np.ascontiguousarray(((alpha0 + 2) / 2 * found.weights * images).T),
+        weights=weights,
+        alpha=alpha0 * weights,
+        alpha0=float(alpha0),
+        eigenvalues=eigenvalues,
+        residual=found.residual,
+        result=found.result,
+    )
+
+
+def _symmetric(T: np.ndarray) -> np.ndarray:
+    """The mean over all orders of the indices: exact symmetry, which rounding has spoilt."""
+    T = (T + T.transpose(1, 0, 2)) / 2
+    return (T + T.transpose(0, 2, 1) + T.transpose(2, 1, 0)) / 3
+
+
+def _decomposed(
+    T: np.ndarray, start: np.ndarray | None, rng: np.random.Generator, threads: int | None
+) -> Decomposition:
+    """Decompose as precisely as the noise of T deserves; exactly, if there is none."""
+    rough = _decompose(T, start, _ROUGH, rng, threads)
+    tol = max(1e-13, (_PRECISION * rough.residual) ** 2)
+    return rough if tol >= _ROUGH else _decompose(T, rough.factors, tol, rng, threads)
+
+
+def _decompose(
+    T: np.ndarray, start: np.ndarray | None, tol: float, rng: np.random.Generator, threads: int | None
+) -> Decomposition:
+    """Decompose, without a warning where much is left: moments of real documents are never exactly those of a model."""
+    return decompose(
+        T, start=start, tol=tol, symmetrize=True, residual_tol=np.inf, threads=threads, random_state=rng
+    )
+
+
+def _orthogonal_alpha0(
+    pulled: _Whitened, rng: np.random.Generator, threads: int | None
+) -> tuple[float, np.ndarray]:
+    """The α0 for which T is most nearly orthogonal, and its components: a grid, then golden sections, on a log scale.
+
+    From one α0 to the next the components move little, so a few power steps from the last ones follow them.
+    """
+    grid = np.linspace(np.log(LEAST_ALPHA0), np.log(MOST_ALPHA0), _GRID)
+    middle = _GRID // 2
+    first = _decompose(pulled.tensor(float(np.exp(grid[middle]))), None, _ROUGH, rng, threads).factors
+    tried: dict[int, tuple[float, np.ndarray]] = {}
+    for order in (range(middle, _GRID), range(middle - 1, -1, -1)):
+        U = first
+        for number in order:
+            left, U = _left(pulled.tensor(float(np.exp(grid[number]))), U)
+            tried[number] = left, U
+    best = min(tried, key=lambda number: tried[number][0])
+    low, high = grid[max(best - 1, 0)], grid[min(best + 1, _GRID - 1)]
+    U = tried[best][1]
+    share = (np.sqrt(5) - 1) / 2
+    points = [high - share * (high - low), low + share * (high - low)]
+    values = [_left(pulled.tensor(float(np.exp(point))), U)[0] for point in points]
+    for _ in range(_GOLDEN):
+        if values[0] <= values[1]:
+            high, points[1], values[1] = points[1], points[0], values[0]
+            points[0] = high - share * (high - low)
+            values[0] = _left(pulled.tensor(float(np.exp(points[0]))), U)[0]
+        else:
+            low, points[0], values[0] = points[0], points[1], values[1]
+            points[1] = low + share * (high - low)
+            values[1] = _left(pulled.tensor(float(np.exp(points[1]))), U)[0]
+    return float(np.exp(points[int(values[1] < values[0])])), U
+
+
+def _left(T: np.ndarray, U: np.ndarray) -> tuple[float, np.ndarray]:
+    """The share of T that its components leave, after a few steps U ← polar(T(·, u_i, u_i)), and the components."""
+    k = len(T)
+    flat = T.reshape(k, k * k)
+    for _ in range(_STEPS):
+        squares = (U[:, None, :] * U[None, :, :]).reshape(k * k, k)
+        images = flat @ squares
+        heights = np.einsum("ai,ai->i", U, images)
+        U = polar(images * np.where(heights < 0, -1.0, 1.0))
+    squares = (U[:, None, :] * U[None, :, :]).reshape(k * k, k)
+    heights = np.einsum("ai,ai->i", U, flat @ squares)
+    return float(1 - heights @ heights / np.vdot(T, T)), U

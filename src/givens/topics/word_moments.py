@@ -1,0 +1,240 @@
+"""Moments of the words of a document, up to the third, on a few axes: nothing of the square of the vocabulary.
+
+Let x1, x2, x3 be three different words of a document, as unit vectors. Of a document with counts c and length ℓ all its pairs and
+triples of words are used, without those of a word with itself:
+
+    E[x1⊗x2]    ≈ (c⊗c − diag c) / (ℓ(ℓ−1)),
+    E[x1⊗x2⊗x3] ≈ (c⊗c⊗c − Σ_v c_v (e_v⊗e_v⊗c, three placements) + 2 Σ_v c_v e_v⊗e_v⊗e_v) / (ℓ(ℓ−1)(ℓ−2)).
+
+Each is unbiased for every document, so the mean over documents may weigh them: it weighs them by ℓ, since a short document says
+little and says it loudly (its few pairs are divided by a small number). Documents of one word count for the first moment, of two
+for the second.
+
+On axes F (words x r), with y = Fᵀc and f_v the rows of F, what is kept are the sums over documents of
+
+    c,    c yᵀ/(ℓ−1),    c/(ℓ−1),    y⊗y⊗y / ((ℓ−1)(ℓ−2)),    c yᵀ / ((ℓ−1)(ℓ−2)),    c / ((ℓ−1)(ℓ−2)),
+
+2·words·r + r³ numbers. They add up over chunks, machines and time. For the same bits everywhere, the tables with a row per word
+are added up entry by entry in the order of the documents, and y⊗y⊗y block by block (`documents.BLOCK`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from givens.moments.sums import packed_triples, unpacked_triples
+from givens.numerics import parallel
+from givens.topics.documents import Counts
+
+OVERSAMPLING = 10
+POWER_STEPS = 4
+FLATTENING = 10.0
+"""Words are scaled by 1/√(m_v + FLATTENING·mean(m)): between none (frequent words dominate) and 1/√m_v (rare words make noise).
+"""
+
+_COLUMNS = 16
+_AT_ONCE = 1 << 23
+_TILE = 512
+
+
+@dataclass(frozen=True)
+class TopicMoments:
+    """Moments of the words on axes F.
+
+    Attributes
+    ----------
+    axes : array of shape (words, r)
+        F.
+    mean : array of shape (words,)
+        E[x1].
+    cross : array of shape (words, r)
+        E[x1⊗x2] F.
+    third : array of shape (r, r, r)
+        E[x1⊗x2⊗x3](F, F, F).
+    """
+
+    axes: np.ndarray
+    mean: np.ndarray
+    cross: np.ndarray
+    third: np.ndarray
+
+    @property
+    def second(self) -> np.ndarray:
+        """E[x1⊗x2](F, F)."""
+        second = self.axes.T @ self.cross
+        return (second + second.T) / 2
+
+
+class WordMoments:
+    """Sums over documents on fixed axes.
+
+    Parameters
+    ----------
+    axes : array of shape (words, r)
+        States that share them merge.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scipy import sparse
+    >>> from givens.topics.documents import Counts
+    >>> from givens.topics.word_moments import WordMoments
+    >>> state = WordMoments(np.eye(3))
+    >>> state.add(Counts.of(sparse.csr_matrix([[1.0, 1.0, 1.0], [0.0, 2.0, 0.0]])))
+    >>> moments = state.moments()
+    >>> moments.mean, moments.third[0, 1, 2].round(3)
+    (array([0.2, 0.6, 0.2]), np.float64(0.167))
+    """
+
+    def __init__(self, axes: np.ndarray) -> None:
+        words, r = axes.shape
+        self.axes = np.ascontiguousarray(axes, dtype=np.float64)
+        self.documents = 0
+        self.totals = np.zeros(3)  # words in documents of at least one, two and three words
+        self.diagonals = np.zeros((words, 3))  # Σ c, Σ c/(ℓ−1), Σ c/((ℓ−1)(ℓ−2))
+        self.pairs = np.zeros((words, r))
+        self.triples = np.zeros((words, r))
+        self.cubes = np.zeros((r * (r + 1) // 2, r))
+
+    def add(self, counts: Counts) -> None:
+        """Take in more documents; all chunks but the last must hold a multiple of BLOCK of them."""
+        lengths = counts.lengths
+        scales = document_scales(lengths)
+        self.documents += counts.size
+        self.totals += [np.sum(lengths[lengths > order]) for order in range(3)]
+        add_product(counts, scales, self.diagonals)
+        y = projected(counts, self.axes)
+        add_product(counts, y * scales[:, 1:2], self.pairs)
+        add_product(counts, y * scales[:, 2:3], self.triples)
+        # y⊗y⊗y needs one factor: the cube root of the scale with each y.
+        y *= np.cbrt(scales[:, 2:3])
+        blocks = counts.blocks
+        width = max(2, min(16, _AT_ONCE // self.cubes.size))
+        for start in range(0, len(blocks), width):
+            for part in parallel.each(
+                lambda block: packed_triples(np.ascontiguousarray(y[block].T)), blocks[start : start + width]
+            ):
+                self.cubes += part
+
+    def merge(self, other: WordMoments) -> None:
+        """Take in the documents of another state, which must share the axes."""
+        if not np.array_equal(self.axes, other.axes):
+            raise ValueError(
+                "moments kept on different axes cannot be merged: start both from one model (see `sibling`)"
+            )
+        self.documents += other.documents
+        for name in ("totals", "diagonals", "pairs", "triples", "cubes"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+
+    def copy(self) -> WordMoments:
+        """A state of its own with the same sums."""
+        other = WordMoments(self.axes)
+        other.merge(self)
+        return other
+
+    def moments(self) -> TopicMoments:
+        """The moments, without the pairs and triples that a word makes with itself."""
+        if not self.totals[2] > 0:
+            raise ValueError(
+                "no document has three words, and topics are told apart by triples of words: give longer documents"
+            )
+        first, second, third = self.totals
+        r = self.axes.shape[1]
+        cubes = unpacked_triples(self.cubes, r)
+        # Of the three placements of e_v⊗e_v⊗c, and of twice e_v⊗e_v⊗e_v, which is two thirds in each placement.
+        partner = self.triples - (2 / 3) * self.diagonals[:, 2:] * self.axes
+        repeated = _pair_sums(self.axes, partner)
+        repeated = repeated + repeated.transpose(0, 2, 1) + repeated.transpose(2, 1, 0)
+        return TopicMoments(
+            axes=self.axes,
+            mean=self.diagonals[:, 0] / first,
+            cross=(self.pairs - self.diagonals[:, 1:2] * self.axes) / second,
+            third=(cubes - repeated) / third,
+        )
+
+
+def document_scales(lengths: np.ndarray) -> np.ndarray:
+    """By what counts, pairs and triples of each document are multiplied: 1, 1/(ℓ−1), 1/((ℓ−1)(ℓ−2)); 0 where there are none."""
+    scales = np.zeros((len(lengths), 3))
+    scales[:, 0] = 1.0
+    pairs, triples = lengths >= 2, lengths >= 3
+    scales[pairs, 1] = 1 / (lengths[pairs] - 1)
+    scales[triples, 2] = scales[triples, 1] / (lengths[triples] - 2)
+    return scales
+
+
+def projected(counts: Counts, axes: np.ndarray) -> np.ndarray:
+    """y = Fᵀc of every document."""
+    from givens.kernels.counts import project
+
+    y = np.empty((counts.size, axes.shape[1]))
+    parallel.each(lambda block: project(*counts, axes, block.start, block.stop, y), counts.blocks)
+    return y
+
+
+def add_product(counts: Counts, y: np.ndarray, out: np.ndarray) -> None:
+    """Add Σ c yᵀ over the documents to `out`, a few columns per thread: each entry in the order of the documents."""
+    from givens.kernels.counts import add_transposed
+
+    columns = y.shape[1]
+    number = max(parallel.width(), -(-columns // _COLUMNS)) if columns >= 8 else 1
+    parallel.each(
+        lambda part: add_transposed(*counts, y, part.start, part.stop, out), parallel.parts(columns, number)
+    )
+
+
+def _pair_sums(f: np.ndarray, g: np.ndarray) -> np.ndarray:
+    """Σ_v f_v⊗f_v⊗g_v, as an array of shape (r, r, r)."""
+    words, r = f.shape
+    upper = np.triu_indices(r)
+    tiles = [slice(start, start + _TILE) for start in range(0, words, _TILE)]
+
+    def tile(part: slice) -> np.ndarray:
+        sums = np.empty((len(upper[0]), r))
+        rows, other = np.ascontiguousarray(f[part].T), np.ascontiguousarray(g[part])
+        filled = 0
+        for a in range(r):
+            np.matmul(rows[a] * rows[a:], other, out=sums[filled : filled + r - a])
+            filled += r - a
+        return sums
+
+    total = np.zeros((len(upper[0]), r))
+    width = max(2, min(16, _AT_ONCE // total.size))
+    for start in range(0, len(tiles), width):
+        for sums in parallel.each(tile, tiles[start : start + width]):
+            total += sums
+    full = np.empty((r, r, r))
+    full[upper] = total
+    full[upper[1], upper[0]] = total
+    return full
+
+
+def principal_axes(
+    documents: Iterable[Counts], words: int, rank: int, rng: np.random.Generator
+) -> np.ndarray:
+    """The axes on which the second moment of the words is largest, by power steps from random ones.
+
+    One pass for the frequencies of the words and one per step. The words are scaled first (`FLATTENING`), and the axes scaled
+    back.
+    """
+    sums = np.zeros((words, 2))
+    for counts in documents:
+        add_product(counts, np.ascontiguousarray(document_scales(counts.lengths)[:, :2]), sums)
+    total = sums[:, 0].sum()
+    if not total > 0:
+        raise ValueError("X holds no words: every count is zero")
+    scale = np.sqrt(total / (sums[:, 0] + FLATTENING * sums[:, 0].mean()))
+    scale[sums[:, 0] == 0] = 0.0
+    Q = rng.standard_normal((words, min(rank, words)))
+    for _ in range(POWER_STEPS):
+        F = scale[:, None] * Q
+        image = -sums[:, 1:] * F
+        for counts in documents:
+            y = projected(counts, F)
+            y *= document_scales(counts.lengths)[:, 1:2]
+            add_product(counts, y, image)
+        Q = np.linalg.qr(scale[:, None] * image / total)[0]
+    return scale[:, None] * Q
