@@ -209,7 +209,7 @@ class FactorRotation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         A, unit = self._normalized(found)
         candidates = affordable(*A.shape) * n_starts
         # Fourth powers of what `explore` sums stay in range.
-        start = None if candidates == 1 or A.shape[1] == 1 else explore(A, kappa, candidates, rng)
+        start = None if candidates == 1 or A.shape[1] == 1 else explore(A, kappa, candidates, tol, rng)
         from givens.objectives import Columns, Orthomax
 
         result = minimize(
