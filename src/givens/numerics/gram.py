@@ -77,9 +77,12 @@ def root(C: np.ndarray, norms: np.ndarray, rows: int = 0) -> np.ndarray:
     C.flat[:: len(C) + 1] = some
     # The upper triangle of rows is the lower one of columns.
     factor, pivots, rank, _ = dpstrf(C.T, tol=len(C) * EPS, lower=1, overwrite_a=1)
-    factor = factor.T
-    R = np.zeros((max(int(rank), rows), len(C)))
+    R = factor.T
+    R[int(rank) :] = 0.0
     for k in range(int(rank)):
-        R[k, pivots[k:] - 1] = factor[k, k:]
+        row = R[k, k:].copy()
+        R[k] = 0.0
+        R[k, pivots[k:] - 1] = row
     R *= norms
-    return R
+    kept = max(int(rank), rows)
+    return R if kept == len(R) else R[:kept].copy()

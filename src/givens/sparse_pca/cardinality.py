@@ -12,12 +12,11 @@ from givens.numerics.polar import polar
 from givens.result import Result
 from givens.rotations import orthogonality
 from givens.sparse_pca import deflation, exchanges, truncated_power
-from givens.sparse_pca.data import CentredData, CovarianceData, principal_axes
+from givens.sparse_pca.data import CentredData, CovarianceData, principal_axes, rough_axes
 from givens.sparse_pca.penalised import FitOptions, Loadings, rotated
 from givens.support.progress import bar
 
 AXES = 2000  # features, the strongest, tell the leading axes well enough to begin; or ten times as many as samples
-ROUGH = 1e-4  # accuracy of the axes to begin with
 SMALL = (
     1 << 21
 )  # samples x features x components up to which rotations and exchanges take no time to speak of
@@ -48,7 +47,7 @@ def solve(
         able = np.arange(len(norms))
     features = able[deflation.strongest(norms[able] ** 2, options.counts)]
     At = data.factor(features, options.m, keep_layout=True)
-    search = Search(At, norms[features], options)
+    search = SeveralStarts(At, norms[features], options)
     best = search.run(previous(At, features), rng)
     rounds = 0
     while len(missed := _missed(data, At, features, able, best)):
@@ -61,7 +60,7 @@ def solve(
     return features, At, _arranged(search, best, perf_counter() - began)
 
 
-class Search:
+class SeveralStarts:
     """Ascents from several starts, the best of which is kept; and what all of them took.
 
     The first start is loadings found one by one (or the last fit's). Where the data are small there are three more, rotations
@@ -149,7 +148,7 @@ class Search:
         enough = max(AXES, 10 * len(At))
         few = 3 * enough <= 2 * len(norms)
         part = truncated_power.taken(At, np.argpartition(-norms, enough)[:enough]) if few else At
-        axes, squares = principal_axes(part, min(len(self.counts) + deflation.SPARE, len(At)), tol=ROUGH)
+        axes, squares = rough_axes(part, min(len(self.counts) + deflation.SPARE, len(At)))
         axes = axes.T * np.sqrt(squares)[:, None]
         loadings, spent = deflation.one_by_one(At, norms, self.counts, axes)
         rank = int(np.sum(squares > 1e-12 * squares[0]))
@@ -209,7 +208,7 @@ def _missed(
     return np.flatnonzero(larger.any(axis=0) & left)
 
 
-def _method(search: Search, found: truncated_power.Ascent) -> str:
+def _method(search: SeveralStarts, found: truncated_power.Ascent) -> str:
     """What was done, in one sentence."""
     starts = "; ".join(
         name if (number := search.tried.count(name)) == 1 else f"{name}, {number} times"
@@ -220,7 +219,7 @@ def _method(search: Search, found: truncated_power.Ascent) -> str:
     return f"{steps}; {turned}; {search.exchanges} entries exchanged"
 
 
-def _arranged(search: Search, found: truncated_power.Ascent, seconds: float) -> Loadings:
+def _arranged(search: SeveralStarts, found: truncated_power.Ascent, seconds: float) -> Loadings:
     """The components in the order in which they are reported."""
     order = truncated_power.reported_order(found.scores, found.loadings.counts(), search.counts)
     E = found.scores[order]

@@ -19,13 +19,15 @@ from scipy import sparse
 
 from givens.numerics import gram, parallel
 from givens.numerics.scaling import power_of_two
-from givens.numerics.tiles import scores
+from givens.numerics.tiles import scores, turned
 
 CHUNK = 1024  # features at a time: means and norms are found while they are in a core's cache
 CLOSE = 1e-3  # of the sum of squares: a variance below it is summed again from centred values
 BLOCK = 1 << 21  # entries of a block of samples
 CACHED = 1 << 17  # entries of a block that stay in a core's cache
 DENSE = 0.25  # share of non-zeros above which matrix products are faster than sums through the non-zeros
+MANY = 1500  # samples up to which the products of all of them are decomposed
+SPARE, ITERATIONS = 10, 5  # of the subspace iteration: vectors beside those that are asked for; steps
 FAR = 1e4  # a squared mean over the variance: beyond it the mean is subtracted before values are multiplied
 
 
@@ -80,8 +82,8 @@ def _sparse_moments(X: Any) -> tuple[np.ndarray, np.ndarray, float]:
 def _entries(X: Any) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """The features and float64 values of the stored entries, some at a time."""
     by_rows = X.format == "csr"
-    for start in range(0, X.nnz, BLOCK):
-        stop = min(start + BLOCK, X.nnz)
+    for start in range(0, X.nnz, CACHED):
+        stop = min(start + CACHED, X.nnz)
         if by_rows:
             features = X.indices[start:stop]
         else:
@@ -287,13 +289,10 @@ def _transposed(A: np.ndarray) -> np.ndarray:
     return At
 
 
-def principal_axes(At: np.ndarray, m: int, tol: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
-    """The m leading left singular vectors of At, samples x m, and the squares of their singular values.
-
-    To rounding, or where the samples are many, to the relative accuracy `tol` of the squares.
-    """
+def principal_axes(At: np.ndarray, m: int) -> tuple[np.ndarray, np.ndarray]:
+    """The m leading left singular vectors of At, samples x m, and the squares of their singular values."""
     n = len(At)
-    if n <= 1500 or 5 * m > n:
+    if n <= MANY or 5 * m > n:
         squares, vectors = np.linalg.eigh(scores(At, At, few=False)[0])
         return np.ascontiguousarray(vectors[:, ::-1][:, :m]), np.maximum(squares[::-1][:m], 0.0)
     from scipy.sparse.linalg import LinearOperator, eigsh
@@ -301,5 +300,21 @@ def principal_axes(At: np.ndarray, m: int, tol: float = 0.0) -> tuple[np.ndarray
     # Not from the vector of ones, which centred data take to zero.
     first = np.random.default_rng(0).standard_normal(n)
     products = LinearOperator((n, n), matvec=lambda v: At @ (At.T @ v), dtype=np.float64)
-    squares, vectors = eigsh(products, k=m, which="LA", v0=first, tol=tol)
+    squares, vectors = eigsh(products, k=m, which="LA", v0=first)
     return np.ascontiguousarray(vectors[:, ::-1]), np.maximum(squares[::-1], 0.0)
+
+
+def rough_axes(At: np.ndarray, m: int) -> tuple[np.ndarray, np.ndarray]:
+    """As `principal_axes`; of many samples by a few steps of subspace iteration, in which the leading axes come out well."""
+    n = len(At)
+    if n <= MANY or 5 * m > n:
+        return principal_axes(At, m)
+    V = np.random.default_rng(0).standard_normal((m + SPARE, n))
+    Y = np.empty((len(V), At.shape[1]))
+    for _ in range(ITERATIONS):
+        turned(np.ascontiguousarray(np.linalg.qr(V.T)[0].T), At, Y)
+        V = scores(Y, At, few=False)[0]
+    V = np.linalg.qr(V.T)[0]
+    turned(np.ascontiguousarray(V.T), At, Y)
+    squares, vectors = np.linalg.eigh(Y @ Y.T)
+    return np.ascontiguousarray(V @ vectors[:, ::-1][:, :m]), np.maximum(squares[::-1][:m], 0.0)

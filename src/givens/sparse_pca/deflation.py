@@ -15,10 +15,12 @@ from typing import NamedTuple
 import numpy as np
 
 from givens.numerics import flop_counts
+from givens.numerics.tiles import turned
 from givens.sparse_pca.truncated_power import GROWTH, HEAVY, Ascent, SparseRows, largest, taken
 
 STEPS = 11  # of one component at the start, before the next one
 AMPLE = 1000  # features, and some per count, are looked at first: enough to hold what will be counted, mostly
+LARGE = 1 << 20  # entries of the data: a product with fewer is over before another thread has begun
 BELOW = 0.5  # of the squared norm of the last feature that would do
 SPARE = 5  # axes beyond the components, since what is left of the first ones grows less
 
@@ -66,7 +68,7 @@ def one_by_one(
         found.values.append(best.values)
         basis[j] = best.score - (best.score @ B.T) @ B
         basis[j] /= np.linalg.norm(basis[j]) or 1.0
-        rest = np.maximum(rest - np.square(basis[j] @ At), 0.0)
+        rest = np.maximum(rest - np.square(_turned(basis[j], At)), 0.0)
         flops += (2.0 * steps + 4.0) * At.size + 2.0 * steps * n * int(count)
         if j + 1 < m:
             here, rest, At = _strongest(here, rest, At, counts[j + 1 :])
@@ -106,7 +108,7 @@ def replaced(
     flops, changed = 0.0, False
     for j in np.argsort([e @ e for e in (_beside(E, j)[1] for j in range(len(E)))], kind="stable"):
         B, own = _beside(E, j)
-        rest = np.maximum(squares - np.square(B @ At).sum(axis=0), 0.0)
+        rest = np.maximum(squares - np.square(_turned(B, At)).sum(axis=0), 0.0)
         other, steps = _next(At, B, rest, axes, len(loadings.where[j]))
         flops += 2.0 * (steps + len(E)) * At.size + 2.0 * flop_counts.qr(*E.shape)
         if other.held > (1 + GROWTH) * float(own @ own):
@@ -140,7 +142,7 @@ class _Step(NamedTuple):
 
 def _step(At: np.ndarray, B: np.ndarray, u: np.ndarray, count: int) -> _Step:
     """The counted entries of Xᵀu, for u orthogonal to B."""
-    where, values = largest(u @ At, count)
+    where, values = largest(_turned(u, At), count)
     if HEAVY * count > At.shape[1]:
         z = np.zeros(At.shape[1])
         z[where] = values
@@ -149,6 +151,16 @@ def _step(At: np.ndarray, B: np.ndarray, u: np.ndarray, count: int) -> _Step:
         e = taken(At, where) @ values
     e -= (e @ B.T) @ B
     return _Step(where, values, e, float(e @ e))
+
+
+def _turned(u: np.ndarray, At: np.ndarray) -> np.ndarray:
+    """uᵀA, for one u or rows of them, by all threads where that is worth handing it over."""
+    if At.size < LARGE:
+        return u @ At
+    rows = np.atleast_2d(u)
+    Y = np.empty((len(rows), At.shape[1]))
+    turned(rows, At, Y)
+    return Y if u.ndim == 2 else Y[0]
 
 
 def _held(step: _Step) -> float:
