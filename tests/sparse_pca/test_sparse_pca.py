@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 from scipy.linalg import subspace_angles
+from sklearn.datasets import load_breast_cancer
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.estimator_checks import check_estimator
 
@@ -425,6 +426,17 @@ def test_refitted_values_explain_no_less_than_the_columns_own(X, alpha):
     own = (own / np.linalg.norm(own, axis=0)).T
     own = own[np.argsort(-np.linalg.norm((X - X.mean(axis=0)) @ own.T, axis=0))]
     assert model.explained_variance_.sum() >= metrics.adjusted_variance(X, own).sum() * (1 - 1e-9)
+
+
+@pytest.mark.parametrize("penalty", ["l1", "l0"])
+def test_a_threshold_that_goes_to_zero_ends_at_principal_components(penalty):
+    X = load_breast_cancer().data
+    pca = SparsePCA(4, alpha=0.0, scale=True).fit(X).explained_variance_ratio_.sum()
+    alphas = (1e-12, 1e-6, 1e-3, 1e-2) if penalty == "l1" else (1e-24, 1e-12, 1e-6, 1e-4)
+    models = [SparsePCA(4, alpha=alpha, penalty=penalty, scale=True).fit(X) for alpha in alphas]
+    shares = [model.explained_variance_ratio_.sum() for model in models]
+    np.testing.assert_allclose(shares[:2], pca, rtol=1e-4)
+    assert min(shares) > 0.97 * pca
 
 
 def test_more_non_zeros_explain_more_along_the_path(X):

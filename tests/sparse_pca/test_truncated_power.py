@@ -14,7 +14,8 @@ from givens import SparsePCA, metrics
 from givens.baselines import gpower
 from givens.datasets import sparse_modules
 from givens.sparse_pca.deflation import one_by_one, replaced, strongest
-from givens.sparse_pca.truncated_power import SparseRows, ascend, cut, directions, largest, matched, settled
+from givens.sparse_pca.loadings import directions
+from givens.sparse_pca.truncated_power import SparseRows, ascend, cut, largest, matched, settled
 from givens.support.progress import Bar
 from tests.properties import examples
 

@@ -13,6 +13,7 @@ from givens.result import Result
 from givens.rotations import orthogonality
 from givens.sparse_pca import deflation, exchanges, truncated_power
 from givens.sparse_pca.data import CentredData, CovarianceData, principal_axes, rough_axes
+from givens.sparse_pca.loadings import directions
 from givens.sparse_pca.penalised import FitOptions, Loadings, rotated
 from givens.support.progress import bar
 
@@ -202,7 +203,7 @@ def _missed(
         # In the coordinates of the samples, which a root of the products does not have.
         Z = np.zeros((len(W), len(norms)))
         Z[:, features] = best.loadings.dense(len(features))
-        W = truncated_power.directions(data.scores(Z))[0]
+        W = directions(data.scores(Z))[0]
         W /= np.linalg.norm(W, axis=1, keepdims=True)
     larger = np.abs(data.columns(W[some])) > level[some, None]
     return np.flatnonzero(larger.any(axis=0) & left)

@@ -47,7 +47,7 @@ class SparsePCA(SparseScores):
     penalty : {"l1", "l0"}
         Which of the two formulas.
     refit : bool
-        Estimate the loadings' values anew on the pattern of non-zeros that was found, without the shrinkage. With `n_nonzero`
+        Find the values of the largest adjusted variance on the pattern of non-zeros, without the shrinkage. With `n_nonzero`
         and without `refit`, rotations are made with thresholds that follow the components, so that the counts come out; the
         objective then changes between sweeps, and its value need not rise.
     scale : bool

@@ -1,13 +1,15 @@
 """From the rotated data Y = AU to sparse loadings: solveForZ, exact counts, refitting, order and signs.
 
 The loadings of a threshold are what is left above it, z_j ∝ S(y_j), normalised (the paper's solveForZ, after
-Journée et al.). Given a pattern of non-zeros, values without the threshold's shrinkage raise tr(VᵀAᵀZ) over
-orthonormal V and unit z_j with that pattern, by turns:
+Journée et al.). They are shrunk by it; and as the threshold goes to 0, the columns y_j are a rotated basis of the principal
+subspace, whose scores overlap: the same span, less adjusted variance. Refitting takes the pattern of non-zeros from them
+and finds the values of the largest adjusted variance. The scores of unit loadings, E = XZ = QR, have the adjusted
+variance Σ R_jj² (`givens.metrics`), whose derivative is 2·Q D² R⁻ᵀ, D = diag R. So with
 
-    V ← polar(AᵀZ),    z_j ← (A v_j on the pattern of j), normalised.
+    W = Q D² R⁻ᵀ,        z_j ← (Xᵀw_j on the pattern of j), normalised
 
-Of few non-zeros that explains more; but with many, the largest trace belongs to loadings that are all alike, whose variances
-overlap. So it goes on only as long as the adjusted variance grows.
+the linearised variance rises as far as the pattern permits, and it goes on as long as the variance itself grows. Where the
+pattern is everything, principal components come out.
 
 Arrays are stored one component per row: Y and Z are components x features, X is samples x features (Aᵀ).
 """
@@ -17,11 +19,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from scipy.linalg import solve_triangular
 
-from givens.metrics import adjusted_from_scores
-from givens.numerics.polar import polar
+from givens.metrics import DEPENDENT, adjusted_from_scores
 
 __all__ = [
+    "directions",
     "explained",
     "keep_largest",
     "order_and_sign",
@@ -77,6 +80,34 @@ def keep_largest(Y: np.ndarray, counts: Sequence[int] | np.ndarray) -> np.ndarra
     return pattern
 
 
+def directions(E: np.ndarray, order: np.ndarray | None = None) -> tuple[np.ndarray, float]:
+    """W for scores E, one component per row, and the adjusted variance in this order, by default the strongest score first.
+
+    A score that the ones before it explain has no derivative; its row is the score itself.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from givens.sparse_pca.loadings import directions
+    >>> W, held = directions(np.array([[3.0, 0.0], [1.0, 2.0]]))
+    >>> (W * 3).round(9).tolist(), held
+    ([[9.0, -2.0], [0.0, 6.0]], 13.0)
+    """
+    size = np.linalg.norm(E, axis=1)
+    order = np.argsort(-size, kind="stable") if order is None else order
+    order = order[size[order] > 0]
+    W = E.copy()
+    while len(order):
+        Q, R = np.linalg.qr(E[order].T)
+        rest = np.abs(np.diagonal(R))
+        dependent = np.flatnonzero(rest <= DEPENDENT * size[order[: len(rest)]])
+        if len(dependent) == 0 and len(rest) == len(order):
+            W[order] = solve_triangular(R, (Q * rest**2).T, check_finite=False)
+            return W, float(rest @ rest)
+        order = np.delete(order, dependent[0] if len(dependent) else -1)
+    return W, 0.0
+
+
 def refit(
     X: np.ndarray, Z: np.ndarray, pattern: np.ndarray | None = None, *, tol: float = 1e-9, max_iter: int = 200
 ) -> np.ndarray:
@@ -90,6 +121,9 @@ def refit(
         Where to begin; rows of zeros stay so.
     pattern : array of bool, shape (components, features), optional
         By default where Z is not zero.
+    tol : float
+        A step that raises the adjusted variance by no more than this share of it is the last.
+    max_iter : int
 
     Returns
     -------
@@ -111,19 +145,16 @@ def refit(
         return refitted
     B = np.asarray(X[:, used], dtype=np.float64)
     keep = pattern[np.ix_(alive, used)]
-    best = np.asarray(Z[np.ix_(alive, used)], dtype=np.float64)
-    scores = best @ B.T
-    held = explained(scores)
-    for _ in range(max_iter):
-        # No more orthonormal columns than samples: the weakest components would get none.
-        V = polar(scores)
-        W = unit_rows(np.where(keep, V @ B, 0.0))
-        scores = W @ B.T
-        before, held = held, explained(scores)
+    best = here = np.asarray(Z[np.ix_(alive, used)], dtype=np.float64)
+    before = -np.inf
+    for _ in range(max_iter + 1):
+        W, held = directions(here @ B.T)
         if held > before:
-            best = W
-        if held - before <= tol * before:
+            best = here
+        if held <= before * (1 + tol):
             break
+        before = held
+        here = unit_rows(np.where(keep, W @ B, 0.0))
     refitted[np.ix_(alive, used)] = best
     return refitted
 

@@ -20,13 +20,12 @@ from time import perf_counter
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import solve_triangular
 from scipy.optimize import linear_sum_assignment
 
-from givens.metrics import DEPENDENT
 from givens.numerics import flop_counts
 from givens.numerics.tiles import scores, turned
 from givens.result import Trace
+from givens.sparse_pca.loadings import directions
 from givens.support.progress import Bar
 
 PHASE = "truncated power"
@@ -144,34 +143,6 @@ def reported_order(E: np.ndarray, counts: np.ndarray, asked: np.ndarray) -> np.n
     order = np.empty(len(asked), dtype=int)
     order[np.argsort(-asked, kind="stable")] = np.lexsort((-np.einsum("ij,ij->i", E, E), -counts))
     return order
-
-
-def directions(E: np.ndarray, order: np.ndarray | None = None) -> tuple[np.ndarray, float]:
-    """W for scores E, one component per row, and the adjusted variance in this order, by default the strongest score first.
-
-    A score that the ones before it explain has no derivative; its row is the score itself.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from givens.sparse_pca.truncated_power import directions
-    >>> W, held = directions(np.array([[3.0, 0.0], [1.0, 2.0]]))
-    >>> (W * 3).round(9).tolist(), held
-    ([[9.0, -2.0], [0.0, 6.0]], 13.0)
-    """
-    size = np.linalg.norm(E, axis=1)
-    order = np.argsort(-size, kind="stable") if order is None else order
-    order = order[size[order] > 0]
-    W = E.copy()
-    while len(order):
-        Q, R = np.linalg.qr(E[order].T)
-        rest = np.abs(np.diagonal(R))
-        dependent = np.flatnonzero(rest <= DEPENDENT * size[order[: len(rest)]])
-        if len(dependent) == 0 and len(rest) == len(order):
-            W[order] = solve_triangular(R, (Q * rest**2).T, check_finite=False)
-            return W, float(rest @ rest)
-        order = np.delete(order, dependent[0] if len(dependent) else -1)
-    return W, 0.0
 
 
 def matched(Y: np.ndarray, counts: np.ndarray) -> np.ndarray:
