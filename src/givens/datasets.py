@@ -8,7 +8,7 @@ import numpy as np
 
 from givens.mixtures.sample import MixtureSample, make_spherical_mixture
 from givens.support.arguments import generator, whole
-from givens.topics.sample import TopicSample, make_topics
+from givens.topics.simulated import TopicSample, make_topics
 
 __all__ = [
     "Correlations",

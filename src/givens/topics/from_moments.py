@@ -21,17 +21,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.optimize import minimize_scalar
 
 from givens.moments.cumulants import contract, whiten
-from givens.numerics.polar import polar
+from givens.numerics.polar import polar_by_products
 from givens.result import Result
 from givens.tensors.decompose import Decomposition, decompose
 from givens.topics.word_moments import TopicMoments
 
-LEAST_ALPHA0, MOST_ALPHA0 = 0.02, 50.0
-_GRID = 9
-_GOLDEN = 4
-_STEPS = 4
+GRID = (0.02, 0.2, 1.0, 5.0, 50.0)
+"""Where the search for α0 looks first."""
+
+_LOG_PRECISION = 0.03
+_MOST_TRIALS = 6
+_STEPS = 2
 _ROUGH = 1e-3
 _PRECISION = 0.03
 """The decomposition is as precise as this share of what it leaves unexplained: noise of the moments is not worth more sweeps."""
@@ -81,10 +84,13 @@ class _Whitened:
 
     def tensor(self, alpha0: float) -> np.ndarray:
         """T for this α0."""
-        y, eye = self.mean, np.eye(len(self.mean))
-        placed = np.multiply.outer(eye, y) * (alpha0 / (alpha0 + 2))
-        cube = 2 * alpha0**2 / ((alpha0 + 1) * (alpha0 + 2)) * np.multiply.outer(np.outer(y, y), y)
-        T = self.third - placed - placed.transpose(0, 2, 1) - placed.transpose(2, 1, 0) + cube
+        y, k = self.mean, len(self.mean)
+        T = self.third + 2 * alpha0**2 / ((alpha0 + 1) * (alpha0 + 2)) * np.multiply.outer(np.outer(y, y), y)
+        every = np.arange(k)
+        placed = alpha0 / (alpha0 + 2) * y
+        T[every, every, :] -= placed
+        T[every, :, every] -= placed
+        T[:, every, every] -= placed[:, None]
         return _stretched(T, *self.root(alpha0))
 
     def root(self, alpha0: float) -> tuple[np.ndarray, float]:
@@ -96,10 +102,15 @@ class _Whitened:
 
 
 def _stretched(T: np.ndarray, u: np.ndarray, s: float) -> np.ndarray:
-    """T(R, R, R) for R = I + s u⊗u, in k³ operations."""
-    for _ in range(3):
-        # The axes go round, so that each of them is stretched once.
-        T = np.moveaxis(T + s * np.multiply.outer(u, np.tensordot(u, T, axes=1)), 0, 2)
+    """T(R, R, R) for a symmetric T and R = I + s u⊗u, in k³ operations; overwrites T."""
+    matrix = np.tensordot(u, T, axes=1)
+    vector = matrix @ u
+    pairs = np.outer(u, u)
+    # s (u⊗M) + s² (u⊗u⊗v) in three placements each, s³ u⊗u⊗u once.
+    part = s * matrix + s**2 * (np.outer(u, vector) + np.outer(vector, u)) + s**3 * float(vector @ u) * pairs
+    T += np.multiply.outer(u, part)
+    T += np.multiply.outer(s * matrix + s**2 * np.outer(vector, u), u)
+    T += (s * matrix)[:, None, :] * u[:, None]
     return T
 
 
@@ -180,46 +191,42 @@ def _decompose(
 def _orthogonal_alpha0(
     pulled: _Whitened, rng: np.random.Generator, threads: int | None
 ) -> tuple[float, np.ndarray]:
-    """The α0 for which T is most nearly orthogonal, and its components: a grid, then golden sections, on a log scale.
+    """The α0 for which T is most nearly orthogonal, and its components: a grid, then Brent's method, on a log scale.
 
     From one α0 to the next the components move little, so a few power steps from the last ones follow them.
     """
-    grid = np.linspace(np.log(LEAST_ALPHA0), np.log(MOST_ALPHA0), _GRID)
-    middle = _GRID // 2
-    first = _decompose(pulled.tensor(float(np.exp(grid[middle]))), None, _ROUGH, rng, threads).factors
+    grid = np.log(GRID)
+    middle = len(grid) // 2
+    first = _decompose(pulled.tensor(GRID[middle]), None, _ROUGH, rng, threads).factors
     tried: dict[int, tuple[float, np.ndarray]] = {}
-    for order in (range(middle, _GRID), range(middle - 1, -1, -1)):
+    for order in (range(middle, len(grid)), range(middle - 1, -1, -1)):
         U = first
         for number in order:
-            left, U = _left(pulled.tensor(float(np.exp(grid[number]))), U)
+            left, U = _left(pulled.tensor(GRID[number]), U)
             tried[number] = left, U
     best = min(tried, key=lambda number: tried[number][0])
-    low, high = grid[max(best - 1, 0)], grid[min(best + 1, _GRID - 1)]
     U = tried[best][1]
-    share = (np.sqrt(5) - 1) / 2
-    points = [high - share * (high - low), low + share * (high - low)]
-    values = [_left(pulled.tensor(float(np.exp(point))), U)[0] for point in points]
-    for _ in range(_GOLDEN):
-        if values[0] <= values[1]:
-            high, points[1], values[1] = points[1], points[0], values[0]
-            points[0] = high - share * (high - low)
-            values[0] = _left(pulled.tensor(float(np.exp(points[0]))), U)[0]
-        else:
-            low, points[0], values[0] = points[0], points[1], values[1]
-            points[1] = low + share * (high - low)
-            values[1] = _left(pulled.tensor(float(np.exp(points[1]))), U)[0]
-    return float(np.exp(points[int(values[1] < values[0])])), U
+    found = minimize_scalar(
+        lambda point: _left(pulled.tensor(float(np.exp(point))), U)[0],
+        bounds=(grid[max(best - 1, 0)], grid[min(best + 1, len(grid) - 1)]),
+        method="bounded",
+        options={"xatol": _LOG_PRECISION, "maxiter": _MOST_TRIALS},
+    )
+    return float(np.exp(found.x)), U
 
 
 def _left(T: np.ndarray, U: np.ndarray) -> tuple[float, np.ndarray]:
-    """The share of T that its components leave, after a few steps U ← polar(T(·, u_i, u_i)), and the components."""
+    """The share of T that its components leave, after a few steps U ← polar(T(·, u_i, u_i)), and the components.
+
+    In single precision: the shares of two α0 that differ by less are the same for all that noise leaves to see.
+    """
     k = len(T)
-    flat = T.reshape(k, k * k)
-    for _ in range(_STEPS):
-        squares = (U[:, None, :] * U[None, :, :]).reshape(k * k, k)
-        images = flat @ squares
+    flat = T.reshape(k, k * k).astype(np.float32)
+    for step in range(_STEPS + 1):
+        single = U.astype(np.float32)
+        images = (flat @ (single[:, None, :] * single).reshape(k * k, k)).astype(np.float64)
         heights = np.einsum("ai,ai->i", U, images)
-        U = polar(images * np.where(heights < 0, -1.0, 1.0))
-    squares = (U[:, None, :] * U[None, :, :]).reshape(k * k, k)
-    heights = np.einsum("ai,ai->i", U, flat @ squares)
-    return float(1 - heights @ heights / np.vdot(T, T)), U
+        if step < _STEPS:
+            U = polar_by_products(images * np.where(heights < 0, -1.0, 1.0))
+    norm = float(np.vdot(flat, flat))
+    return 1 - float(heights @ heights) / norm, U

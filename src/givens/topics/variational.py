@@ -24,7 +24,7 @@ STEP_TOL = 1e-3
 
 
 @dataclass(frozen=True)
-class Refined:
+class RefinedTopics:
     """Outcome of a refinement.
 
     Attributes
@@ -52,7 +52,7 @@ def refine(
     passes: int,
     smoothing: float,
     tol: float,
-) -> Refined:
+) -> RefinedTopics:
     """Refine topics (k x words, each of sum 1) by at most so many passes; stop when one gains less than `tol` per word."""
     beta = np.ascontiguousarray(topics.T)
     bounds: list[float] = []
@@ -76,4 +76,4 @@ def refine(
         converged = len(bounds) > 1 and bounds[-1] - bounds[-2] < tol
         if converged:
             break
-    return Refined(np.ascontiguousarray(expected.T), prior, bounds, converged)
+    return RefinedTopics(np.ascontiguousarray(expected.T), prior, bounds, converged)

@@ -167,10 +167,10 @@ def document_scales(lengths: np.ndarray) -> np.ndarray:
 
 
 def projected(counts: Counts, axes: np.ndarray) -> np.ndarray:
-    """y = Fᵀc of every document."""
+    """y = Fᵀc of every document, in the precision of the axes."""
     from givens.kernels.counts import project
 
-    y = np.empty((counts.size, axes.shape[1]))
+    y = np.empty((counts.size, axes.shape[1]), dtype=axes.dtype)
     parallel.each(lambda block: project(*counts, axes, block.start, block.stop, y), counts.blocks)
     return y
 
@@ -228,13 +228,28 @@ def principal_axes(
         raise ValueError("X holds no words: every count is zero")
     scale = np.sqrt(total / (sums[:, 0] + FLATTENING * sums[:, 0].mean()))
     scale[sums[:, 0] == 0] = 0.0
-    Q = rng.standard_normal((words, min(rank, words)))
+    # Single precision will do: moments on slightly other axes are as exact.
+    single = (scale * np.sqrt(1 / total)).astype(np.float32)[:, None]
+    diagonal = sums[:, 1:].astype(np.float32)
+    Q = rng.standard_normal((words, min(rank, words))).astype(np.float32)
     for _ in range(POWER_STEPS):
-        F = scale[:, None] * Q
-        image = -sums[:, 1:] * F
+        F = single * Q
+        image = -diagonal * F
         for counts in documents:
             y = projected(counts, F)
             y *= document_scales(counts.lengths)[:, 1:2]
             add_product(counts, y, image)
-        Q = np.linalg.qr(scale[:, None] * image / total)[0]
-    return scale[:, None] * Q
+        Q = _orthonormal(single * image)
+    return scale[:, None] * Q.astype(np.float64)
+
+
+def _orthonormal(A: np.ndarray) -> np.ndarray:
+    """Nearly orthonormal columns of the same span, in the precision of A: by a Cholesky factor, if there is one."""
+    gram = A.T.astype(np.float64) @ A.astype(np.float64)
+    try:
+        factor = np.linalg.cholesky(gram)
+    except np.linalg.LinAlgError:
+        return np.linalg.qr(A)[0]
+    if np.diag(factor).min() < 1e-4 * np.diag(factor).max():
+        return np.linalg.qr(A)[0]
+    return A @ np.linalg.inv(factor).T.astype(A.dtype)
