@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 import givens
-from givens.cli import demo, mixture, reproduce, rotate, sparse_pca, tensor
+from givens.cli import demo, mixture, reproduce, rotate, sparse_pca, tensor, topics
 
 HELP = "Components that can be read: sparse PCA, mixtures, tensors and factor rotation by Givens rotations."
 
@@ -40,6 +40,7 @@ def options(
 app.command("sparse-pca")(sparse_pca.command)
 app.command("mixture")(mixture.command)
 app.command("tensor")(tensor.command)
+app.command("topics")(topics.command)
 app.command("rotate")(rotate.command)
 app.command("demo")(demo.command)
 app.command("reproduce")(reproduce.command)

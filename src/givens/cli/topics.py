@@ -1,0 +1,249 @@
+"""`givens topics`: topics of documents, from a table of counts or a folder of text files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from rich.markup import escape
+from rich.table import Table as RichTable
+from scipy import sparse
+
+import givens
+from givens.cli import options as o
+from givens.cli.results import CommandOutcome, Described, outcome, percent, write_components, write_scores
+from givens.cli.session import Session
+from givens.cli.session import command as clean
+from givens.io import DataError, Table, staged
+from givens.report import Report
+from givens.report.views import components_view, scores_view
+
+Counted = Annotated[
+    Path,
+    typer.Argument(
+        help="Counts (CSV or TSV, also .gz; .parquet, .npy, .npz, .mtx, .h5ad), or a folder of .txt files.",
+        show_default=False,
+    ),
+]
+TEXT = "Reading a folder of text"
+
+
+@clean
+def command(
+    file: Counted,
+    topics: Annotated[int, typer.Option("--topics", "-k", help="How many topics.", min=1)],
+    alpha0: Annotated[
+        float | None,
+        typer.Option(
+            min=0,
+            help="Sum of the Dirichlet parameters; 0: one topic a document. From the data if not given.",
+            rich_help_panel=o.FITTING,
+            show_default=False,
+        ),
+    ] = None,
+    refine: Annotated[
+        int,
+        typer.Option(
+            min=0, help="At most so many variational passes after the moments.", rich_help_panel=o.FITTING
+        ),
+    ] = 10,
+    min_documents: Annotated[
+        int, typer.Option(min=1, help="Leave out words that occur in fewer documents.", rich_help_panel=TEXT)
+    ] = 2,
+    stop_words: Annotated[
+        bool, typer.Option("--stop-words", help="Leave out English stop words.", rich_help_panel=TEXT)
+    ] = False,
+    samples: o.Samples = None,
+    labels: o.Labels = None,
+    names: o.Names = None,
+    drop: o.Drop = None,
+    seed: o.Seed = 0,
+    threads: o.Threads = None,
+    out: o.Out = Path("results"),
+    json: o.Json = False,
+    quiet: o.Quiet = False,
+) -> None:
+    """Find topics of documents: latent Dirichlet allocation from the moments of words, without restarts.
+
+    Writes components.csv (the probabilities of each topic's words), scores.csv (the topics of each document), summary.json and
+    report.html.
+
+    Example: [bold]givens topics texts/ -k 10 --stop-words --out results[/]
+    """  # fmt: skip
+    session = Session(quiet, json)
+    with staged(out) as files:
+        if file.is_dir():
+            with session.step(f"counting the words of {file.name}"):
+                table = read_texts(file, min_documents, stop_words)
+            for note in table.notes:
+                session.say(note)
+        else:
+            source = o.Source(file, samples, labels, names, drop)
+            table = source.table(session, nouns=("document", "word"))
+        model = givens.TopicModel(
+            topics,
+            alpha0=alpha0,
+            refine=refine,
+            vocabulary=table.variables,
+            threads=threads,
+            random_state=seed,
+        )
+        with session.step(f"fitting {topics} topics"), session.fitting():
+            model.fit(table.values)
+        topics_outcome(session, file, table, model).write(session, out, files)
+
+
+def read_texts(folder: Path, min_documents: int, stop_words: bool) -> Table:
+    """Count the words of the text files of a folder, in the order of their names."""
+    from sklearn.feature_extraction.text import CountVectorizer
+
+    texts = sorted(path for path in folder.rglob("*.txt") if path.is_file())
+    if not texts:
+        raise DataError(f"{folder} holds no .txt files: give a folder of texts, or a table of counts")
+    vectorizer = CountVectorizer(
+        input="filename", decode_error="replace", stop_words="english" if stop_words else None
+    )
+    try:
+        counts = sparse.csr_matrix(vectorizer.fit_transform([str(path) for path in texts]))
+    except ValueError as error:
+        raise DataError(f"the files of {folder} hold no words that can be counted: {error}") from None
+    documents = np.bincount(counts.indices, minlength=counts.shape[1])
+    kept = np.flatnonzero(documents >= min_documents)
+    if not len(kept):
+        raise DataError(
+            f"no word occurs in {min_documents} of the {len(texts)} files of {folder}: lower --min-documents"
+        )
+    words = vectorizer.get_feature_names_out()
+    left = counts.shape[1] - len(kept)
+    return Table(
+        values=counts[:, kept].astype(np.float64),
+        samples=[str(path.relative_to(folder)) for path in texts],
+        variables=[str(words[v]) for v in kept],
+        notes=[
+            f"counted {len(kept):,} words of {len(texts):,} text files"
+            + (f"; left out {left:,} that occur in fewer than {min_documents}" if left else "")
+        ],
+    )
+
+
+def topic_map(topics: np.ndarray) -> np.ndarray:
+    """Positions of topics in the plane: classical scaling of their Hellinger distances.
+
+    >>> topic_map(np.eye(3)).shape
+    (3, 2)
+    """
+    roots = np.sqrt(topics)
+    left, values, _ = np.linalg.svd(roots - roots.mean(axis=0), full_matrices=False)
+    positions = np.zeros((len(topics), 2))
+    size = min(2, len(values))
+    positions[:, :size] = left[:, :size] * values[:size]
+    return positions
+
+
+def topics_outcome(session: Session, file: Path, table: Table, model: Any) -> CommandOutcome:
+    """Return the results of a fitted TopicModel."""
+    data = Described.of(file, table)
+    topics = model.components_ / model.components_.sum(axis=1, keepdims=True)
+    k = len(topics)
+    shares = np.asarray(model.transform(table.values))
+    coherence = (
+        model.coherence(table.values, min(10, topics.shape[1])) if topics.shape[1] > 1 else np.full(k, np.nan)
+    )
+    perplexity = float(model.perplexity(table.values))
+    words = model.top_words(min(10, topics.shape[1]))
+    names = [f"topic {i + 1}" for i in range(k)]
+    titled = [f"topic {i + 1}: {', '.join(row[:3])}" for i, row in enumerate(words)]
+    main = shares.argmax(axis=1)
+    assigned = [names[i] for i in main]
+    positions = topic_map(topics)
+    mean_coherence = f"{np.nanmean(coherence):.3f}" if np.isfinite(coherence).any() else "–"
+    report = Report(
+        title=f"Topics of {file.name}",
+        subtitle=f"{data.samples:,} documents × {len(data.variables):,} words, {k} topics",
+        facts=[
+            ("Topics", str(k), f"the largest with {percent(float(model.weights_.max()))} of the words"),
+            ("Perplexity", f"{perplexity:,.0f}", "of the documents themselves; lower is better"),
+            ("Coherence", mean_coherence, "mean NPMI of each topic's ten first words"),
+            ("α0", f"{float(model.alpha_.sum()):.3g}", "small: few topics a document"),
+            ("Documents", f"{data.samples:,}", data.labels),
+        ],
+        notes=table.notes,
+        components=components_view(
+            topics,
+            data.variables,
+            share=model.weights_,
+            title="Topics",
+            noun="topic",
+            weight="probabilities",
+            entry="word",
+            lead="The words of each topic by their probability; the percentage is the topic's mean share. "
+            "Search for a word to see it in every topic.",
+        ),
+        scores=scores_view(
+            np.vstack(
+                [np.hstack([positions, np.eye(k)]), np.hstack([shares @ positions, shares])]
+            ),
+            titled + list(table.samples),
+            axes=["Map, first direction", "Map, second direction", *(f"Share of {name}" for name in titled)],
+            labels=["topics"] * k + (table.labels or assigned),
+            label_name=table.label_name or "largest topic",
+            lead="A map of the topics, near each other if they share words, and of the documents between the topics they "
+            "are made of. Choose other axes to see documents by their shares.",
+        ),
+        diagnostics=[
+            ("Unexplained share of the third moment", f"{model.residual_:.3f}", RESIDUAL),
+            ("Variational passes", str(model.n_iter_), "After the moments; each raises a bound of the likelihood."),
+        ],
+    )  # fmt: skip
+    return outcome(
+        session,
+        report,
+        "topics",
+        file,
+        model.result_,
+        size={"documents": data.samples, "words": len(data.variables)},
+        settings={key: value for key, value in model.get_params().items() if key != "vocabulary"},
+        figures={
+            "topics": [
+                {
+                    "name": names[i],
+                    "weight": model.weights_[i],
+                    "alpha": model.alpha_[i],
+                    "coherence": None if np.isnan(coherence[i]) else coherence[i],
+                    "documents": int(np.sum(main == i)),
+                    "words": words[i],
+                }
+                for i in range(k)
+            ],
+            "perplexity": perplexity,
+            "alpha0": float(model.alpha_.sum()),
+            "passes": model.n_iter_,
+        },
+        table=_word_table(model.weights_, main, words, coherence),
+        files={
+            "components.csv": lambda stream: write_components(stream, topics, data.variables, names),
+            "scores.csv": lambda stream: write_scores(stream, table, shares, names, {"topic": assigned}),
+        },
+    )
+
+
+RESIDUAL = "0 if the documents follow the model exactly and are many; noise and other structure raise it."
+
+
+def _word_table(
+    weights: np.ndarray, main: np.ndarray, words: list[list[str]], coherence: np.ndarray
+) -> RichTable:
+    table = RichTable(
+        title=f"{len(words)} topics of {len(main):,} documents",
+        title_justify="left", header_style="bold", box=None, pad_edge=False, expand=True,
+    )  # fmt: skip
+    for name in ("topic", "share", "documents", "coherence"):
+        table.add_column(name, justify="left" if name == "topic" else "right", no_wrap=True)
+    table.add_column("most probable words", overflow="ellipsis", no_wrap=True, ratio=1)
+    for i, row in enumerate(words):
+        shown = "–" if np.isnan(coherence[i]) else f"{coherence[i]:.2f}"
+        cells = (str(i + 1), percent(float(weights[i])), f"{np.sum(main == i):,}", shown)
+        table.add_row(*cells, escape(", ".join(row[:8])))
+    return table
