@@ -12,8 +12,8 @@ from scipy import io, sparse
 from givens import TopicModel
 from givens.cli.topics import topic_map
 
-COOKING = "soup salt pan stove bread oven onion pepper flour butter".split()
-SAILING = "sail mast wind harbour rope anchor keel tide deck crew".split()
+COOKING = ["soup", "salt", "pan", "stove", "bread", "oven", "onion", "pepper", "flour", "butter"]
+SAILING = ["sail", "mast", "wind", "harbour", "rope", "anchor", "keel", "tide", "deck", "crew"]
 
 
 def texts(folder, seed=0):
