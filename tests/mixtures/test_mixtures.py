@@ -13,12 +13,15 @@ from scipy.optimize import approx_fprime
 from scipy.stats import multivariate_normal
 from sklearn.mixture import GaussianMixture
 
+from givens.baselines.tensor_power import tensor_power
 from givens.datasets import make_spherical_mixture
 from givens.mixtures.em import refine
 from givens.mixtures.model import Mixture, posterior
 from givens.mixtures.refit import Scaled, misfit, refit
-from givens.mixtures.solve import by_givens, by_power, solve
+from givens.mixtures.solve import by_givens, solve
 from givens.moments import Basis, Cumulants, ThirdMoments, contract
+from givens.numerics.polar import polar
+from givens.result import Result
 from tests.properties import examples
 
 GIVENS = partial(by_givens, random_state=0, threads=1)
@@ -89,7 +92,11 @@ def test_exact_moments_of_any_mixture(k: int, extra: int, seed: int, common: boo
 
 def test_the_power_method_finds_the_exact_mixture_too() -> None:
     truth = mixture_of(5, 8, seed=3, common=True)
-    power = partial(by_power, random_state=0, threads=1)
+
+    def power(T: np.ndarray) -> tuple[np.ndarray, Result]:
+        found = tensor_power(T, symmetrize=True, random_state=0)
+        return polar(found.factors), found.result
+
     found = solve(population(truth, 60, np.eye(8)), 5, common=True, decomposition=power)
     assert_same(found.mixture, truth, 1e-8)
 

@@ -16,6 +16,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from givens import SphericalMixture
 from givens.datasets import MixtureSample, make_spherical_mixture
+from givens.mixtures.model import Mixture
+from givens.mixtures.starts import better_start
 
 
 @parametrize_with_checks([SphericalMixture(), SphericalMixture(2), SphericalMixture(2, variance="distinct")])
@@ -46,11 +48,8 @@ def assert_bits(one: SphericalMixture, two: SphericalMixture) -> None:
 
 
 @pytest.mark.parametrize("refine_em", [0, 50])
-@pytest.mark.parametrize("decomposition", ["givens", "power"])
-def test_it_finds_the_mixture(data: MixtureSample, refine_em: int, decomposition: str) -> None:
-    model = SphericalMixture(4, variance="distinct", refine_em=refine_em, decomposition=decomposition).fit(
-        data.X
-    )
+def test_it_finds_the_mixture(data: MixtureSample, refine_em: int) -> None:
+    model = SphericalMixture(4, variance="distinct", refine_em=refine_em).fit(data.X)
     order = [int(np.argmin(np.sum((model.means_ - mean) ** 2, axis=1))) for mean in data.means]
     assert sorted(order) == [0, 1, 2, 3]
     within = 0.25 if refine_em == 0 else 0.12
@@ -179,6 +178,132 @@ def test_units_do_not_matter(data: MixtureSample, scale: float) -> None:
     )
 
 
+@pytest.mark.parametrize("scale", [2.0**-700, 1e-200, 1e200, 2.0**700])
+@pytest.mark.parametrize("features", [7, 3])
+def test_variances_that_no_number_holds_do_not_disturb_the_predictions(
+    data: MixtureSample, scale: float, features: int
+) -> None:
+    """The squares of such data are 0 or infinite: everything is computed in another unit."""
+    X = data.X[:, :features]
+    here, there = SphericalMixture(3).fit(X), SphericalMixture(3).fit(X * scale)
+    np.testing.assert_allclose(there.means_ / scale, here.means_, rtol=1e-6)
+    np.testing.assert_allclose(there.predict_proba(X * scale), here.predict_proba(X), atol=1e-6)
+    np.testing.assert_allclose(
+        there.score_samples(X * scale), here.score_samples(X) - features * np.log(scale), rtol=1e-7
+    )
+    np.testing.assert_array_equal(there.variances_, 0.0 if scale < 1 else np.inf)
+    drawn, _ = there.sample(50)
+    np.testing.assert_allclose(drawn / scale, here.sample(50)[0], rtol=1e-5)
+
+
+def test_rows_that_outgrow_the_first_are_refused(data: MixtureSample) -> None:
+    with pytest.raises(ValueError, match="some rows are too large beside the first"):
+        SphericalMixture(2).fit([data.X, data.X * 1e200])
+
+
+@pytest.mark.parametrize("shape", [(9000, 7), (60, 90)])
+def test_bits_do_not_depend_on_the_order_in_memory(data: MixtureSample, shape: tuple[int, int]) -> None:
+    X = np.resize(data.X, shape) + np.random.default_rng(0).standard_normal(shape)
+    one, two = SphericalMixture(3).fit(X), SphericalMixture(3).fit(np.asfortranarray(X))
+    assert_bits(one, two)
+    frame = pd.DataFrame({f"x{k}": X[:, k] for k in range(shape[1])}).to_numpy()
+    assert_bits(one, SphericalMixture(3).fit(frame[:, ::1]))
+    np.testing.assert_array_equal(one.score_samples(X), one.score_samples(np.asfortranarray(X)))
+    streams = [SphericalMixture(3).partial_fit(order(X)) for order in (np.asarray, np.asfortranarray)]
+    assert_bits(*streams)
+
+
+def test_masks_are_not_ignored(data: MixtureSample) -> None:
+    X = np.ma.masked_greater(data.X, 3.0)
+    whole = np.ma.masked_invalid(data.X)
+    model = SphericalMixture(2).fit(whole)  # nothing is masked
+    for use in (model.fit, model.partial_fit, model.predict, lambda X: model.fit([X, X])):
+        with pytest.raises(ValueError, match=r"masked array with \d+ masked entries.*filled\(value\)"):
+            use(X)
+
+
+def wide(rows: int, features: int, seed: int = 0) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    means = 1.5 * rng.standard_normal((3, features))
+    y = rng.integers(3, size=rows)
+    return means[y] + rng.uniform(0.5, 1.5, 3)[y, None] * rng.standard_normal((rows, features)) + 7.0
+
+
+@pytest.mark.parametrize("variance", ["common", "distinct"])
+@pytest.mark.parametrize("refine_em", [0, 8])
+@pytest.mark.parametrize("unit", [1.0, 1e-80])
+def test_fewer_rows_than_features_are_fitted_as_in_all_features(
+    variance: str, refine_em: int, unit: float
+) -> None:
+    """The coordinates of the rows' span, against the covariance of all features."""
+    X = wide(40, 90) * unit
+    model = SphericalMixture(3, variance=variance, refine_em=refine_em, tol=0.0).fit(X)
+    direct, history = clone(model)._fit_passes([X], X)
+    ours, theirs = np.argsort(model.weights_), np.argsort(direct.mixture.weights)
+    np.testing.assert_allclose(model.weights_[ours], direct.mixture.weights[theirs], rtol=1e-7)
+    means, variances = model.means_[ours] * direct.unit, model.variances_[ours] * direct.unit**2
+    np.testing.assert_allclose(means, direct.mixture.means[theirs], rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(variances, direct.mixture.variances[theirs], rtol=1e-7)
+    np.testing.assert_allclose(
+        model.eigenvalues_ * direct.unit**2, direct.eigenvalues, atol=1e-12 * direct.eigenvalues[0]
+    )
+    np.testing.assert_allclose(model.log_likelihood_, history, rtol=1e-9)
+    if refine_em:
+        assert model.score(X) >= model.log_likelihood_[-1] - 1e-9 * abs(model.log_likelihood_[-1])
+
+
+def test_wide_rows_on_disk_are_fitted_as_in_memory() -> None:
+    X = wide(40, 90)
+    model = SphericalMixture(3).fit(X)
+    assert_bits(model, clone(model).fit(Shards(X, 7)))
+    assert_bits(model, SphericalMixture(3, threads=1).fit(X))
+
+
+def elongated(seed: int) -> np.ndarray:
+    """Clusters that are no spheres, and whose means lie in few directions: moments alone start EM badly."""
+    rng = np.random.default_rng(seed)
+    means = rng.standard_normal((6, 3)) @ rng.standard_normal((3, 40))
+    y = rng.choice(6, 300, p=rng.dirichlet(np.full(6, 2.0)))
+    along = rng.standard_normal((300, 3)) * rng.uniform(0.2, 1.0, (6, 3))[y]
+    return means[y] + along @ rng.standard_normal((3, 40)) + rng.standard_normal((300, 40))
+
+
+def test_more_starts_are_more_likely_where_moments_mislead() -> None:
+    gains = []
+    for seed in range(6):
+        X = elongated(seed)
+        one, more = (
+            SphericalMixture(6, variance="distinct", n_starts=n, refine_em=200).fit(X) for n in (1, 21)
+        )
+        gains.append(more.log_likelihood_[-1] - one.log_likelihood_[-1])
+        assert more.weights_.min() * 300 >= 2 or "moments' solution" in more.result_.method
+        assert ("k-means++" in more.result_.method) == (gains[-1] != 0)
+    assert min(gains) >= 0
+    assert np.count_nonzero(np.array(gains) > 0.1) >= 2
+
+
+def test_a_component_of_one_row_is_no_better_start() -> None:
+    """A far row alone has a variance of 0 and an unbounded likelihood: that is no better mixture."""
+    rng = np.random.default_rng(0)
+    X = np.concatenate(
+        [rng.standard_normal((60, 8)) + 4, rng.standard_normal((60, 8)) - 4, np.full((1, 8), 60.0)]
+    )
+    model = SphericalMixture(2, variance="distinct").fit(X)
+    rows = X - X.mean(axis=0)
+    start = Mixture(np.array([0.5, 0.5]), rows[[0, 70]], np.array([50.0, 50.0]))
+    found = better_start(rows, start, starts=20, seed=0, tol=1e-4, common=False, floor=1e-12)
+    assert found is None or found.weights.min() * len(X) >= 2
+    assert np.isfinite(model.score(X))
+
+
+def test_the_method_is_said(data: MixtureSample) -> None:
+    model = SphericalMixture(4).fit(data.X)
+    said = model.result_.method
+    assert said.startswith("moments up to the third, decomposed by ")
+    assert said.endswith(f"; {len(model.log_likelihood_)} steps of EM from the moments' solution")
+    assert "EM" not in SphericalMixture(4, refine_em=0).fit(data.X).result_.method
+
+
 def test_single_precision_is_enough(data: MixtureSample) -> None:
     double, single = SphericalMixture(4).fit(data.X), SphericalMixture(4).fit(data.X.astype(np.float32))
     assert single.means_.dtype == np.float64
@@ -289,7 +414,7 @@ class TestHostileData:
             ({"n_components": 2.5}, "n_components must be a whole number"),
             ({"refine_em": -1}, "refine_em must be a whole number of at least 0"),
             ({"variance": "full"}, "variance must be one of 'common', 'distinct', got 'full'"),
-            ({"decomposition": "qr"}, "decomposition must be one of 'givens', 'power', got 'qr'"),
+            ({"n_starts": 0}, "n_starts must be a whole number of at least 1, got 0"),
             ({"tol": -1.0}, "tol must be a number of at least 0"),
             ({"n_components": 3, "basis_rank": 2}, "basis_rank must be a whole number of at least 3, got 2"),
             ({"basis_samples": 0}, "basis_samples must be a whole number of at least 1"),

@@ -13,7 +13,7 @@ from sklearn.utils.validation import validate_data
 
 from givens.mixtures.model import Mixture, posterior
 from givens.numerics import parallel
-from givens.support.arguments import whole
+from givens.support.arguments import refuse_mask, whole
 
 
 class SphericalDensity(DensityMixin, BaseEstimator, ABC):
@@ -25,8 +25,8 @@ class SphericalDensity(DensityMixin, BaseEstimator, ABC):
     n_features_in_: int
 
     @abstractmethod
-    def _mixture(self) -> Mixture:
-        """The fitted mixture, or NotFittedError."""
+    def _mixture(self) -> tuple[Mixture, float]:
+        """The fitted mixture of unit·x, and the unit, a power of two; or NotFittedError."""
 
     @abstractmethod
     def fit(self, X: Any, y: Any = None) -> Self:
@@ -132,11 +132,11 @@ class SphericalDensity(DensityMixin, BaseEstimator, ABC):
             The component of each row.
         """
         whole(n_samples, "n_samples", 1)
-        mixture = self._mixture()
+        mixture, unit = self._mixture()
         rng = check_random_state(self.random_state)
         y = rng.choice(len(mixture.weights), size=n_samples, p=mixture.weights)
         noise = rng.standard_normal((n_samples, mixture.means.shape[1]))
-        return mixture.means[y] + np.sqrt(mixture.variances)[y, None] * noise, y
+        return (mixture.means[y] + np.sqrt(mixture.variances)[y, None] * noise) / unit, y
 
     def to_sklearn(self) -> GaussianMixture:
         """The same mixture as a fitted `sklearn.mixture.GaussianMixture` of spherical covariances.
@@ -145,11 +145,13 @@ class SphericalDensity(DensityMixin, BaseEstimator, ABC):
         -------
         GaussianMixture
         """
-        mixture = self._mixture()
+        mixture, unit = self._mixture()
         other = GaussianMixture(
             len(mixture.weights), covariance_type="spherical", random_state=self.random_state
         )
-        other.weights_, other.means_, other.covariances_ = (part.copy() for part in mixture)
+        other.weights_, other.means_, other.covariances_ = (
+            part.copy() for part in mixture.moved(1 / unit, 0.0)
+        )
         other.precisions_cholesky_ = 1 / np.sqrt(other.covariances_)
         other.precisions_ = other.precisions_cholesky_**2
         other.converged_ = self.converged_
@@ -159,11 +161,12 @@ class SphericalDensity(DensityMixin, BaseEstimator, ABC):
         return other
 
     def _posterior(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
-        mixture = self._mixture()
-        X = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
+        mixture, unit = self._mixture()
+        refuse_mask(X, "X")
+        X = validate_data(self, X, dtype=[np.float64, np.float32], order="C", reset=False)
         with parallel.pool(self.threads):
-            return posterior(mixture, X)
+            return posterior(mixture, X, unit)
 
     def _freedom(self) -> int:
-        k, d = self._mixture().means.shape
+        k, d = self._mixture()[0].means.shape
         return k * d + k - 1 + (1 if self._common else k)

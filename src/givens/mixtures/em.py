@@ -17,12 +17,13 @@ from givens.moments import Sums
 class _Expectation(Sums):
     """Sums over rows of r, r xᵀ, r‖x‖² and log p(x), with r the responsibilities under a mixture."""
 
-    def __init__(self, mixture: Mixture, unit: float, origin: np.ndarray | None) -> None:
+    def __init__(self, mixture: Mixture, unit: float, origin: np.ndarray | None, beyond: int) -> None:
         k, d = mixture.means.shape
         super().__init__((k,), (k, d), (k,), ())
         self.mixture = mixture
         self.unit = unit
         self.origin = origin
+        self.beyond = beyond
 
     def _tile(self, rows: np.ndarray) -> tuple[np.ndarray, ...]:
         x = np.asarray(rows, dtype=float)
@@ -31,7 +32,7 @@ class _Expectation(Sums):
         if self.origin is not None:
             x = x - self.origin
         energy = np.einsum("nd,nd->n", x, x)
-        r, log_density = self.mixture.responsibilities(x, energy)
+        r, log_density = self.mixture.responsibilities(x, energy, self.beyond)
         return r.sum(axis=1), r @ x, r @ energy, np.asarray(log_density.sum())
 
 
@@ -53,6 +54,7 @@ def refine(
     floor: float,
     unit: float = 1.0,
     origin: np.ndarray | None = None,
+    beyond: int = 0,
 ) -> Refined:
     """At most so many steps of EM; stop when a step gains less than `tol` in mean log-likelihood.
 
@@ -70,24 +72,33 @@ def refine(
         Least variance: a component that sits on equal rows keeps it.
     unit, origin : float, array or None
         Rows are scaled and moved by these first.
+    beyond : int
+        Directions in which rows have no coordinates because all of them agree there; they count for the variances.
     """
     history: list[float] = []
     for _ in range(steps):
-        sums = _Expectation(mixture, unit, origin)
+        sums = _Expectation(mixture, unit, origin, beyond)
         for rows in passes():
             sums.add(rows)
         mass, first, energy, log_density = sums.totals()
         history.append(float(log_density) / sums.count)
-        mixture = _maximise(mixture, mass, first, energy, common=common, floor=floor)
+        mixture = _maximise(mixture, mass, first, energy, common=common, floor=floor, beyond=beyond)
         if len(history) > 1 and history[-1] - history[-2] < tol:
             return Refined(mixture, history, True)
     return Refined(mixture, history, False)
 
 
 def _maximise(
-    mixture: Mixture, mass: np.ndarray, first: np.ndarray, energy: np.ndarray, *, common: bool, floor: float
+    mixture: Mixture,
+    mass: np.ndarray,
+    first: np.ndarray,
+    energy: np.ndarray,
+    *,
+    common: bool,
+    floor: float,
+    beyond: int,
 ) -> Mixture:
-    d = first.shape[1]
+    d = first.shape[1] + beyond
     # A component that no row belongs to stays where it is.
     alive = mass > 10 * np.finfo(float).eps
     share = np.where(alive, mass, 1.0)

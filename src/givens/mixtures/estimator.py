@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterable
 from copy import copy
 from dataclasses import replace
 from functools import partial
@@ -18,16 +19,25 @@ from sklearn.utils.validation import validate_data
 from givens.mixtures.density import SphericalDensity
 from givens.mixtures.em import refine
 from givens.mixtures.model import Mixture
-from givens.mixtures.solve import SolvedMixture, by_givens, by_power, solve
-from givens.moments import TILE, Basis, Stream, ThirdMoments, principal_basis, second_moments
+from givens.mixtures.solve import SolvedMixture, by_givens, solve
+from givens.mixtures.starts import SAMPLE, better_start
+from givens.moments import (
+    TILE,
+    Basis,
+    RowSpan,
+    Stream,
+    ThirdMoments,
+    principal_basis,
+    second_moments,
+    unit_of,
+)
 from givens.moments.passes import RepeatedRows
 from givens.numerics import parallel
 from givens.result import Result
-from givens.support.arguments import whole
+from givens.support.arguments import refuse_mask, whole
 from givens.support.fitting import atomic_fit
 
 _VARIANCES = {"common": True, "distinct": False}
-_DECOMPOSITIONS = {"givens": by_givens, "power": by_power}
 
 
 class SphericalMixture(SphericalDensity):
@@ -35,7 +45,8 @@ class SphericalMixture(SphericalDensity):
 
     The second moment shows the directions in which the means differ, the third, whitened, is an orthogonal tensor whose
     components are the means; all weights, means and variances are then fitted to the moments, each weighed by its noise.
-    No start to choose and no restarts: two passes over the data, and as many more as steps of EM are asked for.
+    On data that are such a mixture, two passes over them, and one more for each step of EM, give the answer. On other data the
+    moments' solution is one start of EM among others, and a few more are tried on a sample of the rows.
 
     Parameters
     ----------
@@ -43,10 +54,12 @@ class SphericalMixture(SphericalDensity):
         k, at most the number of features. The means must not lie in a space of fewer than k − 1 dimensions.
     variance : {"common", "distinct"}
         One variance for all components, or one each.
-    decomposition : {"givens", "power"}
-        How the tensor is decomposed: by rotations, or by the robust power method.
     refine_em : int
         At most so many steps of EM from the moments' solution, each one more pass over the data. 0: moments only.
+    n_starts : int
+        Starts of EM. The first is the moments' solution. The others are drawn as k-means++ does and tried on at most 1,024 rows;
+        the best of them goes on if it is clearly more likely there than the first, and the more likely of the two is kept. Starts
+        in which a component holds fewer than two rows are left out: with a variance of its own its likelihood has no bound.
     tol : float
         EM stops when a step gains less than this in mean log-likelihood.
     basis_rank : int, optional
@@ -92,8 +105,8 @@ class SphericalMixture(SphericalDensity):
         n_components: int = 1,
         *,
         variance: str = "common",
-        decomposition: str = "givens",
         refine_em: int = 20,
+        n_starts: int = 21,
         tol: float = 1e-4,
         basis_rank: int | None = None,
         basis_samples: int = 2000,
@@ -102,8 +115,8 @@ class SphericalMixture(SphericalDensity):
     ) -> None:
         self.n_components = n_components
         self.variance = variance
-        self.decomposition = decomposition
         self.refine_em = refine_em
+        self.n_starts = n_starts
         self.tol = tol
         self.basis_rank = basis_rank
         self.basis_samples = basis_samples
@@ -127,22 +140,53 @@ class SphericalMixture(SphericalDensity):
         """
         self._check()
         rows = RepeatedRows(self, X)
-        self._check_shape(rows.features)
+        features = rows.features
+        self._check_shape(features)
         with parallel.pool(self.threads):
-            seconds = second_moments(rows.head(TILE))
-            for chunk in rows:
-                seconds.add(chunk)
-            eigenvalues, basis = principal_basis(seconds, int(self.n_components) - 1)
-            thirds = ThirdMoments(basis)
-            for chunk in rows:
-                thirds.add(chunk)
-            found = self._solve(thirds, eigenvalues)
-            history: list[float] = []
-            if self.refine_em:
-                found, history = self._refine(rows, basis, found)
-        self._solved, self.log_likelihood_ = found, history
+            head = rows.head(max(TILE, features))
+            if len(head) < features:
+                self._solved, self.log_likelihood_ = self._fit_span(head)
+            else:
+                self._solved, self.log_likelihood_ = self._fit_passes(rows, head[:TILE])
         self.__dict__.pop("_stream", None)
         return self
+
+    def _fit_span(self, rows: np.ndarray) -> tuple[SolvedMixture, list[float]]:
+        """Fit to fewer rows than features, in the coordinates of their span: exactly as in all features."""
+        unit, features = unit_of(rows), rows.shape[1]
+        span = RowSpan.of(np.asarray(rows, dtype=float) * unit)
+        found, history = self._fit_passes(
+            [span.coordinates], span.coordinates, features - span.basis.shape[1]
+        )
+        means = span.lift(found.mixture.means / found.unit)
+        variances = found.mixture.variances / found.unit**2
+        eigenvalues = np.zeros(features)
+        eigenvalues[: len(found.eigenvalues)] = found.eigenvalues / found.unit**2
+        found = replace(
+            found,
+            mixture=Mixture(found.mixture.weights, means, variances),
+            eigenvalues=eigenvalues,
+            unit=unit,
+        )
+        return found, [value + features * np.log(unit) for value in history]
+
+    def _fit_passes(
+        self, passes: Iterable[np.ndarray], head: np.ndarray, beyond: int = 0
+    ) -> tuple[SolvedMixture, list[float]]:
+        """Fit to rows that are gone through several times; `beyond` directions, in which all rows agree, have no coordinates."""
+        seconds = second_moments(head)
+        for chunk in passes:
+            seconds.add(chunk)
+        eigenvalues, basis = principal_basis(seconds, self.n_components - 1)
+        thirds = ThirdMoments(basis)
+        sample, step = [], -(-seconds.count // SAMPLE)
+        for chunk in passes:
+            sample.append(np.array(chunk[-thirds.count % step :: step]))
+            thirds.add(chunk)
+        found = self._solve(thirds, eigenvalues, beyond)
+        if not self.refine_em:
+            return found, []
+        return self._refine(passes, basis, found, np.concatenate(sample), beyond)
 
     @atomic_fit
     def partial_fit(self, X: Any, y: Any = None) -> Self:
@@ -163,7 +207,8 @@ class SphericalMixture(SphericalDensity):
         """
         self._check()
         first = not hasattr(self, "_stream")
-        X = validate_data(self, X, dtype=[np.float64, np.float32], reset=first)
+        refuse_mask(X, "X")
+        X = validate_data(self, X, dtype=[np.float64, np.float32], order="C", reset=first)
         self._check_shape(X.shape[1])
         if first:
             self._stream = Stream(self.basis_samples, self.basis_rank or 2 * self.n_components)
@@ -222,17 +267,22 @@ class SphericalMixture(SphericalDensity):
     @property
     def means_(self) -> np.ndarray:
         """Means, one row per component."""
-        return self._fitted().mixture.means
+        found = self._fitted()
+        return found.mixture.means / found.unit
 
     @property
     def variances_(self) -> np.ndarray:
-        """Variance of each component."""
-        return self._fitted().mixture.variances
+        """Variance of each component; infinite or 0 where float64 cannot hold it."""
+        found = self._fitted()
+        with np.errstate(over="ignore", under="ignore"):
+            return found.mixture.variances / found.unit / found.unit
 
     @property
     def eigenvalues_(self) -> np.ndarray:
         """Eigenvalues of the covariance, descending."""
-        return self._fitted().eigenvalues
+        found = self._fitted()
+        with np.errstate(over="ignore", under="ignore"):
+            return found.eigenvalues / found.unit / found.unit
 
     @property
     def converged_(self) -> bool:
@@ -251,8 +301,9 @@ class SphericalMixture(SphericalDensity):
     def _common(self) -> bool:
         return _VARIANCES[self.variance]
 
-    def _mixture(self) -> Mixture:
-        return self._fitted().mixture
+    def _mixture(self) -> tuple[Mixture, float]:
+        found = self._fitted()
+        return found.mixture, found.unit
 
     def _fitted(self) -> SolvedMixture:
         solved = getattr(self, "_solved", None)
@@ -266,9 +317,11 @@ class SphericalMixture(SphericalDensity):
                 solved = self._solved = self._solve(stream.thirds())
         return solved
 
-    def _solve(self, thirds: ThirdMoments, eigenvalues: np.ndarray | None = None) -> SolvedMixture:
-        """From moments to parameters, in the units of the data."""
-        k, unit = int(self.n_components), thirds.basis.unit
+    def _solve(
+        self, thirds: ThirdMoments, eigenvalues: np.ndarray | None = None, beyond: int = 0
+    ) -> SolvedMixture:
+        """From moments to parameters, in the unit of the moments."""
+        k = self.n_components
         if thirds.count < max(k, 2):
             raise ValueError(f"n_samples={thirds.count} rows are too few for n_components={k}")
         if thirds.basis.axes.shape[1] < k - 1:
@@ -278,13 +331,8 @@ class SphericalMixture(SphericalDensity):
         moments = thirds.cumulants()
         if not np.trace(moments.covariance) + moments.energy > 1e-30 * (moments.mean @ moments.mean):
             raise ValueError("all rows are equal, so that there is no variance to fit")
-        seed = self.random_state
-        if not isinstance(seed, Integral):
-            seed = check_random_state(seed).randint(2**31)
-        decomposition = partial(
-            _DECOMPOSITIONS[self.decomposition], random_state=int(seed), threads=self.threads
-        )
-        found = solve(moments, k, common=self._common, decomposition=decomposition)
+        decomposition = partial(by_givens, random_state=self._seed(), threads=self.threads)
+        found = solve(moments, k, common=self._common, decomposition=decomposition, beyond=beyond)
         if not found.converged:
             warnings.warn(
                 "the fit to the moments did not settle, and is left as it is; steps of EM may go on from it",
@@ -292,42 +340,69 @@ class SphericalMixture(SphericalDensity):
                 stacklevel=4,
             )
         values = found.eigenvalues if eigenvalues is None else eigenvalues
-        return replace(found, mixture=found.mixture.moved(1 / unit, 0.0), eigenvalues=values / unit**2)
+        method = f"moments up to the third, decomposed by {found.result.method}, and fitted by their noise"
+        result = replace(found.result, method=method)
+        return replace(found, eigenvalues=values, unit=thirds.basis.unit, result=result)
 
     def _refine(
-        self, rows: RepeatedRows, basis: Basis, found: SolvedMixture
+        self,
+        passes: Iterable[np.ndarray],
+        basis: Basis,
+        found: SolvedMixture,
+        sample: np.ndarray,
+        beyond: int,
     ) -> tuple[SolvedMixture, list[float]]:
-        """EM from the moments' solution, and its course."""
-        start = found.mixture.moved(basis.unit, 0.0)
+        """EM from the moments' solution, and from another start if that is better on a sample; and its course."""
         # Moving every row costs as much as a step: done only where rows far from 0 would cancel.
-        far = basis.origin @ basis.origin > 1e6 * start.variances.min()
+        far = basis.origin @ basis.origin > 1e6 * found.mixture.variances.min()
         origin = basis.origin if far else np.zeros_like(basis.origin)
-        refined = refine(
-            lambda: rows,
-            start.moved(1.0, origin),
-            steps=int(self.refine_em),
-            tol=self.tol,
-            common=self._common,
-            floor=1e-12 * float(found.eigenvalues[0]) * basis.unit**2,
-            unit=basis.unit,
-            origin=origin if far else None,
+        floor = 1e-12 * float(found.eigenvalues[0])
+        settings: dict[str, Any] = {"tol": self.tol, "common": self._common, "floor": floor, "beyond": beyond}
+        starts, name = [found.mixture.moved(1.0, origin)], "the moments' solution"
+        if self.n_starts > 1:
+            rows = np.asarray(sample, dtype=float) * basis.unit - origin
+            other = better_start(rows, starts[0], starts=self.n_starts - 1, seed=self._seed(), **settings)
+            starts += [] if other is None else [other]
+        ends = [
+            refine(
+                lambda: passes,
+                start,
+                steps=self.refine_em,
+                unit=basis.unit,
+                origin=origin if far else None,
+                **settings,
+            )
+            for start in starts
+        ]
+        refined = ends[0]
+        if len(ends) > 1 and ends[1].log_likelihood[-1] > refined.log_likelihood[-1]:
+            refined, name = ends[1], f"the best of {self.n_starts - 1} starts drawn as in k-means++"
+        history = [value + (len(origin) + beyond) * np.log(basis.unit) for value in refined.log_likelihood]
+        method = f"{found.result.method}; {len(history)} steps of EM from {name}"
+        found = replace(
+            found,
+            mixture=refined.mixture.moved(1.0, -origin),
+            converged=found.converged and refined.converged,
+            result=replace(found.result, method=method),
         )
-        history = [value + len(origin) * np.log(basis.unit) for value in refined.log_likelihood]
-        mixture = refined.mixture.moved(1.0, -origin).moved(1 / basis.unit, 0.0)
-        return replace(found, mixture=mixture, converged=found.converged and refined.converged), history
+        return found, history
+
+    def _seed(self) -> int:
+        seed = self.random_state
+        return int(seed if isinstance(seed, Integral) else check_random_state(seed).randint(2**31))
 
     def _check(self) -> None:
         """Refuse parameters that mean nothing."""
         whole(self.n_components, "n_components", 1)
         whole(self.refine_em, "refine_em", 0)
+        whole(self.n_starts, "n_starts", 1)
         whole(self.basis_samples, "basis_samples", 1)
         if self.basis_rank is not None:
             whole(self.basis_rank, "basis_rank", self.n_components)
-        for name, known in (("variance", _VARIANCES), ("decomposition", _DECOMPOSITIONS)):
-            if getattr(self, name) not in known:
-                raise ValueError(
-                    f"{name} must be one of {', '.join(map(repr, known))}, got {getattr(self, name)!r}"
-                )
+        if self.variance not in _VARIANCES:
+            raise ValueError(
+                f"variance must be one of {', '.join(map(repr, _VARIANCES))}, got {self.variance!r}"
+            )
         if not (isinstance(self.tol, Real) and self.tol >= 0):
             raise ValueError(f"tol must be a number of at least 0, got {self.tol!r}")
 

@@ -22,9 +22,12 @@ class Mixture(NamedTuple):
         """The mixture of unit·x − origin."""
         return Mixture(self.weights, self.means * unit - origin, self.variances * unit * unit)
 
-    def log_joint(self, x: np.ndarray, energy: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Log of w_i p(x | i), shape (k, n), up to a term per row that is returned beside it; energy is ‖x‖²."""
-        d = x.shape[1]
+    def log_joint(self, x: np.ndarray, energy: np.ndarray, beyond: int = 0) -> tuple[np.ndarray, np.ndarray]:
+        """Log of w_i p(x | i), shape (k, n), up to a term per row that is returned beside it; energy is ‖x‖².
+
+        `beyond` counts the directions in which rows and means have no coordinates because all of them agree there.
+        """
+        d = x.shape[1] + beyond
         with np.errstate(divide="ignore"):
             logs = np.log(self.weights)
         constant = logs - np.sum(self.means**2, axis=1) / (2 * self.variances)
@@ -40,9 +43,11 @@ class Mixture(NamedTuple):
         """Whether all variances are the same."""
         return bool(np.all(self.variances == self.variances[0]))
 
-    def responsibilities(self, x: np.ndarray, energy: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def responsibilities(
+        self, x: np.ndarray, energy: np.ndarray, beyond: int = 0
+    ) -> tuple[np.ndarray, np.ndarray]:
         """p(i | x), shape (k, n), and log p(x), shape (n,)."""
-        joint, rest = self.log_joint(x, energy)
+        joint, rest = self.log_joint(x, energy, beyond)
         top = joint.max(axis=0)
         joint -= top
         np.exp(joint, out=joint)
@@ -51,21 +56,21 @@ class Mixture(NamedTuple):
         return joint, top + np.log(total) + rest
 
 
-def posterior(mixture: Mixture, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """p(i | x), shape (n, k), and log p(x), shape (n,), of every row.
+def posterior(mixture: Mixture, X: np.ndarray, unit: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
+    """p(i | x), shape (n, k), and log p(x), shape (n,), of every row; the mixture is that of unit·x.
 
     Rows are taken about the mean of the mixture, in units of its standard deviation: nothing cancels or overflows.
     """
-    unit = 2.0 ** -binary_exponent(np.sqrt(mixture.variances.max()))
-    origin = (mixture.weights @ mixture.means) * unit
-    moved = mixture.moved(unit, origin)
-    log_unit = mixture.means.shape[1] * np.log(unit)
+    inner = 2.0 ** -binary_exponent(np.sqrt(mixture.variances.max()))
+    origin = (mixture.weights @ mixture.means) * inner
+    moved = mixture.moved(inner, origin)
+    log_unit = mixture.means.shape[1] * (np.log(unit) + np.log(inner))
     shares = np.empty((len(X), len(mixture.weights)))
     log_density = np.empty(len(X))
 
     def tile(start: int) -> None:
         rows = slice(start, start + TILE)
-        x = np.asarray(X[rows], dtype=float) * unit - origin
+        x = np.asarray(X[rows], dtype=float) * unit * inner - origin
         share, density = moved.responsibilities(x, np.einsum("nd,nd->n", x, x))
         shares[rows] = share.T
         log_density[rows] = density + log_unit

@@ -24,11 +24,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import brentq, minimize_scalar
 
-from givens.baselines.tensor_power import tensor_power
 from givens.mixtures.model import Mixture
 from givens.mixtures.refit import Scaled, refit
 from givens.moments import Cumulants, Whitening, contract, whiten
-from givens.numerics.polar import polar
 from givens.result import Result
 from givens.tensors.decompose import decompose
 
@@ -47,23 +45,20 @@ def by_givens(T: np.ndarray, random_state: int, threads: int | None) -> tuple[np
     return found.factors, found.result
 
 
-def by_power(T: np.ndarray, random_state: int, threads: int | None) -> tuple[np.ndarray, Result]:
-    """One component after the other, by the robust power method; then the nearest orthogonal matrix."""
-    found = tensor_power(T, symmetrize=True, random_state=random_state)
-    return polar(found.factors), found.result
-
-
 @dataclass(frozen=True)
 class SolvedMixture:
-    """The mixture, the eigenvalues of the covariance that it rests on, the decomposition's result, the refit's end."""
+    """The mixture of unit·x, the eigenvalues of its covariance, the decomposition's result, and whether all settled."""
 
     mixture: Mixture
     eigenvalues: np.ndarray
     result: Result
     converged: bool
+    unit: float = 1.0
 
 
-def solve(moments: Cumulants, k: int, *, common: bool, decomposition: Decomposition) -> SolvedMixture:
+def solve(
+    moments: Cumulants, k: int, *, common: bool, decomposition: Decomposition, beyond: int = 0
+) -> SolvedMixture:
     """Find k components from moments kept on at least k − 1 axes.
 
     Parameters
@@ -76,18 +71,20 @@ def solve(moments: Cumulants, k: int, *, common: bool, decomposition: Decomposit
         One variance for all components, or one each.
     decomposition : callable
         Finds the orthonormal components of the whitened tensor.
+    beyond : int
+        Directions in which the data have no coordinates because all rows agree there: they count as noise of variance 0.
 
     Returns
     -------
     SolvedMixture
     """
     eigenvalues, top = moments.principal(k - 1)
-    dims = len(top.mean) - (k - 1)
+    dims = len(top.mean) + beyond - (k - 1)
     spread = eigenvalues[: k - 1]
     noise = _noise(top, spread, dims)
     signal = _signal(spread, noise, top.count)
     white = _whitening(signal, noise)
-    paths = _outside(top, spread, noise) / signal
+    paths = _outside(top, spread, noise, dims) / signal
     noise_third = np.zeros(k - 1) if common else _noise_third(top, paths, dims)
     third = top.third - _with_identity(noise_third)
 
@@ -162,7 +159,7 @@ def _variances(data: Scaled, weights: np.ndarray, b: np.ndarray, noise_third: np
     return np.maximum(1 + apart, 0.05)
 
 
-def _outside(top: Cumulants, spread: np.ndarray, noise: float) -> np.ndarray:
+def _outside(top: Cumulants, spread: np.ndarray, noise: float, dims: int) -> np.ndarray:
     """Covariance of x with p outside the axes, as far as it stands out from its own noise (James and Stein's factor).
 
     Axes that are eigenvectors of the covariance leave nothing outside. A basis fixed beforehand misses a part of the means,
@@ -170,7 +167,7 @@ def _outside(top: Cumulants, spread: np.ndarray, noise: float) -> np.ndarray:
     """
     outside = top.cross - top.axes @ (top.axes.T @ top.cross)
     size = np.sum(outside**2, axis=0)
-    chance = (len(top.mean) - len(spread)) * noise * spread / top.count
+    chance = dims * noise * spread / top.count
     return outside * np.where(size > chance, 1 - chance / np.where(size > 0, size, 1.0), 0.0)
 
 
@@ -179,7 +176,7 @@ def _noise(top: Cumulants, spread: np.ndarray, dims: int) -> float:
 
     def excess(noise: float) -> float:
         signal = np.maximum(_signal(spread, noise, top.count), least)
-        of_means = np.sum(_outside(top, spread, noise) ** 2, axis=0) / signal
+        of_means = np.sum(_outside(top, spread, noise, dims) ** 2, axis=0) / signal
         return noise - (top.energy - of_means.sum()) / dims
 
     least = _LEAST_NOISE * float(spread[0]) if len(spread) else 0.0

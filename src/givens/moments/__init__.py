@@ -14,6 +14,7 @@ finds, and B V leads back.
 """
 
 from givens.moments.cumulants import Cumulants, Whitening, contract, whiten
+from givens.moments.span import RowSpan
 from givens.moments.stream import Stream, principal_basis, second_moments
 from givens.moments.sums import TILE, Basis, SecondMoments, Sums, ThirdMoments, unit_of
 
@@ -21,6 +22,7 @@ __all__ = [
     "TILE",
     "Basis",
     "Cumulants",
+    "RowSpan",
     "SecondMoments",
     "Stream",
     "Sums",

@@ -9,13 +9,14 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_array, validate_data
 
+from givens.support.arguments import refuse_mask
 from givens.support.rows import batches, in_memory
 
 _TYPES = [np.float64, np.float32]
 
 
 class RepeatedRows:
-    """RepeatedRows of X, checked, as often as they are asked for.
+    """The rows of X, checked, as often as they are asked for: contiguous by rows, so that no bit depends on how X lies in memory.
 
     Parameters
     ----------
@@ -34,7 +35,8 @@ class RepeatedRows:
             )
         self.source: Iterable[Any]
         if in_memory(X):
-            table = validate_data(estimator, X, dtype=_TYPES)
+            refuse_mask(X, "X")
+            table = validate_data(estimator, X, dtype=_TYPES, order="C")
             self.source, self.checked = [table], True
             self.features = table.shape[1]
         else:
@@ -51,7 +53,9 @@ class RepeatedRows:
             return
         features = getattr(self, "features", None)
         for number, chunk in enumerate(batches(self.source)):
-            chunk = check_array(chunk, dtype=_TYPES, ensure_min_samples=0, input_name=f"chunk {number} of X")
+            name = f"chunk {number} of X"
+            refuse_mask(chunk, name)
+            chunk = check_array(chunk, dtype=_TYPES, order="C", ensure_min_samples=0, input_name=name)
             features = features or chunk.shape[1]
             if chunk.shape[1] != features:
                 raise ValueError(

@@ -17,7 +17,13 @@ def second_moments(head: np.ndarray) -> SecondMoments:
 
 def principal_basis(seconds: SecondMoments, rank: int) -> tuple[np.ndarray, Basis]:
     """Eigenvalues of the covariance, descending, and the basis of the first `rank` eigenvectors about the mean."""
-    mean, covariance = seconds.mean_and_covariance()
+    with np.errstate(over="ignore", invalid="ignore"):
+        mean, covariance = seconds.mean_and_covariance()
+    if not np.isfinite(covariance).all():
+        raise ValueError(
+            f"some rows are too large beside the first, which are of the size of {1 / seconds.unit:.2g}: their squares exceed "
+            "what float64 holds; leave them out"
+        )
     values, vectors = np.linalg.eigh(covariance)
     return values[::-1], Basis(mean, np.ascontiguousarray(vectors[:, ::-1][:, :rank]), seconds.unit)
 

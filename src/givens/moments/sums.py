@@ -104,7 +104,8 @@ class SecondMoments(Sums):
 
     def _tile(self, rows: np.ndarray) -> tuple[np.ndarray, ...]:
         x = _shifted(rows, self.unit, self.origin)
-        return x.sum(axis=0), x.T @ x
+        with np.errstate(over="ignore", invalid="ignore"):  # `principal_basis` says so
+            return x.sum(axis=0), x.T @ x
 
     def mean_and_covariance(self) -> tuple[np.ndarray, np.ndarray]:
         """The mean, and the covariance (divided by the count)."""

@@ -22,7 +22,7 @@ from givens.streaming import save as files
 from givens.streaming.components import Asked, StreamComponents, describe
 from givens.streaming.rules import Frequent, Leftover, Weakest, quantile
 from givens.streaming.sketch import Rule, Sketch, StreamSettings, StreamTrace, TooLarge
-from givens.support.arguments import whole
+from givens.support.arguments import refuse_mask, whole
 from givens.support.fitting import atomic_fit
 from givens.support.progress import counting
 
@@ -205,6 +205,7 @@ class StreamingSparsePCA(SparseScores):
         -------
         self
         """
+        refuse_mask(X, "X")
         if not self.warm_start:
             self.__dict__.pop("_sketch", None)
         going_on = self.__sklearn_is_fitted__()
@@ -239,6 +240,7 @@ class StreamingSparsePCA(SparseScores):
         self
         """
         rows.one_batch(X)
+        refuse_mask(X, "X")
         most = _limit(self.stop_after, None)
         first = not self.__sklearn_is_fitted__()
         X = validate_data(self, X, accept_sparse="csr", dtype=TYPES, order="C", reset=first)
@@ -259,6 +261,7 @@ class StreamingSparsePCA(SparseScores):
         array, shape (samples, n_components)
         """
         check_is_fitted(self)
+        refuse_mask(X, "X")
         if rows.in_memory(X):
             return super().transform(X)
         parts = [super(StreamingSparsePCA, self).transform(batch) for batch in rows.batches(X)]
@@ -438,6 +441,7 @@ class StreamingSparsePCA(SparseScores):
     def _checked(self, batch: Any, first: bool, name: str) -> Any:
         """A batch of a stream in a type that can be taken in; whatever is wrong with it, its number is said."""
         try:
+            refuse_mask(batch, name)
             checked = check_array(batch, accept_sparse="csr", dtype=TYPES, order="C", input_name=name)
             if not first and checked.shape[1] != self.n_features_in_:
                 raise ValueError(

@@ -52,3 +52,18 @@ def as_array(A: Any, name: str) -> np.ndarray:
         return np.asarray(A)
     except ValueError:
         raise ValueError(f"{name} must be an array, got a sequence of unequal parts") from None
+
+
+def refuse_mask(X: Any, name: str) -> None:
+    """Refuse a masked array in which something is masked: NumPy's functions, and so ours, would use what is below the mask.
+
+    >>> import numpy as np
+    >>> refuse_mask(np.ma.masked_equal([1.0, -9.0], -9.0), "X")
+    Traceback (most recent call last):
+    ValueError: X is a masked array with 1 masked entries, which would be used as if they were not masked: ...
+    """
+    if isinstance(X, np.ma.MaskedArray) and np.ma.is_masked(X):
+        raise ValueError(
+            f"{name} is a masked array with {np.ma.count_masked(X)} masked entries, which would be used as if they were not "
+            f"masked: pass {name}.filled(value), or np.ma.compress_rows({name}) to leave out the rows that have any"
+        )
