@@ -8,7 +8,10 @@ import numpy as np
 import pandas
 import pytest
 
-from givens.cli.rotate import Criterion, kappa_of
+from givens import minimize
+from givens.cli.rotate import Criterion
+from givens.objectives import Columns
+from givens.rotation import kappa_of
 from tests.tables import read_exactly
 
 
@@ -76,8 +79,8 @@ def test_too_many_principal_components(givens, tmp_path):
     assert not (tmp_path / "out").exists()
 
 
-def test_more_starts_are_never_worse_and_the_same_each_time(givens, tmp_path):
-    # One start ends in a lower maximum here.
+def test_one_search_finds_what_ten_find_and_the_same_each_time(givens, tmp_path):
+    # A single run from the loadings as they are ends in a lower maximum here.
     loadings = np.random.default_rng(8).normal(size=(40, 9))
     write(tmp_path / "x.csv", loadings)
     values = []
@@ -97,5 +100,25 @@ def test_more_starts_are_never_worse_and_the_same_each_time(givens, tmp_path):
         summary = json.loads(run.out)
         assert summary["parameters"]["starts"] == int(starts)
         values.append(summary["value"])
-    assert values[0] < values[1]
+    lengths = np.linalg.norm(loadings, axis=1, keepdims=True)
+    assert minimize(Columns(loadings / lengths, "quartimax")).value < values[0] - 1e-3
+    assert values[0] == pytest.approx(values[1], rel=1e-9)
     assert values[1] == values[2]
+
+
+def test_a_variable_without_loadings_is_named_in_a_warning(givens, tmp_path):
+    loadings = np.random.default_rng(3).normal(size=(6, 2))
+    loadings[2] = 0
+    write(tmp_path / "x.csv", loadings)
+    run = givens("rotate", "x.csv", "--out", "out", "--json")
+    assert run.code == 0
+    assert any("variable 2 ('item 3') are zero" in text for text in json.loads(run.out)["warnings"])
+
+
+def test_the_summary_holds_the_certificate_and_the_report_both_loadings(givens, tmp_path):
+    loadings = np.random.default_rng(4).normal(size=(8, 3))
+    write(tmp_path / "x.csv", loadings)
+    run = givens("rotate", "x.csv", "--out", "out", "--json")
+    assert 0 <= json.loads(run.out)["certificate"] < 1e-9
+    page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    assert '"heatMap":{"lead":"Loadings before and after the rotation' in page

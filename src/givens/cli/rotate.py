@@ -1,9 +1,4 @@
-"""`givens rotate`: varimax and its relatives, for a table of loadings.
-
-The orthomax criterion with κ is Σ_j [Σ y⁴ − (κ/p)(Σ y²)²] over the p variables: κ = 0 is quartimax, 1
-varimax, m/2 equamax, p(m−1)/(p+m−2) parsimax, for m factors. Kaiser's normalisation gives every variable
-the same length while rotating.
-"""
+"""`givens rotate`: varimax and its relatives, for a table of loadings or the principal components of data."""
 
 from __future__ import annotations
 
@@ -14,7 +9,6 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-import givens
 from givens.cli import options as o
 from givens.cli.results import (
     CommandOutcome,
@@ -28,7 +22,9 @@ from givens.cli.session import command as clean
 from givens.io import DataError, Table, staged
 from givens.io.write import write_matrix
 from givens.report import Report
-from givens.report.views import components_view
+from givens.report.views import components_view, heat_map_view
+from givens.rotation import FactorRotation
+from givens.support.extras import require
 
 
 class Criterion(StrEnum):
@@ -36,23 +32,10 @@ class Criterion(StrEnum):
 
     varimax = "varimax"
     quartimax = "quartimax"
+    biquartimax = "biquartimax"
     equamax = "equamax"
     parsimax = "parsimax"
-
-
-def kappa_of(criterion: Criterion, variables: int, factors: int) -> float:
-    """Return κ of a criterion of the orthomax family.
-
-    >>> [kappa_of(criterion, 10, 3) for criterion in ("quartimax", "varimax", "equamax")]
-    [0.0, 1.0, 1.5]
-    """
-    p, m = variables, factors
-    return {
-        Criterion.quartimax: 0.0,
-        Criterion.varimax: 1.0,
-        Criterion.equamax: m / 2,
-        Criterion.parsimax: p * (m - 1) / (p + m - 2) if p + m > 2 else 1.0,
-    }[criterion]
+    parsimony = "parsimony"
 
 
 def dense(values: Any) -> np.ndarray:
@@ -71,29 +54,6 @@ def principal_loadings(values: Any, factors: int, standardise: bool) -> np.ndarr
         centred = centred / np.where(spread > 0, spread, 1)
     _, sizes, axes = np.linalg.svd(centred, full_matrices=False)
     return axes[:factors].T * (sizes[:factors] / np.sqrt(len(data) - 1))
-
-
-def turn(
-    loadings: np.ndarray, kappa: float, kaiser: bool, starts: int, threads: int | None, progress: bool
-) -> tuple[np.ndarray, Any]:
-    """Return the rotated loadings, strongest factor first, largest loadings positive, and the result."""
-    from givens.objectives import Columns, Orthomax
-
-    lengths = np.linalg.norm(loadings, axis=1)
-    weights = np.where(lengths > 0, lengths, 1)[:, None] if kaiser else 1.0
-    result = givens.minimize(
-        Columns(loadings / weights, Orthomax(kappa)),
-        n_starts=starts,
-        random_state=0,
-        threads=threads,
-        progress=progress,
-    )
-    order = np.argsort(-np.sum((loadings @ result.U) ** 2, axis=0), kind="stable")
-    result.U = result.U[:, order]
-    rotated = loadings @ result.U
-    signs = np.sign(rotated[np.abs(rotated).argmax(axis=0), np.arange(rotated.shape[1])])
-    result.U = result.U * np.where(signs < 0, -1.0, 1.0)
-    return loadings @ result.U, result
 
 
 @clean
@@ -116,9 +76,9 @@ def command(
     starts: Annotated[
         int,
         typer.Option(
-            min=1, help="Rotate from so many starts, the loadings as they are first; keep the best."
+            min=1, help="Search so many times; one search tries several starts where that is cheap."
         ),
-    ] = 10,
+    ] = 1,
     samples: o.Samples = None,
     names: o.Names = None,
     drop: o.Drop = None,
@@ -130,7 +90,7 @@ def command(
     json: o.Json = False,
     quiet: o.Quiet = False,
 ) -> None:
-    """Rotate factors to simple structure: varimax, quartimax, equamax or parsimax.
+    """Rotate factors to simple structure: varimax, quartimax, equamax and others.
 
     FILE holds loadings, a row for each variable and a column for each factor; or, with -m, data of which
     that many principal components are rotated. Writes components.csv, rotation.csv, summary.json and
@@ -161,35 +121,42 @@ def command(
             loadings = principal_loadings(table.values, components, standardise)
             before = [f"principal component {k + 1}" for k in range(components)]
             table.notes.append(f"took the loadings of the first {components} principal components")
-        kappa = kappa_of(criterion, *loadings.shape)
+        names_of_rows = table.variables
         with session.fitting():
-            rotated, result = turn(loadings, kappa, kaiser, starts, threads, session.interactive)
-        found = rotate_outcome(session, file, table, before, rotated, result, criterion, kaiser, starts)
+            model = FactorRotation(
+                criterion.value,
+                normalize=kaiser,
+                n_starts=starts,
+                threads=threads,
+                progress=session.interactive,
+            ).fit(named(loadings, names_of_rows))
+        found = rotate_outcome(session, file, table, before, model)
         found.write(session, out, files)
 
 
+def named(loadings: np.ndarray, variables: list[str]) -> Any:
+    """Return the loadings as a frame that knows its variables, so that a warning can name one."""
+    frame = require("pandas", extra="cli").DataFrame(loadings, index=variables)
+    frame.columns = [f"factor {k + 1}" for k in range(loadings.shape[1])]
+    return frame
+
+
 def rotate_outcome(
-    session: Session,
-    file: Path,
-    table: Table,
-    before: list[str],
-    rotated: np.ndarray,
-    result: Any,
-    criterion: Criterion,
-    kaiser: bool,
-    starts: int,
+    session: Session, file: Path, table: Table, before: list[str], model: FactorRotation
 ) -> CommandOutcome:
     """Return the results of a rotation."""
+    rotated, result = model.loadings_, model.result_
+    criterion, kaiser = str(model.method), bool(model.normalize)
     factors = [f"factor {k + 1}" for k in range(rotated.shape[1])]
-    sizes = np.sum(rotated**2, axis=0)
+    sizes = model.explained_variance_
     share = sizes / sizes.sum() if sizes.sum() > 0 else np.zeros(len(sizes))
     report = Report(
         title=f"Rotated factors of {file.name}",
-        subtitle=f"{len(rotated):,} variables × {len(factors)} factors, {criterion.value}",
+        subtitle=f"{len(rotated):,} variables × {len(factors)} factors, {criterion}",
         facts=[
-            ("Factors", str(len(factors)), f"{criterion.value}{', Kaiser-normalised' if kaiser else ''}"),
+            ("Factors", str(len(factors)), f"{criterion}{', Kaiser-normalised' if kaiser else ''}"),
             ("Variables", f"{len(rotated):,}", "one row of loadings each"),
-            ("Criterion", f"{result.value:.6g}", "after the rotation"),
+            ("Criterion", f"{model.criterion_:.6g}", "after the rotation"),
         ],
         notes=table.notes,
         components=components_view(
@@ -202,13 +169,21 @@ def rotate_outcome(
             entry="loading",
             lead="The rotated loadings; the percentage is a factor's share of the sum of their squares.",
         ),
+        heat_map=heat_map_view(model.unrotated_loadings_, rotated, table.variables, before, factors),
+        diagnostics=[
+            (
+                "Certificate",
+                f"{model.certificate_:.2g}",
+                "No rotation of two factors, by any angle, would raise the criterion by more than this.",
+            )
+        ],
     )
     columns = {
         "factor": [str(k + 1) for k in range(len(factors))],
         "sum of squares": [f"{value:.4g}" for value in sizes],
         "share": [percent(value) for value in share],
     }
-    title = f"{criterion.value} rotation of {len(factors)} factors"
+    title = f"{criterion} rotation of {len(factors)} factors"
     return outcome(
         session,
         report,
@@ -216,12 +191,14 @@ def rotate_outcome(
         file,
         result,
         size={"variables": len(rotated), "factors": len(factors)},
-        settings={"criterion": criterion.value, "kaiser": kaiser, "starts": starts},
-        figures={"sum_of_squares": sizes},
+        settings={"criterion": criterion, "kaiser": kaiser, "starts": model.n_starts},
+        figures={"sum_of_squares": sizes, "certificate": model.certificate_},
         table=component_table(rotated.T, table.variables, columns, title),
         files={
             "components.csv": lambda stream: write_components(stream, rotated.T, table.variables, factors),
-            "rotation.csv": lambda stream: write_matrix(stream, "before", factors, [([before], result.U)]),
+            "rotation.csv": lambda stream: write_matrix(
+                stream, "before", factors, [([before], model.rotation_)]
+            ),
         },
         criterion="criterion",
     )

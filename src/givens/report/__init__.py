@@ -21,7 +21,7 @@ from typing import Any
 
 from givens.io.write import plain
 
-SCRIPTS = ("base.js", "components.js", "charts.js", "scores.js", "main.js")
+SCRIPTS = ("base.js", "components.js", "heat_map.js", "charts.js", "scores.js", "main.js")
 
 PAPER = {
     "text": "U. Shalit and G. Chechik: Coordinate-descent for learning orthogonal matrices through Givens "
@@ -50,7 +50,7 @@ class Report:
         The figures at the top.
     notes, warnings : list of str
         What was guessed while reading; what the reader has to know.
-    components, scores, path, trace : dict or None
+    components, heat_map, scores, path, trace : dict or None
         Made by the functions of `givens.report.views`.
     diagnostics : list of (name, value, meaning)
     settings : list of (name, value)
@@ -65,6 +65,7 @@ class Report:
     notes: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     components: dict[str, Any] | None = None
+    heat_map: dict[str, Any] | None = None
     scores: dict[str, Any] | None = None
     path: dict[str, Any] | None = None
     trace: dict[str, Any] | None = None
@@ -123,6 +124,7 @@ def render(report: Report) -> str:
         "notes": report.notes,
         "warnings": report.warnings,
         "components": report.components,
+        "heatMap": report.heat_map,
         "scores": report.scores,
         "path": report.path,
         "trace": report.trace,

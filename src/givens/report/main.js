@@ -15,6 +15,7 @@ if (data.notes.length) {
   $("#notes ul").append(...data.notes.map((text) => element("li", { text })));
 }
 if (data.components) drawComponents(data.components);
+if (data.heatMap) drawHeatMap(data.heatMap);
 if (data.scores) drawScores(data.scores);
 if (data.path) drawLine($("#path"), data.path);
 if (data.trace) drawLine($("#convergence"), data.trace);

@@ -14,6 +14,7 @@ import numpy as np
 
 MOST_ENTRIES = 1000
 MOST_POINTS = 3000
+MOST_ROWS = 300
 
 
 def components_view(
@@ -61,6 +62,40 @@ def components_view(
         "entries": entries,
         "cut": cut,
     }
+
+
+def heat_map_view(
+    before: np.ndarray,
+    after: np.ndarray,
+    variables: Sequence[str],
+    names_before: Sequence[str],
+    names_after: Sequence[str],
+) -> dict[str, Any]:
+    """Return the section of loadings before and after a rotation, both variables x factors.
+
+    Rows are put together by the factor that they load on most after the rotation, the largest loading first; of more than
+    MOST_ROWS variables those with the largest loadings are kept.
+    """
+    before, after = np.asarray(before, np.float64), np.asarray(after, np.float64)
+    peaks = np.abs(after).max(axis=1)
+    kept = np.argsort(-peaks, kind="stable")[:MOST_ROWS]
+    order = kept[np.lexsort((-peaks[kept], np.abs(after[kept]).argmax(axis=1)))]
+    lead = (
+        "Loadings before and after the rotation; variables are put together by the factor they load on most."
+    )
+    if len(kept) < len(after):
+        lead += f" The {len(kept)} variables with the largest loadings of {len(after):,} are shown."
+    return {
+        "lead": lead,
+        "variables": [variables[k] for k in order],
+        "places": [int(k) for k in order],
+        "before": {"names": list(names_before), "values": _rounded(before[order])},
+        "after": {"names": list(names_after), "values": _rounded(after[order])},
+    }
+
+
+def _rounded(values: np.ndarray) -> list[list[float]]:
+    return [[shortened(value) for value in row] for row in values]
 
 
 def shortened(value: float) -> float:
