@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.2.0"
 
 _HOMES = {
+    "ICA": "givens.ica.estimator",
     "Checkpoint": "givens.checkpoint",
     "Decomposition": "givens.tensors.decompose",
     "FactorRotation": "givens.rotation.factor_rotation",
@@ -71,6 +72,7 @@ if TYPE_CHECKING:
     from givens.checkpoint import Checkpoint
     from givens.checks import check_objective
     from givens.ica.diagonalize import joint_diagonalize
+    from givens.ica.estimator import ICA
     from givens.ica.jade import JADE
     from givens.ica.sobi import SOBI
     from givens.minimize import minimize
@@ -87,6 +89,7 @@ if TYPE_CHECKING:
     from givens.topics.estimator import TopicModel
 
 __all__ = [
+    "ICA",
     "JADE",
     "SOBI",
     "Checkpoint",

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import importlib
+import sys
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from givens.ica.diagonalize import joint_diagonalize
+    from givens.ica.estimator import ICA
     from givens.ica.jade import JADE, cumulant_matrices
     from givens.ica.separation import SourceSeparation, amari_error
     from givens.ica.sobi import SOBI, lagged_covariances
     from givens.ica.whitening import Whitened, whiten_samples
 
 __all__ = [
+    "ICA",
     "JADE",
     "SOBI",
     "SourceSeparation",
@@ -25,6 +29,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "ICA": "givens.ica.estimator",
     "JADE": "givens.ica.jade",
     "SOBI": "givens.ica.sobi",
     "SourceSeparation": "givens.ica.separation",
@@ -47,3 +52,15 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted(__all__)
+
+
+class _Room(ModuleType):
+    """Lets the room be called: `givens.ica(X)` is `givens.ica.solver.ica(X)`."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        from givens.ica.solver import ica
+
+        return ica(*args, **kwargs)
+
+
+sys.modules[__name__].__class__ = _Room

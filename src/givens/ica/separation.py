@@ -14,10 +14,11 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from givens.ica.whitening import whiten_samples
+from givens.ica.whitening import Whitened, whiten_samples
 from givens.numerics import parallel
 from givens.result import Result
 from givens.support.arguments import whole
+from givens.support.fitting import atomic_fit
 
 
 class SourceSeparation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, ABC):
@@ -52,6 +53,17 @@ class SourceSeparation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     def _refuse(self, X: np.ndarray) -> None:
         """Raise an error where the parameters do not fit the samples."""
 
+    def _whitened(self, X: np.ndarray) -> Whitened:
+        """White samples, of as many components as were asked for."""
+        if self.n_components is None:
+            return whiten_samples(X)
+        number = whole(self.n_components, "n_components", 1, X.shape[1], "the number of features")
+        return whiten_samples(X, number)
+
+    def _settle(self, white: Whitened, sources: np.ndarray, order: np.ndarray, result: Result) -> None:
+        """Set what else a method reports."""
+
+    @atomic_fit
     def fit(self, X: Any, y: None = None) -> Self:
         """Find the sources.
 
@@ -68,6 +80,7 @@ class SourceSeparation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         self._fit(X)
         return self
 
+    @atomic_fit
     def fit_transform(self, X: Any, y: None = None) -> np.ndarray:
         """Find the sources and return them: samples x components."""
         return self._fit(X)
@@ -76,12 +89,9 @@ class SourceSeparation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         values = check_array(
             X, dtype=[np.float64, np.float32], ensure_min_samples=2, estimator=self, input_name="X"
         )
-        number = None
-        if self.n_components is not None:
-            number = whole(self.n_components, "n_components", 1, values.shape[1], "the number of features")
         self._refuse(values)
         with parallel.pool(self.threads):
-            white = whiten_samples(values, number)
+            white = self._whitened(values)
             result = self._rotate(white.Z)
             mixing = white.dewhitening @ result.U
             order, signs, variance = _order_and_signs(mixing)
@@ -89,9 +99,9 @@ class SourceSeparation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             sources = white.Z @ U
         if not result.converged:
             warnings.warn(
-                f"{type(self).__name__} did not converge in {result.sweeps} sweeps; raise max_sweeps or tol",
+                f"{type(self).__name__} did not converge ({result.message}); allow more iterations or raise tol",
                 ConvergenceWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
         validate_data(self, X, skip_check_array=True)
         kind = values.dtype
@@ -102,6 +112,7 @@ class SourceSeparation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         self.mean_ = white.mean.astype(kind)
         self.result_ = result
         self.n_iter_ = max(result.sweeps, 1)
+        self._settle(white, sources, order, result)
         return sources.astype(kind)
 
     def transform(self, X: Any) -> np.ndarray:

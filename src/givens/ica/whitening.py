@@ -26,15 +26,18 @@ class Whitened:
     dewhitening : array, shape (features, components)
         B: X ≈ Z Bᵀ + mean.
     mean : array, shape (features,)
+    rank : int
+        Of the centred data.
     """
 
     Z: np.ndarray
     whitening: np.ndarray
     dewhitening: np.ndarray
     mean: np.ndarray
+    rank: int
 
 
-def whiten_samples(X: np.ndarray, n_components: int | None = None) -> Whitened:
+def whiten_samples(X: np.ndarray, n_components: int | None = None, *, share: float | None = None) -> Whitened:
     """Whiten samples by their leading principal components.
 
     Parameters
@@ -42,6 +45,8 @@ def whiten_samples(X: np.ndarray, n_components: int | None = None) -> Whitened:
     X : array, shape (samples, features)
     n_components : int, optional
         By default as many as the rank of the centred data.
+    share : float, optional
+        Instead of a number: as many as hold this share of the variance.
 
     Returns
     -------
@@ -81,10 +86,13 @@ def whiten_samples(X: np.ndarray, n_components: int | None = None) -> Whitened:
     if rank == 0:
         raise ValueError("all samples are equal: there is nothing to separate")
     number = rank if n_components is None else n_components
+    if share is not None:
+        held = np.cumsum(deviations[:rank] ** 2)
+        number = int(np.searchsorted(held, share * held[-1])) + 1
     if number > rank:
         raise ValueError(
             f"n_components = {number}, but the centred data have rank {rank} only; ask for at most so many"
         )
     deviations, axes = deviations[:number], axes[:, :number]
     W = axes.T / deviations[:, None]
-    return Whitened(centred @ W.T, W / unit, axes * deviations * unit, mean * unit)
+    return Whitened(centred @ W.T, W / unit, axes * deviations * unit, mean * unit, rank)

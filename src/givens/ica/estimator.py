@@ -1,0 +1,302 @@
+"""Independent components by a contrast: quasi-Newton descent on white samples, one deterministic answer, and its doubts.
+
+White samples Z are turned by an orthogonal U until the sum over the sources S = ZU
+
+    f(U) = Σ_j s_j Σ_t φ(S_tj),        φ = log cosh, −exp(−y²/2) or −y⁴/4,
+
+is smallest. For sources with heavy tails (s_j = 1) that is maximum likelihood with a density proportional to e^−φ. A source with
+light tails is where f is *largest*; with `contrast="adaptive"` its s_j is −1. Which sign a source needs is told by
+
+    s_j = sign( E[φ''(y_j)] − E[φ'(y_j) y_j] ),
+
+the condition for a minimum of f near an independent source of unit variance (Lee, Girolami and Sejnowski 1999, for log cosh).
+Signs are chosen, the descent is run, and the two are repeated until the signs stay.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+
+from givens.ica.separation import SourceSeparation
+from givens.ica.whitening import Whitened, whiten_samples
+from givens.minimize import minimize
+from givens.numerics.polar import polar
+from givens.objectives.columns import Columns
+from givens.objectives.contrasts import Contrast, Exp, LogCosh
+from givens.objectives.quartic import Kurtosis
+from givens.result import Result
+from givens.rotations import random_orthogonal
+from givens.support.arguments import generator, tolerance, whole
+
+CONTRASTS = ("logcosh", "kurtosis", "exp", "adaptive")
+ROUNDS = 20  # of choosing signs anew
+ROUGH = 1e-3  # gradient at which signs are looked at again, and at which a resample has told enough
+NOT_WHITE = 0.05  # of the covariance's entries, beyond which samples that should be white are said not to be
+
+
+class ICA(SourceSeparation):
+    """Independent components: sources of which the samples are linear mixtures.
+
+    A drop-in for scikit-learn's `FastICA` that converges: all sources together, by quasi-Newton steps on the orthogonal matrices,
+    to a gradient of `tol`. The start is deterministic, so `random_state` changes nothing unless `n_starts` or `stability` ask for
+    random starts; sources are ordered by the variance they explain, and the largest weight of each in `mixing_` is positive.
+
+    Parameters
+    ----------
+    n_components : int or float, optional
+        How many sources, or the share of the variance, below 1, that the leading principal components should keep. By default the
+        rank of the data, which may be below the number of features (after an average reference, say).
+    contrast : {"logcosh", "kurtosis", "exp", "adaptive"} or Contrast
+        "logcosh", the default: robust, for sources with heavy tails. "exp": more robust still. "kurtosis": quicker, and sensitive
+        to outliers. "adaptive": log cosh with a sign per source, for heavy and light tails together. Or a contrast of your own,
+        such as `givens.objectives.Scalar`.
+    whiten : {"unit-variance", "arbitrary-variance", False}
+        As in `FastICA`: sources of variance 1, or 1/samples; False if X is white already.
+    tol : float
+        Converged when the norm of the gradient, per sample, is at most this.
+    max_steps : int
+        The most steps of a descent.
+    w_init : array, shape (n_components, n_components), optional
+        Where to start, in the white space; made orthogonal first. By default the principal axes.
+    n_starts : int
+        The first start is as above, further ones are random; the one with the best contrast is kept (values: `result_.starts`).
+    stability : int
+        Cut the samples into two random halves, so many times, separate each half from a random start, and report in
+        `stability_` how well they agree on each source. 0: do not.
+    certify : bool
+        Search every pair of sources over all angles at the end: `certificate_` is the most that turning any two could still gain.
+    threads : int, optional
+        By default all cores. The number changes the time, never the result.
+    random_state : int, Generator, RandomState or None
+        For `n_starts` and `stability` only.
+
+    Attributes
+    ----------
+    components_ : array, shape (n_components, n_features)
+        Unmixing: sources are (X − mean) times its transpose. Ordered by the variance that a source explains, largest first.
+    mixing_ : array, shape (n_features, n_components)
+        X is sources times its transpose, plus the mean. The largest entry of each column in absolute value is positive.
+    explained_variance_ : array, shape (n_components,)
+        Variance that each source gives to all features together.
+    whitening_ : array, shape (n_components, n_features)
+    mean_ : array, shape (n_features,)
+    rank_ : int
+        Of the centred data.
+    signs_ : array of int, shape (n_components,)
+        1 for sources with heavy tails, −1 for light ones: what the contrast was multiplied by.
+    kurtosis_ : array, shape (n_components,)
+        Excess kurtosis: 0 for a Gaussian source, which no method can tell from another.
+    stability_ : array, shape (n_components,), or None
+        Mean |correlation| of the matches of each source in two halves of the samples: 1 for sources that every run finds.
+    gradient_norm_ : float
+        Per sample, where the run ended.
+    certificate_ : float or None
+        The most, per sample, that a rotation of two sources by any angle gains; None unless `certify`.
+    result_ : Result
+        The run: value, trace, method, and why it stopped.
+    n_iter_ : int
+        Steps of the descent that ended in the result.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from givens import ICA
+    >>> from givens.ica import amari_error
+    >>> rng = np.random.default_rng(0)
+    >>> S = rng.laplace(size=(5000, 3))
+    >>> A = rng.standard_normal((3, 3))
+    >>> model = ICA().fit(S @ A.T)
+    >>> bool(amari_error(model.components_, A) < 0.03), model.gradient_norm_ <= 1e-7
+    (True, True)
+    """
+
+    def __init__(
+        self,
+        n_components: int | float | None = None,
+        *,
+        contrast: str | Contrast = "logcosh",
+        whiten: str | bool = "unit-variance",
+        tol: float = 1e-7,
+        max_steps: int = 1000,
+        w_init: np.ndarray | None = None,
+        n_starts: int = 1,
+        stability: int = 0,
+        certify: bool = False,
+        threads: int | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.n_components = n_components  # type: ignore[assignment]
+        self.contrast = contrast
+        self.whiten = whiten
+        self.tol = tol
+        self.max_steps = max_steps
+        self.w_init = w_init
+        self.n_starts = n_starts
+        self.stability = stability
+        self.certify = certify
+        self.threads = threads
+        self.random_state = random_state
+
+    def _refuse(self, X: np.ndarray) -> None:
+        if not isinstance(self.contrast, Contrast) and self.contrast not in CONTRASTS:
+            names = ", ".join(repr(name) for name in CONTRASTS)
+            raise ValueError(
+                f"there is no contrast {self.contrast!r}; it is one of {names}, or a Contrast object"
+            )
+        if self.whiten not in ("unit-variance", "arbitrary-variance", False):
+            raise ValueError(
+                f"whiten must be 'unit-variance', 'arbitrary-variance' or False, got {self.whiten!r}"
+            )
+        tolerance(self.tol, "tol")
+        whole(self.max_steps, "max_steps", 1)
+        whole(self.n_starts, "n_starts", 1)
+        whole(self.stability, "stability", 0)
+
+    def _whitened(self, X: np.ndarray) -> Whitened:
+        if self.whiten is False:
+            return _as_white(X)
+        number = self.n_components
+        if isinstance(number, Real) and not isinstance(number, bool | int | np.integer) and 0 < number < 1:
+            return whiten_samples(X, share=float(number))
+        if number is None:
+            return whiten_samples(X)
+        return whiten_samples(
+            X, whole(number, "n_components", 1, min(X.shape), "the number of samples or features")
+        )
+
+    def _rotate(self, Z: np.ndarray) -> Result:
+        rng = generator(self.random_state)
+        self.signs_ = np.ones(Z.shape[1], dtype=int)
+        result = self._separated(Z, self._start(Z.shape[1]), float(self.tol))
+        results, signs = [result], [self.signs_]
+        for _ in range(1, int(self.n_starts)):
+            results.append(self._separated(Z, random_orthogonal(Z.shape[1], rng), float(self.tol)))
+            signs.append(self.signs_)
+        best = int(np.argmin([self._cost(found, sign) for found, sign in zip(results, signs)]))
+        result, self.signs_ = results[best], signs[best]
+        if len(results) > 1:
+            others = np.array([found.value for found in results])
+            message = f"{result.message}; the best of {len(results)} starts"
+            result = replace(result, starts=others, message=message)
+        self.stability_ = self._found_again(Z, result.U, rng) if self.stability else None
+        return result
+
+    def _start(self, n: int) -> np.ndarray:
+        if self.w_init is None:
+            return np.eye(n)
+        W = np.asarray(self.w_init, dtype=np.float64)
+        if W.shape != (n, n) or not np.isfinite(W).all() or np.linalg.matrix_rank(W) < n:
+            raise ValueError(
+                f"w_init must be a regular matrix of shape {(n, n)}, one row per component, got shape {W.shape}"
+            )
+        return np.ascontiguousarray(polar(W).T)
+
+    def _separated(self, Z: np.ndarray, start: np.ndarray, tol: float) -> Result:
+        """Descend from a start; with adaptive signs, until they stay."""
+        if self.contrast != "adaptive":
+            return self._descended(Z, start, self._objective_of(), tol)
+        seen: set[tuple[int, ...]] = set()
+        U = start
+        signs = _signs(Z @ U)
+        for _ in range(ROUNDS):
+            if tuple(signs) in seen:
+                break
+            seen.add(tuple(signs))
+            U = self._descended(Z, U, LogCosh(signs), max(tol, ROUGH)).U
+            last, signs = signs, _signs(Z @ U)
+            if np.array_equal(last, signs):
+                break
+        self.signs_ = signs
+        return self._descended(Z, U, LogCosh(signs), tol)
+
+    def _objective_of(self) -> Contrast:
+        if isinstance(self.contrast, Contrast):
+            return self.contrast
+        return {"logcosh": LogCosh, "exp": Exp, "kurtosis": Kurtosis}[self.contrast]()
+
+    def _descended(self, Z: np.ndarray, start: np.ndarray, contrast: Contrast, tol: float) -> Result:
+        objective = Columns(Z, contrast)
+        return minimize(
+            objective,
+            start,
+            phases=("descent",),
+            gradient_tol=tol * len(Z) / (objective.scale * objective.unit),
+            tol=0.0,
+            max_steps=int(self.max_steps),
+            certify=bool(self.certify) and tol <= self.tol,
+            threads=self.threads,
+        )
+
+    def _cost(self, result: Result, signs: np.ndarray) -> float:
+        """What is smaller where the sources are further from Gaussian."""
+        return -result.value if self.contrast == "kurtosis" else result.value
+
+    def _found_again(self, Z: np.ndarray, U: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """Mean |correlation| of the matches of each source in two disjoint halves of the samples, each from a random start."""
+        total, keep = np.zeros(U.shape[1]), self.signs_
+        for _ in range(int(self.stability)):
+            order = rng.permutation(len(Z))
+            halves = [np.sort(order[part::2]) for part in (0, 1)]
+            first, second = (self._matched(Z[half], U, rng) for half in halves)
+            total += np.abs(np.einsum("ij,ij->j", first, second))
+        self.signs_ = keep
+        return np.minimum(total / int(self.stability), 1.0)
+
+    def _matched(self, Z: np.ndarray, U: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """The directions of a half's sources, of unit length, in the order of the sources of all samples."""
+        white = whiten_samples(Z)
+        if white.Z.shape[1] < Z.shape[1]:
+            raise ValueError(
+                "half of the samples have a lower rank than all of them; stability needs more samples"
+            )
+        found = self._separated(white.Z, random_orthogonal(Z.shape[1], rng), max(ROUGH, float(self.tol)))
+        directions = white.whitening.T @ found.U
+        directions = directions / np.linalg.norm(directions, axis=0)
+        return directions[:, linear_sum_assignment(-np.abs(U.T @ directions))[1]]
+
+    def _settle(self, white: Whitened, sources: np.ndarray, order: np.ndarray, result: Result) -> None:
+        n = len(sources)
+        self.rank_ = white.rank
+        self.signs_ = self.signs_[order]
+        self.kurtosis_ = np.mean(sources**4, axis=0) - 3.0
+        self.stability_ = None if self.stability_ is None else self.stability_[order]
+        self.gradient_norm_ = result.gradient_norm / n
+        self.certificate_ = None if result.certificate is None else result.certificate.gain / n
+        self.n_iter_ = max(len(result.trace) - 1, 1)
+        if self.whiten == "arbitrary-variance":
+            # As FastICA has it: the whitening is not multiplied by the root of the number of samples.
+            self.components_ /= np.sqrt(n).astype(self.components_.dtype)
+            self.whitening_ /= np.sqrt(n).astype(self.whitening_.dtype)
+            self.mixing_ *= np.sqrt(n).astype(self.mixing_.dtype)
+            sources /= np.sqrt(n)
+
+
+def _signs(S: np.ndarray) -> np.ndarray:
+    """1 for a source with heavy tails, −1 for one with light tails, by log cosh."""
+    slope = np.tanh(S)
+    return np.where(np.mean(1.0 - slope**2 - slope * S, axis=0) >= 0, 1, -1)
+
+
+def _as_white(X: np.ndarray) -> Whitened:
+    """Samples that are white already, as they are; said where they are not."""
+    Z = np.ascontiguousarray(X, dtype=np.float64)
+    samples, features = Z.shape
+    if samples < features:
+        raise ValueError(
+            f"whiten=False needs at least as many samples as features, got {samples} and {features}"
+        )
+    worst = float(np.abs(Z.T @ Z / samples - np.eye(features)).max())
+    if worst > NOT_WHITE:
+        warnings.warn(
+            f"whiten=False, but X is not white: its second moments differ from the identity by up to {worst:.2g}; "
+            "the components are then rotations of X, not independent sources",
+            UserWarning,
+            stacklevel=6,
+        )
+    return Whitened(Z, np.eye(features), np.eye(features), np.zeros(features), features)

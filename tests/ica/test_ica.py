@@ -1,0 +1,302 @@
+"""ICA beside FastICA's contract, its own promises, and data that are hard."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.decomposition import FastICA
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import givens
+from givens import ICA
+from givens.ica import amari_error
+from givens.objectives import Scalar
+from tests.properties import examples
+
+
+@parametrize_with_checks([ICA(), ICA(2, contrast="adaptive", stability=2, random_state=0)])
+def test_scikit_learns_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.fixture(scope="module")
+def problem():
+    rng = np.random.default_rng(5)
+    S = rng.laplace(size=(4000, 5)) * [1, 2, 3, 4, 5]
+    A = rng.standard_normal((5, 5))
+    return S @ A.T + 7.0, S, A
+
+
+@pytest.fixture(scope="module")
+def mixed():
+    rng = np.random.default_rng(6)
+    S = np.column_stack((rng.laplace(size=(6000, 3)), rng.uniform(-1, 1, (6000, 3))))
+    A = rng.standard_normal((6, 6))
+    return S @ A.T, S, A
+
+
+@pytest.mark.parametrize("contrast", ["logcosh", "exp", "kurtosis", "adaptive"])
+def test_sources_are_found_and_the_gradient_is_what_was_asked_for(problem, contrast):
+    X, _, A = problem
+    model = ICA(contrast=contrast).fit(X)
+    assert amari_error(model.components_, A) < 0.05
+    assert model.gradient_norm_ <= 1e-7
+    assert model.result_.converged
+    assert "descent" in model.result_.method
+
+
+def test_the_gradient_is_that_of_the_contrast_by_differences(problem):
+    X, _, _ = problem
+    model = ICA(tol=1e-9).fit(X)
+    S = model.transform(X)
+    angle = 1e-4
+
+    def contrast(i, j, theta):
+        c, s = np.cos(theta), np.sin(theta)
+        pair = np.array([c * S[:, i] + s * S[:, j], c * S[:, j] - s * S[:, i]])
+        return np.mean(np.log(np.cosh(pair)), axis=1).sum()
+
+    for i in range(5):
+        for j in range(i):
+            slope = (contrast(i, j, angle) - contrast(i, j, -angle)) / (2 * angle)
+            assert abs(slope) < 1e-7
+            assert contrast(i, j, angle) > contrast(i, j, 0.0)
+
+
+def test_it_is_not_above_fastica_in_the_contrast(problem):
+    X, _, _ = problem
+    rival = FastICA(whiten="unit-variance", random_state=0, tol=1e-8, max_iter=1000).fit(X)
+
+    def contrast(S):
+        S = S / S.std(axis=0)
+        return np.mean(np.log(np.cosh(S)))
+
+    assert contrast(ICA().fit_transform(X)) <= contrast(rival.transform(X)) + 1e-9
+
+
+def test_one_sign_fails_on_mixed_sources_and_adaptive_signs_do_not(mixed):
+    X, _, A = mixed
+    adaptive = ICA(contrast="adaptive").fit(X)
+    assert amari_error(adaptive.components_, A) < 0.05
+    assert sorted(adaptive.signs_) == [-1, -1, -1, 1, 1, 1]
+    np.testing.assert_array_equal(np.sign(adaptive.kurtosis_), adaptive.signs_)
+    assert amari_error(ICA(contrast="kurtosis").fit(X).components_, A) > 0.1
+
+
+def test_a_contrast_of_ones_own(problem):
+    X, _, A = problem
+
+    def phi(y):
+        return np.sqrt(1.0 + y * y)
+
+    def dphi(y):
+        return y / np.sqrt(1.0 + y * y)
+
+    assert amari_error(ICA(contrast=Scalar(phi, dphi)).fit(X).components_, A) < 0.05
+
+
+def test_order_and_signs_and_the_way_back(problem):
+    X, S, _ = problem
+    model = ICA().fit(X)
+    found = model.transform(X)
+    assert np.all(np.diff(model.explained_variance_) <= 0)
+    peaks = model.mixing_[np.abs(model.mixing_).argmax(axis=0), np.arange(5)]
+    assert np.all(peaks > 0)
+    np.testing.assert_allclose(found.std(axis=0), 1.0)
+    np.testing.assert_allclose(model.inverse_transform(found), X, atol=1e-9)
+    np.testing.assert_allclose(model.explained_variance_.sum(), X.var(axis=0).sum())
+    match = np.abs(np.corrcoef(found.T, S.T)[:5, 5:])
+    assert np.all(match.max(axis=1) > 0.99)
+
+
+def test_scaling_the_data_scales_the_mixing_only(problem):
+    X, _, _ = problem
+    model = ICA().fit(X)
+    for factor in (2.0**300, 2.0**-300):
+        scaled = ICA().fit(X * factor)
+        np.testing.assert_array_equal(scaled.mixing_, model.mixing_ * factor)
+
+
+def test_arbitrary_variance_is_fasticas(problem):
+    X, _, _ = problem
+    ours = ICA(whiten="arbitrary-variance")
+    S = ours.fit_transform(X)
+    rival = FastICA(whiten="arbitrary-variance", random_state=0).fit_transform(X)
+    np.testing.assert_allclose(S.var(axis=0), rival.var(axis=0).mean(), rtol=1e-6)
+    np.testing.assert_allclose(ours.transform(X), S, atol=1e-12)
+    np.testing.assert_allclose(ours.inverse_transform(S), X, atol=1e-9)
+
+
+def test_white_data_as_they_are(problem):
+    X, _, _ = problem
+    Z = ICA().fit_transform(X)
+    with pytest.warns(UserWarning, match="whiten=False, but X is not white"):
+        ICA(whiten=False).fit(X)
+    model = ICA(whiten=False).fit(Z)
+    np.testing.assert_allclose(
+        np.abs(model.components_), np.eye(5)[np.argsort(np.argsort(np.arange(5)))], atol=1e-4
+    )
+
+
+def test_no_seed_and_no_number_of_threads_changes_the_default(problem):
+    X, _, _ = problem
+    first = ICA(random_state=0, threads=1).fit(X)
+    second = ICA(random_state=1, threads=2).fit(X)
+    np.testing.assert_array_equal(first.components_, second.components_)
+
+
+def test_from_another_start_the_same_sources_come(problem):
+    X, _, _ = problem
+    model = ICA().fit(X)
+    start = np.linalg.qr(np.random.default_rng(3).standard_normal((5, 5)))[0]
+    np.testing.assert_allclose(ICA(w_init=start).fit(X).components_, model.components_, atol=1e-5)
+
+
+def test_several_starts_keep_the_best(mixed):
+    X, _, _ = mixed
+    model = ICA(n_starts=4, random_state=0).fit(X)
+    assert len(model.result_.starts) == 4
+    assert model.result_.value == min(model.result_.starts)
+    assert model.result_.value <= ICA().fit(X).result_.value + 1e-9
+
+
+def test_stability_tells_sources_from_directions_that_are_luck():
+    rng = np.random.default_rng(0)
+    S = np.column_stack((rng.laplace(size=(4000, 3)), rng.standard_normal((4000, 3))))
+    X = S @ rng.standard_normal((6, 6)).T
+    model = ICA(stability=6, random_state=0).fit(X)
+    real = np.abs(np.corrcoef(model.transform(X).T, S[:, :3].T)[:6, 6:]).max(axis=1) > 0.95
+    assert real.sum() == 3
+    assert model.stability_[real].min() > 0.97
+    assert model.stability_[~real].max() < 0.9
+
+
+def test_the_certificate_bounds_every_pair(problem):
+    X, _, _ = problem
+    model = ICA(certify=True).fit(X)
+    S = model.transform(X)
+    angles = np.linspace(0, np.pi / 2, 500)
+    best = 0.0
+    for i in range(5):
+        for j in range(i):
+            turned = np.outer(np.cos(angles), S[:, i]) + np.outer(np.sin(angles), S[:, j])
+            other = np.outer(np.cos(angles), S[:, j]) - np.outer(np.sin(angles), S[:, i])
+            value = np.mean(np.log(np.cosh(turned)) + np.log(np.cosh(other)), axis=1)
+            best = max(best, value[0] - value.min())
+    assert model.certificate_ >= best - 1e-9
+    assert ICA().fit(X).certificate_ is None
+
+
+def test_rank_deficient_data_have_as_many_sources_as_their_rank(problem):
+    X, _, _ = problem
+    X = X - X.mean(axis=1, keepdims=True)  # an average reference
+    model = ICA().fit(X)
+    assert model.rank_ == 4
+    assert model.components_.shape == (4, 5)
+    assert np.isfinite(model.components_).all()
+    np.testing.assert_allclose(model.inverse_transform(model.transform(X)), X, atol=1e-9)
+    with pytest.raises(ValueError, match="n_components = 5, but the centred data have rank 4 only"):
+        ICA(5).fit(X)
+
+
+def test_a_share_of_the_variance(problem):
+    X, _, _ = problem
+    model = ICA(0.9).fit(X)
+    values = np.linalg.eigvalsh(np.cov(X.T))[::-1]
+    number = int(np.searchsorted(np.cumsum(values) / values.sum(), 0.9)) + 1
+    assert len(model.components_) == number < 5
+
+
+def test_single_precision_stays_single_precision(problem):
+    X, _, A = problem
+    model = ICA().fit(X.astype(np.float32))
+    assert model.components_.dtype == np.float32
+    assert amari_error(model.components_, A) < 0.05
+
+
+def test_a_refused_fit_leaves_the_model(problem):
+    X, _, _ = problem
+    model = ICA().fit(X)
+    before = model.transform(X)
+    for bad in ({"contrast": "tanh"}, {"whiten": True}, {"n_components": 99}, {"w_init": np.zeros((5, 5))}):
+        old = {name: getattr(model, name) for name in bad}
+        with pytest.raises(ValueError, match=r"contrast|whiten|n_components|w_init"):
+            model.set_params(**bad).fit(X + 100)
+        model.set_params(**old)
+        np.testing.assert_array_equal(model.transform(X), before)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            {"contrast": "tanh"},
+            "there is no contrast 'tanh'; it is one of 'logcosh', 'kurtosis', 'exp', 'adaptive'",
+        ),
+        ({"whiten": "yes"}, "whiten must be 'unit-variance', 'arbitrary-variance' or False, got 'yes'"),
+        ({"n_components": 0}, "n_components must be a whole number from 1 to 5"),
+        ({"n_components": 1.5}, "n_components must be a whole number from 1 to 5"),
+        ({"tol": -1}, "tol must be a number of at least 0"),
+        ({"w_init": np.zeros((2, 2))}, r"w_init must be a regular matrix of shape \(5, 5\)"),
+        ({"stability": -1}, "stability must be a whole number of at least 0"),
+    ],
+)
+def test_bad_options_get_one_sentence(problem, options, message):
+    with pytest.raises(ValueError, match=message):
+        ICA(**options).fit(problem[0])
+
+
+def test_bad_data_get_one_sentence(problem):
+    X = problem[0].copy()
+    with pytest.raises(ValueError, match="all samples are equal"):
+        ICA().fit(np.ones((10, 3)))
+    X[3, 2] = np.nan
+    with pytest.raises(ValueError, match="NaN"):
+        ICA().fit(X)
+    with pytest.raises(ValueError, match="at least as many samples as features"):
+        ICA(whiten=False).fit(np.ones((3, 5)))
+
+
+def test_too_few_steps_are_said(problem):
+    with pytest.warns(ConvergenceWarning, match="ICA did not converge"):
+        ICA(max_steps=1).fit(problem[0])
+
+
+def test_a_constant_channel_is_left_out_of_the_rank(problem):
+    X = np.column_stack((problem[0], np.full(len(problem[0]), 3.0)))
+    model = ICA().fit(X)
+    assert model.rank_ == 5
+    np.testing.assert_allclose(model.mixing_[5], 0.0, atol=1e-12)
+
+
+@examples(5)
+@given(st.integers(0, 10_000), st.integers(2, 8), st.sampled_from(["laplace", "uniform", "t"]))
+def test_generated_problems_converge(seed, n, kind):
+    rng = np.random.default_rng(seed)
+    S = {"laplace": rng.laplace, "uniform": rng.uniform, "t": lambda size: rng.standard_t(5, size)}[kind](
+        size=(800, n)
+    )
+    X = S @ rng.standard_normal((n, n))
+    model = ICA(contrast="adaptive").fit(X)
+    assert model.gradient_norm_ <= 1e-7
+    W = model.components_
+    C = np.cov(X.T, bias=True)
+    np.testing.assert_allclose(W @ C @ W.T, np.eye(n), atol=1e-6)
+
+
+def test_the_function_has_picards_arrays(problem):
+    X, _, A = problem
+    K, W, Y = givens.ica(X.T)
+    centred = X.T - X.T.mean(axis=1, keepdims=True)
+    np.testing.assert_allclose(W @ K @ centred, Y, atol=1e-9)
+    np.testing.assert_allclose(W @ W.T, np.eye(5), atol=1e-9)
+    assert amari_error(W @ K, A) < 0.05
+    none, W, Y = givens.ica(Y, whiten=False)
+    assert none is None
+    np.testing.assert_allclose(W @ W.T, np.eye(5), atol=1e-9)
+    assert givens.ica.amari_error is amari_error
+    with pytest.raises(ValueError, match="X must be a matrix with a row per signal"):
+        givens.ica(np.ones(5))
