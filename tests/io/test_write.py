@@ -82,7 +82,7 @@ def test_a_place_that_cannot_be_written(tmp_path):
 def test_numbers_and_names_read_back(tmp_path):
     stream = io.StringIO()
     values = np.array([[0.1, -0.0], [1e-300, 3.0]])
-    write_matrix(stream, "name\nkind", ["a,b", 'c"d'], [([["x\ny", "z"], ["k", ""]], values)])
+    write_matrix(stream, ["name", "kind"], ["a,b", 'c"d'], [([["x\ny", "z"], ["k", ""]], values)])
     assert stream.getvalue() == 'name,kind,"a,b","c""d"\n"x\ny",k,0.1,0\nz,,1e-300,3.0\n'
     stream = io.StringIO()
     write_json(stream, {"x": np.array([1.0, np.inf]), "n": np.int64(3), "who": {"é"}})

@@ -27,7 +27,7 @@ def write_table(folder: Path) -> Path:
     diagnosis = [str(data.target_names[k]) for k in data.target]
     names = [str(name) for name in data.feature_names]
     with staged(folder) as files, files.open(TABLE) as stream:
-        write_matrix(stream, "sample\ndiagnosis", names, [([samples, diagnosis], data.data)])
+        write_matrix(stream, ["sample", "diagnosis"], names, [([samples, diagnosis], data.data)])
     return folder / TABLE
 
 
@@ -47,6 +47,6 @@ def command(
     file = write_table(out)
     arguments = f"{file} -m 4 --n-nonzero 8 --standardise --labels diagnosis --out {out}"
     session.say(f"the same as: givens sparse-pca {arguments}")
-    source = o.Source(file, labels="diagnosis")
+    source = o.Source(file, labels=["diagnosis"])
     model = givens.SparsePCA(n_components=4, n_nonzero=8, scale=True, random_state=0)
     sparse_pca.run(session, source, model, path=True, out=out)

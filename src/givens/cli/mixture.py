@@ -46,6 +46,7 @@ def command(
     labels: o.Labels = None,
     names: o.Names = None,
     drop: o.Drop = None,
+    impute: o.ImputeOption = None,
     log2: o.Log2 = False,
     floor: o.Floor = None,
     standardise: o.Standardise = False,
@@ -56,6 +57,7 @@ def command(
     seed: o.Seed = 0,
     threads: o.Threads = None,
     out: o.Out = Path("results"),
+    excel_safe: o.ExcelSafe = False,
     json: o.Json = False,
     quiet: o.Quiet = False,
 ) -> None:
@@ -67,7 +69,7 @@ def command(
     Example: [bold]givens mixture table.csv -k 3 --out results[/]
     """
     session = Session(quiet, json)
-    source = o.Source(file, samples, labels, names, drop, log2, floor)
+    source = o.Source(file, samples, labels, names, drop, log2, floor, impute, excel_safe)
     with staged(out) as files:
         table = source.table(session)
         values = table.values.toarray() if hasattr(table.values, "toarray") else table.values

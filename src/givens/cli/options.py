@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -12,7 +15,13 @@ import typer
 
 from givens.cli.session import Session
 from givens.io import DataError, Table, TableRows, open_rows, read_table
-from givens.io.table import VARIABLE_WORDS, count, stem
+from givens.io.chunks import Chunk
+from givens.io.table import count
+
+LABELS_ADVICE = re.compile(
+    r" \(--labels takes one as labels\)| or --labels(?= takes)|--labels '.*?' takes it as labels, "
+)
+FORMULA = ("=", "+", "-", "@", "\t", "\r")  # what a spreadsheet's formula may begin with
 
 
 class Side(StrEnum):
@@ -20,6 +29,13 @@ class Side(StrEnum):
 
     rows = "rows"
     columns = "columns"
+
+
+class Impute(StrEnum):
+    """What to do about missing values."""
+
+    median = "median"
+    drop = "drop"
 
 
 class Penalty(StrEnum):
@@ -35,26 +51,50 @@ FITTING = "Fitting"
 
 File = Annotated[
     Path,
-    typer.Argument(help="CSV or TSV (also .gz), .parquet, .npy, .npz, .mtx or .h5ad.", show_default=False),
+    typer.Argument(
+        help="CSV or TSV (also .gz), .xlsx, .parquet, .npy, .npz, .mtx or .h5ad.", show_default=False
+    ),
 ]
 Samples = Annotated[
     Side | None,
     typer.Option(help="Which side is the samples; guessed, aloud, if not given.", rich_help_panel=READING),
 ]
 Labels = Annotated[
-    str | None,
+    list[str] | None,
     typer.Option(
-        metavar="COLUMN", help="The column that holds the samples' labels.", rich_help_panel=READING
+        metavar="COLUMN",
+        help="A column that holds the samples' labels; may be given again, and the first colours.",
+        rich_help_panel=READING,
     ),
 ]
 Names = Annotated[
     str | None,
-    typer.Option(metavar="COLUMN", help="The column that holds the rows' names.", rich_help_panel=READING),
+    typer.Option(
+        metavar="COLUMN",
+        help="The column that holds the rows' names; of .h5ad a column of var, of 10x Genomics id or symbol.",
+        rich_help_panel=READING,
+    ),
 ]
 Drop = Annotated[
     list[str] | None,
     typer.Option(
         metavar="COLUMN", help="A column to leave out; may be given again.", rich_help_panel=READING
+    ),
+]
+ImputeOption = Annotated[
+    Impute | None,
+    typer.Option(
+        "--impute",
+        help="Fill in missing values with their variable's median, or drop the samples that have any.",
+        rich_help_panel=READING,
+    ),
+]
+ExcelSafe = Annotated[
+    bool,
+    typer.Option(
+        "--excel-safe",
+        help="Put an apostrophe before names that a spreadsheet would take for formulas (= + - @).",
+        rich_help_panel=RESULTS,
     ),
 ]
 Log2 = Annotated[bool, typer.Option("--log2", help="Take log2 of the values first.", rich_help_panel=READING)]
@@ -88,11 +128,14 @@ class Source:
 
     file: Path
     samples: Side | None = None
-    labels: str | None = None
+    labels: list[str] | None = None
     names: str | None = None
     drop: list[str] | None = None
     log2: bool = False
     floor: float | None = None
+    impute: Impute | None = None
+    excel_safe: bool = False
+    takes_labels: bool = True  # whether the command has --labels
 
     def __post_init__(self) -> None:
         if self.floor is not None and not self.log2:
@@ -104,10 +147,16 @@ class Source:
     def table(self, session: Session, nouns: tuple[str, str] = ("sample", "variable")) -> Table:
         """Read the whole table, and say aloud what was guessed; `nouns` are what its rows and columns are."""
         side = None if self.samples is None else self.samples.value
-        with session.step(f"reading {self.file.name}"):
+        with session.step(f"reading {self.file.name}"), self.advice():
             table = read_table(
-                self.file, samples=side, labels=self.labels, names=self.names, drop=self.drop or ()
+                self.file,
+                samples=side,
+                labels=self.labels,
+                names=self.names,
+                drop=self.drop or (),
+                impute=None if self.impute is None else self.impute.value,
             )
+        table.notes = [self.advisable(note) for note in table.notes]
         session.say(f"read {self.file.name}: {' x '.join(map(count, table.shape, nouns))}")
         for note in table.notes:
             session.say(note)
@@ -115,18 +164,39 @@ class Source:
             table.values, low = log2(table.values, self.least)
             table.notes.append(f"took log2 of the values, {low:,} of them raised to {self.least:g} first")
             session.say(table.notes[-1])
+        if self.excel_safe:
+            table.samples, table.variables = no_formulas(table.samples), no_formulas(table.variables)
+            table.label_name = no_formulas([table.label_name])[0]
+            table.labels = None if table.labels is None else no_formulas(table.labels)
+            table.other_labels = {
+                no_formulas([name])[0]: no_formulas(words) for name, words in table.other_labels.items()
+            }
         return table
+
+    def advisable(self, text: str) -> str:
+        """Return a sentence without the advice to say --labels, where the command has no such option."""
+        return text if self.takes_labels else LABELS_ADVICE.sub("", text)
+
+    @contextmanager
+    def advice(self) -> Iterator[None]:
+        """Let errors advise only what the command has."""
+        try:
+            yield
+        except DataError as error:
+            raise DataError(self.advisable(str(error))) from None
 
     def rows(self, session: Session) -> TableRows:
         """Open the file to read its rows a few at a time."""
-        if self.samples is Side.columns:
-            raise DataError("--stream reads samples as rows: transpose the file, or leave --stream out")
-        rows = open_rows(self.file, labels=self.labels, names=self.names, drop=self.drop or ())
-        if self.samples is None and stem(rows.corner) in VARIABLE_WORDS:
-            raise DataError(
-                f"the rows are headed '{rows.corner}', so they are no samples, and --stream reads samples as rows: "
-                "transpose the file, leave --stream out, or say --samples rows"
-            )
+        rows = open_rows(
+            self.file,
+            samples=None if self.samples is None else self.samples.value,
+            labels=self.labels,
+            names=self.names,
+            drop=self.drop or (),
+            impute=None if self.impute is None else self.impute.value,
+        )
+        if self.excel_safe:
+            rows.variables, rows.label_names = no_formulas(rows.variables), no_formulas(rows.label_names)
         rows.notes.append("took the rows as samples, as --stream does")
         if self.log2:
             rows.notes.append(f"took log2 of the values, smaller ones raised to {self.least:g} first")
@@ -134,9 +204,24 @@ class Source:
             session.say(note)
         return rows
 
+    def named(self, chunk: Chunk) -> Chunk:
+        """Return a chunk with its names as they are written."""
+        if not self.excel_safe:
+            return chunk
+        return Chunk(chunk.values, no_formulas(chunk.names), [no_formulas(words) for words in chunk.labels])
+
     def prepared(self, values: np.ndarray) -> np.ndarray:
         """Return the values of a chunk as they go into the model."""
         return log2(values, self.least)[0] if self.log2 else values
+
+
+def no_formulas(words: list[str]) -> list[str]:
+    """Return the words, with an apostrophe before those that a spreadsheet would take for formulas.
+
+    >>> no_formulas(["=1+1", "-4 C", "BRCA1"])
+    ["'=1+1", "'-4 C", 'BRCA1']
+    """
+    return [f"'{word}" if word[:1] in FORMULA else word for word in words]
 
 
 def log2(values: Any, floor: float) -> tuple[Any, int]:

@@ -9,13 +9,12 @@ from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
-from rich.markup import escape
 from rich.table import Table as RichTable
 
 import givens
-from givens.cli.session import Session, command_line, summary_head, write_results
+from givens.cli.session import Session, command_line, shown, summary_head, write_results
 from givens.io import Table
-from givens.io.write import Staged, write_matrix
+from givens.io.write import Staged, distinct, write_matrix
 from givens.report import Report
 from givens.report.views import components_view, trace_view
 
@@ -49,7 +48,7 @@ def component_table(
 ) -> RichTable:
     """Return the summary that a command ends with: a line for each component, its largest variables last."""
     table = RichTable(
-        title=title, title_justify="left", header_style="bold", box=None, pad_edge=False, expand=True
+        title=shown(title), title_justify="left", header_style="bold", box=None, pad_edge=False, expand=True
     )
     for name in columns:
         table.add_column(name, justify="left" if name == next(iter(columns)) else "right", no_wrap=True)
@@ -57,7 +56,7 @@ def component_table(
     for k, row in enumerate(weights):
         order = np.argsort(-np.abs(row), kind="stable")[:4]
         largest = ", ".join(f"{'−' if row[j] < 0 else '+'}{variables[j]}" for j in order if row[j])
-        table.add_row(*(cells[k] for cells in columns.values()), escape(largest))
+        table.add_row(*(cells[k] for cells in columns.values()), shown(largest))
     return table
 
 
@@ -65,7 +64,7 @@ def write_components(
     stream: IO[str], weights: np.ndarray, variables: Sequence[str], header: Sequence[str]
 ) -> None:
     """Write a line for each variable and a column for each component."""
-    write_matrix(stream, "variable", header, [([list(variables)], np.asarray(weights).T)])
+    write_matrix(stream, ["variable"], header, [([list(variables)], np.asarray(weights).T)])
 
 
 def write_scores(
@@ -75,12 +74,12 @@ def write_scores(
     header: Sequence[str],
     extra: dict[str, list[str]] | None = None,
 ) -> None:
-    """Write a line for each sample: its name, its label if it has one, what else is said of it, its scores."""
-    words = {"sample": table.samples}
-    if table.labels is not None:
-        words[table.label_name] = table.labels
-    words |= extra or {}
-    write_matrix(stream, "\n".join(words), header, [(list(words.values()), scores)])
+    """Write a line for each sample: its name, its labels if it has any, what else is said of it, its scores."""
+    extra = extra or {}
+    labels = table.all_labels
+    headings = distinct(list(labels), ["sample", *extra, *header])
+    words = [table.samples, *labels.values(), *extra.values()]
+    write_matrix(stream, ["sample", *headings, *extra], header, [(words, scores)])
 
 
 def correlations(gram: np.ndarray) -> float:
@@ -137,7 +136,7 @@ def outcome(
         **convergence(result),
         "warnings": session.warnings,
         "seconds": session.seconds,
-        "seconds_compiling": session.compiled,
+        "seconds_compiling": session.seconds_compiling,
     }
     report.warnings = session.warnings
     report.settings = [(key, str(value)) for key, value in settings.items()]

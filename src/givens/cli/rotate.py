@@ -82,11 +82,13 @@ def command(
     samples: o.Samples = None,
     names: o.Names = None,
     drop: o.Drop = None,
+    impute: o.ImputeOption = None,
     log2: o.Log2 = False,
     floor: o.Floor = None,
     standardise: o.Standardise = False,
     threads: o.Threads = None,
     out: o.Out = Path("results"),
+    excel_safe: o.ExcelSafe = False,
     json: o.Json = False,
     quiet: o.Quiet = False,
 ) -> None:
@@ -107,7 +109,7 @@ def command(
     with staged(out) as files:
         if components is None:
             # In a table of loadings the rows are the variables, whatever a table of data would look like.
-            source = o.Source(file, o.Side.rows, None, names, drop, floor=floor)
+            source = o.Source(file, o.Side.rows, None, names, drop, False, floor, impute, excel_safe, False)
             table = source.table(session, ("variable", "factor"))
             loadings, before = dense(table.values), table.variables
             if len(before) > len(loadings):
@@ -117,7 +119,9 @@ def command(
                 )
             table = Table(loadings.T, before, table.samples, notes=table.notes)
         else:
-            table = o.Source(file, samples, None, names, drop, log2, floor).table(session)
+            table = o.Source(file, samples, None, names, drop, log2, floor, impute, excel_safe, False).table(
+                session
+            )
             loadings = principal_loadings(table.values, components, standardise)
             before = [f"principal component {k + 1}" for k in range(components)]
             table.notes.append(f"took the loadings of the first {components} principal components")
@@ -197,7 +201,7 @@ def rotate_outcome(
         files={
             "components.csv": lambda stream: write_components(stream, rotated.T, table.variables, factors),
             "rotation.csv": lambda stream: write_matrix(
-                stream, "before", factors, [([before], model.rotation_)]
+                stream, ["before"], factors, [([before], model.rotation_)]
             ),
         },
         criterion="criterion",

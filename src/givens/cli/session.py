@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import json
+import os
 import shlex
 import sys
 import time
@@ -61,8 +62,23 @@ def command(function: Callable[P, None]) -> Callable[P, None]:
     return wrapped
 
 
+def shown(text: str) -> str:
+    """Return text from a file as a terminal may show it: control characters spelled out, markup taken literally.
+
+    >>> shown("a\\x1b[2Jb"), shown("[bold]")
+    ('a\\\\x1b[2Jb', '\\\\[bold]')
+    """
+    plain_text = "".join(
+        letter
+        if letter == "\n" or letter.isprintable()
+        else letter.encode("unicode_escape", "surrogatepass").decode()
+        for letter in text
+    )
+    return escape(plain_text)
+
+
 def _fail(text: str, code: int) -> None:
-    Console(stderr=True, soft_wrap=True, highlight=False).print(f"[bold red]error:[/] {escape(text)}")
+    Console(stderr=True, soft_wrap=True, highlight=False).print(f"[bold red]error:[/] {shown(text)}")
     raise typer.Exit(code)
 
 
@@ -88,6 +104,7 @@ class Session:
     warnings: list[str] = field(default_factory=list)
     compiled: float = 0.0  # seconds of the fit that went into compiling
     told: bool = False  # that something is being compiled
+    seconds_compiling: float = 0.0  # in all, of the curve in the report too
     kept: bool = True  # what was compiled, for later runs
 
     def __post_init__(self) -> None:
@@ -108,7 +125,7 @@ class Session:
 
     def say(self, text: str) -> None:
         """Say a sentence."""
-        self.console.print(f"[dim]·[/] {escape(text)}", soft_wrap=True)
+        self.console.print(f"[dim]·[/] {shown(text)}", soft_wrap=True)
 
     @contextmanager
     def step(self, text: str, total: float | None = None) -> Iterator[Callable[[float], None]]:
@@ -123,7 +140,7 @@ class Session:
             disable=not self.interactive,
         )
         with progress, self.listening():
-            task = progress.add_task(text, total=total)
+            task = progress.add_task(shown(text), total=total)
             yield lambda amount: progress.update(task, advance=amount)
 
     @contextmanager
@@ -140,7 +157,7 @@ class Session:
         """Say what the reader has to know, once, in the report too."""
         if text not in self.warnings:
             self.warnings.append(text)
-            self.console.print(f"[yellow]warning:[/] {escape(text)}", soft_wrap=True)
+            self.console.print(f"[yellow]warning:[/] {shown(text)}", soft_wrap=True)
 
     @contextmanager
     def fitting(self) -> Iterator[None]:
@@ -155,7 +172,10 @@ class Session:
         from givens.kernels import compile
 
         with compile.compiling(self._tell) as seconds:
-            yield seconds
+            try:
+                yield seconds
+            finally:
+                self.seconds_compiling += seconds()
 
     def _tell(self, kept: bool) -> None:
         if not self.told:
@@ -166,14 +186,23 @@ class Session:
     def finish(self, out: Path, summary: dict[str, Any], table: RichTable, files: list[Path]) -> None:
         """Say what came out and where it is."""
         if self.as_json:
-            print(json.dumps(plain(summary), indent=2, ensure_ascii=False, allow_nan=False))
+            print_all(json.dumps(plain(summary), indent=2, ensure_ascii=False, allow_nan=False))
         self.console.print(table)
         report = out / "report.html"
         others = escape(", ".join(path.name for path in files if path != report))
         self.console.print(
-            f"Wrote {others} and the report to {escape(str(out))} ({self.seconds:.1f} s). Open:"
+            f"Wrote {others} and the report to {shown(str(out))} ({self.seconds:.1f} s). Open:"
         )
         self.console.print(f"  {report.resolve().as_uri()}", soft_wrap=True, style="bold cyan", markup=False)
+
+
+def print_all(text: str) -> None:
+    """Print to standard output; whoever has stopped reading there misses the rest, which is no error."""
+    try:
+        print(text, flush=True)
+    except BrokenPipeError:
+        # Python would try once more at its exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def summary_head(analysis: str, source: Path, notes: list[str]) -> dict[str, Any]:

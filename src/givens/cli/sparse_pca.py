@@ -58,6 +58,7 @@ def command(
     labels: o.Labels = None,
     names: o.Names = None,
     drop: o.Drop = None,
+    impute: o.ImputeOption = None,
     log2: o.Log2 = False,
     floor: o.Floor = None,
     standardise: o.Standardise = False,
@@ -84,6 +85,7 @@ def command(
     seed: o.Seed = 0,
     threads: o.Threads = None,
     out: o.Out = Path("results"),
+    excel_safe: o.ExcelSafe = False,
     json: o.Json = False,
     quiet: o.Quiet = False,
 ) -> None:
@@ -94,7 +96,7 @@ def command(
     Example: [bold]givens sparse-pca expression.tsv -m 10 --n-nonzero 50 --log2 --out results[/]
     """
     session = Session(quiet, json)
-    source = o.Source(file, samples, labels, names, drop, log2, floor)
+    source = o.Source(file, samples, labels, names, drop, log2, floor, impute, excel_safe)
     parameters: dict[str, Any] = {
         "n_components": components,
         "n_nonzero": counts(n_nonzero),

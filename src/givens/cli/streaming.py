@@ -17,7 +17,8 @@ from givens.cli.options import Source
 from givens.cli.results import SCORES_LEAD, Described, described, sparse_pca_outcome
 from givens.cli.session import Session
 from givens.io import TableRows, staged
-from givens.io.write import write_matrix
+from givens.io.table import count
+from givens.io.write import distinct, write_matrix
 from givens.metrics import adjusted_from_gram
 from givens.report.views import MOST_POINTS, scores_view
 
@@ -82,6 +83,9 @@ def run(session: Session, source: Source, model: Any, out: Path) -> None:
     with staged(out) as files:
         rows = source.rows(session)
         learn(session, source, rows, model)
+        if rows.dropped:
+            rows.notes.append(f"left out {count(rows.dropped, 'sample')} with missing values (--impute drop)")
+            session.say(rows.notes[-1])
         with session.step("turning what was kept into components"):
             weights = np.asarray(model.components_)
         mean = np.asarray(model.mean_, np.float64)
@@ -116,16 +120,17 @@ def write_scores(
     stream: IO[str],
 ) -> None:
     """Make the second pass."""
-    corner = "sample" if not rows.label_name else f"sample\n{rows.label_name}"
+    header = [f"component {k + 1}" for k in range(len(moments.sum))]
+    headings = ["sample", *distinct(rows.label_names, ["sample", *header])]
     with session.step("writing the scores", total=rows.total) as advance:
 
         def blocks() -> Iterator[tuple[list[list[str]], np.ndarray]]:
-            for chunk in rows:
+            for chunk in map(source.named, rows):
                 values = source.prepared(chunk.values)
                 scores = np.asarray(model.transform(values), np.float64)
                 moments.add(np.asarray(values, np.float64), scores)
-                thinned.add(scores, chunk.names, chunk.labels)
-                yield [chunk.names] if chunk.labels is None else [chunk.names, chunk.labels], scores
+                thinned.add(scores, chunk.names, chunk.labels[0] if chunk.labels else None)
+                yield [chunk.names, *chunk.labels], scores
                 advance(len(values))
 
-        write_matrix(stream, corner, [f"component {k + 1}" for k in range(len(moments.sum))], blocks())
+        write_matrix(stream, headings, header, blocks())

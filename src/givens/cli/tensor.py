@@ -78,9 +78,12 @@ def command(
             tensor = read_tensor(file)
         session.say(f"read {file.name}: {len(tensor)} x {len(tensor)} x {len(tensor)}")
         with session.step("decomposing"), session.fitting():
-            found = givens.decompose(
-                tensor, rank=rank, symmetrize=symmetrize, random_state=seed, threads=threads
-            )
+            try:
+                found = givens.decompose(
+                    tensor, rank=rank, symmetrize=symmetrize, random_state=seed, threads=threads
+                )
+            except ValueError as error:
+                raise DataError(str(error).replace("symmetrize=True", "--symmetrize")) from None
         tensor_outcome(session, file, found, len(tensor), rank, symmetrize).write(session, out, files)
 
 

@@ -53,7 +53,7 @@ def run(
     for task in tasks:
         path = kept / f"{task.name}.json"
         if path.exists():
-            done = json.loads(path.read_text())
+            done = read_done(path)
         else:
             began = time.perf_counter()
             done = {"rows": plain(task.run()), "seconds": time.perf_counter() - began}
@@ -66,6 +66,15 @@ def run(
     )
     _write(outcome, settings)
     return outcome
+
+
+def read_done(path: Path) -> dict[str, Any]:
+    """Return what a task left, or say which file has been damaged since."""
+    try:
+        done = json.loads(path.read_text(encoding="utf-8"))
+        return {"rows": list(done["rows"]), "seconds": float(done["seconds"])}
+    except (ValueError, KeyError, TypeError):
+        raise ValueError(f"{path} is damaged or truncated: delete it, and the task is done again") from None
 
 
 def _begin(kept: Path, settings: ExperimentSettings) -> None:

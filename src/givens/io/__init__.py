@@ -1,6 +1,6 @@
 """Tables in and results out.
 
-`read_table` reads CSV and TSV (also .gz), Parquet, .npy, .npz, Matrix Market and .h5ad; `open_rows` reads
+`read_table` reads CSV and TSV (also .gz), Excel, Parquet, .npy, .npz, Matrix Market and .h5ad; `open_rows` reads
 the same, where the format allows it, a few rows at a time; `staged` writes results that appear whole or not
 at all.
 """
@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from givens.io.chunks import TableRows, open_rows
-from givens.io.sources import find_format
-from givens.io.table import DataError, Grid, Table, to_table
+from givens.io.sources import find_format, table_file
+from givens.io.table import DataError, Grid, Table, label_list, to_table
 from givens.io.write import staged
 
 __all__ = ["DataError", "Table", "TableRows", "open_rows", "read_grid", "read_table", "staged"]
@@ -22,41 +22,44 @@ __all__ = ["DataError", "Table", "TableRows", "open_rows", "read_grid", "read_ta
 def read_grid(
     path: str | os.PathLike[str],
     *,
-    labels: str | None = None,
+    labels: str | Sequence[str] | None = None,
     names: str | None = None,
     drop: Sequence[str] = (),
 ) -> Grid:
     """Read a table as the file has it, before it is decided which side is the samples."""
-    from givens.io import arrays, matrix_market, text
+    from givens.io import arrays, excel, matrix_market, text
 
-    file = Path(path)
+    file, wanted = table_file(Path(path)), label_list(labels)
     kind = find_format(file)
     if kind == "text":
-        return text.read_text(file, labels, names, drop)
+        return text.read_text(file, wanted, names, drop)
+    if kind == "xlsx":
+        return excel.read_excel(file, wanted, names, drop)
     if kind == "parquet":
-        return arrays.read_parquet(file, labels, names, drop)
+        return arrays.read_parquet(file, wanted, names, drop)
     if drop:
         raise DataError(
-            f"--drop is for CSV, TSV and Parquet; {file.name} has no columns that are not numbers"
+            f"--drop is for CSV, TSV, Excel and Parquet; {file.name} has no columns that are not numbers"
         )
     if kind == "npz":
-        return arrays.read_npz(file, labels, names)
-    if names is not None:
-        raise DataError(f"--names is for CSV, TSV, Parquet and .npz; {file.name} has no column of names")
-    if kind == "npy":
-        return arrays.read_npy(file, labels)
+        return arrays.read_npz(file, wanted, names)
     if kind == "mtx":
-        return matrix_market.read_matrix_market(file, labels)
-    return arrays.read_h5ad(file, labels)
+        return matrix_market.read_matrix_market(file, wanted, names)
+    if kind == "h5ad":
+        return arrays.read_h5ad(file, wanted, names)
+    if names is not None:
+        raise DataError(f"--names is not for .npy; {file.name} has no column of names")
+    return arrays.read_npy(file, wanted)
 
 
 def read_table(
     path: str | os.PathLike[str],
     *,
     samples: str | None = None,
-    labels: str | None = None,
+    labels: str | Sequence[str] | None = None,
     names: str | None = None,
     drop: Sequence[str] = (),
+    impute: str | None = None,
 ) -> Table:
     """Read a table of samples and variables from a file.
 
@@ -66,15 +69,18 @@ def read_table(
     Parameters
     ----------
     path : path
-        .csv, .tsv, .txt (each also .gz), .parquet, .npy, .npz, .mtx (also .gz) or .h5ad.
+        .csv, .tsv, .txt (each also .gz), .xlsx, .parquet, .npy, .npz, .mtx (also .gz), .h5ad, or a folder of 10x Genomics.
     samples : {"rows", "columns"}, optional
         Which side is the samples; guessed if None.
-    labels : str, optional
-        The column (or, for a table of variables in rows, the first row) that holds the samples' labels.
+    labels : str or sequence of str, optional
+        The columns (or, for a table of variables in rows, the first rows) that hold the samples' labels.
     names : str, optional
-        The column that holds the rows' names; found out if None.
+        The column that holds the rows' names; found out if None. For .h5ad a column of var, for 10x Genomics one of the
+        list of features ("id", "symbol").
     drop : sequence of str
         Columns to leave out.
+    impute : {"median", "drop"}, optional
+        Fill in missing values with the median of their variable, or leave out the samples that have any. Refused if None.
 
     Returns
     -------
@@ -98,6 +104,6 @@ def read_table(
     ((2, 2), ['length', 'width'], ['f1', 'f2'], ['setosa', 'versicolor'])
     """
     try:
-        return to_table(read_grid(path, labels=labels, names=names, drop=drop), samples)
+        return to_table(read_grid(path, labels=labels, names=names, drop=drop), samples, impute)
     except MemoryError:
         raise DataError(f"{Path(path).name} does not fit into memory: try --stream") from None

@@ -6,6 +6,7 @@ refused.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from givens.io.table import DataError, Grid, listed
+from givens.io.table import DataError, Grid, listed, note_unique
 from givens.support.extras import require
 
 OBJECTS = "holds Python objects, which are never unpickled: save plain numbers and strings"
@@ -45,16 +46,16 @@ def as_numbers(values: Any, path: Path, what: str = "the array") -> Any:
     return values if values.dtype in (np.float64, np.float32) else values.astype(np.float64)
 
 
-def read_npy(path: Path, labels: str | None) -> Grid:
+def read_npy(path: Path, labels: Sequence[str]) -> Grid:
     """Read an array of two dimensions."""
     no_labels(path, labels)
     return Grid(as_numbers(load_array(path), path))
 
 
-def no_labels(path: Path, labels: str | None) -> None:
+def no_labels(path: Path, labels: Sequence[str]) -> None:
     """Refuse labels where a format has none."""
-    if labels is not None:
-        raise DataError(f"{path.name} holds numbers only, so --labels {labels} finds nothing")
+    if labels:
+        raise DataError(f"{path.name} holds numbers only, so --labels {labels[0]} finds nothing")
 
 
 def load_array(path: Path) -> np.ndarray:
@@ -69,19 +70,21 @@ def load_archive(path: Path) -> dict[str, np.ndarray]:
         return {key: archive[key] for key in archive.files}
 
 
-def read_npz(path: Path, labels: str | None, names: str | None) -> Grid:
+def read_npz(path: Path, labels: Sequence[str], names: str | None) -> Grid:
     """Read the table of a .npz archive: its one matrix, dense or compressed sparse, with names beside it."""
     arrays = load_archive(path)
     values, used = _matrix(arrays, path)
     grid = Grid(as_numbers(values, path))
     rows, columns = grid.values.shape
     side = {key: value for key, value in arrays.items() if key not in used and value.ndim == 1}
-    if labels is not None:
-        if labels not in side or len(side[labels]) not in (rows, columns):
-            raise DataError(f"{path.name} has no labels '{labels}'; it holds {listed(sorted(arrays), 12)}")
-        chosen = side.pop(labels)
-        grid.labels, grid.label_name = [str(value) for value in chosen], labels
+    for label in labels:
+        if label not in side or len(side[label]) not in (rows, columns):
+            raise DataError(f"{path.name} has no labels '{label}'; it holds {listed(sorted(arrays), 12)}")
+        chosen = side.pop(label)
         grid.labels_of = "rows" if len(chosen) == rows else "columns"
+        if len({len(chosen), *map(len, grid.labels.values())}) > 1:
+            raise DataError(f"{path.name}: some of the labels are the rows', and others the columns'")
+        grid.labels[label] = [str(value) for value in chosen]
     for size, attribute in ((rows, "row_names"), (columns, "column_names")):
         fitting = [key for key, value in side.items() if len(value) == size and value.dtype.kind == "U"]
         unique = [key for key in fitting if len(set(side[key].tolist())) == size]
@@ -116,24 +119,23 @@ def _matrix(arrays: dict[str, np.ndarray], path: Path) -> tuple[Any, set[str]]:
     return arrays[key], {key}
 
 
-def read_parquet(path: Path, labels: str | None, names: str | None, drop: Sequence[str]) -> Grid:
+def read_parquet(path: Path, labels: Sequence[str], names: str | None, drop: Sequence[str]) -> Grid:
     """Read a Parquet file: numeric columns are the table, a text column its names."""
     file = open_parquet(path)
     columns = parquet_columns(file, path, labels, names, drop)
     with reading(path, "Parquet"):
         table = file.read()
-    grid = Grid(
-        np.column_stack([parquet_numbers(table.column(k)) for k in columns.numbers]),
-        column_names=[table.column_names[k] for k in columns.numbers],
-        notes=columns.notes,
-    )
+    titles: list[str] = table.column_names  # made anew whenever it is asked for
+    values = np.empty((table.num_rows, len(columns.numbers)))
+    for at, k in enumerate(columns.numbers):
+        values[:, at] = parquet_numbers(table.column(k))
+    grid = Grid(values, column_names=[titles[k] for k in columns.numbers], notes=columns.notes)
     if columns.names is not None:
         grid.row_names = [str(value) for value in table.column(columns.names).to_pylist()]
-        name = table.column_names[columns.names]
+        name = titles[columns.names]
         grid.corner = "" if name.startswith("__index_level_") else name
-    if columns.labels is not None:
-        grid.labels = [str(value) for value in table.column(columns.labels).to_pylist()]
-        grid.label_name = str(labels)
+    for name, at in columns.labels.items():
+        grid.labels[name] = [str(value) for value in table.column(at).to_pylist()]
     return grid
 
 
@@ -154,24 +156,29 @@ def parquet_numbers(column: Any) -> np.ndarray:
 class ColumnTypes:
     """Which columns of a Parquet file are numbers, names and labels."""
 
-    def __init__(self, numbers: list[int], names: int | None, labels: int | None, notes: list[str]) -> None:
+    def __init__(
+        self, numbers: list[int], names: int | None, labels: dict[str, int], notes: list[str]
+    ) -> None:
         self.numbers, self.names, self.labels, self.notes = numbers, names, labels, notes
 
 
 def parquet_columns(
-    file: Any, path: Path, labels: str | None, names: str | None, drop: Sequence[str]
+    file: Any, path: Path, labels: Sequence[str], names: str | None, drop: Sequence[str]
 ) -> ColumnTypes:
     """Sort the columns of a Parquet file out by their types."""
     import pyarrow
 
     schema = file.schema_arrow
     titles: list[str] = list(schema.names)
-    for option, wanted in (("--labels", labels), ("--names", names), *(("--drop", name) for name in drop)):
+    asked = (
+        [("--labels", name) for name in labels] + [("--names", names)] + [("--drop", name) for name in drop]
+    )
+    for option, wanted in asked:
         if wanted is not None and wanted not in titles:
             raise DataError(
                 f"{path.name} has no column '{wanted}' for {option}; its columns are {listed(titles, 8)}"
             )
-    label_at = None if labels is None else titles.index(labels)
+    label_at = {name: titles.index(name) for name in labels}
     # Where pandas wrote the file it says which columns were the index; a range, which is no column, is a dictionary.
     told = (schema.pandas_metadata or {}).get("index_columns", [])
     index_columns = [name for name in told if isinstance(name, str)]
@@ -179,7 +186,7 @@ def parquet_columns(
     numbers: list[int] = []
     for k, column in enumerate(schema):
         kind = column.type
-        if k == label_at or titles[k] in drop or titles[k] == names:
+        if k in label_at.values() or titles[k] in drop or titles[k] == names:
             continue
         numeric = (
             pyarrow.types.is_integer(kind)
@@ -201,17 +208,29 @@ def parquet_columns(
     return ColumnTypes(numbers, at, label_at, notes)
 
 
-def read_h5ad(path: Path, labels: str | None) -> Grid:
-    """Read an AnnData file: X, with obs as samples and var as variables."""
+def read_h5ad(path: Path, labels: Sequence[str], names: str | None) -> Grid:
+    """Read an AnnData file: X, with obs as samples and var as variables, named by a column of var if `names` says so."""
     adata = open_h5ad(path, backed=False)
     values = adata.X
     if values is None:
         raise DataError(f"{path.name} has no X")
     values = values.tocsr() if hasattr(values, "tocsr") else np.asarray(values)
-    grid = Grid(as_numbers(values, path, "X"), list(adata.obs_names), list(adata.var_names), samples="rows")
-    if labels is not None:
-        grid.labels, grid.label_name = h5ad_labels(adata, labels, path), labels
+    grid = Grid(as_numbers(values, path, "X"), list(adata.obs_names), samples="rows")
+    grid.column_names = h5ad_names(adata, names, path, grid.notes)
+    grid.labels = {label: h5ad_labels(adata, label, path) for label in labels}
     return grid
+
+
+def h5ad_names(adata: Any, names: str | None, path: Path, notes: list[str]) -> list[str]:
+    """Return the variables' names, unique, from the index of var or from a column of it."""
+    if names is None:
+        return note_unique([str(name) for name in adata.var_names], notes)
+    if names not in adata.var:
+        raise DataError(
+            f"{path.name} has no '{names}' in var for --names; it has {listed(list(adata.var.columns), 8)}"
+        )
+    notes.append(f"took the variables' names from var's column '{names}'")
+    return note_unique([str(name) for name in adata.var[names]], notes)
 
 
 def h5ad_labels(adata: Any, labels: str, path: Path) -> list[str]:
@@ -224,5 +243,7 @@ def h5ad_labels(adata: Any, labels: str, path: Path) -> list[str]:
 def open_h5ad(path: Path, backed: bool) -> Any:
     """Open an AnnData file, in memory or on disk."""
     anndata = require("anndata", extra="anndata")
-    with reading(path, ".h5ad"):
+    with reading(path, ".h5ad"), warnings.catch_warnings():
+        # Names that stand twice are made unique, and that is noted.
+        warnings.filterwarnings("ignore", message=".*names are not unique", category=UserWarning)
         return anndata.read_h5ad(path, backed="r" if backed else None)

@@ -1,4 +1,4 @@
-"""TableRows a few at a time, for files larger than memory.
+"""The rows of a table, a few at a time, for files larger than memory.
 
 A stream is read twice: once to learn from, once for the scores. Only the formats that keep rows together
 can be read that way: text, .npy in C order, Parquet, .h5ad.
@@ -14,8 +14,18 @@ from typing import Any
 
 import numpy as np
 
-from givens.io.sources import find_format
-from givens.io.table import DataError, check_finite, check_names, made_up
+from givens.io.sources import find_format, table_file
+from givens.io.table import (
+    SAMPLE_WORDS,
+    VARIABLE_WORDS,
+    DataError,
+    check_finite,
+    check_names,
+    label_list,
+    look_like_variables,
+    made_up,
+    stem,
+)
 
 CHUNK = 1 << 23  # bytes of numbers held at a time
 
@@ -26,7 +36,7 @@ class Chunk:
 
     values: Any
     names: list[str]
-    labels: list[str] | None
+    labels: list[list[str]]  # one list for each column of labels
 
 
 @dataclass
@@ -46,31 +56,80 @@ class TableRows:
     total: int | None
     read: Callable[[], Iterator[Chunk]]
     notes: list[str] = field(default_factory=list)
-    label_name: str = ""
+    label_names: list[str] = field(default_factory=list)
     corner: str = ""  # what stands over the rows' names
+    samples: str | None = (
+        None  # "rows" where that is known, by the format, by labels or because the user says so
+    )
+    named: bool = False  # whether the file names its rows
+    impute: str | None = None  # "drop" leaves out the samples with missing values
+    dropped: int = 0  # samples left out, in the last pass
+
+    @property
+    def label_name(self) -> str:
+        """The first labels' name, or nothing."""
+        return self.label_names[0] if self.label_names else ""
+
+    def check_orientation(self, seen: int) -> None:
+        """Refuse rows that are no samples, as far as is known after so many of them: by the rules of whole tables."""
+        word = stem(self.corner)
+        if self.samples is not None or word in SAMPLE_WORDS or word == "id":
+            return
+        reason = ""
+        if word in VARIABLE_WORDS:
+            reason = f"the rows are headed '{self.corner}'"
+        elif self.named and look_like_variables(seen, len(self.variables)):
+            reason = f"{seen:,} and more named rows of {len(self.variables):,} columns look like genes or other variables"
+        if reason:
+            raise DataError(
+                f"{reason}, so they are no samples, and --stream reads samples as rows: "
+                "transpose the file, leave --stream out, or say --samples rows"
+            )
 
     def __iter__(self) -> Iterator[Chunk]:
         """Yield checked chunks."""
         seen = 0
+        self.dropped = 0
+        self.check_orientation(self.total or 0)
         for chunk in self.read():
+            self.check_orientation(seen + chunk.values.shape[0])
             start = seen
 
             def where(i: int, j: int, start: int = start, chunk: Chunk = chunk) -> str:
                 return f"row {start + i + 1:,} ('{chunk.names[i]}'), variable '{self.variables[j]}'"
 
-            check_finite(chunk.values, where)
             seen += chunk.values.shape[0]
-            yield chunk
+            if self.impute == "drop":
+                chunk = self.without_missing(chunk)
+            check_finite(chunk.values, where, ", or say --impute drop")
+            if len(chunk.names):
+                yield chunk
         if not seen:
             raise DataError("the file has no rows")
+        if self.dropped == seen:
+            raise DataError("every sample has a missing value: leave out the variables that hold them")
+
+    def without_missing(self, chunk: Chunk) -> Chunk:
+        """Return the samples of a chunk that have no missing value."""
+        kept = ~np.isnan(chunk.values).any(axis=1)
+        if kept.all():
+            return chunk
+        self.dropped += int((~kept).sum())
+        return Chunk(
+            chunk.values[kept],
+            [name for name, keep in zip(chunk.names, kept) if keep],
+            [[word for word, keep in zip(words, kept) if keep] for words in chunk.labels],
+        )
 
 
 def open_rows(
     path: str | os.PathLike[str],
     *,
-    labels: str | None = None,
+    samples: str | None = None,
+    labels: str | Sequence[str] | None = None,
     names: str | None = None,
     drop: Sequence[str] = (),
+    impute: str | None = None,
 ) -> TableRows:
     """Open a file to read its rows, the samples, a few at a time.
 
@@ -78,8 +137,8 @@ def open_rows(
     ----------
     path : path
         .csv, .tsv, .txt (each also .gz), .npy, .parquet or .h5ad.
-    labels, names, drop
-        As for `read_table`.
+    samples, labels, names, drop, impute
+        As for `read_table`; samples in columns cannot be streamed, and medians are known only of a whole table.
 
     Examples
     --------
@@ -93,32 +152,39 @@ def open_rows(
     ...     [chunk.values.shape for chunk in open_rows(path)]
     [(5, 3)]
     """
-    file = Path(path)
+    file, wanted = table_file(Path(path)), label_list(labels)
     kind = find_format(file)
+    if samples == "columns":
+        raise DataError("--stream reads samples as rows: transpose the file, or leave --stream out")
+    if impute not in (None, "drop"):
+        raise DataError(f"--impute {impute} needs the whole table: leave --stream out, or say --impute drop")
     if kind == "text":
-        rows = _text(file, labels, names, drop)
+        rows = _text(file, wanted, names, drop)
     elif kind == "npy":
-        rows = _npy(file, labels)
+        rows = _npy(file, wanted)
     elif kind == "parquet":
-        rows = _parquet(file, labels, names, drop)
+        rows = _parquet(file, wanted, names, drop)
     elif kind == "h5ad":
-        rows = _h5ad(file, labels)
+        rows = _h5ad(file, wanted, names)
     else:
         raise DataError(
             f"{file.name}: {kind} keeps no rows together, so it cannot be streamed; save it as CSV or .npy"
         )
     check_names(rows.variables, "column")
-    rows.label_name = labels or ""
+    rows.label_names, rows.impute = wanted, impute
+    if samples is not None or wanted:
+        rows.samples = "rows"
     return rows
 
 
-def _text(path: Path, labels: str | None, names: str | None, drop: Sequence[str]) -> TableRows:
+def _text(path: Path, labels: Sequence[str], names: str | None, drop: Sequence[str]) -> TableRows:
     from givens.io.text import TextRows
 
     source = TextRows(path, labels, names, drop)
-    if source.layout.label_row is not None:
+    if source.layout.label_rows:
         raise DataError(
-            f"'{labels}' is a row, so the samples are columns, and only samples in rows can be streamed"
+            f"'{next(iter(source.layout.label_rows))}' is a row, so the samples are columns, "
+            "and only samples in rows can be streamed"
         )
     width = len(source.layout.numbers)
 
@@ -130,12 +196,13 @@ def _text(path: Path, labels: str | None, names: str | None, drop: Sequence[str]
             yield Chunk(block.values, named, block.labels)
 
     rows = TableRows(source.column_names or made_up("variable", width), None, read, list(source.layout.notes))
+    rows.named = source.layout.names is not None
     if source.layout.names is not None and source.layout.header is not None:
         rows.corner = source.layout.header[source.layout.names]
     return rows
 
 
-def _npy(path: Path, labels: str | None) -> TableRows:
+def _npy(path: Path, labels: Sequence[str]) -> TableRows:
     from givens.io.arrays import as_numbers, no_labels, reading
 
     no_labels(path, labels)
@@ -146,6 +213,8 @@ def _npy(path: Path, labels: str | None) -> TableRows:
     as_numbers(array[:0], path)
     offset, dtype, (total, width) = array.offset, array.dtype, array.shape
     del array
+    if total == 0 or width == 0:
+        raise DataError(f"{path.name} holds {total:,} x {width:,} numbers: nothing to do")
 
     def read() -> Iterator[Chunk]:
         # Plain reads, not the memory map: mapped pages would count as this process's memory until it ends.
@@ -157,12 +226,12 @@ def _npy(path: Path, labels: str | None) -> TableRows:
                 with reading(path, ".npy"):
                     values = np.fromfile(stream, dtype, rows * width).reshape(rows, width)
                 named = [f"sample {start + k}" for k in range(1, rows + 1)]
-                yield Chunk(as_numbers(values, path), named, None)
+                yield Chunk(as_numbers(values, path), named, [])
 
     return TableRows(made_up("variable", width), total, read)
 
 
-def _parquet(path: Path, labels: str | None, names: str | None, drop: Sequence[str]) -> TableRows:
+def _parquet(path: Path, labels: Sequence[str], names: str | None, drop: Sequence[str]) -> TableRows:
     from givens.io.arrays import open_parquet, parquet_columns, parquet_numbers, reading
 
     file = open_parquet(path)
@@ -182,17 +251,19 @@ def _parquet(path: Path, labels: str | None, names: str | None, drop: Sequence[s
             named = [f"sample {seen + k}" for k in range(1, len(values) + 1)]
             if columns.names is not None:
                 named = [str(value) for value in batch.column(columns.names).to_pylist()]
-            marks = (
-                None if columns.labels is None else [str(v) for v in batch.column(columns.labels).to_pylist()]
-            )
+            marks = [[str(v) for v in batch.column(k).to_pylist()] for k in columns.labels.values()]
             seen += len(values)
             yield Chunk(values, named, marks)
 
-    return TableRows([titles[k] for k in columns.numbers], file.metadata.num_rows, read, columns.notes)
+    rows = TableRows([titles[k] for k in columns.numbers], file.metadata.num_rows, read, columns.notes)
+    rows.named = columns.names is not None
+    if columns.names is not None and not titles[columns.names].startswith("__index_level_"):
+        rows.corner = titles[columns.names]
+    return rows
 
 
-def _h5ad(path: Path, labels: str | None) -> TableRows:
-    from givens.io.arrays import as_numbers, h5ad_labels, open_h5ad, reading
+def _h5ad(path: Path, labels: Sequence[str], names: str | None) -> TableRows:
+    from givens.io.arrays import as_numbers, h5ad_labels, h5ad_names, open_h5ad, reading
 
     adata = open_h5ad(path, backed=True)
     total, width = adata.shape
@@ -204,7 +275,9 @@ def _h5ad(path: Path, labels: str | None) -> TableRows:
                 f"{path.name} is stored column by column (csc), and all of it would have to be read for a few rows; "
                 "save X as csr to stream it"
             )
-    marks = None if labels is None else h5ad_labels(adata, labels, path)
+    marks = [h5ad_labels(adata, label, path) for label in labels]
+    notes: list[str] = []
+    variables = h5ad_names(adata, names, path, notes)
     step = max(1, CHUNK // (8 * width))
 
     def read() -> Iterator[Chunk]:
@@ -213,8 +286,6 @@ def _h5ad(path: Path, labels: str | None) -> TableRows:
                 values = adata.X[start : start + step]
                 values = values.toarray() if hasattr(values, "toarray") else np.asarray(values)
             part = slice(start, start + len(values))
-            yield Chunk(
-                as_numbers(values, path), list(adata.obs_names[part]), None if marks is None else marks[part]
-            )
+            yield Chunk(as_numbers(values, path), list(adata.obs_names[part]), [mark[part] for mark in marks])
 
-    return TableRows(list(adata.var_names), total, read)
+    return TableRows(variables, total, read, notes, samples="rows")

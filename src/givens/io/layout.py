@@ -17,7 +17,16 @@ from givens.io.table import NAME_WORDS, SAMPLE_WORDS, VARIABLE_WORDS, DataError,
 
 # 1,234.5 or 1 234,5, per cent, money: numbers to a reader, words to a parser.
 WRITTEN = re.compile(r"[-+]?[$€£]?\s?(\d{1,3}([,.' \u00a0\u202f]\d{3})+|\d+)([.,]\d+)?\s?[%$€£]?")
+SEPARATORS = "\t,;| "
+MOST_FIELDS = 1 << 23
 MISSING = frozenset(["", "na", "n/a", "#n/a", "nan", "null", "none", "missing", "?", ".", "-"])
+
+
+# What stands over a column of groups, as `stem` has it.
+CLUSTER_WORDS = {
+    "cluster", "group", "clas", "batch", "label", "leiden", "louvain", "seuratcluster", "cohort", "treatment",
+    "diagnosi", "target", "statu", "stage", "grade", "sex", "gender", "type", "celltype", "subtype", "site", "condition",
+}  # fmt: skip
 
 
 @dataclass
@@ -33,15 +42,14 @@ class Layout:
     text: list[int]  # fields of text, left out unless one is the labels
     width: int  # fields a record
     encoding: str
-    labels: int | None = None  # the field that holds the rows' labels
-    label_row: list[str] | None = None  # or the columns' labels, one a field
-    label_name: str = ""
+    labels: dict[str, int] = field(default_factory=dict)  # the fields that hold the rows' labels
+    label_rows: dict[str, list[str]] = field(default_factory=dict)  # or the columns' labels, one a field
     notes: list[str] = field(default_factory=list)
 
     @property
     def numbers(self) -> list[int]:
         """Return the fields that hold numbers."""
-        others = {self.names, self.labels, *self.text}
+        others = {self.names, *self.labels.values(), *self.text}
         return [k for k in range(self.width) if k not in others]
 
 
@@ -71,7 +79,7 @@ def split_records(lines: Sequence[str], separator: str) -> list[list[str]]:
 def find_separator(lines: Sequence[str]) -> str:
     """Return the separator that cuts the lines into the most fields, equally many in each."""
     best, score = ",", 0.0
-    for separator in "\t,;| ":
+    for separator in SEPARATORS:
         try:
             widths = [len(row) for row in split_records(lines, separator)]
         except DataError:  # a whole line as one field is more than the csv module takes
@@ -87,17 +95,23 @@ def find_separator(lines: Sequence[str]) -> str:
 
 
 def sniff(
-    path: Path, labels: str | None = None, names: str | None = None, drop: Sequence[str] = ()
+    path: Path, labels: Sequence[str] = (), names: str | None = None, drop: Sequence[str] = ()
 ) -> Layout:
     """Find out how a text file is written."""
     first = leading(path)
     sample = sampled(first.table)
+    for k, line in enumerate(sample):
+        if max(map(line.count, SEPARATORS)) > MOST_FIELDS:
+            raise DataError(
+                f"{path.name}, line {len(first.comments) + k + 1:,} has more than {MOST_FIELDS:,} fields, "
+                "and no table has so many columns: is it another kind of file?"
+            )
     separator = find_separator([line for line in sample if line.strip()])
     records = split_records(sample, separator)
     if not records:
         raise DataError(f"{path.name} holds no table")
     decimal = "."
-    if separator in ";\t" and not _numeric_share(records, ".") > 0.5 and _numeric_share(records, ",") > 0.5:
+    if separator in ";\t| " and not _numeric_share(records, ".") > 0.5 and _numeric_share(records, ",") > 0.5:
         decimal = ","
     layout = Layout(separator, decimal, 0, 0, None, None, [], 0, first.encoding)
     if first.encoding == "latin-1":
@@ -166,12 +180,12 @@ def _find_header(layout: Layout, records: list[list[str]]) -> int:
 def _find_columns(
     layout: Layout,
     records: list[list[str]],
-    labels: str | None,
+    labels: Sequence[str],
     names: str | None,
     drop: Sequence[str],
     path: Path,
 ) -> int:
-    """Find the columns of names, labels and text; return 1 if the labels are the first row, and 0 if not."""
+    """Find the columns of names, labels and text; return how many rows of labels come first."""
     whole = [row for row in records if len(row) == layout.width]
     columns = [[row[k] for row in whole] for k in range(layout.width)]
     wordy = [bool(c) and all(not is_number(token, layout.decimal) for token in c) for c in columns]
@@ -181,9 +195,9 @@ def _find_columns(
         layout.names = _field(header, names, "--names", path)
     elif 0 not in dropped and _holds_names(layout, columns[0]):
         layout.names = 0
-    used = 0
-    if labels is not None:
-        used = _find_labels(layout, whole, header, labels, path)
+    for label in labels:
+        _find_labels(layout, whole[len(layout.label_rows) :], header, label, path)
+    used = len(layout.label_rows)
     trailing = layout.width - 1
     if (
         layout.width > 1
@@ -192,7 +206,7 @@ def _find_columns(
         and layout.header is not None
     ):
         dropped.append(trailing)
-    taken = {layout.names, layout.labels, *dropped}
+    taken = {layout.names, *layout.labels.values(), *dropped}
     left_out = [k for k in range(layout.width) if wordy[k] and k not in taken]
     layout.text = sorted({*dropped, *left_out})
     for k in left_out:
@@ -208,7 +222,22 @@ def _find_columns(
         layout.notes.append(f"left out the text column{plural} {called} (--labels takes one as labels)")
     if not layout.numbers:
         raise DataError(f"{path.name} has no column of numbers")
+    if layout.names is not None or layout.header is not None:
+        _note_clusters(layout, whole[used:], header)
     return used
+
+
+def _note_clusters(layout: Layout, records: list[list[str]], header: list[str]) -> None:
+    """Ask about columns whose heading and few small whole numbers are those of clusters: they stay variables unless told."""
+    for k in layout.numbers:
+        if stem(header[k]) not in CLUSTER_WORDS:
+            continue
+        column = {row[k] for row in records}
+        if all(token.isdigit() for token in column) and len(column) <= max(2, len(records) // 2):
+            layout.notes.append(
+                f"took '{header[k]}' as a variable, though it looks like numbers of groups: is it? "
+                f"(--labels '{header[k]}' takes it as labels, --drop '{header[k]}' leaves it out)"
+            )
 
 
 def _holds_names(layout: Layout, column: list[str]) -> bool:
@@ -227,20 +256,21 @@ def _holds_names(layout: Layout, column: list[str]) -> bool:
     return stem(layout.header[0]) in SAMPLE_WORDS | VARIABLE_WORDS and (any(words) or identifiers)
 
 
-def _find_labels(layout: Layout, records: list[list[str]], header: list[str], labels: str, path: Path) -> int:
-    """Find the labels: a column by its header, or one of the first rows by its name."""
-    layout.label_name = labels
+def _find_labels(
+    layout: Layout, records: list[list[str]], header: list[str], labels: str, path: Path
+) -> None:
+    """Find the labels: a column by its header, or the next of the first rows by its name."""
     if labels in header:
-        layout.labels = header.index(labels)
-        if layout.labels == layout.names:
+        layout.labels[labels] = header.index(labels)
+        if layout.labels[labels] == layout.names:
             layout.names = None
-        return 0
+        return
     if layout.names is not None or not header[0]:
         at = 0 if layout.names is None else layout.names
         if records and records[0][at] == labels:
-            layout.label_row = records[0]
+            layout.label_rows[labels] = records[0]
             layout.names = at
-            return 1
+            return
     known = [name for name in header if name]
     raise DataError(
         f"{path.name} has no column '{labels}' for --labels, nor a first row of that name"

@@ -5,6 +5,7 @@ SciPy's reader is not used: it trusts the number of entries that a file announce
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,9 @@ import numpy as np
 from givens.io.arrays import no_labels
 from givens.io.layout import Layout
 from givens.io.leading import open_bytes, read_bytes
-from givens.io.table import DataError, Grid
+from givens.io.records import lines_of
+from givens.io.table import DataError, Grid, note_unique
+from givens.io.table import stem as words_stem
 from givens.io.text import TextRows
 
 FIELDS = ("real", "integer", "double", "pattern")
@@ -21,8 +24,11 @@ SYMMETRIES = ("general", "symmetric", "skew-symmetric")
 LONGEST = 1 << 20  # bytes that comments may take
 
 
-def read_matrix_market(path: Path, labels: str | None) -> Grid:
-    """Read a Matrix Market file, with the names of 10x Genomics' lists of genes and cells beside it."""
+def read_matrix_market(path: Path, labels: Sequence[str], names: str | None = None) -> Grid:
+    """Read a Matrix Market file, with the names of 10x Genomics' lists of genes and cells beside it.
+
+    `names` is the column of the list of genes that names them: "id", "symbol" or a number from 1.
+    """
     no_labels(path, labels)
     form, kind, symmetry, sizes, layout = _header(path)
     body = np.concatenate(
@@ -33,7 +39,7 @@ def read_matrix_market(path: Path, labels: str | None) -> Grid:
     else:
         values = _dense(path, body[:, 0], symmetry, sizes)
     grid = Grid(values)
-    _names(grid, path.parent)
+    _take_names(grid, path.parent, names, path)
     return grid
 
 
@@ -104,7 +110,11 @@ def _dense(path: Path, numbers: np.ndarray, symmetry: str, sizes: list[int]) -> 
     return np.ascontiguousarray(numbers.reshape(columns, rows).T)
 
 
-def _names(grid: Grid, folder: Path) -> None:
+# The columns of 10x Genomics' list of features, by the names they go by.
+FEATURE_COLUMNS = {"id": 0, "gene": 0, "symbol": 1, "genesymbol": 1, "name": 1, "genename": 1}
+
+
+def _take_names(grid: Grid, folder: Path, names: str | None, matrix: Path) -> None:
     """Take the names of rows and columns from 10x Genomics' lists, if these are there and as long."""
     rows, columns = grid.values.shape
     lists = [
@@ -112,13 +122,39 @@ def _names(grid: Grid, folder: Path) -> None:
         ("features", "row_names", rows),
         ("genes", "row_names", rows),
     ]
-    for stem, attribute, size in lists:
-        for path in (folder / f"{stem}.tsv", folder / f"{stem}.tsv.gz"):
+    for stem_, attribute, size in lists:
+        for path in (folder / f"{stem_}.tsv", folder / f"{stem_}.tsv.gz"):
             if not path.exists() or getattr(grid, attribute) is not None:
                 continue
             with open_bytes(path) as stream:
-                lines = read_bytes(stream, -1, path).decode("utf-8", "replace").splitlines()
-            if len(lines) == size:
-                setattr(grid, attribute, [line.split("\t", 1)[0] for line in lines])
-                grid.samples = "columns"
-                grid.notes.append(f"took the names of the {attribute.split('_')[0]}s from {path.name}")
+                lines = lines_of(read_bytes(stream, -1, path).decode("utf-8", "replace"))
+            if len(lines) != size:
+                continue
+            fields = [line.rstrip("\r\n").split("\t") for line in lines]
+            at = _feature_column(names, fields, path) if attribute == "row_names" else 0
+            grid.samples = "columns"
+            grid.notes.append(f"took the names of the {attribute.split('_')[0]}s from {path.name}")
+            if attribute == "row_names" and names is None and all(len(row) > 1 for row in fields):
+                grid.notes[-1] += ", its first column (--names symbol takes its second)"
+            setattr(grid, attribute, note_unique([row[at] for row in fields], grid.notes))
+    if names is not None and grid.row_names is None:
+        raise DataError(
+            f"--names needs 10x Genomics' features.tsv or genes.tsv beside {matrix.name}, and there is none that fits"
+        )
+
+
+def _feature_column(names: str | None, fields: list[list[str]], path: Path) -> int:
+    """Return the column of the list of features that --names asks for."""
+    width = min(map(len, fields))
+    at = (
+        0
+        if names is None
+        else int(names) - 1
+        if names.isdigit()
+        else FEATURE_COLUMNS.get(words_stem(names), -1)
+    )
+    if not 0 <= at < width:
+        raise DataError(
+            f"{path.name} has no column '{names}' for --names; say id, symbol, or a number from 1 to {width}"
+        )
+    return at

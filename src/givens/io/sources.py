@@ -19,6 +19,7 @@ ENDINGS = {
     ".npz": "npz",
     ".mtx": "mtx",
     ".h5ad": "h5ad",
+    ".xlsx": "xlsx",
 }
 MAGIC = {
     b"\x93NUMPY": ("npy", "a NumPy array (.npy)"),
@@ -27,7 +28,7 @@ MAGIC = {
     b"%%MatrixMarket": ("mtx", "a Matrix Market file (.mtx)"),
     b"PK\x03\x04": (
         "npz",
-        "a zip archive (.npz, or a spreadsheet such as .xlsx, which must be saved as CSV)",
+        "a zip archive (.npz, or a spreadsheet such as .xlsx)",
     ),
     b"\x1f\x8b": ("gz", "a gzip file (.gz)"),
     b"\x80\x04": ("pickle", "a Python pickle, which is never opened"),
@@ -35,11 +36,24 @@ MAGIC = {
     b"%PDF": ("pdf", "a PDF document"),
     b"\xd0\xcf\x11\xe0": ("xls", "an old Excel file, which must be saved as CSV"),
 }
-NOUNS = {"text": "CSV or TSV text", **dict(MAGIC.values())}
+NOUNS = {
+    "text": "CSV or TSV text",
+    **dict(MAGIC.values()),
+    "npz": "a NumPy archive (.npz)",
+    "xlsx": "an Excel file (.xlsx)",
+}
+MATRICES = ("matrix.mtx", "matrix.mtx.gz")  # of 10x Genomics
+
+
+def table_file(path: Path) -> Path:
+    """Return the file that holds the table: of a folder of 10x Genomics, its matrix."""
+    if path.is_dir():
+        return next((path / name for name in MATRICES if (path / name).is_file()), path)
+    return path
 
 
 def find_format(path: Path) -> str:
-    """Return the format of a file: text, parquet, npy, npz, mtx or h5ad.
+    """Return the format of a file: text, parquet, npy, npz, mtx, h5ad or xlsx.
 
     The ending decides; a file whose first bytes say otherwise is refused, since what it holds is then
     anyone's guess.
@@ -47,7 +61,11 @@ def find_format(path: Path) -> str:
     if not path.exists():
         raise DataError(f"there is no file {path}")
     if path.is_dir():
-        raise DataError(f"{path} is a folder; name a file in it")
+        raise DataError(f"{path} is a folder without {' or '.join(MATRICES)}; name a file in it")
+    if not path.is_file():
+        raise DataError(
+            f"{path} is a pipe or a device, and a table is read more than once: save it in a file first"
+        )
     zipped = path.suffix.lower() == ".gz"
     ending = Path(path.stem).suffix.lower() if zipped else path.suffix.lower()
     kind = ENDINGS.get(ending)
@@ -73,7 +91,7 @@ def find_format(path: Path) -> str:
     if not head:
         raise DataError(f"{path.name} is empty")
     found = next((value for magic, value in MAGIC.items() if head.startswith(magic)), ("text", NOUNS["text"]))
-    if found[0] != kind:
+    if found[0] != kind and not (kind == "xlsx" and found[0] == "npz"):
         wanted = NOUNS[kind]
         raise DataError(f"{path.name} does not hold {wanted}, as its ending says, but {_seen(found)}")
     return kind

@@ -35,9 +35,10 @@ class Grid:
     row_names: list[str] | None = None
     column_names: list[str] | None = None
     corner: str = ""  # what stands over the row names
-    labels: list[str] | None = None  # of the rows, or of the columns if `labels_of` says so
+    labels: dict[str, list[str]] = field(
+        default_factory=dict
+    )  # of the rows, or of the columns if `labels_of` says so
     labels_of: str = "rows"
-    label_name: str = ""
     samples: str | None = None  # "rows" or "columns" where the format itself says which
     notes: list[str] = field(default_factory=list)
     first_line: int = 0  # 1-based line of the first row in a text file; 0 where lines mean nothing
@@ -56,6 +57,8 @@ class Table:
         One for each sample.
     label_name : str
         What the labels are called.
+    other_labels : dict of str to list of str
+        Further labels, by what they are called.
     notes : list of str
         What was guessed, and what was left out, in sentences.
     """
@@ -66,11 +69,26 @@ class Table:
     labels: list[str] | None = None
     label_name: str = ""
     notes: list[str] = field(default_factory=list)
+    other_labels: dict[str, list[str]] = field(default_factory=dict)
+
+    @property
+    def all_labels(self) -> dict[str, list[str]]:
+        """All labels, by what they are called."""
+        return {} if self.labels is None else {self.label_name: self.labels, **self.other_labels}
 
     @property
     def shape(self) -> tuple[int, int]:
         """(samples, variables)."""
         return self.values.shape
+
+
+def label_list(labels: str | Sequence[str] | None) -> list[str]:
+    """Return the columns of labels as a list without repetitions.
+
+    >>> label_list(None), label_list("kind"), label_list(["kind", "kind", "place"])
+    ([], ['kind'], ['kind', 'place'])
+    """
+    return [labels] if isinstance(labels, str) else list(dict.fromkeys(labels or ()))
 
 
 def count(number: int, noun: str) -> str:
@@ -111,13 +129,13 @@ def guess_samples(grid: Grid) -> tuple[str, str]:
     word = stem(grid.corner)
     if grid.samples is not None:
         return grid.samples, "as the file's format has it"
-    if grid.labels is not None:
+    if grid.labels:
         return grid.labels_of, f"since each of the {grid.labels_of} has a label"
     if word in VARIABLE_WORDS:
         return "columns", f"since the first column is headed '{grid.corner}'"
     if word in SAMPLE_WORDS or word == "id":
         return "rows", f"since the first column is headed '{grid.corner}'"
-    if grid.row_names is not None and rows >= 1000 and rows >= 3 * columns:
+    if grid.row_names is not None and look_like_variables(rows, columns):
         return (
             "columns",
             f"since {rows:,} named rows of {columns:,} columns look like genes or other variables",
@@ -125,8 +143,16 @@ def guess_samples(grid: Grid) -> tuple[str, str]:
     return "rows", "as is usual"
 
 
-def to_table(grid: Grid, samples: str | None = None) -> Table:
-    """Turn a grid so that samples are rows; `samples` is "rows", "columns" or None for a guess."""
+def look_like_variables(rows: int, columns: int) -> bool:
+    """Whether named rows are so many that they are rather genes than samples."""
+    return rows >= 1000 and rows >= 3 * columns
+
+
+def to_table(grid: Grid, samples: str | None = None, impute: str | None = None) -> Table:
+    """Turn a grid so that samples are rows; `samples` is "rows", "columns" or None for a guess.
+
+    `impute` is what to do about missing values: "median", "drop", or None to refuse them.
+    """
     rows, columns = grid.values.shape
     if rows == 0 or columns == 0:
         raise DataError(
@@ -139,22 +165,90 @@ def to_table(grid: Grid, samples: str | None = None) -> Table:
         notes.append(f"took the {samples} as samples, {reason} (--samples {other} says otherwise)")
     elif samples not in ("rows", "columns"):
         raise DataError(f"samples must be 'rows' or 'columns', not {samples!r}")
-    if grid.labels is not None and grid.labels_of != samples:
+    if grid.labels and grid.labels_of != samples:
         raise DataError(
-            f"'{grid.label_name}' labels the {grid.labels_of}, but the samples are the {samples}: "
+            f"'{next(iter(grid.labels))}' labels the {grid.labels_of}, but the samples are the {samples}: "
             f"say --samples {grid.labels_of}, or leave --labels out"
         )
     heading = f", or leave the column '{grid.corner}' out (--drop)" if grid.corner else ""
     check_names(grid.row_names, "row", heading)
     check_names(grid.column_names, "column")
-    check_finite(grid.values, lambda i, j: place(grid, i, j))
+    if impute is None:
+        check_finite(grid.values, lambda i, j: place(grid, i, j), IMPUTE)
     row_names = grid.row_names or made_up("sample" if samples == "rows" else "variable", rows)
     column_names = grid.column_names or made_up("variable" if samples == "rows" else "sample", columns)
-    if samples == "rows":
-        return Table(grid.values, row_names, column_names, grid.labels, grid.label_name, notes)
-    values = grid.values.T
-    values = values.tocsr() if hasattr(values, "tocsr") else values
-    return Table(values, column_names, row_names, grid.labels, grid.label_name, notes)
+    values = grid.values
+    if samples == "columns":
+        values, row_names, column_names = values.T, column_names, row_names
+        values = values.tocsr() if hasattr(values, "tocsr") else values
+    table = Table(values, row_names, column_names, notes=notes)
+    for name, labels in grid.labels.items():
+        if table.labels is None:
+            table.labels, table.label_name = labels, name
+        else:
+            table.other_labels[name] = labels
+    return table if impute is None else imputed(table, impute)
+
+
+def imputed(table: Table, how: str) -> Table:
+    """Return the table without missing values: filled in with medians, or without the samples that have any."""
+    if how not in ("median", "drop"):
+        raise DataError(f"impute must be 'median' or 'drop', not {how!r}")
+    if hasattr(table.values, "tocsr"):
+        check_finite(
+            table.values, lambda i, j: f"sample '{table.samples[i]}', variable '{table.variables[j]}'"
+        )
+        return table
+    missing = np.isnan(table.values)
+    if how == "drop":
+        kept = ~missing.any(axis=1)
+        if not kept.any():
+            raise DataError(
+                "every sample has a missing value: --impute median, or leave out the variables that hold them"
+            )
+        table = selected(table, kept)
+        left_out = len(kept) - int(kept.sum())
+        note = f"left out {count(left_out, 'sample')} with missing values (--impute drop)"
+    else:
+        empty = np.flatnonzero(missing.all(axis=0))
+        if len(empty):
+            called = listed([f"'{table.variables[j]}'" for j in empty])
+            raise DataError(
+                f"{count(len(empty), 'variable')} without any value, {called}: leave out with --drop, or from the file"
+            )
+        holed = np.flatnonzero(missing.any(axis=0))
+        values = np.array(table.values, np.float64)
+        values[:, holed] = np.where(
+            missing[:, holed], np.nanmedian(values[:, holed], axis=0), values[:, holed]
+        )
+        table.values = values
+        note = (
+            f"filled in {count(int(missing.sum()), 'missing value')} of {count(len(holed), 'variable')} "
+            "with the variables' medians (--impute median)"
+        )
+    if missing.any():
+        table.notes.append(note)
+    check_finite(table.values, lambda i, j: f"sample '{table.samples[i]}', variable '{table.variables[j]}'")
+    return table
+
+
+def selected(table: Table, kept: np.ndarray) -> Table:
+    """Return some samples of a table."""
+
+    def pick(words: list[str]) -> list[str]:
+        return [word for word, keep in zip(words, kept) if keep]
+
+    labels = None if table.labels is None else pick(table.labels)
+    others = {name: pick(words) for name, words in table.other_labels.items()}
+    return Table(
+        table.values[kept],
+        pick(table.samples),
+        table.variables,
+        labels,
+        table.label_name,
+        table.notes,
+        others,
+    )
 
 
 def made_up(noun: str, number: int) -> list[str]:
@@ -183,8 +277,46 @@ def check_names(names: Sequence[str] | None, noun: str, otherwise: str = "") -> 
     )
 
 
-def check_finite(values: Any, where: Callable[[int, int], str]) -> None:
-    """Refuse NaN and infinity, and say how many there are and where."""
+def made_unique(names: Sequence[str]) -> tuple[list[str], int]:
+    """Return names that stand for one thing each, made as anndata and scanpy make them, and how many were changed.
+
+    >>> made_unique(["a", "b", "a", "a-1", "a"])
+    (['a', 'b', 'a-2', 'a-1', 'a-3'], 2)
+    """
+    known = set(names)
+    seen: set[str] = set()
+    last: Counter[str] = Counter()
+    unique: list[str] = []
+    changed = 0
+    for name in names:
+        new = name
+        if name in seen:
+            changed += 1
+            while new in known:
+                last[name] += 1
+                new = f"{name}-{last[name]}"
+            known.add(new)
+        seen.add(name)
+        unique.append(new)
+    return unique, changed
+
+
+def note_unique(names: Sequence[str], notes: list[str]) -> list[str]:
+    """Return unique names, and note how many were changed."""
+    unique, changed = made_unique(names)
+    if changed:
+        old, new = next((a, b) for a, b in zip(names, unique) if a != b)
+        notes.append(
+            f"made {count(changed, 'name')} unique, as scanpy does: a second '{old}' is called '{new}'"
+        )
+    return unique
+
+
+IMPUTE = ", or say --impute median or --impute drop"
+
+
+def check_finite(values: Any, where: Callable[[int, int], str], otherwise: str = "") -> None:
+    """Refuse NaN and infinity, and say how many there are and where; `otherwise` says what else helps missing values."""
     stored = values.data if hasattr(values, "tocoo") else values
     if stored.dtype.kind not in "fc":
         return
@@ -212,5 +344,5 @@ def check_finite(values: Any, where: Callable[[int, int], str]) -> None:
     raise DataError(
         f"{count(len(places), 'value')} of {total:,} {verb} {' or '.join(kinds)}, "
         f"at {shown}: "
-        "fill them in, or leave out the rows or columns that hold them"
+        f"fill them in, or leave out the rows or columns that hold them{otherwise if missing else ''}"
     )

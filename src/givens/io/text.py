@@ -25,6 +25,7 @@ from givens.io.table import DataError, Grid, count
 from givens.support.extras import require
 
 BLOCK = 1 << 22  # bytes
+LONG = 1 << 20  # bytes of a line that is looked at twice before it is split
 UNUSED = "\x01"  # separates nothing: the numbers are one column
 SPELLINGS = sorted(
     {"".join(letters) for word in MISSING for letters in product(*({c, c.upper()} for c in word))}
@@ -43,7 +44,7 @@ class TextBlock:
 
     values: np.ndarray
     names: list[str] | None
-    labels: list[str] | None
+    labels: list[list[str]]
     straight: bool
 
 
@@ -74,7 +75,7 @@ class TextRows:
     def __init__(
         self,
         path: Path,
-        labels: str | None = None,
+        labels: Sequence[str] = (),
         names: str | None = None,
         drop: Sequence[str] = (),
         block: int = BLOCK,
@@ -84,7 +85,8 @@ class TextRows:
         self.block = block
         self.layout = sniff(path, labels, names, drop) if layout is None else layout
         self.numbers = self.layout.numbers
-        self.texts = [k for k in (self.layout.names, self.layout.labels) if k is not None]
+        names_at = [] if self.layout.names is None else [self.layout.names]
+        self.texts = [*names_at, *self.layout.labels.values()]
 
     @property
     def column_names(self) -> list[str] | None:
@@ -104,7 +106,7 @@ class TextRows:
             yield TextBlock(
                 values.reshape(cut.rows, len(self.numbers)),
                 None if self.layout.names is None else cut.words[self.layout.names],
-                None if self.layout.labels is None else cut.words[self.layout.labels],
+                [cut.words[k] for k in self.layout.labels.values()],
                 line_ends(data.rstrip(b"\r\n")) + 1 == cut.rows,
             )
 
@@ -178,6 +180,11 @@ class TextRows:
 
     def _cut_quoted(self, data: bytes, line: int) -> Cut:
         """Return the rows of a block by the csv module, or say which row is not as long as the others."""
+        separator = self.layout.separator.encode()
+        for at, long in enumerate(data.splitlines()):
+            # Not split first: millions of fields would take gigabytes.
+            if len(long) > LONG and b'"' not in long and separator != b" ":
+                self._check_width(long.count(separator) + 1, line + at)
         words: dict[int, list[str]] = {k: [] for k in self.texts}
         numbers: list[str] = []
         rows = 0
@@ -190,21 +197,23 @@ class TextRows:
 
     def _records(self, data: bytes, line: int) -> Iterator[tuple[int, list[str]]]:
         """Yield the records of a block, each as long as it should be, with their lines."""
-        width = self.layout.width
         try:
             for at, fields in records(
                 lines_of(data.decode(self.layout.encoding, "replace")), self.layout.separator
             ):
-                if len(fields) != width:
-                    raise DataError(
-                        f"{self.path.name}, line {line + at:,} has {count(len(fields), 'field')} where the others have "
-                        f"{width:,}: the rows must be equally long"
-                    )
+                self._check_width(len(fields), line + at)
                 yield line + at, fields
         except UnclosedQuoteError as error:
             raise DataError(
                 f"{self.path.name}, line {line + error.line:,}: a quotation mark is opened and never closed"
             ) from None
+
+    def _check_width(self, width: int, line: int) -> None:
+        if width != self.layout.width:
+            raise DataError(
+                f"{self.path.name}, line {line:,} has {count(width, 'field')} where the others have "
+                f"{self.layout.width:,}: the rows must be equally long"
+            )
 
     def _judged(self, data: bytes, line: int) -> np.ndarray:
         """Return the numbers of a block as Python reads them, or say which field holds none."""
@@ -298,7 +307,7 @@ def has_short_numbers(column: bytes, decimal: str) -> bool:
     return b"0" * 16 not in kinds and b"0e" not in kinds
 
 
-def read_text(path: Path, labels: str | None, names: str | None, drop: Sequence[str]) -> Grid:
+def read_text(path: Path, labels: Sequence[str], names: str | None, drop: Sequence[str]) -> Grid:
     """Read a whole CSV or TSV file."""
     rows = TextRows(path, labels, names, drop)
     layout = rows.layout
@@ -313,9 +322,14 @@ def read_text(path: Path, labels: str | None, names: str | None, drop: Sequence[
     if layout.names is not None:
         grid.row_names = [name for block in blocks for name in block.names or ()]
         grid.corner = layout.header[layout.names] if layout.header is not None else ""
-    if layout.labels is not None:
-        grid.labels = [label for block in blocks for label in block.labels or ()]
-    if layout.label_row is not None:
-        grid.labels, grid.labels_of = [layout.label_row[k] for k in layout.numbers], "columns"
-    grid.label_name = layout.label_name
+    for k, name in enumerate(layout.labels):
+        grid.labels[name] = [label for block in blocks for label in block.labels[k]]
+    if layout.labels and layout.label_rows:
+        column, row = next(iter(layout.labels)), next(iter(layout.label_rows))
+        raise DataError(
+            f"{path.name}: '{column}' labels the rows and '{row}' the columns, and only one of them can be samples"
+        )
+    if layout.label_rows:
+        grid.labels_of = "columns"
+        grid.labels = {name: [row[k] for k in layout.numbers] for name, row in layout.label_rows.items()}
     return grid

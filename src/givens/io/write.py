@@ -50,7 +50,8 @@ class Staged:
         """Open a text file that will be called `name`."""
         handle, temporary = tempfile.mkstemp(prefix=f".{name}.", suffix=".part", dir=self.folder)
         self._waiting[self.folder / name] = Path(temporary)
-        with os.fdopen(handle, "w", encoding="utf-8", newline="") as stream:
+        # A file name that is not UTF-8 may stand in a report; what cannot be written of it becomes a question mark.
+        with os.fdopen(handle, "w", encoding="utf-8", errors="replace", newline="") as stream:
             yield stream
             stream.flush()
             os.fsync(stream.fileno())
@@ -125,29 +126,57 @@ def plain(content: Any) -> Any:
         return plain(content.item())
     if isinstance(content, float) and not np.isfinite(content):
         return None
-    return content if content is None or isinstance(content, bool | int | float | str) else str(content)
+    if content is None or isinstance(content, bool | int | float):
+        return content
+    return str(content).encode("utf-8", "replace").decode("utf-8")
 
 
 def write_matrix(
-    stream: IO[str], corner: str, header: Sequence[str], blocks: Iterable[tuple[list[list[str]], np.ndarray]]
+    stream: IO[str],
+    headings: Sequence[str],
+    header: Sequence[str],
+    blocks: Iterable[tuple[list[list[str]], np.ndarray]],
 ) -> None:
     """Write a CSV file: columns of text, then numbers.
 
     Parameters
     ----------
     stream : text file
-    corner : str
-        Heads the first column; more than one, separated by "\\n", where a block has several columns of text.
+    headings : sequence of str
+        Head the columns of text.
     header : sequence of str
         Heads the numbers' columns.
     blocks : iterable of (columns of text, array)
         Rows, some at a time.
     """
-    writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow([*corner.split("\n"), *header])
+    minimal = csv.writer(stream, lineterminator="\n")
+    # Before Python 3.13 the csv module leaves a carriage return without quotation marks, and readers end the line there.
+    quoting = csv.writer(stream, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC)
+
+    def write(texts: Sequence[str], rest: Sequence[object]) -> None:
+        quoted = any("\r" in cell for cell in (*texts, *rest) if isinstance(cell, str))
+        (quoting if quoted else minimal).writerow([*texts, *rest])
+
+    write(headings, header)
     for words, values in blocks:
         # repr of a Python float is the shortest text that reads back to the same double; zeros are written
         # as 0.
         rows = np.asarray(values, np.float64).tolist()
         for texts, row in zip(zip(*words), rows):
-            writer.writerow([*texts, *[value or 0 for value in row]])
+            write(texts, [value or 0 for value in row])
+
+
+def distinct(headings: Sequence[str], taken: Sequence[str]) -> list[str]:
+    """Return the headings of labels, told apart from each other and from the columns that a command writes itself.
+
+    >>> distinct(["kind", "cluster", "kind"], ["sample", "cluster"])
+    ['kind', 'cluster (label)', 'kind (label)']
+    """
+    used = set(taken)
+    told: list[str] = []
+    for heading in headings:
+        while heading in used:
+            heading += " (label)"
+        used.add(heading)
+        told.append(heading)
+    return told

@@ -1,0 +1,226 @@
+"""Every format, with genes in rows or in columns, whole or streamed, gives the same components."""
+
+from __future__ import annotations
+
+import gzip
+
+import anndata
+import numpy as np
+import pandas
+import pytest
+import scipy.io
+import scipy.sparse
+
+from givens import SparsePCA, StreamingSparsePCA
+from tests.tables import read_exactly
+
+SAMPLES = [f"patient {k}" for k in range(30)]
+GENES = [f"gene-{k}" for k in range(12)]
+
+
+def intensities():
+    rng = np.random.default_rng(0)
+    loadings = np.zeros((2, 12))
+    loadings[0, :4], loadings[1, 4:8] = 3, 2
+    values = rng.normal(size=(30, 2)) @ loadings + 0.3 * rng.normal(size=(30, 12))
+    return np.where(np.abs(values) < 0.2, 0.0, values)
+
+
+def frame_of(genes_in_rows):
+    frame = pandas.DataFrame(intensities(), index=SAMPLES, columns=GENES)
+    return frame.T if genes_in_rows else frame
+
+
+def r_table(frame, separator, header, decimal="."):
+    """What R's write.table and its relatives write: names in quotation marks, numbers without."""
+    quoted = [f'"{name}"' for name in frame.columns]
+    lines = [separator.join([*header, *quoted])]
+    for name, row in zip(frame.index, frame.to_numpy().tolist()):
+        lines.append(separator.join([f'"{name}"', *(repr(value).replace(".", decimal) for value in row)]))
+    return "\n".join(lines) + "\n"
+
+
+def text(frame, **options):
+    return frame.to_csv(**options).encode()
+
+
+TEXTS = {
+    "x.csv": text,
+    "x.tsv": lambda frame: text(frame, sep="\t"),
+    "x.csv.gz": lambda frame: gzip.compress(text(frame)),
+    "x.tsv.gz": lambda frame: gzip.compress(text(frame, sep="\t")),
+    "semicolon.csv": lambda frame: text(frame, sep=";", decimal=","),
+    "bom.csv": lambda frame: b"\xef\xbb\xbf" + text(frame),
+    "crlf.csv": lambda frame: text(frame, lineterminator="\r\n"),
+    "cr.csv": lambda frame: text(frame, lineterminator="\r"),
+    "write.table.txt": lambda frame: r_table(frame, " ", []).encode(),
+    "write.csv.csv": lambda frame: r_table(frame, ",", ['""']).encode(),
+    "write.csv2.csv": lambda frame: r_table(frame, ";", ['""'], ",").encode(),
+}
+
+
+def write_h5ad(path, frame):
+    names = {"obs": pandas.DataFrame(index=SAMPLES), "var": pandas.DataFrame(index=GENES)}
+    anndata.AnnData(scipy.sparse.csr_matrix(intensities()), **names).write_h5ad(path)
+
+
+def write_ten_x(path, frame):
+    path.mkdir()
+    scipy.io.mmwrite(path / "matrix.mtx", scipy.sparse.coo_matrix(intensities().T), precision=17)
+    (path / "barcodes.tsv").write_text("".join(f"{name}\n" for name in SAMPLES))
+    (path / "features.tsv").write_text("".join(f"{name}\tS{name}\tGene Expression\n" for name in GENES))
+
+
+def write_excel(path, frame):
+    pytest.importorskip("openpyxl")
+    frame.to_excel(path)
+
+
+OTHERS = {
+    "x.xlsx": write_excel,
+    "x.parquet": lambda path, frame: frame.to_parquet(path),
+    "x.npz": lambda path, frame: np.savez(
+        path, X=frame.to_numpy(), rows=np.array(frame.index, "U"), columns=np.array(frame.columns, "U")
+    ),
+    "x.npy": lambda path, frame: np.save(path, np.ascontiguousarray(frame.to_numpy())),
+    "x.mtx": lambda path, frame: scipy.io.mmwrite(
+        path, scipy.sparse.coo_matrix(frame.to_numpy()), precision=17
+    ),
+    "x.h5ad": write_h5ad,
+    "ten_x": write_ten_x,
+}
+STREAMED = {*TEXTS, "x.parquet", "x.npy", "x.h5ad"}
+ONE_WAY = {"x.h5ad", "ten_x"}  # the format says which side is the samples
+NAMELESS = {"x.npy", "x.mtx"}
+
+
+@pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
+@pytest.mark.parametrize("genes_in_rows", [False, True], ids=["genes in columns", "genes in rows"])
+@pytest.mark.parametrize("name", [*TEXTS, *OTHERS])
+def test_the_same_components(givens, tmp_path, name, genes_in_rows, streamed):
+    frame = frame_of(genes_in_rows)
+    if name in TEXTS:
+        (tmp_path / name).write_bytes(TEXTS[name](frame))
+    else:
+        OTHERS[name](tmp_path / name, frame)
+    side = [] if name in ONE_WAY else ["--samples", "columns" if genes_in_rows else "rows"]
+    options = ["-m", 2, "--n-nonzero", 4, "--no-path", *side, *(["--stream"] if streamed else [])]
+    run = givens("sparse-pca", name, *options, "--out", "out")
+    if streamed and (name not in STREAMED or (genes_in_rows and name not in ONE_WAY)):
+        assert run.code == 1
+        assert "cannot be streamed" in run.err or "--stream reads samples as rows" in run.err
+        return
+    assert run.code == 0, run.err
+    estimator = StreamingSparsePCA if streamed else SparsePCA
+    expected = estimator(n_components=2, n_nonzero=4, random_state=0).fit(intensities()).components_
+    found = read_exactly(tmp_path / "out" / "components.csv")
+    np.testing.assert_allclose(found.to_numpy().T, expected, atol=1e-9)
+    scores = read_exactly(tmp_path / "out" / "scores.csv")
+    if name not in NAMELESS:
+        assert (list(found.index), list(scores.index)) == (GENES, SAMPLES)
+
+
+def test_streams_hold_to_the_orientation_of_whole_tables(givens, tmp_path):
+    """Named rows by the thousand are genes, streamed or not."""
+    values = np.random.default_rng(0).normal(size=(1200, 6))
+    frame = pandas.DataFrame(values, [f"g{k}" for k in range(1200)], [f"s{k}" for k in range(6)])
+    frame.to_csv(tmp_path / "x.csv")
+    frame.to_parquet(tmp_path / "x.parquet")
+    for name in ("x.csv", "x.parquet"):
+        options = ["sparse-pca", name, "-m", 2, "--n-nonzero", 2, "--no-path", "--quiet", "--out", "out"]
+        run = givens(*options, "--stream")
+        assert run.code == 1
+        assert "look like genes or other variables" in run.err
+        assert givens(*options, "--stream", "--samples", "rows").code == 0
+        assert givens(*options).code == 0
+        assert read_exactly(tmp_path / "out" / "components.csv").shape[0] == 1200
+
+
+def test_names_of_a_column_made_unique(givens, tmp_path):
+    var = pandas.DataFrame({"symbol": ["TP53", "KLK3", "TP53"] + [f"S{k}" for k in range(9)]}, index=GENES)
+    adata = anndata.AnnData(intensities(), obs=pandas.DataFrame(index=SAMPLES), var=var)
+    adata.write_h5ad(tmp_path / "x.h5ad")
+    write_ten_x(tmp_path / "ten_x", None)
+    lines = [f"{gene}\t{symbol}\tGene Expression\n" for gene, symbol in zip(GENES, var["symbol"])]
+    (tmp_path / "ten_x" / "features.tsv").write_text("".join(lines))
+    unique = adata.copy()
+    unique.var_names = var["symbol"].to_numpy()
+    unique.var_names_make_unique()
+    for name, extra in (("x.h5ad", []), ("x.h5ad", ["--stream"]), ("ten_x", [])):
+        options = ["-m", 2, "--n-nonzero", 4, "--no-path", "--names", "symbol", "--out", "out", *extra]
+        run = givens("sparse-pca", name, *options)
+        assert run.code == 0, run.err
+        assert "made 1 name unique, as scanpy does: a second 'TP53' is called 'TP53-1'" in run.err
+        found = read_exactly(tmp_path / "out" / "components.csv")
+        assert list(found.index) == list(unique.var_names)
+        run = givens("sparse-pca", name, "-m", 2, "--names", "colour", "--out", "none", *extra)
+        assert run.code == 1
+        assert "'colour'" in run.err
+
+
+def test_missing_values_are_filled_in_or_dropped(givens, tmp_path):
+    frame = frame_of(False)
+    frame.iloc[3, 2] = frame.iloc[7, 2] = frame.iloc[7, 5] = np.nan
+    frame.to_csv(tmp_path / "x.csv")
+    options = ["sparse-pca", "x.csv", "-m", 2, "--n-nonzero", 4, "--no-path", "--out", "out"]
+    run = givens(*options)
+    assert run.code == 1
+    assert "3 values of 360 are missing" in run.err
+    assert "--impute median or --impute drop" in run.err
+    filled, dropped = frame.fillna(frame.median()), frame.dropna()
+    for how, values, note in (
+        ("median", filled, "filled in 3 missing values of 2 variables with the variables' medians"),
+        ("drop", dropped, "left out 2 samples with missing values"),
+    ):
+        run = givens(*options, "--impute", how)
+        assert run.code == 0, run.err
+        assert note in run.err
+        assert note in (tmp_path / "out" / "report.html").read_text().replace("&#x27;", "'").replace(
+            "&#39;", "'"
+        )
+        expected = SparsePCA(n_components=2, n_nonzero=4, random_state=0).fit(values.to_numpy())
+        found = read_exactly(tmp_path / "out" / "components.csv").to_numpy().T
+        np.testing.assert_allclose(found, expected.components_, atol=1e-12)
+    run = givens(*options, "--impute", "drop", "--stream")
+    assert run.code == 0, run.err
+    assert "left out 2 samples with missing values" in run.err
+    assert list(read_exactly(tmp_path / "out" / "scores.csv").index) == list(dropped.index)
+    run = givens(*options, "--impute", "median", "--stream")
+    assert run.code == 1
+    assert "needs the whole table" in run.err
+    frame["gene-2"] = np.nan
+    frame.to_csv(tmp_path / "x.csv")
+    assert "1 variable without any value, 'gene-2'" in givens(*options, "--impute", "median").err
+    assert "every sample has a missing value" in givens(*options, "--impute", "drop").err
+    assert "every sample has a missing value" in givens(*options, "--impute", "drop", "--stream").err
+
+
+@pytest.mark.parametrize("extra", [[], ["--stream"]])
+def test_several_labels(givens, tmp_path, extra):
+    frame = frame_of(False)
+    frame.insert(0, "kind", ["x", "y"] * 15)
+    frame["place"] = ["here", "there", "nowhere"] * 10
+    frame.to_csv(tmp_path / "x.csv")
+    options = ["-m", 2, "--n-nonzero", 4, "--no-path", "--labels", "place", "--labels", "kind", *extra]
+    run = givens("sparse-pca", "x.csv", *options, "--out", "out")
+    assert run.code == 0, run.err
+    scores = pandas.read_csv(tmp_path / "out" / "scores.csv")
+    assert list(scores.columns) == ["sample", "place", "kind", "component 1", "component 2"]
+    assert list(scores["kind"]) == list(frame["kind"])
+    assert list(scores["place"]) == list(frame["place"])
+
+
+def test_numbers_that_look_like_clusters_are_asked_about(givens, tmp_path):
+    frame = frame_of(False)
+    frame["cluster"] = [1, 2, 3] * 10
+    frame.to_csv(tmp_path / "x.csv")
+    run = givens("sparse-pca", "x.csv", "-m", 2, "--n-nonzero", 4, "--no-path", "--out", "out")
+    assert "took 'cluster' as a variable, though it looks like numbers of groups" in run.err
+    assert "--labels 'cluster' takes it" in run.err
+    run = givens("rotate", "x.csv", "-m", 2, "--out", "out")
+    assert "--drop 'cluster' leaves it out" in run.err
+    assert "--labels" not in run.err
+    run = givens(
+        "sparse-pca", "x.csv", "-m", 2, "--n-nonzero", 4, "--no-path", "--labels", "cluster", "--out", "o"
+    )
+    assert "looks like" not in run.err
