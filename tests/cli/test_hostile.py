@@ -113,7 +113,7 @@ def test_a_line_that_unpacks_to_more_than_any_table_has(tmp_path, content):
             read(path)
     # Also where it comes after lines that look like a table.
     path.write_bytes(gzip.compress(b"a,b\n" + b"1,2\n" * 9 + content, 1))
-    with pytest.raises(DataError, match=r"longer than 64 MB|line 11 has .* fields|field larger than"):
+    with pytest.raises(DataError, match=r"longer than 64 MB|line 11 has .* fields?"):
         read_table(path)
 
 
