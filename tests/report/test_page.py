@@ -236,3 +236,23 @@ def test_hard_values_do_not_break_the_page(open_page, tmp_path):
     page.click("#tab-1")
     assert bars(page) == []
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+def test_marks_follow_the_axes_and_words_have_their_name(open_page, tmp_path):
+    scores = np.random.default_rng(0).random((20, 3))
+    marks = [("1", np.array([0.0, 1.0, 0.5])), (HOSTILE, np.array([1.0, 0.0, 0.5]))]
+    report = Report(
+        title="Marks",
+        components=components_view(np.eye(3), ["a", "b", "c"], variable="word"),
+        scores=scores_view(scores, [str(n) for n in range(20)], axes=["x", "y", "z"], marks=marks),
+    )
+    (tmp_path / "marks.html").write_text(report.html(), encoding="utf-8")
+    page = open_page(tmp_path / "marks.html")
+    assert page.get_attribute("#search", "placeholder").startswith("Find a word")
+    texts = page.locator("#scatter text.mark")
+    assert texts.all_text_contents() == ["1", HOSTILE]
+    places = [float(texts.nth(n).get_attribute("x")) for n in range(2)]
+    assert places[0] < places[1]
+    page.select_option("#across", "2")
+    places = [float(page.locator("#scatter text.mark").nth(n).get_attribute("x")) for n in range(2)]
+    assert places[0] == places[1]

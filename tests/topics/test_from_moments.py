@@ -60,9 +60,9 @@ def test_exact_moments_give_exact_topics(k, words, alpha0, known):
         np.testing.assert_allclose(found.topics.sum(axis=1), 1, atol=1e-8)
         assert found.residual < 1e-7
     else:
-        # The search for α0 ends within a few percent; its topics are then nearly right.
-        assert found.alpha0 == pytest.approx(alpha0, rel=0.15)
-        assert matched(topics, found.topics)[0] < 0.1
+        # The search for α0 ends within a percent; its topics are then nearly right.
+        assert found.alpha0 == pytest.approx(alpha0, rel=0.01)
+        assert matched(topics, found.topics)[0] < 0.02
 
 
 def test_exact_moments_of_the_single_topic_model():

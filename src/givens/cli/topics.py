@@ -178,19 +178,19 @@ def topics_outcome(session: Session, file: Path, table: Table, model: Any) -> Co
             noun="topic",
             weight="probabilities",
             entry="word",
+            variable="word",
             lead="The words of each topic by their probability; the percentage is the topic's mean share. "
             "Search for a word to see it in every topic.",
         ),
         scores=scores_view(
-            np.vstack(
-                [np.hstack([positions, np.eye(k)]), np.hstack([shares @ positions, shares])]
-            ),
-            titled + list(table.samples),
+            np.hstack([shares @ positions, shares]),
+            table.samples,
             axes=["Map, first direction", "Map, second direction", *(f"Share of {name}" for name in titled)],
-            labels=["topics"] * k + (table.labels or assigned),
+            labels=table.labels or assigned,
             label_name=table.label_name or "largest topic",
-            lead="A map of the topics, near each other if they share words, and of the documents between the topics they "
-            "are made of. Choose other axes to see documents by their shares.",
+            marks=[(str(i + 1), np.append(positions[i], np.eye(k)[i])) for i in range(k)],
+            lead="A map of the topics (their numbers), near each other if they share words, and of the documents "
+            "between the topics they are made of. Choose other axes to see documents by their shares.",
         ),
         diagnostics=[
             ("Unexplained share of the third moment", f"{model.residual_:.3f}", RESIDUAL),

@@ -7,6 +7,7 @@ function drawComponents(view) {
   const { names, variables, entries } = view;
   const body = $("#bars tbody");
   const search = $("#search");
+  search.placeholder = `Find a ${view.variable}   ( / )`;
   const FEW = 60;
   let current = 0, order = "size", all = false;
 

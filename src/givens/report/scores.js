@@ -67,6 +67,9 @@ function drawScores(view) {
       layer.append(mark);
     });
     plot.svg.append(layer);
+    for (const mark of view.marks || []) {
+      plot.svg.append(element("text", { class: "mark", x: plot.across(mark.values[a]), y: plot.up(mark.values[b]), "text-anchor": "middle", dy: ".35em", text: mark.name }));
+    }
     explore(plot, points, visible);
   }
 

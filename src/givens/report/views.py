@@ -27,6 +27,7 @@ def components_view(
     lead: str = "",
     weight: str = "weights",
     entry: str = "non-zero weight",
+    variable: str = "variable",
 ) -> dict[str, Any]:
     """Return the section of bars.
 
@@ -36,7 +37,7 @@ def components_view(
     variables : sequence of str
     share : sequence of float, optional
         Share of the variance of each component, between 0 and 1.
-    title, noun, lead, weight, entry
+    title, noun, lead, weight, entry, variable
         What to call things.
     """
     weights = np.asarray(weights, np.float64)
@@ -56,6 +57,7 @@ def components_view(
         "lead": lead,
         "weight": weight,
         "entry": entry,
+        "variable": variable,
         "names": names,
         "share": None if share is None else [shortened(value) for value in share],
         "variables": [variables[k] for k in used],
@@ -119,10 +121,12 @@ def scores_view(
     label_name: str = "",
     lead: str = "",
     total: int | None = None,
+    marks: Sequence[tuple[str, np.ndarray]] = (),
 ) -> dict[str, Any] | None:
     """Return the scatter of samples, or None where there is nothing to show; a single score is drawn in their order.
 
-    `total` is the number of samples there are, if `scores` holds only some of them.
+    `total` is the number of samples there are, if `scores` holds only some of them. `marks` are short names with a value for
+    each axis, written where they belong.
     """
     scores = np.asarray(scores, np.float64)
     if scores.shape[1] < 1 or not len(scores):
@@ -140,6 +144,7 @@ def scores_view(
         "values": [[shortened(value) for value in scores[k]] for k in rows],
         "labels": None if labels is None else [labels[k] for k in rows],
         "labelName": label_name,
+        "marks": [{"name": name, "values": [shortened(value) for value in place]} for name, place in marks],
     }
 
 

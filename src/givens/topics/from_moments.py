@@ -32,8 +32,7 @@ from givens.topics.word_moments import TopicMoments
 GRID = (0.02, 0.2, 1.0, 5.0, 50.0)
 """Where the search for α0 looks first."""
 
-_LOG_PRECISION = 0.03
-_MOST_TRIALS = 6
+_MOST_TRIALS = 25
 _STEPS = 2
 _ROUGH = 1e-3
 _PRECISION = 0.03
@@ -205,28 +204,25 @@ def _orthogonal_alpha0(
             left, U = _left(pulled.tensor(GRID[number]), U)
             tried[number] = left, U
     best = min(tried, key=lambda number: tried[number][0])
-    U = tried[best][1]
+    least, U = tried[best]
+    # As precisely as the noise lets α0 be seen.
+    precision = float(np.clip(_PRECISION * 10 * np.sqrt(max(least, 0.0)), 1e-3, 0.1))
     found = minimize_scalar(
         lambda point: _left(pulled.tensor(float(np.exp(point))), U)[0],
         bounds=(grid[max(best - 1, 0)], grid[min(best + 1, len(grid) - 1)]),
         method="bounded",
-        options={"xatol": _LOG_PRECISION, "maxiter": _MOST_TRIALS},
+        options={"xatol": precision, "maxiter": _MOST_TRIALS},
     )
     return float(np.exp(found.x)), U
 
 
 def _left(T: np.ndarray, U: np.ndarray) -> tuple[float, np.ndarray]:
-    """The share of T that its components leave, after a few steps U ← polar(T(·, u_i, u_i)), and the components.
-
-    In single precision: the shares of two α0 that differ by less are the same for all that noise leaves to see.
-    """
+    """The squared share of T that its components leave, after a few steps U ← polar(T(·, u_i, u_i)), and the components."""
     k = len(T)
-    flat = T.reshape(k, k * k).astype(np.float32)
+    flat = T.reshape(k, k * k)
     for step in range(_STEPS + 1):
-        single = U.astype(np.float32)
-        images = (flat @ (single[:, None, :] * single).reshape(k * k, k)).astype(np.float64)
+        images = flat @ (U[:, None, :] * U).reshape(k * k, k)
         heights = np.einsum("ai,ai->i", U, images)
         if step < _STEPS:
             U = polar_by_products(images * np.where(heights < 0, -1.0, 1.0))
-    norm = float(np.vdot(flat, flat))
-    return 1 - float(heights @ heights) / norm, U
+    return 1 - float(heights @ heights) / float(np.vdot(flat, flat)), U
