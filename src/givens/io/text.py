@@ -131,7 +131,7 @@ class TextRows:
         """Return how many bytes hold whole records, where the data begin with one and the file goes on after them."""
         # A carriage return at the very end may be half of a line's end.
         end = data.rfind(b"\n") + 1 or data.rfind(b"\r", 0, len(data) - 1) + 1
-        if b'"' not in data[:end]:
+        if all(is_closed(line) for line in data[:end].splitlines()):
             return end
         lines = lines_of(data[:end].decode("latin-1"))
         try:
@@ -234,6 +234,11 @@ class TextRows:
             f"{self.path.name}, line {line:,}, column {column + 1:,}{name}: "
             f"'{shown}' is not a number (--drop or --labels takes a column out of the numbers)"
         )
+
+
+def is_closed(line: bytes) -> bool:
+    """Whether a line is plainly a record of its own: without quotation marks, or with nothing but its first field in them."""
+    return b'"' not in line or (line[:1] == b'"' and line.count(b'"') == 2)
 
 
 def line_ends(data: bytes) -> int:
