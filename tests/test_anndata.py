@@ -12,7 +12,7 @@ import pytest
 import scipy.sparse
 from anndata import AnnData, read_h5ad
 
-from givens import SparsePCA
+from givens import SparsePCA, StreamingSparsePCA
 from givens.anndata import sparse_pca
 
 
@@ -33,7 +33,7 @@ def cells(sparse=False):
 @pytest.mark.parametrize("sparse", [False, True])
 def test_stores_what_the_estimator_found(tmp_path, sparse):
     adata, _ = cells(sparse)
-    assert sparse_pca(adata, 3, n_nonzero=6, random_state=0) is None
+    assert sparse_pca(adata, 3, n_nonzero=6, mask_var=None, random_state=0) is None
     model = SparsePCA(n_components=3, n_nonzero=6, random_state=0).fit(adata.X)
     np.testing.assert_allclose(adata.varm["PCs"], model.components_.T)
     np.testing.assert_allclose(adata.obsm["X_pca"], model.transform(adata.X))
@@ -56,7 +56,7 @@ def test_masks_layers_keys_and_copies():
         other.varm["spca"][::3].T,
         SparsePCA(n_components=2, n_nonzero=4, random_state=0).fit(values[:, ::3]).components_,
     )
-    sparse_pca(adata, 2, n_nonzero=4, layer="doubled", random_state=0)
+    sparse_pca(adata, 2, n_nonzero=4, layer="doubled", mask_var=None, random_state=0)
     plain = SparsePCA(n_components=2, n_nonzero=4, random_state=0).fit(values)
     np.testing.assert_allclose(adata.uns["pca"]["variance"], 4 * plain.explained_variance_, rtol=1e-6)
 
@@ -83,9 +83,47 @@ def test_what_is_not_in_memory_or_no_anndata(tmp_path):
     adata, _ = cells()
     adata.write_h5ad(tmp_path / "x.h5ad")
     backed = read_h5ad(tmp_path / "x.h5ad", backed="r")
-    with pytest.raises(ValueError, match=r"in backed mode: take adata\.to_memory"):
+    with pytest.raises(ValueError, match=r"leave out copy, or take adata\.to_memory"):
+        sparse_pca(backed, 2, copy=True)
+    backed.file.close()
+    adata.X = scipy.sparse.csc_matrix(adata.X)
+    adata.write_h5ad(tmp_path / "y.h5ad")
+    backed = read_h5ad(tmp_path / "y.h5ad", backed="r")
+    with pytest.raises(ValueError, match="stored by columns"):
         sparse_pca(backed, 2)
     backed.file.close()
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("layer", [None, "doubled"])
+def test_backed_objects_are_streamed(tmp_path, monkeypatch, sparse, layer):
+    adata, values = cells(sparse)
+    adata.write_h5ad(tmp_path / "x.h5ad")
+    backed = read_h5ad(tmp_path / "x.h5ad", backed="r")
+    monkeypatch.setattr("givens.anndata.ENTRIES", 7 * 30)
+    sparse_pca(backed, 2, n_nonzero=4, layer=layer, random_state=0)
+    data = values[:, ::3] * (1 if layer is None else 2)
+    model = StreamingSparsePCA(n_components=2, n_nonzero=4, random_state=0).fit(data)
+    np.testing.assert_array_equal(backed.varm["PCs"][::3], model.components_.T)
+    assert not backed.varm["PCs"][np.arange(30) % 3 != 0].any()
+    np.testing.assert_allclose(backed.obsm["X_pca"], model.transform(data), atol=1e-10)
+    np.testing.assert_allclose(backed.uns["pca"]["variance"], model.explained_variance_)
+    assert backed.uns["pca"]["params"]["method"] == "givens.StreamingSparsePCA"
+    assert backed.uns["pca"]["params"]["use_highly_variable"]
+    backed.file.close()
+
+
+def test_highly_variable_genes_are_the_default_where_they_are_marked():
+    adata, values = cells()
+    sparse_pca(adata, 2, n_nonzero=4, random_state=0)
+    expected = SparsePCA(n_components=2, n_nonzero=4, random_state=0).fit(values[:, ::3])
+    np.testing.assert_allclose(adata.varm["PCs"][::3].T, expected.components_)
+    assert adata.uns["pca"]["params"]["mask_var"] == "highly_variable"
+    del adata.var["highly_variable"]
+    sparse_pca(adata, 2, n_nonzero=4, random_state=0)
+    expected = SparsePCA(n_components=2, n_nonzero=4, random_state=0).fit(values)
+    np.testing.assert_allclose(adata.varm["PCs"].T, expected.components_)
+    assert "mask_var" not in adata.uns["pca"]["params"]
 
 
 def test_scanpy_draws_it(tmp_path):

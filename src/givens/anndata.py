@@ -1,11 +1,14 @@
 """Sparse PCA of an AnnData object, stored where scanpy's plots look for it.
 
 `scanpy.pp.pca` keeps the scores in `obsm["X_pca"]`, the weights in `varm["PCs"]` and the variances in
-`uns["pca"]`; so does `sparse_pca`, and with `key_added` all three go to that key, as scanpy has it.
+`uns["pca"]`; so does `sparse_pca`, and with `key_added` all three go to that key, as scanpy has it. Like scanpy it uses the
+highly variable genes where `var` says which these are. An object in backed mode is read in parts and never whole.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,12 +19,22 @@ if TYPE_CHECKING:
     from anndata import AnnData
 
 
+HIGHLY_VARIABLE = "highly_variable"
+ENTRIES = 1 << 22  # of a part of a file, as many as are in memory at a time
+
+
+class MaskDefault(Enum):
+    """The default of `mask_var`: the highly variable genes if they are marked, else all."""
+
+    where_marked = "highly variable where marked"
+
+
 def sparse_pca(
     adata: AnnData,
     n_components: int = 10,
     *,
     layer: str | None = None,
-    mask_var: str | np.ndarray | None = None,
+    mask_var: str | np.ndarray | MaskDefault | None = MaskDefault.where_marked,
     key_added: str | None = None,
     copy: bool = False,
     **parameters: Any,
@@ -31,19 +44,20 @@ def sparse_pca(
     Parameters
     ----------
     adata : AnnData
-        Cells x genes, normalised and on a logarithmic scale, as for any PCA.
+        Cells x genes, normalised and on a logarithmic scale, as for any PCA. In backed mode it is read in parts, and
+        `givens.StreamingSparsePCA` takes the place of `SparsePCA`; results are kept in memory, not written to the file.
     n_components : int
     layer : str, optional
         The layer to use instead of X.
-    mask_var : str or array of bool, optional
-        Which variables to use: a column of `var`, such as "highly_variable", or a mask. All by default. The
-        others get the weight 0.
+    mask_var : str, array of bool or None
+        Which variables to use: a column of `var`, or a mask; None: all. By default, as in scanpy, the column "highly_variable" if
+        there is one, else all. The others get the weight 0.
     key_added : str, optional
         Store under this key instead of "X_pca", "PCs" and "pca".
     copy : bool
         Return a changed copy instead of changing `adata`.
     **parameters
-        Of `SparsePCA`: n_nonzero, alpha, gamma, random_state and so on.
+        Of `SparsePCA`, or of `StreamingSparsePCA` in backed mode: n_nonzero, alpha, gamma, random_state and so on.
 
     Returns
     -------
@@ -61,24 +75,23 @@ def sparse_pca(
     ((20, 2), (8, 2), array([3, 3]))
     """
     anndata = require("anndata", extra="anndata")
-    from givens import SparsePCA
-
     if not isinstance(adata, anndata.AnnData):
         raise TypeError(f"adata must be an AnnData object, got {type(adata).__name__}")
-    if adata.isbacked:
+    if copy and adata.isbacked:
         raise ValueError(
-            "adata is in backed mode: take adata.to_memory(), or fit StreamingSparsePCA to it where it does not fit into memory"
+            "a copy of an object in backed mode needs a file of its own: leave out copy, or take adata.to_memory()"
         )
-    if copy:
-        adata = adata.copy()
+    if isinstance(mask_var, MaskDefault):
+        mask_var = HIGHLY_VARIABLE if HIGHLY_VARIABLE in adata.var else None
     mask = _mask(adata, mask_var)
     if layer is not None and layer not in adata.layers:
         raise ValueError(f"there is no layer {layer!r}; the layers are {sorted(adata.layers)}")
     values = adata.X if layer is None else adata.layers[layer]
     if values is None:
         raise ValueError("adata.X is empty: name a layer")
-    model = SparsePCA(n_components=n_components, **parameters)
-    scores = model.fit_transform(values if mask is None else values[:, mask])
+    if copy:
+        adata = adata.copy()
+    model, scores = (_streamed if adata.isbacked else _fitted)(values, mask, n_components, parameters)
     weights = np.zeros((adata.n_vars, scores.shape[1]), model.components_.dtype)
     weights[slice(None) if mask is None else mask] = model.components_.T
     scores_key, weights_key, key = ("X_pca", "PCs", "pca") if key_added is None else (key_added,) * 3
@@ -87,10 +100,10 @@ def sparse_pca(
     adata.uns[key] = {
         "params": {
             "zero_center": True,
-            "use_highly_variable": isinstance(mask_var, str) and mask_var == "highly_variable",
+            "use_highly_variable": isinstance(mask_var, str) and mask_var == HIGHLY_VARIABLE,
             "mask_var": mask_var if isinstance(mask_var, str) else None,
             "layer": layer,
-            "method": "givens.SparsePCA",
+            "method": f"givens.{type(model).__name__}",
         },
         "variance": np.asarray(model.explained_variance_),
         "variance_ratio": np.asarray(model.explained_variance_ratio_),
@@ -101,6 +114,40 @@ def sparse_pca(
         name: value for name, value in adata.uns[key]["params"].items() if value is not None
     }
     return adata if copy else None
+
+
+def _fitted(
+    values: Any, mask: np.ndarray | None, n_components: int, parameters: dict[str, Any]
+) -> tuple[Any, np.ndarray]:
+    """The model of a matrix in memory, and the scores."""
+    from givens import SparsePCA
+
+    model = SparsePCA(n_components=n_components, **parameters)
+    return model, model.fit_transform(values if mask is None else values[:, mask])
+
+
+def _streamed(
+    values: Any, mask: np.ndarray | None, n_components: int, parameters: dict[str, Any]
+) -> tuple[Any, np.ndarray]:
+    """The same for a matrix in a file: one pass for the model, another for the scores."""
+    from givens import StreamingSparsePCA
+
+    if getattr(values, "format", None) == "csc":
+        raise ValueError(
+            "the matrix in the file is stored by columns (csc), and cannot be read a few cells at a time: save it as csr, or "
+            "take adata.to_memory()"
+        )
+    model = StreamingSparsePCA(n_components=n_components, **parameters).fit(_parts(values, mask))
+    return model, np.concatenate([model.transform(part) for part in _parts(values, mask)])
+
+
+def _parts(values: Any, mask: np.ndarray | None) -> Iterator[Any]:
+    """Some rows of a matrix in a file at a time, with the columns of the mask."""
+    cells, genes = values.shape
+    step = max(1, ENTRIES // max(genes, 1))
+    for start in range(0, cells, step):
+        part = values[start : start + step]
+        yield part if mask is None else part[:, mask]
 
 
 def _mask(adata: AnnData, mask_var: str | np.ndarray | None) -> np.ndarray | None:

@@ -288,3 +288,19 @@ def test_compiling_is_told_once_whether_the_fit_or_the_curve_begins_it(givens, t
     run = givens("sparse-pca", str(table), "-m", "2", "--n-nonzero", "2", "--out", str(tmp_path / "out"))
     assert (run.out + run.err).count("compiling, ") == 1
     assert ("once on a machine" in run.out + run.err) == kept
+
+
+def test_the_random_schedule_is_reached_from_the_command(givens, tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(10, 30)) + 3 * rng.normal(size=(10, 1)) * (np.arange(30) < 8)
+    np.savetxt(tmp_path / "x.csv", X, delimiter=",", header=",".join(f"g{k}" for k in range(30)), comments="")
+    run = givens(
+        "sparse-pca", "x.csv", "-m", 2, "--alpha", 0.2, "--schedule", "random", "--no-path", "--out", "out"
+    )
+    assert run.code == 0
+    with (tmp_path / "out" / "summary.json").open() as file:
+        assert "random pairs" in json.dumps(json.load(file))
+    for options in (("--n-nonzero", 3), ("--stream",)):
+        run = givens("sparse-pca", "x.csv", "-m", 2, "--schedule", "random", *options, "--out", "other")
+        assert run.code != 0
+        assert "--schedule" in run.err

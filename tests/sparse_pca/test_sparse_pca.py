@@ -15,6 +15,7 @@ from sklearn.utils.estimator_checks import check_estimator
 from givens import SparsePCA, metrics, sparse_pca_path
 from givens.datasets import pitprops, sparse_modules
 from givens.numerics import gram
+from givens.searches.breakpoints import breakpoint_search
 from givens.sparse_pca import data as data_module
 from givens.sparse_pca.data import CentredData
 
@@ -426,6 +427,91 @@ def test_refitted_values_explain_no_less_than_the_columns_own(X, alpha):
     own = (own / np.linalg.norm(own, axis=0)).T
     own = own[np.argsort(-np.linalg.norm((X - X.mean(axis=0)) @ own.T, axis=0))]
     assert model.explained_variance_.sum() >= metrics.adjusted_variance(X, own).sum() * (1 - 1e-9)
+
+
+def algorithm_2(A, U, gamma, penalty, pairs):
+    """The paper's Algorithm 2 for the given pairs, in plain NumPy; with fewer components than columns, only theirs count."""
+    Y, U = A @ U, U.copy()
+    for i, j, gammas in pairs:
+        theta, _ = breakpoint_search(Y[:, i], Y[:, j], tuple(gammas), penalty)
+        c, s = np.cos(theta), np.sin(theta)
+        G = np.array([[c, -s], [s, c]])
+        Y[:, [i, j]] = Y[:, [i, j]] @ G
+        U[:, [i, j]] = U[:, [i, j]] @ G
+    return U
+
+
+@pytest.mark.parametrize("penalty", ["l1", "l0"])
+@pytest.mark.parametrize("m", [None, 4])
+def test_the_random_schedule_is_algorithm_2(penalty, m):
+    X = sparse_modules(12, 60, n_modules=3, module_size=8, random_state=3).X
+    gamma = 2.0 if penalty == "l1" else 4.0
+    sweeps, n = 3, 12
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        asked = {"gamma": gamma, "penalty": penalty, "schedule": "random", "random_state": 7, "tol": 0.0}
+        model = SparsePCA(m, max_sweeps=sweeps, refit=False, **asked).fit(X)
+    A = (X - X.mean(axis=0)).T
+    active = m or n
+    # The start: principal axes of the features that can count, and any columns beside those of the components.
+    size = gamma if penalty == "l1" else np.sqrt(gamma)
+    start = np.linalg.svd(A[np.linalg.norm(A, axis=1) > size])[2].T
+    rng = np.random.default_rng(np.random.RandomState(7).randint(2**31, size=4))
+    numbered = [(i, j) for i in range(active) for j in range(i + 1, n)]
+    pairs = [
+        (i, j, (gamma, gamma if j < active else np.inf))
+        for _ in range(sweeps)
+        for i, j in (numbered[k] for k in rng.integers(len(numbered), size=len(numbered)))
+    ]
+    expected = algorithm_2(A, start, gamma, penalty, pairs)[:, :active]
+
+    def value(U):
+        Y = A @ U
+        if penalty == "l0":
+            return np.maximum(Y**2 - gamma, 0).sum()
+        return np.sum(np.maximum(np.abs(Y) - gamma, 0) ** 2)
+
+    result = model.result_
+    assert result.value == pytest.approx(value(result.U[:, :active]), rel=1e-10)
+    assert result.value > value(start[:, :active])
+    assert "sweeps of exact rotations" in result.method
+    assert "leap" not in result.method
+    if m is None:
+        # The axes may differ in sign, which does not change what is reached.
+        assert result.value == pytest.approx(value(expected), rel=1e-6)
+
+
+def test_a_schedule_goes_with_a_threshold(X):
+    with pytest.raises(ValueError, match="give gamma or alpha, not n_nonzero"):
+        SparsePCA(2, n_nonzero=3, schedule="random").fit(X)
+    with pytest.raises(ValueError, match="there is no schedule 'best'"):
+        SparsePCA(2, alpha=0.1, schedule="best").fit(X)
+
+
+@pytest.mark.parametrize("penalty", ["l1", "l0"])
+@pytest.mark.parametrize("gamma", [1e300, 1e308, 1e-300, 5e-324])
+@pytest.mark.parametrize("m", [2, None])
+def test_thresholds_of_any_size(X, penalty, gamma, m):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = SparsePCA(m, gamma=gamma, penalty=penalty).fit(X)
+    assert np.isfinite(model.components_).all()
+    assert np.isfinite(model.gamma_).all()
+    if gamma > 1:
+        np.testing.assert_array_equal(model.n_nonzero_, 1)
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix])
+@pytest.mark.parametrize("asked", [{"n_nonzero": 4}, {"alpha": 0.3}, {"alpha": 0.3, "scale": True}], ids=str)
+@pytest.mark.parametrize("factor", [2.0**-1060, 2.0**-1074, 2.0**1015])
+def test_subnormal_and_huge_data(rng, form, asked, factor):
+    X = rng.integers(-8, 8, size=(30, 12)) * 4.0
+    X[:, :4] += rng.integers(-20, 20, size=(30, 1))
+    plain = SparsePCA(2, **asked).fit(X)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        model = SparsePCA(2, **asked).fit(form(X * factor))
+    np.testing.assert_allclose(np.abs(model.components_), np.abs(plain.components_), atol=1e-7)
 
 
 @pytest.mark.parametrize("penalty", ["l1", "l0"])

@@ -45,6 +45,17 @@ class Penalty(StrEnum):
     l0 = "l0"
 
 
+class Order(StrEnum):
+    """The order of rotations, as `givens.schedules` names it."""
+
+    random = "random"
+    without_replacement = "without-replacement"
+    cyclic = "cyclic"
+    shuffled = "shuffled"
+    tournament = "tournament"
+    gradient = "gradient"
+
+
 READING = "Reading the file"
 RESULTS = "Results"
 FITTING = "Fitting"

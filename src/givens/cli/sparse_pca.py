@@ -82,6 +82,13 @@ def command(
     max_sweeps: Annotated[
         int | None, typer.Option(min=1, help="Stop after so many sweeps.", rich_help_panel=o.FITTING)
     ] = None,
+    schedule: Annotated[
+        o.Order | None,
+        typer.Option(
+            help="With a threshold: the order of the rotations; random is the paper's Algorithm 2.",
+            rich_help_panel=o.FITTING,
+        ),
+    ] = None,
     seed: o.Seed = 0,
     threads: o.Threads = None,
     out: o.Out = Path("results"),
@@ -110,6 +117,14 @@ def command(
     }
     if max_sweeps is not None:
         parameters["max_sweeps"] = max_sweeps
+    if schedule is not None:
+        if stream:
+            raise DataError("--schedule is for tables in memory: leave out --stream or --schedule")
+        if n_nonzero is not None:
+            raise DataError(
+                "--schedule orders rotations with a threshold: give --alpha or --gamma, not --n-nonzero"
+            )
+        parameters["schedule"] = schedule.value
     if stream:
         streaming.run(session, source, givens.StreamingSparsePCA(**parameters), out)
         return

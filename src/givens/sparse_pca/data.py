@@ -28,17 +28,31 @@ CACHED = 1 << 17  # entries of a block that stay in a core's cache
 DENSE = 0.25  # share of non-zeros above which matrix products are faster than sums through the non-zeros
 MANY = 1500  # samples up to which the products of all of them are decomposed
 SPARE, ITERATIONS = 10, 5  # of the subspace iteration: vectors beside those that are asked for; steps
+TINY = 2.0**-1000
 FAR = 1e4  # a squared mean over the variance: beyond it the mean is subtracted before values are multiplied
 
 
 @dataclass
 class FeatureMoments:
-    """Per feature: mean, divisor and norm of the centred, scaled and unit-free values; and what everything was divided by."""
+    """Per feature: mean, divisor and norm, such that a value x stands for (x/exponent − mean)/divisor, whose norm it is.
+
+    `exponent` is a power of two, so that no square overflows or vanishes; `unit` is what those values have to be multiplied by to
+    be in the units of the data: the exponent, or 1 for standardised features.
+    """
 
     mean: np.ndarray
     divisor: np.ndarray
     norms: np.ndarray
+    exponent: float
     unit: float
+
+    def original_mean(self) -> np.ndarray:
+        """The means in the units of the data."""
+        return self.mean * self.exponent
+
+    def original_divisor(self) -> np.ndarray:
+        """The divisors in the units of the data."""
+        return self.divisor * self.exponent
 
 
 def largest(X: Any) -> float:
@@ -58,14 +72,16 @@ def moments(X: Any, scale: bool) -> FeatureMoments:
         deviation = norms / np.sqrt(n - 1)
         divisor = np.where(deviation > 0, deviation, 1.0)
         norms = norms / divisor
-        return FeatureMoments(mean * exponent, divisor * exponent, norms, 1.0)
-    return FeatureMoments(mean * exponent, divisor, norms, exponent)
+        return FeatureMoments(mean, divisor, norms, exponent, 1.0)
+    return FeatureMoments(mean, divisor, norms, exponent, exponent)
 
 
 def _sparse_moments(X: Any) -> tuple[np.ndarray, np.ndarray, float]:
     """As `_dense_moments`, through the entries that are stored."""
     n, d = X.shape
     exponent = power_of_two(largest(X))
+    # Once more for subnormal numbers, which one power of two that has an inverse does not bring near 1.
+    exponent *= power_of_two(largest(X) / exponent)
     sums, stored, squares = np.zeros(d), np.zeros(d), np.zeros(d)
     for features, values in _entries(X):
         sums += np.bincount(features, weights=values / exponent, minlength=d)
@@ -163,48 +179,47 @@ class CentredData:
 
     def scores(self, Z: np.ndarray) -> np.ndarray:
         """ZX, components x samples, for loadings over all features."""
-        used = np.flatnonzero(Z.any(axis=0))
-        loadings = Z[:, used] / (self.found.divisor[used] * self.found.unit)
-        mean = loadings @ self.found.mean[used]
-        return _product(self._columns(used), loadings) - mean[:, None]
+        found, used = self.found, np.flatnonzero(Z.any(axis=0))
+        loadings = Z[:, used] / found.divisor[used]
+        return (
+            _product(_taken(self.X, used), loadings) / found.exponent - (loadings @ found.mean[used])[:, None]
+        )
 
     def columns(self, W: np.ndarray) -> np.ndarray:
         """(AWᵀ)ᵀ over all features, from the data as they came; W is components x samples."""
-        product = np.asarray((self.X.T @ W.T).T if sparse.issparse(self.X) else W @ self.X)
+        product = np.asarray((self.X.T @ W.T).T if sparse.issparse(self.X) else W @ self.X, dtype=np.float64)
+        product /= self.found.exponent
         product -= np.outer(W.sum(axis=1), self.found.mean)
-        product /= self.found.divisor * self.found.unit
+        product /= self.found.divisor
         return product
-
-    def _columns(self, features: np.ndarray) -> Any:
-        if len(features) == self.shape[1]:
-            return self.X
-        return self.X[:, features] if sparse.issparse(self.X) else self.X.take(features, axis=1)
 
     def _root(self, features: np.ndarray, rows: int) -> np.ndarray:
         """R of the Gram matrix of these features, summed over blocks of samples."""
-        norms = self.found.norms[features]
-        divisor = self.found.divisor[features] * self.found.unit
-        mean = self.found.mean[features] / divisor
+        found = self.found
+        norms, divisor, mean = found.norms[features], found.divisor[features], found.mean[features]
         C = np.zeros((len(features), len(features)))
         if self._through_nonzeros(features):
-            X = self._columns(features).tocsr()
+            X = _taken(self.X, features).tocsr()
             # As many entries as the caches hold, and enough for a walk through C.
             for part in _row_blocks(X.indptr, max(CACHED, 64 * len(features))):
                 block = sparse.csr_matrix(X[part])
                 block.sort_indices()
-                block.data = block.data / divisor[block.indices]
+                block.data = block.data.astype(np.float64) / found.exponent
                 gram.add_sparse(C, block)
             for part in _chunks(len(C), CHUNK):
                 C[part] -= np.outer(self.shape[0] * mean[part], mean)
+                C[part] /= divisor
+                C[part] /= divisor[part, None]
         else:
             X = self.X.tocsr() if sparse.issparse(self.X) else self.X
             constant = norms == 0
             for part in _chunks(self.shape[0], max(len(features), BLOCK // len(features))):
-                block = X[part].toarray() if sparse.issparse(X) else X[part]
-                block = (block if len(features) == self.shape[1] else block[:, features]) / divisor
+                block = _taken(X[part].toarray() if sparse.issparse(X) else X[part], features)
+                block = block.astype(np.float64) / found.exponent
                 block -= mean
+                block /= divisor
                 block[:, constant] = 0.0
-                gram.add_dense(C, np.ascontiguousarray(block, dtype=np.float64))
+                gram.add_dense(C, np.ascontiguousarray(block))
         return gram.root(C, norms, rows)
 
     def _through_nonzeros(self, features: np.ndarray) -> bool:
@@ -212,14 +227,17 @@ class CentredData:
         if not sparse.issparse(self.X) or self.X.nnz > DENSE * self.shape[0] * self.shape[1]:
             return False
         found = self.found
-        squares = self.shape[0] * (found.mean[features] / (found.divisor[features] * found.unit)) ** 2
+        squares = self.shape[0] * (found.mean[features] / found.divisor[features]) ** 2
         return bool(np.all((squares <= FAR * found.norms[features] ** 2) | (found.norms[features] == 0)))
 
     def _all_samples(self, features: np.ndarray, keep_layout: bool) -> np.ndarray:
-        X = self.X
-        divisor = self.found.divisor[features] * self.found.unit
-        mean = self.found.mean[features] / divisor
-        inverse = 1.0 / divisor
+        X, exponent = self.X, self.found.exponent
+        mean = self.found.mean[features] / self.found.divisor[features]
+        inverse = 1.0 / self.found.divisor[features]
+        if exponent < TINY:
+            # Its inverse is no number.
+            X, exponent = X / exponent, 1.0
+        inverse /= exponent
         constant = self.found.norms[features] == 0
         if not sparse.issparse(X) and X.flags.f_contiguous:
             A = np.empty((len(features), len(X)))
@@ -231,7 +249,7 @@ class CentredData:
             parallel.each(centre, _chunks(len(A), 512))
             A[constant] = 0.0
             return A.T if keep_layout else _transposed(A)
-        part = self._columns(features)
+        part = _taken(X, features)
         part = part.toarray() if sparse.issparse(part) else part
         At = np.empty(part.shape)
 
@@ -269,6 +287,13 @@ class CovarianceData:
     def columns(self, W: np.ndarray) -> np.ndarray:
         """(AWᵀ)ᵀ over all features."""
         return W @ self.root
+
+
+def _taken(X: Any, features: np.ndarray) -> Any:
+    """These columns; X itself if they are all."""
+    if len(features) == X.shape[1]:
+        return X
+    return X[:, features] if sparse.issparse(X) else X.take(features, axis=1)
 
 
 def _row_blocks(starts: np.ndarray, entries: int) -> list[slice]:

@@ -15,6 +15,7 @@ from sklearn.utils.validation import validate_data
 from givens.metrics import adjusted_from_scores, largest_correlation, loading_overlap, projected_from_scores
 from givens.numerics import parallel
 from givens.numerics.polar import polar
+from givens.schedules import Schedule
 from givens.sparse_pca import cardinality
 from givens.sparse_pca import options as checks
 from givens.sparse_pca.data import CentredData, CovarianceData, FeatureMoments, moments
@@ -60,12 +61,16 @@ class SparsePCA(SparseScores):
         The first start is PCA; further ones are random, and the best is kept. With `n_nonzero` the first start is loadings found
         one by one, and where the data are large the next three are rotations (where they are small, rotations are made in any
         case); more starts never report less variance.
+    schedule : str or Schedule, optional
+        With a threshold, the order of the rotations: "random" is the paper's Algorithm 2 as it is printed, pairs drawn at random
+        and solved exactly, one at a time; "cyclic", "shuffled", "tournament" and the others of `givens.schedules` likewise. By
+        default leaps come first, and pairs are solved in blocks, which is faster.
     warm_start : bool
         Start from the loadings of the last fit, if the shapes agree.
     threads : int, optional
         By default all cores. The number changes the time, never the result.
     random_state : int, RandomState or None
-        For the starts after the first.
+        For the starts after the first, and for schedules that draw.
     progress : bool
         Show the value while it rises.
 
@@ -117,6 +122,7 @@ class SparsePCA(SparseScores):
         tol: float = 1e-6,
         max_sweeps: int = 500,
         n_starts: int = 1,
+        schedule: str | Schedule | None = None,
         warm_start: bool = False,
         threads: int | None = None,
         random_state: int | np.random.RandomState | None = None,
@@ -132,6 +138,7 @@ class SparsePCA(SparseScores):
         self.tol = tol
         self.max_sweeps = max_sweeps
         self.n_starts = n_starts
+        self.schedule = schedule
         self.warm_start = warm_start
         self.threads = threads
         self.random_state = random_state
@@ -159,8 +166,8 @@ class SparsePCA(SparseScores):
         )
         with parallel.pool(self.threads):
             found = moments(X, self.scale)
-            self.mean_ = found.mean.astype(X.dtype)
-            self.scale_ = found.divisor.astype(X.dtype) if self.scale else None
+            self.mean_ = found.original_mean().astype(X.dtype)
+            self.scale_ = found.original_divisor().astype(X.dtype) if self.scale else None
             return self._fit(CentredData(X, found), X.shape[0], X.dtype)
 
     @atomic_fit
@@ -191,7 +198,7 @@ class SparsePCA(SparseScores):
         with parallel.pool(self.threads):
             factor, found = checks.factor_covariance(R, n_obs, self.scale)
             self.mean_ = np.zeros(len(R), R.dtype)
-            self.scale_ = found.divisor.astype(R.dtype) if self.scale else None
+            self.scale_ = found.original_divisor().astype(R.dtype) if self.scale else None
             return self._fit(CovarianceData(factor, found), n_obs, R.dtype)
 
     def _fit(self, data: CentredData | CovarianceData, n_obs: int, dtype: Any) -> Self:

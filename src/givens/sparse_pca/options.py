@@ -9,6 +9,7 @@ import numpy as np
 
 from givens.numerics import parallel
 from givens.numerics.scaling import binary_exponent
+from givens.schedules import Schedule, as_schedule
 from givens.sparse_pca.data import FeatureMoments
 from givens.sparse_pca.penalised import FitOptions, Loadings
 from givens.support.arguments import whole
@@ -44,7 +45,8 @@ def options(model: Any, found: FeatureMoments, n_obs: int) -> FitOptions:
         counts = _counts(model.n_nonzero, m, d)
     elif model.gamma is not None:
         gamma = _number(model.gamma, "gamma")
-        level = (np.sqrt(gamma) if l0 else gamma) / found.unit
+        # Beyond the largest norm nothing is left in any case, and no square overflows.
+        level = min(float(np.sqrt(gamma) if l0 else gamma) / found.unit, 2.0 * top)
     else:
         alpha = DEFAULT_ALPHA if model.alpha is None else _number(model.alpha, "alpha")
         if alpha > 1:
@@ -64,7 +66,18 @@ def options(model: Any, found: FeatureMoments, n_obs: int) -> FitOptions:
         n_starts=whole(model.n_starts, "n_starts", 1),
         threads=model.threads,
         progress=bool(model.progress),
+        schedule=_schedule(model),
     )
+
+
+def _schedule(model: Any) -> Schedule | None:
+    if model.schedule is None:
+        return None
+    if model.n_nonzero is not None:
+        raise ValueError(
+            "schedule is the order of rotations with a fixed threshold: give gamma or alpha, not n_nonzero"
+        )
+    return as_schedule(model.schedule)
 
 
 def _counts(n_nonzero: Any, m: int, d: int) -> np.ndarray:
@@ -134,6 +147,4 @@ def factor_covariance(R: np.ndarray, n_obs: int, scale: bool) -> tuple[np.ndarra
     factor = np.sqrt(np.maximum(values, 0.0) * (n_obs - 1))[:, None] * vectors.T
     factor = np.ascontiguousarray(factor[::-1])
     norms = np.linalg.norm(factor, axis=0)
-    if scale:
-        return factor, FeatureMoments(np.zeros(len(R)), divisor * unit, norms, 1.0)
-    return factor, FeatureMoments(np.zeros(len(R)), divisor, norms, unit)
+    return factor, FeatureMoments(np.zeros(len(R)), divisor, norms, unit, 1.0 if scale else unit)

@@ -11,6 +11,7 @@ from givens.minimize import minimize
 from givens.numerics.tiles import scores
 from givens.objectives.sparse_columns import SparseColumns
 from givens.result import Result
+from givens.schedules import Schedule
 from givens.sparse_pca.data import principal_axes
 from givens.sparse_pca.few_components import FewColumns
 from givens.sparse_pca.loadings import keep_largest, refit, shrink, unit_rows
@@ -34,6 +35,7 @@ class FitOptions:
     n_starts: int
     threads: int | None
     progress: bool
+    schedule: Schedule | None = None
 
 
 @dataclass
@@ -61,7 +63,7 @@ def solve(
             V = principal_axes(At, options.m)[0] if start is None else start
         else:
             V = np.linalg.qr(rng.standard_normal((len(At), options.m)))[0]
-        merit, found = _from(At, options, V)
+        merit, found = _from(At, options, V, rng)
         results.append(found.result)
         reached.append(merit)
         if best is None or merit > best[0]:
@@ -80,11 +82,13 @@ def solve(
     return found
 
 
-def _from(At: np.ndarray, options: FitOptions, V: np.ndarray) -> tuple[float, Loadings]:
+def _from(
+    At: np.ndarray, options: FitOptions, V: np.ndarray, rng: np.random.Generator
+) -> tuple[float, Loadings]:
     if options.counts is not None:
         return _counted(At, options, options.counts, V)
-    if options.m == len(At):
-        result, Y = _whole(At, options, V)
+    if options.m == len(At) or options.schedule is not None:
+        result, Y = _whole(At, options, V, rng)
     else:
         objective = FewColumns(At, np.full(options.m, options.level), options.l0)
         result = _few(objective, options, V)
@@ -138,21 +142,26 @@ def _few(objective: FewColumns, options: FitOptions, V: np.ndarray) -> Result:
     )
 
 
-def _whole(At: np.ndarray, options: FitOptions, V: np.ndarray) -> tuple[Result, np.ndarray]:
-    """As many components as samples: the paper's Algorithm 2, in blocks."""
-    objective = SparseColumns(
-        At.T, options.level**2 if options.l0 else options.level, "l0" if options.l0 else "l1"
-    )
+def _whole(
+    At: np.ndarray, options: FitOptions, V: np.ndarray, rng: np.random.Generator
+) -> tuple[Result, np.ndarray]:
+    """All columns of U: the paper's Algorithm 2, in blocks after leaps, or as the schedule has it."""
+    penalty, gamma = ("l0", options.level**2) if options.l0 else ("l1", options.level)
+    objective = SparseColumns(At.T, gamma, penalty, active=options.m)
     objective.dear = True
+    # The columns beside V that no component has: any will do.
+    U = np.hstack((V, np.linalg.qr(V, mode="complete")[0][:, options.m :]))
     result = minimize(
         objective,
-        V,
+        U,
+        schedule=options.schedule,
         tol=options.tol,
         max_sweeps=options.max_sweeps,
         threads=options.threads,
+        random_state=rng,
         progress=options.progress,
     )
-    return result, result.U.T @ At
+    return result, result.U[:, : options.m].T @ At
 
 
 def in_units(result: Result, unit: float) -> Result:
