@@ -122,7 +122,7 @@ def test_without_threshold_and_loss_it_is_pca():
 
 def test_the_paper_s_rule_agrees_with_a_plain_one():
     """Replacement and rotations on screened features, in blocks, against the same on whole columns, sample by sample."""
-    from givens.kernels import threshold
+    from givens.kernels.sparse_pair import ROOM, search
     from givens.streaming import Sketch, Weakest
 
     X, level, columns, turns = DATA.X, 2.5, 4, 8
@@ -134,8 +134,11 @@ def test_the_paper_s_rule_agrees_with_a_plain_one():
         delta = X[t] - mean
         mean += delta / (t + 1)
         Y[np.argmin(np.sum(Y**2, axis=1))] = delta * np.sqrt(t / (t + 1))
-        pairs = np.array([pair(7, t, turn, columns) for turn in range(turns)])
-        threshold.turn_pairs(Y, pairs, np.full(columns, level), False, 0.0, 1e-3)
+        for turn in range(turns):
+            i, j = pair(7, t, turn, columns)
+            x, y = Y[i].copy(), Y[j].copy()
+            theta, _, _ = search(x, y, 40, level, level, False, 0.0, 1e-3, True, 1.0, np.empty(ROOM))
+            Y[i], Y[j] = np.cos(theta) * x + np.sin(theta) * y, np.cos(theta) * y - np.sin(theta) * x
     held = sketch.W[:columns]
     # The order of the places is the same rule's; signs and all.
     np.testing.assert_allclose(held, Y, atol=1e-6 * np.abs(Y).max())

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from givens.kernels.compile import kernel
+from givens.kernels.compile import inline, kernel
 
 TILE = 192  # entries of each row in one product
 
@@ -49,3 +49,13 @@ def rotate_block(Y: np.ndarray, block: np.ndarray, Qt: np.ndarray, first: int, l
             y = Y[block[j]]
             for k in range(number):
                 y[start + k] = turned[j, k]
+
+
+@inline
+def rotate_pair(x: np.ndarray, y: np.ndarray, number: int, c: float, s: float) -> None:
+    """Turn the first entries of two rows by an angle, given its cosine and sine."""
+    for k in range(number):
+        a = x[k]
+        b = y[k]
+        x[k] = c * a + s * b
+        y[k] = c * b - s * a

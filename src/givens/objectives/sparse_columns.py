@@ -2,7 +2,7 @@
 
     ℓ1:  f(U) = −Σ_j Σ_k [ |(AU)_kj| − γ_j ]₊²           ℓ0:  f(U) = −Σ_j Σ_k [ (AU)_kj² − γ_j ]₊
 
-Most of Y is below the threshold and stays there: `givens.kernels.threshold` says how the rotations of a block are found
+Most of Y is below the threshold and stays there: `givens.kernels.sparse_blocks` says how the rotations of a block are found
 from the little that is not.
 """
 
@@ -19,12 +19,11 @@ from givens.objectives.columns import Columns
 from givens.objectives.contrasts import Contrast, Pairs, Solution, pair_derivatives
 from givens.schedules import Schedule, Tournament
 
-RELAXATION = (
-    1.35  # how far a near-converged pair of a block is turned past its optimum, which the others move anyway
-)
+# A pair of a block near its maximum is turned so many times its Newton step, past the maximum, which the others move anyway.
+RELAXATION = 1.35
 SHARE = 0.1  # a pair that promises less than this share of the block's mean gain waits for the next sweep
 LOOSE = 1e-2  # the share of its gain that a pair of a block may leave to the next sweep
-TIGHT = 1e-12  # the same for a pair that is solved by itself
+TIGHT = 1e-15  # the same for a pair that is solved by itself: nothing but rounding
 REPLAY = 0.2  # so many rotations per pair of columns, twice, and a matrix product turns a block faster than one by one
 FEW = 0.05  # share of non-zeros of S below which products through them are faster than matrix products
 EPS = float(np.finfo(np.float64).eps)
@@ -101,21 +100,21 @@ class Threshold(Contrast):
         return -2.0 * tiled_sum(product, Y)
 
     def solve_pairs(self, Y: np.ndarray, pairs: np.ndarray, active: int) -> Pairs:
-        """The exact search."""
-        from givens.kernels.threshold import solve_pairs
+        """Find the global maximum of each pair."""
+        from givens.kernels.sparse_blocks import solve_pairs
 
         return solve_pairs(Y, pairs, self.everywhere(len(Y)), self.l0, self.noise, TIGHT)
 
     def solve_block(self, Y: np.ndarray, block: np.ndarray, active: int, enough: float) -> Solution:
-        """Turn the pairs of a block on a compact copy."""
-        from givens.kernels import threshold
+        """Turn the pairs of a block once, on a compact copy; not exactly, as `givens.kernels.sparse_blocks` says."""
+        from givens.kernels import sparse_blocks
 
         levels = self.everywhere(len(Y))[block]
-        C, rows, others = threshold.compact(Y, block, levels.min() / np.sqrt(2.0))
+        C, rows, others = sparse_blocks.compact(Y, block, levels.min() / np.sqrt(2.0))
         Qt = np.eye(len(block))
         steps = np.empty((int(REPLAY * len(block) ** 2), 4))
         least = max(self.noise, 1e-3 * enough / len(block))
-        gain, turned, flops = threshold.turn_block(
+        gain, turned, flops = sparse_blocks.turn_block(
             C, levels, self.l0, least, SHARE, LOOSE, RELAXATION, Qt, steps
         )
         Q = np.ascontiguousarray(Qt.T).view(Turned)
@@ -207,12 +206,14 @@ class SparseColumns(Columns):
 
 
 def _apply(Y: np.ndarray, block: np.ndarray, Q: Turned) -> float:
-    from givens.kernels import threshold
+    from givens.kernels import sparse_blocks
 
     if Q.steps is not None:
-        threshold.replay(Y, block, Q.steps)
+        sparse_blocks.replay(Y, block, Q.steps)
         return 6.0 * len(Q.steps) * Y.shape[1]
     assert Q.compact is not None
     C, rows, others = Q.compact
-    threshold.install(Y, block, np.ascontiguousarray(Q.T, dtype=Y.dtype).view(np.ndarray), C, rows, others)
+    sparse_blocks.install(
+        Y, block, np.ascontiguousarray(Q.T, dtype=Y.dtype).view(np.ndarray), C, rows, others
+    )
     return 2.0 * len(block) ** 2 * len(others)

@@ -141,16 +141,16 @@ class FewColumns(Objective):
 
     def solve(self, state: State, blocks: Blocks) -> Solved:
         """Turn the pairs of each block on a compact copy."""
-        from givens.kernels import threshold
+        from givens.kernels import sparse_blocks
 
         levels = np.concatenate((self.levels, np.full(len(state.Y) - self.active, np.inf)))
         # Far below what values can tell: near a maximum, slopes tell more.
         noise = EPS**2 * self.size
         rotations, gains, turns, spent = [], [], 0, 0.0
         for block in blocks:
-            C, _, _ = threshold.compact(state.Y, block, levels[block].min() / np.sqrt(2.0))
+            C, _, _ = sparse_blocks.compact(state.Y, block, levels[block].min() / np.sqrt(2.0))
             Qt = np.eye(len(block))
-            gain, rotated, flops = threshold.turn_block(
+            gain, rotated, flops = sparse_blocks.turn_block(
                 C, levels[block], self.l0, noise, SHARE, LOOSE, RELAXATION, Qt, np.empty((0, 4))
             )
             rotations.append(np.ascontiguousarray(Qt.T))

@@ -124,7 +124,7 @@ class _Rotated:
 
     def turn(self, block: SampleBlock) -> Turn:
         """The turn that the samples' rotations make together."""
-        from givens.kernels import threshold
+        from givens.kernels import stream_rules
 
         rows = block.kept + block.samples
         W, G, inverse = block.W[:rows], np.ascontiguousarray(block.G[:rows, :rows]), block.inverse
@@ -139,7 +139,7 @@ class _Rotated:
             C *= inverse[counting]
         Qt = np.eye(rows)
         live = np.arange(block.kept)
-        flops = getattr(threshold, self.turns)(
+        flops = getattr(stream_rules, self.turns)(
             C, G, Qt, live, block.samples, level, self.l0, ACCURACY, self.rotations, self.seed, block.first
         )
         held = float(np.sum(G[live, live]))

@@ -1,0 +1,253 @@
+"""Rotations of the pairs of a block of columns, for sparse PCA, on a compact copy of few features.
+
+A feature whose norm over the block's columns is at most γ can never count in it; of a pair, only features with |x_k| or |y_k|
+above γ/√2 can, since otherwise hypot(x_k, y_k) ≤ γ. Sparse columns therefore carry a list of those features, and most pairs
+cost a few dozen numbers. The lists are exact when a block starts and after each rotation keep every feature that counts; a
+feature may be missed that would begin to count only after two rotations of the same block. What is left out contributes nothing
+now and nothing negative later, so the gain reported is a lower bound of the true one in that case, and the value never falls.
+
+A pair that is solved by itself (`solve_pairs`) gets its global maximum. The pairs of a block (`turn_block`) do not: those near
+a maximum are turned past it, for the others of the block move it anyway, and the rest take the best that a grid finds.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from givens.kernels.compile import inline, kernel
+from givens.kernels.rotate import rotate_pair
+from givens.kernels.sparse_pair import ROOM, exact_search, search
+from givens.kernels.threshold import above
+
+TILE = 192  # features in one matrix product
+FEW = 16  # features: so few that a search everywhere costs less than deciding about it
+WIDE = 0.125  # share of the features above which a column carries no list
+
+
+@inline
+def _union(
+    x: np.ndarray,
+    y: np.ndarray,
+    ones: np.ndarray,
+    size_one: int,
+    others: np.ndarray,
+    size_other: int,
+    seen: np.ndarray,
+    stamp: int,
+    rows: np.ndarray,
+    a: np.ndarray,
+    b: np.ndarray,
+) -> int:
+    """Gather the entries of either list, each once: `seen` holds the last stamp that an entry was given."""
+    number = 0
+    for t in range(size_one):
+        k = ones[t]
+        seen[k] = stamp
+        rows[number] = k
+        a[number] = x[k]
+        b[number] = y[k]
+        number += 1
+    for t in range(size_other):
+        k = others[t]
+        # Not by the size of x[k]: it may have grown above the edge while it was on no list of its column.
+        if seen[k] != stamp:
+            rows[number] = k
+            a[number] = x[k]
+            b[number] = y[k]
+            number += 1
+    return number
+
+
+@inline
+def gather(x: np.ndarray, y: np.ndarray, least: float, a: np.ndarray, b: np.ndarray) -> tuple[int, float]:
+    """Gather the rows with hypot(x, y) > least: no other can count at any angle. Returns how many, and the flops."""
+    number = 0
+    flops = 3.0 * len(x)
+    total = len(x)
+    square = least * least
+    for start in range(0, total, 16):
+        stop = min(start + 16, total)
+        above = 0
+        for k in range(start, stop):
+            above += x[k] * x[k] + y[k] * y[k] > square
+        if above > 0:
+            flops += 3.0 * (stop - start)
+            for k in range(start, stop):
+                if x[k] * x[k] + y[k] * y[k] > square:
+                    a[number] = x[k]
+                    b[number] = y[k]
+                    number += 1
+    return number, flops
+
+
+@kernel
+def solve_pairs(
+    Y: np.ndarray, pairs: np.ndarray, levels: np.ndarray, l0: bool, floor: float, accuracy: float
+) -> tuple[np.ndarray, np.ndarray, int, float]:
+    """Find the best rotation of each pair of rows of Y by itself.
+
+    Returns the rotations (k, 2, 2), gains, the number of pairs that turn and the flops.
+    """
+    rotations = np.zeros((len(pairs), 2, 2))
+    gains = np.zeros(len(pairs))
+    a = np.empty(Y.shape[1])
+    b = np.empty(Y.shape[1])
+    values = np.empty(ROOM)
+    rotated, flops = 0, 0.0
+    for p in range(len(pairs)):
+        i, j = pairs[p]
+        number, looked = gather(Y[i], Y[j], min(levels[i], levels[j]), a, b)
+        theta, gain, cost = exact_search(a, b, number, levels[i], levels[j], l0, floor, accuracy, values)
+        c, s = np.cos(theta), np.sin(theta)
+        rotations[p, 0, 0] = rotations[p, 1, 1] = c
+        rotations[p, 1, 0] = s
+        rotations[p, 0, 1] = -s
+        gains[p] = gain
+        rotated += theta != 0.0
+        flops += cost + looked
+    return rotations, gains, rotated, flops
+
+
+@kernel
+def compact(Y: np.ndarray, block: np.ndarray, edge: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Copy the features of which some column of the block exceeds `edge`, as float64.
+
+    Returns the copy, which features these are, and the others.
+    """
+    width, total = len(block), Y.shape[1]
+    largest = np.zeros(total, Y.dtype)
+    for j in range(width):
+        y = Y[block[j]]
+        for k in range(total):
+            size = abs(y[k])
+            largest[k] = size if size > largest[k] else largest[k]
+    rows = np.empty(total, np.int64)
+    others = np.empty(total, np.int64)
+    number = 0
+    for k in range(total):
+        rows[number] = k
+        others[k - number] = k
+        number += largest[k] > edge
+    C = np.empty((width, number))
+    for j in range(width):
+        y = Y[block[j]]
+        for t in range(number):
+            C[j, t] = y[rows[t]]
+    return C, rows[:number].copy(), others[: total - number].copy()
+
+
+@kernel
+def replay(Y: np.ndarray, block: np.ndarray, steps: np.ndarray) -> None:
+    """Turn whole columns by the steps of a block: less work than a matrix product where they are few."""
+    for t in range(len(steps)):
+        i, j = block[int(steps[t, 0])], block[int(steps[t, 1])]
+        rotate_pair(Y[i], Y[j], Y.shape[1], steps[t, 2], steps[t, 3])
+
+
+@kernel
+def install(
+    Y: np.ndarray, block: np.ndarray, Qt: np.ndarray, C: np.ndarray, rows: np.ndarray, others: np.ndarray
+) -> None:
+    """Put the turned compact columns back, and turn the other features by matrix products of tiles."""
+    width = len(block)
+    for j in range(width):
+        y = Y[block[j]]
+        for t in range(len(rows)):
+            y[rows[t]] = C[j, t]
+    for start in range(0, len(others), TILE):
+        number = min(TILE, len(others) - start)
+        tile = np.empty((width, number), Y.dtype)
+        for j in range(width):
+            y = Y[block[j]]
+            for k in range(number):
+                tile[j, k] = y[others[start + k]]
+        turned = np.dot(Qt, tile)
+        for j in range(width):
+            y = Y[block[j]]
+            for k in range(number):
+                y[others[start + k]] = turned[j, k]
+
+
+@kernel
+def turn_block(
+    C: np.ndarray,
+    levels: np.ndarray,
+    l0: bool,
+    floor: float,
+    share: float,
+    accuracy: float,
+    relaxation: float,
+    Qt: np.ndarray,
+    steps: np.ndarray,
+) -> tuple[float, int, float]:
+    """Turn every pair of the compact columns C once, in place; Qt becomes the transposed rotation.
+
+    A pair is passed over if its quadratic model promises less than `share` of the mean gain so far.
+    Returns the gain, the number of rotations and the flops; `steps` gets the first rotations, as i, j, cos θ, sin θ.
+    """
+    width, number = C.shape
+    Qt[:] = np.eye(width)
+    least = levels.min()
+    edge = least / np.sqrt(2.0)
+    limit = int(WIDE * number)
+    members = np.empty((width, limit + 1), np.int32)
+    sizes = np.empty(width, np.int64)
+    for j in range(width):
+        sizes[j] = above(C[j], number, edge, members[j], limit)
+    seen = np.zeros(number, np.int64)
+    rows = np.empty(2 * limit + 2, np.int32)
+    a = np.empty(2 * limit + 2)
+    b = np.empty(2 * limit + 2)
+    values = np.empty(ROOM)
+    total, visited, rotated, flops = 0.0, 0, 0, 0.0
+    for i in range(width):
+        for j in range(i + 1, width):
+            if levels[i] == np.inf and levels[j] == np.inf:
+                continue
+            visited += 1
+            x = C[i]
+            y = C[j]
+            enough = max(floor, share * total / visited)
+            if sizes[i] < 0 or sizes[j] < 0:
+                theta, gain, cost = search(
+                    x, y, number, levels[i], levels[j], l0, enough, accuracy, False, relaxation, values
+                )
+                few = -1
+            else:
+                few = _union(x, y, members[i], sizes[i], members[j], sizes[j], seen, visited, rows, a, b)
+                if few == 0:
+                    continue
+                theta, gain, cost = search(
+                    a, b, few, levels[i], levels[j], l0, enough, accuracy, few <= FEW, relaxation, values
+                )
+            flops += cost
+            if theta == 0.0:
+                continue
+            c, s = np.cos(theta), np.sin(theta)
+            rotate_pair(x, y, number, c, s)
+            rotate_pair(Qt[i], Qt[j], width, c, s)
+            flops += 6.0 * (number + width)
+            total += gain
+            if rotated < len(steps):
+                steps[rotated, 0], steps[rotated, 1], steps[rotated, 2], steps[rotated, 3] = i, j, c, s
+            rotated += 1
+            if few < 0:
+                if sizes[i] >= 0:
+                    sizes[i] = above(x, number, edge, members[i], limit)
+                if sizes[j] >= 0:
+                    sizes[j] = above(y, number, edge, members[j], limit)
+            else:
+                size_i, size_j = 0, 0
+                for t in range(few):
+                    k = rows[t]
+                    if abs(x[k]) > edge:
+                        if size_i < limit:
+                            members[i, size_i] = k
+                        size_i += 1
+                    if abs(y[k]) > edge:
+                        if size_j < limit:
+                            members[j, size_j] = k
+                        size_j += 1
+                sizes[i] = size_i if size_i <= limit else -1
+                sizes[j] = size_j if size_j <= limit else -1
+    return total, rotated, flops

@@ -1,0 +1,419 @@
+"""The pair problem of sparse PCA: the angle at which two columns together are worth most.
+
+Everything here maximises g(θ) = φ(x cos θ + y sin θ) + φ(y cos θ − x sin θ), with φ(y) = Σ_k [|y_k| − γ]₊² (ℓ1) or
+Σ_k [y_k² − γ]₊ (ℓ0), one γ per column. A column that does not count (the inactive ones of the Stiefel form) has γ = ∞,
+so that inside and crossing pairs are the same code; the period is π/2 where the two γ agree, else π.
+
+For ℓ0, `level` is √γ throughout: |y| > level is what y² > γ means.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from givens.kernels.compile import inline, kernel
+from givens.kernels.sorted_breakpoints import sorted_search
+
+EPS = 2.0**-52
+FLAT = 1e-9  # share of the value below which a curvature is rounding
+GRID_L1 = 8  # values per quarter turn that a search everywhere starts from
+GRID_L0 = 24  # g has kinks there, and more maxima
+ROOM = 48
+CLIMBS = 3  # how many of the grid's maxima are polished, if they promise enough
+PROMISE = 0.25
+NEAR = 0.15  # radians: a Newton step shorter than this, at a local maximum, is trusted without a search everywhere
+INTERVALS = 8  # per quarter turn, into which the proof that there is nothing higher cuts the period
+LOOKS = 160  # bounds of intervals, and slopes, that take as long as sorting the breakpoints
+WAITING = 64
+
+
+@inline
+def _value(
+    x: np.ndarray, y: np.ndarray, number: int, c: float, s: float, first: float, second: float, l0: bool
+) -> float:
+    """g(θ), the two columns' sum of φ."""
+    total = 0.0
+    if l0:
+        p, q = first * first, second * second
+        for k in range(number):
+            a = c * x[k] + s * y[k]
+            b = c * y[k] - s * x[k]
+            ta = a * a - p
+            tb = b * b - q
+            ta = ta if ta > 0.0 else 0.0
+            tb = tb if tb > 0.0 else 0.0
+            total += ta + tb
+    else:
+        for k in range(number):
+            ta = abs(c * x[k] + s * y[k]) - first
+            tb = abs(c * y[k] - s * x[k]) - second
+            ta = ta if ta > 0.0 else 0.0
+            tb = tb if tb > 0.0 else 0.0
+            total += ta * ta + tb * tb
+    return total
+
+
+@inline
+def _slope(
+    x: np.ndarray, y: np.ndarray, number: int, c: float, s: float, first: float, second: float, l0: bool
+) -> tuple[float, float]:
+    """g(θ) and g'(θ)."""
+    total = 0.0
+    slope = 0.0
+    if l0:
+        p, q = first * first, second * second
+        for k in range(number):
+            a = c * x[k] + s * y[k]
+            b = c * y[k] - s * x[k]
+            ta = a * a - p
+            tb = b * b - q
+            ab = a * b
+            total += (ta if ta > 0.0 else 0.0) + (tb if tb > 0.0 else 0.0)
+            slope += (ab if ta > 0.0 else 0.0) - (ab if tb > 0.0 else 0.0)
+    else:
+        for k in range(number):
+            a = c * x[k] + s * y[k]
+            b = c * y[k] - s * x[k]
+            ca = a if a < first else first
+            ca = ca if ca > -first else -first
+            cb = b if b < second else second
+            cb = cb if cb > -second else -second
+            sa = a - ca
+            sb = b - cb
+            total += sa * sa + sb * sb
+            slope += sa * b - sb * a
+    return total, 2.0 * slope
+
+
+@inline
+def _curvature(
+    x: np.ndarray, y: np.ndarray, number: int, first: float, second: float, l0: bool
+) -> tuple[float, float, float]:
+    """g(0), g'(0) and, where it exists, g''(0)."""
+    total = 0.0
+    slope = 0.0
+    bend = 0.0
+    if l0:
+        p, q = first * first, second * second
+        for k in range(number):
+            a = x[k]
+            b = y[k]
+            ta = a * a - p
+            tb = b * b - q
+            ab = a * b
+            difference = b * b - a * a
+            total += (ta if ta > 0.0 else 0.0) + (tb if tb > 0.0 else 0.0)
+            slope += (ab if ta > 0.0 else 0.0) - (ab if tb > 0.0 else 0.0)
+            bend += (difference if ta > 0.0 else 0.0) - (difference if tb > 0.0 else 0.0)
+    else:
+        for k in range(number):
+            a = x[k]
+            b = y[k]
+            ca = a if a < first else first
+            ca = ca if ca > -first else -first
+            cb = b if b < second else second
+            cb = cb if cb > -second else -second
+            sa = a - ca
+            sb = b - cb
+            total += sa * sa + sb * sb
+            slope += sa * b - sb * a
+            bend += (b * b - sa * a if sa != 0.0 else 0.0) + (a * a - sb * b if sb != 0.0 else 0.0)
+    return total, 2.0 * slope, 2.0 * bend
+
+
+@inline
+def _climb(
+    x: np.ndarray,
+    y: np.ndarray,
+    number: int,
+    first: float,
+    second: float,
+    l0: bool,
+    start: float,
+    begin: float,
+    slope: float,
+    trial: float,
+    step: float,
+    height: float,
+    floor: float,
+    accuracy: float,
+) -> tuple[float, float, int]:
+    """Polish a maximum of g near `begin`, where g is `height` and g' is `slope`, by secants between two brackets.
+
+    Returns the best angle seen, its value and how often g' was computed.
+    """
+    theta, best = begin, height
+    last, last_slope = begin, slope
+    low, high = begin - step, begin + step
+    looks = 0
+    for _ in range(60):
+        if last_slope > 0.0:
+            low = last
+        else:
+            high = last
+        if not low < trial < high:
+            trial = 0.5 * (low + high)
+        if trial == last or high - low < 1e-15:
+            break
+        value, slope = _slope(x, y, number, np.cos(trial), np.sin(trial), first, second, l0)
+        looks += 1
+        if value > best:
+            best, theta = value, trial
+        bend = (slope - last_slope) / (trial - last)
+        last, last_slope = trial, slope
+        if bend < 0.0:
+            left = -0.5 * slope * slope / bend
+            if left <= floor or left <= accuracy * (best - start):
+                break
+            trial = last - slope / bend
+        else:
+            trial = np.inf  # outside: the middle of the bracket
+    return theta, best, looks
+
+
+@inline
+def _from_grid(
+    x: np.ndarray,
+    y: np.ndarray,
+    number: int,
+    first: float,
+    second: float,
+    l0: bool,
+    start: float,
+    slope: float,
+    floor: float,
+    accuracy: float,
+    values: np.ndarray,
+) -> tuple[float, float, float]:
+    """The best of a grid's maxima, polished: its angle, its value and the flops. At θ = 0 are `start` and `slope`."""
+    flops = 0.0
+    grid = GRID_L0 if l0 else GRID_L1
+    count = grid if first == second else 2 * grid
+    step = 0.5 * np.pi / grid
+    turn_c, turn_s = np.cos(step), np.sin(step)
+    c, s = 1.0, 0.0
+    values[0] = start
+    for q in range(1, count):
+        c, s = c * turn_c - s * turn_s, s * turn_c + c * turn_s
+        values[q] = _value(x, y, number, c, s, first, second, l0)
+    flops += 12.0 * number * (count - 1)
+    theta, best = 0.0, start
+    for _ in range(CLIMBS):
+        # Outwards from θ = 0, so that the smallest angle wins ties.
+        top, highest = -1, -np.inf
+        for q in range(count // 2 + 1):
+            for k in (q, (count - q) % count):
+                peak = (
+                    values[k] >= values[k - 1 if k > 0 else count - 1]
+                    and values[k] >= values[(k + 1) % count]
+                )
+                if abs(values[k]) > highest and peak:
+                    top, highest = k, values[k]
+        if top < 0 or highest <= 0.0:
+            break
+        before, after = abs(values[top - 1 if top > 0 else count - 1]), abs(values[(top + 1) % count])
+        # A maximum between grid points rises above the grid by no more than the points beside it let expect.
+        if highest + PROMISE * (2.0 * highest - before - after) <= best:
+            values[top] = -highest
+            continue
+        begin = step * (top if top <= count // 2 else top - count)
+        if top > 0:
+            _, slope = _slope(x, y, number, np.cos(begin), np.sin(begin), first, second, l0)
+            flops += 16.0 * number
+        hollow = 2.0 * highest - before - after
+        trial = begin + 0.5 * step * (after - before) / hollow if hollow > 0.0 else begin
+        if (trial - begin) * slope <= 0.0:
+            trial = begin + (0.25 * step if slope > 0.0 else -0.25 * step)
+        angle, height, looks = _climb(
+            x, y, number, first, second, l0, start, begin, slope, trial, step, highest, floor, accuracy
+        )
+        flops += 16.0 * number * looks
+        if height > best:
+            best, theta = height, angle
+        values[top] = -highest
+    return theta, best, flops
+
+
+@inline
+def _bounds(
+    x: np.ndarray, y: np.ndarray, number: int, first: float, second: float, middle: float, half: float
+) -> tuple[float, float, float]:
+    """g and g' at the middle of an interval, and a bound from above of g'' within it (ℓ1).
+
+    g'' = 2·Σ 1[|a| > γ]·b² − S(a)·a, and the same with a and b exchanged; within the interval |a| and |b| are between bounds that
+    their values in the middle give.
+    """
+    c, s = np.cos(middle), np.sin(middle)
+    near, far = np.cos(half), np.sin(half)
+    total = 0.0
+    slope = 0.0
+    most = 0.0
+    for k in range(number):
+        a = c * x[k] + s * y[k]
+        b = c * y[k] - s * x[k]
+        ca = a if a < first else first
+        ca = ca if ca > -first else -first
+        cb = b if b < second else second
+        cb = cb if cb > -second else -second
+        sa = a - ca
+        sb = b - cb
+        total += sa * sa + sb * sb
+        slope += sa * b - sb * a
+        a, b = abs(a), abs(b)
+        most_a, most_b = a + far * b, b + far * a
+        least_a, least_b = near * a - far * b, near * b - far * a
+        most += (most_b * most_b if most_a > first else 0.0) + (most_a * most_a if most_b > second else 0.0)
+        most -= (least_a - first) * least_a if least_a > first else 0.0
+        most -= (least_b - second) * least_b if least_b > second else 0.0
+    return total, 2.0 * slope, 2.0 * most
+
+
+@inline
+def _certify(
+    x: np.ndarray,
+    y: np.ndarray,
+    number: int,
+    first: float,
+    second: float,
+    start: float,
+    theta: float,
+    best: float,
+    noise: float,
+    floor: float,
+    accuracy: float,
+) -> tuple[float, float, float]:
+    """The global maximum for ℓ1, given the highest that a grid has found: angle, value and flops.
+
+    The period is cut into intervals. One that can not rise above the best is done; one in which g is concave has one maximum,
+    which is climbed to; any other is halved. Where that takes long, the sorted breakpoints decide.
+    """
+    stack = np.empty((2 * WAITING, 2))
+    count = INTERVALS if first == second else 2 * INTERVALS
+    half = 0.25 * np.pi / INTERVALS
+    for q in range(count):
+        stack[q, 0], stack[q, 1] = 2.0 * half * (q + 0.5 - 0.5 * count), half
+    size, looks = count, 0
+    flops = 0.0
+    while size > 0:
+        if looks >= LOOKS or size + 2 > len(stack):
+            angle, cost = sorted_search(x, y, number, first, second, False)
+            height = _value(x, y, number, np.cos(angle), np.sin(angle), first, second, False)
+            flops += cost + 12.0 * number
+            return (angle, height, flops) if height > best else (theta, best, flops)
+        size -= 1
+        middle, half = stack[size, 0], stack[size, 1]
+        height, slope, most = _bounds(x, y, number, first, second, middle, half)
+        looks += 1
+        flops += 40.0 * number
+        concave = most < 0.0
+        if concave and abs(slope) <= -most * half:
+            bound = height - 0.5 * slope * slope / most
+        else:
+            bound = height + abs(slope) * half + 0.5 * most * half * half
+        if bound <= best + noise:
+            continue
+        if not concave:
+            stack[size, 0], stack[size, 1] = middle - 0.5 * half, 0.5 * half
+            stack[size + 1, 0], stack[size + 1, 1] = middle + 0.5 * half, 0.5 * half
+            size += 2
+            continue
+        if abs(theta - middle) <= half:
+            # The best that is known may be this maximum: its slope bounds what is missing.
+            _, slope_there = _slope(x, y, number, np.cos(theta), np.sin(theta), first, second, False)
+            flops += 16.0 * number
+            looks += 1
+            if -0.5 * slope_there * slope_there / most <= noise:
+                continue
+        trial = min(max(middle - slope / most, middle - half), middle + half)
+        angle, top, climbed = _climb(
+            x, y, number, first, second, False, start, middle, slope, trial, half, height, floor, accuracy
+        )
+        flops += 16.0 * number * climbed
+        looks += climbed
+        if top > best:
+            best, theta = top, angle
+    return theta, best, flops
+
+
+@kernel
+def search(
+    x: np.ndarray,
+    y: np.ndarray,
+    number: int,
+    first: float,
+    second: float,
+    l0: bool,
+    floor: float,
+    accuracy: float,
+    everywhere: bool,
+    relaxation: float,
+    values: np.ndarray,
+) -> tuple[float, float, float]:
+    """Find a good angle of one pair: `number` features, levels `first` and `second`.
+
+    Returns the angle, its gain and the flops. `accuracy` is the share of the gain that may be left, and `values` is room for
+    ROOM numbers. Unless `everywhere`, a pair at a local maximum whose Newton step is short is only polished; with a `relaxation`
+    above 1 it is turned that much further than the maximum if that gains too. Any other pair gets the highest of a grid's
+    maxima, polished: for ℓ1 a narrow one between grid points can be missed. For ℓ0 a search everywhere is exact.
+    """
+    start, slope, bend = _curvature(x, y, number, first, second, l0)
+    flops = 18.0 * number
+    noise = max(floor, 4.0 * EPS * start)
+    # A curvature that is rounding (no threshold: every angle is as good) must not be divided by.
+    if bend < -FLAT * start and abs(slope) <= NEAR * -bend and not everywhere:
+        if slope * slope <= -2.0 * bend * floor:
+            return 0.0, 0.0, flops
+        if -0.5 * slope * slope / bend < noise:
+            # Values cannot tell such a gain from rounding, but the slope knows it.
+            return -slope / bend, -0.5 * slope * slope / bend, flops
+        if relaxation > 1.0:
+            trial = -relaxation * slope / bend
+            best = _value(x, y, number, np.cos(trial), np.sin(trial), first, second, l0)
+            flops += 12.0 * number
+            if best - start > floor and best - start > -0.25 * slope * slope / bend:
+                return trial, best - start, flops
+        step = 2.0 * NEAR
+        theta, best, looks = _climb(
+            x, y, number, first, second, l0, start, 0.0, slope, -slope / bend, step, start, floor, accuracy
+        )
+        flops += 16.0 * number * looks
+    elif l0 and everywhere:
+        theta, cost = sorted_search(x, y, number, first, second, l0)
+        best = _value(x, y, number, np.cos(theta), np.sin(theta), first, second, l0)
+        flops += cost + 12.0 * number
+    else:
+        theta, best, cost = _from_grid(x, y, number, first, second, l0, start, slope, floor, accuracy, values)
+        flops += cost
+    if not best - start > noise:
+        return 0.0, 0.0, flops
+    return theta, best - start, flops
+
+
+@kernel
+def exact_search(
+    x: np.ndarray,
+    y: np.ndarray,
+    number: int,
+    first: float,
+    second: float,
+    l0: bool,
+    floor: float,
+    accuracy: float,
+    values: np.ndarray,
+) -> tuple[float, float, float]:
+    """Find the best angle of one pair, the global maximum to rounding. Arguments and results are those of `search`."""
+    start, slope, _ = _curvature(x, y, number, first, second, l0)
+    noise = max(floor, 4.0 * EPS * start)
+    flops = 18.0 * number
+    if l0:
+        theta, cost = sorted_search(x, y, number, first, second, l0)
+        best = _value(x, y, number, np.cos(theta), np.sin(theta), first, second, l0)
+        flops += cost + 12.0 * number
+    else:
+        theta, best, cost = _from_grid(x, y, number, first, second, l0, start, slope, floor, accuracy, values)
+        flops += cost
+        theta, best, cost = _certify(x, y, number, first, second, start, theta, best, noise, floor, accuracy)
+        flops += cost
+    if not best - start > noise:
+        return 0.0, 0.0, flops
+    return theta, best - start, flops

@@ -1,0 +1,144 @@
+"""What a stream makes of its samples one by one, by rotations for the threshold of the moment: see `givens.streaming.rules`."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from givens.kernels.compile import inline, kernel
+from givens.kernels.rotate import rotate_pair
+from givens.kernels.sparse_blocks import gather
+from givens.kernels.sparse_pair import ROOM, search
+
+
+@inline
+def _scatter(number: np.uint64) -> np.uint64:
+    """Mix the bits of a number well (the finaliser of SplitMix64): random numbers that need no history."""
+    z = number * np.uint64(0x9E3779B97F4A7C15)
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return z ^ (z >> np.uint64(31))
+
+
+@inline
+def _turn_pair(
+    C: np.ndarray,
+    G: np.ndarray,
+    Qt: np.ndarray,
+    p: int,
+    q: int,
+    first: float,
+    second: float,
+    l0: bool,
+    accuracy: float,
+    everywhere: bool,
+    room: tuple[np.ndarray, np.ndarray, np.ndarray],
+) -> float:
+    """Turn rows p and q of C by their best angle, and G and Qt with them. Returns the flops."""
+    a, b, values = room
+    number, looked = gather(C[p], C[q], min(first, second), a, b)
+    theta, _gain, cost = search(a, b, number, first, second, l0, 0.0, accuracy, everywhere, 1.0, values)
+    if theta == 0.0:
+        return cost + looked
+    c, s = np.cos(theta), np.sin(theta)
+    rotate_pair(C[p], C[q], C.shape[1], c, s)
+    rotate_pair(Qt[p], Qt[q], len(Qt), c, s)
+    rotate_pair(G[p], G[q], len(G), c, s)
+    rotate_pair(G[:, p], G[:, q], len(G), c, s)
+    return cost + looked + 6.0 * (C.shape[1] + len(Qt) + 2 * len(G))
+
+
+@inline
+def _turn_at_random(
+    C: np.ndarray,
+    G: np.ndarray,
+    Qt: np.ndarray,
+    live: np.ndarray,
+    level: float,
+    l0: bool,
+    accuracy: float,
+    rotations: int,
+    state: np.uint64,
+    room: tuple[np.ndarray, np.ndarray, np.ndarray],
+) -> float:
+    """Turn so many pairs of live rows, chosen by `state`. Returns the flops."""
+    kept = len(live)
+    flops = 0.0
+    for _ in range(rotations if kept > 1 else 0):
+        state = _scatter(state + np.uint64(1))
+        one = np.int64((state >> np.uint64(32)) % np.uint64(kept))
+        other = np.int64((state & np.uint64(0xFFFFFFFF)) % np.uint64(kept - 1))
+        other += np.int64(other >= one)
+        p = live[one] if one < other else live[other]
+        q = live[other] if one < other else live[one]
+        flops += _turn_pair(C, G, Qt, p, q, level, level, l0, accuracy, True, room)
+    return flops
+
+
+@kernel
+def replace_weakest(
+    C: np.ndarray,
+    G: np.ndarray,
+    Qt: np.ndarray,
+    live: np.ndarray,
+    samples: int,
+    level: float,
+    l0: bool,
+    accuracy: float,
+    rotations: int,
+    seed: int,
+    first: int,
+) -> float:
+    """Let the last `samples` rows of C take, one after the other, the place of the weakest live row; turn after each.
+
+    G holds the rows' products over all features, of which C has those that can count. C, G and Qt (rows as of C) turn in
+    place, `live` names the rows that are left. Returns the flops.
+    """
+    kept, features = len(live), C.shape[1]
+    room = (np.empty(features), np.empty(features), np.empty(ROOM))
+    flops = 0.0
+    for s in range(samples):
+        weakest = 0
+        for i in range(1, kept):
+            if G[live[i], live[i]] < G[live[weakest], live[weakest]]:
+                weakest = i
+        live[weakest] = len(C) - samples + s
+        state = _scatter(np.uint64(seed) ^ _scatter(np.uint64(first + s + 1)))
+        flops += _turn_at_random(C, G, Qt, live, level, l0, accuracy, rotations, state, room)
+    return flops
+
+
+@kernel
+def keep_better(
+    C: np.ndarray,
+    G: np.ndarray,
+    Qt: np.ndarray,
+    live: np.ndarray,
+    samples: int,
+    level: float,
+    l0: bool,
+    accuracy: float,
+    rotations: int,
+    seed: int,
+    first: int,
+) -> float:
+    """Turn the last `samples` rows of C, one after the other, against every live row, which alone counts; drop what is left.
+
+    If what is left is stronger than a live row of which nothing exceeds the level, it takes its place: so weak rows may grow.
+    The value of the live rows never falls. Arguments and the turns that follow are those of `replace_weakest`.
+    """
+    kept, features = len(live), C.shape[1]
+    room = (np.empty(features), np.empty(features), np.empty(ROOM))
+    flops = 0.0
+    for s in range(samples):
+        new = len(C) - samples + s
+        for i in range(kept):
+            flops += _turn_pair(C, G, Qt, live[i], new, level, np.inf, l0, accuracy, False, room)
+        weakest, least = -1, G[new, new]
+        for i in range(kept):
+            if G[live[i], live[i]] < least and not np.any(np.abs(C[live[i]]) > level):
+                weakest, least = i, G[live[i], live[i]]
+        if weakest >= 0:
+            live[weakest] = new
+        state = _scatter(np.uint64(seed) ^ _scatter(np.uint64(first + s + 1)))
+        flops += _turn_at_random(C, G, Qt, live, level, l0, accuracy, rotations, state, room)
+    return flops
