@@ -19,6 +19,7 @@ from givens.support import archive
 from givens.support.arguments import whole
 
 FORMAT = 3
+_ORTHOGONAL = 1e-6  # largest |UᵀU − I|: U is repaired before it is saved, to 1e-12 and better
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,8 @@ class Checkpoint:
         folder = Path(self.path).parent
         if not folder.is_dir():
             raise FileNotFoundError(f"the folder of the checkpoint does not exist: {folder}")
+        if Path(self.path).is_dir():
+            raise IsADirectoryError(f"the checkpoint {os.fspath(self.path)!r} is a folder: name a file in it")
 
 
 @dataclass
@@ -107,11 +110,39 @@ def load(path: str | os.PathLike[str]) -> tuple[Progress, str] | None:
         }
         for name in _COUNTERS:
             setattr(progress, name, counters[name])
-    except (ValueError, KeyError, TypeError) as error:
+        _check(progress)
+        problem = str(counters["problem"])
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
         raise ValueError(
-            f"the checkpoint {os.fspath(path)!r} is damaged ({error}); delete it to start afresh"
+            f"the checkpoint {os.fspath(path)!r} is damaged ({error}); give another path, or delete it to start afresh"
         ) from error
-    return progress, counters["problem"]
+    return progress, problem
+
+
+def _check(progress: Progress) -> None:
+    """Refuse what no run can have saved: a U that is not orthogonal, counters that count nothing, arrays that are not finite."""
+    for name in ("start", "U"):
+        matrix = getattr(progress, name)
+        if matrix.ndim != 2 or matrix.dtype != np.float64 or not np.isfinite(matrix).all():
+            raise ValueError(f"{name} is no matrix of finite numbers")
+        products = matrix.T @ matrix
+        if not np.max(np.abs(products - np.eye(len(products))), initial=0.0) < _ORTHOGONAL:
+            raise ValueError(f"the columns of {name} are not orthonormal")
+    if progress.U.shape != progress.start.shape:
+        raise ValueError(f"U has the shape {progress.U.shape}, and the start {progress.start.shape}")
+    for name in _COUNTERS:
+        kind = int if isinstance(getattr(Progress, name, None), int) else list if name == "gains" else float
+        value = getattr(progress, name)
+        good = isinstance(value, (int, float) if kind is float else kind) and not isinstance(value, bool)
+        if not good or (kind is int and value < -1):  # −1: leaps that have been given up
+            raise ValueError(f"{name} is {value!r}")
+    if not all(isinstance(gain, (int, float)) for gain in progress.gains):
+        raise ValueError("gains are no numbers")
+    if len({len(values) for values in vars(progress.trace).values()}) != 1:
+        raise ValueError("the trace is not as long everywhere")
+    for name, array in progress.memory.items():
+        if array.dtype.kind not in "fiub" or not np.isfinite(array).all():
+            raise ValueError(f"the memory of {name} is not finite")
 
 
 _COUNTERS = (

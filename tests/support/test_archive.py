@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import os
 import stat
+import subprocess
+import sys
+import zipfile
 
 import numpy as np
 import pytest
@@ -44,3 +48,115 @@ def test_a_link_stays_and_what_is_no_file_is_not_replaced(tmp_path):
         with pytest.raises(OSError, match="no ordinary file"):
             archive.write(other, {}, ARRAYS)
     assert stat.S_ISFIFO((tmp_path / "pipe").stat().st_mode)
+
+
+def dead_process():
+    """The number of a process that has ended."""
+    process = subprocess.Popen([sys.executable, "-c", ""])
+    process.wait()
+    return process.pid
+
+
+@pytest.mark.skipif(os.name != "posix", reason="processes of POSIX")
+def test_leftovers_of_dead_writers_are_removed_and_nothing_else(tmp_path):
+    host, dead = archive._HOST, dead_process()
+    gone = tmp_path / f".state.{host}-{dead}-0123456789ab.part"
+    kept = [
+        tmp_path / f".state.{host}-{os.getpid()}-0123456789ab.part",  # a thread of ours may be writing it
+        tmp_path / f".state.{host}-{os.getppid()}-0123456789ab.part",
+        tmp_path / f".other.{host}-{dead}-0123456789ab.part",
+        tmp_path / f".state.00000000-{dead}-0123456789ab.part",  # of another machine
+        tmp_path / f".state.{host}-{dead}-short.part",
+        tmp_path / f".state.{host}-x-0123456789ab.part",
+        tmp_path / "state.part",
+    ]
+    for file in (gone, *kept):
+        file.write_text("half")
+    archive.write(tmp_path / "state", {}, ARRAYS)
+    assert not gone.exists()
+    assert all(file.read_text() == "half" for file in kept)
+
+
+KILLED = """
+import os, sys
+import numpy as np
+from givens.support import archive
+archive.os.fsync = lambda _: os.kill(os.getpid(), 9)
+archive.write(sys.argv[1], {}, {"a": np.zeros(1000)})
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
+def test_a_killed_writer_leaves_one_file_at_most(tmp_path):
+    state = tmp_path / "state"
+    archive.write(state, {"n": 1}, ARRAYS)
+    for _ in range(3):
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+        killed = subprocess.run([sys.executable, "-c", KILLED, state], env=environment)
+        assert killed.returncode == -9
+        assert len(list(tmp_path.iterdir())) == 2
+    assert archive.read(state, "a state")[0] == {"n": 1}
+    archive.write(state, {"n": 2}, ARRAYS)
+    assert [file.name for file in tmp_path.iterdir()] == ["state"]
+
+
+def test_a_folder_or_an_unreadable_file_is_not_damaged(tmp_path):
+    with pytest.raises(IsADirectoryError, match=r"a state '.*' is a folder: name a file in it"):
+        archive.read(tmp_path, "a state")
+    with pytest.raises(FileNotFoundError):
+        archive.read(tmp_path / "none", "a state")
+
+
+def crafted(path, shape, content=b""):
+    """An archive whose array says that it has this shape."""
+    head = io.BytesIO()
+    np.lib.format.write_array_header_1_0(head, {"descr": "<f8", "fortran_order": False, "shape": shape})
+    with zipfile.ZipFile(path, "w") as file:
+        file.writestr("header.npy", npy(np.array("{}")))
+        file.writestr("a.npy", head.getvalue() + content)
+
+
+def npy(array):
+    file = io.BytesIO()
+    np.save(file, array)
+    return file.getvalue()
+
+
+@pytest.mark.parametrize("shape", [(10**12,), (2**40, 2**40), (2,), (0, 5, 7), (-1,)])
+def test_sizes_are_checked_before_anything_is_allocated(tmp_path, shape):
+    crafted(tmp_path / "state", shape)
+    if shape == (0, 5, 7):
+        assert archive.read(tmp_path / "state", "a state")[1]["a"].shape == shape
+    else:
+        with pytest.raises(ValueError, match="is damaged, or was not saved by givens"):
+            archive.read(tmp_path / "state", "a state")
+
+
+def foreign(tmp_path):
+    """Files that are no archives of ours, each of which makes a parser raise something else."""
+    path = tmp_path / "state"
+    np.savez_compressed(path.with_suffix(".npz"), header=np.array("{}"), a=np.zeros(10**6))
+    yield path.with_suffix(".npz").read_bytes()
+    for text in ("[" * 10**5, "[]", "3", '"x"', "{", ""):
+        np.savez(path.with_suffix(".npz"), header=np.array(text))
+        yield path.with_suffix(".npz").read_bytes()
+    np.savez(path.with_suffix(".npz"), header=np.array("{}"), a=np.array([{}], dtype=object))
+    yield path.with_suffix(".npz").read_bytes()
+    np.savez(path.with_suffix(".npz"), a=np.zeros(3))
+    yield path.with_suffix(".npz").read_bytes()
+    with zipfile.ZipFile(path, "w") as file:
+        file.writestr("a.txt", "text")
+    yield path.read_bytes()
+    yield b""
+    yield b"PK\x05\x06"
+    yield npy(np.zeros(3))
+
+
+def test_foreign_files_are_refused_with_one_sentence(tmp_path):
+    count = 0
+    for content in foreign(tmp_path):
+        (tmp_path / "file").write_bytes(content)
+        with pytest.raises(ValueError, match="is damaged, or was not saved by givens"):
+            archive.read(tmp_path / "file", "a state")
+        count += 1
+    assert count == 13

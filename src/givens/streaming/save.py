@@ -36,11 +36,9 @@ def write(path: str | os.PathLike[str], model: Any, sketch: Sketch, settings: St
 
 def read(path: str | os.PathLike[str], model: type) -> tuple[dict[str, Any], dict[str, Any]]:
     """The parameters of a saved model of this class, and its attributes."""
-    with open(os.fspath(path), "rb"):
-        pass  # what is not there, or may not be read, is not damaged
     try:
-        header, arrays = archive.read(path, "the saved stream")
-    except (ValueError, NotImplementedError) as error:
+        header, arrays = archive.read(os.fspath(path), "the saved stream")
+    except ValueError as error:
         raise ValueError(
             f"the file {os.fspath(path)!r} is damaged, or was not saved by StreamingSparsePCA: load another save, or begin anew"
         ) from error
@@ -50,14 +48,23 @@ def read(path: str | os.PathLike[str], model: type) -> tuple[dict[str, Any], dic
         parameters = header["parameters"]
         inspect.signature(model).bind(**parameters)
         sketch = _from_arrays(header, arrays)
+        settings = StreamSettings(**header["settings"])
+        if (settings.columns, settings.forgetting, settings.scale) != (
+            sketch.columns,
+            sketch.forgetting,
+            sketch.scaled,
+        ):
+            raise ValueError("its settings are not those of its columns")
         state: dict[str, Any] = {
-            "_settings": StreamSettings(**header["settings"]),
+            "_settings": settings,
             "_sketch": sketch,
             "n_features_in_": len(sketch.mean),
         }
         if header["names"] is not None:
+            if not isinstance(header["names"], list) or len(header["names"]) != len(sketch.mean):
+                raise ValueError("its features have not as many names")
             state["feature_names_in_"] = np.array(header["names"], dtype=object)
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise ValueError(f"the saved stream {os.fspath(path)!r} cannot be used: {error}") from error
     return parameters, state
 
@@ -81,14 +88,24 @@ def _to_arrays(sketch: Sketch) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
 
 
 def _from_arrays(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Sketch:
-    """The sketch that was taken apart."""
-    W = arrays["W"]
-    sketch = Sketch(W.shape[1], header["columns"], W.dtype, header["forgetting"], header["scaled"])
-    sketch.W[: len(W)] = W
-    sketch.mean[:], sketch.squares[:] = arrays["mean"], arrays["squares"]
+    """The sketch that was taken apart; what no stream can have been is refused before anything is allocated for it."""
+    W, mean, squares = arrays["W"], arrays["mean"], arrays["squares"]
+    columns, waiting = header["columns"], header["waiting"]
+    if W.ndim != 2 or W.dtype not in (np.float32, np.float64) or len(W) != columns + waiting:
+        raise ValueError(f"it holds {len(W)} columns, not {columns + waiting}")
+    if mean.shape != W.shape[1:] or squares.shape != (mean.shape if header["scaled"] else (0,)):
+        raise ValueError("its means are not as many as its features")
+    if not all(np.isfinite(array).all() for array in (W, mean, squares)):
+        raise ValueError("not all of its numbers are finite")
+    sketch = Sketch(W.shape[1], columns, W.dtype, header["forgetting"], header["scaled"])
     for name in _COUNTERS:
-        setattr(sketch, name, header[name])
-    if len(W) != sketch.columns + sketch.waiting:
-        raise ValueError(f"it holds {len(W)} columns, not {sketch.columns + sketch.waiting}")
+        value = header[name]
+        if type(value) is not type(getattr(sketch, name)) or not 0 <= value < np.inf:
+            raise ValueError(f"its {name} is {value!r}")
+        setattr(sketch, name, value)
+    if not waiting < sketch.block or not 0 < sketch.forgetting <= 1 or sketch.stride < 1:
+        raise ValueError("its counters do not agree")
+    sketch.W[: len(W)] = W
+    sketch.mean[:], sketch.squares[:] = mean, squares
     sketch.trace = StreamTrace(*(arrays[f"trace_{name}"].tolist() for name in ("samples", "flops", "kept")))
     return sketch

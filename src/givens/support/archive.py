@@ -3,27 +3,39 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import json
+import math
 import os
+import platform
 import secrets
 import shutil
 import zipfile
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+_HOST = (
+    f"{zlib.crc32(platform.node().encode()):08x}"  # a process number means something on its own machine only
+)
+
 
 def write(path: str | os.PathLike[str], header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
-    """Write beside the file, then put it in its place in one step: a kill leaves the old file or the new."""
+    """Write beside the file, then put it in its place in one step: a kill leaves the old file or the new.
+
+    What writers of the same file left behind when they were killed is removed first.
+    """
     target = Path(path).resolve()  # a link stays a link
     if target.exists() and not target.is_file():
         raise OSError(
             f"{os.fspath(path)} is no ordinary file, and would be replaced by one: choose another name"
         )
+    _remove_leftovers(target)
     named: dict[str, Any] = dict(arrays)
-    part = target.with_name(f".{target.name}.{secrets.token_hex(6)}.part")
+    part = target.with_name(f".{target.name}.{_HOST}-{os.getpid()}-{secrets.token_hex(6)}.part")
     try:
         with part.open("xb") as file:
             np.savez(file, header=np.array(json.dumps(header)), **named)
@@ -38,16 +50,73 @@ def write(path: str | os.PathLike[str], header: Mapping[str, Any], arrays: Mappi
         raise
 
 
-def read(path: str | os.PathLike[str], what: str) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Read such a file; one that is damaged, or something else, is a ValueError that says so."""
+def _remove_leftovers(target: Path) -> None:
+    """Remove the unfinished files of writers of this file that live no more, on this machine."""
+    beginning = f".{target.name}.{_HOST}-"
+    with contextlib.suppress(OSError), os.scandir(target.parent) as entries:
+        for entry in entries:
+            if entry.name.startswith(beginning) and entry.name.endswith(".part"):
+                writer, _, token = entry.name[len(beginning) : -len(".part")].partition("-")
+                if writer.isdecimal() and len(token) == 12 and not _alive(int(writer)):
+                    with contextlib.suppress(OSError):
+                        os.unlink(entry.path)
+
+
+def _alive(process: int) -> bool:
+    """Whether a process of this number is running; where that cannot be asked, it is taken to be."""
+    if os.name != "posix":
+        return True
     try:
-        with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
-            arrays = {name: archive[name] for name in archive.files}
-        header = json.loads(str(arrays.pop("header")))
-    except FileNotFoundError:
-        raise
-    except (ValueError, KeyError, TypeError, OSError, EOFError, AttributeError, zipfile.BadZipFile) as error:
-        raise ValueError(
-            f"{what} {os.fspath(path)!r} is damaged, or was not saved by givens; delete it to start afresh"
-        ) from error
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except (OSError, OverflowError):
+        return True
+    return True
+
+
+def read(path: str | os.PathLike[str], what: str) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """Read such a file. What is no file, or may not be read, is an OSError; what is damaged or something else, a ValueError.
+
+    Nothing is allocated for an array before its size has been compared with that of the file.
+    """
+    if os.path.isdir(path):
+        raise IsADirectoryError(f"{what} {os.fspath(path)!r} is a folder: name a file in it")
+    with open(path, "rb") as file:
+        try:
+            size = os.fstat(file.fileno()).st_size
+            with zipfile.ZipFile(file) as archive:
+                arrays = {_name(info): _array(archive, info, size) for info in archive.infolist()}
+            header = json.loads(str(arrays.pop("header")))
+            if not isinstance(header, dict):
+                raise ValueError("the header is no dictionary")
+        # Damaged bytes make the parsers raise nearly everything: BadZipFile, NotImplementedError, RuntimeError, EOFError, ...
+        except Exception as error:
+            raise ValueError(
+                f"{what} {os.fspath(path)!r} is damaged, or was not saved by givens; give another path, or delete it to start "
+                "afresh"
+            ) from error
     return header, arrays
+
+
+def _name(info: zipfile.ZipInfo) -> str:
+    if not info.filename.endswith(".npy"):
+        raise ValueError(f"{info.filename} is no array")
+    return info.filename.removesuffix(".npy")
+
+
+def _array(archive: zipfile.ZipFile, info: zipfile.ZipInfo, size: int) -> np.ndarray:
+    """An array as `numpy.savez` stores it, uncompressed."""
+    if info.compress_type != zipfile.ZIP_STORED or info.file_size > size or info.compress_size > size:
+        raise ValueError(f"{info.filename} says that it is larger than the file")
+    content = io.BytesIO(archive.read(info))
+    version = np.lib.format.read_magic(content)
+    if version not in ((1, 0), (2, 0)):
+        raise ValueError(f"{info.filename} is of version {version}")
+    reader = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    shape, by_columns, dtype = reader(content)
+    left = content.getbuffer()[content.tell() :]
+    if dtype.hasobject or min(shape, default=0) < 0 or math.prod(shape) * dtype.itemsize != len(left):
+        raise ValueError(f"{info.filename} has not the size that its shape {shape} needs")
+    array = np.frombuffer(left, dtype).reshape(shape, order="F" if by_columns else "C")
+    return array.copy(order="K")

@@ -1,0 +1,207 @@
+"""Saved streams and checkpoints with flipped bits, cut short or made up: one sentence, or exactly what was saved."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from givens import Checkpoint, StreamingSparsePCA, minimize
+from givens import checkpoint as checkpoints
+from givens.objectives import Columns
+from tests.stream_data import DATA, model, state
+
+
+def damaged(content: bytes, count: int, seed: int):
+    """So many copies of a file, each with one to three flipped bits, a part cut off or a part overwritten."""
+    rng = np.random.default_rng(seed)
+    for number in range(count):
+        broken = bytearray(content)
+        kind = number % 8
+        if kind == 0:
+            broken = broken[: int(rng.integers(len(broken)))]
+        elif kind == 1:
+            start = int(rng.integers(len(broken)))
+            broken[start : start + 8] = rng.bytes(8)
+        else:
+            # Half of the flips in the directory at the end and the names, where they do most.
+            low = 0 if kind < 5 else content.rindex(b"PK\x01\x02") - 1000
+            for place in rng.integers(max(low, 0), len(broken), int(rng.integers(1, 4))):
+                broken[place] ^= 1 << int(rng.integers(8))
+        yield number, bytes(broken)
+
+
+def stream(path):
+    model(scale=True).partial_fit(DATA[:77]).save(path)
+
+    def load():
+        found = StreamingSparsePCA.load(path)
+        return state(found), found.get_params(), found.trace_
+
+    return load
+
+
+def checkpoint(path):
+    A = np.random.default_rng(0).standard_normal((20, 5))
+    minimize(Columns(A, "varimax"), checkpoint=Checkpoint(path), max_sweeps=2)
+
+    def load():
+        progress, problem = checkpoints.load(path)
+        plain = {
+            name: value
+            for name, value in vars(progress).items()
+            if name not in ("rng", "U", "start", "memory")
+        }
+        arrays = [progress.U, progress.start, *progress.memory.values()]
+        return repr(plain), [array.tobytes() for array in arrays], progress.rng.bit_generator.state, problem
+
+    return load
+
+
+def check(load, path, count, seed):
+    """How many of the damaged files were refused; the others are as they were."""
+    expected, content, refused = load(), path.read_bytes(), []
+    for number, broken in damaged(content, count, seed):
+        path.write_bytes(broken)
+        try:
+            found = load()
+        except ValueError as error:
+            refused.append(str(error))
+        else:
+            assert found == expected, (seed, number)
+    path.write_bytes(content)
+    assert all(str(path) in message for message in refused)
+    return len(refused)
+
+
+@pytest.mark.parametrize("save", [stream, checkpoint])
+def test_damaged_files_are_refused_or_as_they_were(tmp_path, save):
+    load = save(tmp_path / "saved")
+    assert check(load, tmp_path / "saved", 400, seed=0) > 250
+
+
+def saved(path):
+    with np.load(path) as file:
+        arrays = dict(file)
+    return json.loads(str(arrays.pop("header"))), arrays
+
+
+def resave(path, header, arrays):
+    with path.open("wb") as file:
+        np.savez(file, header=np.array(json.dumps(header)), **arrays)
+
+
+@pytest.mark.parametrize("name", ["U", "start"])
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda U: U * 1.01,
+        lambda U: U + np.where(np.eye(len(U)), np.nan, 0),
+        lambda U: np.ones_like(U),
+        lambda U: U[0],
+        lambda U: U[:, :2],
+        lambda U: U.astype(int),
+        lambda U: U.astype(str),
+    ],
+)
+def test_a_checkpoint_s_matrices_are_orthogonal(tmp_path, name, change):
+    path = tmp_path / "saved"
+    checkpoint(path)
+    header, arrays = saved(path)
+    resave(path, header, arrays | {name: change(arrays[name])})
+    with pytest.raises(ValueError, match=r"saved' is damaged \(.*delete it to start afresh"):
+        checkpoints.load(path)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"format": 99},
+        {"sweeps": "many"},
+        {"sweeps": -7},
+        {"rotations": None},
+        {"flops": "1"},
+        {"gains": 3},
+        {"gains": ["x"]},
+        {"rng": {}},
+        {
+            "rng": {
+                "bit_generator": "PCG64",
+                "state": {"state": -1, "inc": 10**60},
+                "has_uint32": 0,
+                "uinteger": 0,
+            }
+        },
+        {"summaries": [3]},
+        {"trace_phase": []},
+    ],
+)
+def test_a_checkpoint_s_counters_count(tmp_path, change):
+    path = tmp_path / "saved"
+    checkpoint(path)
+    header, arrays = saved(path)
+    resave(path, header | change, arrays)
+    with pytest.raises(ValueError, match=r"saved' is damaged \("):
+        checkpoints.load(path)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"waiting": -1},
+        {"waiting": 10**9},
+        {"columns": 10**12},
+        {"columns": 1.5},
+        {"count": "x"},
+        {"weight": float("nan")},
+        {"energy": -1.0},
+        {"unit": float("inf")},
+        {"stride": 0},
+        {"forgetting": 2.0},
+        {"scaled": False},
+        {"settings": {}},
+        {"settings": 3},
+        {"parameters": {"n_compnents": 3}},
+        {"names": 5},
+    ],
+)
+def test_a_saved_stream_is_one_that_could_have_been(tmp_path, change):
+    path = tmp_path / "saved"
+    stream(path)
+    header, arrays = saved(path)
+    resave(path, header | change, arrays)
+    with pytest.raises(ValueError, match=r"saved' cannot be used: "):
+        StreamingSparsePCA.load(path)
+
+
+def test_a_saved_stream_s_numbers_are_finite(tmp_path):
+    path = tmp_path / "saved"
+    stream(path)
+    header, arrays = saved(path)
+    for name in ("W", "mean", "squares"):
+        for bad in (arrays[name] * np.nan, arrays[name][..., :-1], arrays[name].astype(str)):
+            resave(path, header, arrays | {name: bad})
+            with pytest.raises(ValueError, match=r"saved' cannot be used: "):
+                StreamingSparsePCA.load(path)
+
+
+def test_a_folder_is_no_checkpoint_and_is_not_to_be_deleted(tmp_path):
+    A = np.eye(3)
+    for call in (lambda: Checkpoint(tmp_path), lambda: minimize(Columns(A, "varimax"), checkpoint=tmp_path)):
+        with pytest.raises(IsADirectoryError, match="is a folder: name a file in it") as caught:
+            call()
+        assert "delete" not in str(caught.value)
+
+
+def test_an_unreadable_checkpoint_is_not_to_be_deleted(tmp_path, monkeypatch):
+    path = tmp_path / "saved"
+    checkpoint(path)
+
+    def refuse(*_, **__):
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr("builtins.open", refuse)
+    with pytest.raises(PermissionError) as caught:
+        checkpoints.load(path)
+    assert "delete" not in str(caught.value)
