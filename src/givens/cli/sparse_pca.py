@@ -18,8 +18,8 @@ from givens.cli.session import command as clean
 from givens.io import DataError, Table, staged
 from givens.report.views import path_view, scores_view
 
-# Thresholds of the report's curve: below these nearly every variable is in, above them next to none.
-ALPHAS = np.geomspace(0.08, 0.6, 8)
+# Thresholds of the report's curve: from none at all, which is PCA, to one that leaves next to nothing.
+ALPHAS = np.concatenate(([0.0, 0.02], np.geomspace(0.08, 0.6, 8)))
 PATH_TOL = 1e-4
 
 

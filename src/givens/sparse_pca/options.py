@@ -91,16 +91,10 @@ def _counts(n_nonzero: Any, m: int, d: int) -> np.ndarray:
 
 
 def screen(norms: np.ndarray, asked: FitOptions) -> np.ndarray:
-    """The features that can enter a component: all with norms above the level, and never fewer than components."""
-    return at_least(np.flatnonzero(norms > (asked.level if asked.counts is None else 0.0)), norms, asked)
-
-
-def at_least(kept: np.ndarray, norms: np.ndarray, asked: FitOptions) -> np.ndarray:
-    """These features, or the strongest ones if these are fewer than components and counts need."""
+    """The features that can enter a component: those with norms above the level, and never fewer than are needed."""
+    kept = np.flatnonzero(norms > (asked.level if asked.counts is None else 0.0))
     need = asked.m if asked.counts is None else max(asked.m, int(asked.counts.max()))
-    if len(kept) < need:
-        kept = np.sort(np.argsort(-norms, kind="stable")[:need])
-    return kept
+    return kept if len(kept) >= need else np.sort(np.argsort(-norms, kind="stable")[:need])
 
 
 def fill_empty(loadings: Loadings, features: np.ndarray, norms: np.ndarray) -> tuple[np.ndarray, int]:
