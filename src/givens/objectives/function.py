@@ -31,6 +31,8 @@ _STEP, _SMALL_STEP = EPS**0.2, EPS ** (1 / 3)
 _SMALL = 1e-5
 # A gradient that differs from a difference of values by more than this share is wrong.
 _AGREE = 1e-4
+# Angles at which f is evaluated before a run; with a gradient, only the first two.
+PROBES = (0.0, 1.0, 2.0, 4.0)
 
 
 @dataclass
@@ -38,7 +40,7 @@ class FunctionState:
     """U (stored transposed), f there, and how many points the last search needed."""
 
     Ut: np.ndarray
-    value: float
+    value: float | None = None
     points: int = 8
 
 
@@ -106,6 +108,7 @@ class Function(Objective):
         # Differences take two evaluations a pair: nobody wants them after every sweep.
         self.dear = self.certified = self.jac is None
         self.probes = np.zeros(0)
+        self.first: tuple[np.ndarray, float, np.ndarray] | None = None  # at the start of the run
         self.noise = 0.0
         self.capped = False
 
@@ -143,7 +146,14 @@ class Function(Objective):
         """Take the scale of f from its values around the start; they also tell this f from another one."""
         self.capped = False
         along = self._turned(start)
-        values = [along(theta) for theta in (0.0, 1.0, 2.0, 4.0)]
+        slopes = None
+        if self.jac is None:
+            values = [along(theta) for theta in PROBES]
+        else:
+            # The first look of the run is this one.
+            first, slopes = self._with_gradient(start)
+            self.first = start.copy(), first, slopes
+            values = [first, *(along(theta) for theta in PROBES[1:2])]
         self.probes = np.array(values)
         self.scale = float(np.abs(self.probes).max()) or 1.0
         # What rounding in a well-written f may amount to: no difference below it is believed.
@@ -151,18 +161,17 @@ class Function(Objective):
         if self.degree is not None:
             # Every entry of U is linear in (cos θ, sin θ) along that curve too, so f has no harmonic above its degree.
             claimed = searches.polynomial(along, self.degree, at_zero=values[0]).harmonics
-            error = float(np.abs(claimed(np.array([0.0, 1.0, 2.0, 4.0])) - self.probes).max())
+            error = float(np.abs(claimed(np.array(PROBES[: len(values)])) - self.probes).max())
             if error > 1e-8 * self.scale:
                 raise ValueError(
                     f"f is not a polynomial of degree {self.degree} in U: it differs from every such polynomial by "
                     f"{error:.3g}, {error / self.scale:.1e} of its size; give its true degree, or none"
                 )
-        if self.jac is not None and self.check_jac and self.n > 1:
-            self._compare(start)
+        if slopes is not None and self.check_jac and self.n > 1:
+            self._compare(start, slopes)
 
-    def _compare(self, U: np.ndarray) -> None:
+    def _compare(self, U: np.ndarray, slopes: np.ndarray) -> None:
         """Compare the gradient with a difference of values, along one direction in which all columns turn."""
-        slopes = self._with_gradient(U)[1]
         angles = np.triu(np.random.default_rng(0).standard_normal((self.n, self.n)), 1)
         angles /= np.linalg.norm(angles)
         eye = np.eye(self.n)
@@ -202,11 +211,13 @@ class Function(Objective):
         return [self.probes]
 
     def state(self, U: np.ndarray) -> FunctionState:
-        """U itself, and f there."""
-        return FunctionState(np.ascontiguousarray(U.T), self(U.copy()))
+        """U itself; f there is found when somebody asks."""
+        return FunctionState(np.ascontiguousarray(U.T))
 
     def value(self, state: FunctionState) -> float:
         """Evaluate f."""
+        if state.value is None:
+            state.value = self(state.Ut.T.copy())
         return state.value
 
     def phases(self) -> tuple[str, ...]:
@@ -215,6 +226,8 @@ class Function(Objective):
 
     def look(self, state: FunctionState) -> Look:
         """f and its slopes; without `jac`, curvatures too."""
+        if self.first is not None and np.array_equal(self.first[0].T, state.Ut):
+            return Look(self.first[1], self.first[2], None, 4.0 * self.n**3)
         return self._look(state.Ut.T.copy())
 
     def turned_look(self, state: FunctionState, Q: np.ndarray) -> Look:
@@ -295,7 +308,7 @@ class Function(Objective):
         size = len(block)
         Vt = state.Ut.copy()
         Q = np.eye(size)
-        value, total, rotated = state.value, 0.0, 0
+        value, total, rotated = self.value(state), 0.0, 0
         for a in range(size):
             for b in range(a + 1, size):
                 found = self._search(Vt, (int(block[a]), int(block[b])), value, state)

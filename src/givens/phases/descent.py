@@ -17,11 +17,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
+from scipy.linalg.lapack import dgesv
 
 from givens.objectives.base import Look
 from givens.phases.phase import Phase, counted
 from givens.phases.quasi_newton import Memory
-from givens.rotations import repair
 
 if TYPE_CHECKING:
     from givens.loop import Run
@@ -60,13 +60,11 @@ class Descent(Phase):
         self.eye = np.eye(n)
         self.scale = run.objective.scale
         self.rounding = max(32 * EPS, run.objective.floor**0.5)
-        known = look.curvatures is not None
-        self._remembered(self.asked or (10 if known else 60))
+        self.room = np.zeros((n, n))
+        size, known = len(self.pairs), look.curvatures is not None
+        most = self.asked or (10 if known else 60)
+        self.past = Memory(size, max(3, min(most, MOST_NUMBERS // (4 * size))))
         self.begun = True
-
-    def _remembered(self, most: int) -> None:
-        size = len(self.pairs)
-        self.past = Memory(size, max(3, min(most, MOST_NUMBERS // (4 * size) or 1)))
 
     def advance(self, run: Run) -> float | None:
         """One step that lowers f."""
@@ -114,16 +112,14 @@ class Descent(Phase):
             self.past.clear()
             direction = weights * self.g
         largest = float(np.abs(direction).max())
-        np.multiply(direction, -min(1.0, LARGEST / largest) if largest > 0 else -1.0, out=direction)
+        shrink = min(1.0, LARGEST / largest) if largest > 0 else 1.0
+        self.longest = LARGEST / (shrink * largest) if largest > 0 else 1.0
+        direction *= -shrink
         return direction
 
     def _search(self, run: Run, look: Look, direction: np.ndarray, promised: float) -> float | None:
         """Go along the direction as far as f falls well; the gain, or None if it does not fall."""
-        theta = np.zeros(self.n * self.n)
-        theta[self.pairs] = direction
-        skew = theta.reshape(self.n, self.n)
-        skew = skew.T - skew
-        longest = LARGEST / (float(np.abs(direction).max()) or 1.0)
+        skew, longest = self._skew(direction), self.longest
         step, best = 1.0, None
         for _ in range(TRIALS):
             Q = self._turned(skew, step)
@@ -166,11 +162,23 @@ class Descent(Phase):
         run.arrive(Q, there)
         return look.value - there.value
 
+    def _skew(self, direction: np.ndarray) -> np.ndarray:
+        """Θ: minus the angle of the pair (i, j), i < j, at (i, j)."""
+        self.room.put(self.pairs, direction)
+        return self.room.T - self.room
+
     def _turned(self, skew: np.ndarray, step: float) -> np.ndarray:
         """The rotation so far, and then Cayley's transform of the angles."""
         half = (0.5 * step) * skew
-        # Repaired every time: a drift would show in the comparison of one look with the next.
-        return repair(self.Q @ np.linalg.solve(self.eye - half, self.eye + half))
+        # LAPACK's own solver: for small matrices most of the time of NumPy's goes into calling it.
+        R = dgesv(self.eye - half, self.eye + half, overwrite_a=1, overwrite_b=1)[2]
+        Q = self.Q @ R
+        # Repaired every time, as `rotations.repair` does: a drift would show in the comparison of one look with the next.
+        excess = Q @ (Q.T @ Q)
+        Q *= 1.5
+        excess *= 0.5
+        Q -= excess
+        return Q
 
     def _at_rest(self, run: Run, look: Look) -> float | None:
         """The slopes promise nothing more: a minimum, unless a pair bends downwards."""
@@ -191,11 +199,7 @@ class Descent(Phase):
         """Leave a saddle by the pair that bends downwards most."""
         direction = np.zeros(len(self.pairs))
         direction[pair] = -1.0 if self.g[pair] > 0 else 1.0
-        theta = np.zeros(self.n * self.n)
-        theta[self.pairs] = direction
-        skew = theta.reshape(self.n, self.n)
-        skew = skew.T - skew
-        step = LARGEST
+        skew, step = self._skew(direction), LARGEST
         for _ in range(TRIALS):
             Q = self._turned(skew, step)
             there = run.look_at(Q)

@@ -6,10 +6,13 @@ inverse Hessian that agrees with all of them, and else with the diagonal W, is (
     H g = W g + Sᵀv − W Yᵀu,     u = R⁻¹ S g,     v = R⁻ᵀ((I + Y W Yᵀ) u − Y W g),
 
 where R is the upper triangle of S Yᵀ. Each pair is divided by the root of s·y, so that the diagonal of R is 1. A new pair adds a
-column to R⁻¹, and the oldest leaves by its first row and column: a handful of products with m rows, whatever m is.
+column to R⁻¹, and the oldest leaves by its first row and column: a handful of products, whatever m is. The rows of S and Y
+alternate in one array, so that one product serves both.
 """
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 
@@ -28,84 +31,91 @@ class Memory:
     def __init__(self, size: int, most: int) -> None:
         self.most = min(most, max(size, 1))
         # Twice the room: the rows move to the front once in `most` steps only.
-        self.steps = np.empty((2 * self.most, size))
-        self.changes = np.empty((2 * self.most, size))
+        self.rows = np.empty((4 * self.most, size))
+        self.inverses = np.zeros((2 * self.most, 2 * self.most))
+        self.grams = np.zeros((2 * self.most, 2 * self.most))
         self.clear()
 
     def clear(self) -> None:
         """Forget all of it."""
         self.first = self.last = 0
-        self.inverse = np.empty((0, 0))
-        self.gram = np.empty((0, 0))
 
     def __len__(self) -> int:
         return self.last - self.first
 
     @property
     def scaling(self) -> float:
-        """The s·s-free size of the inverse Hessian along the last step, s·y / y·y."""
-        return 1.0 / float(self.gram[-1, -1])
+        """The size of the inverse Hessian along the last step, s·y / y·y."""
+        return 1.0 / float(self.grams[self.last - 1, self.last - 1])
 
     def add(self, step: np.ndarray, change: np.ndarray) -> bool:
         """Keep a pair if it says something definite; whether it did."""
         curvature = float(step @ change)
-        if not curvature > 1e-10 * float(np.sqrt((step @ step) * (change @ change))):
+        if not curvature > 1e-10 * math.sqrt(float(step @ step) * float(change @ change)):
             return False
-        if len(self) == self.most:
+        if self.last - self.first == self.most:
             self.first += 1
-            self.inverse, self.gram = self.inverse[1:, 1:], self.gram[1:, 1:]
-        if self.last == len(self.steps):
-            kept = len(self)
-            for rows in (self.steps, self.changes):
-                rows[:kept] = rows[self.first : self.last].copy()
-            self.first, self.last = 0, kept
+        if self.last == 2 * self.most:
+            self._to_the_front()
         root = curvature**-0.5
-        np.multiply(step, root, out=self.steps[self.last])
-        np.multiply(change, root, out=self.changes[self.last])
-        self.last += 1
-        self._extend()
+        first, last = self.first, self.last
+        np.multiply(step, root, out=self.rows[2 * last])
+        y = self.rows[2 * last + 1]
+        np.multiply(change, root, out=y)
+        # The new column of R⁻¹ and of Y Yᵀ.
+        products = self.rows[2 * first : 2 * last + 2] @ y
+        inverse, gram = self.inverses, self.grams
+        inverse[first:last, last] = inverse[first:last, first:last] @ -products[:-2:2]
+        inverse[last, first:last] = 0.0
+        inverse[last, last] = 1.0
+        gram[last, first : last + 1] = gram[first : last + 1, last] = products[1::2]
+        self.last = last + 1
         return True
 
-    def _extend(self) -> None:
-        """The new column of R⁻¹ and of Y Yᵀ."""
-        S, Y = self.steps[self.first : self.last], self.changes[self.first : self.last]
-        old = len(S) - 1
-        inverse, gram = np.zeros((old + 1, old + 1)), np.empty((old + 1, old + 1))
-        inverse[:old, :old], gram[:old, :old] = self.inverse, self.gram
-        inverse[:old, old] = self.inverse @ (S[:old] @ Y[old])
-        inverse[:old, old] *= -1.0
-        inverse[old, old] = 1.0
-        gram[old] = gram[:, old] = Y @ Y[old]
-        self.inverse, self.gram = inverse, gram
+    def _to_the_front(self) -> None:
+        first, last, kept = self.first, self.last, len(self)
+        self.rows[: 2 * kept] = self.rows[2 * first : 2 * last].copy()
+        for square in (self.inverses, self.grams):
+            square[:kept, :kept] = square[first:last, first:last].copy()
+        self.first, self.last = 0, kept
 
     def solve(self, slopes: np.ndarray, weights: np.ndarray | float) -> np.ndarray:
         """H g, for the diagonal W of the weights, or a multiple of the identity."""
         start = weights * slopes
-        if self.first == self.last:
+        first, last = self.first, self.last
+        if first == last:
             return start
-        S, Y = self.steps[self.first : self.last], self.changes[self.first : self.last]
-        u = self.inverse @ (S @ slopes)
+        rows, inverse = self.rows[2 * first : 2 * last], self.inverses[first:last, first:last]
+        along = np.empty(len(rows))
         if isinstance(weights, float):
-            inner = weights * (self.gram @ u)
+            products = rows @ slopes
+            u = inverse @ products[::2]
+            inner = (self.grams[first:last, first:last] @ u - products[1::2]) * weights
+            along[1::2] = -weights * u
         else:
-            inner = Y @ (weights * (u @ Y))
-        v = (u + inner - Y @ start) @ self.inverse
-        start += v @ S
-        start -= weights * (u @ Y)
+            u = inverse @ (rows[::2] @ slopes)
+            back = weights * (u @ rows[1::2])
+            inner = rows[1::2] @ (back - start)
+            along[1::2] = 0.0
+            start -= back
+        along[::2] = (u + inner) @ inverse
+        start += along @ rows
         return start
 
     def arrays(self) -> dict[str, np.ndarray]:
         """What there is to save."""
         kept = slice(self.first, self.last)
         return {
-            "steps": self.steps[kept].copy(),
-            "changes": self.changes[kept].copy(),
-            "inverse": self.inverse,
-            "gram": self.gram,
+            "rows": self.rows[2 * self.first : 2 * self.last].copy(),
+            "inverse": self.inverses[kept, kept].copy(),
+            "gram": self.grams[kept, kept].copy(),
+            "place": np.array(self.first),
         }
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
         """Have what was saved, to the bit."""
-        self.first, self.last = 0, len(arrays["steps"])
-        self.steps[: self.last], self.changes[: self.last] = arrays["steps"], arrays["changes"]
-        self.inverse, self.gram = arrays["inverse"], arrays["gram"]
+        self.first = int(arrays["place"])
+        self.last = self.first + len(arrays["inverse"])
+        kept = slice(self.first, self.last)
+        self.rows[2 * self.first : 2 * self.last] = arrays["rows"]
+        self.inverses[kept, kept], self.grams[kept, kept] = arrays["inverse"], arrays["gram"]
