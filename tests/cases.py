@@ -13,9 +13,11 @@ from givens.objectives import (
     JointDiagonal,
     Kurtosis,
     LogCosh,
+    MomentTensor,
     Objective,
     Orthomax,
     SparseColumns,
+    SymmetricTensor,
 )
 
 N = 6
@@ -55,6 +57,17 @@ def _smooth(seed: int) -> Function:
     return Function(lambda U: float(np.sum(np.log(np.cosh(A @ U)))), 4)
 
 
+def _tensor(seed: int, rank: int | None = None) -> SymmetricTensor:
+    T = np.random.default_rng(seed).standard_normal((N, N, N))
+    return SymmetricTensor(T, rank, symmetrize=True)
+
+
+def _moments(seed: int, rank: int | None = None) -> MomentTensor:
+    rng = np.random.default_rng(seed)
+    G = rng.standard_normal((N, N))
+    return MomentTensor(rng.exponential(size=(30, N)), rng.standard_normal(N), 0.1 * (G + G.T), rank)
+
+
 CASES: dict[str, Callable[[int], Objective]] = {
     "varimax": lambda seed: Columns(_data(seed), "varimax"),
     "quartimax": lambda seed: Columns(_data(seed), "quartimax"),
@@ -73,6 +86,10 @@ CASES: dict[str, Callable[[int], Objective]] = {
     "sparse, l0, 3 of 6 columns": lambda seed: SparseColumns(_data(seed), 4.0, "l0", active=3),
     "joint": lambda seed: JointDiagonal(_stack(seed)),
     "one matrix": lambda seed: JointDiagonal(_stack(seed)[0]),
+    "tensor": _tensor,
+    "tensor, 2 of 6 columns": lambda seed: _tensor(seed, 2),
+    "moments": _moments,
+    "moments, 3 of 6 columns": lambda seed: _moments(seed, 3),
     "cubic": _cubic,
     "quartic": _quartic,
     "smooth": _smooth,

@@ -116,7 +116,7 @@ def test_a_look_agrees_with_differences_and_leaves_the_state_alone(case):
     objective.prepare(U)
     state = objective.state(U)
     look = objective.look(state)
-    assert look.value == objective.value(state)
+    assert look.value == pytest.approx(objective.value(state), rel=1e-13)
     Q = rotations.random_orthogonal(n, 6, determinant=1)
     turned = objective.turned_look(state, Q)
     fresh = objective.look(objective.state(U @ Q))

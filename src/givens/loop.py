@@ -30,6 +30,9 @@ from givens.support.progress import Bar
 
 Callback = Callable[[Snapshot], Any]
 
+DRIFT = 5e-14
+"""‖UᵀU − I‖ above which the U of a result is repaired once more."""
+
 
 @dataclass(frozen=True)
 class RunOptions:
@@ -297,6 +300,8 @@ class Run:
         else:
             value = objective.sense * objective.unit * objective.value(self.state)
             norm = np.nan
+        if orthogonality(U) > DRIFT:
+            U = repair(U)
         notes = objective.notes(self.state)
         if np.isnan(norm):
             self.moved()

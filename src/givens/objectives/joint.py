@@ -11,7 +11,7 @@ import numpy as np
 
 from givens.numerics import parallel
 from givens.numerics.scaling import check_data, power, power_of_two
-from givens.objectives.base import Blocks, Objective, Rotations, Solved
+from givens.objectives.base import Blocks, Look, Objective, Rotations, Solved
 from givens.schedules import Schedule, Tournament
 from givens.support.arguments import as_array
 
@@ -110,6 +110,21 @@ class JointDiagonal(Objective):
         for block in blocks:
             flops += 4.0 * len(block) ** 2 * self.n * depth
         return flops
+
+    def look(self, state: np.ndarray) -> Look:
+        """f; and of every pair −P and 4Q, from the diagonals D and the sums V = C + Cᵀ."""
+        D = np.ascontiguousarray(np.moveaxis(np.diagonal(state), 0, 1))  # (n, K)
+        V = state + state.transpose(1, 0, 2)
+        products = np.einsum("ik,ijk->ij", D, V)
+        squares = np.einsum("ijk,ijk->ij", V, V)
+        powers = np.einsum("ik,ik->i", D, D)
+        apart = powers[:, None] + powers - 2.0 * (D @ D.T)
+        return Look(
+            self.value(state),
+            2.0 * (products.T - products),
+            4.0 * (apart - squares),
+            state.size * 7.0 + 2.0 * D.size * self.n,
+        )
 
     def gradient(self, state: np.ndarray) -> np.ndarray:
         """First derivatives of every pair, −P."""

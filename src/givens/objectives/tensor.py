@@ -15,7 +15,7 @@ import numpy as np
 from givens.kernels import tensor as kernels
 from givens.numerics.packed import Packed
 from givens.numerics.scaling import binary_exponent
-from givens.objectives.base import Blocks, Objective, Rotations, Solved
+from givens.objectives.base import Blocks, Look, Objective, Rotations, Solved
 from givens.support.arguments import whole
 
 if TYPE_CHECKING:
@@ -137,6 +137,15 @@ class SymmetricTensor(Objective):
         """−3(T̃_iij − T̃_ijj); −3 T̃_iij where column j does not count."""
         return pair_gradient(state.doubles(), self.active)
 
+    def look(self, state: Packed) -> Look:
+        """Value, slopes and curvatures, from the T̃_iij."""
+        return look_of_pairs(state.doubles(), self.active, 0.0)
+
+    def turned_look(self, state: Packed, Q: np.ndarray) -> Look:
+        """As `look`, at U @ Q, from the vectors T̃(·, q, q) of its columns: no tensor is rotated."""
+        images = state.squares(Q)
+        return look_of_pairs((Q.T @ images).T, self.active, 1.0 * self.n**4 + 2.0 * self.n**3)
+
     def settled(self, state: Packed) -> str:
         """Whether the pairs have nothing left to gain: spares the sweep that would find it so."""
         return nothing_left(self, state.doubles())
@@ -173,6 +182,24 @@ def pair_gradient(doubles: np.ndarray, active: int) -> np.ndarray:
     slopes = -3.0 * (doubles - doubles.T)
     slopes[:, active:] = -3.0 * doubles[:, active:]
     return slopes
+
+
+def look_of_pairs(doubles: np.ndarray, active: int, flops: float) -> Look:
+    """−Σ T̃_iii, with −3(T̃_iij − T̃_ijj) and 3(T̃_iii + T̃_jjj) − 6(T̃_iij + T̃_ijj) of every pair, from the matrix of the T̃_iij.
+
+    Of a column j that does not count, T̃_jjj and T̃_iij's mirror image are left out.
+    """
+    diagonal = np.where(np.arange(len(doubles)) < active, np.diagonal(doubles), 0.0)
+    counted = doubles.copy()
+    counted[active:] = 0.0
+    # Row i holds T̃_iij: it belongs to the column i, and T̃_ijj = T̃_jji to the column j.
+    slopes = -3.0 * (counted - counted.T)
+    curvatures = 3.0 * (diagonal[:, None] + diagonal)
+    inside = slice(0, active)
+    curvatures[inside, inside] -= 6.0 * (doubles + doubles.T)[inside, inside]
+    curvatures[inside, active:] -= 6.0 * doubles.T[inside, active:]
+    curvatures[active:, inside] -= 6.0 * doubles[active:, inside]
+    return Look(-float(np.sum(diagonal)), slopes, curvatures, flops)
 
 
 def negligible(enough: float, scale: float) -> float:

@@ -22,11 +22,12 @@ from givens.kernels import tensor as kernels
 from givens.numerics import parallel
 from givens.numerics.packed import Packed
 from givens.numerics.scaling import binary_exponent
-from givens.objectives.base import Blocks, Objective, Rotations, Solved
+from givens.objectives.base import Blocks, Look, Objective, Rotations, Solved
 from givens.objectives.tensor import (
     EPS,
     SymmetricTensor,
     check_rank,
+    look_of_pairs,
     nothing_left,
     pair_gradient,
     solve_cubes,
@@ -162,6 +163,10 @@ class MomentTensor(Objective):
     def gradient(self, state: Rotated) -> np.ndarray:
         """As for `SymmetricTensor`."""
         return pair_gradient(self._doubles(state), self.active)
+
+    def look(self, state: Rotated) -> Look:
+        """As for `SymmetricTensor`."""
+        return look_of_pairs(self._doubles(state), self.active, 2.0 * self.n * state.z.size)
 
     def settled(self, state: Rotated) -> str:
         """As for `SymmetricTensor`."""
