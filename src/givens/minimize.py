@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,10 @@ from givens.rotations import check_orthogonal, random_orthogonal, with_determina
 from givens.rotations import determinant as determinant_of
 from givens.schedules import Schedule, as_schedule
 from givens.support.arguments import generator, tolerance, whole
-from givens.support.progress import bar
+from givens.support.progress import Bar, bar
+
+# A cheaper form of an objective has told what it can where the next step would gain no more than this times the scale.
+ROUGH = 1e-4
 
 
 def minimize(
@@ -158,6 +162,8 @@ def minimize(
         outcomes: dict[int | None, list[Result]] = {sign: [] for sign in places}
         if first is None:
             first = problem.start(rng)
+            if options.phases[0] == "descent":
+                first = _approach(problem, first, options, rng, shown)
         for k in range(n_starts):
             U = first if k == 0 else _another(first, rng)
             state = rng.bit_generator.state
@@ -199,6 +205,25 @@ def _share(certify: bool | float | None, problem: Objective) -> float:
             "an objective that stores few columns cannot be certified: not all pairs are there; leave out certify"
         )
     return float(certify)
+
+
+def _approach(
+    problem: Objective, start: np.ndarray, options: RunOptions, rng: np.random.Generator, shown: Bar
+) -> np.ndarray:
+    """Where descent on cheaper forms of the objective leads from a start, the cheapest form first."""
+    cheaper = problem.coarse()
+    if cheaper is None:
+        return start
+    start = _approach(cheaper, start, options, rng, shown)
+    rough = replace(
+        options,
+        phases=("descent",),
+        tol=max(options.tol, ROUGH),
+        gradient_tol=None,
+        certify=0.0,
+        callback=None,
+    )
+    return Run(cheaper, rough, None, shown).minimise(start, rng, reproducible=True).U
 
 
 def _another(first: np.ndarray, rng: np.random.Generator) -> np.ndarray:

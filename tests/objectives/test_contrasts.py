@@ -63,16 +63,20 @@ def written_out(name, Y, active):
                 if a < active:
                     slopes[i, j] += sign * gradient(Y[a]) @ Y[b]
                     curves[i, j] += bend(Y[a], Y[b]) - gradient(Y[a]) @ Y[a]
-    return sum(value(y) for y in Y[:active]), slopes, curves
+    # What curvatures are the sum of may be larger than they are.
+    size = (
+        12 * np.sum(Y**4, axis=1).max() if "exp" not in name and "cosh" not in name else np.abs(curves).max()
+    )
+    return sum(value(y) for y in Y[:active]), slopes, curves, max(1.0, size)
 
 
 def assert_looks_like(look, expected, tolerance):
-    value, slopes, curves = expected
+    value, slopes, curves, scale = expected
     off = ~np.eye(len(slopes), dtype=bool)
     assert look.value == pytest.approx(value, rel=tolerance, abs=tolerance)
-    scale = max(1.0, np.abs(curves).max())
     assert np.abs(look.slopes - slopes).max() <= tolerance * scale
-    assert np.abs((look.curvatures - curves)[off]).max(initial=0.0) <= tolerance * scale
+    # Curvatures, which only shape steps, are in single precision.
+    assert np.abs((look.curvatures - curves)[off]).max(initial=0.0) <= max(tolerance, 2e-6) * scale
     assert look.flops > 0
 
 
@@ -103,8 +107,8 @@ def test_looks_at_any_data(name, A):
     objective = Columns(A, ORACLES[name][0])
     n = A.shape[1]
     look = objective.look(objective.state(np.eye(n)))
-    value, slopes, curves = written_out(name, (A / objective.factor).T, n)
-    assert_looks_like(look, (value, slopes, curves), 1e-9 * max(1.0, abs(value)))
+    expected = written_out(name, (A / objective.factor).T, n)
+    assert_looks_like(look, expected, 1e-9 * max(1.0, abs(expected[0])))
 
 
 @EVERY
@@ -122,6 +126,18 @@ def test_the_same_bits_for_any_number_of_threads(name, rng):
             assert look.value == first.value
             assert np.array_equal(look.slopes, first.slopes)
             assert np.array_equal(look.curvatures, first.curvatures)
+
+
+@EVERY
+def test_looks_in_single_precision_are_as_good_as_that(name, rng):
+    A = rng.laplace(size=(30_000, 4))
+    objective = Columns(A, ORACLES[name][0])
+    sample = objective.coarse()
+    assert sample is not None
+    look = sample.look(sample.state(np.eye(4)))
+    assert_looks_like(
+        look, written_out(name, sample.A.astype(np.float64).T, 4), 1e-5 * max(1.0, abs(look.value))
+    )
 
 
 @EVERY
@@ -171,10 +187,10 @@ def test_your_own_log_cosh_sees_what_the_built_in_one_does(rng):
         objective.look(objective.state(np.eye(7)))
         for objective in (Columns(A, contrast) for contrast in (LogCosh(), with_curvature, mine))
     ]
-    for look, tolerance in zip(looks[1:], (1e-12, 1e-7)):
+    for look in looks[1:]:
         assert look.value == pytest.approx(looks[0].value, rel=1e-13)
         assert look.slopes == pytest.approx(looks[0].slopes, abs=1e-12 * looks[0].value)
-        assert look.curvatures == pytest.approx(looks[0].curvatures, abs=tolerance * looks[0].value)
+        assert look.curvatures == pytest.approx(looks[0].curvatures, abs=1e-6 * looks[0].value)
 
 
 def test_signs_add_up_column_by_column(rng):
@@ -204,8 +220,8 @@ def test_signs_that_do_not_fit_are_refused(rng):
         objective.look(objective.state(np.eye(3)))
 
 
-def test_data_too_large_for_derivatives_are_refused(rng):
-    objective = Columns(rng.laplace(size=(9, 3)) * 1e200, LogCosh())
+def test_derivatives_that_are_not_finite_are_refused(rng):
+    objective = Columns(rng.laplace(size=(9, 3)), Scalar(lambda y: y * y, lambda y: y / 0.0))
     with pytest.raises(ValueError, match="whiten or rescale"):
         objective.look(objective.state(np.eye(3)))
 

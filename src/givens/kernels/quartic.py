@@ -210,20 +210,3 @@ def turn_pairs(
             _turn(Y[i], Y[j], Y.dtype.type(math.cos(theta)), Y.dtype.type(math.sin(theta)))
             _turn(Qt[i], Qt[j], math.cos(theta), math.sin(theta))
     return gains, rotated
-
-
-@kernel
-def sums(Y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Σ y² and Σ y⁴ of every row."""
-    squares = np.zeros(Y.shape[0])
-    fourths = np.zeros(Y.shape[0])
-    for i in range(Y.shape[0]):
-        second = 0.0
-        fourth = 0.0
-        for r in range(Y.shape[1]):
-            y = np.float64(Y[i, r])
-            second += y * y
-            fourth += y * y * y * y
-        squares[i] = second
-        fourths[i] = fourth
-    return squares, fourths

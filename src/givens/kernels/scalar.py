@@ -29,6 +29,8 @@ CHUNK = 512  # entries whose factors 1 + e^(-2|y|), at most 2, are multiplied be
 LOWEST = -80.0  # e^x is 0 below it, to either precision
 STEP = 1.4901161193847656e-08  # √ε, for φ'' by a difference of φ'
 
+LARGEST_SQUARE = np.float32(1e30)
+
 PIECE = 256  # entries of two columns that are turned at a time, in the fastest cache
 PER_QUARTER = 8  # angles of the first grid in a quarter turn
 MOST_ANGLES = 128  # that a search looks at before it settles for the best of them
@@ -90,7 +92,8 @@ def _exp_row(y: np.ndarray, slopes: np.ndarray, curves: np.ndarray) -> float:
 def look_of(row: Any) -> Any:
     """The sums over some rows of the data, tile by tile, without the weights.
 
-    Σ φ(y_i); if there are to be `products`, 1 or more, Σ φ'(y_i) y_j and Σ φ''(y_i) y_j²; if 2, also Σ y_i y_j.
+    Σ φ(y_i); if there are to be `products`, 1 or more, Σ φ'(y_i) y_j and Σ φ''(y_i) y_j²; if 2, also Σ y_i y_j. The sums with φ''
+    only shape steps: single precision is enough for them.
     """
 
     @bound
@@ -99,16 +102,14 @@ def look_of(row: Any) -> Any:
         values = np.zeros(active)
         shape = (active, n) if products >= 1 else (0, 0)
         first, second = np.zeros(shape), np.zeros(shape)
-        part = np.empty(shape, Qt.dtype)
+        part, rough = np.empty(shape, Qt.dtype), np.empty(shape, np.float32)
         gram = np.zeros((n, n)) if products >= 2 else np.zeros((0, 0))
-        width = min(step, rows)
-        tile, turned = np.empty((n, width), Qt.dtype), np.empty((n, width), Qt.dtype)
-        slopes, curves = np.empty((active, width), Qt.dtype), np.empty((active, width), Qt.dtype)
         for start in range(0, rows, step):
             number = min(step, rows - start)
-            if number < width:
+            if start == 0 or number < step:
                 tile, turned = np.empty((n, number), Qt.dtype), np.empty((n, number), Qt.dtype)
-                slopes, curves = np.empty((active, number), Qt.dtype), np.empty((active, number), Qt.dtype)
+                slopes, curves = np.empty((active, number), Qt.dtype), np.empty((active, number), np.float32)
+                squares = np.empty((n, number), np.float32)
             for i in range(n):
                 tile[i] = Y[i, start : start + number]
             if Qt.shape[0]:
@@ -122,13 +123,21 @@ def look_of(row: Any) -> Any:
             if products >= 1:
                 np.dot(slopes, turned.T, part)
                 first += part
-                for i in range(n):
-                    turned[i] *= turned[i]
-                np.dot(curves, turned.T, part)
-                second += part
+                _square(turned, squares)
+                np.dot(curves, squares.T, rough)
+                second += rough
         return values, first, second, gram
 
     return look
+
+
+@inline
+def _square(turned: np.ndarray, squares: np.ndarray) -> None:
+    y, out = turned.reshape(turned.size), squares.reshape(squares.size)
+    for k in range(y.shape[0]):
+        # Where y² leaves single precision, φ'' is 0 or of no meaning any more.
+        square = y[k] * y[k]
+        out[k] = square if square < LARGEST_SQUARE else LARGEST_SQUARE
 
 
 def pairs_of(search: Any) -> tuple[Any, Any]:

@@ -200,6 +200,13 @@ class Objective(ABC):
 
         return random_orthogonal(self.n, rng, determinant=1)
 
+    def coarse(self) -> Objective | None:
+        """A cheaper objective of the same order, with a minimum near this one's: some of the data, or single precision.
+
+        A run that nobody gives a start descends on it first, and goes on from there. None: there is no such objective.
+        """
+        return None
+
     def schedule(self) -> str | Any:
         """The order of pairs to use if nobody says: a name, or a `Schedule`."""
         return "tournament"

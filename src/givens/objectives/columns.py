@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
+from copy import copy
 
 import numpy as np
 
@@ -19,16 +20,13 @@ from givens.numerics.tiles import tiles
 from givens.objectives.base import Blocks, Look, Objective, Rotations, Solved
 from givens.objectives.contrasts import Contrast, Exp, LogCosh
 from givens.objectives.quartic import Kurtosis, Orthomax
-from givens.rotations import repair
 from givens.schedules import Schedule, Tournament
 from givens.support.arguments import as_array
 
-# At least so many rows per column are in the sample that a start is found on.
-COARSE = 128
-# Where a sweep gains no more than this of the contrast's size, the sample has told what it can. On the way there may be sweeps
-# that gain a few hundredths only, with more to come.
-SETTLED = 2e-3
-SWEEPS = 12
+# So many rows per column are in the samples that a run may begin with, and so many in all at least.
+LARGE, SMALL, LEAST = 256, 64, 1024
+# Single precision holds the fourth powers of what is not larger, or not smaller than its inverse.
+LARGEST = 2.0**15
 
 CONTRASTS: dict[str, Callable[[], Contrast]] = {
     "quartimax": lambda: Orthomax(0.0),
@@ -84,31 +82,43 @@ class Columns(Objective):
         if not 1 <= self.active <= self.n or int(self.active) != self.active:
             raise ValueError(f"active must be between 1 and the number of columns, {self.n}, got {active!r}")
         if A.dtype == np.float32:
-            # Y is rotated in single precision, and a slope known to eps moves an angle that gains eps².
-            self.floor = (self.n * 4 * float(np.finfo(np.float32).eps)) ** 2
-        # A size does not care which way round the matrix lies, and turning it over would take longer than all the rest.
-        lying = self.A.T if self.A.flags.f_contiguous else np.ascontiguousarray(self.A)
-        self.scale = self.contrast.size(lying) or 1.0
+            self.floor = _single_floor(self.n)
+        self.scale = self.contrast.size(_lying(self.A)) or 1.0
+        self.single = False  # whether looks are in single precision
 
     def start(self, rng: np.random.Generator) -> np.ndarray:
-        """Start at the identity, the data's own columns; with very many rows, at what an even sample of them says.
+        """Start at the identity, the data's own columns."""
+        return np.eye(self.n)
 
-        A sum over 50,000 samples differs little from one over 10,000: most of the way is made where it is cheap. Where the
-        sample does not settle, four times as many may.
+    def coarse(self) -> Columns | None:
+        """With very many rows, an even sample of them in single precision; of a sample, a smaller one.
+
+        A sum over 50,000 samples differs little from one over 10,000: most of the way is made where it is cheap.
         """
-        U = np.eye(self.n)
-        stride = len(self.A) // max(COARSE * self.n, 2048)
-        while stride >= 3:
-            Y = self.contrast.sample(np.ascontiguousarray(self.A[::stride].T))
-            np.matmul(U.T.astype(Y.dtype), Y, out=Y)
-            little = SETTLED * self.contrast.size(Y)
-            for _ in range(SWEEPS):
-                Q, gain, _, _ = self.contrast.sweep(Y, self.active)
-                U = U @ Q
-                if gain <= little:
-                    return repair(U)
-            stride //= 4
-        return repair(U)
+        rows = (SMALL if self.single else LARGE) * self.n
+        stride = len(self.A) // max(rows, LEAST)
+        if stride < 3 or not self.contrast.smooth:
+            return None
+        A = self.A[::stride]
+        if self.contrast.degree is not None:
+            A = A / power_of_two(A)
+        return (
+            self._cheaper(np.ascontiguousarray(A, dtype=np.float32)) if np.abs(A).max() <= LARGEST else None
+        )
+
+    def _cheaper(self, A: np.ndarray) -> Columns:
+        other = copy(self)
+        other.A, other.single = A, True
+        other.scale = self.contrast.size(_lying(A)) or 1.0
+        other.floor = _single_floor(self.n)
+        return other
+
+    def phases(self) -> tuple[str, ...]:
+        """Descent, if the contrast is smooth, and sweeps where that finds no slopes; sweeps alone where they are cheap."""
+        if not self.contrast.smooth:
+            return super().phases()
+        cheap = self.contrast.exact and len(self.A) < LEAST
+        return ("sweeps",) if cheap else ("descent", "sweeps")
 
     def schedule(self) -> Schedule:
         """A tournament, in blocks as large as the contrast likes them."""
@@ -139,11 +149,11 @@ class Columns(Objective):
 
     def look(self, state: np.ndarray) -> Look:
         """All pairs at once, by one pass over Y."""
-        return self.contrast.look(state, self.active)
+        return self.contrast.look(state, self.active, single=self.single)
 
     def turned_look(self, state: np.ndarray, Q: np.ndarray) -> Look:
         """The same, with the data on their way through Q."""
-        return self.contrast.look(state, self.active, Q)
+        return self.contrast.look(state, self.active, Q, self.single)
 
     def solve(self, state: np.ndarray, blocks: Blocks) -> Solved:
         """The contrast's pair problem, or a sweep of it on a copy of the block's columns."""
@@ -201,10 +211,20 @@ class Columns(Objective):
         return self.contrast.note()
 
 
+def _lying(A: np.ndarray) -> np.ndarray:
+    """The matrix, either way round: turning it over would take longer than adding it up."""
+    return A.T if A.flags.f_contiguous else np.ascontiguousarray(A)
+
+
+def _single_floor(n: int) -> float:
+    """Y is rotated in single precision, and a slope known to eps moves an angle that gains eps²."""
+    return (n * 4 * float(np.finfo(np.float32).eps)) ** 2
+
+
 def _rescaling(A: np.ndarray) -> float:
     """The power of two to divide by: 1 where fourth powers are in no danger, which saves a copy of the data."""
     factor = power_of_two(A)
-    return 1.0 if 2.0**-60 <= factor <= 2.0**60 and A.dtype == np.float64 else factor
+    return 1.0 if 1 / LARGEST <= factor <= LARGEST and A.dtype == np.float64 else factor
 
 
 def _as_contrast(contrast: str | Contrast) -> Contrast:

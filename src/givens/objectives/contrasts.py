@@ -20,8 +20,6 @@ import numpy as np
 from givens.numerics import parallel
 from givens.numerics.tiles import GROUPS, tile_width
 from givens.objectives.base import Look
-from givens.rotations import rotate_blocks
-from givens.schedules import tournament
 
 if TYPE_CHECKING:
     from givens.kernels.scalar import ScalarKernels
@@ -48,14 +46,20 @@ class Contrast(ABC):
         1 if it is minimised, −1 if maximised; `value` gives what is minimised.
     degree : int or None
         Scaling the data by a scales the value by a**degree. None: no such law, and data are never rescaled.
+    smooth : bool
+        Whether slopes lead to the optimum; if not, a run is made of sweeps.
+    exact : bool
+        Whether a pair's best angle is known in closed form, so that sweeps over few rows are cheap.
     """
 
     sense: int = 1
     degree: int | None = None
+    smooth: bool = True
+    exact: bool = False
 
     @abstractmethod
-    def look(self, Y: np.ndarray, active: int, Q: np.ndarray | None = None) -> Look:
-        """Value, slopes and curvatures at Y, or at QᵀY; Y stays as it is."""
+    def look(self, Y: np.ndarray, active: int, Q: np.ndarray | None = None, single: bool = False) -> Look:
+        """Value, slopes and curvatures at Y, or at QᵀY; Y stays as it is. With `single`, in single precision within a tile."""
 
     def value(self, Y: np.ndarray, active: int) -> float:
         """Evaluate f: the value of `look`, to the bit."""
@@ -75,31 +79,6 @@ class Contrast(ABC):
 
         A gain below `enough` need not be pursued.
         """
-
-    def sample(self, Y: np.ndarray) -> np.ndarray:
-        """Some samples, as `sweep` likes them best where all that is wanted is a start."""
-        return Y
-
-    def sweep(self, Y: np.ndarray, active: int) -> Solution:
-        """Turn every pair of rows of Y by its best rotation, in place, in rounds."""
-        Qt = np.eye(len(Y))
-        total, rotated, flops = 0.0, 0, 0.0
-        for pairs in tournament(len(Y)):
-            pairs = pairs[pairs[:, 0] < active]
-            shares = [pairs[part] for part in parallel.parts(len(pairs), parallel.width())]
-
-            def turn(share: np.ndarray) -> Pairs:
-                rotations, gains, turned, spent = self.solve_pairs(Y, share, active)
-                return rotations, gains, turned, spent + rotate_blocks(Y, share, rotations)
-
-            # Pairs of a round share no row, so each thread may turn its own at once.
-            found = parallel.each(turn, shares)
-            for share, (rotations, _, turned, spent) in zip(shares, found):
-                flops += spent + rotate_blocks(Qt, share, rotations)
-                rotated += turned
-            # One sum over the round: the order must not depend on how it was shared out.
-            total += float(np.concatenate([gains for _, gains, _, _ in found]).sum())
-        return Qt.T.copy(), total, rotated, flops
 
     def block(self, n: int) -> int:
         """How many of n columns to solve together if nobody says."""
@@ -141,10 +120,10 @@ class Pointwise(Contrast):
             raise ValueError(f"{self!r} has {len(self.signs)} signs, but {active} columns count")
         return self.sense * self.signs
 
-    def look(self, Y: np.ndarray, active: int, Q: np.ndarray | None = None) -> Look:
+    def look(self, Y: np.ndarray, active: int, Q: np.ndarray | None = None, single: bool = False) -> Look:
         """One pass over Y, tile by tile: Σ φ(y_i), Σ φ'(y_i) y_j and Σ φ''(y_i) y_j²."""
         weights = self._weights(active)
-        values, M, S, _ = column_sums(self.kernels.look, Y, active, Q)
+        values, M, S, _ = column_sums(self.kernels.look, Y, active, Q, single=single)
         M, S = weights[:, None] * M, weights[:, None] * S
         value = self._finite(float(weights @ values))
         if not np.isfinite(float(M.sum() + S.sum())):
@@ -297,15 +276,22 @@ class Scalar(Pointwise):
 
 
 def column_sums(
-    entry: Callable, Y: np.ndarray, active: int, Q: np.ndarray | None = None, products: int = 1
+    entry: Callable,
+    Y: np.ndarray,
+    active: int,
+    Q: np.ndarray | None = None,
+    products: int = 1,
+    single: bool = False,
 ) -> list[np.ndarray]:
     """What a compiled look finds in Y, or in QᵀY: the sums of `kernels.scalar.look_of`.
 
-    Groups of tiles depend on the shape only and are added up in their order, so the bits do not depend on the threads.
+    With `single`, the sums within a tile are made in single precision, and tiles are added up in double. Groups of tiles depend
+    on the shape only and are added up in their order, so the bits do not depend on the threads.
     """
     n, rows = Y.shape
     step = tile_width(n)
-    Qt = np.empty((0, 0)) if Q is None else np.ascontiguousarray(Q.T, dtype=np.float64)
+    kind = np.float32 if single else np.float64
+    Qt = np.empty((0, 0), dtype=kind) if Q is None else np.ascontiguousarray(Q.T, dtype=kind)
     groups = [
         slice(part.start * step, min(part.stop * step, rows))
         for part in parallel.parts(-(-rows // step), GROUPS)

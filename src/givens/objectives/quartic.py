@@ -2,14 +2,16 @@
 
     F(U) = Σ_j [ Σ y⁴ − (κ/p)(Σ y²)² ]        over the columns y of AU, of length p
 
-κ = 0 is quartimax, 1 varimax. For one pair the best angle is ¼·atan2(P, Q); how blocks are turned is in `fourth`.
+κ = 0 is quartimax, 1 varimax. For one pair the best angle is ¼·atan2(P, Q); a block is turned in rounds of many pairs.
 """
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 
-from givens.numerics.scaling import power_of_two
+from givens.numerics import parallel
 from givens.objectives.base import Look
 from givens.objectives.contrasts import (
     Contrast,
@@ -20,9 +22,11 @@ from givens.objectives.contrasts import (
     look_flops,
     pair_derivatives,
 )
-from givens.objectives.fourth import FourthMoments, in_rounds, pair_flops
+from givens.schedules import tournament
 
 LARGEST_BLOCK = 256
+# Columns of a group that a thread turns against another group, and the most groups.
+GROUP, MOST_GROUPS = 8, 16
 
 
 class Orthomax(Contrast):
@@ -36,6 +40,7 @@ class Orthomax(Contrast):
 
     sense = -1
     degree = 4
+    exact = True
 
     def __init__(self, kappa: float = 1.0) -> None:
         if not np.isfinite(kappa):
@@ -49,11 +54,11 @@ class Orthomax(Contrast):
         """All columns at once, up to a size."""
         return max(2, min(n, LARGEST_BLOCK))
 
-    def look(self, Y: np.ndarray, active: int, Q: np.ndarray | None = None) -> Look:
+    def look(self, Y: np.ndarray, active: int, Q: np.ndarray | None = None, single: bool = False) -> Look:
         """One pass over Y: Σ y_i⁴, Σ y_i³ y_j, Σ y_i² y_j² and, where κ needs it, Σ y_i y_j."""
         from givens.kernels.scalar import fourth_look
 
-        fourths, M, S, gram = column_sums(fourth_look, Y, active, Q, 2 if self.kappa else 1)
+        fourths, M, S, gram = column_sums(fourth_look, Y, active, Q, 2 if self.kappa else 1, single)
         flops = look_flops(Y, active, Q, 6.0)
         if self.kappa:
             share = self.kappa / Y.shape[1]
@@ -73,14 +78,6 @@ class Orthomax(Contrast):
 
         return entry_sum(fourth_look, Y)
 
-    def sample(self, Y: np.ndarray) -> np.ndarray:
-        """In single precision, in which a sweep takes half the time."""
-        return (Y / power_of_two(Y)).astype(np.float32)
-
-    def sweep(self, Y: np.ndarray, active: int) -> Solution:
-        """Turn every pair of rows of Y by its best rotation, in place, in few rounds of many pairs."""
-        return in_rounds(Y, active, self.kappa / Y.shape[1], -self.sense)
-
     def solve_pairs(self, Y: np.ndarray, pairs: np.ndarray, active: int) -> Pairs:
         """The closed form."""
         from givens.kernels import quartic
@@ -89,13 +86,8 @@ class Orthomax(Contrast):
         return (*found, pair_flops(pairs, active) * Y.shape[1])
 
     def solve_block(self, Y: np.ndarray, block: np.ndarray, active: int, enough: float) -> Solution:
-        """All angles at once where that gains what they promise; else round by round on a copy."""
-        Y = Y[block]
-        if active < len(Y):
-            return self.sweep(Y, active)
-        moments = FourthMoments.of(Y, self.kappa / Y.shape[1], -self.sense)
-        Q, gain, turned, flops = moments.solve(Y, enough)
-        return Q, gain, turned, flops + 2.0 * Y.shape[1] * len(block) ** 2
+        """Every pair to its best angle, round by round, on a copy."""
+        return in_rounds(Y[block], active, self.kappa / Y.shape[1], -self.sense)
 
 
 class Kurtosis(Orthomax):
@@ -115,3 +107,54 @@ class Kurtosis(Orthomax):
 
     def __repr__(self) -> str:
         return f"Kurtosis(sign={-self.sense})"
+
+
+def in_rounds(Y: np.ndarray, active: int, kappa: float, sign: int) -> Solution:
+    """Turn every pair of rows of Y exactly, in place."""
+    from givens.kernels import quartic
+
+    Qt = np.eye(len(Y))
+    total, rotated, flops = 0.0, 0, 0.0
+    for shares in _shares(len(Y), active):
+        # Shares of a round have no row in common, so each thread may turn its own at once.
+        found = parallel.each(
+            lambda pairs: quartic.turn_pairs(Y, Qt, pairs, active, kappa, float(sign)), shares
+        )
+        for pairs, (_, turned) in zip(shares, found):
+            rotated += turned
+            flops += pair_flops(pairs, active) * Y.shape[1] + 6.0 * turned * (Y.shape[1] + len(Y))
+        # One sum over the round: the order must not depend on how it was shared out.
+        total += float(np.concatenate([gains for gains, _ in found]).sum())
+    return Qt.T.copy(), total, rotated, flops
+
+
+def pair_flops(pairs: np.ndarray, active: int) -> float:
+    """Flops per row of the data for solving pairs."""
+    from givens.kernels.quartic import CROSSING, INSIDE
+
+    both = int(np.sum(pairs[:, 1] < active))
+    return INSIDE * both + CROSSING * (len(pairs) - both)
+
+
+@cache
+def _shares(size: int, active: int) -> list[list[np.ndarray]]:
+    """Rounds of shares of pairs: a tournament of groups, so that threads meet once for many pairs.
+
+    The shares depend on the size only, not on the number of threads.
+    """
+    number = max(2, min(size // GROUP, MOST_GROUPS) // 2 * 2)
+    groups = [np.arange(size)[part] for part in parallel.parts(size, number)]
+    if len(groups) < 2:
+        return []
+    rounds = []
+    for k, meetings in enumerate(tournament(len(groups))):
+        shares = []
+        for a, b in meetings:
+            pairs = [] if k else [groups[g][inside] for g in (a, b) for inside in tournament(len(groups[g]))]
+            for shift in range(len(groups[b])):
+                other = groups[b][(np.arange(len(groups[a])) + shift) % len(groups[b])]
+                pairs.append(np.column_stack((groups[a], other)))
+            share = np.concatenate(pairs)
+            shares.append(np.ascontiguousarray(share[share[:, 0] < active]))
+        rounds.append(shares)
+    return rounds

@@ -51,6 +51,7 @@ class Threshold(Contrast):
 
     sense = -1
     degree = 2
+    smooth = False
 
     def __init__(self, levels: np.ndarray, l0: bool) -> None:
         self.levels = levels
@@ -72,7 +73,7 @@ class Threshold(Contrast):
         """‖Y‖², which |f| never exceeds."""
         return float(np.einsum("ij,ij->", Y, Y, dtype=np.float64))
 
-    def look(self, Y: np.ndarray, active: int, Q: np.ndarray | None = None) -> Look:
+    def look(self, Y: np.ndarray, active: int, Q: np.ndarray | None = None, single: bool = False) -> Look:
         """Value and slopes; curvatures, which jump where an entry crosses its threshold, are of no use."""
         turned = Y if Q is None else np.ascontiguousarray(Q.T, dtype=Y.dtype) @ Y
         M = self.slopes(turned, active)
