@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from itertools import count
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -36,6 +37,23 @@ PER_QUARTER = 8  # angles of the first grid in a quarter turn
 MOST_ANGLES = 128  # that a search looks at before it settles for the best of them
 CLOSE = 1e-4  # of the range of g: basins that may be lower by more are looked into
 DOUBT = 4.0  # times the difference of two interpolations is taken for the error of the better one
+
+
+_numbers = count()
+
+
+def _named(name: str) -> Callable[[Callable], Any]:
+    """Compile a closure under a name of its own.
+
+    Code is linked by names, those of cached code too, and closures of one function share a name: without this, one contrast could
+    be given the machine code of another.
+    """
+
+    def compile_as(function: Callable) -> Any:
+        function.__name__ = function.__qualname__ = f"{name}_{function.__name__}"
+        return bound(function)
+
+    return compile_as
 
 
 @inline
@@ -89,14 +107,14 @@ def _exp_row(y: np.ndarray, slopes: np.ndarray, curves: np.ndarray) -> float:
     return total
 
 
-def look_of(row: Any) -> Any:
+def look_of(name: str, row: Any) -> Any:
     """The sums over some rows of the data, tile by tile, without the weights.
 
     Σ φ(y_i); if there are to be `products`, 1 or more, Σ φ'(y_i) y_j and Σ φ''(y_i) y_j²; if 2, also Σ y_i y_j. The sums with φ''
     only shape steps: single precision is enough for them.
     """
 
-    @bound
+    @_named(name)
     def look(Y, Qt, active, step, products):  # type: ignore[no-untyped-def]
         n, rows = Y.shape
         values = np.zeros(active)
@@ -140,10 +158,10 @@ def _square(turned: np.ndarray, squares: np.ndarray) -> None:
         out[k] = square if square < LARGEST_SQUARE else LARGEST_SQUARE
 
 
-def pairs_of(search: Any) -> tuple[Any, Any]:
+def pairs_of(name: str, search: Any) -> tuple[Any, Any]:
     """Entries that turn pairs of columns to their best angle: each by itself, and all pairs of a block in turn."""
 
-    @bound
+    @_named(name)
     def solve_pairs(Y, pairs, active, weights):  # type: ignore[no-untyped-def]
         count = pairs.shape[0]
         rotations = np.empty((count, 2, 2))
@@ -163,7 +181,7 @@ def pairs_of(search: Any) -> tuple[Any, Any]:
             angles += seen
         return rotations, gains, rotated, angles
 
-    @bound
+    @_named(name)
     def solve_block(Y, active, weights):  # type: ignore[no-untyped-def]
         size = Y.shape[0]
         Qt = np.eye(size)
@@ -192,10 +210,10 @@ def pairs_of(search: Any) -> tuple[Any, Any]:
     return solve_pairs, solve_block
 
 
-def search_of(row: Any, even: bool) -> Any:
+def search_of(name: str, row: Any, even: bool) -> Any:
     """The search for the best angle of two columns: (angle, gain, angles looked at)."""
 
-    @bound
+    @_named(name)
     def at(x, y, theta, one, other, room):  # type: ignore[no-untyped-def]
         """g, g', g'' and the size of what g' is the sum of."""
         c, s = math.cos(theta), math.sin(theta)
@@ -223,7 +241,7 @@ def search_of(row: Any, even: bool) -> Any:
                 )
         return value, slope, curve, size
 
-    @bound
+    @_named(name)
     def search(x, y, one, other):  # type: ignore[no-untyped-def]
         quarters = 4
         if even:
@@ -367,16 +385,19 @@ def compile_scalar(
     phi: Callable, dphi: Callable, d2phi: Callable | None, pair: Callable | None, even: bool
 ) -> ScalarKernels:
     """The entries of a user's contrast, compiled when first called."""
-    row = row_of(phi, dphi, d2phi)
-    search = search_of(row, even)
-    return ScalarKernels(look_of(row), *pairs_of(search if pair is None else exact_of(pair, search)))
+    name = f"scalar_{next(_numbers)}"
+    row = row_of(name, phi, dphi, d2phi)
+    search = search_of(name, row, even)
+    if pair is not None:
+        search = exact_of(name, pair, search)
+    return ScalarKernels(look_of(name, row), *pairs_of(name, search))
 
 
-def exact_of(pair: Any, search: Any) -> Any:
+def exact_of(name: str, pair: Any, search: Any) -> Any:
     """A user's own pair problem, for two columns that both count alike."""
     solve = pair if hasattr(pair, "py_func") else bound(pair)
 
-    @bound
+    @_named(name)
     def exact(x, y, one, other):  # type: ignore[no-untyped-def]
         if one == other:
             theta, gain = solve(x, y)
@@ -386,7 +407,7 @@ def exact_of(pair: Any, search: Any) -> Any:
     return exact
 
 
-def row_of(phi: Callable, dphi: Callable, d2phi: Callable | None) -> Any:
+def row_of(name: str, phi: Callable, dphi: Callable, d2phi: Callable | None) -> Any:
     """One pass over entries of a column with a user's φ, φ' and, if there is one, φ''."""
     value, slope = vectorised(phi), vectorised(dphi)
 
@@ -400,7 +421,7 @@ def row_of(phi: Callable, dphi: Callable, d2phi: Callable | None) -> Any:
     else:
         curve = vectorised(d2phi)
 
-    @bound
+    @_named(name)
     def row(y, slopes, curves):  # type: ignore[no-untyped-def]
         total = 0.0
         for k in range(y.shape[0]):
@@ -431,7 +452,7 @@ def _fourth_row(y: np.ndarray, slopes: np.ndarray, curves: np.ndarray) -> float:
     return total
 
 
-_fourth_look = look_of(_fourth_row)
+_fourth_look = look_of("fourth", _fourth_row)
 
 
 @kernel
@@ -442,8 +463,8 @@ def fourth_look(
     return _fourth_look(Y, Qt, active, step, products)
 
 
-_log_cosh_look = look_of(_log_cosh_row)
-_log_cosh_pairs, _log_cosh_block = pairs_of(search_of(_log_cosh_row, even=True))
+_log_cosh_look = look_of("log_cosh", _log_cosh_row)
+_log_cosh_pairs, _log_cosh_block = pairs_of("log_cosh", search_of("log_cosh", _log_cosh_row, even=True))
 
 
 @kernel
@@ -468,8 +489,8 @@ def log_cosh_block(Y: np.ndarray, active: int, weights: np.ndarray) -> tuple[np.
     return _log_cosh_block(Y, active, weights)
 
 
-_exp_look = look_of(_exp_row)
-_exp_pairs, _exp_block = pairs_of(search_of(_exp_row, even=True))
+_exp_look = look_of("exp", _exp_row)
+_exp_pairs, _exp_block = pairs_of("exp", search_of("exp", _exp_row, even=True))
 
 
 @kernel
