@@ -354,7 +354,7 @@ def search(
     Returns the angle, its gain and the flops. `accuracy` is the share of the gain that may be left, and `values` is room for
     ROOM numbers. Unless `everywhere`, a pair at a local maximum whose Newton step is short is only polished; with a `relaxation`
     above 1 it is turned that much further than the maximum if that gains too. Any other pair gets the highest of a grid's
-    maxima, polished: for ℓ1 a narrow one between grid points can be missed. For ℓ0 a search everywhere is exact.
+    maxima, polished: a narrow one between grid points can be missed.
     """
     start, slope, bend = _curvature(x, y, number, first, second, l0)
     flops = 18.0 * number
@@ -377,10 +377,6 @@ def search(
             x, y, number, first, second, l0, start, 0.0, slope, -slope / bend, step, start, floor, accuracy
         )
         flops += 16.0 * number * looks
-    elif l0 and everywhere:
-        theta, cost = sorted_search(x, y, number, first, second, l0)
-        best = _value(x, y, number, np.cos(theta), np.sin(theta), first, second, l0)
-        flops += cost + 12.0 * number
     else:
         theta, best, cost = _from_grid(x, y, number, first, second, l0, start, slope, floor, accuracy, values)
         flops += cost
