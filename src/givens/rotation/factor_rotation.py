@@ -12,6 +12,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from givens.minimize import minimize
+from givens.numerics import parallel
 from givens.numerics.scaling import power, power_of_two
 from givens.result import Result
 from givens.rotation.compare import target_rotation
@@ -165,14 +166,17 @@ class FactorRotation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
                 UserWarning,
                 stacklevel=2,
             )
-        turned = self._to_target(found.loadings) if self.method == "target" else self._to_structure(found)
+        # All products in the pool: a BLAS of several threads would keep these spinning while ours work.
+        with parallel.pool(self.threads):
+            turned = self._to_target(found.loadings) if self.method == "target" else self._to_structure(found)
         if turned.result is not None and not turned.result.converged:
             warnings.warn(
                 f"FactorRotation did not converge in {turned.result.sweeps} sweeps; raise max_sweeps or tol",
                 ConvergenceWarning,
                 stacklevel=2,
             )
-        self._describe(X, found, turned)
+        with parallel.pool(self.threads):
+            self._describe(X, found, turned)
         return self
 
     def _extraction(self, X: Any) -> Extraction:
