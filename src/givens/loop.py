@@ -168,7 +168,7 @@ class Run:
 
     def moved(self) -> None:
         """The state was turned: what was seen before is no longer true."""
-        self._look = None
+        self._look, self._counted = None, False
 
     def look_at(self, Q: np.ndarray) -> Look:
         """The look at U @ Q, while the state stays as it is."""

@@ -84,14 +84,15 @@ class Descent(Phase):
         promised = -float(self.g @ direction)
         if 0.5 * promised <= run.tol * self.scale:
             return self._at_rest(run, look)
-        taken = self._search(run, look, direction, promised)
+        taken, expected = self._search(run, look, direction, promised), promised
         if taken is None and len(self.past):
             self.past.clear()
             direction = self._direction(look)
             promised = -float(self.g @ direction)
             taken = self._search(run, look, direction, promised)
         if taken is None:
-            if promised <= 16 * self.noise:
+            # Of the first direction: the second knows nothing of curvature, and its promise means little.
+            if expected <= 16 * self.noise:
                 self.verdict = "converged: no step along the slopes lowers f by more than its rounding errors"
             return None
         return taken
