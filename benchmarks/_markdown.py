@@ -21,7 +21,7 @@ def page(results: Sequence[Result], stale: Collection[str] = ()) -> str:
     return "\n".join(lines).rstrip() + "\n"
 
 
-def front(results: Sequence[Result], stale: Collection[str] = ()) -> str:
+def front(results: Sequence[Result], stale: Collection[str] = (), unmeasured: Collection[str] = ()) -> str:
     """The published front page: a chart of the ratios, what is missed, and a line that leads to every benchmark."""
     lines = [
         "# Benchmarks",
@@ -58,6 +58,7 @@ def front(results: Sequence[Result], stale: Collection[str] = ()) -> str:
                 "measured": result["date"][:10] + (", with earlier code" if result["name"] in stale else ""),
             }
         )
+    rows += [{"benchmark": name, "targets met": "", "measured": "not yet"} for name in unmeasured]
     return "\n".join([*lines, *table(rows), *_machine(results)]).rstrip() + "\n"
 
 

@@ -103,26 +103,27 @@ class Suite:
     def publish(self, docs: Path) -> Path:
         """Write the front page, its chart, a page per benchmark and all figures into the documentation.
 
-        Results of other code are published too, and marked; a benchmark that was never measured, or crashed, is refused.
+        Results of other code are published too, and marked; what was never measured is listed. A crashed benchmark is refused.
         """
         states = {name: self.status(name) for name in self.names()}
-        undone = [
-            f"{name} ({state})" for name, state in states.items() if state in ("not measured", "crashed")
-        ]
-        if undone:
-            raise ValueError(f"only a full run is published; run again for: {', '.join(undone)}")
+        crashed = [name for name, state in states.items() if state == "crashed"]
+        if crashed:
+            raise ValueError(f"a benchmark that crashed is not published; run again: {', '.join(crashed)}")
+        unmeasured = [name for name, state in states.items() if state == "not measured"]
+        if len(unmeasured) == len(states):
+            raise ValueError("nothing is measured yet")
         results = [result for name in states if (result := self.result(name))]
         stale = {name for name, state in states.items() if state != "done"}
         folder = docs / "benchmarks"
         folder.mkdir(parents=True, exist_ok=True)
         for old in folder.glob("*.md"):
-            if old.stem not in states:
+            if old.stem not in states or old.stem in unmeasured:
                 old.unlink()
         for result in results:
             replace(folder / f"{result['name']}.md", detail(result, result["name"] in stale))
         replace(folder / "chart.svg", chart([row for result in results for row in result.get("ratios", [])]))
         write(docs / "benchmarks.json", results)
-        replace(docs / "benchmarks.md", front(results, stale))
+        replace(docs / "benchmarks.md", front(results, stale, unmeasured))
         return docs / "benchmarks.md"
 
     def _choose(self, only: Sequence[str] | None, fresh: bool) -> list[str]:

@@ -162,18 +162,24 @@ def test_only_names_that_exist(suite):
     assert not suite.results.exists()
 
 
-def test_only_a_full_run_is_published(suite, tmp_path):
+def test_what_is_measured_is_published_and_the_rest_is_listed(suite, tmp_path):
     add(suite, "good", GOOD)
     docs = tmp_path / "docs"
     docs.mkdir()
-    with pytest.raises(ValueError, match=r"good \(not measured\)"):
+    with pytest.raises(ValueError, match="nothing is measured yet"):
         suite.publish(docs)
     assert list(docs.iterdir()) == []
     suite.run()
+    add(suite, "later", GOOD)
     assert suite.publish(docs) == docs / "benchmarks.md"
     assert "# Benchmarks" in (docs / "benchmarks.md").read_text()
     assert json.loads((docs / "benchmarks.json").read_text())[0]["name"] == "good"
     assert (docs / "benchmarks" / "good.md").read_text().startswith("# ")
+    assert "| later |  | not yet |" in (docs / "benchmarks.md").read_text()
+    add(suite, "bad", "def run(report): raise RuntimeError")
+    suite.run(only=["bad"])
+    with pytest.raises(ValueError, match="a benchmark that crashed is not published; run again: bad"):
+        suite.publish(docs)
 
 
 def test_what_other_code_measured_is_published_with_a_mark_and_old_pages_go(suite, tmp_path):

@@ -268,7 +268,6 @@ class ICA(SourceSeparation):
         self.stability_ = None if self.stability_ is None else self.stability_[order]
         self.gradient_norm_ = result.gradient_norm / n
         self.certificate_ = None if result.certificate is None else result.certificate.gain / n
-        self.n_iter_ = max(len(result.trace) - 1, 1)
         if self.whiten == "arbitrary-variance":
             # As FastICA has it: the whitening is not multiplied by the root of the number of samples.
             self.components_ /= np.sqrt(n).astype(self.components_.dtype)

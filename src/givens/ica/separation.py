@@ -111,7 +111,7 @@ class SourceSeparation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         self.whitening_ = white.whitening.astype(kind)
         self.mean_ = white.mean.astype(kind)
         self.result_ = result
-        self.n_iter_ = max(result.sweeps, 1)
+        self.n_iter_ = max(result.steps, 1)
         self._settle(white, sources, order, result)
         return sources.astype(kind)
 
