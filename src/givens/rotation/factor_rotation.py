@@ -50,6 +50,7 @@ class FactorRotation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     tol : float
         Converged when a sweep gains no more than this share of Σ l⁴. Gains go with the square of the angles that are left.
     max_sweeps : int
+        Where there are very many variables: of steps of all factors at once.
     threads : int, optional
         By default all cores. The number changes the time, never the result.
     random_state : int, Generator, RandomState or None
@@ -171,7 +172,7 @@ class FactorRotation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             turned = self._to_target(found.loadings) if self.method == "target" else self._to_structure(found)
         if turned.result is not None and not turned.result.converged:
             warnings.warn(
-                f"FactorRotation did not converge in {turned.result.sweeps} sweeps; raise max_sweeps or tol",
+                f"FactorRotation did not converge in {self.max_sweeps} sweeps; raise max_sweeps or tol",
                 ConvergenceWarning,
                 stacklevel=2,
             )
@@ -221,6 +222,7 @@ class FactorRotation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             start,
             tol=tol,
             max_sweeps=self.max_sweeps,
+            max_steps=self.max_sweeps,
             threads=self.threads,
             random_state=rng,
             progress=self.progress,
