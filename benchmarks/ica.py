@@ -12,7 +12,7 @@ The Amari error is 0 for a perfect separation; the largest of the three problems
 Log cosh on a real recording, 32 channels x 30,504 samples of EEG, whitened: `givens` and Picard-O (`ortho=True`, one density for
 all sources) descend from the identity to a gradient of 1e-7 as Picard counts it, the largest |E[ψ(y_i)y_j] − E[ψ(y_j)y_i]|/2;
 FastICA starts there too and stops by its own rule, and `givens` is timed once more to the value FastICA ended at. There are
-several optima, so values are given. A user's `Scalar` with the same function is timed beside the built-in one, after it was compiled.
+several optima, so values are given. A user's `Scalar` with the same function, compiled before, is timed beside the built-in one.
 The recording is read from the folder that GIVENS_DATA names; without it these rows are left out.
 """
 

@@ -228,9 +228,10 @@ def test_derivatives_that_are_not_finite_are_refused(rng):
 
 @pytest.mark.parametrize("name", ["logcosh", "exp"])
 @given(seed=st.integers(0, 2**32 - 1))
-def test_no_angle_of_a_grid_is_much_better_than_the_search(name, seed):
+def test_no_angle_of_a_grid_is_better_than_the_search_on_columns_of_variance_one(name, seed):
     rng = np.random.default_rng(seed)
-    A = rng.standard_t(3, size=(int(rng.integers(2, 60)), 2)) * 10.0 ** rng.uniform(-1, 1.5)
+    A = rng.standard_t(3, size=(int(rng.integers(2, 60)), 2))
+    A /= np.sqrt(np.mean(A**2, axis=0))
     objective = Columns(A, ORACLES[name][0])
     solved = objective.solve(objective.state(np.eye(2)), np.array([[0, 1]]))
     values = [
@@ -239,6 +240,6 @@ def test_no_angle_of_a_grid_is_much_better_than_the_search(name, seed):
     ]
     start = objective.value(objective.state(np.eye(2)))
     spread = max(values) - min(values)
-    assert start - solved.gains[0] <= min(values) + 0.01 * spread + 1e-12 * abs(start)
+    assert start - solved.gains[0] <= min(values) + 1e-4 * spread + 1e-12 * abs(start)
     turned = objective.value(objective.state(solved.rotations[0]))
     assert start - turned == pytest.approx(solved.gains[0], rel=1e-3, abs=1e-11 * abs(start))
