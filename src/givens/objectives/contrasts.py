@@ -95,9 +95,9 @@ class Contrast(ABC):
 class Pointwise(Contrast):
     """A sum Σ φ(y) over all entries, of φ, φ' and φ'' that are compiled.
 
-    A pair's angle is searched. Beside a grid of 720 angles, the search missed nothing in 50,000 pairs of columns of variance 1 with
-    `LogCosh`, nor with `Exp`. On columns of any size from 0.1 to 30, whose wells are narrower, it missed the best one in 6 of 50,000
-    pairs (by at most 4 % of the range) with `LogCosh`, and in 414 with `Exp`: whiten data first.
+    A pair's angle is searched. Beside a grid of 720 angles, the search missed nothing in 50,000 pairs of columns of variance 1,
+    with `LogCosh` as with `Exp`. On columns multiplied by up to 30, whose wells are narrower, it missed the best one in 6 of
+    50,000 pairs with `LogCosh` (by at most 4 % of the range), and in 414 with `Exp`: whiten data first.
 
     Parameters
     ----------
