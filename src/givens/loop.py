@@ -159,10 +159,11 @@ class Run:
     # What phases use.
 
     def look(self) -> Look:
-        """Value, slopes and curvatures here; found once."""
+        """Value, slopes and curvatures here; found once. They count as flops where steps are made of them, not for the trace."""
         if self._look is None:
             self._look = self.objective.look(self.state)
-            self.progress.flops += 0.0 if self._counted else self._look.flops
+            if self.phases[self.progress.phase].name == "descent" and not self._counted:
+                self.progress.flops += self._look.flops
             self._counted = False
         return self._look
 

@@ -255,7 +255,8 @@ def _is_plain(node: ast.expr) -> bool:
     """Sums and products of names and numbers, which can be worked out whether they are wanted or not."""
     if isinstance(node, ast.Call):
         tallied = isinstance(node.func, ast.Attribute) and getattr(node.func.value, "id", "") == "__tally__"
-        return tallied and node.args[0].value in ("+", "-", "*") and all(map(_is_plain, node.args[1:]))
+        symbol = getattr(node.args[0], "value", None) if tallied else None
+        return symbol in ("+", "-", "*") and all(map(_is_plain, node.args[1:]))
     return isinstance(node, ast.Name | ast.Constant)
 
 
