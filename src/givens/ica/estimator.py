@@ -187,9 +187,10 @@ class ICA(SourceSeparation):
         self.stability_ = self._found_again(Z, result.U, rng) if self.stability else None
         return result
 
-    def _start(self, n: int) -> np.ndarray:
+    def _start(self, n: int) -> np.ndarray | None:
+        """Where to start in the white space; None: where the principal axes, and samples of the rows, lead."""
         if self.w_init is None:
-            return np.eye(n)
+            return None
         W = np.asarray(self.w_init, dtype=np.float64)
         if W.shape != (n, n) or not np.isfinite(W).all() or np.linalg.matrix_rank(W) < n:
             raise ValueError(
@@ -197,12 +198,12 @@ class ICA(SourceSeparation):
             )
         return np.ascontiguousarray(polar(W).T)
 
-    def _separated(self, Z: np.ndarray, start: np.ndarray, tol: float) -> Result:
+    def _separated(self, Z: np.ndarray, start: np.ndarray | None, tol: float) -> Result:
         """Descend from a start; with adaptive signs, until they stay."""
         if self.contrast != "adaptive":
             return self._descended(Z, start, self._objective_of(), tol)
         seen: set[tuple[int, ...]] = set()
-        U = start
+        U = np.eye(Z.shape[1]) if start is None else start
         signs = _signs(Z @ U)
         for _ in range(ROUNDS):
             if tuple(signs) in seen:
@@ -220,7 +221,7 @@ class ICA(SourceSeparation):
             return self.contrast
         return {"logcosh": LogCosh, "exp": Exp, "kurtosis": Kurtosis}[self.contrast]()
 
-    def _descended(self, Z: np.ndarray, start: np.ndarray, contrast: Contrast, tol: float) -> Result:
+    def _descended(self, Z: np.ndarray, start: np.ndarray | None, contrast: Contrast, tol: float) -> Result:
         objective = Columns(Z, contrast)
         return minimize(
             objective,
@@ -277,7 +278,10 @@ class ICA(SourceSeparation):
 
 
 def _signs(S: np.ndarray) -> np.ndarray:
-    """1 for a source with heavy tails, −1 for one with light tails, by log cosh."""
+    """1 for a source with heavy tails, −1 for one with light tails, by log cosh.
+
+    Not `source_signs`, whose E[φ''(y_i) y_j²] holds for what is nearly independent: principal axes, the start, are not.
+    """
     slope = np.tanh(S)
     return np.where(np.mean(1.0 - slope**2 - slope * S, axis=0) >= 0, 1, -1)
 
