@@ -269,13 +269,18 @@ def converged_fact(result: Any, compiled: float) -> list[tuple[str, str, str]]:
     """Return the card that says whether a run converged, and in how many seconds beside those of the compiler."""
     state = "yes" if result.converged else "not yet"
     seconds = f"{max(0.0, result.seconds - compiled):.2f} s" + (" without compiling" if compiled else "")
-    return [("Converged", state, f"{result.steps} steps, {seconds}")]
+    return [("Converged", state, f"{_steps(result)}, {seconds}")]
+
+
+def _steps(result: Any) -> str:
+    return "1 step" if result.steps == 1 else f"{result.steps} steps"
 
 
 def convergence_lines(result: Any) -> list[tuple[str, str, str]]:
     """Return the diagnostics of a run."""
     reason = result.message[:1].upper() + result.message[1:].rstrip(".") + "."
     return [
+        ("What ran", _steps(result), result.method[:1].upper() + result.method[1:] + "."),
         ("Converged", "yes" if result.converged else "no", reason),
         (
             "Gradient norm",

@@ -188,6 +188,8 @@ class Session:
         if self.as_json:
             print_all(json.dumps(plain(summary), indent=2, ensure_ascii=False, allow_nan=False))
         self.console.print(table)
+        if summary.get("method"):
+            self.console.print(f"What ran: {shown(str(summary['method']))}")
         report = out / "report.html"
         others = escape(", ".join(path.name for path in files if path != report))
         self.console.print(
