@@ -96,6 +96,12 @@ def adjusted_from_scores(scores: np.ndarray) -> np.ndarray:
     return adjusted / max(samples - 1, 1)
 
 
+def total_adjusted(scores: np.ndarray) -> float:
+    """The sum of the adjusted variances of centred scores, one component per row, the strongest first."""
+    order = np.argsort(-np.einsum("ij,ij->i", scores, scores), kind="stable")
+    return float(adjusted_from_scores(scores[order].T).sum())
+
+
 def adjusted_from_gram(G: np.ndarray) -> np.ndarray:
     """R_jj² from the Gram matrix G = RᵀR of the scores alone (ZCZᵀ of a covariance C): Schur complements one by one.
 

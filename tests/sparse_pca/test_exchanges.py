@@ -13,7 +13,8 @@ from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 from givens import SparsePCA, metrics
 from givens.datasets import pitprops, sparse_modules
 from givens.sparse_pca.exchanges import Component, exchanged
-from givens.sparse_pca.truncated_power import SparseRows, cut, reported_order, settled
+from givens.sparse_pca.loadings import reported_order
+from givens.sparse_pca.truncated_power import SparseRows, cut, settled
 
 
 def centred(seed, n=15, d=20):

@@ -290,7 +290,7 @@ def test_weak_features_left_out_of_tall_data_come_back_where_they_count(rng, mon
     X = tall(rng, 500, 300)
     X[:, 60:120] += rng.poisson(3.0, size=(500, 60))
     expected = SparsePCA(2, n_nonzero=[8, 7]).fit(X)
-    monkeypatch.setattr("givens.sparse_pca.deflation.AMPLE", 0)
+    monkeypatch.setattr("givens.sparse_pca.cardinality.AMPLE", 0)
     widths = recorded_widths(monkeypatch)
     for form in (np.asarray, sparse.csr_matrix):
         widths.clear()
@@ -549,7 +549,7 @@ def test_counts_look_at_strong_features_first_and_at_others_where_they_count(rng
     X[:, 40:90] += rng.poisson(5.0, size=(40, 50))
     expected = SparsePCA(2, n_nonzero=[18, 15], scale=scale).fit(X)
     widths = recorded_widths(monkeypatch)
-    monkeypatch.setattr("givens.sparse_pca.deflation.AMPLE", ample)
+    monkeypatch.setattr("givens.sparse_pca.cardinality.AMPLE", ample)
     for form in (sparse.csr_matrix, np.ascontiguousarray, np.asfortranarray):
         widths.clear()
         model = SparsePCA(2, n_nonzero=[18, 15], scale=scale).fit(form(X))

@@ -13,7 +13,7 @@ from scipy import sparse
 from givens import SparsePCA, metrics
 from givens.baselines import gpower
 from givens.datasets import sparse_modules
-from givens.sparse_pca.deflation import one_by_one, replaced, strongest
+from givens.sparse_pca.cardinality import one_by_one, replaced, strongest
 from givens.sparse_pca.loadings import directions
 from givens.sparse_pca.truncated_power import SparseRows, ascend, cut, largest, matched, settled
 from givens.support.progress import Bar

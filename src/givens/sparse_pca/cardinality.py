@@ -1,20 +1,31 @@
-"""Sparse components with exact counts: which features are looked at, several starts, the components in order."""
+"""Sparse components with exact counts: which features are looked at, several starts, the components in order.
+
+The first start is loadings found one by one, each in what the scores before it leave. The largest count comes first. Each
+loading is sought from the leading axis of the rest and from its strongest feature, and the one that explains more is kept: a
+long loading follows the axis; a short one is made of strong features, which the axis may not know. Short loadings have many
+places to end at, so after the ascent (`truncated_power`) each of them is tried against a new one, found in what all the others
+leave. Further starts are rotations whose thresholds follow the counts, and random columns.
+
+Arrays are stored one component per row; At is samples x features, centred.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from time import perf_counter
+from typing import NamedTuple
 
 import numpy as np
 
 from givens.numerics import flop_counts
 from givens.numerics.polar import polar
+from givens.numerics.tiles import turned
 from givens.result import Result
 from givens.rotations import orthogonality
-from givens.sparse_pca import deflation, exchanges, truncated_power
+from givens.sparse_pca import exchanges, truncated_power
 from givens.sparse_pca.data import CentredData, CovarianceData, principal_axes, rough_axes
-from givens.sparse_pca.loadings import directions
-from givens.sparse_pca.penalised import FitOptions, Loadings, rotated
+from givens.sparse_pca.loadings import FitOptions, Loadings, directions, reported_order, rotated
+from givens.sparse_pca.truncated_power import GROWTH, HEAVY, Ascent, SparseRows, largest, taken
 from givens.support.progress import bar
 
 AXES = 2000  # features, the strongest, tell the leading axes well enough to begin; or ten times as many as samples
@@ -27,6 +38,11 @@ ROTATED = (
     ("rotations with a threshold per component", False, False),
     ("rotations with one threshold, l0", True, True),
 )
+STEPS = 11  # of one component at the start, before the next one
+AMPLE = 1000  # features, and some per count, are looked at first: enough to hold what will be counted, mostly
+LARGE = 1 << 20  # entries of the data: a product with fewer is over before another thread has begun
+BELOW = 0.5  # of the squared norm of the last feature that would do
+SPARE = 5  # axes beyond the components, since what is left of the first ones grows less
 ROUNDS = 3  # of features that were left out and turn out to count; then all are taken
 
 
@@ -46,7 +62,7 @@ def solve(
     able = np.flatnonzero(norms > 0)
     if len(able) < max(options.m, int(options.counts.max())):
         able = np.arange(len(norms))
-    features = able[deflation.strongest(norms[able] ** 2, options.counts)]
+    features = able[strongest(norms[able] ** 2, options.counts)]
     At = data.factor(features, options.m, keep_layout=True)
     search = SeveralStarts(At, norms[features], options)
     best = search.run(previous(At, features), rng)
@@ -57,7 +73,7 @@ def solve(
         where = [np.searchsorted(more, features[where]) for where in best.loadings.where]
         features, At = more, data.factor(more, options.m, keep_layout=True)
         search.At, search.norms = At, norms[features]
-        best = search.ascend(truncated_power.SparseRows(where, best.loadings.values))
+        best = search.ascend(SparseRows(where, best.loadings.values))
     return features, At, _arranged(search, best, perf_counter() - began)
 
 
@@ -86,7 +102,7 @@ class SeveralStarts:
         self.tried: list[str] = []
         self.reached: list[float] = []
 
-    def run(self, previous: np.ndarray | None, rng: np.random.Generator) -> truncated_power.Ascent:
+    def run(self, previous: np.ndarray | None, rng: np.random.Generator) -> Ascent:
         """The best ascent."""
         small = self.At.size * self.options.m <= SMALL
         thorough = small or self.options.n_starts > 1
@@ -105,7 +121,7 @@ class SeveralStarts:
             best = found if found.explained > best.explained else best
         return best
 
-    def ascend(self, loadings: truncated_power.SparseRows) -> truncated_power.Ascent:
+    def ascend(self, loadings: SparseRows) -> Ascent:
         """Truncated power steps."""
         options = self.options
         with bar(options.progress) as shown:
@@ -115,7 +131,7 @@ class SeveralStarts:
         self.flops += found.flops
         return found
 
-    def _exchanged(self, best: truncated_power.Ascent) -> truncated_power.Ascent:
+    def _exchanged(self, best: Ascent) -> Ascent:
         loadings, spent, number = exchanges.exchanged(self.At, self.norms**2, best.loadings, self.counts)
         self.flops += spent
         self.exchanges += number
@@ -124,21 +140,17 @@ class SeveralStarts:
         found = self.ascend(loadings)
         return found if found.explained > best.explained else best
 
-    def _replaced(
-        self, best: truncated_power.Ascent, axes: np.ndarray | None, rank: int
-    ) -> truncated_power.Ascent:
+    def _replaced(self, best: Ascent, axes: np.ndarray | None, rank: int) -> Ascent:
         """Short loadings tried against others, one by one."""
-        short = truncated_power.HEAVY * int(self.counts.max()) <= self.At.shape[1]
+        short = HEAVY * int(self.counts.max()) <= self.At.shape[1]
         if not short or axes is None or not 1 < self.options.m < rank:
             return best
-        other, spent = deflation.replaced(self.At, self.norms, best, axes)
+        other, spent = replaced(self.At, self.norms, best, axes)
         self.flops += spent
         found = best if other is None else self.ascend(other)
         return found if found.explained > best.explained else best
 
-    def _first(
-        self, previous: np.ndarray | None
-    ) -> tuple[truncated_power.SparseRows, np.ndarray | None, int]:
+    def _first(self, previous: np.ndarray | None) -> tuple[SparseRows, np.ndarray | None, int]:
         """Loadings to begin with, the axes if they were needed, and the rank of the data, where that is small."""
         At, norms = self.At, self.norms
         if previous is not None:
@@ -148,17 +160,17 @@ class SeveralStarts:
         self.tried.append("loadings one by one")
         enough = max(AXES, 10 * len(At))
         few = 3 * enough <= 2 * len(norms)
-        part = truncated_power.taken(At, np.argpartition(-norms, enough)[:enough]) if few else At
-        axes, squares = rough_axes(part, min(len(self.counts) + deflation.SPARE, len(At)))
+        part = taken(At, np.argpartition(-norms, enough)[:enough]) if few else At
+        axes, squares = rough_axes(part, min(len(self.counts) + SPARE, len(At)))
         axes = axes.T * np.sqrt(squares)[:, None]
-        loadings, spent = deflation.one_by_one(At, norms, self.counts, axes)
+        loadings, spent = one_by_one(At, norms, self.counts, axes)
         rank = int(np.sum(squares > 1e-12 * squares[0]))
         self.flops += spent + 2.0 * len(At) * part.size + flop_counts.eigh(len(At))
         return loadings, axes, rank if rank < len(squares) else len(At)
 
     def _others(
         self, rotate: bool, previous: np.ndarray | None, rng: np.random.Generator
-    ) -> Iterator[truncated_power.SparseRows]:
+    ) -> Iterator[SparseRows]:
         """Further starts: rotations, unless a fit goes on from the last one, and random ones."""
         more = self.options.n_starts - 1
         if previous is None and (rotate or more):
@@ -177,7 +189,7 @@ class SeveralStarts:
             self.flops += 2.0 * self.options.m * self.At.size
             yield self._cut(np.linalg.qr(rng.standard_normal((len(self.At), self.options.m)))[0].T @ self.At)
 
-    def _cut(self, Y: np.ndarray) -> truncated_power.SparseRows:
+    def _cut(self, Y: np.ndarray) -> SparseRows:
         return truncated_power.cut(Y, truncated_power.matched(Y, self.counts))
 
 
@@ -186,7 +198,7 @@ def _missed(
     At: np.ndarray,
     features: np.ndarray,
     able: np.ndarray,
-    best: truncated_power.Ascent,
+    best: Ascent,
 ) -> np.ndarray:
     """The features that were left out and have larger entries than some that were counted."""
     norms = data.found.norms
@@ -209,7 +221,7 @@ def _missed(
     return np.flatnonzero(larger.any(axis=0) & left)
 
 
-def _method(search: SeveralStarts, found: truncated_power.Ascent) -> str:
+def _method(search: SeveralStarts, found: Ascent) -> str:
     """What was done, in one sentence."""
     starts = "; ".join(
         name if (number := search.tried.count(name)) == 1 else f"{name}, {number} times"
@@ -220,9 +232,9 @@ def _method(search: SeveralStarts, found: truncated_power.Ascent) -> str:
     return f"{steps}; {turned}; {search.exchanges} entries exchanged"
 
 
-def _arranged(search: SeveralStarts, found: truncated_power.Ascent, seconds: float) -> Loadings:
+def _arranged(search: SeveralStarts, found: Ascent, seconds: float) -> Loadings:
     """The components in the order in which they are reported."""
-    order = truncated_power.reported_order(found.scores, found.loadings.counts(), search.counts)
+    order = reported_order(found.scores, found.loadings.counts(), search.counts)
     E = found.scores[order]
     U = np.ascontiguousarray(polar(E.T))
     result = Result(
@@ -243,3 +255,145 @@ def _arranged(search: SeveralStarts, found: truncated_power.Ascent, seconds: flo
     )
     Z = found.loadings.dense(found.Y.shape[1])[order]
     return Loadings(Z, found.Y[order], found.largest_uncounted()[order], result, np.ascontiguousarray(E.T))
+
+
+def strongest(squares: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """The features that loadings with these counts will mostly be made of, ascending, by their squared norms.
+
+    So many that the weakest is far below what would do if each were counted once; all, where that leaves few out.
+    """
+    total = int(counts.sum())
+    enough = 2 * total + AMPLE
+    if 3 * enough > 2 * len(squares):
+        return np.arange(len(squares))
+    parted = np.partition(squares, [len(squares) - enough, len(squares) - total])
+    level = min(parted[len(squares) - enough], BELOW * parted[len(squares) - total])
+    kept = (squares >= level).nonzero()[0]
+    return kept if 3 * len(kept) <= 2 * len(squares) else np.arange(len(squares))
+
+
+def one_by_one(
+    At: np.ndarray, norms: np.ndarray, counts: np.ndarray, axes: np.ndarray
+) -> tuple[SparseRows, float]:
+    """Loadings to begin with, each in what the scores before it leave, and the flops.
+
+    Parameters
+    ----------
+    At : array, shape (samples, features)
+    norms : array, shape (features,)
+    counts : array of int
+        In any order: the loadings have the largest first.
+    axes : array, shape (some, samples)
+        The leading principal axes, each as long as its singular value.
+    """
+    n, m = len(At), len(counts)
+    counts = np.sort(counts)[::-1]
+    here = np.arange(At.shape[1])
+    rest = norms * norms
+    flops = 0.0
+    basis = np.zeros((m, n))
+    found = SparseRows([], [])
+    for j, count in enumerate(counts):
+        B = basis[:j]
+        best, steps = _next(At, B, rest, axes, int(count))
+        found.where.append(here[best.where])
+        found.values.append(best.values)
+        basis[j] = best.score - (best.score @ B.T) @ B
+        basis[j] /= np.linalg.norm(basis[j]) or 1.0
+        rest = np.maximum(rest - np.square(_turned(basis[j], At)), 0.0)
+        flops += (2.0 * steps + 4.0) * At.size + 2.0 * steps * n * int(count)
+        if j + 1 < m:
+            here, rest, At = _strongest(here, rest, At, counts[j + 1 :])
+    return found, flops
+
+
+def _next(At: np.ndarray, B: np.ndarray, rest: np.ndarray, axes: np.ndarray, count: int) -> tuple[_Step, int]:
+    """One more loading beside the basis B, and how many steps it took; `rest` is what is left of the features' squared norms."""
+    pivot = int(np.argmax(rest))
+    e = At[:, pivot] - (At[:, pivot] @ B.T) @ B
+    if count == 1:
+        # Nothing else can explain more.
+        return _Step(np.array([pivot]), np.ones(1), e, float(e @ e)), 0
+    # The rest's leading axis, from the leading ones of the whole.
+    left = axes - (axes @ B.T) @ B
+    best = _step(At, B, left.T @ np.linalg.eigh(left @ left.T)[1][:, -1], count)
+    if HEAVY * count <= At.shape[1]:
+        best = max(best, _step(At, B, e, count), key=_held)
+    steps, grown = 2, True
+    while grown and steps < STEPS:
+        tried = _step(At, B, best.score, count)
+        grown = tried.held > best.held * (1 + GROWTH)
+        best = max(best, tried, key=_held)
+        steps += 1
+    return best, steps
+
+
+def replaced(
+    At: np.ndarray, norms: np.ndarray, found: Ascent, axes: np.ndarray
+) -> tuple[SparseRows | None, float]:
+    """Loadings some of which, tried in turn, the weakest first, gave way to others that explain more; and the flops.
+
+    What counts is what a score has that all the other components together do not explain. None if nothing changed.
+    """
+    loadings = SparseRows(list(found.loadings.where), list(found.loadings.values))
+    E, squares = found.scores.copy(), norms * norms
+    flops, changed = 0.0, False
+    for j in np.argsort([e @ e for e in (_beside(E, j)[1] for j in range(len(E)))], kind="stable"):
+        B, own = _beside(E, j)
+        rest = np.maximum(squares - np.square(_turned(B, At)).sum(axis=0), 0.0)
+        other, steps = _next(At, B, rest, axes, len(loadings.where[j]))
+        flops += 2.0 * (steps + len(E)) * At.size + 2.0 * flop_counts.qr(*E.shape)
+        if other.held > (1 + GROWTH) * float(own @ own):
+            loadings.where[j], loadings.values[j] = other.where, other.values
+            E[j] = taken(At, other.where) @ other.values
+            changed = True
+    return (loadings if changed else None), flops
+
+
+def _beside(E: np.ndarray, j: int) -> tuple[np.ndarray, np.ndarray]:
+    """A basis of all rows but j, and what it leaves of that."""
+    B = np.linalg.qr(np.delete(E, j, axis=0).T)[0].T
+    return B, E[j] - (E[j] @ B.T) @ B
+
+
+def _strongest(
+    here: np.ndarray, rest: np.ndarray, At: np.ndarray, counts: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    kept = strongest(rest, counts)
+    return (here, rest, At) if len(kept) == len(rest) else (here[kept], rest[kept], taken(At, kept))
+
+
+class _Step(NamedTuple):
+    """One loading, and what of its score is beside those before it."""
+
+    where: np.ndarray
+    values: np.ndarray
+    score: np.ndarray
+    held: float
+
+
+def _step(At: np.ndarray, B: np.ndarray, u: np.ndarray, count: int) -> _Step:
+    """The counted entries of Xᵀu, for u orthogonal to B."""
+    where, values = largest(_turned(u, At), count)
+    if HEAVY * count > At.shape[1]:
+        z = np.zeros(At.shape[1])
+        z[where] = values
+        e = At @ z
+    else:
+        e = taken(At, where) @ values
+    e -= (e @ B.T) @ B
+    return _Step(where, values, e, float(e @ e))
+
+
+def _turned(u: np.ndarray, At: np.ndarray) -> np.ndarray:
+    """uᵀA, for one u or rows of them, by all threads where that is worth handing it over."""
+    if At.size < LARGE:
+        return u @ At
+    rows = np.atleast_2d(u)
+    Y = np.empty((len(rows), At.shape[1]))
+    turned(rows, At, Y)
+    return Y if u.ndim == 2 else Y[0]
+
+
+def _held(step: _Step) -> float:
+    return step.held

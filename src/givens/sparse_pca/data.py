@@ -18,8 +18,9 @@ import numpy as np
 from scipy import sparse
 
 from givens.numerics import gram, parallel
-from givens.numerics.scaling import power_of_two
+from givens.numerics.scaling import binary_exponent, power_of_two
 from givens.numerics.tiles import scores, turned
+from givens.support.arguments import whole
 
 CHUNK = 1024  # features at a time: means and norms are found while they are in a core's cache
 CLOSE = 1e-3  # of the sum of squares: a variance below it is summed again from centred values
@@ -343,3 +344,33 @@ def rough_axes(At: np.ndarray, m: int) -> tuple[np.ndarray, np.ndarray]:
     turned(np.ascontiguousarray(V.T), At, Y)
     squares, vectors = np.linalg.eigh(Y @ Y.T)
     return np.ascontiguousarray(V @ vectors[:, ::-1][:, :m]), np.maximum(squares[::-1][:m], 0.0)
+
+
+def factor_covariance(R: np.ndarray, n_obs: int, scale: bool) -> tuple[np.ndarray, FeatureMoments]:
+    """A matrix whose sums of squares and products are (n_obs − 1)·R, as if it were centred data."""
+    n_obs = whole(n_obs, "n_obs", 2)
+    if R.shape[0] != R.shape[1]:
+        raise ValueError(f"R must be square, a row and a column per feature, got shape {R.shape}")
+    R = np.asarray(R, dtype=np.float64)
+    size = float(np.max(np.abs(R)))
+    if size == 0:
+        raise ValueError("every entry of R is zero, so there is no variance to explain")
+    if np.max(np.abs(R - R.T)) > 1e-6 * size:
+        raise ValueError("R must be symmetric, as covariance and correlation matrices are")
+    unit = float(2.0 ** (binary_exponent(size) // 2))
+    C = (R / unit / unit + (R / unit / unit).T) / 2
+    divisor = np.ones(len(R))
+    if scale:
+        deviation = np.sqrt(np.maximum(np.diagonal(C), 0.0))
+        divisor = np.where(deviation > 0, deviation, 1.0)
+        C = C / np.outer(divisor, divisor)
+    values, vectors = np.linalg.eigh(C)
+    if values[0] < -1e-6 * np.max(np.abs(values)):
+        raise ValueError(
+            "R must have no negative eigenvalue, but its smallest is "
+            f"{values[0] / np.max(np.abs(values)):.3g} of the largest in size"
+        )
+    factor = np.sqrt(np.maximum(values, 0.0) * (n_obs - 1))[:, None] * vectors.T
+    factor = np.ascontiguousarray(factor[::-1])
+    norms = np.linalg.norm(factor, axis=0)
+    return factor, FeatureMoments(np.zeros(len(R)), divisor, norms, unit, 1.0 if scale else unit)

@@ -8,21 +8,115 @@ from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
+from scipy import sparse
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from givens.metrics import adjusted_from_scores, largest_correlation, loading_overlap, projected_from_scores
+from givens.metrics import (
+    adjusted_from_scores,
+    largest_correlation,
+    loading_overlap,
+    projected_from_scores,
+    span,
+)
 from givens.numerics import parallel
 from givens.numerics.polar import polar
-from givens.schedules import Schedule
+from givens.schedules import Schedule, as_schedule
 from givens.sparse_pca import cardinality
-from givens.sparse_pca import options as checks
-from givens.sparse_pca.data import CentredData, CovarianceData, FeatureMoments, moments
-from givens.sparse_pca.loadings import order_and_sign
-from givens.sparse_pca.penalised import Loadings, in_units, solve
-from givens.sparse_pca.scores import SparseScores
+from givens.sparse_pca.data import (
+    CentredData,
+    CovarianceData,
+    FeatureMoments,
+    factor_covariance,
+    largest,
+    moments,
+)
+from givens.sparse_pca.loadings import (
+    FitOptions,
+    Loadings,
+    fill_empty,
+    in_units,
+    order_and_sign,
+    screen,
+    solve,
+)
+from givens.support.arguments import finite, whole
 from givens.support.fitting import atomic_fit
+
+DEFAULT_ALPHA = 0.05
+
+
+class SparseScores(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """Scores and their inverse, from `components_`, `mean_` and `scale_` (None: not scaled)."""
+
+    components_: Any
+    mean_: Any
+    scale_: Any
+
+    def _standard(self, X: Any) -> tuple[Any, np.ndarray, np.ndarray]:
+        """X as validated, and the loadings and means that apply to it as it is."""
+        check_is_fitted(self)
+        X = validate_data(self, X, accept_sparse=("csr", "csc"), dtype=[np.float64, np.float32], reset=False)
+        Z = self.components_ if self.scale_ is None else self.components_ / self.scale_
+        return X, Z.astype(X.dtype, copy=False), self.mean_.astype(X.dtype, copy=False)
+
+    def transform(self, X: Any) -> np.ndarray:
+        """The scores (X − mean)Zᵀ, Z the loadings by rows."""
+        X, Z, mean = self._standard(X)
+        if sparse.issparse(X):
+            return np.asarray(X @ Z.T) - mean @ Z.T
+        return (X - mean) @ Z.T
+
+    def inverse_transform(self, X: Any) -> np.ndarray:
+        """The data nearest to what the scores say, by least squares: scores (ZZᵀ)⁻¹Z + mean."""
+        check_is_fitted(self)
+        scores = check_array(
+            X,
+            dtype=[np.float64, np.float32],
+            ensure_2d=False,
+            allow_nd=True,
+            ensure_min_samples=0,
+            input_name="scores",
+        )
+        Z = self.components_
+        if scores.ndim != 2 or scores.shape[1] != len(Z):
+            raise ValueError(
+                f"scores must have a column for each of {len(Z)} components, got shape {scores.shape}"
+            )
+        recovered = scores @ np.linalg.pinv(Z.astype(np.float64)).T.astype(Z.dtype)
+        if self.scale_ is not None:
+            recovered = recovered * self.scale_
+        return recovered + self.mean_
+
+    def score(self, X: Any, y: None = None) -> float:
+        """The share of the variance of X, about the fitted mean, within the span of the loadings."""
+        check_is_fitted(self)
+        X = validate_data(self, X, accept_sparse=("csr", "csc"), dtype=[np.float64, np.float32], reset=False)
+        basis = span(self.components_.astype(np.float64))
+        divisor = np.ones(X.shape[1]) if self.scale_ is None else self.scale_
+        unit = max(largest(X), float(np.max(np.abs(self.mean_)))) or 1.0
+        squares = inside = 0.0
+        for start in range(0, X.shape[0], 1024):
+            part = X[start : start + 1024]
+            part = part.toarray() if sparse.issparse(part) else part
+            part = (np.asarray(part, dtype=np.float64) / unit - self.mean_ / unit) * (unit / divisor)
+            if self.scale_ is None:
+                part /= unit
+            squares += float(np.sum(part**2))
+            inside += float(np.sum((part @ basis) ** 2))
+        return inside / squares if squares > 0 else 1.0
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.components_.shape[0]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
 
 
 class SparsePCA(SparseScores):
@@ -196,19 +290,19 @@ class SparsePCA(SparseScores):
         """
         R = validate_data(self, R, dtype=[np.float64, np.float32], ensure_min_samples=1)
         with parallel.pool(self.threads):
-            factor, found = checks.factor_covariance(R, n_obs, self.scale)
+            factor, found = factor_covariance(R, n_obs, self.scale)
             self.mean_ = np.zeros(len(R), R.dtype)
             self.scale_ = found.original_divisor().astype(R.dtype) if self.scale else None
             return self._fit(CovarianceData(factor, found), n_obs, R.dtype)
 
     def _fit(self, data: CentredData | CovarianceData, n_obs: int, dtype: Any) -> Self:
         found = data.found
-        options = checks.options(self, found, n_obs)
+        options = _options(self, found, n_obs)
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31, size=4))
         if options.counts is not None and options.refit:
             features, At, loadings = cardinality.solve(data, options, self._previous, rng)
         else:
-            features = checks.screen(found.norms, options)
+            features = screen(found.norms, options)
             At = data.factor(features, options.m)
             loadings = solve(At, options, self._previous(At, features), rng)
         if not loadings.result.converged:
@@ -218,7 +312,7 @@ class SparsePCA(SparseScores):
                 ConvergenceWarning,
                 stacklevel=4,
             )
-        Z, empty = checks.fill_empty(loadings, features, found.norms)
+        Z, empty = fill_empty(loadings, features, found.norms)
         if empty:
             loadings = replace(loadings, Z=Z, scores=At @ Z.T)
             warnings.warn(
@@ -262,3 +356,71 @@ class SparsePCA(SparseScores):
         self.score_correlation_ = largest_correlation(scores.T @ scores)
         self.result_ = in_units(loadings.result, found.unit)
         self.n_iter_ = max(self.result_.steps, 1)
+
+
+def _options(model: Any, found: FeatureMoments, n_obs: int) -> FitOptions:
+    """The checked options of a model, for data with these norms."""
+    d = len(found.norms)
+    most = min(n_obs, d)
+    m = most
+    if model.n_components is not None:
+        m = whole(model.n_components, "n_components", 1, most, "the number of samples or features")
+    if not found.norms.any():
+        raise ValueError("every feature of X is constant, so there is no variance to explain")
+    if model.penalty not in ("l1", "l0"):
+        raise ValueError(f"penalty must be 'l1' or 'l0', got {model.penalty!r}")
+    given = [name for name in ("gamma", "alpha", "n_nonzero") if getattr(model, name) is not None]
+    if len(given) > 1:
+        raise ValueError(f"give only one of gamma, alpha and n_nonzero, got {' and '.join(given)}")
+    l0 = model.penalty == "l0"
+    counts = None
+    level = 0.0
+    top = float(found.norms.max())
+    if model.n_nonzero is not None:
+        counts = checked_counts(model.n_nonzero, m, d)
+    elif model.gamma is not None:
+        gamma = finite(model.gamma, "gamma")
+        # Beyond the largest norm nothing is left in any case, and no square overflows.
+        level = min(float(np.sqrt(gamma) if l0 else gamma) / found.unit, 2.0 * top)
+    else:
+        alpha = DEFAULT_ALPHA if model.alpha is None else finite(model.alpha, "alpha")
+        if alpha > 1:
+            raise ValueError(
+                f"alpha is a share of the largest useful threshold, between 0 and 1, got {alpha!r}"
+            )
+        level = top * (np.sqrt(alpha) if l0 else alpha)
+    parallel.count(model.threads)
+    return FitOptions(
+        m=m,
+        level=level,
+        l0=l0,
+        counts=counts,
+        refit=bool(model.refit),
+        tol=finite(model.tol, "tol"),
+        max_sweeps=whole(model.max_sweeps, "max_sweeps", 1),
+        n_starts=whole(model.n_starts, "n_starts", 1),
+        threads=model.threads,
+        progress=bool(model.progress),
+        schedule=_schedule(model),
+    )
+
+
+def _schedule(model: Any) -> Schedule | None:
+    if model.schedule is None:
+        return None
+    if model.n_nonzero is not None:
+        raise ValueError(
+            "schedule is the order of rotations with a fixed threshold: give gamma or alpha, not n_nonzero"
+        )
+    return as_schedule(model.schedule)
+
+
+def checked_counts(n_nonzero: Any, m: int, d: int) -> np.ndarray:
+    """`n_nonzero` as a count for each of m components of d features."""
+    if np.ndim(n_nonzero) == 0:
+        return np.full(m, whole(n_nonzero, "n_nonzero", 1, d, "the number of features"))
+    if len(n_nonzero) != m:
+        raise ValueError(
+            f"n_nonzero must be one number or one per component: got {len(n_nonzero)} for {m} components"
+        )
+    return np.array([whole(k, "n_nonzero", 1, d, "the number of features") for k in n_nonzero])

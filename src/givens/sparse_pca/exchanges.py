@@ -19,8 +19,8 @@ from __future__ import annotations
 import numpy as np
 
 from givens.metrics import DEPENDENT
-from givens.sparse_pca.loadings import directions
-from givens.sparse_pca.truncated_power import SparseRows, reported_order, settled, taken
+from givens.sparse_pca.loadings import directions, reported_order
+from givens.sparse_pca.truncated_power import SparseRows, settled, taken
 
 LEAVING, ENTERING = 12, 48  # candidates of each loading
 ROUNDS = 50  # of exchanges, at most

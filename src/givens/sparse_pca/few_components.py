@@ -18,13 +18,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from givens.metrics import total_adjusted
 from givens.numerics import flop_counts
 from givens.numerics.polar import polar
 from givens.numerics.tiles import scores, turned
 from givens.objectives.base import Blocks, Objective, Rotations, Solved
 from givens.objectives.sparse_columns import LOOSE, RELAXATION, SHARE
 from givens.schedules import Schedule, Tournament
-from givens.sparse_pca.loadings import explained
 
 EPS = float(np.finfo(np.float64).eps)
 PATIENCE = 2  # sweeps: with counts the explained variance may fall and rise again
@@ -213,7 +213,7 @@ class FewColumns(Objective):
         if self.counts is not None:
             self.flops += 2.0 * Y.size
             size = np.linalg.norm(self.S[-m:], axis=1, keepdims=True)
-            held = explained(E[-m:] / np.where(size > 0, size, 1.0))
+            held = total_adjusted(E[-m:] / np.where(size > 0, size, 1.0))
         state.seen = Seen(float(value), E[:m], E[-m:], held)
         if self.counts is not None:
             self._remember(state, state.seen)

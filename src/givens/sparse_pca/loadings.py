@@ -1,10 +1,10 @@
-"""From the rotated data Y = AU to sparse loadings: solveForZ, exact counts, refitting, order and signs.
+"""From ready data to sparse loadings: starts, the rotations, solveForZ, refitting, order and signs.
 
-The loadings of a threshold are what is left above it, z_j ∝ S(y_j), normalised (the paper's solveForZ, after
-Journée et al.). They are shrunk by it; and as the threshold goes to 0, the columns y_j are a rotated basis of the principal
-subspace, whose scores overlap: the same span, less adjusted variance. Refitting takes the pattern of non-zeros from them
-and finds the values of the largest adjusted variance. The scores of unit loadings, E = XZ = QR, have the adjusted
-variance Σ R_jj² (`givens.metrics`), whose derivative is 2·Q D² R⁻ᵀ, D = diag R. So with
+Rotations (`givens.minimize`) lead to the rotated data Y = AU. The loadings of a threshold are what is left of Y above it,
+z_j ∝ S(y_j), normalised (the paper's solveForZ, after Journée et al.). They are shrunk by it; and as the threshold goes to 0, the
+columns y_j are a rotated basis of the principal subspace, whose scores overlap: the same span, less adjusted variance. Refitting
+takes the pattern of non-zeros from them and finds the values of the largest adjusted variance. The scores of unit loadings,
+E = XZ = QR, have the adjusted variance Σ R_jj² (`givens.metrics`), whose derivative is 2·Q D² R⁻ᵀ, D = diag R. So with
 
     W = Q D² R⁻ᵀ,        z_j ← (Xᵀw_j on the pattern of j), normalised
 
@@ -17,21 +17,194 @@ Arrays are stored one component per row: Y and Z are components x features, X is
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.linalg import solve_triangular
 
 from givens.metrics import DEPENDENT, adjusted_from_scores
+from givens.minimize import minimize
+from givens.numerics.tiles import scores
+from givens.objectives.sparse_columns import SparseColumns
+from givens.result import Result
+from givens.schedules import Schedule
+from givens.sparse_pca.data import principal_axes
+from givens.sparse_pca.few_components import FewColumns
 
 __all__ = [
     "directions",
-    "explained",
     "keep_largest",
     "order_and_sign",
     "refit",
     "shrink",
     "unit_rows",
 ]
+
+
+FLAT = 1e-12  # of the value: a gradient that is rounding
+REFIT = 1e-5  # growth of the explained variance below which values are not refitted any further
+
+
+@dataclass(frozen=True)
+class FitOptions:
+    """What a fit is asked for; `level` and `counts` exclude each other."""
+
+    m: int
+    level: float
+    l0: bool
+    counts: np.ndarray | None
+    refit: bool
+    tol: float
+    max_sweeps: int
+    n_starts: int
+    threads: int | None
+    progress: bool
+    schedule: Schedule | None = None
+
+
+@dataclass
+class Loadings:
+    """Unit loadings (rows of zeros where nothing exceeds the threshold), and how they were found.
+
+    `Y` is the rotated data before the threshold, `levels` one threshold per component; `scores` are samples x components.
+    """
+
+    Z: np.ndarray
+    Y: np.ndarray
+    levels: np.ndarray
+    result: Result
+    scores: np.ndarray
+
+
+def solve(
+    At: np.ndarray, options: FitOptions, start: np.ndarray | None, rng: np.random.Generator
+) -> Loadings:
+    """The best of several starts: by the value, or with counts by the adjusted variance."""
+    best: tuple[float, Loadings] | None = None
+    results, reached = [], []
+    for k in range(options.n_starts):
+        if k == 0:
+            V = principal_axes(At, options.m)[0] if start is None else start
+        else:
+            V = np.linalg.qr(rng.standard_normal((len(At), options.m)))[0]
+        merit, found = _from(At, options, V, rng)
+        results.append(found.result)
+        reached.append(merit)
+        if best is None or merit > best[0]:
+            best = merit, found
+    assert best is not None
+    found = best[1]
+    if len(results) > 1:
+        found.result = replace(
+            found.result,
+            sweeps=sum(result.sweeps for result in results),
+            rotations=sum(result.rotations for result in results),
+            flops=sum(result.flops for result in results),
+            method=f"{found.result.method}; the best of {len(results)} starts",
+            starts=np.array(reached),
+        )
+    return found
+
+
+def _from(
+    At: np.ndarray, options: FitOptions, V: np.ndarray, rng: np.random.Generator
+) -> tuple[float, Loadings]:
+    if options.counts is not None:
+        return _counted(At, options, options.counts, V)
+    if options.m == len(At) or options.schedule is not None:
+        result, Y = _whole(At, options, V, rng)
+    else:
+        objective = FewColumns(At, np.full(options.m, options.level), options.l0)
+        result = _few(objective, options, V)
+        Y = objective.columns
+    levels = np.full(options.m, options.level)
+    # Values that are to be refitted begin with the columns' own, which the threshold has not shrunk.
+    if options.l0 or options.refit:
+        Z = unit_rows(shrink(Y, options.level**2, "l0"))
+    else:
+        Z = unit_rows(shrink(Y, options.level))
+    if options.refit:
+        Z = refit(At, Z, tol=REFIT)
+    return result.value, Loadings(Z, Y, levels, result, scores(Z, At, few=True)[0].T)
+
+
+def _counted(
+    At: np.ndarray, options: FitOptions, counts: np.ndarray, V: np.ndarray
+) -> tuple[float, Loadings]:
+    """Exact counts by rotations with thresholds that follow."""
+    objective = FewColumns(At, np.zeros(options.m), options.l0, counts)
+    result = _few(objective, options, V)
+    Y = objective.columns
+    S = np.where(keep_largest(Y, counts), Y, 0.0)
+    size = np.linalg.norm(S, axis=1, keepdims=True)
+    E = objective.scores / np.where(size > 0, size, 1.0)
+    order = reported_order(E, counts, counts)
+    found = Loadings(unit_rows(S)[order], Y[order], objective.levels[order], result, E[order].T)
+    return float(adjusted_from_scores(found.scores).sum()) * max(len(At) - 1, 1), found
+
+
+def rotated(
+    At: np.ndarray, options: FitOptions, V: np.ndarray, *, shared: bool, l0: bool
+) -> tuple[np.ndarray, Result]:
+    """The columns that rotations end at whose thresholds follow the counts: one for each column, or one shared by all."""
+    assert options.counts is not None
+    objective = FewColumns(np.ascontiguousarray(At), np.zeros(options.m), l0, options.counts, shared)
+    result = _few(objective, replace(options, progress=False), V)
+    return objective.columns, result
+
+
+def _few(objective: FewColumns, options: FitOptions, V: np.ndarray) -> Result:
+    return minimize(
+        objective,
+        V,
+        tol=options.tol,
+        # Without a threshold the principal axes are the answer, and rounding is all that could turn them.
+        gradient_tol=FLAT,
+        max_sweeps=options.max_sweeps,
+        threads=options.threads,
+        progress=options.progress,
+    )
+
+
+def _whole(
+    At: np.ndarray, options: FitOptions, V: np.ndarray, rng: np.random.Generator
+) -> tuple[Result, np.ndarray]:
+    """All columns of U: the paper's Algorithm 2, in blocks after leaps, or as the schedule has it."""
+    penalty, gamma = ("l0", options.level**2) if options.l0 else ("l1", options.level)
+    objective = SparseColumns(At.T, gamma, penalty, active=options.m)
+    objective.dear = True
+    # The columns beside V that no component has: any will do.
+    U = np.hstack((V, np.linalg.qr(V, mode="complete")[0][:, options.m :]))
+    result = minimize(
+        objective,
+        U,
+        schedule=options.schedule,
+        tol=options.tol,
+        max_sweeps=options.max_sweeps,
+        threads=options.threads,
+        random_state=rng,
+        progress=options.progress,
+    )
+    return result, result.U[:, : options.m].T @ At
+
+
+def in_units(result: Result, unit: float) -> Result:
+    """The result of data that had been divided by `unit`, as if they had not."""
+    with np.errstate(over="ignore"):
+        square = float(np.float64(unit) * np.float64(unit))
+        trace = replace(
+            result.trace,
+            value=[value * square for value in result.trace.value],
+            gradient_norm=[norm * square for norm in result.trace.gradient_norm],
+        )
+        return replace(
+            result,
+            value=result.value * square,
+            gradient_norm=result.gradient_norm * square,
+            trace=trace,
+            phases=tuple(replace(phase, gain=phase.gain * square) for phase in result.phases),
+            starts=None if result.starts is None else result.starts * square,
+        )
 
 
 def shrink(Y: np.ndarray, gamma: float | np.ndarray, penalty: str = "l1") -> np.ndarray:
@@ -159,12 +332,6 @@ def refit(
     return refitted
 
 
-def explained(scores: np.ndarray) -> float:
-    """The sum of the adjusted variances of centred scores, one component per row, the strongest first."""
-    order = np.argsort(-np.einsum("ij,ij->i", scores, scores), kind="stable")
-    return float(adjusted_from_scores(scores[order].T).sum())
-
-
 def order_and_sign(
     Z: np.ndarray, variances: np.ndarray, *, keep_order: bool = False
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -178,3 +345,49 @@ def order_and_sign(
     signs = np.where(Z[np.arange(len(Z)), where] < 0, -1.0, 1.0).astype(Z.dtype)
     # Adding zero takes the sign off zeros that were turned over.
     return Z * signs[:, None] + Z.dtype.type(0), order
+
+
+def reported_order(E: np.ndarray, counts: np.ndarray, asked: np.ndarray) -> np.ndarray:
+    """The order in which components are reported: as the counts were asked for, those with equal counts by their variance.
+
+    Parameters
+    ----------
+    E : array, shape (components, samples)
+        Scores.
+    counts, asked : array of int
+        How many non-zeros each component has; the same numbers in the order in which they were asked for.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from givens.sparse_pca.loadings import reported_order
+    >>> reported_order(np.array([[1.0], [3.0], [2.0]]), np.array([5, 5, 2]), np.array([5, 2, 5]))
+    array([1, 2, 0])
+    """
+    order = np.empty(len(asked), dtype=int)
+    order[np.argsort(-asked, kind="stable")] = np.lexsort((-np.einsum("ij,ij->i", E, E), -counts))
+    return order
+
+
+def screen(norms: np.ndarray, asked: FitOptions) -> np.ndarray:
+    """The features that can enter a component: those with norms above the level, and never fewer than are needed."""
+    kept = np.flatnonzero(norms > (asked.level if asked.counts is None else 0.0))
+    need = asked.m if asked.counts is None else max(asked.m, int(asked.counts.max()))
+    return kept if len(kept) >= need else np.sort(np.argsort(-norms, kind="stable")[:need])
+
+
+def fill_empty(loadings: Loadings, features: np.ndarray, norms: np.ndarray) -> tuple[np.ndarray, int]:
+    """Give each component of zeros its largest entry, no two of them the same; returns the loadings and how many."""
+    Z = loadings.Z.copy()
+    empty = np.flatnonzero(~Z.any(axis=1))
+    taken = np.zeros(Z.shape[1], dtype=bool)
+    for j in empty:
+        sizes = np.where(taken, -1.0, np.abs(loadings.Y[j]))
+        if sizes.max() <= 0:
+            sizes = np.where(taken | Z.any(axis=0), -1.0, norms[features])
+        if sizes.max() < 0:
+            sizes = norms[features]
+        where = int(np.argmax(sizes))
+        Z[j, where] = -1.0 if loadings.Y[j, where] < 0 else 1.0
+        taken[where] = True
+    return Z, len(empty)

@@ -8,7 +8,7 @@ The scores of unit loadings, E = XZ = QR, have the adjusted variance Σ R_jj² (
 the linearised variance rises as far as the counts permit, and the best step is kept. Which count belongs to which component
 is free as well: counts are matched to the columns y_j = Xᵀw_j/‖w_j‖, for the largest sum of counted squares.
 
-Where that ends depends on where it begins: see `givens.sparse_pca.deflation`.
+Where that ends depends on where it begins: see `givens.sparse_pca.cardinality`.
 
 Arrays are stored one component per row; At is samples x features, centred.
 """
@@ -25,7 +25,7 @@ from scipy.optimize import linear_sum_assignment
 from givens.numerics import flop_counts
 from givens.numerics.tiles import scores, turned
 from givens.result import Trace
-from givens.sparse_pca.loadings import directions
+from givens.sparse_pca.loadings import directions, reported_order
 from givens.support.progress import Bar
 
 PHASE = "truncated power"
@@ -121,28 +121,6 @@ def largest(y: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
     values = y[where]
     size = float(np.sqrt(values @ values))
     return where, values / (size if size > 0 else 1.0)
-
-
-def reported_order(E: np.ndarray, counts: np.ndarray, asked: np.ndarray) -> np.ndarray:
-    """The order in which components are reported: as the counts were asked for, those with equal counts by their variance.
-
-    Parameters
-    ----------
-    E : array, shape (components, samples)
-        Scores.
-    counts, asked : array of int
-        How many non-zeros each component has; the same numbers in the order in which they were asked for.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from givens.sparse_pca.truncated_power import reported_order
-    >>> reported_order(np.array([[1.0], [3.0], [2.0]]), np.array([5, 5, 2]), np.array([5, 2, 5]))
-    array([1, 2, 0])
-    """
-    order = np.empty(len(asked), dtype=int)
-    order[np.argsort(-asked, kind="stable")] = np.lexsort((-np.einsum("ij,ij->i", E, E), -counts))
-    return order
 
 
 def matched(Y: np.ndarray, counts: np.ndarray) -> np.ndarray:

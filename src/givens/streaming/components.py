@@ -21,8 +21,7 @@ from givens.metrics import adjusted_from_scores, largest_correlation, loading_ov
 from givens.minimize import minimize
 from givens.numerics import parallel
 from givens.sparse_pca.few_components import FewColumns
-from givens.sparse_pca.loadings import keep_largest, order_and_sign, unit_rows
-from givens.sparse_pca.options import fill_empty
+from givens.sparse_pca.loadings import fill_empty, keep_largest, order_and_sign, unit_rows
 from givens.streaming.sketch import SMALL, Sketch
 
 

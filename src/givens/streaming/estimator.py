@@ -16,13 +16,12 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from givens import rows
 from givens.numerics import parallel
-from givens.sparse_pca.options import DEFAULT_ALPHA, _counts, _number
-from givens.sparse_pca.scores import SparseScores
+from givens.sparse_pca.estimator import DEFAULT_ALPHA, SparseScores, checked_counts
 from givens.streaming import save as files
 from givens.streaming.components import Asked, StreamComponents, describe
 from givens.streaming.rules import Frequent, Leftover, Weakest, quantile
 from givens.streaming.sketch import Rule, Sketch, StreamSettings, StreamTrace, TooLarge
-from givens.support.arguments import refuse_mask, whole
+from givens.support.arguments import finite, refuse_mask, whole
 from givens.support.fitting import atomic_fit
 from givens.support.progress import counting
 
@@ -506,7 +505,7 @@ class StreamingSparsePCA(SparseScores):
             raise ValueError(f"give only one of gamma, alpha and n_nonzero, got {' and '.join(given)}")
         counts = None
         if self.n_nonzero is not None:
-            counts = _counts(self.n_nonzero, settings.components, len(sketch.mean))
+            counts = checked_counts(self.n_nonzero, settings.components, len(sketch.mean))
         self._gamma()
         self._alpha()
         n_starts = whole(self.n_starts, "n_starts", 1)
@@ -522,17 +521,17 @@ class StreamingSparsePCA(SparseScores):
             counts=counts,
             keep_order=self.n_nonzero is not None and np.ndim(self.n_nonzero) > 0,
             refit=bool(self.refit),
-            tol=_number(self.tol, "tol"),
+            tol=finite(self.tol, "tol"),
             max_sweeps=whole(self.max_sweeps, "max_sweeps", 0),
             n_starts=n_starts,
             seed=settings.seed,
         )
 
     def _gamma(self) -> float | None:
-        return None if self.gamma is None else _number(self.gamma, "gamma")
+        return None if self.gamma is None else finite(self.gamma, "gamma")
 
     def _alpha(self) -> float:
-        alpha = DEFAULT_ALPHA if self.alpha is None else _number(self.alpha, "alpha")
+        alpha = DEFAULT_ALPHA if self.alpha is None else finite(self.alpha, "alpha")
         if alpha > 1:
             raise ValueError(
                 f"alpha is a share of the largest norm of a feature, between 0 and 1, got {alpha!r}"
@@ -557,7 +556,7 @@ class StreamingSparsePCA(SparseScores):
         if self.n_nonzero is None:
             threshold = lambda norms, weight, Y: self._level(sketch, norms, weight)  # noqa: E731
         else:
-            counts = _counts(self.n_nonzero, settings.components, len(sketch.mean))
+            counts = checked_counts(self.n_nonzero, settings.components, len(sketch.mean))
             share = float(counts.mean()) / len(sketch.mean)
             threshold = lambda norms, weight, Y: quantile(Y, share)  # noqa: E731
         rotations = self.inner_rotations

@@ -25,8 +25,15 @@ def whole(value: Any, name: str, least: int, most: int | None = None, what: str 
     return int(value)
 
 
+def finite(value: Any, name: str) -> float:
+    """Return a finite number of at least 0."""
+    if not isinstance(value, Real) or isinstance(value, bool) or not 0 <= float(value) < np.inf:
+        raise ValueError(f"{name} must be a finite number of at least 0, got {value!r}")
+    return float(value)
+
+
 def tolerance(value: Any, name: str) -> float:
-    """Return a number of at least 0."""
+    """Return a number of at least 0, which may be infinite."""
     if not isinstance(value, Real) or isinstance(value, bool) or not float(value) >= 0:
         raise ValueError(f"{name} must be a number of at least 0, got {value!r}")
     return float(value)
