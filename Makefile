@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-portable lint bench publish docs clean
+.PHONY: demo test test-portable lint bench publish compare docs clean
 .DEFAULT_GOAL := test
 
 # One stamp per set of extras: make reinstalls when pyproject.toml changes, and not otherwise.
@@ -38,6 +38,10 @@ bench: $(VENV)/.bench
 # Writes docs/benchmarks.md from the results of a full `make bench`.
 publish: $(VENV)/.bench
 	$(BIN)/python -m benchmarks --publish
+
+# The calls of the benchmarks with an earlier version of the code beside the present one: make compare OLD=v0.1.0
+compare: $(VENV)/.bench
+	$(BIN)/python -m benchmarks._compare $(OLD) $(if $(ONLY),--only "$(ONLY)")
 
 docs: $(VENV)/.docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
