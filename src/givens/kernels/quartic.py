@@ -210,3 +210,38 @@ def turn_pairs(
             _turn(Y[i], Y[j], Y.dtype.type(math.cos(theta)), Y.dtype.type(math.sin(theta)))
             _turn(Qt[i], Qt[j], math.cos(theta), math.sin(theta))
     return gains, rotated
+
+
+@kernel
+def sweep_all(
+    Y: np.ndarray, Qt: np.ndarray, kappa: float, sweeps: int, little: float
+) -> tuple[int, float, float]:
+    """Up to so many sweeps over all pairs, to the maximum: (sweeps made, gain of the last, criterion).
+
+    It stops when a sweep gains no more than `little`. Everything counts; one call costs little more than its arithmetic.
+    """
+    count = Y.shape[0]
+    made = 0
+    gained = math.inf
+    while made < sweeps and gained > little:
+        gained = 0.0
+        made += 1
+        for i in range(count):
+            for j in range(i + 1, count):
+                theta, gain = _angle(Y[i], Y[j], kappa, 1.0)
+                if gain > 0.0:
+                    gained += gain
+                    c = math.cos(theta)
+                    s = math.sin(theta)
+                    _turn(Y[i], Y[j], c, s)
+                    _turn(Qt[i], Qt[j], c, s)
+    criterion = 0.0
+    for i in range(count):
+        second = 0.0
+        fourth = 0.0
+        for r in range(Y.shape[1]):
+            square = Y[i, r] * Y[i, r]
+            second += square
+            fourth += square * square
+        criterion += fourth - kappa * second * second
+    return made, gained, criterion

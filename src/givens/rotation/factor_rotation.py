@@ -44,9 +44,10 @@ class FactorRotation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         Where this is a step of a pipeline: the PCA, FactorAnalysis or TruncatedSVD of the step before, the same object, whose
         scores arrive here. Loadings come from it.
     n_starts : int
-        How often to search. One search tries 16 starts on small matrices, by exact rotations of pairs, and follows the best of
-        them; on large ones it starts from the loadings as they are. More searches find better maxima where the loadings
-        have little structure and there are many factors.
+        How often to search. One search tries up to 16 starts by exact rotations of pairs, and follows the best of them; where the
+        first ones converge at once and to the same value it tries no others, and where a run is expensive it starts from
+        the loadings as they are. More searches find better maxima where the loadings have little structure and there are many
+        factors.
     tol : float
         Converged when a sweep gains no more than this share of Σ l⁴. Gains go with the square of the angles that are left.
     max_sweeps : int
@@ -170,14 +171,13 @@ class FactorRotation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         # All products in the pool: a BLAS of several threads would keep these spinning while ours work.
         with parallel.pool(self.threads):
             turned = self._to_target(found.loadings) if self.method == "target" else self._to_structure(found)
+            self._describe(X, found, turned)
         if turned.result is not None and not turned.result.converged:
             warnings.warn(
                 f"FactorRotation did not converge in {self.max_sweeps} sweeps; raise max_sweeps or tol",
                 ConvergenceWarning,
                 stacklevel=2,
             )
-        with parallel.pool(self.threads):
-            self._describe(X, found, turned)
         return self
 
     def _extraction(self, X: Any) -> Extraction:
@@ -205,21 +205,23 @@ class FactorRotation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             )
         return found
 
-    def _to_structure(self, found: Extraction) -> _Turned:
+    def _to_structure(self, extraction: Extraction) -> _Turned:
         """Rotate to the largest value of the criterion."""
         rng = generator(self.random_state)
         n_starts = whole(self.n_starts, "n_starts", least=1)
         tol = tolerance(self.tol, "tol")
-        kappa = kappa_of(self.method, *found.loadings.shape)
-        A, unit = self._normalized(found)
+        kappa = kappa_of(self.method, *extraction.loadings.shape)
+        A, unit = self._normalized(extraction)
         candidates = affordable(*A.shape) * n_starts
         # Fourth powers of what `explore` sums stay in range.
-        start = None if candidates == 1 or A.shape[1] == 1 else explore(A, kappa, candidates, tol, rng)
+        found = None if candidates == 1 else explore(A, kappa, candidates, tol, rng)
         from givens.objectives import Columns, Orthomax
 
         result = minimize(
             Columns(A, Orthomax(kappa)),
-            start,
+            None if found is None else found.rotation,
+            # Of what has converged, a sweep makes sure.
+            phases=None if found is None else ("sweeps",) if found.converged else ("descent", "sweeps"),
             tol=tol,
             max_sweeps=self.max_sweeps,
             max_steps=self.max_sweeps,
