@@ -229,7 +229,7 @@ def test_thinned_samples_are_even_whatever_the_cut(total):
         thinned = Thinned(most=10)
         for start in range(0, total, size):
             stop = min(total, start + size)
-            thinned.add(np.arange(start, stop)[:, None], [str(k) for k in range(start, stop)], None)
+            thinned.add(np.arange(start, stop)[:, None], [str(k) for k in range(start, stop)])
         kept.append([int(name) for _, name, _ in thinned.kept])
     assert kept[0] == kept[1] == kept[2]
     assert len(kept[0]) < 10

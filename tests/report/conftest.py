@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 from givens.report import Report
-from givens.report.views import components_view, path_view, scores_view, trace_view
+from givens.report.separation import PERMUTATIONS, separations
+from givens.report.views import components_view, path_view, scores_view, separation_view, trace_view
 from givens.result import Trace
 
 FLAGS = [
@@ -118,12 +119,18 @@ def report_file(tmp_path_factory) -> Path:
         notes=[f"left out {HOSTILE}"],
         warnings=["it is only a test"],
         components=components_view(weights, variables, share=[0.4, 0.2, 0.1, 0.05], lead="Bars."),
+        separation=separation_view(
+            *separations(
+                scores, {"group": ["a", "b", HOSTILE] * 30, "age": [str(20 + k) for k in range(90)]}
+            ),
+            [f"Component {k + 1}" for k in range(4)],
+            PERMUTATIONS,
+        ),
         scores=scores_view(
             scores,
             [f"sample {k}" if k else HOSTILE for k in range(90)],
             axes=[f"Component {k + 1}" for k in range(4)],
-            labels=["a", "b", HOSTILE] * 30,
-            label_name="group",
+            labels={"group": ["a", "b", HOSTILE] * 30, "age": [str(20 + k) for k in range(90)]},
             lead="Points.",
         ),
         path=path_view([5, 10, 20, 40], [0.1, 0.2, 0.3, 0.35], (32, 0.33)),

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import csv
+import io
+from pathlib import Path
+from xml.etree import ElementTree
+
 import numpy as np
 import pytest
 
-from givens.report import Report
-from givens.report.views import MOST_ENTRIES, MOST_POINTS, components_view, scores_view, trace_view
+from givens.report import Report, views
+from givens.report.views import MOST_POINTS, components_view, scores_view, trace_view
 from givens.result import Trace
 
 HOSTILE = "<script>window.hacked = 1</script><img src=x onerror='window.hacked = 2'>"
@@ -164,19 +169,31 @@ def test_light_and_dark_wide_and_narrow(open_page, report_file, theme, width):
         assert box["x"] + box["width"] <= width
 
 
-def test_prints_every_component_in_light(open_page, report_file):
+def test_prints_everything_in_light(open_page, report_file):
     page = open_page(report_file, theme="dark")
     page.emulate_media(media="print")
     page.evaluate("dispatchEvent(new Event('beforeprint'))")
-    assert page.is_visible("#printed")
-    assert page.is_hidden("#picker")
-    assert page.is_hidden("#contents")
+    for hidden in ("#picker", "#contents", ".tools >> nth=0", "#more"):
+        assert page.is_hidden(hidden)
     assert page.locator("#printed h3").all_inner_texts()[3].startswith("Component 4")
+    weights = page.locator("#printed section >> nth=1 >> div").all_inner_texts()
+    assert len(weights) == 9
+    for shown in (
+        "#printed",
+        "#notes li",
+        "#settings",
+        "#path table",
+        "#convergence table",
+        "#separation tr >> nth=8",
+    ):
+        assert page.is_visible(shown)
     assert page.evaluate("document.documentElement.dataset.theme") == "light"
     pdf = page.pdf(format="A4", print_background=True)
     assert pdf.startswith(b"%PDF")
     page.evaluate("dispatchEvent(new Event('afterprint'))")
     assert page.evaluate("document.documentElement.dataset.theme") == "dark"
+    page.emulate_media(media="screen")
+    assert page.is_hidden("#path table")
 
 
 def test_large_results_stay_a_page_that_can_be_opened(open_page, tmp_path):
@@ -190,7 +207,7 @@ def test_large_results_stay_a_page_that_can_be_opened(open_page, tmp_path):
             scores,
             [f"s{k}" for k in range(20_000)],
             axes=["1", "2", "3"],
-            labels=[str(k) for k in range(20_000)],
+            labels={"number": [str(k) for k in range(20_000)]},
         ),
     )
     path = tmp_path / "large.html"
@@ -199,9 +216,147 @@ def test_large_results_stay_a_page_that_can_be_opened(open_page, tmp_path):
     page = open_page(path)
     assert page.locator("#scatter g path").count() == MOST_POINTS
     assert f"{MOST_POINTS:,} of 20,000 samples" in page.inner_text("#scores .lead")
-    assert "the largest of 5,000" in page.inner_text("#shown")
+    assert "5,000 non-zero weights" in page.inner_text("#shown")
+    assert page.inner_text("#more") == "Show 1,000 more"
     page.click("#more")
-    assert len(bars(page)) == MOST_ENTRIES
+    assert len(bars(page)) == 1060
+
+
+def cut_report(tmp_path, monkeypatch, names=100_000):
+    """A page that may hold only the 10 largest of 40 weights of the first component; the second has two."""
+    monkeypatch.setattr(views, "MOST_WEIGHTS", 0)
+    monkeypatch.setattr(views, "LEAST_ENTRIES", 10)
+    monkeypatch.setattr(views, "MOST_NAMES", names)
+    weights = np.zeros((2, 50))
+    weights[0, :40] = np.linspace(4, 0.1, 40)
+    weights[1, [20, 45]] = 0.5, 0.25
+    path = tmp_path / "cut.html"
+    path.write_text(
+        Report("Cut", components=components_view(weights, [f"gene {k:02d}" for k in range(50)])).html(),
+        encoding="utf-8",
+    )
+    return path
+
+
+def test_the_search_tells_the_truth_about_weights_that_the_page_does_not_hold(
+    open_page, tmp_path, monkeypatch
+):
+    page = open_page(cut_report(tmp_path, monkeypatch))
+    assert "10 non-zero weights in Component 1, the largest of 40" in page.inner_text("#shown")
+    page.fill("#search", "gene 30")  # a weight that is left to components.csv
+    assert bars(page) == []
+    told = "Not among the 10 largest of the 40 weights of Component 1 that this page holds: gene 30."
+    assert told in page.inner_text("#elsewhere")
+    page.fill("#search", "gene 20")  # left out of the first component, held in the second
+    assert "gene 20 in Component 2 (+0.500)" in page.inner_text("#elsewhere")
+    assert told.replace("gene 30", "gene 20") in page.inner_text("#elsewhere")
+    page.fill("#search", "gene 05")
+    assert [name for name, _ in bars(page)] == ["gene 05"]
+    page.click("#tab-1")  # not cut: here the variable has no weight, which can be said
+    page.fill("#search", "gene 30")
+    assert page.inner_text("#elsewhere") == "gene 30: no weight in Component 2."
+    page.fill("#search", "no such gene")
+    assert "No variable with a weight in any component" in page.inner_text("#elsewhere")
+
+
+def test_the_search_does_not_deny_names_it_does_not_know(open_page, tmp_path, monkeypatch):
+    page = open_page(cut_report(tmp_path, monkeypatch, names=3))
+    page.fill("#search", "gene 30")
+    told = "No variable whose name this page holds has “gene 30” in it; components.csv has them all."
+    assert page.inner_text("#elsewhere") == told
+
+
+def saved(page, click) -> tuple[str, str]:
+    with page.expect_download() as download:
+        click()
+    # Line ends as they are: read_text would translate them.
+    text = Path(download.value.path()).read_bytes().decode("utf-8")
+    return download.value.suggested_filename, text
+
+
+def test_a_component_can_be_copied_and_downloaded(open_page, report_file):
+    page = open_page(report_file)
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.click("#panel .tools button:text-is('Copy names')")
+    page.wait_for_selector("#panel .tools button:text-is('Copied')")
+    assert page.evaluate("navigator.clipboard.readText()").split("\n") == [name for name, _ in bars(page)]
+    page.click("#tab-1")
+    page.fill("#search", "gene")
+    name, text = saved(page, lambda: page.click("#panel .tools button:has-text('Download component')"))
+    lines = list(csv.reader(io.StringIO(text)))
+    assert name == "component_2.csv"
+    assert lines[0] == ["variable", "weight"]
+    assert [(line[0], f"{float(line[1]):.3f}") for line in lines[1:]] == [
+        (n, f"{w:.3f}") for n, w in bars(page)
+    ]
+    page.fill("#search", "")
+    name, text = saved(page, lambda: page.click("#panel .tools button:has-text('Download all')"))
+    lines = list(csv.reader(io.StringIO(text)))
+    assert lines[0] == ["component", "variable", "weight"]
+    assert len(lines) == 1 + 4 * 8 + 2
+    assert ["Component 1", HOSTILE, "5"] in lines
+
+
+@pytest.mark.parametrize("section", ["components", "scores", "path", "convergence"])
+def test_every_figure_can_be_saved_as_svg(open_page, report_file, section):
+    page = open_page(report_file)
+    _, text = saved(page, lambda: page.click(f"#{section} .tools button:has-text('SVG')"))
+    drawing = ElementTree.fromstring(text)
+    shapes = [node for node in drawing.iter() if node.tag.endswith(("path", "rect", "circle"))]
+    assert len(shapes) > 5
+    assert "var(" not in text
+    assert "<script" not in text
+    assert all(node.get("fill") for node in shapes)
+    texts = [node.text for node in drawing.iter() if node.tag.endswith("text")]
+    if section == "scores":
+        assert any(word and word.startswith("a (30)") for word in texts)
+    # The page is as it was.
+    assert page.locator("#scatter g path").count() == 90
+
+
+@pytest.mark.parametrize(
+    ("section", "lines"),
+    [("separation", 9), ("scores", 91), ("path", 5), ("convergence", 10), ("diagnostics", 2)],
+)
+def test_every_table_can_be_saved_as_csv(open_page, report_file, section, lines):
+    page = open_page(report_file)
+    _, text = saved(page, lambda: page.click(f"#{section} .tools button:has-text('CSV')"))
+    rows = list(csv.reader(io.StringIO(text)))
+    assert len(rows) == lines
+    assert len({len(row) for row in rows}) == 1
+
+
+def test_samples_are_coloured_by_any_label(open_page, report_file):
+    page = open_page(report_file)
+    colour = "() => document.querySelector('#scatter g path').style.fill"
+    assert page.locator("#colour option").all_inner_texts() == ["group", "age", "nothing"]
+    assert page.locator(".legend button").count() == 3
+    page.select_option("#colour", "1")
+    assert page.evaluate(colour).startswith("rgb")
+    assert page.locator(".legend .scale").count() == 1
+    page.select_option("#colour", "-1")
+    assert page.evaluate(colour) == "var(--c0)"
+    assert page.inner_text("#legend") == ""
+    mark = page.locator("#scatter g path").first
+    mark.scroll_into_view_if_needed()
+    box = mark.bounding_box()
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    assert "group: a" in page.inner_text("#tip")
+    assert "age: 20" in page.inner_text("#tip")
+
+
+def test_the_table_of_labels_leads_to_bars_and_scores(open_page, report_file):
+    page = open_page(report_file)
+    cells = "rows => rows.map(r => [...r.cells].map(c => c.textContent))"
+    rows = page.eval_on_selector_all("#separation tbody tr", cells)
+    assert len(rows) == 8
+    assert [float(row[7]) for row in rows] == sorted(float(row[7]) for row in rows)
+    wanted = next(k for k, row in enumerate(rows) if row[1] == "age" and row[0] != "Component 1")
+    page.click(f"#separation tbody tr >> nth={wanted} >> button")
+    component = int(rows[wanted][0].split()[1]) - 1
+    assert page.get_attribute(f"#tab-{component}", "aria-selected") == "true"
+    assert page.input_value("#across") == str(component)
+    assert page.input_value("#colour") == "1"
 
 
 def test_hard_values_do_not_break_the_page(open_page, tmp_path):
@@ -225,7 +380,7 @@ def test_hard_values_do_not_break_the_page(open_page, tmp_path):
     report = Report(
         "@title@ </title>",
         components=components_view(weights, names, share=[0.0, 0.0]),
-        scores=scores_view(np.zeros((3, 1)), names[:3], axes=["only"], labels=["", "", ""], label_name=""),
+        scores=scores_view(np.zeros((3, 1)), names[:3], axes=["only"], labels={"": ["", "", ""]}),
         trace=trace_view(trace, ""),
     )
     path = tmp_path / "hard.html"

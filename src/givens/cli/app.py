@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 import givens
-from givens.cli import demo, mixture, reproduce, rotate, sparse_pca, tensor, topics
+from givens.cli import compare, demo, mixture, reproduce, rotate, sparse_pca, tensor, topics
 
 HELP = "Components that can be read: sparse PCA, mixtures, tensors and factor rotation by Givens rotations."
 
@@ -42,5 +42,6 @@ app.command("mixture")(mixture.command)
 app.command("tensor")(tensor.command)
 app.command("topics")(topics.command)
 app.command("rotate")(rotate.command)
+app.command("compare")(compare.command)
 app.command("demo")(demo.command)
 app.command("reproduce")(reproduce.command)

@@ -19,6 +19,7 @@ from givens.cli.results import (
     described,
     outcome,
     percent,
+    with_labels,
     write_components,
     write_scores,
 )
@@ -149,8 +150,7 @@ def mixture_outcome(
             (values - centre) @ directions.T,
             table.samples,
             axes=[f"Direction {k + 1}" for k in range(len(directions))],
-            labels=table.labels or assigned,
-            label_name=table.label_name or "cluster",
+            labels=with_labels(table, "cluster", assigned),
             lead="The samples in the directions in which the clusters' means differ most.",
         ),
     )

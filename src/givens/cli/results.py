@@ -16,7 +16,8 @@ from givens.cli.session import Session, command_line, shown, summary_head, write
 from givens.io import Table
 from givens.io.write import Staged, distinct, write_matrix
 from givens.report import Report
-from givens.report.views import components_view, trace_view
+from givens.report.separation import PERMUTATIONS, Separation
+from givens.report.views import components_view, separation_view, trace_view
 
 SCORES_LEAD = "Each point is a sample. Point at one, or use the arrow keys, to read it."
 
@@ -80,6 +81,11 @@ def write_scores(
     headings = distinct(list(labels), ["sample", *extra, *header])
     words = [table.samples, *labels.values(), *extra.values()]
     write_matrix(stream, ["sample", *headings, *extra], header, [(words, scores)])
+
+
+def with_labels(table: Table, found: str, assigned: list[str]) -> dict[str, list[str]]:
+    """Return the labels to colour by: those of the table, then what was found, under a name of its own."""
+    return {**table.all_labels, distinct([found], list(table.all_labels))[0]: assigned}
 
 
 def correlations(gram: np.ndarray) -> float:
@@ -176,11 +182,12 @@ def sparse_pca_outcome(
     share: np.ndarray,
     score_gram: np.ndarray,
     scores: dict[str, Any] | None,
+    separated: tuple[list[Separation], list[str]] = ([], []),
     path: dict[str, Any] | None = None,
 ) -> CommandOutcome:
     """Return the summary, the report and the components of a fitted SparsePCA or StreamingSparsePCA.
 
-    `score_gram` is the Gram matrix of the centred scores.
+    `score_gram` is the Gram matrix of the centred scores, `separated` what `separations` found of the labels.
     """
     weights = np.asarray(model.components_)
     names = [f"component {k + 1}" for k in range(len(weights))]
@@ -207,6 +214,7 @@ def sparse_pca_outcome(
             lead="Each component is a weighted sum of few variables; the percentage is its share of the "
             "variance. Point at a bar to see its variable in every component.",
         ),
+        separation=separation_view(*separated, [name.capitalize() for name in names], PERMUTATIONS),
         scores=scores,
         path=path,
         diagnostics=[
@@ -238,10 +246,31 @@ def sparse_pca_outcome(
             "gamma": getattr(model, "gamma_", None),
             "largest_overlap": overlapping,
             "largest_score_correlation": correlated,
+            **separation_figures(separated[0], names),
         },
         table=component_table(weights, data.variables, columns, title),
         files={"components.csv": lambda stream: write_components(stream, weights, data.variables, names)},
     )
+
+
+def separation_figures(found: Sequence[Separation], names: Sequence[str]) -> dict[str, Any]:
+    """Return what the summary says of the labels that components separate."""
+    if not found:
+        return {}
+    rows = [
+        {
+            "component": names[row.component],
+            "label": row.label,
+            "measure": row.measure,
+            "value": row.value,
+            "highest": row.high,
+            "samples": row.samples,
+            "p": row.p,
+            "p_any_component": row.p_any,
+        }
+        for row in found
+    ]
+    return {"separation": rows}
 
 
 OVERLAP = "Largest |zᵢ·zⱼ|: 0 if they are orthogonal, 1 if they are the same."

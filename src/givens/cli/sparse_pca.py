@@ -16,6 +16,7 @@ from givens.cli.results import SCORES_LEAD, Described, sparse_pca_outcome, write
 from givens.cli.session import Session
 from givens.cli.session import command as clean
 from givens.io import DataError, Table, staged
+from givens.report.separation import separations
 from givens.report.views import path_view, scores_view
 
 # Thresholds of the report's curve: from none at all, which is PCA, to one that leaves next to nothing.
@@ -156,10 +157,10 @@ def run(session: Session, source: o.Source, model: Any, path: bool, out: Path) -
                 scores,
                 table.samples,
                 axes=[name.capitalize() for name in names],
-                labels=table.labels,
-                label_name=table.label_name,
+                labels=table.all_labels,
                 lead=SCORES_LEAD,
             ),
+            separated=separations(scores, table.all_labels),
             path=curve,
         )
         outcome.files["scores.csv"] = lambda stream: write_scores(stream, table, scores, names)

@@ -7,7 +7,7 @@ R = chol(G), ΣR_jj² over the total.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any
 
@@ -20,6 +20,7 @@ from givens.io import TableRows, staged
 from givens.io.table import count
 from givens.io.write import distinct, write_matrix
 from givens.metrics import adjusted_from_gram
+from givens.report.separation import separations
 from givens.report.views import MOST_POINTS, scores_view
 
 
@@ -28,13 +29,13 @@ class Thinned:
 
     def __init__(self, most: int = 2 * MOST_POINTS) -> None:
         self.most, self.step, self.seen = most, 1, 0
-        self.kept: list[tuple[np.ndarray, str, str]] = []
+        self.kept: list[tuple[np.ndarray, str, list[str]]] = []
 
-    def add(self, scores: np.ndarray, names: list[str], labels: list[str] | None) -> None:
-        """Take the next samples."""
+    def add(self, scores: np.ndarray, names: list[str], labels: Sequence[Sequence[str]] = ()) -> None:
+        """Take the next samples; `labels` are lists, one for each kind of label."""
         for k in range(len(scores)):
             if (self.seen + k) % self.step == 0:
-                self.kept.append((scores[k].copy(), names[k], "" if labels is None else labels[k]))
+                self.kept.append((scores[k].copy(), names[k], [words[k] for words in labels]))
                 if len(self.kept) >= self.most:
                     self.kept, self.step = self.kept[::2], 2 * self.step
         self.seen += len(scores)
@@ -92,20 +93,30 @@ def run(session: Session, source: Source, model: Any, out: Path) -> None:
         moments, thinned = ScoreMoments(mean, len(weights), model.scale_), Thinned()
         with files.open("scores.csv") as stream:
             write_scores(session, source, rows, model, moments, thinned, stream)
-        scores, names, labels = zip(*thinned.kept)
+        scores, names, words = zip(*thinned.kept)
+        labels = {name: [line[k] for line in words] for k, name in enumerate(rows.label_names)}
         view = scores_view(
             np.array(scores),
             names,
             axes=[f"Component {k + 1}" for k in range(len(weights))],
-            labels=labels if rows.label_name else None,
-            label_name=rows.label_name,
+            labels=labels,
             lead=SCORES_LEAD,
             total=moments.rows,
         )
-        words = described(labels if rows.label_name else None)
-        data = Described(source.file, moments.rows, rows.variables, rows.notes, words)
+        found, notes = separations(np.array(scores), labels)
+        if len(scores) < moments.rows:
+            notes.append(f"Computed from {len(scores):,} of the samples, evenly chosen.")
+        data = Described(
+            source.file, moments.rows, rows.variables, rows.notes, described(labels.get(rows.label_name))
+        )
         outcome = sparse_pca_outcome(
-            session, data, model, share=moments.adjusted(), score_gram=moments.centred(), scores=view
+            session,
+            data,
+            model,
+            share=moments.adjusted(),
+            score_gram=moments.centred(),
+            scores=view,
+            separated=(found, notes),
         )
         outcome.write(session, out, files)
 
@@ -129,7 +140,7 @@ def write_scores(
                 values = source.prepared(chunk.values)
                 scores = np.asarray(model.transform(values), np.float64)
                 moments.add(np.asarray(values, np.float64), scores)
-                thinned.add(scores, chunk.names, chunk.labels[0] if chunk.labels else None)
+                thinned.add(scores, chunk.names, chunk.labels)
                 yield [chunk.names, *chunk.labels], scores
                 advance(len(values))
 

@@ -13,7 +13,15 @@ from scipy import sparse
 
 import givens
 from givens.cli import options as o
-from givens.cli.results import CommandOutcome, Described, outcome, percent, write_components, write_scores
+from givens.cli.results import (
+    CommandOutcome,
+    Described,
+    outcome,
+    percent,
+    with_labels,
+    write_components,
+    write_scores,
+)
 from givens.cli.session import Session
 from givens.cli.session import command as clean
 from givens.io import DataError, Table, staged
@@ -186,8 +194,7 @@ def topics_outcome(session: Session, file: Path, table: Table, model: Any) -> Co
             np.hstack([shares @ positions, shares]),
             table.samples,
             axes=["Map, first direction", "Map, second direction", *(f"Share of {name}" for name in titled)],
-            labels=table.labels or assigned,
-            label_name=table.label_name or "largest topic",
+            labels=with_labels(table, "largest topic", assigned),
             marks=[(str(i + 1), np.append(positions[i], np.eye(k)[i])) for i in range(k)],
             lead="A map of the topics (their numbers), near each other if they share words, and of the documents "
             "between the topics they are made of. Choose other axes to see documents by their shares.",

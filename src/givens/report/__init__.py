@@ -21,7 +21,16 @@ from typing import Any
 
 from givens.io.write import plain
 
-SCRIPTS = ("base.js", "components.js", "heat_map.js", "charts.js", "scores.js", "main.js")
+SCRIPTS = (
+    "base.js",
+    "download.js",
+    "components.js",
+    "tables.js",
+    "heat_map.js",
+    "charts.js",
+    "scores.js",
+    "main.js",
+)
 
 PAPER = {
     "text": "U. Shalit and G. Chechik: Coordinate-descent for learning orthogonal matrices through Givens "
@@ -50,8 +59,10 @@ class Report:
         The figures at the top.
     notes, warnings : list of str
         What was guessed while reading; what the reader has to know.
-    components, heat_map, scores, path, trace : dict or None
+    components, separation, heat_map, scores, path, trace : dict or None
         Made by the functions of `givens.report.views`.
+    pairs : dict or None
+        What two results have in common: `lead`, `header` and `rows` of a table.
     diagnostics : list of (name, value, meaning)
     settings : list of (name, value)
     command : str
@@ -65,6 +76,8 @@ class Report:
     notes: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     components: dict[str, Any] | None = None
+    separation: dict[str, Any] | None = None
+    pairs: dict[str, Any] | None = None
     heat_map: dict[str, Any] | None = None
     scores: dict[str, Any] | None = None
     path: dict[str, Any] | None = None
@@ -124,6 +137,8 @@ def render(report: Report) -> str:
         "notes": report.notes,
         "warnings": report.warnings,
         "components": report.components,
+        "separation": report.separation,
+        "pairs": report.pairs,
         "heatMap": report.heat_map,
         "scores": report.scores,
         "path": report.path,

@@ -4,7 +4,7 @@ const $ = (selector, within = document) => within.querySelector(selector);
 
 // Names come from the data. They reach the page through textContent alone, so a name that looks like markup is text.
 function element(tag, attributes = {}, ...children) {
-  const svg = ["svg", "g", "line", "path", "circle", "text"].includes(tag);
+  const svg = ["svg", "g", "line", "path", "circle", "text", "rect"].includes(tag);
   const node = svg ? document.createElementNS("http://www.w3.org/2000/svg", tag) : document.createElement(tag);
   for (const [key, value] of Object.entries(attributes)) {
     if (key === "text") node.textContent = value;
@@ -56,8 +56,23 @@ $("#theme").addEventListener("click", () => {
 system.addEventListener("change", paint);
 paint();
 // Paper is white: print in light, and come back afterwards.
-addEventListener("beforeprint", () => { root.dataset.theme = "light"; });
-addEventListener("afterprint", paint);
+const printing = [];
+const onPrint = (make) => printing.push(make);
+let opened = [];
+function toPaper() {
+  root.dataset.theme = "light";
+  printing.forEach((make) => make());
+  if (!opened.length) opened = [...document.querySelectorAll("details:not([open])")];
+  opened.forEach((details) => { details.open = true; });
+}
+function toScreen() {
+  opened.forEach((details) => { details.open = false; });
+  opened = [];
+  paint();
+}
+addEventListener("beforeprint", toPaper);
+addEventListener("afterprint", toScreen);
+const alphabet = new Intl.Collator("en", { numeric: true });
 
 function rows(table, header, lines) {
   table.replaceChildren(
@@ -68,9 +83,6 @@ function rows(table, header, lines) {
 
 function copyButton(text) {
   const button = element("button", { type: "button", class: "copy", text: "Copy" });
-  button.addEventListener("click", async () => {
-    try { await navigator.clipboard.writeText(text); button.textContent = "Copied"; }
-    catch { button.textContent = "Select it and press Ctrl+C"; }
-  });
+  button.addEventListener("click", () => copied(button, text));
   return button;
 }

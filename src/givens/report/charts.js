@@ -119,4 +119,6 @@ function drawLine(section, view) {
   draw();
   new ResizeObserver(draw).observe(place);
   rows($("table", section), view.header, view.table);
+  const numbers = () => (view.percent ? view.points.filter((p) => !p.chosen).map((p) => [p.x, p.y]) : view.table.map((line) => line.map((cell) => (cell === "–" ? "" : cell))));
+  $(".card", section).append(tools([svgTool(() => section.id, () => $("svg", place)), csvTool(section.id, view.header, numbers)]));
 }

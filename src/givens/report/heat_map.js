@@ -36,5 +36,6 @@ function drawHeatMap(view) {
       draw(button.dataset.rows === "factor" ? byFactor : asGiven);
     });
   }
-  draw(byFactor);
+  draw(byFactor);  const header = ["variable", ...parts.flatMap(([title, part]) => part.names.map((name) => `${title.toLowerCase()}: ${name}`))];
+  $(".card", section).append(tools([csvTool("loadings", header, () => view.variables.map((name, r) => [name, ...parts.flatMap(([, part]) => part.values[r])]))]));
 }

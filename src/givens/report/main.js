@@ -15,17 +15,22 @@ if (data.notes.length) {
   $("#notes ul").append(...data.notes.map((text) => element("li", { text })));
 }
 if (data.components) drawComponents(data.components);
+if (data.pairs) drawPairs(data.pairs);
+if (data.separation) drawSeparation(data.separation);
 if (data.heatMap) drawHeatMap(data.heatMap);
 if (data.scores) drawScores(data.scores);
 if (data.path) drawLine($("#path"), data.path);
 if (data.trace) drawLine($("#convergence"), data.trace);
 if (data.diagnostics.length) {
   $("#diagnostics").hidden = false;
-  rows($("#diagnostics table"), ["What", "Value", "What it means"], data.diagnostics.map(({ name, value, meaning }) => [name, value, meaning]));
+  const header = ["What", "Value", "What it means"], lines = data.diagnostics.map(({ name, value, meaning }) => [name, value, meaning]);
+  rows($("#diagnostics table"), header, lines);
+  $("#diagnostics .card").append(tools([csvTool("diagnostics", header, () => lines)]));
 }
 $("#method").hidden = false;
 if (data.command) $("#command").append(element("pre", { text: data.command }), copyButton(data.command));
 rows($("#settings"), null, data.settings);
+if (data.settings.length) $("#settings").after(tools([csvTool("settings", ["setting", "value"], () => data.settings)]));
 $("#cite").append(...data.citations.flatMap(({ text, bibtex }) => [element("p", { text }), element("pre", { text: bibtex }), copyButton(bibtex)]));
 
 const sections = [...document.querySelectorAll("section[data-title]")].filter((section) => !section.hidden);

@@ -15,37 +15,74 @@ function heat(t) {
   return `rgb(${stops[k].map((c, j) => Math.round(c + (stops[k + 1][j] - c) * f)).join(" ")})`;
 }
 
+// How a label colours the samples: by classes, the rarest of many together, or on a scale of numbers.
+function colouring({ name, levels, codes }) {
+  const counts = levels.map(() => 0);
+  codes.forEach((code) => { counts[code] += 1; });
+  const amounts = levels.map(Number);
+  const continuous = levels.length > COLOURS && levels.every((label, k) => label.trim() !== "" && Number.isFinite(amounts[k]));
+  let groups = levels.map((_, code) => code).sort((a, b) => counts[b] - counts[a] || alphabet.compare(levels[a], levels[b]));
+  const rest = !continuous && groups.length > COLOURS ? groups.splice(COLOURS - 1) : [];
+  groups.sort((a, b) => alphabet.compare(levels[a], levels[b]));
+  const slot = [];
+  groups.forEach((code, k) => { slot[code] = k; });
+  rest.forEach((code) => { slot[code] = groups.length; });
+  const low = continuous ? Math.min(...amounts) : 0, high = continuous ? Math.max(...amounts) : 1;
+  const off = new Set();
+  return {
+    name, continuous, low, high, off, text: (k) => levels[codes[k]],
+    visible: (k) => continuous || !off.has(slot[codes[k]]),
+    paint: (k) => {
+      if (continuous) return [heat((amounts[codes[k]] - low) / (high - low || 1)), 0];
+      const s = slot[codes[k]];
+      return s < groups.length ? [`var(--c${s})`, s % SHAPES.length] : ["var(--other)", 0];
+    },
+    classes: [...groups.map((code) => [levels[code], counts[code]]),
+      ...(rest.length ? [[`${rest.length} others`, rest.reduce((sum, code) => sum + counts[code], 0)]] : [])],
+    several: groups.length,
+  };
+}
+
+function drawLegend(legend, colours, redraw) {
+  if (!colours) return legend.replaceChildren();
+  const { name, continuous, low, high, classes, several, off } = colours;
+  if (continuous) {
+    const bar = element("span", { class: "scale" });
+    bar.style.background = `linear-gradient(90deg, ${[0, 0.25, 0.5, 0.75, 1].map(heat).join(", ")})`;
+    return legend.replaceChildren(element("span", { class: "small", text: `${name}: ${number(low)}` }), bar, element("span", { class: "small", text: number(high) }));
+  }
+  return legend.replaceChildren(element("span", { class: "small", text: name + ":" }), ...classes.map(([label, amount], k) => {
+    const swatch = element("path", { d: SHAPES[k < several ? k % SHAPES.length : 0](6.5, 6.5, 5) });
+    swatch.style.fill = k < several ? `var(--c${k})` : "var(--other)";
+    const button = element("button", { type: "button", "aria-pressed": !off.has(k), title: "Show or hide" },
+      element("svg", { viewBox: "0 0 13 13", "aria-hidden": "true" }, swatch), `${label === "" ? "(none)" : label} (${amount.toLocaleString("en")})`);
+    button.addEventListener("click", () => {
+      off.has(k) ? off.delete(k) : off.add(k);
+      button.setAttribute("aria-pressed", !off.has(k));
+      redraw();
+    });
+    return button;
+  }));
+}
+
 function drawScores(view) {
   const section = $("#scores");
   section.hidden = false;
   $(".lead", section).textContent = view.lead;
-  const { axes, values, names, labels } = view;
-  const counts = new Map();
-  (labels || []).forEach((label) => counts.set(label, (counts.get(label) || 0) + 1));
-  const amounts = labels && labels.map(Number);
-  const continuous = labels && counts.size > COLOURS && labels.every((label, k) => label.trim() !== "" && Number.isFinite(amounts[k]));
-  let groups = [...counts.keys()].sort((a, b) => counts.get(b) - counts.get(a) || a.localeCompare(b, "en"));
-  const rest = !continuous && groups.length > COLOURS ? groups.splice(COLOURS - 1) : [];
-  if (groups.length <= COLOURS) groups.sort((a, b) => a.localeCompare(b, "en", { numeric: true }));
-  const slot = new Map(groups.map((label, k) => [label, k]));
-  rest.forEach((label) => slot.set(label, groups.length));
-  const off = new Set();
-  const place = $("#scatter");
-  const low = continuous ? Math.min(...amounts) : 0, high = continuous ? Math.max(...amounts) : 1;
-
-  function paintOf(k) {
-    if (!labels) return ["var(--c0)", 0];
-    if (continuous) return [heat((amounts[k] - low) / (high - low || 1)), 0];
-    const s = slot.get(labels[k]);
-    return s < groups.length ? [`var(--c${s})`, s % SHAPES.length] : ["var(--other)", 0];
-  }
-  const across = $("#across"), up = $("#up");
+  const { axes, values, names } = view;
+  const place = $("#scatter"), across = $("#across"), up = $("#up"), by = $("#colour");
+  const labels = view.labels.map(colouring);
   axes.forEach((name, k) => { for (const menu of [across, up]) menu.append(element("option", { value: k, text: name })); });
   across.value = 0;
   up.value = Math.min(1, axes.length - 1);
+  labels.forEach(({ name }, k) => by.append(element("option", { value: k, text: name || "(label)" })));
+  by.append(element("option", { value: -1, text: "nothing" }));
+  by.value = labels.length ? 0 : -1;
+  by.parentElement.hidden = !labels.length;
+  const chosen = () => labels[+by.value];
 
   function draw() {
-    const a = +across.value, b = +up.value;
+    const a = +across.value, b = +up.value, colours = chosen();
     const plot = frame(place, {
       height: Math.max(320, Math.min(540, Math.round((place.clientWidth || 700) * 0.62))),
       xTitle: axes[a], yTitle: axes[b], label: `Scores of ${names.length} samples: ${axes[a]} across, ${axes[b]} up`,
@@ -54,13 +91,13 @@ function drawScores(view) {
     const r = values.length > 1500 ? 2.6 : values.length > 400 ? 3.6 : 5;
     const points = values.map((v, k) => ({
       x: plot.across(v[a]), y: plot.up(v[b]), title: names[k],
-      text: (labels ? `${view.labelName}: ${labels[k]}\n` : "") + `${axes[a]}  ${number(v[a])}\n${axes[b]}  ${number(v[b])}`,
+      text: labels.map((label) => `${label.name}: ${label.text(k)}\n`).join("") + `${axes[a]}  ${number(v[a])}\n${axes[b]}  ${number(v[b])}`,
     }));
-    const visible = (k) => !labels || continuous || !off.has(Math.min(slot.get(labels[k]), groups.length));
+    const visible = (k) => !colours || colours.visible(k);
     const layer = element("g", { "fill-opacity": ".78", "stroke-width": ".8" });
     points.forEach((p, k) => {
       if (!visible(k)) return;
-      const [colour, shape] = paintOf(k);
+      const [colour, shape] = colours ? colours.paint(k) : ["var(--c0)", 0];
       const mark = element("path", { d: SHAPES[shape](p.x, p.y, r) });
       mark.style.fill = colour;
       mark.style.stroke = "var(--card)";
@@ -72,30 +109,45 @@ function drawScores(view) {
     }
     explore(plot, points, visible);
   }
+  const recolour = () => { drawLegend($("#legend"), chosen(), draw); draw(); };
 
-  const legend = $("#legend");
-  if (continuous) {
-    const bar = element("span", { class: "scale" });
-    bar.style.background = `linear-gradient(90deg, ${[0, 0.25, 0.5, 0.75, 1].map(heat).join(", ")})`;
-    legend.append(element("span", { class: "small", text: `${view.labelName}: ${number(low)}` }), bar, element("span", { class: "small", text: number(high) }));
-  } else if (labels) {
-    const shown = [...groups, ...(rest.length ? [`${rest.length} others`] : [])];
-    legend.append(element("span", { class: "small", text: view.labelName + ":" }), ...shown.map((label, k) => {
-      const swatch = element("path", { d: SHAPES[k < groups.length ? k % SHAPES.length : 0](6.5, 6.5, 5) });
-      swatch.style.fill = k < groups.length ? `var(--c${k})` : "var(--other)";
-      const amount = k < groups.length ? counts.get(label) : rest.reduce((sum, name) => sum + counts.get(name), 0);
-      const button = element("button", { type: "button", "aria-pressed": "true", title: "Show or hide" },
-        element("svg", { viewBox: "0 0 13 13", "aria-hidden": "true" }, swatch), `${label === "" ? "(none)" : label} (${amount.toLocaleString("en")})`);
-      button.addEventListener("click", () => {
-        off.has(k) ? off.delete(k) : off.add(k);
-        button.setAttribute("aria-pressed", !off.has(k));
-        draw();
-      });
-      return button;
-    }));
-  }
   across.addEventListener("change", draw);
   up.addEventListener("change", draw);
-  draw();
+  by.addEventListener("change", recolour);
+  go.colour = (label, axis) => {
+    const k = labels.findIndex(({ name }) => name === label);
+    if (k >= 0) by.value = k;
+    if (axis < axes.length) {
+      across.value = axis;
+      if (+up.value === axis) up.value = axis ? 0 : Math.min(1, axes.length - 1);
+    }
+    recolour();
+  };
+  recolour();
   new ResizeObserver(draw).observe(place);
+  const legendFor = (svg) => {
+    // The legend stands beside the drawing as buttons; the file has it below, as text.
+    const colours = chosen();
+    if (!colours || colours.continuous) return svg;
+    const [, , width, height] = svg.getAttribute("viewBox").split(" ").map(Number);
+    const twin = svg.cloneNode(false);
+    const lines = colours.classes.filter((_, k) => !colours.off.has(k));
+    twin.setAttribute("viewBox", `0 0 ${width} ${height + 10 + 18 * lines.length}`);
+    twin.append(...[...svg.childNodes]);
+    let y = height + 14;
+    colours.classes.forEach(([label, amount], k) => {
+      if (colours.off.has(k)) return;
+      const swatch = element("path", { d: SHAPES[k < colours.several ? k % SHAPES.length : 0](70, y - 4, 5) });
+      swatch.style.fill = k < colours.several ? `var(--c${k})` : "var(--other)";
+      twin.append(swatch, element("text", { x: 82, y, text: `${label || "(none)"} (${amount})` }));
+      y += 18;
+    });
+    place.replaceChildren(twin);
+    return twin;
+  };
+  const header = ["sample", ...view.labels.map(({ name }) => name), ...axes];
+  $(".card", section).append(tools([
+    ["Download SVG", "The figure as an SVG file", () => { const text = standalone(legendFor($("svg", place))); draw(); save(fileName("scores", axes[+across.value], axes[+up.value]) + ".svg", "image/svg+xml", text); }],
+    csvTool("scores", header, () => names.map((name, k) => [name, ...labels.map((label) => label.text(k)), ...values[k]])),
+  ]));
 }

@@ -1,18 +1,22 @@
 """From arrays to the sections of the page.
 
-The page holds what a reader can look at, not the whole result: the entries that are not zero (at most
-`MOST_ENTRIES` a component), and at most `MOST_POINTS` samples, evenly chosen. The files beside the page
-hold everything.
+The page holds what a reader can look at: the entries that are not zero (all of them up to `MOST_WEIGHTS`; beyond that
+the largest of each component, at least `LEAST_ENTRIES`), and at most `MOST_POINTS` samples, evenly chosen. The files beside the
+page hold everything, and the page says what it leaves to them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-MOST_ENTRIES = 1000
+from givens.report.separation import Separation, strength
+
+MOST_WEIGHTS = 300_000  # of all components together
+LEAST_ENTRIES = 1000  # that a component may have in the page, however many components there are
+MOST_NAMES = 100_000  # of variables without an entry in the page, for the search
 MOST_POINTS = 3000
 MOST_ROWS = 300
 
@@ -22,6 +26,9 @@ def components_view(
     variables: Sequence[str],
     *,
     share: Sequence[float] | np.ndarray | None = None,
+    second: np.ndarray | None = None,
+    second_title: str = "",
+    names: Sequence[str] | None = None,
     title: str = "Components",
     noun: str = "component",
     lead: str = "",
@@ -37,20 +44,42 @@ def components_view(
     variables : sequence of str
     share : sequence of float, optional
         Share of the variance of each component, between 0 and 1.
+    second : array of shape (components, variables), optional
+        Shown as another bar beside each weight: how often a variable was selected, or the weight in another result. A variable
+        with a zero weight and a second value that is not zero gets a line too.
+    second_title : str
+        What `second` is.
+    names : sequence of str, optional
+        Of the components; `noun` and a number if None.
     title, noun, lead, weight, entry, variable
         What to call things.
     """
     weights = np.asarray(weights, np.float64)
-    names = [f"{noun.capitalize()} {k + 1}" for k in range(len(weights))]
-    entries: list[list[list[float]]] = []
+    beside = None if second is None else np.asarray(second, np.float64)
+    most = max(LEAST_ENTRIES, MOST_WEIGHTS // max(1, len(weights)))
+    entries: list[dict[str, Any]] = []
     cut: list[int] = []
     used: dict[int, int] = {}
-    for row in weights:
-        found = np.flatnonzero(row)
-        order = found[np.argsort(-np.abs(row[found]), kind="stable")]
-        cut.append(len(order) if len(order) > MOST_ENTRIES else 0)
-        kept = order[:MOST_ENTRIES].tolist()
-        entries.append([[used.setdefault(k, len(used)), shortened(row[k])] for k in kept])
+    for k, row in enumerate(weights):
+        shown = row != 0 if beside is None else (row != 0) | (beside[k] != 0)
+        found = np.flatnonzero(shown)
+        size = np.abs(row[found])
+        order = (
+            found[np.argsort(-size, kind="stable")]
+            if beside is None
+            else found[np.lexsort((-np.abs(beside[k][found]), -size))]
+        )
+        cut.append(len(order) if len(order) > most else 0)
+        kept = order[:most]
+        held = {
+            "variables": [used.setdefault(j, len(used)) for j in kept.tolist()],
+            "weights": shortened_all(row[kept]),
+        }
+        if beside is not None:
+            held["second"] = shortened_all(beside[k][kept])
+        entries.append(held)
+    # Whoever looks for a variable whose weight is not here has to be told so, and not that it has none.
+    left_out = [j for j in range(len(variables)) if j not in used] if any(cut) else []
     return {
         "title": title,
         "noun": noun,
@@ -58,11 +87,59 @@ def components_view(
         "weight": weight,
         "entry": entry,
         "variable": variable,
-        "names": names,
+        "names": list(names) if names else [f"{noun.capitalize()} {k + 1}" for k in range(len(weights))],
         "share": None if share is None else [shortened(value) for value in share],
         "variables": [variables[k] for k in used],
+        "others": [variables[k] for k in left_out[:MOST_NAMES]],
+        "othersCut": len(left_out) > MOST_NAMES,
         "entries": entries,
+        "secondTitle": second_title,
+        "secondSigned": beside is not None and bool((beside < 0).any()),
         "cut": cut,
+    }
+
+
+def separation_view(
+    found: Sequence[Separation], notes: Sequence[str], components: Sequence[str], permutations: int
+) -> dict[str, Any] | None:
+    """Return the table of which components separate which labels, or None where there is nothing to tell."""
+    if not found:
+        return None
+    lead = (
+        "AUC: the probability that a sample of one class scores higher than one of the other; 0.5 is chance. Correlation "
+        "ratio: the share of a component's variance between the classes. Rank correlation: Spearman's, where labels are "
+        f"numbers. p: the share of {permutations + 1:,} random assignments of the labels (the one found among them) that "
+        "separate as well; the last column asks this of the best of all components, and so makes up for having looked at each."
+    )
+    return {
+        "lead": " ".join([lead, *notes]),
+        "header": [
+            "Component",
+            "Label",
+            "Measure",
+            "Value",
+            "Highest scores",
+            "Samples",
+            "p",
+            "p, any component",
+        ],
+        "rows": [
+            {
+                "component": row.component,
+                "strength": shortened(strength(row)),
+                "cells": [
+                    components[row.component],
+                    row.label,
+                    row.measure,
+                    f"{row.value:.3f}",
+                    row.high,
+                    f"{row.samples:,}",
+                    f"{row.p:.3f}",
+                    f"{row.p_any:.3f}",
+                ],
+            }
+            for row in found
+        ],
     }
 
 
@@ -105,6 +182,15 @@ def shortened(value: float) -> float:
     return float(f"{value:.6g}")
 
 
+def shortened_all(values: np.ndarray) -> list[float]:
+    """Return numbers with six digits.
+
+    >>> shortened_all(np.array([0.123456789, 0.0, -1e-300]))
+    [0.123457, 0.0, -1e-300]
+    """
+    return [float(f"{value:.6g}") for value in values.tolist()]
+
+
 def chosen_rows(total: int) -> np.ndarray:
     """Return the rows that the page shows: all of them, or MOST_POINTS evenly chosen."""
     if total <= MOST_POINTS:
@@ -117,15 +203,15 @@ def scores_view(
     samples: Sequence[str],
     *,
     axes: Sequence[str],
-    labels: Sequence[str] | None = None,
-    label_name: str = "",
+    labels: Mapping[str, Sequence[str]] | None = None,
     lead: str = "",
     total: int | None = None,
     marks: Sequence[tuple[str, np.ndarray]] = (),
 ) -> dict[str, Any] | None:
     """Return the scatter of samples, or None where there is nothing to show; a single score is drawn in their order.
 
-    `total` is the number of samples there are, if `scores` holds only some of them. `marks` are short names with a value for
+    `labels` are the samples' labels by what they are called; the first colours until the reader chooses another. `total` is the
+    number of samples there are, if `scores` holds only some of them. `marks` are short names with a value for
     each axis, written where they belong.
     """
     scores = np.asarray(scores, np.float64)
@@ -142,10 +228,22 @@ def scores_view(
         "axes": list(axes),
         "names": [samples[k] for k in rows],
         "values": [[shortened(value) for value in scores[k]] for k in rows],
-        "labels": None if labels is None else [labels[k] for k in rows],
-        "labelName": label_name,
+        "labels": [
+            {"name": name, **coded([words[k] for k in rows])} for name, words in (labels or {}).items()
+        ],
         "marks": [{"name": name, "values": [shortened(value) for value in place]} for name, place in marks],
     }
+
+
+def coded(words: Sequence[str]) -> dict[str, Any]:
+    """Return words as numbers of the different ones among them.
+
+    >>> coded(["b", "a", "b"])
+    {'levels': ['b', 'a'], 'codes': [0, 1, 0]}
+    """
+    levels: dict[str, int] = {}
+    codes = [levels.setdefault(word, len(levels)) for word in words]
+    return {"levels": list(levels), "codes": codes}
 
 
 def path_view(
