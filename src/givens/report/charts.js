@@ -38,9 +38,11 @@ function scale(values, from, to, { log = false, margin = 0.04, zero = false, who
 
 function frame(place, { height, x, y, xTitle, yTitle, label }) {
   const width = Math.max(280, place.clientWidth || 520);
-  const left = 62, right = width - 12, top = 26, bottom = height - 42;
-  const across = scale(x.values, left, right, x);
+  const top = 26, bottom = height - 42, right = width - 12;
   const up = scale(y.values, bottom, top, y);
+  const longest = Math.max(0, ...up.marks.map((t) => (y.write || up.write)(t).length));
+  const left = Math.max(62, 14 + 8.2 * longest);
+  const across = scale(x.values, left, right, x);
   const svg = element("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": label, tabindex: "0" });
   for (const t of up.marks) {
     const h = up.place(t);

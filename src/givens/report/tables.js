@@ -13,7 +13,7 @@ function drawSeparation(view) {
     name.addEventListener("click", () => { go.component(component); go.colour(cells[1], component); $("#components").scrollIntoView(); });
     return element("tr", {}, element("th", { scope: "row" }, name),
       ...cells.slice(1).map((text, k) => (k === 2
-        ? element("td", { class: "strength" }, element("span", { text }), element("span", { class: "track" }, bar))
+        ? element("td", { class: "strength" }, element("span", { text: text.replace("-", "−") }), element("span", { class: "track" }, bar))
         : element("td", { text, class: k >= 4 ? "figure" : null }))));
   }
   function draw(most) {
