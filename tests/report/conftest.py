@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from givens.report import Report
-from givens.report.separation import PERMUTATIONS, separations
+from givens.report.labels import PERMUTATIONS, separations
 from givens.report.views import components_view, path_view, scores_view, separation_view, trace_view
 from givens.result import Trace
 

@@ -16,7 +16,7 @@ from givens.cli.session import Session, command_line, shown, summary_head, write
 from givens.io import Table
 from givens.io.write import Staged, distinct, write_matrix
 from givens.report import Report
-from givens.report.separation import PERMUTATIONS, Separation
+from givens.report.labels import PERMUTATIONS, Separation
 from givens.report.views import components_view, separation_view, trace_view
 
 SCORES_LEAD = "Each point is a sample. Point at one, or use the arrow keys, to read it."

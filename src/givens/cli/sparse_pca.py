@@ -16,7 +16,7 @@ from givens.cli.results import SCORES_LEAD, Described, sparse_pca_outcome, write
 from givens.cli.session import Session
 from givens.cli.session import command as clean
 from givens.io import DataError, Table, staged
-from givens.report.separation import separations
+from givens.report.labels import separations
 from givens.report.views import path_view, scores_view
 
 # Thresholds of the report's curve: from none at all, which is PCA, to one that leaves next to nothing.

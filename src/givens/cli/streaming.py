@@ -20,7 +20,7 @@ from givens.io import TableRows, staged
 from givens.io.table import count
 from givens.io.write import distinct, write_matrix
 from givens.metrics import adjusted_from_gram
-from givens.report.separation import separations
+from givens.report.labels import separations
 from givens.report.views import MOST_POINTS, scores_view
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from givens.report.separation import Separation, strength
+from givens.report.labels import Separation, strength
 
 MOST_WEIGHTS = 300_000  # of all components together
 LEAST_ENTRIES = 1000  # that a component may have in the page, however many components there are

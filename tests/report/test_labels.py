@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import f_oneway, mannwhitneyu, spearmanr
 from sklearn.metrics import roc_auc_score
 
-from givens.report.separation import MOST_SAMPLES, separations
+from givens.report.labels import MOST_SAMPLES, separations
 
 
 def by_component(found, label):

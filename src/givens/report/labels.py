@@ -75,7 +75,7 @@ def separations(
     Examples
     --------
     >>> import numpy as np
-    >>> from givens.report.separation import separations
+    >>> from givens.report.labels import separations
     >>> scores = np.array([[0.0, 1.0], [1.0, 0.0], [2.0, 1.0], [3.0, 0.0], [4.0, 1.0], [5.0, 0.0]])
     >>> found, _ = separations(scores, {"kind": ["a", "a", "a", "b", "b", "b"]})
     >>> [(row.component, row.measure, round(row.value, 3), row.high) for row in found]
