@@ -137,7 +137,7 @@ def render(report: Report) -> str:
         "notes": report.notes,
         "warnings": report.warnings,
         "components": report.components,
-        "separation": report.labels,
+        "separation": report.separation,
         "pairs": report.pairs,
         "heatMap": report.heat_map,
         "scores": report.scores,
