@@ -102,6 +102,7 @@ words = st.text(
 )
 
 
+@example([":\u2028:\u2028:\u2028:", ""], 7, "\t", 20)
 @given(
     st.lists(words.map(str.strip), min_size=2, max_size=6, unique=True),
     st.integers(1, 12),

@@ -84,7 +84,8 @@ def test_exchanges_keep_the_counts_and_never_lose(seed, counts):
     found, flops, number = exchanged(X, np.sum(X**2, axis=0), start, asked)
     np.testing.assert_array_equal(found.counts(), asked)
     assert all(np.all(np.diff(where) > 0) for where in found.where)
-    assert flops > 0
+    # Scores that depend on one another have no exchange: nothing is computed.
+    assert flops > 0 or np.linalg.matrix_rank(start.scores(X)) < len(counts)
     if number:
         assert reported(X, found, asked) > reported(X, start, asked)
     else:

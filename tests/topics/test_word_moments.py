@@ -87,7 +87,7 @@ def test_moments_have_the_same_bits_for_any_number_of_threads():
 @pytest.mark.parametrize("sizes", [[1], [100, 200, 3000], [CHUNK, 1], [5000]])
 def test_rechunked_rows_are_the_same_rows(sizes):
     rng = np.random.default_rng(2)
-    X = sparse.random(CHUNK + 300, 7, density=0.3, format="csr", rng=rng)
+    X = sparse.random(CHUNK + 300, 7, density=0.3, format="csr", random_state=rng)
     parts, start = [], 0
     while start < X.shape[0]:
         size = sizes[len(parts) % len(sizes)] if len(sizes) > 1 or sizes[0] > 1 else 997
