@@ -1,7 +1,9 @@
+from itertools import permutations
+
 import numpy as np
 import pytest
 
-from givens.topics.from_moments import TooFewDirections, solve_topics
+from givens.topics.from_moments import TooFewDirections, _Family, _Whitened, solve_topics
 from givens.topics.word_moments import TopicMoments
 
 
@@ -102,3 +104,18 @@ def test_more_topics_than_the_second_moment_shows_are_refused():
     moments = population(topics, np.ones(3), np.eye(20))
     with pytest.raises(TooFewDirections, match="only 3 positive eigenvalues"):
         solve_topics(moments, 4, 3.0, rng)
+
+
+@pytest.mark.parametrize("alpha0", [0.02, 1.0, 50.0])
+def test_the_search_for_alpha0_sees_the_tensors_that_it_does_not_form(alpha0):
+    rng = np.random.default_rng(8)
+    third = rng.standard_normal((7, 7, 7))
+    third = sum(third.transpose(order) for order in permutations(range(3)))
+    pulled = _Whitened(0.3 * rng.standard_normal(7), third)
+    family = _Family(pulled, np.float64)
+    T = pulled.tensor(alpha0)
+    U = np.linalg.qr(rng.standard_normal((7, 7)))[0]
+    np.testing.assert_allclose(
+        family._images(alpha0, U), np.einsum("abc,bi,ci->ai", T, U, U), atol=1e-12 * np.abs(T).max()
+    )
+    assert family._norm(alpha0) == pytest.approx(np.sum(T**2), rel=1e-12)

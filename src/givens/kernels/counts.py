@@ -6,6 +6,8 @@ shared between threads nor on how the documents are cut into chunks.
 
 from __future__ import annotations
 
+import numpy as np
+
 from givens.kernels.compile import kernel
 
 
@@ -25,12 +27,33 @@ def project(data, indices, indptr, W, first, last, out):  # type: ignore[no-unty
 
 
 @kernel
-def add_transposed(data, indices, indptr, Y, low, high, out):  # type: ignore[no-untyped-def]
-    """Add columns `low` to `high` of XᵀY to those of `out`."""
+def by_words(data, indices, indptr, words):  # type: ignore[no-untyped-def]
+    """The transpose: counts and documents of each word in the order of the documents, and where each word begins."""
+    starts = np.zeros(words + 1, dtype=np.int64)
+    for j in range(len(indices)):
+        starts[indices[j] + 1] += 1
+    for v in range(words):
+        starts[v + 1] += starts[v]
+    place = starts[:-1].copy()
+    counts = np.empty(len(indices), dtype=data.dtype)
+    documents = np.empty(len(indices), dtype=np.int32)
     for n in range(len(indptr) - 1):
-        y = Y[n]
         for j in range(indptr[n], indptr[n + 1]):
-            count = data[j]
-            row = out[indices[j]]
-            for a in range(low, high):
+            k = place[indices[j]]
+            counts[k] = data[j]
+            documents[k] = n
+            place[indices[j]] = k + 1
+    return counts, documents, starts
+
+
+@kernel
+def add_by_words(counts, documents, starts, Y, first, last, out):  # type: ignore[no-untyped-def]
+    """Add rows `first` to `last` of XᵀY, given X by words, to those of `out`."""
+    r = Y.shape[1]
+    for v in range(first, last):
+        row = out[v]
+        for j in range(starts[v], starts[v + 1]):
+            count = counts[j]
+            y = Y[documents[j]]
+            for a in range(r):
                 row[a] += count * y[a]

@@ -220,5 +220,13 @@ def packed_triples(p: np.ndarray) -> np.ndarray:
 
 def unpacked_triples(packed: np.ndarray, r: int) -> np.ndarray:
     """The full symmetric tensor, each entry from the one place a ≤ b ≤ c."""
-    a, b, c = np.sort(np.indices((r, r, r)).reshape(3, -1), axis=0)
-    return packed[a * r - a * (a - 1) // 2 + b - a, c].reshape(r, r, r)
+    full = np.empty((r, r, r))
+    row = 0
+    for a in range(r):
+        upper = np.triu(packed[row : row + r - a, a:])
+        slab = upper + np.triu(upper, 1).T
+        full[a, a:, a:] = slab
+        full[a:, a, a:] = slab
+        full[a:, a:, a] = slab
+        row += r - a
+    return full

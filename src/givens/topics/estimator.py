@@ -24,7 +24,7 @@ from givens.topics.documents import CHUNK, Counts, Documents, checked_counts, re
 from givens.topics.from_moments import MomentTopics, solve_topics
 from givens.topics.priors import DirichletShares, OneTopic, Prior
 from givens.topics.variational import refine
-from givens.topics.word_moments import OVERSAMPLING, WordMoments, principal_axes
+from givens.topics.word_moments import WordMoments, principal_axes
 
 _COUNTS = {"whole": True, "any": False}
 _STEPS = 100
@@ -173,7 +173,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         words = self._words(documents.words)
         rng = generator(self.random_state)
         with parallel.pool(self.threads):
-            axes = principal_axes(documents, documents.words, int(self.n_topics) + OVERSAMPLING, rng)
+            axes = principal_axes(documents, documents.words, int(self.n_topics), rng)
             state = WordMoments(axes)
             empty: list[int] = []
             for counts in documents:
@@ -491,7 +491,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     def _begun(self, waiting: list[sparse.csr_matrix]) -> WordMoments:
         """Moments without documents, on the axes of the first ones."""
         head = [Counts.of(rows) for rows in rechunked(_first(waiting, self._basis_size), CHUNK)]
-        rank = 2 * int(self.n_topics) + OVERSAMPLING if self.basis_rank is None else int(self.basis_rank)
+        rank = 2 * int(self.n_topics) + 10 if self.basis_rank is None else int(self.basis_rank)
         axes = principal_axes(head, waiting[0].shape[1], rank, generator(self.random_state))
         return WordMoments(axes)
 

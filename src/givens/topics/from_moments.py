@@ -35,6 +35,7 @@ GRID = (0.02, 0.2, 1.0, 5.0, 50.0)
 _MOST_TRIALS = 25
 _STEPS = 2
 _ROUGH = 1e-3
+_NOISY = 0.03
 _PRECISION = 0.03
 """The decomposition is as precise as this share of what it leaves unexplained: noise of the moments is not worth more sweeps."""
 
@@ -140,11 +141,10 @@ def solve_topics(
     pulled = _Whitened(
         white.W.T @ (moments.axes.T @ moments.mean), _symmetric(contract(moments.third, white.W))
     )
-    start = None
+    start, left = None, None
     if alpha0 is None:
-        alpha0, start = _orthogonal_alpha0(pulled, rng, threads)
-    T = pulled.tensor(alpha0)
-    found = _decomposed(T, start, rng, threads)
+        alpha0, start, left = _orthogonal_alpha0(pulled, rng, threads)
+    found = _decomposed(pulled.tensor(alpha0), start, left, rng, threads)
     u, s = pulled.root(alpha0)
     stretched = found.factors + s * np.outer(u, u @ found.factors)
     a = alpha0 / (alpha0 + 1)
@@ -170,12 +170,15 @@ def _symmetric(T: np.ndarray) -> np.ndarray:
 
 
 def _decomposed(
-    T: np.ndarray, start: np.ndarray | None, rng: np.random.Generator, threads: int | None
+    T: np.ndarray, start: np.ndarray | None, left: float | None, rng: np.random.Generator, threads: int | None
 ) -> Decomposition:
     """Decompose as precisely as the noise of T deserves; exactly, if there is none."""
-    rough = _decompose(T, start, _ROUGH, rng, threads)
-    tol = max(1e-13, (_PRECISION * rough.residual) ** 2)
-    return rough if tol >= _ROUGH else _decompose(T, rough.factors, tol, rng, threads)
+    if start is None or left is None:
+        rough = _decompose(T, start, _ROUGH, rng, threads)
+        start, left = rough.factors, rough.residual
+        if (_PRECISION * left) ** 2 >= _ROUGH:
+            return rough
+    return _decompose(T, start, max(1e-13, (_PRECISION * left) ** 2), rng, threads)
 
 
 def _decompose(
@@ -189,40 +192,90 @@ def _decompose(
 
 def _orthogonal_alpha0(
     pulled: _Whitened, rng: np.random.Generator, threads: int | None
-) -> tuple[float, np.ndarray]:
-    """The α0 for which T is most nearly orthogonal, and its components: a grid, then Brent's method, on a log scale.
+) -> tuple[float, np.ndarray, float]:
+    """The α0 for which T is most nearly orthogonal, its components and the share that they leave: a grid, then Brent's method.
 
     From one α0 to the next the components move little, so a few power steps from the last ones follow them.
     """
     grid = np.log(GRID)
     middle = len(grid) // 2
-    first = _decompose(pulled.tensor(GRID[middle]), None, _ROUGH, rng, threads).factors
+    begun = _decompose(pulled.tensor(GRID[middle]), None, _ROUGH, rng, threads)
+    # Where noise leaves much of T, single precision shows all of α0 that can be seen.
+    family = _Family(pulled, np.float32 if begun.residual > _NOISY else np.float64)
     tried: dict[int, tuple[float, np.ndarray]] = {}
     for order in (range(middle, len(grid)), range(middle - 1, -1, -1)):
-        U = first
+        U = begun.factors
         for number in order:
-            left, U = _left(pulled.tensor(GRID[number]), U)
+            left, U = family.left(GRID[number], U)
             tried[number] = left, U
     best = min(tried, key=lambda number: tried[number][0])
     least, U = tried[best]
     # As precisely as the noise lets α0 be seen.
     precision = float(np.clip(_PRECISION * 10 * np.sqrt(max(least, 0.0)), 1e-3, 0.1))
     found = minimize_scalar(
-        lambda point: _left(pulled.tensor(float(np.exp(point))), U)[0],
+        lambda point: family.left(float(np.exp(point)), U)[0],
         bounds=(grid[max(best - 1, 0)], grid[min(best + 1, len(grid) - 1)]),
         method="bounded",
         options={"xatol": precision, "maxiter": _MOST_TRIALS},
     )
-    return float(np.exp(found.x)), U
+    alpha0 = float(np.exp(found.x))
+    left, U = family.left(alpha0, U)
+    return alpha0, U, float(np.sqrt(max(left, 0.0)))
 
 
-def _left(T: np.ndarray, U: np.ndarray) -> tuple[float, np.ndarray]:
-    """The squared share of T that its components leave, after a few steps U ← polar(T(·, u_i, u_i)), and the components."""
-    k = len(T)
-    flat = T.reshape(k, k * k)
-    for step in range(_STEPS + 1):
-        images = flat @ (U[:, None, :] * U).reshape(k * k, k)
-        heights = np.einsum("ai,ai->i", U, images)
-        if step < _STEPS:
-            U = polar_by_products(images * np.where(heights < 0, -1.0, 1.0))
-    return 1 - float(heights @ heights) / float(np.vdot(flat, flat)), U
+class _Family:
+    """The tensors T of all α0, none of which is formed.
+
+    T = S(R, R, R) with S = E + c u⊗u⊗u − d (I⊗u, three placements): E the third moment, u the direction of the mean. So
+    T(·, w, w) = R S(·, v, v) with v = Rw, and with R² = I + t u⊗u, ‖T‖² = ‖S‖² + 3t‖S(u)‖² + 3t²‖S(u, u)‖² + t³S(u, u, u)².
+    """
+
+    def __init__(self, pulled: _Whitened, dtype: type) -> None:
+        self.pulled = pulled
+        third = pulled.third
+        k = len(third)
+        self.size = float(np.linalg.norm(pulled.mean))
+        self.u = pulled.root(0.0)[0]
+        self.slice = np.tensordot(self.u, third, axes=1)
+        self.energy = float(np.vdot(third, third))
+        self.first, self.second = np.triu_indices(k)
+        # Each pair of different indices stands for two entries.
+        weights = np.where(self.first == self.second, 1.0, 2.0)
+        self.packed: np.ndarray = (third[:, self.first, self.second] * weights).astype(dtype)
+
+    def left(self, alpha0: float, U: np.ndarray) -> tuple[float, np.ndarray]:
+        """The squared share of T that its components leave, after a few steps U ← polar(T(·, u_i, u_i)), and the components."""
+        for step in range(_STEPS + 1):
+            images = self._images(alpha0, U)
+            heights = np.einsum("ai,ai->i", U, images)
+            if step < _STEPS:
+                U = polar_by_products(images * np.where(heights < 0, -1.0, 1.0))
+        return 1 - float(heights @ heights) / self._norm(alpha0), U
+
+    def _factors(self, alpha0: float) -> tuple[float, float]:
+        """The numbers c and d."""
+        c = 2 * alpha0**2 / ((alpha0 + 1) * (alpha0 + 2)) * self.size**3
+        return c, alpha0 / (alpha0 + 2) * self.size
+
+    def _images(self, alpha0: float, U: np.ndarray) -> np.ndarray:
+        u, s = self.pulled.root(alpha0)
+        c, d = self._factors(alpha0)
+        V = U + s * np.outer(u, u @ U)
+        columns = V.astype(self.packed.dtype)
+        images = (self.packed @ (columns[self.first] * columns[self.second])).astype(np.float64)
+        along = u @ V
+        images += np.outer(u, c * along**2 - d * np.sum(V * V, axis=0)) - 2 * d * along * V
+        return images + s * np.outer(u, u @ images)
+
+    def _norm(self, alpha0: float) -> float:
+        u, s = self.pulled.root(alpha0)
+        c, d = self._factors(alpha0)
+        k, t = len(u), (1 + s) ** 2 - 1
+        own = float(u @ self.slice @ u)
+        whole = self.energy + 2 * (c * own - 3 * d * float(np.trace(self.slice)))
+        whole += c**2 - 6 * c * d + d**2 * (3 * k + 6)
+        matrix = self.slice + (c - 2 * d) * np.outer(u, u) - d * np.eye(k)
+        vector = matrix @ u
+        return float(
+            whole + 3 * t * np.vdot(matrix, matrix) + 3 * t**2 * (vector @ vector) + t**3 * (u @ vector) ** 2
+        )

@@ -35,9 +35,8 @@ FLATTENING = 10.0
 """Words are scaled by 1/√(m_v + FLATTENING·mean(m)): between none (frequent words dominate) and 1/√m_v (rare words make noise).
 """
 
-_COLUMNS = 16
 _AT_ONCE = 1 << 23
-_TILE = 512
+_TILE = 1024
 
 
 @dataclass(frozen=True)
@@ -143,16 +142,14 @@ class WordMoments:
             )
         first, second, third = self.totals
         r = self.axes.shape[1]
-        cubes = unpacked_triples(self.cubes, r)
         # Of the three placements of e_v⊗e_v⊗c, and of twice e_v⊗e_v⊗e_v, which is two thirds in each placement.
         partner = self.triples - (2 / 3) * self.diagonals[:, 2:] * self.axes
-        repeated = _pair_sums(self.axes, partner)
-        repeated = repeated + repeated.transpose(0, 2, 1) + repeated.transpose(2, 1, 0)
+        distinct = unpacked_triples(self.cubes - _packed_placements(self.axes, partner), r)
         return TopicMoments(
             axes=self.axes,
             mean=self.diagonals[:, 0] / first,
             cross=(self.pairs - self.diagonals[:, 1:2] * self.axes) / second,
-            third=(cubes - repeated) / third,
+            third=distinct / third,
         )
 
 
@@ -176,40 +173,47 @@ def projected(counts: Counts, axes: np.ndarray) -> np.ndarray:
 
 
 def add_product(counts: Counts, y: np.ndarray, out: np.ndarray) -> None:
-    """Add Σ c yᵀ over the documents to `out`, a few columns per thread: each entry in the order of the documents."""
-    from givens.kernels.counts import add_transposed
+    """Add Σ c yᵀ over the documents to `out`, some words per thread: each entry in the order of the documents.
 
-    columns = y.shape[1]
-    number = max(parallel.width(), -(-columns // _COLUMNS)) if columns >= 8 else 1
+    The counts are put into the order of the words first, so that the rows that are read at random are the documents' few.
+    """
+    from givens.kernels.counts import add_by_words, by_words
+
+    transposed = by_words(*counts, len(out))
     parallel.each(
-        lambda part: add_transposed(*counts, y, part.start, part.stop, out), parallel.parts(columns, number)
+        lambda part: add_by_words(*transposed, y, part.start, part.stop, out),
+        parallel.parts(len(out), 8 * parallel.width()),
     )
 
 
-def _pair_sums(f: np.ndarray, g: np.ndarray) -> np.ndarray:
-    """Σ_v f_v⊗f_v⊗g_v, as an array of shape (r, r, r)."""
+def _packed_placements(f: np.ndarray, g: np.ndarray) -> np.ndarray:
+    """Σ_v of f_v⊗f_v⊗g_v in its three placements, packed as `packed_triples` packs.
+
+    For each a, one product of matrices: f_b (f_a g_c + ½ g_a f_c), and the same with b and c exchanged, make the three.
+    """
     words, r = f.shape
-    upper = np.triu_indices(r)
     tiles = [slice(start, start + _TILE) for start in range(0, words, _TILE)]
+    size = r * (r + 1) // 2
 
     def tile(part: slice) -> np.ndarray:
-        sums = np.empty((len(upper[0]), r))
-        rows, other = np.ascontiguousarray(f[part].T), np.ascontiguousarray(g[part])
-        filled = 0
+        sums = np.empty((size, r))
+        rows, other = np.ascontiguousarray(f[part].T), np.ascontiguousarray(g[part].T)
+        row = 0
         for a in range(r):
-            np.matmul(rows[a] * rows[a:], other, out=sums[filled : filled + r - a])
-            filled += r - a
+            partner = rows[a] * other[a:]
+            partner += (0.5 * other[a]) * rows[a:]
+            half = rows[a:] @ partner.T
+            sums[row : row + r - a, :a] = 0.0
+            np.add(half, half.T, out=sums[row : row + r - a, a:])
+            row += r - a
         return sums
 
-    total = np.zeros((len(upper[0]), r))
+    total = np.zeros((size, r))
     width = max(2, min(16, _AT_ONCE // total.size))
     for start in range(0, len(tiles), width):
         for sums in parallel.each(tile, tiles[start : start + width]):
             total += sums
-    full = np.empty((r, r, r))
-    full[upper] = total
-    full[upper[1], upper[0]] = total
-    return full
+    return total
 
 
 def principal_axes(
@@ -218,7 +222,7 @@ def principal_axes(
     """The axes on which the second moment of the words is largest, by power steps from random ones.
 
     One pass for the frequencies of the words and one per step. The words are scaled first (`FLATTENING`), and the axes scaled
-    back.
+    back. Steps are made with some axes more than are wanted (`OVERSAMPLING`), which the last one leaves out.
     """
     sums = np.zeros((words, 2))
     for counts in documents:
@@ -231,15 +235,20 @@ def principal_axes(
     # Single precision will do: moments on slightly other axes are as exact.
     single = (scale * np.sqrt(1 / total)).astype(np.float32)[:, None]
     diagonal = sums[:, 1:].astype(np.float32)
-    Q = rng.standard_normal((words, min(rank, words))).astype(np.float32)
-    for _ in range(POWER_STEPS):
+    Q = rng.standard_normal((words, min(rank + OVERSAMPLING, words))).astype(np.float32)
+    for step in range(POWER_STEPS):
         F = single * Q
         image = -diagonal * F
         for counts in documents:
             y = projected(counts, F)
             y *= document_scales(counts.lengths)[:, 1:2]
             add_product(counts, y, image)
-        Q = _orthonormal(single * image)
+        image *= single
+        if step == POWER_STEPS - 1:
+            second = Q.T.astype(np.float64) @ image.astype(np.float64)
+            ritz = np.linalg.eigh(second + second.T)[1][:, ::-1][:, :rank]
+            image = image @ ritz.astype(np.float32)
+        Q = _orthonormal(image)
     return scale[:, None] * Q.astype(np.float64)
 
 
