@@ -304,3 +304,32 @@ def test_the_random_schedule_is_reached_from_the_command(givens, tmp_path):
         run = givens("sparse-pca", "x.csv", "-m", 2, "--schedule", "random", *options, "--out", "other")
         assert run.code != 0
         assert "--schedule" in run.err
+
+
+def test_stability_is_shown_beside_each_weight(givens, tmp_path):
+    write(tmp_path / "x.csv", modules())
+    run = givens(
+        "sparse-pca", "x.csv", "-m", 2, "--n-nonzero-total", 12, "--stability", 8, "--no-path", "--labels", "kind",
+        "--json", "--out", "out",
+    )  # fmt: skip
+    assert run.code == 0, run.err
+    summary = json.loads(run.out)
+    assert sum(component["n_nonzero"] for component in summary["components"]) == 12
+    assert all(component["stability"] > 0.9 for component in summary["components"])
+    often = pandas.read_csv(tmp_path / "out" / "selection.csv", index_col=0)
+    weights = pandas.read_csv(tmp_path / "out" / "components.csv", index_col=0)
+    assert often.shape == weights.shape
+    # Five planted variables of each component are selected in every half.
+    assert ((often == 1) & (weights != 0)).sum().tolist() >= [5, 5]
+    assert set(np.unique(8 * often)) <= set(range(9))
+    page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    assert '"secondTitle":"Selected"' in page
+    assert summary["separation"][0]["label"] == "kind"
+
+
+def test_stability_and_budgets_are_for_whole_tables(givens, tmp_path):
+    write(tmp_path / "x.csv", modules())
+    for option in ("--stability", "--n-nonzero-total"):
+        run = givens("sparse-pca", "x.csv", "-m", 2, option, 8, "--stream", "--out", "out")
+        assert run.code == 1
+        assert f"{option} is for tables in memory" in run.err

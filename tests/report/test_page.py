@@ -411,3 +411,35 @@ def test_marks_follow_the_axes_and_words_have_their_name(open_page, tmp_path):
     page.select_option("#across", "2")
     places = [float(page.locator("#scatter text.mark").nth(n).get_attribute("x")) for n in range(2)]
     assert places[0] == places[1]
+
+
+@pytest.mark.parametrize("signed", [False, True])
+@pytest.mark.parametrize("width", [320, 1280])
+def test_a_second_bar_stands_beside_each_weight(open_page, tmp_path, signed, width):
+    weights = np.array([[0.8, -0.6, 0.0, 0.0], [0.0, 0.0, 1.0, 0.0]])
+    second = np.array([[0.5, -0.9, 0.2, 0.0], [0.0, 0.0, 1.0, 0.0]])
+    view = components_view(
+        weights,
+        ["a", "b", "c", "d"],
+        second=second if signed else np.abs(second),
+        second_title="Selected",
+    )
+    path = tmp_path / "paired.html"
+    path.write_text(Report("Paired", components=view).html(), encoding="utf-8")
+    page = open_page(path, width=width)
+    cells = "rows => rows.map(r => [r.cells[0].textContent, r.cells[2].textContent, r.cells[4].textContent])"
+    shown = page.eval_on_selector_all("#bars tbody tr", cells)
+    texts = ["+0.500", "−0.900", "+0.200"] if signed else ["50 %", "90 %", "20 %"]
+    assert shown == [["a", "+0.800", texts[0]], ["b", "−0.600", texts[1]], ["c", "0.000", texts[2]]]
+    page.click("button[data-sort=second]")
+    assert [row[0] for row in page.eval_on_selector_all("#bars tbody tr", cells)] == ["b", "a", "c"]
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    lengths = page.eval_on_selector_all(
+        "#bars tbody tr", "rows => rows.map(r => r.querySelector('.second i').getBoundingClientRect().width)"
+    )
+    np.testing.assert_allclose(np.array(lengths) / lengths[0], np.array([0.9, 0.5, 0.2]) / 0.9, rtol=0.02)
+    _, text = saved(
+        page,
+        lambda: page.click("#panel .tools button:has-text('Download component')"),
+    )
+    assert text.splitlines()[0] == "variable,weight,Selected"

@@ -197,6 +197,7 @@ def sparse_pca_outcome(
     hidden = ("progress", "warm_start")
     settings = {key: value for key, value in model.get_params().items() if key not in hidden}
     total = float(share.sum())
+    stable, halves = getattr(model, "stability_", None), getattr(model, "stability", None)
     report = Report(
         title=f"Sparse components of {data.file.name}",
         subtitle=f"{data.samples:,} samples × {len(data.variables):,} variables, {len(weights)} components",
@@ -212,12 +213,16 @@ def sparse_pca_outcome(
             data.variables,
             share=share,
             lead="Each component is a weighted sum of few variables; the percentage is its share of the "
-            "variance. Point at a bar to see its variable in every component.",
+            "variance. Point at a bar to see its variable in every component."
+            + (STABILITY if halves else ""),
+            second=getattr(model, "selection_frequency_", None),
+            second_title="Selected" if halves else "",
         ),
         separation=separation_view(*separated, [name.capitalize() for name in names], PERMUTATIONS),
         scores=scores,
         path=path,
         diagnostics=[
+            *stability_lines(stable, halves),
             ("Largest overlap of two components", f"{overlapping:.3f}", OVERLAP),
             ("Largest correlation of scores", f"{correlated:.3f}", CORRELATION),
         ],
@@ -226,6 +231,7 @@ def sparse_pca_outcome(
         "component": [str(k + 1) for k in range(len(weights))],
         "explained": [percent(value) for value in share],
         "non-zeros": [f"{value:,}" for value in nonzero],
+        **({} if stable is None else {"stability": [f"{value:.2f}" for value in stable]}),
     }
     title = f"{len(weights)} components explain {percent(total)} of the variance"
     return outcome(
@@ -240,7 +246,12 @@ def sparse_pca_outcome(
             "explained_variance_ratio": total,
             "variables_used": used,
             "components": [
-                {"name": names[k], "explained_variance_ratio": share[k], "n_nonzero": int(nonzero[k])}
+                {
+                    "name": names[k],
+                    "explained_variance_ratio": share[k],
+                    "n_nonzero": int(nonzero[k]),
+                    **({} if stable is None else {"stability": stable[k]}),
+                }
                 for k in range(len(weights))
             ],
             "gamma": getattr(model, "gamma_", None),
@@ -249,7 +260,10 @@ def sparse_pca_outcome(
             **separation_figures(separated[0], names),
         },
         table=component_table(weights, data.variables, columns, title),
-        files={"components.csv": lambda stream: write_components(stream, weights, data.variables, names)},
+        files={
+            "components.csv": lambda stream: write_components(stream, weights, data.variables, names),
+            **selection_file(model, data.variables, names),
+        },
     )
 
 
@@ -273,6 +287,31 @@ def separation_figures(found: Sequence[Separation], names: Sequence[str]) -> dic
     return {"separation": rows}
 
 
+def stability_lines(stable: np.ndarray | None, halves: int | None) -> list[tuple[str, str, str]]:
+    """Return the diagnostics of stability, the least stable component first."""
+    if stable is None:
+        return []
+    meaning = (
+        f"Mean |cosine| between a component and those that belong to it in {halves} random halves of the samples: 1 if each "
+        "half finds the same. The least stable component is named."
+    )
+    return [("Stability", f"{stable.min():.2f}", f"Component {int(stable.argmin()) + 1}. {meaning}")]
+
+
+def selection_file(
+    model: Any, variables: Sequence[str], names: Sequence[str]
+) -> dict[str, Callable[[IO[str]], None]]:
+    """Return the file of how often each variable was selected, where that is known."""
+    frequency = getattr(model, "selection_frequency_", None)
+    if frequency is None:
+        return {}
+    return {"selection.csv": lambda stream: write_components(stream, frequency, variables, names)}
+
+
+STABILITY = (
+    " Selected: in how many of the random halves of the samples the variable has a weight in the component that belongs to "
+    "this one; variables that only halves selected follow with a weight of 0."
+)
 OVERLAP = "Largest |zᵢ·zⱼ|: 0 if they are orthogonal, 1 if they are the same."
 CORRELATION = (
     "0 in ordinary PCA. Where it is large, two components tell some of the same story; the explained "

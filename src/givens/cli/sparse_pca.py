@@ -51,6 +51,10 @@ def command(
     alpha: Annotated[
         float | None, typer.Option(help="Or the threshold, as a share of the largest that leaves anything.")
     ] = None,
+    n_nonzero_total: Annotated[
+        int | None,
+        typer.Option(min=1, help="Or variables of all components together, shared out by what they explain."),
+    ] = None,
     gamma: Annotated[float | None, typer.Option(help="Or the threshold itself, the paper's gamma.")] = None,
     penalty: Annotated[
         o.Penalty, typer.Option(help="Shrink (l1) or count (l0).", rich_help_panel=o.FITTING)
@@ -82,6 +86,14 @@ def command(
     ] = 1,
     max_sweeps: Annotated[
         int | None, typer.Option(min=1, help="Stop after so many sweeps.", rich_help_panel=o.FITTING)
+    ] = None,
+    stability: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Fit so many random halves of the samples too, and say what is found again; 20 is a good number.",
+            rich_help_panel=o.FITTING,
+        ),
     ] = None,
     schedule: Annotated[
         o.Order | None,
@@ -127,8 +139,12 @@ def command(
             )
         parameters["schedule"] = schedule.value
     if stream:
+        for name, value in (("--stability", stability), ("--n-nonzero-total", n_nonzero_total)):
+            if value is not None:
+                raise DataError(f"{name} is for tables in memory: leave out --stream or {name}")
         streaming.run(session, source, givens.StreamingSparsePCA(**parameters), out)
         return
+    parameters |= {"n_nonzero_total": n_nonzero_total, "stability": stability}
     run(session, source, givens.SparsePCA(**parameters, progress=session.interactive), path, out)
 
 

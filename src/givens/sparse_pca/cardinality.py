@@ -12,6 +12,7 @@ Arrays are stored one component per row; At is samples x features, centred.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from time import perf_counter
 from typing import NamedTuple
 
@@ -43,6 +44,7 @@ AMPLE = 1000  # features, and some per count, are looked at first: enough to hol
 LARGE = 1 << 20  # entries of the data: a product with fewer is over before another thread has begun
 BELOW = 0.5  # of the squared norm of the last feature that would do
 SPARE = 5  # axes beyond the components, since what is left of the first ones grows less
+SHARED = 6  # times that a budget of non-zeros is shared out anew
 ROUNDS = 3  # of features that were left out and turn out to count; then all are taken
 
 
@@ -75,6 +77,50 @@ def solve(
         search.At, search.norms = At, norms[features]
         best = search.ascend(SparseRows(where, best.loadings.values))
     return features, At, _arranged(search, best, perf_counter() - began)
+
+
+def solve_total(
+    data: CentredData | CovarianceData,
+    options: FitOptions,
+    previous: Callable[[np.ndarray, np.ndarray], np.ndarray | None],
+    rng: np.random.Generator,
+) -> tuple[np.ndarray, np.ndarray, Loadings]:
+    """As `solve`, where only the sum of `options.counts` is asked for: it begins with these, and shares them out anew.
+
+    With orthonormal columns U near the scores, Y = AᵀU has in y_kj² what feature k adds to the variance of component j; so the
+    largest entries of all of Y are what a budget should be spent on. Counting them, first of principal components, then of
+    what was found, gives further counts, as long as the adjusted variance grows.
+    """
+    assert options.counts is not None
+    total, seen = int(options.counts.sum()), {tuple(options.counts.tolist())}
+    best = solve(data, options, previous, rng)
+    columns = principal_axes(best[1], options.m)[0]
+    for step in range(SHARED):
+        counts = spent(np.abs(columns.T @ best[1]), total)
+        found = best
+        if tuple(counts.tolist()) not in seen:
+            seen.add(tuple(counts.tolist()))
+            found = solve(data, replace(options, counts=counts), previous, rng)
+        grown = found[2].result.value > best[2].result.value
+        if not grown and step > 0:
+            break
+        best = found if grown else best
+        columns = best[2].result.U
+    return best
+
+
+def spent(sizes: np.ndarray, total: int) -> np.ndarray:
+    """How many of the `total` largest entries stand in each row, at least one, in descending order.
+
+    >>> spent(np.array([[0.1, 0.0, 0.2], [3.0, 2.0, 1.0]]), 4)
+    array([3, 1])
+    """
+    firsts = sizes.argmax(axis=1)
+    rest = sizes.copy()
+    rest[np.arange(len(sizes)), firsts] = -1.0
+    order = np.argsort(-rest, axis=None, kind="stable")[: total - len(sizes)]
+    counts = 1 + np.bincount(order // sizes.shape[1], minlength=len(sizes))
+    return np.sort(counts)[::-1].copy()
 
 
 class SeveralStarts:

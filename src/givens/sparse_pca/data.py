@@ -63,10 +63,12 @@ def largest(X: Any) -> float:
     return max(float(X.max()), -float(X.min()))
 
 
-def moments(X: Any, scale: bool) -> FeatureMoments:
-    """Means and norms of the features of X, samples x features, dense or sparse."""
-    n, d = X.shape
-    mean, squares, exponent = _sparse_moments(X) if sparse.issparse(X) else _dense_moments(X)
+def moments(X: Any, scale: bool, weights: np.ndarray | None = None) -> FeatureMoments:
+    """Means and norms of the features of X, samples x features, dense or sparse; a sample counts as often as its weight says."""
+    n, d = _amount(X, weights), X.shape[1]
+    mean, squares, exponent = (
+        _sparse_moments(X, weights) if sparse.issparse(X) else _dense_moments(X, weights)
+    )
     norms = np.sqrt(squares)
     divisor = np.ones(d)
     if scale:
@@ -77,28 +79,39 @@ def moments(X: Any, scale: bool) -> FeatureMoments:
     return FeatureMoments(mean, divisor, norms, exponent, exponent)
 
 
-def _sparse_moments(X: Any) -> tuple[np.ndarray, np.ndarray, float]:
+def _amount(X: Any, weights: np.ndarray | None) -> float:
+    """How many samples there are, each as often as its weight says."""
+    return X.shape[0] if weights is None else float(weights.sum())
+
+
+def _sparse_moments(X: Any, weights: np.ndarray | None) -> tuple[np.ndarray, np.ndarray, float]:
     """As `_dense_moments`, through the entries that are stored."""
-    n, d = X.shape
+    n, d = _amount(X, weights), X.shape[1]
     exponent = power_of_two(largest(X))
     # Once more for subnormal numbers, which one power of two that has an inverse does not bring near 1.
     exponent *= power_of_two(largest(X) / exponent)
     sums, stored, squares = np.zeros(d), np.zeros(d), np.zeros(d)
-    for features, values in _entries(X):
-        sums += np.bincount(features, weights=values / exponent, minlength=d)
-        stored += np.bincount(features, minlength=d)
+    for features, values, often in _entries(X, weights):
+        sums += np.bincount(features, weights=often * values / exponent, minlength=d)
+        stored += np.bincount(features, weights=np.broadcast_to(often, len(features)), minlength=d)
     mean = sums / n
-    for features, values in _entries(X):
-        squares += np.bincount(features, weights=(values / exponent - mean[features]) ** 2, minlength=d)
+    for features, values, often in _entries(X, weights):
+        rest = values / exponent - mean[features]
+        squares += np.bincount(features, weights=often * rest**2, minlength=d)
     squares += np.maximum(n - stored, 0.0) * mean**2
     # Of a feature that is constant, rounding of the mean is all that is left.
     squares[squares <= 1e-28 * n * mean**2] = 0.0
     return mean, squares, exponent
 
 
-def _entries(X: Any) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """The features and float64 values of the stored entries, some at a time."""
+def _entries(
+    X: Any, weights: np.ndarray | None
+) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray | float]]:
+    """The features, float64 values and samples' weights of the stored entries, some at a time."""
     by_rows = X.format == "csr"
+    often = None
+    if weights is not None:
+        often = np.repeat(weights, np.diff(X.indptr)) if by_rows else weights[X.indices]
     for start in range(0, X.nnz, CACHED):
         stop = min(start + CACHED, X.nnz)
         if by_rows:
@@ -108,30 +121,38 @@ def _entries(X: Any) -> Iterator[tuple[np.ndarray, np.ndarray]]:
             last = int(np.searchsorted(X.indptr, stop, side="left"))
             edges = np.clip(X.indptr[first : last + 1], start, stop)
             features = np.repeat(np.arange(first, last), np.diff(edges))
-        yield features, X.data[start:stop].astype(np.float64)
+        yield features, X.data[start:stop].astype(np.float64), 1.0 if often is None else often[start:stop]
 
 
-def _dense_moments(X: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
+def _dense_moments(X: np.ndarray, weights: np.ndarray | None) -> tuple[np.ndarray, np.ndarray, float]:
     """Means, sums of squares about them, both of X divided by a power of two; and that."""
-    n, d = X.shape
-    mean, squares, totals, weights = np.empty(d), np.empty(d), np.empty(d), np.full(n, 1.0 / n)
+    n, d = _amount(X, weights), X.shape[1]
+    mean, squares, totals = np.empty(d), np.empty(d), np.empty(d)
+    shares = np.full(len(X), 1.0 / n) if weights is None else weights / n
+
+    def summed(part: np.ndarray) -> np.ndarray:
+        if weights is not None:
+            return np.einsum("i,ij,ij->j", weights, part, part)
+        # Both are the same sum, each of them fast where what it sums lies together.
+        if X.flags.f_contiguous:
+            return np.einsum("ij,ij->i", part.T, part.T)
+        return np.einsum("ij,ij->j", part, part)
 
     def work(cut: slice) -> None:
         part = np.asarray(X[:, cut] if first == 1.0 else X[:, cut] / first, dtype=np.float64)
-        mean[cut] = weights @ part
-        # Both are the same sum, each of them fast where what it sums lies together.
-        totals[cut] = (
-            np.einsum("ij,ij->i", part.T, part.T)
-            if X.flags.f_contiguous
-            else np.einsum("ij,ij->j", part, part)
-        )
+        mean[cut] = shares @ part
+        totals[cut] = summed(part)
         total = totals[cut]
         squares[cut] = total - n * mean[cut] ** 2
         # A difference of nearly equal numbers is mostly rounding.
         close = np.flatnonzero((squares[cut] <= CLOSE * total) & (total > 0))
         if len(close):
             rest = part[:, close] - mean[cut][close]
-            squares[cut.start + close] = np.einsum("ij,ij->j", rest, rest)
+            squares[cut.start + close] = (
+                np.einsum("ij,ij->j", rest, rest)
+                if weights is None
+                else np.einsum("i,ij,ij->j", weights, rest, rest)
+            )
             squares[cut.start + close[np.all(part[:, close] == part[:1, close], axis=0)]] = 0.0
 
     first = 1.0
@@ -156,12 +177,16 @@ class CentredData:
     ----------
     X : array or sparse matrix of float64 or float32
     found : FeatureMoments
+    weights : array, shape (samples,), optional
+        How often each sample counts: centred samples are multiplied by the root of it.
     """
 
-    def __init__(self, X: Any, found: FeatureMoments) -> None:
+    def __init__(self, X: Any, found: FeatureMoments, weights: np.ndarray | None = None) -> None:
         self.X = X
         self.found = found
         self.shape = X.shape
+        self.amount = _amount(X, weights)
+        self.roots = None if weights is None else np.sqrt(weights)
 
     def factor(self, features: np.ndarray, rows: int, keep_layout: bool = False) -> np.ndarray:
         """These features of the data, or of R with RᵀR = AᵀA where samples are more: samples (or rank) x features, float64.
@@ -182,12 +207,13 @@ class CentredData:
         """ZX, components x samples, for loadings over all features."""
         found, used = self.found, np.flatnonzero(Z.any(axis=0))
         loadings = Z[:, used] / found.divisor[used]
-        return (
-            _product(_taken(self.X, used), loadings) / found.exponent - (loadings @ found.mean[used])[:, None]
-        )
+        product = _product(_taken(self.X, used), loadings) / found.exponent
+        product = product - (loadings @ found.mean[used])[:, None]
+        return product if self.roots is None else product * self.roots
 
     def columns(self, W: np.ndarray) -> np.ndarray:
         """(AWᵀ)ᵀ over all features, from the data as they came; W is components x samples."""
+        W = W if self.roots is None else W * self.roots
         product = np.asarray((self.X.T @ W.T).T if sparse.issparse(self.X) else W @ self.X, dtype=np.float64)
         product /= self.found.exponent
         product -= np.outer(W.sum(axis=1), self.found.mean)
@@ -206,9 +232,11 @@ class CentredData:
                 block = sparse.csr_matrix(X[part])
                 block.sort_indices()
                 block.data = block.data.astype(np.float64) / found.exponent
+                if self.roots is not None:
+                    block.data *= np.repeat(self.roots[part], np.diff(block.indptr))
                 gram.add_sparse(C, block)
             for part in _chunks(len(C), CHUNK):
-                C[part] -= np.outer(self.shape[0] * mean[part], mean)
+                C[part] -= np.outer(self.amount * mean[part], mean)
                 C[part] /= divisor
                 C[part] /= divisor[part, None]
         else:
@@ -220,6 +248,8 @@ class CentredData:
                 block -= mean
                 block /= divisor
                 block[:, constant] = 0.0
+                if self.roots is not None:
+                    block *= self.roots[part, None]
                 gram.add_dense(C, np.ascontiguousarray(block))
         return gram.root(C, norms, rows)
 
@@ -228,7 +258,7 @@ class CentredData:
         if not sparse.issparse(self.X) or self.X.nnz > DENSE * self.shape[0] * self.shape[1]:
             return False
         found = self.found
-        squares = self.shape[0] * (found.mean[features] / found.divisor[features]) ** 2
+        squares = self.amount * (found.mean[features] / found.divisor[features]) ** 2
         return bool(np.all((squares <= FAR * found.norms[features] ** 2) | (found.norms[features] == 0)))
 
     def _all_samples(self, features: np.ndarray, keep_layout: bool) -> np.ndarray:
@@ -246,6 +276,8 @@ class CentredData:
             def centre(rows: slice) -> None:
                 np.multiply(X.T[features[rows]], inverse[rows, None], out=A[rows])
                 A[rows] -= mean[rows, None]
+                if self.roots is not None:
+                    A[rows] *= self.roots
 
             parallel.each(centre, _chunks(len(A), 512))
             A[constant] = 0.0
@@ -257,6 +289,8 @@ class CentredData:
         def work(rows: slice) -> None:
             np.multiply(part[rows], inverse, out=At[rows])
             At[rows] -= mean
+            if self.roots is not None:
+                At[rows] *= self.roots[rows, None]
 
         parallel.each(work, _chunks(len(At), max(1, 102_400 // At.shape[1])))
         At[:, constant] = 0.0

@@ -12,7 +12,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+from sklearn.utils.validation import _check_sample_weight, check_array, check_is_fitted, validate_data
 
 from givens.metrics import (
     adjusted_from_scores,
@@ -42,10 +42,13 @@ from givens.sparse_pca.loadings import (
     screen,
     solve,
 )
+from givens.sparse_pca.missing import completed
+from givens.sparse_pca.stability import resampled
 from givens.support.arguments import finite, whole
 from givens.support.fitting import atomic_fit
 
 DEFAULT_ALPHA = 0.05
+SPARSITY = ("gamma", "alpha", "n_nonzero", "n_nonzero_total")
 
 
 class SparseScores(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -57,10 +60,25 @@ class SparseScores(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
 
     def _standard(self, X: Any) -> tuple[Any, np.ndarray, np.ndarray]:
         """X as validated, and the loadings and means that apply to it as it is."""
-        check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse=("csr", "csc"), dtype=[np.float64, np.float32], reset=False)
+        X = self._validated(X)
         Z = self.components_ if self.scale_ is None else self.components_ / self.scale_
         return X, Z.astype(X.dtype, copy=False), self.mean_.astype(X.dtype, copy=False)
+
+    def _validated(self, X: Any) -> Any:
+        """X as validated; its missing values estimated, if the model was fitted so that it can."""
+        check_is_fitted(self)
+        completion = getattr(self, "completion_", None)
+        X = validate_data(
+            self,
+            X,
+            accept_sparse=("csr", "csc"),
+            dtype=[np.float64, np.float32],
+            reset=False,
+            ensure_all_finite=True if completion is None or sparse.issparse(X) else "allow-nan",
+        )
+        if completion is None or sparse.issparse(X) or not (holes := np.isnan(X)).any():
+            return X
+        return completion.fill(X.astype(np.float64), holes).astype(X.dtype)
 
     def transform(self, X: Any) -> np.ndarray:
         """The scores (X − mean)Zᵀ, Z the loadings by rows."""
@@ -92,8 +110,7 @@ class SparseScores(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
 
     def score(self, X: Any, y: None = None) -> float:
         """The share of the variance of X, about the fitted mean, within the span of the loadings."""
-        check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse=("csr", "csc"), dtype=[np.float64, np.float32], reset=False)
+        X = self._validated(X)
         basis = span(self.components_.astype(np.float64))
         divisor = np.ones(X.shape[1]) if self.scale_ is None else self.scale_
         unit = max(largest(X), float(np.max(np.abs(self.mean_)))) or 1.0
@@ -130,7 +147,7 @@ class SparsePCA(SparseScores):
     n_components : int, optional
         By default as many as there are samples or features, whichever is fewer: the paper's full case.
     gamma : float, optional
-        The threshold of the formula above. Give one of gamma, alpha and n_nonzero, or none.
+        The threshold of the formula above. Give one of gamma, alpha, n_nonzero and n_nonzero_total, or none.
     alpha : float, optional
         The threshold as a share, between 0 and 1, of the smallest one that leaves nothing: the largest norm of a centred
         feature for "l1", its square for "l0". The default, where none of the three is given, is 0.05.
@@ -139,6 +156,10 @@ class SparsePCA(SparseScores):
         truncated power steps find, from several starts: loadings one by one and, where the data are small or `n_starts` is more
         than 1, rotations whose thresholds follow the counts; single entries are exchanged as long as that gains. With a list,
         the components come in its order, and the adjusted variance, which depends on the order, is that of this one.
+    n_nonzero_total : int, optional
+        How many non-zeros all components have together. They begin with equal counts; then components whose entries are larger
+        get more and others less (the largest entries of all components are counted), as long as the adjusted variance grows, so
+        it is at least that of equal counts.
     penalty : {"l1", "l0"}
         Which of the two formulas.
     refit : bool
@@ -159,6 +180,15 @@ class SparsePCA(SparseScores):
         With a threshold, the order of the rotations: "random" is the paper's Algorithm 2 as it is printed, pairs drawn at random
         and solved exactly, one at a time; "cyclic", "shuffled", "tournament" and the others of `givens.schedules` likewise. By
         default leaps come first, and pairs are solved in blocks, which is faster.
+    missing : {"em"}, optional
+        Accept missing values (NaN), and estimate them by the values that are there: alternately as their expectations under
+        probabilistic PCA with `n_components` components (at most half of the samples or features), and by the components of the
+        table so completed, until they stay (`givens.sparse_pca.missing` has the formulas). The sparse components are those of
+        the completed table. The uncertainty of the estimates is not added, so variables with many holes seem to vary less than
+        they do. Without missing values the result is the same as without this. Refused if None.
+    stability : int, optional
+        Fit so many random halves of the samples too, each from the components of the whole, and say what is found again
+        (`selection_frequency_`, `stability_`).
     warm_start : bool
         Start from the loadings of the last fit, if the shapes agree.
     threads : int, optional
@@ -172,7 +202,7 @@ class SparsePCA(SparseScores):
     ----------
     components_ : array, shape (n_components, n_features)
         Loadings: exact zeros, unit norm, the largest entry of each positive, ordered by the variance of their scores, or as
-        a list of counts was given.
+        a list of counts was given, or by their counts with `n_nonzero_total`.
     explained_variance_, explained_variance_ratio_ : array, shape (n_components,)
         Adjusted for the scores' correlations (Zou et al. 2006); the ratio is of the total variance.
     projected_variance_ratio_ : float
@@ -184,6 +214,14 @@ class SparsePCA(SparseScores):
     scale_ : array, shape (n_features,), or None
     loading_overlap_, score_correlation_ : float
         The largest |z_iᵀz_j| and the largest |correlation| of two scores: both 0 in PCA.
+    selection_frequency_ : array, shape (n_components, n_features)
+        With `stability`: the share of halves in which the component that belongs to this one gives the feature a weight.
+    stability_ : array, shape (n_components,)
+        With `stability`: the mean |cosine| between a component and those that belong to it in the halves.
+    completion_ : Completion
+        With `missing`: the model by which missing values are estimated, in `transform` too.
+    n_missing_ : int
+        With `missing`: how many values were missing.
     result_ : Result
         The run: what was done (`method`), value, trace, flops and rotations of all starts, and why it stopped. With `n_nonzero`
         and `refit` the trace is that of the truncated power steps after the best start, and the value is the adjusted variance
@@ -210,6 +248,7 @@ class SparsePCA(SparseScores):
         gamma: float | None = None,
         alpha: float | None = None,
         n_nonzero: int | Sequence[int] | None = None,
+        n_nonzero_total: int | None = None,
         penalty: str = "l1",
         refit: bool = True,
         scale: bool = False,
@@ -217,6 +256,8 @@ class SparsePCA(SparseScores):
         max_sweeps: int = 500,
         n_starts: int = 1,
         schedule: str | Schedule | None = None,
+        missing: str | None = None,
+        stability: int | None = None,
         warm_start: bool = False,
         threads: int | None = None,
         random_state: int | np.random.RandomState | None = None,
@@ -226,6 +267,7 @@ class SparsePCA(SparseScores):
         self.gamma = gamma
         self.alpha = alpha
         self.n_nonzero = n_nonzero
+        self.n_nonzero_total = n_nonzero_total
         self.penalty = penalty
         self.refit = refit
         self.scale = scale
@@ -233,13 +275,15 @@ class SparsePCA(SparseScores):
         self.max_sweeps = max_sweeps
         self.n_starts = n_starts
         self.schedule = schedule
+        self.missing = missing
+        self.stability = stability
         self.warm_start = warm_start
         self.threads = threads
         self.random_state = random_state
         self.progress = progress
 
     @atomic_fit
-    def fit(self, X: Any, y: None = None) -> Self:
+    def fit(self, X: Any, y: None = None, sample_weight: Any = None) -> Self:
         """Find the components.
 
         Parameters
@@ -250,19 +294,77 @@ class SparsePCA(SparseScores):
             features that are left, only the products of these are kept, summed over blocks of samples: a tall matrix, sparse or
             dense, is never copied. Principal components below 1e-7 of the largest are then lost in rounding.
         y : ignored
+        sample_weight : array, shape (samples,), optional
+            How often each sample counts: one of weight 2 counts as two, one of weight 0 as none. The weights' sum takes the
+            place of the number of samples.
 
         Returns
         -------
         self
         """
         X = validate_data(
-            self, X, accept_sparse=("csr", "csc"), dtype=[np.float64, np.float32], ensure_min_samples=2
+            self,
+            X,
+            accept_sparse=("csr", "csc"),
+            dtype=[np.float64, np.float32],
+            ensure_min_samples=2,
+            ensure_all_finite=True if self.missing is None or sparse.issparse(X) else "allow-nan",
         )
+        X, weights = _weighted(X, sample_weight)
+        resamples = self._resamples(X.shape[0])
+        X = self._completed(X, weights)
         with parallel.pool(self.threads):
-            found = moments(X, self.scale)
+            found = moments(X, self.scale, weights)
             self.mean_ = found.original_mean().astype(X.dtype)
             self.scale_ = found.original_divisor().astype(X.dtype) if self.scale else None
-            return self._fit(CentredData(X, found), X.shape[0], X.dtype)
+            amount = X.shape[0] if weights is None else float(weights.sum())
+            self._fit(CentredData(X, found, weights), amount, X.shape[0], X.dtype)
+        for name in ("selection_frequency_", "stability_"):
+            self.__dict__.pop(name, None)
+        if resamples:
+            rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31, size=4))
+            self.selection_frequency_, self.stability_ = resampled(self, X, resamples, rng, weights)
+        return self
+
+    def _resamples(self, n: int) -> int:
+        """How many halves of n samples are to be fitted."""
+        if self.stability is None:
+            return 0
+        number = whole(self.stability, "stability", 1)
+        if n // 2 < max(2, self.n_components or 0):
+            raise ValueError(
+                f"stability fits halves of the samples, and half of {n} is too few for "
+                f"{'two samples' if n < 4 else f'{self.n_components} components'}"
+            )
+        return number
+
+    def _completed(self, X: Any, weights: np.ndarray | None) -> Any:
+        """X with its missing values estimated, where that is asked for."""
+        for name in ("completion_", "n_missing_"):
+            self.__dict__.pop(name, None)
+        if self.missing is None:
+            return X
+        if self.missing != "em":
+            raise ValueError(f"missing must be 'em' or None, got {self.missing!r}")
+        if sparse.issparse(X):
+            raise ValueError("missing='em' is for dense data: in a sparse matrix what is not stored is zero")
+        holes = np.isnan(X)
+        self.n_missing_ = int(holes.sum())
+        if self.n_missing_ and weights is not None:
+            raise ValueError("missing values can not be estimated with sample_weight: leave one of them out")
+        empty = np.flatnonzero(holes.all(axis=0))
+        if len(empty):
+            raise ValueError(f"feature {empty[0]} has no value at all: leave it out, {len(empty)} in all")
+        least = min(X.shape)
+        rank = min(least if self.n_components is None else self.n_components, max(1, least // 2))
+        filled, self.completion_, steps, stayed = completed(X.astype(np.float64), rank)
+        if not stayed:
+            warnings.warn(
+                f"the estimates of missing values still change after {steps} steps; ask for fewer components",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+        return filled.astype(X.dtype) if self.n_missing_ else X
 
     @atomic_fit
     def fit_covariance(self, R: Any, n_obs: int) -> Self:
@@ -288,18 +390,23 @@ class SparsePCA(SparseScores):
         >>> model.n_nonzero_
         array([7, 4, 4, 1, 1, 1])
         """
+        if self.stability is not None or self.missing is not None:
+            raise ValueError("stability and missing are for samples, which a covariance matrix no longer has")
         R = validate_data(self, R, dtype=[np.float64, np.float32], ensure_min_samples=1)
         with parallel.pool(self.threads):
             factor, found = factor_covariance(R, n_obs, self.scale)
             self.mean_ = np.zeros(len(R), R.dtype)
             self.scale_ = found.original_divisor().astype(R.dtype) if self.scale else None
-            return self._fit(CovarianceData(factor, found), n_obs, R.dtype)
+            return self._fit(CovarianceData(factor, found), n_obs, n_obs, R.dtype)
 
-    def _fit(self, data: CentredData | CovarianceData, n_obs: int, dtype: Any) -> Self:
+    def _fit(self, data: CentredData | CovarianceData, n_obs: float, rows: int, dtype: Any) -> Self:
+        """Find the components of `rows` samples that count as `n_obs`."""
         found = data.found
-        options = _options(self, found, n_obs)
+        options = _options(self, found, rows)
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31, size=4))
-        if options.counts is not None and options.refit:
+        if self.n_nonzero_total is not None:
+            features, At, loadings = cardinality.solve_total(data, options, self._previous, rng)
+        elif options.counts is not None and options.refit:
             features, At, loadings = cardinality.solve(data, options, self._previous, rng)
         else:
             features = screen(found.norms, options)
@@ -333,10 +440,12 @@ class SparsePCA(SparseScores):
         return polar(At @ Z[:, features].T.astype(np.float64))
 
     def _describe(
-        self, loadings: Loadings, features: np.ndarray, found: FeatureMoments, n_obs: int, dtype: Any
+        self, loadings: Loadings, features: np.ndarray, found: FeatureMoments, n_obs: float, dtype: Any
     ) -> None:
         variances = np.einsum("ij,ij->j", loadings.scores, loadings.scores)
-        given = self.n_nonzero is not None and np.ndim(self.n_nonzero) > 0
+        given = self.n_nonzero_total is not None or (
+            self.n_nonzero is not None and np.ndim(self.n_nonzero) > 0
+        )
         Z, order = order_and_sign(loadings.Z, variances, keep_order=given)
         # Variances and sizes of correlations do not depend on signs.
         scores = loadings.scores[:, order]
@@ -357,6 +466,25 @@ class SparsePCA(SparseScores):
         self.result_ = in_units(loadings.result, found.unit)
         self.n_iter_ = max(self.result_.steps, 1)
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = self.missing is not None
+        return tags
+
+
+def _weighted(X: Any, sample_weight: Any) -> tuple[Any, np.ndarray | None]:
+    """The samples that count, and how often each of them does; None where each counts once."""
+    if sample_weight is None:
+        return X, None
+    weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+    kept = weights > 0
+    if kept.sum() < 2 or weights.sum() <= 1:
+        raise ValueError(
+            f"sample_weight must be positive for at least two samples and sum to more than 1, since it counts samples; "
+            f"{int(kept.sum())} are positive, and the sum is {weights.sum():g}"
+        )
+    return (X, weights) if kept.all() else (X[kept], weights[kept])
+
 
 def _options(model: Any, found: FeatureMoments, n_obs: int) -> FitOptions:
     """The checked options of a model, for data with these norms."""
@@ -369,15 +497,19 @@ def _options(model: Any, found: FeatureMoments, n_obs: int) -> FitOptions:
         raise ValueError("every feature of X is constant, so there is no variance to explain")
     if model.penalty not in ("l1", "l0"):
         raise ValueError(f"penalty must be 'l1' or 'l0', got {model.penalty!r}")
-    given = [name for name in ("gamma", "alpha", "n_nonzero") if getattr(model, name) is not None]
+    given = [name for name in SPARSITY if getattr(model, name, None) is not None]
     if len(given) > 1:
-        raise ValueError(f"give only one of gamma, alpha and n_nonzero, got {' and '.join(given)}")
+        raise ValueError(
+            f"give only one of gamma, alpha, n_nonzero and n_nonzero_total, got {' and '.join(given)}"
+        )
     l0 = model.penalty == "l0"
     counts = None
     level = 0.0
     top = float(found.norms.max())
     if model.n_nonzero is not None:
         counts = checked_counts(model.n_nonzero, m, d)
+    elif getattr(model, "n_nonzero_total", None) is not None:
+        counts = equal_counts(model, m, d)
     elif model.gamma is not None:
         gamma = finite(model.gamma, "gamma")
         # Beyond the largest norm nothing is left in any case, and no square overflows.
@@ -408,11 +540,23 @@ def _options(model: Any, found: FeatureMoments, n_obs: int) -> FitOptions:
 def _schedule(model: Any) -> Schedule | None:
     if model.schedule is None:
         return None
-    if model.n_nonzero is not None:
+    if model.n_nonzero is not None or getattr(model, "n_nonzero_total", None) is not None:
         raise ValueError(
             "schedule is the order of rotations with a fixed threshold: give gamma or alpha, not n_nonzero"
         )
     return as_schedule(model.schedule)
+
+
+def equal_counts(model: Any, m: int, d: int) -> np.ndarray:
+    """`n_nonzero_total` shared out evenly among m components of d features."""
+    total = whole(model.n_nonzero_total, "n_nonzero_total", 1, m * d, "the number of all entries")
+    if total < m:
+        raise ValueError(f"n_nonzero_total must be at least one for each of {m} components, got {total}")
+    if not model.refit:
+        raise ValueError(
+            "n_nonzero_total shares out counts by the variance that refitting explains: say refit=True"
+        )
+    return total // m + (np.arange(m) < total % m)
 
 
 def checked_counts(n_nonzero: Any, m: int, d: int) -> np.ndarray:

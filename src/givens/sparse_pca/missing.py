@@ -1,0 +1,108 @@
+"""Missing values of a table, estimated from the values that are there.
+
+The model is that of probabilistic PCA (Tipping and Bishop 1999): x = μ + Vᵀz + ε, V of r orthonormal rows, z with the variances
+λ_k − σ², ε with the variance σ² in every variable. Two steps alternate until the estimates stay:
+
+- each sample's missing values become their expectation given its other values o: with the posterior mean of z,
+  z = (V_o V_oᵀ + σ² diag(1/(λ − σ²)))⁻¹ V_o (x_o − μ_o), they are μ + Vᵀz;
+- μ, V, λ and σ² are those of the principal components of the table so completed.
+
+This is EM without the conditional variances of what is missing: estimates lie on the model, so the variance of variables with
+many holes comes out too small. A table of rank r with few enough holes is recovered. Values that are there are never changed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+TOL = 1e-5  # change of the estimates, relative to the spread of the table, at which they stay
+STEPS = 300
+
+
+@dataclass
+class Completion:
+    """The model that missing values are estimated by."""
+
+    mean: np.ndarray
+    axes: np.ndarray  # r x features
+    variances: np.ndarray  # of z: λ − σ²
+    noise: float  # σ²
+
+    def fill(self, X: np.ndarray, missing: np.ndarray) -> np.ndarray:
+        """Return X with the expectations of its missing values."""
+        filled = X.copy()
+        for i in np.flatnonzero(missing.any(axis=1)):
+            hole = missing[i]
+            there = self.axes[:, ~hole]
+            rest = (X[i, ~hole] - self.mean[~hole]) @ there.T
+            # In units of √variances, so that a direction without variance has no say and σ² = 0 is no matter.
+            root = np.sqrt(self.variances)
+            product = root[:, None] * (there @ there.T) * root + self.noise * np.eye(len(root))
+            z = root * (np.linalg.lstsq(product, root * rest, rcond=1e-12)[0] if len(root) else rest)
+            filled[i, hole] = self.mean[hole] + z @ self.axes[:, hole]
+        return filled
+
+
+def fitted(X: np.ndarray, rank: int) -> Completion:
+    """Return the model of a table without missing values."""
+    n, d = X.shape
+    mean = X.mean(axis=0)
+    centred = X - mean
+    # The smaller of the two products has all there is to know.
+    if n <= d:
+        squares, left = np.linalg.eigh(centred @ centred.T)
+        squares, left = squares[::-1][:rank], left[:, ::-1][:, :rank]
+        axes = left.T @ centred
+    else:
+        squares, vectors = np.linalg.eigh(centred.T @ centred)
+        squares, axes = squares[::-1][:rank], vectors[:, ::-1][:, :rank].T
+    squares = np.maximum(squares, 0.0)
+    lengths = np.linalg.norm(axes, axis=1, keepdims=True)
+    axes = axes / np.where(lengths > 0, lengths, 1.0)
+    rest = max(float(np.sum(centred * centred)) - float(squares.sum()), 0.0)
+    free = max(d - rank, 1)
+    noise = rest / (free * max(n - 1, 1)) if d > rank else 0.0
+    return Completion(mean, axes, np.maximum(squares / max(n - 1, 1) - noise, 0.0), noise)
+
+
+def completed(X: np.ndarray, rank: int) -> tuple[np.ndarray, Completion, int, bool]:
+    """Return the table without missing values, the model, the number of steps, and whether the estimates stayed.
+
+    Parameters
+    ----------
+    X : array of float64, samples x features
+        NaN where a value is missing; every feature has at least one value.
+    rank : int
+        Of the model.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from givens.sparse_pca.missing import completed
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.outer(rng.normal(size=20), rng.normal(size=6))
+    >>> holed = X.copy()
+    >>> holed[::4, 2] = np.nan
+    >>> bool(np.abs(completed(holed, rank=1)[0] - X).max() < 1e-4)
+    True
+    """
+    missing = np.isnan(X)
+    mean = np.nanmean(X, axis=0)
+    unit = float(np.nanmax(np.abs(X - mean))) or 1.0
+    # In units of the largest deviation, so that no square overflows or vanishes.
+    offset, holed = mean, (X - mean) / unit
+    filled = np.where(missing, 0.0, holed)
+    enough = TOL * float(np.sqrt(np.nanmean(holed**2)))
+    steps, stayed = 0, not missing.any()
+    model = fitted(filled, rank)
+    while not stayed and steps < STEPS:
+        better = model.fill(holed, missing)
+        stayed = float(np.sqrt(np.mean((better[missing] - filled[missing]) ** 2))) <= enough
+        filled, steps = better, steps + 1
+        model = fitted(filled, rank)
+    whole = np.where(missing, offset + unit * filled, X)
+    # The posterior mean depends on ratios of variances only, so these stay in the units of the steps.
+    noise = model.noise
+    return whole, Completion(offset + unit * model.mean, model.axes, model.variances, noise), steps, stayed
