@@ -40,6 +40,7 @@ def minimize(
     max_sweeps: int = 200,
     max_steps: int = 10_000,
     certify: bool | float | None = None,
+    coarse: bool | None = None,
     determinant: int | str | None = None,
     n_starts: int = 1,
     threads: int | None = None,
@@ -89,6 +90,9 @@ def minimize(
         `Result.certificate` is the most that any of these rotations gains; if that is worth taking, it is taken, and the run goes
         on. A number between 0 and 1 searches this share of the pairs, chosen at random. By default only plain functions without
         `jac` are certified.
+    coarse : bool, optional
+        Let descent begin on cheaper forms of the objective where it has them: with very many rows, on an even sample of them in
+        single precision. By default only where no `start` is given. The flops and the trace are those of the full objective.
     determinant : {1, -1, "both"}, optional
         The component of O(n) to search; rotations never leave the one they start in. A start in the other one has its
         last column reversed. "both" searches each and keeps the better; None stays where the start is.
@@ -160,10 +164,12 @@ def minimize(
             raise ValueError(f"a checkpoint holds one run, not {n_starts}; leave out checkpoint, or n_starts")
         places = _places(checkpoint, determinant)
         outcomes: dict[int | None, list[Result]] = {sign: [] for sign in places}
+        if coarse is None:
+            coarse = first is None
         if first is None:
             first = problem.start(rng)
-            if options.phases[0] == "descent":
-                first = _approach(problem, first, options, rng, shown)
+        if coarse and options.phases[0] == "descent":
+            first = _approach(problem, first, options, rng, shown)
         for k in range(n_starts):
             U = first if k == 0 else _another(first, rng)
             state = rng.bit_generator.state

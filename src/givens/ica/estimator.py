@@ -10,7 +10,8 @@ light tails is where f is *largest*; with `contrast="adaptive"` its s_j is −1.
     s_j = sign( E[φ''(y_j)] − E[φ'(y_j) y_j] ),
 
 the condition for a minimum of f near an independent source of unit variance (Lee, Girolami and Sejnowski 1999, for log cosh).
-Signs are chosen, the descent is run, and the two are repeated until the signs stay.
+A few steps of a fixed-point iteration that needs no signs come first (`adaptive`); then signs are chosen, the descent is run,
+and the two are repeated until the signs stay.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
+from givens.ica.adaptive import fixed_point, tail_signs
 from givens.ica.separation import SourceSeparation
 from givens.ica.whitening import Whitened, whiten_samples
 from givens.minimize import minimize
@@ -200,33 +202,36 @@ class ICA(SourceSeparation):
 
     def _separated(self, Z: np.ndarray, start: np.ndarray | None, tol: float) -> Result:
         """Descend from a start; with adaptive signs, until they stay."""
+        start = np.eye(Z.shape[1]) if start is None else start
         if self.contrast != "adaptive":
             return self._descended(Z, start, self._objective_of(), tol)
+        U, settled = fixed_point(Z, start)
         seen: set[tuple[int, ...]] = set()
-        U = np.eye(Z.shape[1]) if start is None else start
-        signs = _signs(Z @ U)
-        for _ in range(ROUNDS):
-            if tuple(signs) in seen:
-                break
+        signs = tail_signs(Z, U)
+        while True:
             seen.add(tuple(signs))
-            U = self._descended(Z, U, LogCosh(signs), max(tol, ROUGH)).U
-            last, signs = signs, _signs(Z @ U)
-            if np.array_equal(last, signs):
+            result = self._descended(Z, U, LogCosh(signs), tol if settled else max(tol, ROUGH), coarse=False)
+            U, last, signs = result.U, signs, tail_signs(Z, result.U)
+            if np.array_equal(last, signs) or tuple(signs) in seen or len(seen) == ROUNDS:
                 break
-        self.signs_ = signs
-        return self._descended(Z, U, LogCosh(signs), tol)
+            settled = False
+        self.signs_ = last
+        return result if settled else self._descended(Z, U, LogCosh(last), tol, coarse=False)
 
     def _objective_of(self) -> Contrast:
         if isinstance(self.contrast, Contrast):
             return self.contrast
         return {"logcosh": LogCosh, "exp": Exp, "kurtosis": Kurtosis}[self.contrast]()
 
-    def _descended(self, Z: np.ndarray, start: np.ndarray | None, contrast: Contrast, tol: float) -> Result:
+    def _descended(
+        self, Z: np.ndarray, start: np.ndarray, contrast: Contrast, tol: float, coarse: bool = True
+    ) -> Result:
         objective = Columns(Z, contrast)
         return minimize(
             objective,
             start,
             phases=("descent",),
+            coarse=coarse,
             gradient_tol=tol * len(Z) / (objective.scale * objective.unit),
             tol=0.0,
             max_steps=int(self.max_steps),
@@ -265,7 +270,8 @@ class ICA(SourceSeparation):
         n = len(sources)
         self.rank_ = white.rank
         self.signs_ = self.signs_[order]
-        self.kurtosis_ = np.mean(sources**4, axis=0) - 3.0
+        squares = sources * sources
+        self.kurtosis_ = np.einsum("ij,ij->j", squares, squares) / n - 3.0
         self.stability_ = None if self.stability_ is None else self.stability_[order]
         self.gradient_norm_ = result.gradient_norm / n
         self.certificate_ = None if result.certificate is None else result.certificate.gain / n
@@ -275,15 +281,6 @@ class ICA(SourceSeparation):
             self.whitening_ /= np.sqrt(n).astype(self.whitening_.dtype)
             self.mixing_ *= np.sqrt(n).astype(self.mixing_.dtype)
             sources /= np.sqrt(n)
-
-
-def _signs(S: np.ndarray) -> np.ndarray:
-    """1 for a source with heavy tails, −1 for one with light tails, by log cosh.
-
-    Not `source_signs`, whose E[φ''(y_i) y_j²] holds for what is nearly independent: principal axes, the start, are not.
-    """
-    slope = np.tanh(S)
-    return np.where(np.mean(1.0 - slope**2 - slope * S, axis=0) >= 0, 1, -1)
 
 
 def _as_white(X: np.ndarray) -> Whitened:
