@@ -60,7 +60,7 @@ def fit(
     Returns
     -------
     mne.preprocessing.ICA
-        Fitted, with `method` "givens". `get_sources`, `apply`, `plot_components`, `find_bads_eog`, `save` and the rest work as for
+        Fitted, with `method` "givens". `get_sources`, `apply`, `plot_components`, `save` and the rest work as for
         any other. The largest weight of each component's topography is positive. Beside MNE's attributes there are
         `kurtosis_`, `stability_` and `gradient_norm_`, in the order of the components; they are not saved.
 

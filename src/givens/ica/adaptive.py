@@ -21,7 +21,7 @@ GROUPS = 16
 
 
 def fixed_point(Z: np.ndarray, U: np.ndarray) -> tuple[np.ndarray, bool]:
-    """Where fixed-point steps for log cosh lead from U, on an even sample of the rows of white Z; and whether they settled there."""
+    """Where fixed-point steps for log cosh lead from U, on an even sample of the rows of white Z; and whether they settled."""
     n = Z.shape[1]
     stride = max(1, len(Z) // (SAMPLE * n))
     A = np.ascontiguousarray(Z[::stride], dtype=np.float32)
