@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-portable lint bench publish compare docs clean
+.PHONY: demo test test-portable fuzz lint bench publish compare docs clean
 .DEFAULT_GOAL := test
 
 # One stamp per set of extras: make reinstalls when pyproject.toml changes, and not otherwise.
@@ -25,6 +25,12 @@ test: $(VENV)/.test
 # newest dependencies. ONLY=prescott,oldest runs some of the configurations, SEED=1 repeats a run.
 test-portable: $(VENV)/.test $(VENV)/.portable
 	$(BIN)/python tests/portable.py $(if $(ONLY),--only $(ONLY)) $(if $(SEED),--seed $(SEED)) $(ARGS)
+
+# Random attacks for so many minutes, in processes with limits; SEED=1 repeats a run. INTERRUPTS=100 sends Ctrl-C instead, so many
+# times to every estimator and every command.
+MINUTES ?= 5
+fuzz: $(VENV)/.test
+	$(BIN)/python -m tests.fuzz $(if $(INTERRUPTS),--interrupts $(INTERRUPTS),--minutes $(MINUTES)) $(if $(SEED),--seed $(SEED)) $(ARGS)
 
 lint: $(VENV)/.lint
 	$(BIN)/ruff check .

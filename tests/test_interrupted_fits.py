@@ -40,13 +40,13 @@ def arguments(fit: str, X: np.ndarray) -> tuple:
     return (np.cov(X.T), len(X)) if fit == "fit_covariance" else (X,)
 
 
-def state(model: BaseEstimator) -> dict[str, str]:
+def state(model: BaseEstimator, X: np.ndarray = GROUPS) -> dict[str, str]:
     """Hashes of all public fitted attributes and of the predictions."""
     names = [name for name in dir(model) if name.endswith("_") and not name.startswith("_")]
     found = {name: getattr(model, name) for name in names if hasattr(model, name)}
     for method in ("transform", "predict_proba", "score_samples"):
         if hasattr(model, method):
-            found[method] = getattr(model, method)(GROUPS)
+            found[method] = getattr(model, method)(X)
     return {name: joblib.hash(value) for name, value in found.items()}
 
 

@@ -97,6 +97,8 @@ def load(path: str | os.PathLike[str]) -> tuple[Progress, str] | None:
             raise ValueError(f"its format is {counters['format']}, not {FORMAT}")
         rng = np.random.default_rng()
         rng.bit_generator.state = counters["rng"]
+        if not all(arrays[f"trace_{name}"].dtype == np.float64 for name in _NUMBERS):
+            raise ValueError("its trace is no list of numbers")
         trace = Trace(
             **{name: arrays[f"trace_{name}"].tolist() for name in _NUMBERS}, phase=counters["trace_phase"]
         )
@@ -113,10 +115,15 @@ def load(path: str | os.PathLike[str]) -> tuple[Progress, str] | None:
         _check(progress)
         problem = str(counters["problem"])
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
-        raise ValueError(
-            f"the checkpoint {os.fspath(path)!r} is damaged ({error}); give another path, or delete it to start afresh"
-        ) from error
+        raise damaged(path, error) from error
     return progress, problem
+
+
+def damaged(path: str | os.PathLike[str], error: Exception) -> ValueError:
+    """What to raise for a checkpoint that cannot be used, and why."""
+    return ValueError(
+        f"the checkpoint {os.fspath(path)!r} is damaged ({error}); give another path, or delete it to start afresh"
+    )
 
 
 def _check(progress: Progress) -> None:

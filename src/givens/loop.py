@@ -91,7 +91,7 @@ class Run:
             self._record("")
         else:
             self._counted = not self.objective.dear
-            self.phases[progress.phase].remember(progress.memory, self)
+            self._remember(progress)
         self.certificate: Certificate | None = None
         message = self._stop()
         try:
@@ -103,6 +103,18 @@ class Run:
             progress.converged = False
             message = f"stopped in step {progress.steps + 1}, of the phase {self.options.phases[progress.phase]!r}: {error}"
         return self._result(message)
+
+    def _remember(self, progress: Progress) -> None:
+        """Let the phase that a checkpoint was saved in go on, if the file fits this run."""
+        try:
+            if [summary.name for summary in progress.summaries] != [phase.name for phase in self.phases]:
+                raise ValueError("its phases are others")
+            if not 0 <= progress.phase < len(self.phases):
+                raise ValueError(f"its phase is {progress.phase}")
+            self.phases[progress.phase].remember(progress.memory, self)
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
+            assert self.place is not None
+            raise checkpoints.damaged(self.place.path, error) from error
 
     def _step(self) -> str:
         """One step of the current phase; returns why to stop, or nothing."""
@@ -122,7 +134,7 @@ class Run:
         progress.gain = gain
         summary = progress.summaries[progress.phase]
         summary.steps += 1
-        summary.gain += self.objective.unit * gain
+        summary.gain += _times(self.objective.unit, gain)
         if self._repair_due():
             self._repair()
         self._record(phase.name)
@@ -224,11 +236,11 @@ class Run:
         slopes = self.look().slopes
         if slopes is not None:
             # Antisymmetric: every pair is there twice.
-            return objective.unit * float(np.sqrt(np.vdot(slopes, slopes)))
+            return _times(objective.unit, float(np.sqrt(np.vdot(slopes, slopes))))
         if objective.dear and not at_any_price:
             return float("nan")
         slopes = objective.gradient(self.state)
-        return objective.unit * float(np.sqrt(2 * np.sum(np.triu(slopes, 1)[: objective.active] ** 2)))
+        return _times(objective.unit, float(np.sqrt(2 * np.sum(np.triu(slopes, 1)[: objective.active] ** 2))))
 
     def _repair_due(self) -> bool:
         if not self.repair_every or self.progress.steps % self.repair_every:
@@ -247,7 +259,7 @@ class Run:
 
     def _record(self, phase: str) -> None:
         objective, progress = self.objective, self.progress
-        value = objective.sense * objective.unit * self.value()
+        value = objective.sense * _times(objective.unit, self.value())
         norm = self._gradient_norm(at_any_price=self.options.gradient_tol is not None)
         progress.seconds = perf_counter() - self.began
         progress.trace.append(progress.steps, progress.seconds, progress.flops, value, norm, phase)
@@ -260,7 +272,8 @@ class Run:
         if self.shape.pairs == 0:
             return "there is nothing to rotate"
         norm = progress.trace.gradient_norm[-1]
-        if options.gradient_tol is not None and norm <= options.gradient_tol * scale * self.objective.unit:
+        enough = None if options.gradient_tol is None else options.gradient_tol * scale * self.objective.unit
+        if enough is not None and norm <= enough and np.isfinite(norm):
             return f"converged: the gradient norm is at most {options.gradient_tol:g} times the scale"
         if len(progress.gains) >= options.schedule.patience and max(progress.gains) <= self.tol * scale:
             sweeps = "a sweep" if len(progress.gains) == 1 else f"{len(progress.gains)} sweeps"
@@ -288,7 +301,7 @@ class Run:
             flops=progress.flops,
             value=trace.value[-1],
             gradient_norm=trace.gradient_norm[-1],
-            gain=self.objective.unit * progress.gain,
+            gain=_times(self.objective.unit, progress.gain),
             U=U,
         )
 
@@ -299,7 +312,7 @@ class Run:
         if U is None:
             U = self._U()
         else:
-            value = objective.sense * objective.unit * objective.value(self.state)
+            value = objective.sense * _times(objective.unit, objective.value(self.state))
             norm = np.nan
         if orthogonality(U) > DRIFT:
             U = repair(U)
@@ -376,3 +389,8 @@ class Run:
             f"the checkpoint {path!r} belongs to another problem (another objective, data, start, random_state, phases, "
             "schedule or interval); give another path, or delete it to start afresh"
         )
+
+
+def _times(unit: float, number: float) -> float:
+    """A number in units that may be infinite, where powers of the data are: zero stays zero."""
+    return unit * number if number else 0.0

@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg import qr, solve_triangular
 
-from givens.support.arguments import as_array
+from givens.numerics.scaling import check_data
 
 __all__ = [
     "adjusted_variance",
@@ -30,13 +30,21 @@ DEPENDENT = 1e-10  # share of a score's norm below which what is left of it is r
 
 
 def _centred(X: np.ndarray, components: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    X = as_array(X, "X").astype(np.float64, copy=False)
-    components = np.atleast_2d(np.asarray(components, dtype=np.float64))
-    if X.ndim != 2 or X.shape[1] != components.shape[1]:
+    X = check_data(X, "X", 2).astype(np.float64, copy=False)
+    components = _rows(components)
+    if X.shape[1] != components.shape[1]:
         raise ValueError(
             f"X must be a matrix with a column per feature, and components a row per component: got {X.shape}, {components.shape}"
         )
+    if len(X) == 0:
+        raise ValueError("X must have at least one sample, got none")
     return X - X.mean(axis=0), components
+
+
+def _rows(components: np.ndarray) -> np.ndarray:
+    """Loadings, one component per row; a single one may come as a vector."""
+    checked = check_data(components, "components").astype(np.float64, copy=False)
+    return check_data(np.atleast_2d(checked), "components", 2)
 
 
 def total_variance(X: np.ndarray) -> float:
@@ -49,7 +57,9 @@ def total_variance(X: np.ndarray) -> float:
     >>> total_variance(np.array([[0.0, 0.0], [2.0, 0.0]]))
     2.0
     """
-    X = as_array(X, "X").astype(np.float64, copy=False)
+    X = check_data(X, "X", 2).astype(np.float64, copy=False)
+    if len(X) == 0:
+        return 0.0
     return float(np.sum((X - X.mean(axis=0)) ** 2) / max(len(X) - 1, 1))
 
 
@@ -162,7 +172,7 @@ def span(components: np.ndarray) -> np.ndarray:
 
 def loading_overlap(components: np.ndarray) -> float:
     """The largest |z_iᵀz_j|, i ≠ j: 0 for orthogonal loadings."""
-    components = np.atleast_2d(components)
+    components = _rows(components)
     G = np.abs(components @ components.T)
     np.fill_diagonal(G, 0.0)
     return float(G.max()) if G.size else 0.0
@@ -197,5 +207,5 @@ def largest_correlation(G: np.ndarray) -> float:
 
 def orthogonality_defect(U: np.ndarray) -> float:
     """The largest entry of |UᵀU − I|."""
-    U = np.asarray(U, dtype=np.float64)
-    return float(np.max(np.abs(U.T @ U - np.eye(U.shape[1]))))
+    U = check_data(U, "U", 2).astype(np.float64, copy=False)
+    return float(np.max(np.abs(U.T @ U - np.eye(U.shape[1])), initial=0.0))

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from givens.support.arguments import generator
+from givens.numerics.scaling import check_data
+from givens.support.arguments import as_array, generator, whole
 
 if TYPE_CHECKING:
     from givens.objectives.base import Blocks, Rotations
@@ -42,7 +43,10 @@ def turn(theta: float | np.ndarray) -> np.ndarray:
 
 def rotation(n: int, i: int, j: int, theta: float) -> np.ndarray:
     """The n x n matrix G(i, j, θ)."""
+    n = whole(n, "n", least=1)
     _check_pair(n, i, j)
+    if not np.isfinite(theta):
+        raise ValueError(f"theta must be a finite angle, got {theta!r}")
     G = np.eye(n)
     G[np.ix_([i, j], [i, j])] = turn(theta)
     return G
@@ -138,6 +142,7 @@ def factor(U: np.ndarray) -> Factors:
 
 def orthogonality(U: np.ndarray) -> float:
     """How far U is from orthogonal: the Frobenius norm of UᵀU − I."""
+    U = _matrix(U)
     excess = U.T @ U
     excess.flat[:: len(excess) + 1] -= 1.0
     return float(np.sqrt(np.vdot(excess, excess)))
@@ -145,11 +150,15 @@ def orthogonality(U: np.ndarray) -> float:
 
 def repair(U: np.ndarray) -> np.ndarray:
     """Take the drift out of a nearly orthogonal U: U(3I − UᵀU)/2, a Newton-Schulz step towards the polar factor."""
+    U = _matrix(U)
     return U @ (1.5 * np.eye(U.shape[1]) - 0.5 * (U.T @ U))
 
 
 def determinant(U: np.ndarray) -> int:
     """+1 or −1: the component of O(n) that U is in."""
+    U = _matrix(U)
+    if U.shape[0] != U.shape[1]:
+        raise ValueError(f"U must be a square matrix, got shape {U.shape}")
     return 1 if np.linalg.slogdet(U)[0] > 0 else -1
 
 
@@ -167,7 +176,7 @@ def random_orthogonal(
     >>> bool(orthogonality(U) < 1e-14)
     True
     """
-    rng = generator(rng)
+    n, rng = whole(n, "n", least=1), generator(rng)
     # The QR factorisation of a Gaussian matrix is uniform once the signs of R's diagonal are made positive.
     Q, R = np.linalg.qr(rng.standard_normal((n, n)))
     U = Q * np.where(np.diag(R) < 0, -1.0, 1.0)
@@ -178,7 +187,7 @@ def with_determinant(U: np.ndarray, sign: int) -> np.ndarray:
     """U itself if it is in that component of O(n), else U with its last column reversed."""
     if determinant(U) == sign:
         return U
-    U = U.copy()
+    U = np.array(U, dtype=np.float64)
     U[:, -1] *= -1
     return U
 
@@ -190,7 +199,7 @@ def check_orthogonal(
 
     With `columns`, a matrix of so many orthonormal columns.
     """
-    U = np.asarray(U)
+    U = as_array(U, name)
     if np.iscomplexobj(U) or U.dtype.kind not in "fiub":
         raise ValueError(f"{name} must be a real matrix, got values of type {U.dtype}")
     if U.ndim != 2 or U.shape[0] < 1 or U.shape[1] != (U.shape[0] if columns is None else columns):
@@ -222,6 +231,13 @@ def rotate_blocks(Ut: np.ndarray, blocks: Blocks, rotations: Rotations) -> float
         Ut[block] = Q.T @ Ut[block]
         flops += 2.0 * len(block) ** 2 * Ut.shape[1]
     return flops
+
+
+def _matrix(U: np.ndarray) -> np.ndarray:
+    """A matrix of real numbers; what is one already is looked at no further, since every step comes by."""
+    if type(U) is np.ndarray and U.ndim == 2 and U.dtype in (np.float64, np.float32):
+        return U
+    return check_data(U, "U", 2)
 
 
 def _check_pair(n: int, i: int, j: int) -> None:

@@ -125,5 +125,5 @@ def test_bad_arguments_are_named(A):
         gpower(A, 2, 3.0, relative=True)
     with pytest.raises(ValueError, match="penalty"):
         gpower(A, 2, 1.0, penalty="l2")
-    with pytest.raises(ValueError, match="m must be between 1 and the number of samples, 10"):
+    with pytest.raises(ValueError, match="m must be a whole number from 1 to 10, the number of samples"):
         gpower(A, 11, 1.0)

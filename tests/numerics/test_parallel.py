@@ -170,3 +170,21 @@ def test_ctrl_c_is_a_keyboard_interrupt_wherever_it_arrives():
 def test_other_system_errors_stay_what_they_are():
     with pytest.raises(SystemError, match="other"), parallel.pool(1):
         raise SystemError("other")
+
+
+def test_an_interrupt_while_threads_start_leaves_none_waiting(monkeypatch):
+    crew, start, seen = parallel.Crew(3), threading.Thread.start, []
+
+    def interrupted(thread):
+        start(thread)
+        seen.append(thread)
+        if len(seen) == 2:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(threading.Thread, "start", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        crew.ask(lambda: None, 3)
+    crew.dismiss()
+    for thread in seen:
+        thread.join()
+    assert len(seen) == 2

@@ -30,7 +30,9 @@ from threadpoolctl import threadpool_limits
 
 from givens.numerics import flop_counts, parallel
 from givens.numerics.polar import polar
+from givens.numerics.scaling import check_data
 from givens.sparse_pca.loadings import unit_rows
+from givens.support.arguments import tolerance, whole
 
 __all__ = ["GPower", "gpower"]
 
@@ -121,9 +123,11 @@ def gpower(
     """
     if penalty not in ("l1", "l0"):
         raise ValueError(f"penalty must be 'l1' or 'l0', got {penalty!r}")
-    A = np.ascontiguousarray(A, dtype=np.float64)
-    if not 1 <= m <= A.shape[1]:
-        raise ValueError(f"m must be between 1 and the number of samples, {A.shape[1]}, got {m!r}")
+    A = np.ascontiguousarray(check_data(A, "A", 2), dtype=np.float64)
+    if 0 in A.shape:
+        raise ValueError(f"A must have features and samples, got shape {A.shape}")
+    m = whole(m, "m", 1, A.shape[1], "the number of samples")
+    gamma = tolerance(gamma, "gamma")
     if relative and not 0 <= gamma < 1:
         raise ValueError(f"gamma must be at least 0 and below 1 where it is relative, got {gamma!r}")
     level = float(np.sqrt(gamma) if penalty == "l0" else gamma)

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
 
 
 def main() -> None:
     """Run the command line, or say what it needs."""
+    # While modules are imported and after the work is done, Ctrl-C has nothing to clean up; `session.command` takes it over in
+    # between. A shell's background jobs ignore it, and so do we.
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, stop_at_once)
     try:
         from givens.cli.app import app
     except ImportError as error:
@@ -18,3 +24,9 @@ def main() -> None:
         )
         sys.exit(1)
     app()
+
+
+def stop_at_once(*signal_and_frame: object) -> None:
+    """End the process with the exit code of Ctrl-C."""
+    os.write(2, b"error: stopped\n")
+    os._exit(130)

@@ -49,4 +49,7 @@ def command(
     session.say(f"the same as: givens sparse-pca {arguments}")
     source = o.Source(file, labels=["diagnosis"])
     model = givens.SparsePCA(n_components=4, n_nonzero=8, scale=True, random_state=0)
-    sparse_pca.run(session, source, model, path=True, out=out)
+    try:
+        sparse_pca.run(session, source, model, path=True, out=out)
+    except KeyboardInterrupt as interrupt:
+        raise KeyboardInterrupt(str(interrupt) or f"{file} is there, its results are not") from None

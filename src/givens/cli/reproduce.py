@@ -16,6 +16,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, Ti
 from rich.table import Table
 
 from givens.cli.session import Session
+from givens.cli.session import command as clean
 from givens.experiments import EXPERIMENTS, ExperimentSettings, load
 from givens.experiments.page import page, write_markdown
 from givens.experiments.runner import ExperimentOutcome, run, write_whole
@@ -25,6 +26,7 @@ from givens.support.extras import require
 Which = StrEnum("Which", {name.replace("-", "_"): name for name in [*EXPERIMENTS, "all"]})  # type: ignore[misc]
 
 
+@clean
 def command(
     which: Annotated[Which, typer.Argument(help="Which experiment.", show_default=False)],
     quick: Annotated[
@@ -65,11 +67,7 @@ def command(
             outcomes.append(_one(session, name, settings, out / name))
             _show(session, outcomes[-1])
         except KeyboardInterrupt:
-            session.console.print(
-                "[bold red]stopped:[/] what is done is kept; the same command goes on from there",
-                soft_wrap=True,
-            )
-            raise typer.Exit(130) from None
+            raise KeyboardInterrupt("what is done is kept; the same command goes on from there") from None
         except Exception as error:  # one broken experiment must not take the others with it
             failures[name] = f"{type(error).__name__}: {error}"
             session.console.print(f"[bold red]error:[/] {name}: {escape(failures[name])}", soft_wrap=True)

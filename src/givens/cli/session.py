@@ -11,6 +11,7 @@ import functools
 import json
 import os
 import shlex
+import signal
 import sys
 import time
 import warnings
@@ -35,6 +36,7 @@ from rich.progress import (
 from rich.table import Table as RichTable
 
 import givens
+from givens.cli import stop_at_once
 from givens.io import DataError
 from givens.io.write import Staged, plain, write_json
 from givens.report import Report
@@ -52,14 +54,28 @@ def command(function: Callable[P, None]) -> Callable[P, None]:
     @functools.wraps(function)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> None:
         try:
-            function(*args, **kwargs)
-        except KeyboardInterrupt:
-            _fail("stopped; nothing was written", 130)
+            with interruptible():
+                function(*args, **kwargs)
+        except KeyboardInterrupt as interrupt:
+            _fail(f"stopped; {interrupt or 'nothing was written'}", 130)
         except EXPECTED as error:
             text = " ".join(str(error).split()) or "there is not enough memory; try --stream"
             _fail(text, 1)
 
     return wrapped
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """Let Ctrl-C be a KeyboardInterrupt where there is something to clean up, if it would end the process otherwise."""
+    if signal.getsignal(signal.SIGINT) is not stop_at_once:
+        yield
+        return
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, stop_at_once)
 
 
 def shown(text: str) -> str:

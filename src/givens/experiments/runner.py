@@ -163,5 +163,8 @@ def table(rows: list[Row]) -> str:
 def write_whole(path: Path, content: bytes) -> None:
     """Write a file that appears whole or not at all."""
     part = path.with_name(f".{path.name}.part")
-    part.write_bytes(content)
-    os.replace(part, path)
+    try:
+        part.write_bytes(content)
+        os.replace(part, path)
+    finally:
+        part.unlink(missing_ok=True)

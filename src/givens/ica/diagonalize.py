@@ -18,7 +18,7 @@ from givens.minimize import minimize
 from givens.numerics import parallel
 from givens.numerics.scaling import check_data
 from givens.objectives.joint import JointDiagonal
-from givens.support.arguments import tolerance, whole
+from givens.support.arguments import as_array, tolerance, whole
 
 ASYMMETRY = 1e-6  # relative to the largest entry of a matrix: more than rounding in single precision
 CHUNK = 1 << 18  # entries that are read at a time
@@ -97,9 +97,11 @@ def joint_diagonalize(
 
 def as_stack(matrices: Any) -> np.ndarray:
     """Symmetric matrices as one array of shape (K, n, n), float64 or float32, or an error that says what is wrong."""
+    if hasattr(matrices, "toarray"):
+        raise TypeError(f"matrices must be dense, got one sparse {type(matrices).__name__}")
     if not hasattr(matrices, "__array__") and isinstance(matrices, Iterable):
         matrices = _collected(matrices)
-    X = np.asarray(matrices)
+    X = as_array(matrices, "matrices")
     if X.ndim != 3 or X.shape[1] != X.shape[2] or 0 in X.shape:
         raise ValueError(f"matrices must be square and have the shape (K, n, n), got {X.shape}")
     X = check_data(X, "matrices")
@@ -117,7 +119,7 @@ def as_stack(matrices: Any) -> np.ndarray:
 
 
 def _collected(matrices: Iterable[Any]) -> np.ndarray:
-    found = [np.asarray(matrix) for matrix in matrices]
+    found = [as_array(matrix, f"matrices[{k}]") for k, matrix in enumerate(matrices)]
     if not found:
         raise ValueError("there are no matrices to diagonalise: the list or iterator is empty")
     shapes = {matrix.shape for matrix in found}
@@ -131,8 +133,8 @@ def _collected(matrices: Iterable[Any]) -> np.ndarray:
 def _weights(sample_weight: Any, number: int) -> np.ndarray | None:
     if sample_weight is None:
         return None
-    weights = np.asarray(sample_weight, dtype=np.float64)
-    if weights.shape != (number,) or not np.isfinite(weights).all() or not (weights > 0).all():
+    weights = check_data(sample_weight, "sample_weight").astype(np.float64)
+    if weights.shape != (number,) or not (weights > 0).all():
         raise ValueError(
             f"sample_weight must be {number} positive numbers, one for each matrix, got {sample_weight!r}"
         )
@@ -141,7 +143,7 @@ def _weights(sample_weight: Any, number: int) -> np.ndarray | None:
 
 def _start(init: np.ndarray, n: int) -> np.ndarray:
     """The orthogonal matrix nearest to what was given."""
-    V = np.asarray(init)
+    V = as_array(init, "init")
     if V.shape != (n, n):
         raise ValueError(f"init must have the shape of the matrices, ({n}, {n}), got {V.shape}")
     P, sizes, Qt = np.linalg.svd(check_data(V, "init").astype(np.float64))

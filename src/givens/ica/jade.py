@@ -15,6 +15,7 @@ import numpy as np
 from givens.ica.separation import SourceSeparation
 from givens.minimize import minimize
 from givens.numerics import parallel
+from givens.numerics.scaling import check_data
 from givens.objectives.joint import JointDiagonal
 from givens.result import Result
 from givens.support.arguments import tolerance
@@ -119,7 +120,10 @@ def cumulant_matrices(Z: np.ndarray) -> np.ndarray:
     array([[-2.,  0.],
            [ 0.,  0.]])
     """
+    Z = check_data(Z, "Z", 2)
     samples, n = Z.shape
+    if 0 in Z.shape:
+        raise ValueError(f"Z must have samples and components, got shape {Z.shape}")
     p, q = np.triu_indices(n)
     fourth = _fourth_moments(np.ascontiguousarray(Z.T, dtype=np.float64), p, q) / samples
     Q = np.empty((len(p), n, n))

@@ -15,6 +15,7 @@ from givens.ica.diagonalize import reduced_stack
 from givens.ica.separation import SourceSeparation
 from givens.minimize import minimize
 from givens.numerics import parallel
+from givens.numerics.scaling import check_data, power_of_two
 from givens.objectives.joint import JointDiagonal
 from givens.result import Result
 from givens.support.arguments import tolerance, whole
@@ -149,10 +150,14 @@ def lagged_covariances(Z: np.ndarray, lags: Any) -> np.ndarray:
     >>> lagged_covariances(np.array([[1.0], [-1.0], [1.0], [-1.0]]), [1, 2]).ravel()
     array([-1.,  1.])
     """
-    lags = np.asarray(lags)
+    Z = check_data(Z, "Z", 2)
     samples, n = Z.shape
+    if 0 in Z.shape:
+        raise ValueError(f"Z must have samples and components, got shape {Z.shape}")
+    lags = as_lags(lags, samples)
     # Behind the end there is nothing to add.
-    padded = np.concatenate((np.asarray(Z, dtype=np.float64), np.zeros((int(lags.max()), n))))
+    unit = power_of_two(Z)  # so that no sum of products is a difference of infinities
+    padded = np.concatenate((Z.astype(np.float64) / unit, np.zeros((int(lags.max()), n))))
     step = max(16, TILE // (n * len(lags)))
     cut = [slice(first, min(first + step, samples)) for first in range(0, samples, step)]
 
@@ -168,4 +173,5 @@ def lagged_covariances(Z: np.ndarray, lags: Any) -> np.ndarray:
         sums = parallel.each(group, parallel.parts(len(cut), GROUPS))
     total = np.sum(sums, axis=0).reshape(n, len(lags), n).swapaxes(0, 1)
     total /= (samples - lags)[:, None, None]
-    return (total + total.swapaxes(1, 2)) / 2
+    with np.errstate(over="ignore", under="ignore"):
+        return (total + total.swapaxes(1, 2)) / 2 * unit * unit

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from givens.numerics.scaling import power_of_two
+from givens.numerics.scaling import check_data, power_of_two
+from givens.support.arguments import whole
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,10 @@ def whiten_samples(X: np.ndarray, n_components: int | None = None, *, share: flo
            [0., 1., 0.],
            [0., 0., 1.]])
     """
+    X = check_data(X, "X", 2)
     samples, features = X.shape
+    if n_components is not None:
+        n_components = whole(n_components, "n_components", least=1)
     # Exact: no square of what follows leaves the range of numbers.
     unit = power_of_two(X)
     centred = np.asarray(X, dtype=np.float64) / unit

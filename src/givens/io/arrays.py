@@ -67,7 +67,8 @@ def load_array(path: Path) -> np.ndarray:
 def load_archive(path: Path) -> dict[str, np.ndarray]:
     """Load every array of a .npz file."""
     with reading(path, ".npz"), open(path, "rb") as stream, np.load(stream, allow_pickle=False) as archive:
-        return {key: archive[key] for key in archive.files}
+        # A member that is no array comes as its bytes.
+        return {key: value for key in archive.files if isinstance(value := archive[key], np.ndarray)}
 
 
 def read_npz(path: Path, labels: Sequence[str], names: str | None) -> Grid:
@@ -131,12 +132,18 @@ def read_parquet(path: Path, labels: Sequence[str], names: str | None, drop: Seq
         values[:, at] = parquet_numbers(table.column(k))
     grid = Grid(values, column_names=[titles[k] for k in columns.numbers], notes=columns.notes)
     if columns.names is not None:
-        grid.row_names = [str(value) for value in table.column(columns.names).to_pylist()]
+        grid.row_names = parquet_words(table.column(columns.names), path)
         name = titles[columns.names]
         grid.corner = "" if name.startswith("__index_level_") else name
     for name, at in columns.labels.items():
-        grid.labels[name] = [str(value) for value in table.column(at).to_pylist()]
+        grid.labels[name] = parquet_words(table.column(at), path)
     return grid
+
+
+def parquet_words(column: Any, path: Path) -> list[str]:
+    """Return a column as text."""
+    with reading(path, "Parquet"):
+        return [str(value) for value in column.to_pylist()]
 
 
 def open_parquet(path: Path) -> Any:
@@ -180,8 +187,9 @@ def parquet_columns(
             )
     label_at = {name: titles.index(name) for name in labels}
     # Where pandas wrote the file it says which columns were the index; a range, which is no column, is a dictionary.
-    told = (schema.pandas_metadata or {}).get("index_columns", [])
-    index_columns = [name for name in told if isinstance(name, str)]
+    with reading(path, "Parquet"):
+        told = (schema.pandas_metadata or {}).get("index_columns", [])
+        index_columns = [name for name in told if isinstance(name, str)]
     texts: list[int] = []
     numbers: list[int] = []
     for k, column in enumerate(schema):

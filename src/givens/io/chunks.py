@@ -232,7 +232,7 @@ def _npy(path: Path, labels: Sequence[str]) -> TableRows:
 
 
 def _parquet(path: Path, labels: Sequence[str], names: str | None, drop: Sequence[str]) -> TableRows:
-    from givens.io.arrays import open_parquet, parquet_columns, parquet_numbers, reading
+    from givens.io.arrays import open_parquet, parquet_columns, parquet_numbers, parquet_words, reading
 
     file = open_parquet(path)
     columns = parquet_columns(file, path, labels, names, drop)
@@ -250,8 +250,8 @@ def _parquet(path: Path, labels: Sequence[str], names: str | None, drop: Sequenc
             values = np.column_stack([parquet_numbers(batch.column(k)) for k in columns.numbers])
             named = [f"sample {seen + k}" for k in range(1, len(values) + 1)]
             if columns.names is not None:
-                named = [str(value) for value in batch.column(columns.names).to_pylist()]
-            marks = [[str(v) for v in batch.column(k).to_pylist()] for k in columns.labels.values()]
+                named = parquet_words(batch.column(columns.names), path)
+            marks = [parquet_words(batch.column(k), path) for k in columns.labels.values()]
             seen += len(values)
             yield Chunk(values, named, marks)
 
@@ -278,6 +278,8 @@ def _h5ad(path: Path, labels: Sequence[str], names: str | None) -> TableRows:
     marks = [h5ad_labels(adata, label, path) for label in labels]
     notes: list[str] = []
     variables = h5ad_names(adata, names, path, notes)
+    if width == 0:
+        raise DataError(f"{path.name} has no variables")
     step = max(1, CHUNK // (8 * width))
 
     def read() -> Iterator[Chunk]:

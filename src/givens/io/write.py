@@ -11,7 +11,9 @@ import csv
 import errno
 import json
 import os
+import signal
 import tempfile
+import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -38,18 +40,36 @@ def reason(error: OSError) -> str:
     return REASONS.get(error.errno or 0, error.strerror or str(error))
 
 
+@contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Keep Ctrl-C waiting until the block is done: for a few system calls that belong together."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # signals are for the main thread
+        return
+    came: list[tuple[int, object]] = []
+    before = signal.signal(signal.SIGINT, lambda *arguments: came.append(arguments))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+        if came and callable(before):
+            before(*came[0])
+
+
 class Staged:
     """Files being written for one folder, under temporary names until all are complete."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self.published = False
         self._waiting: dict[Path, Path] = {}
 
     @contextmanager
     def open(self, name: str) -> Iterator[IO[str]]:
         """Open a text file that will be called `name`."""
-        handle, temporary = tempfile.mkstemp(prefix=f".{name}.", suffix=".part", dir=self.folder)
-        self._waiting[self.folder / name] = Path(temporary)
+        with uninterrupted():
+            handle, temporary = tempfile.mkstemp(prefix=f".{name}.", suffix=".part", dir=self.folder)
+            self._waiting[self.folder / name] = Path(temporary)
         # A file name that is not UTF-8 may stand in a report; what cannot be written of it becomes a question mark.
         with os.fdopen(handle, "w", encoding="utf-8", errors="replace", newline="") as stream:
             yield stream
@@ -60,18 +80,22 @@ class Staged:
         """Move every file to its name."""
         mask = os.umask(0)
         os.umask(mask)
-        for final, temporary in self._waiting.items():
+        for temporary in self._waiting.values():
             os.chmod(temporary, 0o666 & ~mask)
-            os.replace(temporary, final)
-        written = list(self._waiting)
-        self._waiting.clear()
+        with uninterrupted():
+            for final, temporary in self._waiting.items():
+                os.replace(temporary, final)
+            written = list(self._waiting)
+            self._waiting.clear()
+            self.published = bool(written) or self.published
         return written
 
     def discard(self) -> None:
         """Remove what has not been published."""
-        for temporary in self._waiting.values():
-            temporary.unlink(missing_ok=True)
-        self._waiting.clear()
+        with uninterrupted():
+            for temporary in self._waiting.values():
+                temporary.unlink(missing_ok=True)
+            self._waiting.clear()
 
 
 @contextmanager
@@ -81,8 +105,9 @@ def staged(folder: Path) -> Iterator[Staged]:
     try:
         for part in [*reversed(folder.parents), folder]:
             if not part.exists():
-                part.mkdir()
-                made.append(part)
+                with uninterrupted():
+                    part.mkdir()
+                    made.append(part)
         files = Staged(folder)
         try:
             # The first temporary file proves, before hours of work, that results can be written here.
@@ -92,16 +117,19 @@ def staged(folder: Path) -> Iterator[Staged]:
             yield files
             files.publish()
             made.clear()
+        except KeyboardInterrupt as interrupt:
+            raise (KeyboardInterrupt("the results are complete") if files.published else interrupt) from None
         finally:
             files.discard()
     except OSError as error:
         raise DataError(f"cannot write results to {folder}: {reason(error)}") from error
     finally:
-        for part in reversed(made):
-            try:
-                part.rmdir()
-            except OSError:
-                break
+        with uninterrupted():
+            for part in reversed(made):
+                try:
+                    part.rmdir()
+                except OSError:
+                    break
 
 
 def write_json(stream: IO[str], content: Any) -> None:

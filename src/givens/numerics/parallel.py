@@ -51,12 +51,10 @@ class Crew:
 
     def ask(self, job: Callable[[], None], helpers: int) -> SimpleQueue[BaseException | None]:
         """Have the job done by so many threads; each puts what it raised, or None, into the queue that is returned."""
-        if not self._threads:
-            self._threads = [
-                Thread(target=self._serve, name=f"givens-{k}", daemon=True) for k in range(self.size)
-            ]
-            for thread in self._threads:
-                thread.start()
+        while len(self._threads) < self.size:
+            thread = Thread(target=self._serve, name=f"givens-{len(self._threads)}", daemon=True)
+            thread.start()
+            self._threads.append(thread)
         done: SimpleQueue[BaseException | None] = SimpleQueue()
         for _ in range(helpers):
             self._jobs.put((job, done))
@@ -64,8 +62,7 @@ class Crew:
 
     def dismiss(self) -> None:
         """Wait until all have done what they were asked, and end them."""
-        for _ in self._threads:
-            self._jobs.put(None)
+        self._jobs.put(None)
         for thread in self._threads:
             thread.join()
 
@@ -78,6 +75,7 @@ class Crew:
             except BaseException as error:  # raised again by the thread that asked
                 raised = error
             done.put(raised)
+        self._jobs.put(None)  # for the next, also for one whose start was interrupted before it was noted
 
 
 _crews: WeakSet[Crew] = WeakSet()
@@ -116,19 +114,21 @@ class BlasLimit:
     @contextmanager
     def __call__(self) -> Iterator[None]:
         """Count one pool more."""
-        with self._lock:
-            own = [library.get_num_threads() for library in _libraries()]
-            if self.pools == 0:
-                self._before = own
-            self.pools += 1
-            for library in _libraries():
-                _limit(library, 1)
+        counted = False
         try:
+            with self._lock:
+                own = [library.get_num_threads() for library in _libraries()]
+                if self.pools == 0:
+                    self._before = own
+                self.pools, counted = self.pools + 1, True
+                for library in _libraries():
+                    _limit(library, 1)
             yield
         finally:
-            with self._lock:
-                self.pools -= 1
-                for library, mine, before in zip(_libraries(), own, self._before):
+            # An interrupt may come before this pool is counted.
+            with self._lock if counted else nullcontext():
+                self.pools -= counted
+                for library, mine, before in zip(_libraries(), own if counted else [], self._before):
                     if getattr(library, "threading_layer", None) == "openmp":
                         _limit(library, mine)
                     elif self.pools == 0:

@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
+from givens.support.arguments import as_array, refuse_mask
 
-def check_data(A: np.ndarray, name: str) -> np.ndarray:
-    """A real, finite array of float64 or float32, or an error that says what is wrong and where."""
-    A = np.asarray(A)
+
+def check_data(A: Any, name: str, dimensions: int | None = None) -> np.ndarray:
+    """A real, finite array of float64 or float32, or an error that says what is wrong and where.
+
+    >>> check_data([[1, 2]], "A", dimensions=2)
+    array([[1., 2.]])
+    """
+    refuse_mask(A, name)
+    A = as_array(A, name)
+    if dimensions is not None and A.ndim != dimensions:
+        form = {1: "a vector", 2: "a matrix"}.get(dimensions, f"an array of {dimensions} dimensions")
+        raise ValueError(f"{name} must be {form}, got an array of shape {A.shape}")
     if np.iscomplexobj(A):
         raise TypeError(f"{name} must be real, got complex numbers")
+    if A.dtype == object:
+        A = _numbers(A, name)
     if A.dtype.kind not in "fiub":
         raise TypeError(f"{name} must be numbers, got values of type {A.dtype}")
     if A.dtype not in (np.float32, np.float64):
@@ -21,6 +35,14 @@ def check_data(A: np.ndarray, name: str) -> np.ndarray:
             f"{name} must be finite, but {int(bad.sum())} entries are not, the first at {where}: {A[where]}"
         )
     return A
+
+
+def _numbers(A: np.ndarray, name: str) -> np.ndarray:
+    """Objects as numbers, such as those of a table with whole numbers and missing values."""
+    try:
+        return A.astype(np.float64)
+    except (TypeError, ValueError, OverflowError):
+        raise TypeError(f"{name} must be numbers, got objects that are none") from None
 
 
 def binary_exponent(size: float) -> int:

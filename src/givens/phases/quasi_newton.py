@@ -113,9 +113,29 @@ class Memory:
         }
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
-        """Have what was saved, to the bit."""
-        self.first = int(arrays["place"])
-        self.last = self.first + len(arrays["inverse"])
+        """Have what was saved, to the bit; a ValueError where the arrays contradict each other."""
+        rows, inverse, gram = arrays["rows"], arrays["inverse"], arrays["gram"]
+        number, place = len(inverse), int(arrays["place"])
+        if (
+            rows.shape != (2 * number, self.rows.shape[1])
+            or inverse.shape != gram.shape
+            or gram.shape != (number, number)
+        ):
+            raise ValueError("the remembered steps are not as many everywhere")
+        if number > self.most or not 0 <= place <= 2 * self.most - number:
+            raise ValueError("there are more remembered steps than are kept")
+        with np.errstate(over="ignore", invalid="ignore"):
+            triangle, squares = np.triu(rows[::2] @ rows[1::2].T), rows[1::2] @ rows[1::2].T
+            good = np.allclose(np.diagonal(triangle), 1.0, atol=1e-6) and np.allclose(
+                gram, squares, rtol=1e-6, atol=0
+            )
+            rounding = 1e-6 * max(
+                1.0, float(np.abs(inverse).max(initial=0.0) * np.abs(triangle).max(initial=0.0))
+            )
+            if not good or not np.allclose(inverse @ triangle, np.eye(number), atol=rounding):
+                raise ValueError("the remembered steps contradict each other")
+        self.first = place
+        self.last = place + number
         kept = slice(self.first, self.last)
-        self.rows[2 * self.first : 2 * self.last] = arrays["rows"]
-        self.inverses[kept, kept], self.grams[kept, kept] = arrays["inverse"], arrays["gram"]
+        self.rows[2 * self.first : 2 * self.last] = rows
+        self.inverses[kept, kept], self.grams[kept, kept] = inverse, gram

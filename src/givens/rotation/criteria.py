@@ -22,6 +22,9 @@ from typing import Any
 
 import numpy as np
 
+from givens.numerics.scaling import check_data, power, power_of_two
+from givens.support.arguments import whole
+
 METHODS: dict[str, Callable[[int, int], float]] = {
     "quartimax": lambda p, m: 0.0,
     "biquartimax": lambda p, m: 0.5,
@@ -54,7 +57,7 @@ def kappa_of(method: str | float, variables: int, factors: int) -> float:
     [0.0, 1.0, 1.5]
     """
     if isinstance(method, str) and method in METHODS:
-        return METHODS[method](variables, factors)
+        return METHODS[method](whole(variables, "variables", least=0), whole(factors, "factors", least=0))
     if isinstance(method, Real) and not isinstance(method, bool) and np.isfinite(float(method)):
         return float(method)
     names = ", ".join(repr(name) for name in METHODS)
@@ -79,8 +82,14 @@ def orthomax(loadings: Any, kappa: float) -> float:
     >>> orthomax([[1.0, 0.0], [0.0, 1.0]], kappa=1.0)
     1.0
     """
-    squares = np.asarray(loadings, dtype=np.float64) ** 2
-    return float(np.sum(squares**2) - kappa / len(squares) * np.sum(squares.sum(axis=0) ** 2))
+    A = check_data(loadings, "loadings", 2).astype(np.float64)
+    if len(A) == 0:
+        raise ValueError("loadings must have at least one variable, got none")
+    # Exact, and the difference of two terms is infinite only where it has to be.
+    unit = power_of_two(A)
+    squares = (A / unit) ** 2
+    value = float(np.sum(squares**2) - kappa / len(squares) * np.sum(squares.sum(axis=0) ** 2))
+    return value * power(unit, 4) if value else 0.0
 
 
 def largest_pair_gain(loadings: np.ndarray, kappa: float) -> float:

@@ -53,6 +53,8 @@ def of_decomposition(model: Any) -> Extraction:
             "or are given as a matrix, variables x factors"
         )
     components = np.asarray(components, dtype=np.float64)
+    if len(components) == 0:
+        raise ValueError(f"{name} has no components to rotate: ask for at least one")
     names = getattr(model, "feature_names_in_", None)
     variables = None if names is None else [str(name) for name in names]
     if variances is None:

@@ -21,6 +21,7 @@ from givens.rotation.explore import affordable, explore
 from givens.rotation.extraction import Extraction, is_decomposition, of_decomposition
 from givens.support.arguments import generator, tolerance, whole
 from givens.support.extras import require
+from givens.support.fitting import atomic_fit
 
 if TYPE_CHECKING:
     import pandas
@@ -72,12 +73,13 @@ class FactorRotation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     unrotated_loadings_ : array, shape (variables, factors)
         As they were.
     deviation_ : array, shape (factors,)
-        What `transform` divides scores by before it rotates them: the standard deviations of a PCA's scores; 1 for factors.
+        What `transform` divides scores by before it rotates them: the standard deviations of a PCA's scores, infinite
+        for those without variance; 1 for factors.
     kappa_ : float or None
         κ of the method; None for "target".
     criterion_ : float
         The orthomax criterion that was reached, of the normalised loadings if they were normalised. For "target", the sum of
-        squared differences from the target.
+        squared differences from the target. Infinite where a fourth power of the loadings is.
     certificate_ : float
         No rotation of two factors, by any angle, would raise the criterion by more than this. For "target", whose solution
         is exact, 0.
@@ -141,6 +143,9 @@ class FactorRotation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         self.random_state = random_state
         self.progress = progress
 
+    _may_be_infinite = ("deviation_", "criterion_", "certificate_")
+
+    @atomic_fit
     def fit(self, X: Any, y: None = None) -> Self:
         """Find the rotation.
 
@@ -166,7 +171,7 @@ class FactorRotation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             warnings.warn(
                 "one factor has nothing to rotate with: the loadings stay as they are, but for the sign",
                 UserWarning,
-                stacklevel=2,
+                stacklevel=3,
             )
         # All products in the pool: a BLAS of several threads would keep these spinning while ours work.
         with parallel.pool(self.threads):
@@ -176,7 +181,7 @@ class FactorRotation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             warnings.warn(
                 f"FactorRotation did not converge in {self.max_sweeps} sweeps; raise max_sweeps or tol",
                 ConvergenceWarning,
-                stacklevel=2,
+                stacklevel=3,
             )
         return self
 
@@ -259,7 +264,7 @@ class FactorRotation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
                 f"all loadings of variable {row}{name} are zero, so Kaiser's normalisation cannot give them length 1 and they "
                 "stay zero; leave out such variables, or use normalize=False",
                 UserWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
             largest = np.where(largest > 0, largest, 1.0)
         A = found.loadings / largest
@@ -376,5 +381,5 @@ def _warn_of_scores(values: np.ndarray) -> None:
             "every column of X has mean zero, as scores have and loadings hardly ever; behind a PCA in a pipeline, pass that PCA "
             "as decomposition, or use RotatedPCA",
             UserWarning,
-            stacklevel=4,
+            stacklevel=5,
         )

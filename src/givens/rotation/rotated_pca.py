@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from givens.rotation.factor_rotation import FactorRotation
 from givens.support.extras import require
+from givens.support.fitting import atomic_fit
 
 if TYPE_CHECKING:
     import pandas
@@ -95,6 +96,9 @@ class RotatedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         self.random_state = random_state
         self.progress = progress
 
+    _may_be_infinite = ("deviation_", "criterion_", "certificate_")
+
+    @atomic_fit
     def fit(self, X: Any, y: None = None) -> Self:
         """Find the principal components and rotate them.
 

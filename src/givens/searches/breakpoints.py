@@ -15,6 +15,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from givens.numerics.scaling import check_data, power_of_two
+
 __all__ = ["breakpoint_search", "pair_value"]
 
 TURN = 2 * np.pi
@@ -57,10 +59,33 @@ def breakpoint_search(
     >>> round(abs(theta) / np.pi, 3), round(gain, 3)
     (0.25, 0.336)
     """
-    x, y = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
+    x, y = check_data(x, "x", 1).astype(np.float64), check_data(y, "y", 1).astype(np.float64)
+    if x.shape != y.shape:
+        raise ValueError(f"x and y must be of the same length, got {len(x)} and {len(y)}")
+    if len(gammas) != 2 or not all(gamma >= 0 for gamma in gammas):
+        raise ValueError(f"gammas must be two numbers of at least 0, got {gammas!r}")
+    if not np.isfinite(min(gammas)):
+        return 0.0, 0.0  # no row counts
+    # Exact: no square of what follows leaves the range of numbers.
+    unit = power_of_two(np.concatenate((x, y)))
+    x, y = x / unit, y / unit
+    with np.errstate(over="ignore"):
+        first, second = (
+            float(np.float64(gamma) / unit / (unit if penalty == "l0" else 1.0)) for gamma in gammas
+        )
+    theta, gain = _search_scaled(x, y, (first, second), penalty)
+    with np.errstate(over="ignore"):
+        return theta, float(np.float64(gain) * unit * unit)
+
+
+def _search_scaled(
+    x: np.ndarray, y: np.ndarray, gammas: tuple[float, float], penalty: str
+) -> tuple[float, float]:
     arcs = [
         _arcs(x, y, gamma, penalty, quarter) for quarter, gamma in enumerate(gammas) if np.isfinite(gamma)
     ]
+    if not arcs:
+        return 0.0, 0.0
     centres, widths, coefficients = (np.concatenate(parts) for parts in zip(*arcs))
     starts, sums = _pieces(centres, widths, coefficients)
     stops = np.append(starts[1:], starts[0] + TURN)
@@ -85,6 +110,8 @@ def _arcs(x: np.ndarray, y: np.ndarray, gamma: float, penalty: str, quarter: int
     level = np.sqrt(gamma) if penalty == "l0" else gamma
     r = np.hypot(x, y)
     some = (r > level) & (r > 0)
+    if not some.any():
+        return np.empty(0), np.empty(0), np.empty((0, 5))
     x, y, r = x[some], y[some], r[some]
     if quarter == 1:  # the second column is the first one turned back by π/2
         x, y = y, -x

@@ -24,6 +24,7 @@ from scipy.linalg import solve_triangular
 
 from givens.metrics import DEPENDENT, adjusted_from_scores
 from givens.minimize import minimize
+from givens.numerics.scaling import check_data
 from givens.numerics.tiles import scores
 from givens.objectives.sparse_columns import SparseColumns
 from givens.result import Result
@@ -310,7 +311,12 @@ def refit(
     >>> refit(X, np.array([[1.0, 1.0, 0.0]]) / np.sqrt(2)).round(6)
     array([[0.6, 0.8, 0. ]])
     """
-    pattern = Z != 0 if pattern is None else pattern
+    X, Z = check_data(X, "X", 2), check_data(Z, "Z", 2)
+    if X.shape[1] != Z.shape[1]:
+        raise ValueError(f"Z must have a column for each of the {X.shape[1]} features of X, got {Z.shape[1]}")
+    pattern = Z != 0 if pattern is None else np.asarray(pattern, dtype=bool)
+    if pattern.shape != Z.shape:
+        raise ValueError(f"pattern must have the shape of Z, {Z.shape}, got {pattern.shape}")
     used = np.flatnonzero(pattern.any(axis=0))
     alive = np.flatnonzero(pattern.any(axis=1))
     refitted = np.zeros(Z.shape)

@@ -19,15 +19,13 @@ from givens.numerics import parallel
 from givens.sparse_pca.estimator import DEFAULT_ALPHA, SparseScores, checked_counts
 from givens.streaming import save as files
 from givens.streaming.components import Asked, StreamComponents, describe
-from givens.streaming.rules import Frequent, Leftover, Weakest, quantile
+from givens.streaming.rules import DROPS, ROTATING, Frequent, quantile
 from givens.streaming.sketch import Rule, Sketch, StreamSettings, StreamTrace, TooLarge
 from givens.support.arguments import finite, refuse_mask, whole
 from givens.support.fitting import atomic_fit
 from givens.support.progress import counting
 
 TYPES = [np.float64, np.float32]
-ROTATING = {"weakest": Weakest, "leftover": Leftover}
-DROPS = ("frequent", *ROTATING)
 MIN_OVERSAMPLE = 5  # columns kept beyond those asked for, at least, by default
 COMPONENTS = 10
 

@@ -165,3 +165,7 @@ def quantile(Y: np.ndarray, share: float) -> float:
     sizes = np.abs(Y).ravel()
     rank = max(len(sizes) - 1 - round(share * len(sizes)), 0)
     return float(np.partition(sizes, rank)[rank])
+
+
+ROTATING = {"weakest": Weakest, "leftover": Leftover}
+DROPS = ("frequent", *ROTATING)

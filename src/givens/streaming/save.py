@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from givens.streaming.rules import DROPS
 from givens.streaming.sketch import Sketch, StreamSettings, StreamTrace
 from givens.support import archive
 
@@ -48,7 +49,7 @@ def read(path: str | os.PathLike[str], model: type) -> tuple[dict[str, Any], dic
         parameters = header["parameters"]
         inspect.signature(model).bind(**parameters)
         sketch = _from_arrays(header, arrays)
-        settings = StreamSettings(**header["settings"])
+        settings = _settings(header["settings"])
         if (settings.columns, settings.forgetting, settings.scale) != (
             sketch.columns,
             sketch.forgetting,
@@ -67,6 +68,20 @@ def read(path: str | os.PathLike[str], model: type) -> tuple[dict[str, Any], dic
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise ValueError(f"the saved stream {os.fspath(path)!r} cannot be used: {error}") from error
     return parameters, state
+
+
+def _settings(saved: dict[str, Any]) -> StreamSettings:
+    """The settings of a stream, each of its own type."""
+    settings = StreamSettings(**saved)
+    kinds = {"components": int, "columns": int, "drop": str, "forgetting": float, "scale": bool, "seed": int}
+    for name, kind in kinds.items():
+        if type(getattr(settings, name)) is not kind:
+            raise ValueError(f"its setting {name} is {getattr(settings, name)!r}")
+    if settings.drop not in DROPS:
+        raise ValueError(f"its setting drop is {settings.drop!r}")
+    if not 1 <= settings.components <= settings.columns or settings.seed < 0:
+        raise ValueError("its settings do not agree")
+    return settings
 
 
 def _plain(value: Any) -> Any:

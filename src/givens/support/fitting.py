@@ -11,6 +11,8 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
+import numpy as np
+
 Arguments = ParamSpec("Arguments")
 Model = TypeVar("Model")
 Returned = TypeVar("Returned")
@@ -25,6 +27,8 @@ def atomic_fit(
     fit, return `self`. When the method returns, the estimator takes over all attributes of the copy, and drops those that the
     copy no longer has, by one assignment of ``__dict__``, which no signal can interrupt. Other threads see the old model or the
     new one.
+
+    A model whose fitted numbers are not all finite is refused too.
 
     Three things to know:
 
@@ -54,10 +58,32 @@ def atomic_fit(
     def fit(self: Model, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Returned:
         copy = _shallow_copy(self)
         returned: Any = method(copy, *args, **kwargs)
+        _refuse_overflow(copy)
         self.__dict__ = copy.__dict__
         return cast(Returned, self) if returned is copy else returned
 
     return fit
+
+
+def _refuse_overflow(model: Any) -> None:
+    """Refuse a model whose fitted numbers are not all finite: squares of the data have left the range of numbers.
+
+    `_may_be_infinite` of the class names the attributes that are infinite by definition.
+    """
+    infinite = getattr(model, "_may_be_infinite", ())
+    for name, value in vars(model).items():
+        fitted = name.endswith("_") and not name.startswith("_")
+        if not fitted or not isinstance(value, float | np.floating | np.ndarray):
+            continue
+        if np.asarray(value).dtype.kind == "f" and not _fine(value, name in infinite):
+            raise ValueError(
+                f"{name} of {type(model).__name__} would not be finite: the data are too large or too small for their "
+                "variances to be numbers; divide them by a constant of their size"
+            )
+
+
+def _fine(value: Any, infinite: bool) -> bool:
+    return not np.isnan(value).any() if infinite else bool(np.isfinite(value).all())
 
 
 def _shallow_copy(model: Model) -> Model:

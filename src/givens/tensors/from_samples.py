@@ -21,7 +21,7 @@ import numpy as np
 from givens.kernels import tensor as kernels
 from givens.numerics import parallel
 from givens.numerics.packed import Packed
-from givens.numerics.scaling import binary_exponent
+from givens.numerics.scaling import binary_exponent, check_data
 from givens.objectives.base import Blocks, Look, Objective, Rotations, Solved
 from givens.objectives.tensor import (
     EPS,
@@ -222,8 +222,9 @@ def from_samples(
         True never forms the tensor, False always does. By default the flops of some sweeps of either decide, and
         a tensor that would take more than half of the memory is not formed.
     """
+    Y = check_data(Y, "Y", 2)
     if implicit is None:
-        N, d = np.shape(Y)
+        N, d = Y.shape
         sweeps = 8
         formed = N * d**3 / 3 + sweeps * 3 * d**4
         sampled = sweeps * N * d**2 * (2 * BLOCK / 3 + 4)
@@ -289,23 +290,18 @@ def _scaled(
     Y: np.ndarray, a: np.ndarray | None, G: np.ndarray | None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
     """Check samples and correction, and divide them by a power of two: y by 2^e, G by 2^2e."""
-    Y = np.asarray(Y, dtype=np.float64)
-    if Y.ndim != 2 or Y.size == 0:
+    Y = check_data(Y, "Y", 2).astype(np.float64, copy=False)
+    if Y.size == 0:
         raise ValueError(f"Y must have the shape (samples, d), with at least one of each, got {Y.shape}")
     d = Y.shape[1]
     if (a is None) != (G is None):
         raise ValueError("the correction takes both a and G, or neither")
-    a = np.zeros(d) if a is None else np.array(a, dtype=np.float64)
-    G = np.zeros((d, d)) if G is None else np.array(G, dtype=np.float64)
+    a = np.zeros(d) if a is None else check_data(a, "a").astype(np.float64)
+    G = np.zeros((d, d)) if G is None else check_data(G, "G").astype(np.float64)
     if a.shape != (d,) or G.shape != (d, d):
         raise ValueError(
             f"with d = {d}, a and G must have the shapes ({d},) and ({d}, {d}), got {a.shape} and {G.shape}"
         )
-    for name, array in (("Y", Y), ("a", a), ("G", G)):
-        if not np.isfinite(array).all():
-            raise ValueError(
-                f"{name} has entries that are not finite, {np.count_nonzero(~np.isfinite(array))} of them"
-            )
     if np.abs(G - G.T).max() > np.sqrt(EPS) * np.abs(G).max():
         raise ValueError(
             f"G is not symmetric: G and its transpose differ by up to {np.abs(G - G.T).max():.3g}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -72,6 +73,8 @@ def make_topics(
     n = whole(n_documents, "n_documents", 1)
     length = whole(document_length, "document_length", 1)
     rng = generator(random_state)
+    if not (isinstance(alpha0, Real) and 0 <= float(alpha0) < 1e15):
+        raise ValueError(f"alpha0 must be a number of at least 0, got {alpha0!r}")
     if topics is None:
         k, words = whole(n_topics, "n_topics", 1), whole(n_words, "n_words", 1)
         topics = rng.gamma(topic_sparsity, size=(k, words)) + 1e-12

@@ -1,0 +1,384 @@
+"""Ctrl-C at random moments: over every estimator and function, and over every command.
+
+After an interrupted fit a model is what it was before, to the last bit, or the new one, whole; the error is a KeyboardInterrupt.
+An interrupted command ends with exit code 130, without a traceback, and leaves the old results or the new ones, whole.
+
+    python -m tests.fuzz --interrupts 100          all of it
+    python -m tests.fuzz.interrupts fits 5 0       five each, seed 0; or: commands 5 0 [NAME,NAME]
+
+A moment is a time, drawn between the start and the end of an undisturbed run; or, for tests, a number of function calls.
+"""
+
+from __future__ import annotations
+
+import collections
+import contextlib
+import copy
+import hashlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import traceback
+import warnings
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import givens
+from givens.datasets import make_topics
+from givens.objectives import Columns, JointDiagonal, SparseColumns
+from tests.test_interrupted_fits import arguments, cases, state, unfitted
+
+Counts = collections.Counter[str]
+LARGE = np.asarray(make_topics(150, n_topics=3, n_words=40, random_state=0).X.toarray()) + 1.0
+OTHER = np.asarray(make_topics(120, n_topics=4, n_words=40, random_state=1).X.toarray()) + 2.0
+
+
+class Sender:
+    """Sends a real SIGINT to this process after so many seconds, unless told that it is too late."""
+
+    def __init__(self, delay: float) -> None:
+        self.delay, self.sent, self.late = delay, False, threading.Event()
+        self._lock = threading.Lock()
+        self._thread = threading.Thread(target=self._wait, daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def _wait(self) -> None:
+        if not self.late.wait(self.delay):
+            with self._lock:
+                if not self.late.is_set():
+                    self.sent = True
+                    os.kill(os.getpid(), signal.SIGINT)
+
+    def stop(self) -> None:
+        with self._lock:
+            self.late.set()
+        self._thread.join()
+
+
+def interrupted(call: Callable[[], Any], delay: float) -> str:
+    """What becomes of a call that is interrupted: "interrupted", "finished", or what went wrong."""
+    sender = Sender(delay)
+    try:
+        sender.start()
+        call()
+        sender.stop()
+        outcome = "Ctrl-C was lost" if sender.sent else "finished"
+    except KeyboardInterrupt:
+        outcome = "interrupted"
+    except BaseException as error:
+        traceback.print_exc()
+        outcome = f"raised {type(error).__name__}"
+    while sender._thread.is_alive():
+        with contextlib.suppress(KeyboardInterrupt):
+            sender.stop()
+    return outcome
+
+
+def attack_fit(cls: type, fit: str, count: int, rng: np.random.Generator) -> Counts:
+    """Interrupt the fit of a model that is fitted already, so many times."""
+    first, second = arguments(fit, LARGE), arguments(fit, OTHER)
+    model = unfitted(cls)
+    getattr(model, fit)(*first)
+    before = state(model, LARGE)
+    changed = copy.deepcopy(model)
+    getattr(changed, fit)(*second)
+    after = state(changed, LARGE)
+    began = time.perf_counter()
+    getattr(copy.deepcopy(model), fit)(*second)
+    seconds = time.perf_counter() - began
+    counts: Counts = collections.Counter()
+    for _ in range(count):
+        trial = copy.deepcopy(model)
+        outcome = interrupted(partial(getattr(trial, fit), *second), rng.uniform(0, seconds))
+        counts[outcome] += 1
+        found = state(trial, LARGE)
+        if found not in (before, after):
+            counts["changed models"] += 1
+        getattr(trial, fit)(*second)  # locks, threads and caches still serve
+    return counts
+
+
+def functions() -> dict[str, Callable[[], np.ndarray]]:
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((300, 12))
+    stack = [M + M.T for M in rng.standard_normal((6, 12, 12))]
+    T = rng.standard_normal((8, 8, 8))
+    return {
+        "minimize(varimax)": lambda: givens.minimize(Columns(A, "varimax"), tol=0).U,
+        "minimize(logcosh)": lambda: givens.minimize(Columns(A, "logcosh")).U,
+        "minimize(sparse)": lambda: givens.minimize(SparseColumns(A, 0.5)).U,
+        "minimize(joint)": lambda: givens.minimize(JointDiagonal(np.array(stack))).U,
+        "minimize(function)": lambda: givens.minimize(lambda U: float(np.sum(U**4)), n=5, random_state=0).U,
+        "joint_diagonalize": lambda: givens.joint_diagonalize(stack)[0],
+        "decompose": lambda: givens.decompose(T, symmetrize=True, random_state=0).factors,
+    }
+
+
+def attack_function(call: Callable[[], np.ndarray], count: int, rng: np.random.Generator) -> Counts:
+    """Interrupt a function so many times; the next call gives what it always gives."""
+    expected = call()
+    began = time.perf_counter()
+    call()
+    seconds = time.perf_counter() - began
+    counts: Counts = collections.Counter()
+    for _ in range(count):
+        counts[interrupted(call, rng.uniform(0, seconds))] += 1
+        if not np.array_equal(call(), expected):
+            counts["other results afterwards"] += 1
+    return counts
+
+
+TABLE = "name,kind," + ",".join(f"v{k}" for k in range(12)) + "\n"
+COMMANDS = {
+    "sparse-pca": ["sparse-pca", "x.csv", "-m", "2", "--n-nonzero", "3", "--labels", "kind"],
+    "sparse-pca --stream": [
+        "sparse-pca",
+        "x.csv",
+        "-m",
+        "2",
+        "--n-nonzero",
+        "3",
+        "--stream",
+        "--labels",
+        "kind",
+    ],
+    "mixture": ["mixture", "x.csv", "-k", "2", "--labels", "kind"],
+    "tensor": ["tensor", "t.npy"],
+    "topics": ["topics", "counts.csv", "-k", "2"],
+    "rotate": ["rotate", "x.csv", "-m", "3", "--drop", "kind"],
+    "demo": ["demo"],
+    "reproduce": ["reproduce", "convergence", "--quick"],
+}
+LONGEST = 3.0  # seconds within which a long command is interrupted
+
+
+def write_inputs(folder: Path) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.poisson(np.repeat([[9] * 6 + [2] * 6, [2] * 6 + [9] * 6], 30, axis=0)) + 1
+    rows = [f"s{k},{'ab'[k % 2]}," + ",".join(map(str, row)) for k, row in enumerate(X)]
+    (folder / "x.csv").write_text(TABLE + "\n".join(rows) + "\n")
+    plain = [f"d{k}," + ",".join(map(str, row)) for k, row in enumerate(X)]
+    (folder / "counts.csv").write_text(
+        "name," + ",".join(f"w{k}" for k in range(12)) + "\n" + "\n".join(plain) + "\n"
+    )
+    V = np.linalg.qr(rng.standard_normal((6, 6)))[0]
+    np.save(folder / "t.npy", np.einsum("k,ak,bk,ck->abc", np.arange(1.0, 7), V, V, V))
+
+
+def start(folder: Path, words: list[str], calls: int | None = None) -> int:
+    """Fork a process that runs a command as from a shell; with `calls`, it interrupts itself at that function call."""
+    ready, tell = os.pipe()
+    process = os.fork()
+    if process:
+        os.close(tell)
+        os.read(ready, 1)  # or its end, where the process has died
+        os.close(ready)
+        return process
+    code = 1
+    try:
+        os.chdir(folder)
+        for name, descriptor in (("stdout", 1), ("stderr", 2)):
+            os.dup2(os.open(folder / name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), descriptor)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        sys.argv = ["givens", *words]
+        from givens.cli import main
+
+        if calls is not None:
+            sys.setprofile(_Counter(calls))
+        os.close(tell)
+        main()
+        code = 0
+    except SystemExit as stop:
+        code = int(stop.code or 0)
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        sys.setprofile(None)
+        if calls is not None:
+            print(f"calls {_Counter.seen}", flush=True)
+        sys.stderr.flush()
+        os._exit(code)
+
+
+class _Counter:
+    """Counts calls of the package's functions, and sends SIGINT at one of them."""
+
+    seen = 0
+
+    def __init__(self, moment: int) -> None:
+        self.moment = moment
+
+    def __call__(self, frame: Any, event: str, argument: object) -> None:
+        if event == "call" and "/givens/" in frame.f_code.co_filename:
+            _Counter.seen += 1
+            if _Counter.seen == self.moment:
+                os.kill(os.getpid(), signal.SIGINT)
+
+
+def contents(folder: Path) -> dict[str, str]:
+    return {
+        str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+
+
+def look(name: str, folder: Path, code: int, old: dict[str, str]) -> list[str]:
+    """What is wrong after a command has ended: nothing, if all is well."""
+    wrong, out, err = [], folder / "results", (folder / "stderr").read_text()
+    found = contents(out) if out.exists() else {}
+    if code not in (0, 130):
+        wrong.append(f"exit code {code}")
+    if "Traceback" in err or "Exception ignored" in err:
+        wrong.append("tracebacks")
+    if code != 0 and "stopped" not in err:
+        wrong.append("no sentence")
+    if any(file.endswith(".part") for file in found):
+        wrong.append("files left behind")
+    whole = "report.html" in found and "summary.json" in found
+    apart = [file for file in found if old.get(file) != found[file]]
+    if name == "demo":
+        apart = [file for file in apart if file != "breast_cancer.csv"]
+    if code == 130 and apart and name != "reproduce" and not (whole and "complete" in err):
+        wrong.append("half-written results")
+    if code == 0 and not whole and name != "reproduce":
+        wrong.append("no results")
+    if code == 130 and not old and out.exists() and not found and name not in ("demo", "reproduce"):
+        wrong.append("an empty folder")
+    if wrong:
+        print(f"{name}: {wrong}, exit code {code}, {sorted(found)}\n{err[-2000:]}", flush=True)
+    return wrong
+
+
+def attack_command(name: str, count: int, rng: np.random.Generator, *, by_calls: bool = False) -> Counts:
+    """Interrupt a command so many times, every other time where results of before lie."""
+    words = [*COMMANDS[name], "--out", "results"]
+    counts: Counts = collections.Counter()
+    folder = Path(tempfile.mkdtemp(prefix="interrupts-"))
+    try:
+        write_inputs(folder)
+        calls, seconds = _undisturbed(name, folder, words, by_calls)
+        for k in range(count):
+            shutil.rmtree(folder / "results", ignore_errors=True)
+            old = {}
+            if k % 2:
+                (folder / "results").mkdir()
+                (folder / "results" / "components.csv").write_text("of before")
+                old = contents(folder / "results")
+            if by_calls:
+                process = start(folder, words, int(rng.integers(1, calls + 1)))
+            else:
+                process = start(folder, words)
+                time.sleep(rng.uniform(0, seconds))
+                if os.waitpid(process, os.WNOHANG)[0] == 0:
+                    os.kill(process, signal.SIGINT)
+                else:
+                    process, code = 0, 0
+            if process:
+                code = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
+            counts["interrupted" if code == 130 else "finished"] += 1
+            counts.update(look(name, folder, code, old))
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    return counts
+
+
+def _undisturbed(name: str, folder: Path, words: list[str], by_calls: bool) -> tuple[int, float]:
+    """How many calls and seconds a run takes; a long one is not waited for."""
+    if name == "reproduce":
+        return 2000, LONGEST
+    began = time.perf_counter()
+    os.waitpid(start(folder, words, 0 if by_calls else None), 0)
+    seconds = time.perf_counter() - began
+    calls = int((folder / "stdout").read_text().split("calls ")[-1]) if by_calls else 0
+    return calls, min(seconds, LONGEST)
+
+
+def attack_start(name: str, count: int, rng: np.random.Generator) -> Counts:
+    """Interrupt a command while Python still imports its modules: a process of its own each time."""
+    counts: Counts = collections.Counter()
+    folder = Path(tempfile.mkdtemp(prefix="interrupts-"))
+    code = "print('ready', flush=True)\nfrom givens.cli import main\nmain()"
+    try:
+        write_inputs(folder)
+        for _ in range(count):
+            with (folder / "stderr").open("w") as err:
+                child = subprocess.Popen(
+                    [sys.executable, "-c", code, *COMMANDS[name], "--out", "results"],
+                    cwd=folder, stdout=subprocess.PIPE, stderr=err, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+                )  # fmt: skip
+                assert child.stdout is not None
+                child.stdout.readline()
+                time.sleep(rng.uniform(0.02, 1.5))
+                child.send_signal(signal.SIGINT)
+                child.stdout.read()
+                child.wait()
+            counts["interrupted" if child.returncode == 130 else "finished"] += 1
+            counts.update(look(name, folder, child.returncode, {}))
+            shutil.rmtree(folder / "results", ignore_errors=True)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    return counts
+
+
+def fine(counts: Counts) -> bool:
+    return not set(counts) - {"interrupted", "finished"}
+
+
+def report(name: str, counts: Counts) -> bool:
+    print(f"{name:40} {', '.join(f'{number} {what}' for what, number in sorted(counts.items()))}", flush=True)
+    return fine(counts)
+
+
+def attack_fits(count: int, seed: int) -> bool:
+    rng, good = np.random.default_rng(seed), True
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for cls, fit in cases():
+            good &= report(f"{cls.__name__}.{fit}", attack_fit(cls, fit, count, rng))
+        for name, call in functions().items():
+            good &= report(name, attack_function(call, count, rng))
+    return good
+
+
+def attack_commands(count: int, seed: int, names: list[str], *, by_calls: bool = False) -> bool:
+    from givens.cli import app  # noqa: F401  imported once, for all processes that are forked
+
+    rng, good = np.random.default_rng(seed), True
+    for name in names:
+        good &= report(f"givens {name}", attack_command(name, count, rng, by_calls=by_calls))
+    if not by_calls:
+        good &= report("givens, while it is imported", attack_start("rotate", count, rng))
+    return good
+
+
+def main(count: int, seed: int) -> int:
+    """Everything, fits and commands in processes of their own: a fork must not follow threads."""
+    codes = [
+        subprocess.run(
+            [sys.executable, "-m", "tests.fuzz.interrupts", kind, str(count), str(seed)]
+        ).returncode
+        for kind in ("fits", "commands")
+    ]
+    return max(map(abs, codes))
+
+
+if __name__ == "__main__":
+    # A shell's background jobs ignore Ctrl-C, and so would this.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    what, number, first_seed, *rest = sys.argv[1:]
+    if what == "fits":
+        sys.exit(not attack_fits(int(number), int(first_seed)))
+    chosen = rest[0].split(",") if rest else list(COMMANDS)
+    sys.exit(not attack_commands(int(number), int(first_seed), chosen, by_calls="by-calls" in rest))

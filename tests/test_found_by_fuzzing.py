@@ -1,0 +1,272 @@
+"""What `make fuzz` found, once each: inputs that ended in a raw exception, or in numbers that are not finite."""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+
+import numpy as np
+import pandas
+import pytest
+from scipy import sparse
+from sklearn.decomposition import PCA
+
+import givens
+from givens import metrics, rotation, rotations
+from givens.baselines import gpower
+from givens.datasets import make_topics
+from givens.ica import amari_error, cumulant_matrices, lagged_covariances, whiten_samples
+from givens.io import DataError, open_rows, read_table
+from givens.objectives import Columns, JointDiagonal, MomentTensor, SparseColumns, from_samples
+from givens.searches import breakpoint_search
+from givens.sparse_pca.loadings import refit
+
+DATA = np.random.default_rng(0).standard_normal((20, 4))
+MASKED = np.ma.masked_greater(DATA, 1.0)
+WITH_NAN = np.where(DATA > 1.5, np.nan, DATA)
+UNFIT = {
+    "complex": (DATA + 1j, "complex"),
+    "masked": (MASKED, "masked"),
+    "NaN": (WITH_NAN, "finite"),
+    "text": (np.full((20, 4), "x"), "numbers"),
+    "objects": (np.full((20, 4), object()), "numbers"),
+    "sparse": (sparse.csr_matrix(DATA), "sparse"),
+    "a vector": (DATA[0], "matrix"),
+    "a stack": (np.stack([DATA, DATA]), "matrix"),
+    "a ragged list": ([[1.0, 2.0], [3.0]], "unequal"),
+}
+LOADINGS = np.eye(4)[:2]
+FUNCTIONS = {
+    "adjusted_variance": lambda X: metrics.adjusted_variance(X, LOADINGS),
+    "projected_variance": lambda X: metrics.projected_variance(X, LOADINGS),
+    "score_correlation": lambda X: metrics.score_correlation(X, LOADINGS),
+    "total_variance": metrics.total_variance,
+    "orthogonality_defect": metrics.orthogonality_defect,
+    "refit": lambda X: refit(X, LOADINGS),
+    "gpower": lambda X: gpower(X, 2, 1.0),
+    "MomentTensor": MomentTensor,
+    "from_samples": from_samples,
+    "whiten_samples": whiten_samples,
+    "cumulant_matrices": cumulant_matrices,
+    "lagged_covariances": lambda X: lagged_covariances(X, [1]),
+    "amari_error": lambda X: amari_error(X, DATA),
+    "orthomax": lambda X: rotation.orthomax(X, 1.0),
+    "orthogonality": rotations.orthogonality,
+    "repair": rotations.repair,
+    "determinant": rotations.determinant,
+}
+
+
+@pytest.mark.parametrize("kind", UNFIT)
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_functions_refuse_what_they_would_misread(name, kind):
+    data, word = UNFIT[kind]
+    if name in ("orthogonality", "repair", "determinant") and kind in ("NaN", "a vector", "a stack"):
+        pytest.skip("looked at in every step of a run, so only its type is checked")
+    with pytest.raises((TypeError, ValueError), match=word):
+        FUNCTIONS[name](data)
+
+
+@pytest.mark.parametrize("kind", ["complex", "masked", "NaN", "text", "ragged"])
+def test_loadings_are_checked_too(kind):
+    rows = {
+        "complex": LOADINGS + 1j,
+        "masked": np.ma.masked_equal(LOADINGS, 1.0),
+        "NaN": np.where(LOADINGS > 0, np.nan, 0.0),
+        "text": [["x"] * 4],
+        "ragged": [[1.0], [1.0, 2.0]],
+    }[kind]
+    for measure in (metrics.adjusted_variance, metrics.projected_variance, metrics.score_correlation):
+        with pytest.raises((TypeError, ValueError), match="components"):
+            measure(DATA, rows)
+    with pytest.raises((TypeError, ValueError), match="components"):
+        metrics.loading_overlap(rows)
+
+
+def test_shapes_that_do_not_agree():
+    with pytest.raises(ValueError, match="column for each of the 4 features"):
+        refit(DATA, np.eye(3))
+    with pytest.raises(ValueError, match="at least one sample"):
+        metrics.adjusted_variance(DATA[:0], LOADINGS)
+    with pytest.raises(ValueError, match="square matrix"):
+        rotations.determinant(DATA)
+    with pytest.raises(ValueError, match="column for each row of mixing"):
+        amari_error(np.eye(3), np.eye(2))
+    with pytest.raises(ValueError, match="zeros"):
+        amari_error(np.zeros((2, 2)), np.eye(2))
+    with pytest.raises(ValueError, match="n must be a whole number"):
+        rotations.random_orthogonal(2.5)
+    with pytest.raises(ValueError, match="finite angle"):
+        rotations.rotation(3, 0, 1, np.nan)
+    with pytest.raises(ValueError, match="n_components must be a whole number"):
+        whiten_samples(DATA, -1)
+    with pytest.raises(ValueError, match="lags"):
+        lagged_covariances(DATA, [1, 99])
+    with pytest.raises(ValueError, match="variables must be a whole number"):
+        rotation.kappa_of("equamax", "x", 3)
+    with pytest.raises(ValueError, match="alpha0 must be a number"):
+        make_topics(5, alpha0=np.inf)
+
+
+def test_stacks_of_matrices():
+    with pytest.raises(TypeError, match="dense"):
+        givens.joint_diagonalize(sparse.csr_matrix(np.eye(3)))
+    with pytest.raises((TypeError, ValueError), match="sample_weight"):
+        givens.joint_diagonalize([np.eye(2)], sample_weight="x")
+
+
+@pytest.mark.parametrize("scale", [1e-310, 1e-150, 1e150, 1e300])
+@pytest.mark.parametrize("penalty", ["l1", "l0"])
+def test_breakpoints_of_every_size(scale, penalty):
+    x, y = DATA[:, 0], DATA[:, 1]
+    gamma = 0.5
+    theta, _ = breakpoint_search(x, y, (gamma, gamma), penalty)
+    with np.errstate(over="ignore"):
+        level = float(np.float64(gamma) * scale * (scale if penalty == "l0" else 1.0))
+    if penalty == "l1" or 1e-300 < level < 1e300:
+        assert breakpoint_search(scale * x, scale * y, (level, level), penalty)[0] == pytest.approx(
+            theta, abs=1e-6
+        )
+    assert breakpoint_search(scale * x, scale * y, (np.inf, np.inf), penalty) == (0.0, 0.0)
+    assert breakpoint_search(1e-310 * x, 1e-310 * y, (1e200, 1e200), penalty) == (0.0, 0.0)
+
+
+def test_differences_of_powers_are_no_nan():
+    assert rotation.orthomax(1e200 * DATA, 1.0) in (np.inf, -np.inf)
+    expected = rotation.orthomax(DATA, 1.0)
+    assert rotation.orthomax(2.0**200 * DATA, 1.0) == expected * 2.0**800
+    assert not np.isnan(lagged_covariances(1e300 * DATA, [1, 2])).any()
+
+
+@pytest.mark.parametrize(
+    "objective",
+    [
+        lambda: SparseColumns(1e290 * DATA[:, :1], 0.0),
+        lambda: JointDiagonal(np.full((1, 1, 1), 1e300)),
+        lambda: Columns(1e300 * np.eye(3), "varimax"),
+    ],
+)
+def test_a_gradient_of_zero_is_zero_in_any_unit(objective):
+    result = givens.minimize(objective(), gradient_tol=1e-8)
+    assert not np.isnan(result.gradient_norm)
+    assert not np.isnan(result.value)
+
+
+@pytest.mark.parametrize(
+    ("model", "size"),
+    [
+        (givens.JADE(2), 1e-310),
+        (givens.SOBI(2), 1e300),
+        (givens.ICA(2, random_state=0), 1e300),
+        (givens.SparsePCA(2, alpha=0.1), 1e300),
+        (givens.FactorRotation(), 1e300),
+        (givens.RotatedPCA(2, scale=True), 1e300),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+@pytest.mark.filterwarnings("ignore")
+def test_models_whose_variances_are_no_numbers_are_refused(model, size):
+    model.fit(DATA)
+    before = {name: value for name, value in vars(model).items() if name.endswith("_")}
+    with pytest.raises(ValueError, match="divide them by a constant of their size"):
+        model.fit(size * DATA)
+    after = {name: value for name, value in vars(model).items() if name.endswith("_")}
+    assert all(after[name] is before[name] for name in before)
+
+
+def test_a_decomposition_of_no_components():
+    pca = PCA(0).fit(DATA)
+    with pytest.raises(ValueError, match="no components to rotate"):
+        givens.FactorRotation().fit(pca)
+
+
+def test_counts_in_the_other_byte_order():
+    counts = make_topics(30, n_topics=2, n_words=10).X.toarray() + 1
+    model = givens.TopicModel(2).fit(counts.astype(">f8"))
+    np.testing.assert_array_equal(model.topics_, givens.TopicModel(2).fit(counts).topics_)
+
+
+def test_an_archive_with_something_that_is_no_array(tmp_path):
+    buffer = io.BytesIO()
+    sparse.save_npz(buffer, sparse.csr_matrix(DATA))
+    with zipfile.ZipFile(buffer) as old, zipfile.ZipFile(tmp_path / "x.npz", "w") as new:
+        for name in old.namelist():
+            content = b"no array" if name == "format.npy" else old.read(name)
+            new.writestr(name, content)
+    np.testing.assert_array_equal(read_table(tmp_path / "x.npz").values.toarray(), DATA)
+
+
+def parquet_bytes():
+    table = pandas.DataFrame(DATA, columns=list("abcd"))
+    table.insert(0, "name", [f"sample {k}" for k in range(20)])
+    buffer = io.BytesIO()
+    table.to_parquet(buffer, compression=None)
+    return buffer.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [(b'"index_columns"', b'"index_columns\xff'), (b"sample 7", b"sample \xff")],
+    ids=["JSON", "text"],
+)
+def test_damaged_text_in_parquet(tmp_path, old, new):
+    content = parquet_bytes()
+    assert old in content
+    (tmp_path / "x.parquet").write_bytes(content.replace(old, new))
+    for read in (read_table, lambda path: list(open_rows(path).read())):
+        with pytest.raises(DataError, match=r"x\.parquet"):
+            read(tmp_path / "x.parquet")
+
+
+def checkpointed(path):
+    givens.minimize(Columns(DATA, "logcosh"), checkpoint=path, max_steps=3, tol=0.0)
+    with np.load(path) as file:
+        arrays = dict(file)
+    return json.loads(str(arrays.pop("header"))), arrays
+
+
+@pytest.mark.parametrize(
+    ("where", "change"),
+    [
+        ("phase", lambda old: 7),
+        ("phase", lambda old: -1),
+        ("summaries", lambda old: []),
+        ("trace_value", lambda old: old.astype(str)),
+        ("memory_rows", lambda old: old[:-1]),
+        ("memory_rows", lambda old: old * 1e200),
+        ("memory_inverse", lambda old: old[:, :-1]),
+        ("memory_inverse", lambda old: 2 * old),
+        ("memory_gram", lambda old: -old),
+        ("memory_gram", lambda old: old.ravel()),
+        ("memory_place", lambda old: old + 10_000),
+    ],
+)
+def test_a_checkpoint_that_no_run_can_have_saved(tmp_path, where, change):
+    path = tmp_path / "saved"
+    header, arrays = checkpointed(path)
+    if where in header:
+        header[where] = change(header[where])
+    else:
+        arrays[where] = change(arrays[where])
+    with path.open("wb") as file:
+        np.savez(file, header=np.array(json.dumps(header)), **arrays)
+    with pytest.raises(ValueError, match=r"saved' is damaged \("):
+        givens.minimize(Columns(DATA, "logcosh"), checkpoint=path, max_steps=50, tol=0.0)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"components": 2.0}, {"components": 99}, {"seed": -1}, {"drop": 3}, {"drop": "x"}, {"scale": 1}],
+)
+def test_a_saved_stream_with_settings_of_another_type(tmp_path, change):
+    path = tmp_path / "saved"
+    givens.StreamingSparsePCA(2, alpha=0.1, random_state=0).partial_fit(DATA).save(path)
+    with np.load(path) as file:
+        arrays = dict(file)
+    header = json.loads(str(arrays.pop("header")))
+    header["settings"] |= change
+    with path.open("wb") as file:
+        np.savez(file, header=np.array(json.dumps(header)), **arrays)
+    with pytest.raises(ValueError, match=r"saved' cannot be used: its settings? "):
+        givens.StreamingSparsePCA.load(path)
