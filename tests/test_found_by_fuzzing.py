@@ -8,7 +8,9 @@ import zipfile
 
 import numpy as np
 import pandas
+import pyarrow
 import pytest
+from pyarrow import parquet
 from scipy import sparse
 from sklearn.decomposition import PCA
 
@@ -184,7 +186,7 @@ def test_a_decomposition_of_no_components():
 def test_counts_in_the_other_byte_order():
     counts = make_topics(30, n_topics=2, n_words=10).X.toarray() + 1
     model = givens.TopicModel(2).fit(counts.astype(">f8"))
-    np.testing.assert_array_equal(model.topics_, givens.TopicModel(2).fit(counts).topics_)
+    np.testing.assert_array_equal(model.components_, givens.TopicModel(2).fit(counts).components_)
 
 
 def test_an_archive_with_something_that_is_no_array(tmp_path):
@@ -197,23 +199,24 @@ def test_an_archive_with_something_that_is_no_array(tmp_path):
     np.testing.assert_array_equal(read_table(tmp_path / "x.npz").values.toarray(), DATA)
 
 
-def parquet_bytes():
+def damaged_metadata(path, table):
+    """pandas' own note in the file is cut off."""
+    parquet.write_table(table.replace_schema_metadata({"pandas": '{"index_columns": ["na'}), path)
+
+
+def damaged_text(path, table):
+    """A name is not UTF-8."""
+    parquet.write_table(table, path, compression="none", use_dictionary=False)
+    content = path.read_bytes()
+    assert b"sample 7" in content
+    path.write_bytes(content.replace(b"sample 7", b"sample \xff"))
+
+
+@pytest.mark.parametrize("damage", [damaged_metadata, damaged_text])
+def test_damaged_text_in_parquet(tmp_path, damage):
     table = pandas.DataFrame(DATA, columns=list("abcd"))
     table.insert(0, "name", [f"sample {k}" for k in range(20)])
-    buffer = io.BytesIO()
-    table.to_parquet(buffer, compression=None)
-    return buffer.getvalue()
-
-
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [(b'"index_columns"', b'"index_columns\xff'), (b"sample 7", b"sample \xff")],
-    ids=["JSON", "text"],
-)
-def test_damaged_text_in_parquet(tmp_path, old, new):
-    content = parquet_bytes()
-    assert old in content
-    (tmp_path / "x.parquet").write_bytes(content.replace(old, new))
+    damage(tmp_path / "x.parquet", pyarrow.Table.from_pandas(table))
     for read in (read_table, lambda path: list(open_rows(path).read())):
         with pytest.raises(DataError, match=r"x\.parquet"):
             read(tmp_path / "x.parquet")
