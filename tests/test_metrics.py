@@ -99,3 +99,36 @@ def test_projected_variance_from_scores_alone(rng, rows):
     found = metrics.projected_from_scores(X @ Z.T, Z) / 11
     assert found == pytest.approx(metrics.projected_variance(X, Z))
     assert metrics.projected_from_scores(np.zeros((12, 2)), np.zeros((2, 6))) == 0.0
+
+
+def test_the_reduction_of_gaussians_is_what_the_covariance_tells():
+    rng = np.random.default_rng(0)
+    A = np.array([[1.0, 0.0, 0.0], [0.9, 0.5, 0.0], [0.3, -0.7, 0.8]])
+    X = rng.standard_normal((200_000, 3)) @ A.T
+    C = A @ A.T
+    expected = 0.5 * (np.log(np.diag(C)).sum() - np.linalg.slogdet(C)[1])
+    assert abs(metrics.mutual_information_reduction(X, np.linalg.inv(A)) - expected) < 0.02
+    assert abs(metrics.mutual_information_reduction(X, np.eye(3))) < 1e-12
+    W = np.diag([3.0, -0.1, 1e-3]) @ np.linalg.inv(A)
+    assert abs(metrics.mutual_information_reduction(X, W) - expected) < 0.02
+
+
+def test_the_reduction_is_refused_where_it_is_not_defined():
+    X = np.random.default_rng(0).standard_normal((50, 3))
+    with pytest.raises(ValueError, match="as many components as channels"):
+        metrics.mutual_information_reduction(X, np.ones((2, 3)))
+    with pytest.raises(ValueError, match="singular"):
+        metrics.mutual_information_reduction(X, np.ones((3, 3)))
+    X[:, 1] = 4.0
+    with pytest.raises(ValueError, match="constant"):
+        metrics.mutual_information_reduction(X, np.eye(3))
+
+
+def test_amaris_error_ignores_order_sign_and_scale():
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((4, 4))
+    W = np.diag([2.0, -1.0, 0.1, 5.0]) @ np.linalg.inv(A)[[2, 0, 3, 1]]
+    assert metrics.amari(W, A) < 1e-12
+    assert 0.05 < metrics.amari(rng.standard_normal((4, 4)), A) <= 1
+    with pytest.raises(ValueError, match="must be square"):
+        metrics.amari(W[:2], A)

@@ -18,7 +18,9 @@ from givens.numerics.scaling import check_data
 
 __all__ = [
     "adjusted_variance",
+    "amari",
     "loading_overlap",
+    "mutual_information_reduction",
     "orthogonality_defect",
     "projected_variance",
     "score_correlation",
@@ -209,3 +211,107 @@ def orthogonality_defect(U: np.ndarray) -> float:
     """The largest entry of |UᵀU − I|."""
     U = check_data(U, "U", 2).astype(np.float64, copy=False)
     return float(np.max(np.abs(U.T @ U - np.eye(U.shape[1])), initial=0.0))
+
+
+def amari(unmixing: np.ndarray, mixing: np.ndarray) -> float:
+    """How far unmixing times mixing is from a scaled permutation: 0 for a perfect separation, at most 1 (Amari et al. 1996).
+
+    Parameters
+    ----------
+    unmixing : array, shape (components, features)
+        Such as `components_` of a fitted `ICA`.
+    mixing : array, shape (features, components)
+        The true one.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from givens.metrics import amari
+    >>> amari(np.array([[0.0, 2.0], [-1.0, 0.0]]), np.eye(2))
+    0.0
+    """
+    W, A = check_data(unmixing, "unmixing", 2), check_data(mixing, "mixing", 2)
+    if W.shape[1] != len(A):
+        raise ValueError(
+            f"unmixing must have a column for each row of mixing, got shapes {W.shape} and {A.shape}"
+        )
+    # Rows of unmixing and columns of mixing may have any scale.
+    P = np.abs((W / _largest(W, 1)) @ (A / _largest(A, 0)))
+    n = len(P)
+    if P.shape != (n, n) or n < 2:
+        raise ValueError(f"unmixing times mixing must be square, of order 2 at least, got shape {P.shape}")
+    if not (P.any(axis=0).all() and P.any(axis=1).all()):
+        raise ValueError(
+            "unmixing times mixing has a row or a column of zeros: some source was not found at all"
+        )
+    rows = (P / P.max(axis=1, keepdims=True)).sum() - n
+    columns = (P / P.max(axis=0, keepdims=True)).sum() - n
+    return float(rows + columns) / (2 * n * (n - 1))
+
+
+def _largest(A: np.ndarray, axis: int) -> np.ndarray:
+    """The largest |entry| of each row or column, and 1 where all are zero."""
+    size = np.abs(A).max(axis=axis, keepdims=True, initial=0.0)
+    return np.where(size > 0, size, 1.0)
+
+
+def mutual_information_reduction(X: np.ndarray, unmixing: np.ndarray) -> float:
+    """By how much less the sources tell of each other than the channels do, in nats per sample (Delorme et al. 2012).
+
+    The mutual information of the columns of X less that of the sources Y = X Wᵀ: Σ h(x_i) − Σ h(y_i) + log |det W|, where the
+    joint entropies have cancelled. Entropies h of single signals are those of histograms.
+
+    Parameters
+    ----------
+    X : array, shape (samples, n)
+    unmixing : array, shape (n, n)
+        W, such as `components_` of a fitted `ICA`. Of data of lower rank, or with fewer components than channels, log |det W|
+        does not exist, and the measure is not defined.
+
+    Returns
+    -------
+    float
+        Larger is better.
+
+    References
+    ----------
+    A. Delorme, J. Palmer, J. Onton, R. Oostenveld and S. Makeig, "Independent EEG sources are dipolar", PLoS ONE 7 (2012) e30135.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from givens.metrics import mutual_information_reduction
+    >>> S = np.random.default_rng(0).laplace(size=(5000, 2))
+    >>> A = np.array([[1.0, 0.8], [0.2, 1.0]])
+    >>> mutual_information_reduction(S @ A.T, np.linalg.inv(A)) > 0.1
+    True
+    """
+    X = check_data(X, "X", 2).astype(np.float64, copy=False)
+    W = check_data(unmixing, "unmixing", 2).astype(np.float64, copy=False)
+    n = X.shape[1]
+    if len(X) < 2:
+        raise ValueError(f"X must have 2 samples at least, got {len(X)}")
+    if W.shape != (n, n):
+        raise ValueError(
+            f"the mutual information reduction is defined for as many components as channels, here {n}: unmixing has shape "
+            f"{W.shape}; for data of lower rank, compare their leading principal components instead"
+        )
+    sign, logarithm = np.linalg.slogdet(W)
+    if sign == 0 or np.linalg.matrix_rank(W) < n:
+        raise ValueError("unmixing is singular, so the mutual information reduction is not defined")
+    before = sum(_entropy(channel) for channel in X.T)
+    return float(before - sum(_entropy(source) for source in (X @ W.T).T) + logarithm)
+
+
+def _entropy(signal: np.ndarray) -> float:
+    """Of a histogram: −Σ p log(p / width), in nats; as many bins as Delorme et al. take."""
+    bins = max(2, round(3 * np.log2(1 + len(signal) / 10)))
+    counts, edges = np.histogram(signal, bins)
+    if not edges[-1] > edges[0] or signal.min() == signal.max():
+        raise ValueError("a channel or source is constant: its entropy, and so the reduction, is not defined")
+    shares = counts[counts > 0] / len(signal)
+    return float(np.log(edges[1] - edges[0]) - np.sum(shares * np.log(shares)))

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 import givens
-from givens.cli import compare, demo, mixture, reproduce, rotate, sparse_pca, tensor, topics
+from givens.cli import compare, demo, ica, mixture, reproduce, rotate, sparse_pca, tensor, topics
 
 HELP = "Components that can be read: sparse PCA, mixtures, tensors and factor rotation by Givens rotations."
 
@@ -41,6 +41,7 @@ app.command("sparse-pca")(sparse_pca.command)
 app.command("mixture")(mixture.command)
 app.command("tensor")(tensor.command)
 app.command("topics")(topics.command)
+app.command("ica")(ica.command)
 app.command("rotate")(rotate.command)
 app.command("compare")(compare.command)
 app.command("demo")(demo.command)

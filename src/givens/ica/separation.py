@@ -15,8 +15,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from givens.ica.whitening import Whitened, whiten_samples
+from givens.metrics import amari
 from givens.numerics import parallel
-from givens.numerics.scaling import check_data
 from givens.result import Result
 from givens.support.arguments import whole
 from givens.support.fitting import atomic_fit
@@ -152,47 +152,5 @@ def _order_and_signs(mixing: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.nda
         return order, np.where(peaks < 0, -1.0, 1.0), shares[order] * largest * largest
 
 
-def amari_error(unmixing: Any, mixing: Any) -> float:
-    """How far unmixing times mixing is from a scaled permutation: 0 for a perfect separation, at most 1 (Amari et al. 1996).
-
-    Parameters
-    ----------
-    unmixing : array, shape (components, features)
-        Such as `components_`.
-    mixing : array, shape (features, components)
-        The true one.
-
-    Returns
-    -------
-    float
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from givens.ica import amari_error
-    >>> amari_error(np.array([[0.0, 2.0], [-1.0, 0.0]]), np.eye(2))
-    0.0
-    """
-    W, A = check_data(unmixing, "unmixing", 2), check_data(mixing, "mixing", 2)
-    if W.shape[1] != len(A):
-        raise ValueError(
-            f"unmixing must have a column for each row of mixing, got shapes {W.shape} and {A.shape}"
-        )
-    # Rows of unmixing and columns of mixing may have any scale.
-    P = np.abs((W / _largest(W, 1)) @ (A / _largest(A, 0)))
-    n = len(P)
-    if P.shape != (n, n) or n < 2:
-        raise ValueError(f"unmixing times mixing must be square, of order 2 at least, got shape {P.shape}")
-    if not (P.any(axis=0).all() and P.any(axis=1).all()):
-        raise ValueError(
-            "unmixing times mixing has a row or a column of zeros: some source was not found at all"
-        )
-    rows = (P / P.max(axis=1, keepdims=True)).sum() - n
-    columns = (P / P.max(axis=0, keepdims=True)).sum() - n
-    return float(rows + columns) / (2 * n * (n - 1))
-
-
-def _largest(A: np.ndarray, axis: int) -> np.ndarray:
-    """The largest |entry| of each row or column, and 1 where all are zero."""
-    size = np.abs(A).max(axis=axis, keepdims=True, initial=0.0)
-    return np.where(size > 0, size, 1.0)
+amari_error = amari
+"""The same as `givens.metrics.amari`."""

@@ -29,6 +29,7 @@ SCRIPTS = (
     "heat_map.js",
     "charts.js",
     "scores.js",
+    "sources.js",
     "main.js",
 )
 
@@ -59,7 +60,7 @@ class Report:
         The figures at the top.
     notes, warnings : list of str
         What was guessed while reading; what the reader has to know.
-    components, separation, heat_map, scores, path, trace : dict or None
+    sources, components, separation, heat_map, scores, path, trace : dict or None
         Made by the functions of `givens.report.views`.
     pairs : dict or None
         What two results have in common: `lead`, `header` and `rows` of a table.
@@ -75,6 +76,7 @@ class Report:
     facts: list[tuple[str, str, str]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
+    sources: dict[str, Any] | None = None
     components: dict[str, Any] | None = None
     separation: dict[str, Any] | None = None
     pairs: dict[str, Any] | None = None
@@ -136,6 +138,7 @@ def render(report: Report) -> str:
         "facts": _named(report.facts, ("label", "value", "note")),
         "notes": report.notes,
         "warnings": report.warnings,
+        "sources": report.sources,
         "components": report.components,
         "separation": report.separation,
         "pairs": report.pairs,

@@ -14,6 +14,7 @@ if (data.notes.length) {
   $("#notes").hidden = false;
   $("#notes ul").append(...data.notes.map((text) => element("li", { text })));
 }
+if (data.sources) drawSources(data.sources);
 if (data.components) drawComponents(data.components);
 if (data.pairs) drawPairs(data.pairs);
 if (data.separation) drawSeparation(data.separation);

@@ -1,0 +1,245 @@
+"""`givens ica`: independent components of a table or a recording."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import typer
+
+from givens.cli import options as o
+from givens.cli.results import (
+    CommandOutcome,
+    component_table,
+    outcome,
+    percent,
+    write_components,
+    write_scores,
+)
+from givens.cli.rotate import dense
+from givens.cli.session import Session
+from givens.cli.session import command as clean
+from givens.ica import ICA
+from givens.io import DataError, Table, staged
+from givens.mne.recording import SUFFIXES, Recording, read_recording
+from givens.report import Report
+from givens.report.time_courses import sources_view
+from givens.report.views import components_view
+
+Recorded = Annotated[
+    Path,
+    typer.Argument(
+        help="CSV or TSV (also .gz), .xlsx, .parquet, .npy, .npz, .mtx; with MNE, .edf, .bdf, .gdf, .set, .fif or .vhdr.",
+        show_default=False,
+    ),
+]
+
+
+class ContrastName(StrEnum):
+    """The contrasts of `ICA` that have a name."""
+
+    logcosh = "logcosh"
+    kurtosis = "kurtosis"
+    exp = "exp"
+    adaptive = "adaptive"
+
+
+@clean
+def command(
+    file: Recorded,
+    components: Annotated[
+        int | None,
+        typer.Option(
+            "--components",
+            "-m",
+            min=1,
+            help="How many; the rank of the data if not given.",
+            show_default=False,
+        ),
+    ] = None,
+    contrast: Annotated[
+        ContrastName,
+        typer.Option(help="For heavy tails, or, adaptive, heavy and light ones.", rich_help_panel=o.FITTING),
+    ] = ContrastName.logcosh,
+    stability: Annotated[
+        int,
+        typer.Option(
+            min=0,
+            help="So many times, compare the sources of two halves of the samples.",
+            rich_help_panel=o.FITTING,
+        ),
+    ] = 5,
+    starts: Annotated[
+        int, typer.Option(min=1, help="Keep the best of so many starts.", rich_help_panel=o.FITTING)
+    ] = 1,
+    rate: Annotated[
+        float | None,
+        typer.Option(
+            help="Samples per second, for times and spectra; a recording knows its own.",
+            rich_help_panel=o.READING,
+            show_default=False,
+        ),
+    ] = None,
+    high_pass: Annotated[
+        float | None,
+        typer.Option(
+            min=0,
+            help="Filter a recording first, in Hz; 1 is usual.",
+            rich_help_panel=o.READING,
+            show_default=False,
+        ),
+    ] = None,
+    samples: o.Samples = None,
+    names: o.Names = None,
+    drop: o.Drop = None,
+    impute: o.ImputeOption = None,
+    seed: o.Seed = 0,
+    threads: o.Threads = None,
+    out: o.Out = Path("results"),
+    excel_safe: o.ExcelSafe = False,
+    json: o.Json = False,
+    quiet: o.Quiet = False,
+) -> None:
+    """Find independent components: the sources of which the variables are mixtures.
+
+    Of signals, the samples are points in time and the variables are channels. Writes components.csv (mixing weights),
+    unmixing.csv, scores.csv (the sources), summary.json and report.html.
+
+    Example: [bold]givens ica recording.csv --rate 250 --out results[/]
+    """  # fmt: skip
+    session = Session(quiet, json)
+    with staged(out) as files:
+        if rate is not None and not (np.isfinite(rate) and rate > 0):
+            raise DataError(f"--rate must be a positive number of samples per second, not {rate:g}")
+        places = None
+        if file.suffix.lower() in SUFFIXES:
+            if rate is not None:
+                raise DataError(f"--rate is for tables; {file.name} says how many samples a second has")
+            with session.step(f"reading {file.name}"):
+                found = recording(file, high_pass)
+            times = [f"{k / found.rate:.4f}" for k in range(len(found.values))]
+            table = Table(found.values, times, found.channels, notes=found.notes)
+            rate, places = found.rate, found.places
+            for note in table.notes:
+                session.say(note)
+        else:
+            if high_pass is not None:
+                raise DataError("--high-pass is for recordings that MNE reads, not for tables")
+            source = o.Source(file, samples, None, names, drop, False, None, impute, excel_safe, False)
+            table = source.table(session)
+        values = table.values = dense(table.values)
+        if components is not None and components > min(values.shape):
+            raise DataError(f"{values.shape[0]} x {values.shape[1]} numbers have no {components} components")
+        model = ICA(
+            components,
+            contrast=contrast.value,
+            stability=stability,
+            n_starts=starts,
+            threads=threads,
+            random_state=seed,
+        )
+        with session.step("separating sources"), session.fitting():
+            sources = model.fit_transform(values)
+        ica_outcome(session, file, table, model, sources, rate, places).write(session, out, files)
+
+
+def recording(file: Path, high_pass: float | None) -> Recording:
+    """Read a recording; what is wrong with it is an error of the user's file."""
+    try:
+        return read_recording(file, high_pass)
+    except ValueError as error:
+        raise DataError(str(error)) from None
+
+
+def ica_outcome(
+    session: Session,
+    file: Path,
+    table: Table,
+    model: ICA,
+    sources: np.ndarray,
+    rate: float | None,
+    places: np.ndarray | None,
+) -> CommandOutcome:
+    """Return the results of a separation."""
+    mixing, kurtosis = model.mixing_, model.kurtosis_
+    number = len(kurtosis)
+    headings = [f"source {k + 1}" for k in range(number)]
+    share = model.explained_variance_ / float(np.var(table.values, axis=0).sum())
+    columns = {
+        "source": [str(k + 1) for k in range(number)],
+        "explained": [percent(value) for value in share],
+        "kurtosis": [f"{value:.2f}" for value in kurtosis],
+    }
+    if model.stability_ is not None:
+        columns["stability"] = [f"{value:.3f}" for value in model.stability_]
+    report = Report(
+        title=f"Independent components of {file.name}",
+        subtitle=f"{len(sources):,} samples × {len(table.variables):,} variables, {number} sources",
+        facts=[
+            ("Sources", str(number), f"rank {model.rank_} of {len(table.variables):,} variables"),
+            ("Variance explained", percent(float(share.sum())), "all sources together"),
+            *_found_again(model.stability_),
+        ],
+        notes=table.notes,
+        sources=sources_view(
+            sources, share=share, kurtosis=kurtosis, stability=model.stability_, rate=rate, mixing=mixing,
+            variables=table.variables, places=places,
+        ),
+        components=components_view(
+            mixing.T,
+            table.variables,
+            share=share,
+            title="Mixing weights",
+            noun="source",
+            weight="mixing weights",
+            entry="mixing weight",
+            lead="How much one standard deviation of a source adds to each variable; the percentage is its share of variance.",
+        ),
+        diagnostics=[
+            ("Gradient per sample", f"{model.gradient_norm_:.2e}", "0 where no small rotation lowers the contrast."),
+        ],
+    )  # fmt: skip
+    return outcome(
+        session,
+        report,
+        "ica",
+        file,
+        model.result_,
+        size={"samples": len(sources), "variables": len(table.variables), "rank": model.rank_},
+        settings={
+            key: value
+            for key, value in model.get_params().items()
+            if key not in ("w_init", "threads", "whiten")
+        },
+        figures={
+            "explained_variance_ratio": share,
+            "kurtosis": kurtosis,
+            "signs": model.signs_,
+            "stability": model.stability_,
+            "samples_per_second": rate,
+        },
+        table=component_table(mixing.T, table.variables, columns, f"{number} independent components"),
+        files={
+            "components.csv": lambda stream: write_components(stream, mixing.T, table.variables, headings),
+            "unmixing.csv": lambda stream: write_components(
+                stream, model.components_, table.variables, headings
+            ),
+            "scores.csv": lambda stream: write_scores(stream, table, sources, headings),
+        },
+        criterion="contrast",
+    )
+
+
+def _found_again(stability: np.ndarray | None) -> list[tuple[str, str, str]]:
+    if stability is None:
+        return []
+    stable = int(np.sum(stability > 0.95))
+    return [
+        (
+            "Stable sources",
+            f"{stable} of {len(stability)}",
+            "two halves of the samples agree to more than 0.95",
+        )
+    ]
