@@ -309,7 +309,7 @@ def test_the_random_schedule_is_reached_from_the_command(givens, tmp_path):
 def test_stability_is_shown_beside_each_weight(givens, tmp_path):
     write(tmp_path / "x.csv", modules())
     run = givens(
-        "sparse-pca", "x.csv", "-m", 2, "--n-nonzero-total", 12, "--stability", 8, "--no-path", "--labels", "kind",
+        "sparse-pca", "x.csv", "-m", 2, "--n-nonzero-total", 12, "--stability", 8, "--no-path", "--labels", "group",
         "--json", "--out", "out",
     )  # fmt: skip
     assert run.code == 0, run.err
@@ -324,7 +324,7 @@ def test_stability_is_shown_beside_each_weight(givens, tmp_path):
     assert set(np.unique(8 * often)) <= set(range(9))
     page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
     assert '"secondTitle":"Selected"' in page
-    assert summary["separation"][0]["label"] == "kind"
+    assert summary["separation"][0]["label"] == "group"
 
 
 def test_stability_and_budgets_are_for_whole_tables(givens, tmp_path):
