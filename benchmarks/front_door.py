@@ -77,14 +77,14 @@ def reading(report: Report, path: Path) -> None:
     import pandas
 
     from givens.io import read_table
+    from givens.io.text import is_exact
 
+    exactly = {} if is_exact(pandas) else {"float_precision": "round_trip"}
     timings = report.race(
         {
             "givens": lambda: read_table(path, labels="class"),
             "pandas": lambda: pandas.read_csv(path, sep="\t", index_col=0, skiprows=[1]),
-            "pandas, exact": lambda: pandas.read_csv(
-                path, sep="\t", index_col=0, skiprows=[1], float_precision="round_trip"
-            ),
+            "pandas, exact": lambda: pandas.read_csv(path, sep="\t", index_col=0, skiprows=[1], **exactly),
         },
         repeat=7,
         warm=1,

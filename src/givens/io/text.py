@@ -1,8 +1,10 @@
 """CSV and TSV, plain or gzipped, read in blocks of whole records.
 
-`givens.io.layout` says how the file is written. The lines of a block are cut at the fields of text, and all its numbers, row
-after row, go to pandas as one long column: a column of its own for each variable would cost more than the numbers in a wide
-table. Where pandas finds something that is no number, the block is read once more, field by field, to say what stands where.
+`givens.io.layout` says how the file is written. A block of many lines of few columns, without quotation marks and with as many
+separators in each line as there should be, goes to pandas as it is. Otherwise the lines are cut at the fields of text, and all
+the numbers, row after row, go to pandas as one long column: a column of its own for each variable would cost more than the
+numbers in a wide table. Where pandas finds something that is no number, the block is read once more, field by field, to say
+what stands where.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ import io
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from itertools import product
 from pathlib import Path
 from typing import Any, NoReturn
@@ -25,6 +28,8 @@ from givens.io.table import DataError, Grid, count
 from givens.support.extras import require
 
 BLOCK = 1 << 22  # bytes
+LARGE = 1 << 20  # bytes from which it pays to load Arrow
+NARROW = 1000  # columns up to which a block is read as a table
 LONG = 1 << 20  # bytes of a line that is looked at twice before it is split
 UNUSED = "\x01"  # separates nothing: the numbers are one column
 SPELLINGS = sorted(
@@ -97,6 +102,10 @@ class TextRows:
     def blocks(self) -> Iterator[TextBlock]:
         """Yield the rows, block after block."""
         for data, line in self._pieces():
+            whole = self._read_whole(data)
+            if whole is not None:
+                yield whole
+                continue
             cut = self._cut(data) or self._cut_quoted(data, line)
             if not cut.rows:
                 continue
@@ -109,6 +118,34 @@ class TextRows:
                 [cut.words[k] for k in self.layout.labels.values()],
                 line_ends(data.rstrip(b"\r\n")) + 1 == cut.rows,
             )
+
+    def _read_whole(self, data: bytes) -> TextBlock | None:
+        """Return the rows of a block read by one call, or None where that is not sure to be right, or slower."""
+        layout = self.layout
+        if (
+            layout.width > NARROW
+            or b"\0" in data
+            or (b"\r" in data and data.count(b"\r") != data.count(b"\r\n"))
+        ):
+            return None
+        data = data if data.endswith(b"\n") else data + b"\n"
+        ends = field_ends(data, layout.separator.encode(), layout.width)
+        if ends is None or len(ends) < layout.width // 8:
+            return None
+        quoted = b'"' in data
+        if quoted and (self.texts != [0] or not only_first_quoted(data, ends)):
+            return None
+        kinds: dict[int, Any] = dict.fromkeys(self.texts, str) | dict.fromkeys(self.numbers, np.float64)
+        frame = read_frame(data, layout, kinds, quoted)
+        if frame is None or len(frame) != len(ends):
+            return None
+        words = {k: [word.strip() for word in frame[k].tolist()] for k in self.texts}
+        return TextBlock(
+            frame[self.numbers].to_numpy(np.float64),
+            None if layout.names is None else words[layout.names],
+            [words[k] for k in layout.labels.values()],
+            True,
+        )
 
     def _pieces(self) -> Iterator[tuple[bytes, int]]:
         """Yield bytes that hold whole records, with the line that they begin at."""
@@ -131,7 +168,7 @@ class TextRows:
         """Return how many bytes hold whole records, where the data begin with one and the file goes on after them."""
         # A carriage return at the very end may be half of a line's end.
         end = data.rfind(b"\n") + 1 or data.rfind(b"\r", 0, len(data) - 1) + 1
-        if all(is_closed(line) for line in data[:end].splitlines()):
+        if b'"' not in data or all(is_closed(line) for line in data[:end].splitlines()):
             return end
         lines = lines_of(data[:end].decode("latin-1"))
         try:
@@ -272,14 +309,101 @@ def without_table_end(data: bytes) -> bytes:
     )
 
 
+def field_ends(data: bytes, separator: bytes, width: int) -> np.ndarray | None:
+    """Return where each field of each line ends, rows x width; None where a line has more or fewer fields.
+
+    >>> field_ends(b"a,1\\nb,2\\n", b",", 2).tolist(), field_ends(b"a\\nb,1,2\\n", b",", 2)
+    ([[1, 3], [5, 7]], None)
+    """
+    letters = np.frombuffer(data, np.uint8)
+    places = np.flatnonzero((letters == ord("\n")) | (letters == ord(separator)))
+    if len(places) % width:
+        return None
+    ends = places.reshape(-1, width)
+    # As many lines as rows, each ending where a row does.
+    if data.count(b"\n") != len(ends) or not (letters[ends[:, -1]] == ord("\n")).all():
+        return None
+    return ends
+
+
+def only_first_quoted(data: bytes, ends: np.ndarray) -> bool:
+    """Whether the first field of each line stands in quotation marks, and nothing else has any."""
+    letters = np.frombuffer(data, np.uint8)
+    starts = np.concatenate(([0], ends[:-1, -1] + 1))
+    first = (letters[starts] == ord('"')) & (letters[ends[:, 0] - 1] == ord('"')) & (ends[:, 0] - starts > 1)
+    return bool(first.all()) and data.count(b'"') == 2 * len(ends)
+
+
+def is_exact(pandas: Any) -> bool:
+    """Whether pandas reads numbers to the last bit by default: then asking for it is deprecated."""
+    return tuple(int(part) for part in pandas.__version__.split(".")[:2]) >= (3, 1)
+
+
+def read_frame(data: bytes, layout: Layout, kinds: dict[int, Any], quoted: bool) -> Any:
+    """Return these columns of whole lines as a data frame; None if one of them holds something that is no number.
+
+    Where it is installed, large blocks are read by Arrow: exact to the last bit, and in half the time.
+    """
+    pandas = require("pandas", extra="cli")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            if len(data) >= LARGE and find_spec("pyarrow") is not None:
+                return read_by_arrow(data, layout, kinds, quoted)
+            options: dict[str, Any] = {}
+            if not is_exact(pandas):
+                short = has_short_numbers(data, layout.decimal)
+                options["float_precision"] = "high" if short else "round_trip"
+            return pandas.read_csv(
+                io.BytesIO(data),
+                sep=layout.separator,
+                header=None,
+                usecols=sorted(kinds),
+                dtype=kinds,
+                decimal=layout.decimal,
+                encoding=layout.encoding,
+                encoding_errors="replace",
+                skipinitialspace=layout.separator != " ",
+                quoting=csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE,
+                na_filter=False,
+                **options,
+            )
+    except (ValueError, OverflowError, Warning):
+        return None
+
+
+def read_by_arrow(data: bytes, layout: Layout, kinds: dict[int, Any], quoted: bool) -> Any:
+    """Return these columns of whole lines as a data frame."""
+    import pyarrow
+    from pyarrow import csv as arrow
+
+    names = [str(k) for k in range(layout.width)]
+    types = {
+        str(k): pyarrow.float64() if kind is np.float64 else pyarrow.string() for k, kind in kinds.items()
+    }
+    table = arrow.read_csv(
+        io.BytesIO(data),
+        read_options=arrow.ReadOptions(column_names=names, encoding=layout.encoding, use_threads=False),
+        parse_options=arrow.ParseOptions(delimiter=layout.separator, quote_char='"' if quoted else False),
+        convert_options=arrow.ConvertOptions(
+            column_types=types,
+            include_columns=[str(k) for k in sorted(kinds)],
+            null_values=[],
+            decimal_point=layout.decimal,
+        ),
+    )
+    frame = table.to_pandas()
+    frame.columns = [int(name) for name in frame.columns]
+    return frame
+
+
 def read_numbers(column: bytes, decimal: str) -> np.ndarray | None:
     """Return a column of text as float64, exact to the last bit, NaN where nothing stands; None if pandas finds no numbers."""
     pandas = require("pandas", extra="cli")
     if b"\0" in column:  # would end the number before it
         return None
     options: dict[str, Any] = {}
-    # From 3.1 on the default parser is exact, and asking for it is deprecated.
-    if tuple(int(part) for part in pandas.__version__.split(".")[:2]) < (3, 1):
+    if not is_exact(pandas):
         options["float_precision"] = "high" if has_short_numbers(column, decimal) else "round_trip"
     # Whether a field stands for a missing number is asked only where one of them is no number: it takes as long as reading it.
     for missing in ({"na_filter": False}, {"keep_default_na": False, "na_values": SPELLINGS}):
