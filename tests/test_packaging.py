@@ -101,6 +101,36 @@ def test_import_loads_only_what_it_must():
     }
 
 
+def test_the_command_starts_without_what_only_its_work_needs():
+    code = "import sys, givens.cli.app; print(*sorted({name.partition('.')[0] for name in sys.modules}))"
+    loaded = set(python(code).stdout.split())
+    assert "typer" in loaded
+    assert not loaded & {"numba", "pandas", "sklearn", "matplotlib", "anndata"}
+
+
+FIRST_FIT = """
+import numpy as np
+from numba.core import event
+from givens import SparsePCA
+
+class Compiled(event.Listener):
+    def on_start(self, happening):
+        print(happening.data["dispatcher"].py_func.__module__)
+    def on_end(self, happening):
+        pass
+
+event.register("numba:compile", Compiled())
+SparsePCA(2, n_nonzero=3, random_state=0).fit(np.random.default_rng(0).standard_normal((20, 8)))
+"""
+
+
+def test_a_first_fit_compiles_no_texts(tmp_path):
+    """Assigning one array to another compiles numba's strings, for the sentence of an error: half of all that is compiled."""
+    compiled = set(python(FIRST_FIT, NUMBA_CACHE_DIR=str(tmp_path)).stdout.split())
+    assert "givens.kernels.sparse_blocks" in compiled
+    assert "numba.cpython.unicode" not in compiled
+
+
 def test_every_public_name_can_be_had():
     code = "import givens; print(*(name for name in givens.__all__ if getattr(givens, name, None) is None))"
     assert python(code).stdout.split() == []

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
+import givens
 from givens.cli import options as o
 from givens.cli.results import (
     CommandOutcome,
@@ -23,7 +24,6 @@ from givens.io import DataError, Table, staged
 from givens.io.write import write_matrix
 from givens.report import Report
 from givens.report.views import components_view, heat_map_view
-from givens.rotation import FactorRotation
 from givens.support.extras import require
 
 
@@ -127,7 +127,7 @@ def command(
             table.notes.append(f"took the loadings of the first {components} principal components")
         names_of_rows = table.variables
         with session.fitting():
-            model = FactorRotation(
+            model = givens.FactorRotation(
                 criterion.value,
                 normalize=kaiser,
                 n_starts=starts,
@@ -146,7 +146,7 @@ def named(loadings: np.ndarray, variables: list[str]) -> Any:
 
 
 def rotate_outcome(
-    session: Session, file: Path, table: Table, before: list[str], model: FactorRotation
+    session: Session, file: Path, table: Table, before: list[str], model: givens.FactorRotation
 ) -> CommandOutcome:
     """Return the results of a rotation."""
     rotated, result = model.loadings_, model.result_

@@ -186,8 +186,12 @@ def turn_block(
     Returns the gain, the number of rotations and the flops; `steps` gets the first rotations, as i, j, cos θ, sin θ.
     """
     width, number = C.shape
-    Qt[:] = np.eye(width)
-    least = levels.min()
+    # Loops, since `Qt[:] = np.eye(width)` and `levels.min()` take four seconds to compile, for the texts of their errors.
+    least = np.inf
+    for i in range(width):
+        least = min(least, levels[i])
+        for j in range(width):
+            Qt[i, j] = 1.0 if i == j else 0.0
     edge = least / np.sqrt(2.0)
     limit = int(WIDE * number)
     members = np.empty((width, limit + 1), np.int32)
@@ -208,18 +212,17 @@ def turn_block(
             x = C[i]
             y = C[j]
             enough = max(floor, share * total / visited)
+            # One call of the search for both cases: each further one would be compiled on its own.
             if sizes[i] < 0 or sizes[j] < 0:
-                theta, gain, cost = search(
-                    x, y, number, levels[i], levels[j], l0, enough, accuracy, False, relaxation, values
-                )
-                few = -1
+                few, p, q, count, everywhere = -1, x, y, number, False
             else:
                 few = _union(x, y, members[i], sizes[i], members[j], sizes[j], seen, visited, rows, a, b)
                 if few == 0:
                     continue
-                theta, gain, cost = search(
-                    a, b, few, levels[i], levels[j], l0, enough, accuracy, few <= FEW, relaxation, values
-                )
+                p, q, count, everywhere = a, b, few, few <= FEW
+            theta, gain, cost = search(
+                p, q, count, levels[i], levels[j], l0, enough, accuracy, everywhere, relaxation, values
+            )
             flops += cost
             if theta == 0.0:
                 continue
