@@ -181,6 +181,8 @@ def test_streams(givens, tmp_path, ending):
     )
     share = [part["explained_variance_ratio"] for part in json.loads(run.out)["components"]]
     np.testing.assert_allclose(share, adjusted_variance(values, found) / total_variance(values), atol=1e-9)
+    assert json.loads(run.out)["method"] == model.method_
+    assert model.method_[1:] in (tmp_path / "out" / "report.html").read_text()
 
 
 def test_streams_take_what_tables_take(givens, tmp_path):

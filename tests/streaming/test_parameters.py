@@ -189,3 +189,21 @@ def test_more_starts_explain_no_less_and_are_the_same_every_time():
     assert shares[0] <= shares[1] <= shares[2]
     assert shares[2] > shares[0]
     assert found.flops_ > again.set_params(n_starts=1).flops_
+
+
+def test_the_method_says_what_the_stream_did_and_how_its_components_were_made():
+    rotated = model().fit(X)
+    assert rotated.method_.startswith("300 samples, 8 columns kept as principal axes")
+    assert "sweeps of exact rotations" in rotated.method_
+    rotated.set_params(max_sweeps=0)
+    assert rotated.method_.endswith("loadings from principal axes; no rotations")
+    paper = model(drop="weakest", inner_rotations=5).fit(X)
+    assert "3 columns kept, the weakest replaced by each sample, then 5 rotations" in paper.method_
+    assert "(Algorithm 5); loadings from the columns as they are" in paper.method_
+    assert "rotations of random pairs" not in model(drop="leftover").fit(X).method_
+
+
+def test_principal_axes_that_explain_more_are_named():
+    """Where nearly every entry may count, no rotated columns explain as much as principal axes do."""
+    dense = model(alpha=1e-3).fit(X)
+    assert "loadings from principal axes, which explain more than axes turned by" in dense.method_

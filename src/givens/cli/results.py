@@ -223,6 +223,7 @@ def sparse_pca_outcome(
         path=path,
         diagnostics=[
             *stability_lines(stable, halves),
+            *stream_lines(model),
             ("Largest overlap of two components", f"{overlapping:.3f}", OVERLAP),
             ("Largest correlation of scores", f"{correlated:.3f}", CORRELATION),
         ],
@@ -255,6 +256,7 @@ def sparse_pca_outcome(
                 for k in range(len(weights))
             ],
             "gamma": getattr(model, "gamma_", None),
+            **({"method": model.method_} if hasattr(model, "method_") else {}),
             "largest_overlap": overlapping,
             "largest_score_correlation": correlated,
             **separation_figures(separated[0], names),
@@ -306,6 +308,14 @@ def selection_file(
     if frequency is None:
         return {}
     return {"selection.csv": lambda stream: write_components(stream, frequency, variables, names)}
+
+
+def stream_lines(model: Any) -> list[tuple[str, str, str]]:
+    """Return the diagnostics of a stream, which is no run with a result of its own."""
+    if not hasattr(model, "method_"):
+        return []
+    samples = f"{model.n_samples_seen_:,} samples"
+    return [("What ran", samples, model.method_[:1].upper() + model.method_[1:] + ".")]
 
 
 STABILITY = (

@@ -55,22 +55,34 @@ class StreamComponents:
     score_correlation: float
     n_iter: int
     flops: float
+    method: str
 
 
 @dataclass
 class StreamLoadings:
-    """Unit loadings in order, rows of zeros where nothing exceeds the level; the columns they come from; the levels."""
+    """Unit loadings in order, rows of zeros where nothing exceeds the level; the columns they come from; the levels.
+
+    `method` says how they were made of the kept columns.
+    """
 
     Z: np.ndarray
     Y: np.ndarray
     levels: np.ndarray
     adjusted: np.ndarray
-    sweeps: int
-    flops: float
+    method: str
+    sweeps: int = 0
+    flops: float = 0.0
 
 
 def describe(
-    sketch: Sketch, columns: np.ndarray, asked: Asked, *, rotate: bool, spent: float, threads: int | None
+    sketch: Sketch,
+    columns: np.ndarray,
+    asked: Asked,
+    *,
+    rotate: bool,
+    rule: str,
+    spent: float,
+    threads: int | None,
 ) -> StreamComponents:
     """The components of a sketch.
 
@@ -82,6 +94,8 @@ def describe(
     asked : Asked
     rotate : bool
         Whether rotations are made now, from principal axes; or the components are columns as they are.
+    rule : str
+        What the stream did with its samples, in words.
     spent : float
         Flops that went into the columns beyond those the sketch has counted.
     threads : int or None
@@ -115,6 +129,7 @@ def describe(
         score_correlation=largest_correlation(scores.T @ scores),
         n_iter=max(found.sweeps, 1),
         flops=sketch.flops + spent + found.flops,
+        method=f"{rule}; loadings from {found.method}",
     )
 
 
@@ -140,25 +155,27 @@ def strongest(Y: np.ndarray, asked: Asked) -> StreamLoadings:
     else:
         values = np.einsum("ij,ij->i", Y, Y)
     chosen = np.argsort(-values, kind="stable")[: asked.m]
-    return _loadings(Y, Y[chosen], asked, _levels(Y[chosen], asked), 0, 3.0 * Y.size)
+    method = "the columns as they are"
+    return _loadings(Y, Y[chosen], asked, _levels(Y[chosen], asked), method, flops=3.0 * Y.size)
 
 
 def rotated(Y: np.ndarray, asked: Asked) -> StreamLoadings:
     """Loadings from kept columns on their principal axes, strongest first."""
-    axes = Y[: asked.m]
+    axes, unturned = Y[: asked.m], "principal axes; no rotations"
     if asked.max_sweeps == 0:
-        return _loadings(Y, axes, asked, _levels(axes, asked), 0, 0.0)
+        return _loadings(Y, axes, asked, _levels(axes, asked), unturned)
     norms = np.sqrt(np.einsum("ij,ij->j", Y, Y))
     least = 0.0 if asked.counts is not None else asked.level
     used = np.flatnonzero(norms > least)
     if len(used) <= (asked.m if asked.counts is None else asked.counts.max()):
-        return _loadings(Y, axes, asked, _levels(axes, asked), 0, 0.0)
+        return _loadings(Y, axes, asked, _levels(axes, asked), unturned)
     best = _best_start(Y, used, asked)
     if asked.counts is None:
         levels = np.full(asked.m, _level_of(axes, int(np.count_nonzero(best.Z))))
     else:
         levels = _levels(axes, asked)
-    other = _loadings(Y, axes, asked, levels, best.sweeps, best.flops)
+    method = f"principal axes, which explain more than {best.method}"
+    other = _loadings(Y, axes, asked, levels, method, best.sweeps, best.flops)
     best.flops = other.flops
     return other if other.adjusted.sum() > best.adjusted.sum() else best
 
@@ -177,6 +194,8 @@ def _best_start(Y: np.ndarray, used: np.ndarray, asked: Asked) -> StreamLoadings
             best, most = found, merit
     assert best is not None
     best.flops = flops
+    if asked.n_starts > 1:
+        best.method += f", the best of {asked.n_starts} starts"
     return best
 
 
@@ -189,7 +208,7 @@ def _from(Y: np.ndarray, used: np.ndarray, asked: Asked, start: np.ndarray) -> t
     if asked.counts is not None:
         levels = _levels(columns, asked)
     spent = result.flops + 2.0 * (asked.m + 1) * Y.size
-    found = _loadings(Y, columns, asked, levels, result.steps, spent)
+    found = _loadings(Y, columns, asked, levels, f"axes turned by {result.method}", result.steps, spent)
     return result.value if asked.counts is None else float(found.adjusted.sum()), found
 
 
@@ -208,7 +227,13 @@ def _level_of(columns: np.ndarray, count: int) -> float:
 
 
 def _loadings(
-    Y: np.ndarray, columns: np.ndarray, asked: Asked, levels: np.ndarray, sweeps: int, flops: float
+    Y: np.ndarray,
+    columns: np.ndarray,
+    asked: Asked,
+    levels: np.ndarray,
+    method: str,
+    sweeps: int = 0,
+    flops: float = 0.0,
 ) -> StreamLoadings:
     level = levels[:, None]
     if asked.counts is None:
@@ -221,4 +246,4 @@ def _loadings(
     Z, order = order_and_sign(Z, size, keep_order=asked.keep_order)
     adjusted = adjusted_from_scores(Y @ Z.T) * max(len(Y) - 1, 1)
     flops += (4.0 * len(Y) + 4.0) * Z.size
-    return StreamLoadings(Z, columns[order], levels[order], adjusted, sweeps, flops)
+    return StreamLoadings(Z, columns[order], levels[order], adjusted, method, sweeps, flops)

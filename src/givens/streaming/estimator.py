@@ -111,6 +111,9 @@ class StreamingSparsePCA(SparseScores):
     n_samples_seen_ : int
     trace_ : StreamTrace
         Samples, flops and the share of the variance kept, along the stream.
+    method_ : str
+        What ran, in one sentence, as `result_.method` of other estimators: how the stream kept its columns, and how the
+        components were made of them.
     n_iter_ : int
         Sweeps of the rotations made for the components.
     flops_ : float
@@ -336,6 +339,11 @@ class StreamingSparsePCA(SparseScores):
         return self._find().score_correlation
 
     @property
+    def method_(self) -> str:
+        """What ran, in one sentence."""
+        return self._find().method
+
+    @property
     def n_iter_(self) -> int:
         """Sweeps of the rotations made for the components."""
         return self._find().n_iter
@@ -402,8 +410,26 @@ class StreamingSparsePCA(SparseScores):
         if asked.counts is None:
             norms = np.einsum("ij,ij->j", columns, columns)
             asked = replace(asked, level=self._level(sketch, norms, sketch.weight))
-        rotate = self._settings.drop == "frequent"
-        return describe(sketch, columns, asked, rotate=rotate, spent=spent, threads=self.threads)
+        return describe(
+            sketch,
+            columns,
+            asked,
+            rotate=self._settings.drop == "frequent",
+            rule=self._described(sketch),
+            spent=spent,
+            threads=self.threads,
+        )
+
+    def _described(self, sketch: Sketch) -> str:
+        """What the stream did with its samples, for `method_`."""
+        settings, pairs = self._settings, self._inner_rotations()
+        kept = f"{sketch.count} samples, {settings.columns} columns kept"
+        then = f", then {pairs} rotations of random pairs" if pairs else ""
+        return {
+            "frequent": f"{kept} as principal axes (Frequent Directions)",
+            "leftover": f"{kept}, each turned against every sample{then}",
+            "weakest": f"{kept}, the weakest replaced by each sample{then} (Algorithm 5)",
+        }[settings.drop]
 
     # How samples come in: checked, counted, and refused before anything that lasts is changed.
 
@@ -557,10 +583,13 @@ class StreamingSparsePCA(SparseScores):
             counts = checked_counts(self.n_nonzero, settings.components, len(sketch.mean))
             share = float(counts.mean()) / len(sketch.mean)
             threshold = lambda norms, weight, Y: quantile(Y, share)  # noqa: E731
-        rotations = self.inner_rotations
-        if rotations is None:
-            rotations = 2 * settings.columns if settings.drop == "weakest" else 0
-        return ROTATING[settings.drop](threshold, int(rotations), self.penalty == "l0", settings.seed)
+        rotations = self._inner_rotations()
+        return ROTATING[settings.drop](threshold, rotations, self.penalty == "l0", settings.seed)
+
+    def _inner_rotations(self) -> int:
+        if self.inner_rotations is None:
+            return 2 * self._settings.columns if self._settings.drop == "weakest" else 0
+        return int(self.inner_rotations)
 
 
 def _refuse_changes(began: dict[str, Any], now: dict[str, Any]) -> None:
