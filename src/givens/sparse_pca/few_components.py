@@ -268,7 +268,7 @@ class FewColumns(Objective):
 
 
 def _directed(D: np.ndarray) -> np.ndarray:
-    """The rows that are more than rounding, of unit length."""
+    """Normalise the rows that are larger than rounding errors, and drop the others."""
     size = np.linalg.norm(D, axis=1, keepdims=True)
     some = size[:, 0] > 1e-12 * max(1.0, float(size.max(initial=0.0)))
     return D[some] / size[some]
