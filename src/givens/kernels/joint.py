@@ -120,3 +120,26 @@ def slopes(C: np.ndarray) -> np.ndarray:
         for j in range(i + 1, size):
             P[i, j] = _pair(C, i, j)[0]
     return P
+
+
+@kernel
+def pair_sums(C: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Σ_k C_ijk², Σ_k C_iik v_k and Σ_k v_k² of every i and j, v_k = C_ijk + C_jik: one pass."""
+    size = C.shape[0]
+    squares = np.empty((size, size))
+    products = np.empty((size, size))
+    sums = np.empty((size, size))
+    for i in range(size):
+        for j in range(size):
+            square = 0.0
+            product = 0.0
+            both = 0.0
+            for k in range(C.shape[2]):
+                v = C[i, j, k] + C[j, i, k]
+                square += C[i, j, k] * C[i, j, k]
+                product += C[i, i, k] * v
+                both += v * v
+            squares[i, j] = square
+            products[i, j] = product
+            sums[i, j] = both
+    return squares, products, sums

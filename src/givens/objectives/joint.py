@@ -113,14 +113,15 @@ class JointDiagonal(Objective):
 
     def look(self, state: np.ndarray) -> Look:
         """f; and of every pair −P and 4Q, from the diagonals D and the sums V = C + Cᵀ."""
+        from givens.kernels import joint
+
+        off, products, squares = joint.pair_sums(state)
+        np.fill_diagonal(off, 0.0)
         D = np.ascontiguousarray(np.moveaxis(np.diagonal(state), 0, 1))  # (n, K)
-        V = state + state.transpose(1, 0, 2)
-        products = np.einsum("ik,ijk->ij", D, V)
-        squares = np.einsum("ijk,ijk->ij", V, V)
         powers = np.einsum("ik,ik->i", D, D)
         apart = powers[:, None] + powers - 2.0 * (D @ D.T)
         return Look(
-            self.value(state),
+            float(off.sum()),
             2.0 * (products.T - products),
             4.0 * (apart - squares),
             state.size * 7.0 + 2.0 * D.size * self.n,
