@@ -52,4 +52,7 @@ def command(
     try:
         sparse_pca.run(session, source, model, path=True, out=out)
     except KeyboardInterrupt as interrupt:
-        raise KeyboardInterrupt(str(interrupt) or f"{file} is there, its results are not") from None
+        complete = "complete" in str(interrupt)
+        raise KeyboardInterrupt(
+            str(interrupt) if complete else f"{file} is there, its results are not"
+        ) from None

@@ -13,6 +13,7 @@ import os
 import shlex
 import signal
 import sys
+import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -57,7 +58,7 @@ def command(function: Callable[P, None]) -> Callable[P, None]:
             with interruptible():
                 function(*args, **kwargs)
         except KeyboardInterrupt as interrupt:
-            _fail(f"stopped; {interrupt or 'nothing was written'}", 130)
+            _fail("; ".join(filter(None, ["stopped", str(interrupt)])), 130)
         except EXPECTED as error:
             text = " ".join(str(error).split()) or "there is not enough memory; try --stream"
             _fail(text, 1)
@@ -72,10 +73,20 @@ def interruptible() -> Iterator[None]:
         yield
         return
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    hook, sys.unraisablehook = sys.unraisablehook, _once_more
     try:
         yield
     finally:
+        sys.unraisablehook = hook
         signal.signal(signal.SIGINT, stop_at_once)
+
+
+def _once_more(ignored: Any) -> None:
+    """Send Ctrl-C again where Python has ignored it: it came while an object was being deleted, such as one of the compiler's."""
+    if issubclass(ignored.exc_type, KeyboardInterrupt):
+        threading.Timer(0.01, os.kill, [os.getpid(), signal.SIGINT]).start()
+    else:
+        sys.__unraisablehook__(ignored)
 
 
 def shown(text: str) -> str:

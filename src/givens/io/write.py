@@ -119,7 +119,8 @@ def staged(folder: Path) -> Iterator[Staged]:
             files.publish()
             made.clear()
         except KeyboardInterrupt as interrupt:
-            raise (KeyboardInterrupt("the results are complete") if files.published else interrupt) from None
+            wrote = "the results are complete" if files.published else "nothing was written"
+            raise KeyboardInterrupt(str(interrupt) or wrote) from None
         finally:
             files.discard()
     except OSError as error:
