@@ -2,8 +2,8 @@
 
 Random pairs of every penalty and contrast against an oracle that does not know the search. For sparse PCA the oracle is the
 sorted breakpoints in NumPy (`givens.searches.breakpoint_search`), for contrasts a grid of 720 angles a turn. A pair is short
-where the oracle's best is higher by more than rounding (sparse PCA: (10 + 5√rows) units of rounding of the columns' energy; contrasts: 1e-9 of the
-range of values). Contrasts get columns of mean 0 and variance 1, for which their search is meant.
+where the oracle's best is higher by more than rounding (sparse PCA: (10 + 5√rows) units of rounding of the columns' energy;
+contrasts: 1e-9 of the range of values). Contrasts get columns of mean 0 and variance 1, for which their search is meant.
 
 GIVENS_PAIRS says how many pairs of each kind, 10,000 if it is not set.
 """
