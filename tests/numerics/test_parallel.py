@@ -188,3 +188,16 @@ def test_an_interrupt_while_threads_start_leaves_none_waiting(monkeypatch):
     for thread in seen:
         thread.join()
     assert len(seen) == 2
+
+
+@pytest.mark.parametrize("links", [1, 2, 4])
+def test_an_interrupt_behind_several_system_errors_is_an_interrupt(links):
+    """Compiled code that returns several arrays adds a SystemError for each."""
+    error = KeyboardInterrupt()
+    for _ in range(links):
+        error, cause = SystemError("returned a result with an exception set"), error
+        error.__cause__ = cause
+    with pytest.raises(KeyboardInterrupt), parallel.interrupts():
+        raise error
+    with pytest.raises(SystemError), parallel.interrupts():
+        raise SystemError from ValueError()
