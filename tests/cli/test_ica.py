@@ -77,6 +77,8 @@ def test_a_recording_brings_its_rate_and_places(givens, tmp_path):
     summary = json.loads(run.out)
     assert summary["samples_per_second"] == 100.0
     assert summary["samples"] == 2800
+    times = read_exactly(tmp_path / "out" / "scores.csv").index.astype(float)
+    assert times[99] < 1.0 < 2.9 < times[101]  # two seconds are left out
     assert '"map":{' in (tmp_path / "out" / "report.html").read_text()
     run = givens("ica", "rest_raw.fif", "--rate", "5", "--out", "other")
     assert "says how many samples a second has" in " ".join(run.err.split())

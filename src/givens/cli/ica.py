@@ -119,7 +119,7 @@ def command(
                 raise DataError(f"--rate is for tables; {file.name} says how many samples a second has")
             with session.step(f"reading {file.name}"):
                 found = recording(file, high_pass)
-            times = [f"{k / found.rate:.4f}" for k in range(len(found.values))]
+            times = [f"{time:.4f}" for time in found.times]
             table = Table(found.values, times, found.channels, notes=found.notes)
             rate, places = found.rate, found.places
             for note in table.notes:

@@ -20,6 +20,8 @@ class Recording:
     ----------
     values : array, shape (samples, channels)
     channels : list of str
+    times : array, shape (samples,)
+        Seconds from the start of the recording; they jump where something was left out.
     rate : float
         Samples per second.
     places : array, shape (channels, 3), or None
@@ -29,6 +31,7 @@ class Recording:
 
     values: np.ndarray
     channels: list[str]
+    times: np.ndarray
     rate: float
     places: np.ndarray | None
     notes: list[str]
@@ -56,9 +59,10 @@ def read_recording(file: Path, high_pass: float | None = None) -> Recording:
         notes.append(
             "the recording is not high-pass filtered: slow drifts may fill components (--high-pass 1)"
         )
-    values = raw.get_data(reject_by_annotation="omit", verbose="error").T
+    data, times = raw.get_data(reject_by_annotation="omit", return_times=True, verbose="error")
+    values = data.T
     if len(values) < raw.n_times:
         notes.append(f"left out {raw.n_times - len(values):,} samples that are annotated as bad")
     places = np.array([channel["loc"][:3] for channel in raw.info["chs"]])
     known = bool(np.isfinite(places).all()) and len(np.unique(places, axis=0)) == len(places)
-    return Recording(values, list(raw.ch_names), rate, places if known else None, notes)
+    return Recording(values, list(raw.ch_names), times, rate, places if known else None, notes)
