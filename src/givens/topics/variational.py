@@ -19,7 +19,7 @@ import numpy as np
 from givens.topics.documents import Counts
 from givens.topics.priors import Prior
 
-STEPS = 10
+STEPS = 5
 STEP_TOL = 1e-3
 
 
