@@ -89,7 +89,7 @@ def to_value(A, gamma, U, target, sweeps=300, patience=np.inf):
     began = time.perf_counter()
     kept = np.einsum("ij,ij->i", A, A) > gamma * gamma
     objective = SparseColumns(A[kept], gamma)
-    objective.dear = True  # the gradient's norm is not part of the race
+    objective.trace_slopes = False  # the gradient's norm is not part of the race
     result = minimize(
         objective,
         U,

@@ -45,6 +45,6 @@ def sweep_of(d, n):
     A /= power_of_two(A)  # as the estimator does: the objective then needs no scaled copy
     gamma = 0.2 * np.sqrt(np.einsum("ij,ij->j", A, A).max())
     objective = SparseColumns(A.T, gamma)
-    objective.dear = True
+    objective.trace_slopes = False
     result = minimize(objective, np.eye(n), max_sweeps=3)
     return float(np.median(np.diff(result.trace.seconds))), A.nbytes

@@ -186,7 +186,7 @@ def sweeps(report):
         yardstick = 12 * d**4 / (2 * size**3 / product)
         report.row(
             d=d,
-            block=objective.schedule().block,
+            block=objective.plan().schedule.block,
             sweep_seconds=sweep,
             seconds_of_12d4_flops=yardstick,
             ratio=sweep / yardstick,

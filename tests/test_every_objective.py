@@ -6,11 +6,17 @@ import numpy as np
 import pytest
 
 from givens import check_objective, minimize, rotations
-from givens.objectives import Columns, JointDiagonal, Kurtosis
+from givens.objectives import Columns, JointDiagonal, Kurtosis, Objective, SparseColumns
 from givens.schedules import Tournament
-from tests.cases import CASES
+from tests.cases import CASES, FEW, N
 
 EVERY = pytest.mark.parametrize("case", CASES)
+EVERY_FEW = pytest.mark.parametrize("case", FEW)
+
+
+def test_an_objective_has_at_most_13_names():
+    names = {*vars(Objective), *Objective.__annotations__}
+    assert len({name for name in names if not name.startswith("_")}) <= 13
 
 
 @EVERY
@@ -24,15 +30,43 @@ def test_every_run_ends_at_a_point_without_gradient_and_orthogonal(case):
     objective = CASES[case](2)
     result = minimize(objective, random_state=0, max_sweeps=300)
     assert result.converged, result.message
-    assert result.gradient_norm <= 3e-6 * objective.scale * objective.unit
+    assert result.gradient_norm <= 3e-6 * objective.scale * abs(objective.factor)
     assert result.orthogonality <= 1e-13
     assert result.determinant == rotations.determinant(result.U)
     assert result.value == pytest.approx(
-        objective.sense * objective.unit * objective.value(objective.state(result.U)), rel=1e-12, abs=1e-20
+        objective.factor * objective.value(objective.state(result.U)), rel=1e-12, abs=1e-20
     )
-    values = objective.sense * np.array(result.trace.value)
-    assert np.all(np.diff(values) <= 1e-12 * objective.scale * objective.unit)
+    values = np.sign(objective.factor) * np.array(result.trace.value)
+    assert np.all(np.diff(values) <= 1e-12 * objective.scale * abs(objective.factor))
     assert result.trace.step == list(range(result.steps + 1))
+
+
+@EVERY_FEW
+def test_every_run_of_few_components_ends_where_the_whole_objective_has_no_gradient(case):
+    few = FEW[case](2)
+    start = np.eye(N)[:, : few.active]
+    result = few.maximise(start, tol=1e-18, max_sweeps=3000)
+    assert result.converged, result.message
+    assert result.gradient_norm <= 3e-6 * result.value
+    assert result.orthogonality <= 1e-13
+    assert np.all(np.diff(result.trace.value) >= -1e-12 * result.value)
+    # The same objective, with all of its columns: value and gradient have to agree.
+    gamma = few.levels**2 if few.l0 else few.levels
+    whole = SparseColumns(few.At.T, gamma, "l0" if few.l0 else "l1", active=few.active)
+    complement = np.linalg.qr(result.U, mode="complete")[0][:, few.active :]
+    look = whole.look(whole.state(np.hstack((result.U, complement))))
+    assert result.value == pytest.approx(whole.factor * look.value, rel=1e-12)
+    norm = abs(whole.factor) * np.linalg.norm(look.slopes)
+    assert result.gradient_norm == pytest.approx(norm, rel=1e-4, abs=1e-9 * result.value)
+
+
+@EVERY_FEW
+def test_one_thread_and_two_give_the_same_bits_of_few_components(case):
+    start = np.eye(N)[:, : FEW[case](3).active]
+    one, two = (FEW[case](3).maximise(start, threads=threads, max_sweeps=12) for threads in (1, 2))
+    assert np.array_equal(one.U, two.U)
+    assert one.trace.value == two.trace.value
+    assert one.trace.flops == two.trace.flops
 
 
 @EVERY
@@ -113,12 +147,11 @@ def test_a_look_agrees_with_differences_and_leaves_the_state_alone(case):
     objective = CASES[case](4)
     n = objective.n
     U = rotations.random_orthogonal(n, 5, determinant=1)
-    objective.prepare(U)
     state = objective.state(U)
     look = objective.look(state)
     assert look.value == pytest.approx(objective.value(state), rel=1e-13)
     Q = rotations.random_orthogonal(n, 6, determinant=1)
-    turned = objective.turned_look(state, Q)
+    turned = objective.look(state, Q)
     fresh = objective.look(objective.state(U @ Q))
     assert turned.value == pytest.approx(fresh.value, rel=1e-12, abs=1e-12 * objective.scale)
     assert objective.look(state).value == look.value

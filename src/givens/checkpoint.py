@@ -18,7 +18,7 @@ from givens.result import TRACE_FIELDS, PhaseSummary, Trace
 from givens.support import archive
 from givens.support.arguments import whole
 
-FORMAT = 3
+FORMAT = 4
 _ORTHOGONAL = 1e-6  # largest |UᵀU − I|: U is repaired before it is saved, to 1e-12 and better
 
 
@@ -66,6 +66,7 @@ class Progress:
     gains: list[float] = field(default_factory=list)
     summaries: list[PhaseSummary] = field(default_factory=list)
     memory: dict[str, np.ndarray] = field(default_factory=dict)
+    note: str = ""
     converged: bool = False
     trace: Trace = field(default_factory=Trace)
 
@@ -78,6 +79,7 @@ def save(path: str | os.PathLike[str], progress: Progress, problem: str) -> None
         "rng": progress.rng.bit_generator.state,
         "summaries": [asdict(summary) for summary in progress.summaries],
         "trace_phase": progress.trace.phase,
+        "note": progress.note,
         **{name: getattr(progress, name) for name in _COUNTERS},
     }
     arrays: dict[str, Any] = {
@@ -112,6 +114,7 @@ def load(path: str | os.PathLike[str]) -> tuple[Progress, str] | None:
         }
         for name in _COUNTERS:
             setattr(progress, name, counters[name])
+        progress.note = str(counters["note"])
         _check(progress)
         problem = str(counters["problem"])
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:

@@ -1,19 +1,18 @@
 """Tell the author of an objective what is wrong with it.
 
-An objective's parts have to agree: the value, the state that rotates, the pair problem and its gain, the gradient. Each check
-below compares one of them with an independent computation of the same thing.
+An objective's parts have to agree: the value, its slopes and curvatures, the state that rotates, the pair problem and its gain.
+Each check below compares one of them with an independent computation of the same thing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from givens.objectives.base import Blocks, Objective, Solved
+from givens.objectives.base import Blocks, Look, Objective, Solved
 from givens.rotations import random_orthogonal, rotate, rotate_blocks, turn
+from givens.schedules import as_schedule
 
 
 @dataclass(frozen=True)
@@ -73,32 +72,38 @@ def check_objective(
     >>> print(check_objective(Columns(A, "varimax")))
     ok     scale: ...
     ok     value: ...
+    ok     slopes: ...
+    ok     curvatures: ...
+    ok     turned look: ...
     ok     gain: ...
     ok     optimum: ...
+    ok     blocks: ...
     ok     state: ...
     ok     purity: ...
-    ok     gradient: ...
     ok     orthogonality: ...
+    ok     proposal: ...
     """
     if not isinstance(objective, Objective):
         hint = ": wrap it in objectives.Function(f, n)" if callable(objective) else ""
         raise TypeError(f"objective must be an Objective, got {type(objective).__name__}{hint}")
     rng = np.random.default_rng(random_state)
-    U = random_orthogonal(objective.n, rng, determinant=1)
-    objective.prepare(U)
-    check = _Check(objective, U, rng, pairs, grid, tolerance)
-    steps: list[tuple[str, Callable[[], tuple[bool, str]]]] = [
-        ("scale", check.scale),
-        ("value", check.value),
-        ("gain", check.gain),
-        ("optimum", check.optimum),
-        ("state", check.state),
-        ("purity", check.purity),
-        ("gradient", check.gradient),
-        ("orthogonality", check.orthogonality),
-    ]
+    check = _Check(objective, rng, pairs, grid, tolerance)
     findings = []
-    for name, step in steps:
+    for step in (
+        check.scale,
+        check.value,
+        check.slopes,
+        check.curvatures,
+        check.turned_look,
+        check.gain,
+        check.optimum,
+        check.blocks,
+        check.state,
+        check.purity,
+        check.orthogonality,
+        check.proposal,
+    ):
+        name = step.__name__.replace("_", " ")
         try:
             passed, detail = step()
         except Exception as error:  # what a user's code raises is a finding like any other
@@ -109,16 +114,11 @@ def check_objective(
 
 class _Check:
     def __init__(
-        self,
-        objective: Objective,
-        U: np.ndarray,
-        rng: np.random.Generator,
-        pairs: int,
-        grid: int,
-        tolerance: float,
+        self, objective: Objective, rng: np.random.Generator, pairs: int, grid: int, tolerance: float
     ) -> None:
         self.objective = objective
-        self.U = U
+        self.U = random_orthogonal(objective.n, rng, determinant=1)
+        self.Q = random_orthogonal(objective.n, rng, determinant=1)
         self.grid = grid
         self.tolerance = tolerance
         self.pairs = []
@@ -127,11 +127,14 @@ class _Check:
                 i = int(rng.integers(min(objective.active, objective.n - 1)))
                 self.pairs.append(np.array([[i, int(rng.integers(i + 1, objective.n))]]))
 
-    def _value(self, U: np.ndarray) -> float:
-        return float(self.objective.value(self.objective.state(U)))
+    def _look(self, U: np.ndarray) -> Look:
+        return self.objective.look(self.objective.state(U))
 
-    def _solve(self, state: Any, blocks: Blocks) -> Solved:
-        return self.objective.solve(state, blocks)
+    def _value(self, U: np.ndarray) -> float:
+        return float(self.objective.look(self.objective.state(U), slopes=False).value)
+
+    def _solve(self, blocks: Blocks) -> Solved:
+        return self.objective.solve(self.objective.state(self.U), blocks)
 
     def _level(self, pair: np.ndarray, theta: float) -> float:
         return self._value(rotate(self.U, int(pair[0, 0]), int(pair[0, 1]), theta))
@@ -143,28 +146,83 @@ class _Check:
     def value(self) -> tuple[bool, str]:
         value = self._value(self.U)
         again = self._value(self.U)
-        return bool(
-            np.isfinite(value) and value == again
-        ), f"value(state(U)) = {value:.6g}, and the same when asked again"
+        if not (np.isfinite(value) and value == again):
+            return False, f"the value of look(state(U)) is {value:.6g}, and {again:.6g} when asked again"
+        return self._judge(abs(self._look(self.U).value - value), "values with and without slopes differ")
+
+    def slopes(self) -> tuple[bool, str]:
+        slopes = self._look(self.U).slopes
+        if slopes is None:
+            return True, "look() gives none, so there is no descent"
+        n, active = self.objective.n, self.objective.active
+        if slopes.shape != (n, n):
+            return False, f"must have the shape {(n, n)}, got {slopes.shape}"
+        asymmetry = float(np.abs(slopes + slopes.T).max())
+        if not asymmetry <= 1e-10 * self.objective.scale or slopes[active:, active:].any():
+            return False, "must be antisymmetric, and 0 for two columns that do not count"
+        step, worst = 1e-4, 0.0
+        for pair in self.pairs:
+            difference = (self._level(pair, step) - self._level(pair, -step)) / (2 * step)
+            worst = max(worst, abs(difference - slopes[tuple(pair[0])]))
+        return self._judge(worst, "slopes differ from central differences of values", slack=100)
+
+    def curvatures(self) -> tuple[bool, str]:
+        look = self._look(self.U)
+        if look.curvatures is None:
+            return True, "look() gives none, so descent learns them from its steps"
+        if look.curvatures.shape != (self.objective.n, self.objective.n):
+            return False, f"must have the shape {(self.objective.n,) * 2}, got {look.curvatures.shape}"
+        step, worst = 1e-3, 0.0
+        for pair in self.pairs:
+            second = self._level(pair, step) - 2 * self._value(self.U) + self._level(pair, -step)
+            worst = max(worst, abs(second / step**2 - look.curvatures[tuple(pair[0])]))
+        return self._judge(worst, "curvatures differ from second differences of values", slack=1000)
+
+    def turned_look(self) -> tuple[bool, str]:
+        there = self.objective.look(self.objective.state(self.U), self.Q)
+        fresh = self._look(self.U @ self.Q)
+        worst = abs(there.value - fresh.value)
+        if there.slopes is not None and fresh.slopes is not None:
+            worst = max(worst, float(np.abs(there.slopes - fresh.slopes).max(initial=0.0)))
+        return self._judge(worst, "look(state(U), Q) differs from look(state(U @ Q))")
 
     def gain(self) -> tuple[bool, str]:
-        worst = 0.0
-        for pair in self.pairs:
-            solved = self._solve(self.objective.state(self.U), pair)
-            Q = np.asarray(solved.rotations)[0]
-            V = self.U.copy()
-            V[:, pair[0]] = V[:, pair[0]] @ Q
-            worst = max(worst, abs(self._value(self.U) - self._value(V) - solved.gains[0]))
+        worst = max((self._gain_error(pair) for pair in self.pairs), default=0.0)
         return self._judge(worst, "the gain that solve() reports differs from what the value falls by")
+
+    def _gain_error(self, blocks: Blocks) -> float:
+        """Of one block, applied to U itself and to the state."""
+        state = self.objective.state(self.U)
+        solved = self.objective.solve(state, blocks)
+        V, block = self.U.copy(), blocks[0]
+        V[:, block] = V[:, block] @ np.asarray(solved.rotations[0])
+        self.objective.apply(state, blocks, solved.rotations, solved.payload)
+        before, gain = self._value(self.U), float(solved.gains[0])
+        after = self._value(V), float(self.objective.look(state, slopes=False).value)
+        return max(abs(before - value - gain) for value in after)
 
     def optimum(self) -> tuple[bool, str]:
         worst = 0.0
         for pair in self.pairs:
-            gain = self._solve(self.objective.state(self.U), pair).gains[0]
+            gain = self._solve(pair).gains[0]
             start = self._value(self.U)
             best = max(start - self._level(pair, theta) for theta in np.linspace(-np.pi, np.pi, self.grid))
             worst = max(worst, best - gain)
         return self._judge(worst, f"some angle of a grid of {self.grid} is better than solve()'s")
+
+    def blocks(self) -> tuple[bool, str]:
+        size = min(as_schedule(self.objective.plan().schedule).block, self.objective.n)
+        if size < 3:
+            return True, "the plan has none larger than pairs"
+        block = np.arange(size)
+        Q = np.asarray(self._solve([block]).rotations[0])
+        error = float(np.abs(Q.T @ Q - np.eye(size)).max())
+        if error > 1e-12 * size:
+            return False, f"the rotation of {size} columns is orthogonal to {error:.1e} only"
+        worst = self._gain_error([block])
+        return self._judge(
+            worst, f"the gain of a block of {size} columns differs from what the value falls by"
+        )
 
     def state(self) -> tuple[bool, str]:
         state, Ut = self.objective.state(self.U), np.ascontiguousarray(self.U.T)
@@ -173,32 +231,34 @@ class _Check:
             self.objective.apply(state, pair, rotations)
             rotate_blocks(Ut, pair, rotations)
         return self._judge(
-            abs(float(self.objective.value(state)) - self._value(Ut.T.copy())),
+            abs(float(self.objective.look(state, slopes=False).value) - self._value(Ut.T.copy())),
             "after apply() the state's value differs from that of state(U) made anew",
         )
 
     def purity(self) -> tuple[bool, str]:
         state = self.objective.state(self.U)
-        before = self.objective.value(state)
+        before = self.objective.look(state).value
         for pair in self.pairs:
-            self._solve(state, pair)
-        return before == self.objective.value(state), "solve() must only read the state"
-
-    def gradient(self) -> tuple[bool, str]:
-        slopes = self.objective.gradient(self.objective.state(self.U))
-        step, worst = 1e-4, 0.0
-        for pair in self.pairs:
-            difference = (self._level(pair, step) - self._level(pair, -step)) / (2 * step)
-            worst = max(worst, abs(difference - slopes[tuple(pair[0])]))
-        return self._judge(worst, "gradient() differs from central differences", slack=100)
+            self.objective.solve(state, pair)
+        self.objective.look(state, self.Q)
+        return before == self.objective.look(state).value, "solve() and look() must only read the state"
 
     def orthogonality(self) -> tuple[bool, str]:
         worst = 0.0
         for pair in self.pairs:
-            Q = np.asarray(self._solve(self.objective.state(self.U), pair).rotations)[0]
+            Q = np.asarray(self._solve(pair).rotations)[0]
             worst = max(worst, float(np.abs(Q.T @ Q - np.eye(len(Q))).max()))
         return worst <= 1e-12, f"the rotations are orthogonal to {worst:.1e}"
 
+    def proposal(self) -> tuple[bool, str]:
+        leap = self.objective.propose(self.objective.state(self.U), None, True)
+        if leap is None:
+            return True, "there is none"
+        Q = leap.rotation
+        error = float(np.abs(Q.T @ Q - np.eye(self.objective.n)).max())
+        return error <= 1e-9 and np.linalg.det(Q) > 0, f"its rotation is orthogonal to {error:.1e}"
+
     def _judge(self, error: float, what: str, slack: float = 1.0) -> tuple[bool, str]:
         relative = error / self.objective.scale
-        return relative <= slack * self.tolerance, f"{what} by {max(relative, 0.0):.1e} of the scale"
+        # Written so that NaN is no agreement.
+        return bool(relative <= slack * self.tolerance), f"{what} by {max(relative, 0.0):.1e} of the scale"

@@ -33,6 +33,9 @@ Callback = Callable[[Snapshot], Any]
 DRIFT = 5e-14
 """‖UᵀU − I‖ above which the U of a result is repaired once more."""
 
+NOTHING = 1e-26
+"""Of the scale: a gain of all pairs together that is rounding."""
+
 
 @dataclass(frozen=True)
 class RunOptions:
@@ -62,8 +65,9 @@ class Run:
         self.place = place
         self.shown = shown
         self.repair_every = options.repair_every if place is None else place.every
+        self.plan = objective.plan()
         self.shape = Shape(objective.n, objective.active)
-        self.columns = objective.active if objective.thin else objective.n
+        self.unit = abs(objective.factor)
         self.phases: list[Phase] = [PHASES[name]() for name in options.phases]
         self.began = perf_counter()
         self._look: Look | None = None  # where the run is, if it has not moved since
@@ -77,20 +81,17 @@ class Run:
         progress = self._resume(U, reproducible) or Progress(start=U, U=U, rng=rng)
         self.progress = progress
         self.began = perf_counter() - progress.seconds
-        # Tolerances are relative to a scale that is settled at the start, and so the same for a run that goes on.
-        self.objective.prepare(progress.start)
-        self.tol = max(self.options.tol, self.objective.floor)
-        self.objective.enough = self.tol * self.objective.scale
+        self.tol = max(self.options.tol, self.plan.rounding**2)
         self.Ut = np.ascontiguousarray(progress.U.T)
         self.state = self.objective.state(progress.U)
         if not progress.trace:
-            progress.flops += self.objective.making
+            progress.flops += self.plan.state_flops
             progress.summaries = [PhaseSummary(phase.name) for phase in self.phases]
             if self.phases[0].name == "descent":
                 self.look()  # it begins with this, so the trace may have the gradient too
             self._record("")
         else:
-            self._counted = not self.objective.dear
+            self._counted = True
             self._remember(progress)
         self.certificate: Certificate | None = None
         message = self._stop()
@@ -134,7 +135,7 @@ class Run:
         progress.gain = gain
         summary = progress.summaries[progress.phase]
         summary.steps += 1
-        summary.gain += _times(self.objective.unit, gain)
+        summary.gain += _times(self.unit, gain)
         if self._repair_due():
             self._repair()
         self._record(phase.name)
@@ -172,12 +173,15 @@ class Run:
 
     def look(self) -> Look:
         """Value, slopes and curvatures here; found once. They count as flops where steps are made of them, not for the trace."""
-        if self._look is None:
-            self._look = self.objective.look(self.state)
-            if self.phases[self.progress.phase].name == "descent" and not self._counted:
-                self.progress.flops += self._look.flops
-            self._counted = False
+        if self._look is None or self._look.slopes is None:
+            self._look = self._counted_look(self.objective.look(self.state))
         return self._look
+
+    def _counted_look(self, look: Look) -> Look:
+        if self.phases[self.progress.phase].name == "descent" and not self._counted:
+            self.progress.flops += look.flops
+        self._counted = False
+        return look
 
     def moved(self) -> None:
         """The state was turned: what was seen before is no longer true."""
@@ -185,7 +189,7 @@ class Run:
 
     def look_at(self, Q: np.ndarray) -> Look:
         """The look at U @ Q, while the state stays as it is."""
-        look = self.objective.turned_look(self.state, Q)
+        look = self.objective.look(self.state, Q)
         # Beside it, Cayley's transform, a product and a repair.
         self.progress.flops += look.flops + 26.0 / 3.0 * float(len(Q)) ** 3
         return look
@@ -206,41 +210,32 @@ class Run:
         return self.objective.apply(self.state, everything, [Q]) + rotate_blocks(self.Ut, everything, [Q])
 
     def slopes(self) -> np.ndarray | None:
-        """The first derivatives of all pairs, where they are not too expensive."""
-        return None if self.objective.dear else self.look().slopes
+        """The first derivatives of all pairs."""
+        return self.look().slopes
 
     def value(self) -> float:
         """The value of f here."""
-        if self._look is None and self.objective.dear:
-            return self.objective.value(self.state)
-        return self.look().value
+        return self._glance().value
 
-    def complete(self) -> Shape:
-        """Of an objective that stores few columns: add those to turn them against."""
-        Wt, flops = self.objective.complete(self.state)
-        self.progress.flops += flops
-        self.Ut = np.concatenate((self.Ut[: self.columns], Wt))
-        return Shape(len(self.Ut), self.objective.active)
+    def _glance(self) -> Look:
+        """A look for the value, with slopes where they are cheap."""
+        if self._look is None:
+            self._look = self._counted_look(self.objective.look(self.state, slopes=False))
+        return self._look
 
     # Records.
 
     def _U(self) -> np.ndarray:
         if self._aside is not None:
             return repair(self.Ut.T @ self._aside)
-        return np.ascontiguousarray(self.Ut[: self.columns].T)
+        return np.ascontiguousarray(self.Ut.T)
 
     def _gradient_norm(self, at_any_price: bool) -> float:
-        objective = self.objective
-        if self._look is None and objective.dear and not at_any_price:
+        slopes = (self.look() if at_any_price else self._glance()).slopes
+        if slopes is None:
             return float("nan")
-        slopes = self.look().slopes
-        if slopes is not None:
-            # Antisymmetric: every pair is there twice.
-            return _times(objective.unit, float(np.sqrt(np.vdot(slopes, slopes))))
-        if objective.dear and not at_any_price:
-            return float("nan")
-        slopes = objective.gradient(self.state)
-        return _times(objective.unit, float(np.sqrt(2 * np.sum(np.triu(slopes, 1)[: objective.active] ** 2))))
+        # Antisymmetric: every pair is there twice.
+        return _times(self.unit, float(np.sqrt(np.vdot(slopes, slopes))))
 
     def _repair_due(self) -> bool:
         if not self.repair_every or self.progress.steps % self.repair_every:
@@ -253,13 +248,13 @@ class Run:
         self.Ut = np.ascontiguousarray((U if self._aside is not None else repair(U)).T)
         self._aside = None
         self.state = self.objective.state(self._U())
-        self.progress.flops += 4.0 * len(self.Ut) * self.Ut.size + self.objective.making
+        self.progress.flops += 4.0 * len(self.Ut) * self.Ut.size + self.plan.state_flops
         self.moved()
         self.phases[self.progress.phase].forget()
 
     def _record(self, phase: str) -> None:
         objective, progress = self.objective, self.progress
-        value = objective.sense * _times(objective.unit, self.value())
+        value = _times(objective.factor, self.value())
         norm = self._gradient_norm(at_any_price=self.options.gradient_tol is not None)
         progress.seconds = perf_counter() - self.began
         progress.trace.append(progress.steps, progress.seconds, progress.flops, value, norm, phase)
@@ -272,14 +267,15 @@ class Run:
         if self.shape.pairs == 0:
             return "there is nothing to rotate"
         norm = progress.trace.gradient_norm[-1]
-        enough = None if options.gradient_tol is None else options.gradient_tol * scale * self.objective.unit
+        enough = None if options.gradient_tol is None else options.gradient_tol * scale * self.unit
         if enough is not None and norm <= enough and np.isfinite(norm):
             return f"converged: the gradient norm is at most {options.gradient_tol:g} times the scale"
         if len(progress.gains) >= options.schedule.patience and max(progress.gains) <= self.tol * scale:
             sweeps = "a sweep" if len(progress.gains) == 1 else f"{len(progress.gains)} sweeps"
             return f"converged: {sweeps} gained at most {self.tol:g} times the scale"
-        if self._aside is None and (settled := self.objective.settled(self.state)):
-            return settled
+        left = None if self._look is None else self._look.left
+        if left is not None and left <= max(self.tol**2, NOTHING) * scale:
+            return f"converged: all pairs together could gain {left / scale:.1g} times the scale"
         progress.converged = False
         descended = sum(summary.steps for summary in progress.summaries if summary.name == "descent")
         if progress.steps - descended >= options.max_sweeps and self.phases[progress.phase].name != "descent":
@@ -301,22 +297,17 @@ class Run:
             flops=progress.flops,
             value=trace.value[-1],
             gradient_norm=trace.gradient_norm[-1],
-            gain=_times(self.objective.unit, progress.gain),
+            gain=_times(self.unit, progress.gain),
             U=U,
         )
 
     def _result(self, message: str) -> Result:
-        objective, progress = self.objective, self.progress
+        progress = self.progress
         value, norm = progress.trace.value[-1], progress.trace.gradient_norm[-1]
-        U = objective.outcome(self.state)
-        if U is None:
-            U = self._U()
-        else:
-            value = objective.sense * _times(objective.unit, objective.value(self.state))
-            norm = np.nan
+        U = self._U()
         if orthogonality(U) > DRIFT:
             U = repair(U)
-        notes = objective.notes(self.state)
+        notes = progress.note
         if np.isnan(norm):
             self.moved()
             norm = self._last_norm()
@@ -330,7 +321,7 @@ class Run:
             flops=progress.flops,
             gradient_norm=norm,
             orthogonality=orthogonality(U),
-            determinant=None if objective.thin else determinant(U),
+            determinant=determinant(U),
             seconds=perf_counter() - self.began,
             trace=progress.trace,
             method=self._method(),
@@ -369,7 +360,7 @@ class Run:
         checkpoints.save(self.place.path, progress, self._problem())
 
     def _problem(self) -> str:
-        text = f"{self.objective.fingerprint()} {self.options.phases} {self.options.schedule!r} {self.repair_every}"
+        text = f"{fingerprint(self.objective)} {self.options.phases} {self.options.schedule!r} {self.repair_every}"
         return hashlib.sha256(text.encode()).hexdigest()
 
     def _resume(self, start: np.ndarray, reproducible: bool) -> Progress | None:
@@ -381,10 +372,8 @@ class Run:
         progress, problem = found
         path = os.fspath(self.place.path)
         same_start = not reproducible or np.array_equal(progress.start, start)
-        if progress.start.shape == start.shape and same_start:
-            self.objective.prepare(progress.start)
-            if problem == self._problem():
-                return progress
+        if progress.start.shape == start.shape and same_start and problem == self._problem():
+            return progress
         raise ValueError(
             f"the checkpoint {path!r} belongs to another problem (another objective, data, start, random_state, phases, "
             "schedule or interval); give another path, or delete it to start afresh"
@@ -394,3 +383,16 @@ class Run:
 def _times(unit: float, number: float) -> float:
     """A number in units that may be infinite, where powers of the data are: zero stays zero."""
     return unit * number if number else 0.0
+
+
+def fingerprint(objective: Objective) -> str:
+    """Identify a problem, so that a checkpoint of another one is refused."""
+    digest = hashlib.sha256(f"{type(objective).__name__} {objective.n} {objective.active}".encode())
+    for part in objective.data():
+        if isinstance(part, str):
+            digest.update(part.encode())
+            continue
+        array = np.ascontiguousarray(part)
+        digest.update(f"{array.shape} {array.dtype}".encode())
+        digest.update(array.data)
+    return digest.hexdigest()

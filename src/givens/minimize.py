@@ -13,7 +13,7 @@ import numpy as np
 from givens.checkpoint import Checkpoint
 from givens.loop import Callback, Run, RunOptions
 from givens.numerics import parallel
-from givens.objectives.base import Objective
+from givens.objectives.base import Objective, Plan
 from givens.phases import as_phases
 from givens.result import Result
 from givens.rotations import check_orthogonal, random_orthogonal, with_determinant
@@ -140,23 +140,22 @@ def minimize(
     # on the cores that our own threads need.
     with parallel.pool(threads), bar(progress) as shown:
         problem, first = _problem(objective, start, n, jac, check_jac)
+        plan = problem.plan()
         if callback is not None and not callable(callback):
             raise TypeError(f"callback must be a function of a Snapshot, got {type(callback).__name__}")
         options = RunOptions(
-            phases=_phases(problem, phases, schedule),
-            schedule=as_schedule(problem.schedule() if schedule is None else schedule),
+            phases=_phases(plan, phases, schedule),
+            schedule=as_schedule(plan.schedule if schedule is None else schedule),
             tol=tolerance(tol, "tol"),
             gradient_tol=None if gradient_tol is None else tolerance(gradient_tol, "gradient_tol"),
             max_sweeps=whole(max_sweeps, "max_sweeps", least=0),
             max_steps=whole(max_steps, "max_steps", least=0),
-            certify=_share(certify, problem),
+            certify=_share(plan.certify if certify is None else certify),
             callback=callback,
             repair_every=None if repair_every is None else whole(repair_every, "repair_every", least=1),
         )
         if determinant not in (None, 1, -1, "both"):
             raise ValueError(f"determinant must be 1, -1, 'both' or None, got {determinant!r}")
-        if determinant is not None and problem.thin:
-            raise ValueError("an n x m matrix with m < n has no determinant; leave determinant=None")
         rng = generator(random_state)
         reproducible = start is not None or random_state is not None
         n_starts = whole(n_starts, "n_starts", least=1)
@@ -178,38 +177,31 @@ def minimize(
                 run = Run(problem, options, place, shown)
                 found = run.minimise(U if sign is None else with_determinant(U, sign), rng, reproducible)
                 outcomes[sign].append(found)
-    best = [_best(found, problem.sense) for found in outcomes.values()]
+    sense = -1 if problem.factor < 0 else 1
+    best = [_best(found, sense) for found in outcomes.values()]
     if len(best) == 1:
         return best[0]
-    better, other = sorted(best, key=lambda result: problem.sense * result.value)
+    better, other = sorted(best, key=lambda result: sense * result.value)
     better.flops += other.flops
     better.seconds += other.seconds
     better.message += f"; the other component of O(n) reached {other.value:.12g}"
     return better
 
 
-def _phases(
-    problem: Objective, phases: Sequence[str] | None, schedule: str | Schedule | None
-) -> tuple[str, ...]:
+def _phases(plan: Plan, phases: Sequence[str] | None, schedule: str | Schedule | None) -> tuple[str, ...]:
     if phases is not None:
         return as_phases(phases)
     if schedule is None:
-        return as_phases(problem.phases())
+        return as_phases(plan.phases)
     return ("leaps", "sweeps") if as_schedule(schedule).leaps else ("sweeps",)
 
 
-def _share(certify: bool | float | None, problem: Objective) -> float:
+def _share(certify: bool | float) -> float:
     """Which share of the pairs to certify; 0 is none."""
-    if certify is None:
-        certify = problem.certified
     if isinstance(certify, bool | np.bool_):
         return float(certify)
     if not (isinstance(certify, int | float | np.number) and 0 <= certify <= 1):
         raise ValueError(f"certify must be True, False or a share between 0 and 1, got {certify!r}")
-    if certify and problem.thin:
-        raise ValueError(
-            "an objective that stores few columns cannot be certified: not all pairs are there; leave out certify"
-        )
     return float(certify)
 
 
@@ -217,7 +209,8 @@ def _approach(
     problem: Objective, start: np.ndarray, options: RunOptions, rng: np.random.Generator, shown: Bar
 ) -> np.ndarray:
     """Where descent on cheaper forms of the objective leads from a start, the cheapest form first."""
-    cheaper = problem.coarse()
+    coarse = problem.plan().coarse
+    cheaper = None if coarse is None else coarse()
     if cheaper is None:
         return start
     start = _approach(cheaper, start, options, rng, shown)
@@ -233,11 +226,8 @@ def _approach(
 
 
 def _another(first: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """A random start like the first: in the same component of O(n), or of as many columns where they are not all there."""
-    n, columns = first.shape
-    if columns < n:
-        return np.ascontiguousarray(random_orthogonal(n, rng)[:, :columns])
-    return random_orthogonal(n, rng, determinant=determinant_of(first))
+    """A random start in the same component of O(n) as the first."""
+    return random_orthogonal(len(first), rng, determinant=determinant_of(first))
 
 
 def _best(outcomes: list[Result], sense: int) -> Result:
@@ -259,8 +249,7 @@ def _problem(
     jac: Callable[[np.ndarray], np.ndarray] | bool | None,
     check_jac: bool,
 ) -> tuple[Objective, np.ndarray | None]:
-    columns = objective.active if isinstance(objective, Objective) and objective.thin else None
-    first = None if start is None else check_orthogonal(start, name="start", columns=columns)
+    first = None if start is None else check_orthogonal(start, name="start")
     if not isinstance(objective, Objective):
         from givens.objectives.function import Function
 

@@ -10,8 +10,7 @@ from givens.rotations import rotate
 def test_the_constants_are_the_problems_own():
     problem = Procrustes(5, seed=3)
     objective = problem.objective()
-    objective.prepare(problem.start)
-    slopes = objective.gradient(objective.state(problem.start))
+    slopes = objective.look(objective.state(problem.start)).slopes
     assert np.isclose(problem.squared_norm(problem.start), 2 * np.sum(np.triu(slopes, 1) ** 2))
     # L bounds the second difference along every pair, at random points.
     rng = np.random.default_rng(0)

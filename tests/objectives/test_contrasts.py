@@ -92,7 +92,7 @@ def test_a_look_is_what_the_definitions_say(name, shape, share):
     U = random_orthogonal(shape[1], rng)
     assert_looks_like(objective.look(objective.state(U)), written_out(name, (A @ U).T, active), 1e-11)
     Q = random_orthogonal(shape[1], rng)
-    turned = objective.turned_look(objective.state(U), Q)
+    turned = objective.look(objective.state(U), Q)
     assert_looks_like(turned, written_out(name, (A @ U @ Q).T, active), 1e-11)
 
 
@@ -108,7 +108,7 @@ def test_looks_at_any_data(name, A):
     objective = Columns(A, ORACLES[name][0])
     n = A.shape[1]
     look = objective.look(objective.state(np.eye(n)))
-    expected = written_out(name, (A / objective.factor).T, n)
+    expected = written_out(name, (A / objective.divisor).T, n)
     assert_looks_like(look, expected, 1e-9 * max(1.0, abs(expected[0])))
 
 
@@ -120,7 +120,7 @@ def test_the_same_bits_for_any_number_of_threads(name, rng):
     for threads in (1, 2, 3):
         with parallel.pool(threads):
             state = objective.state(np.eye(9))
-            looks.append((objective.look(state), objective.turned_look(state, Q), objective.value(state)))
+            looks.append((objective.look(state), objective.look(state, Q), objective.value(state)))
     for one, other, value in looks:
         assert value == one.value
         for look, first in ((one, looks[0][0]), (other, looks[0][1])):
@@ -146,7 +146,7 @@ def test_single_precision_data_are_added_up_in_double(name, rng):
     A = rng.laplace(size=(3000, 6)).astype(np.float32)
     objective = Columns(A, ORACLES[name][0])
     look = objective.look(objective.state(np.eye(6)))
-    assert_looks_like(look, written_out(name, (A.astype(np.float64) / objective.factor).T, 6), 1e-10)
+    assert_looks_like(look, written_out(name, (A.astype(np.float64) / objective.divisor).T, 6), 1e-10)
 
 
 @pytest.mark.parametrize("name", ["kurtosis", "varimax"])

@@ -101,8 +101,8 @@ def test_a_run_with_leaps_never_falls_and_stays_in_its_component(penalty, seed, 
     objective = problem(seed, share, penalty, active)
     start = random_orthogonal(24, np.random.default_rng(seed), determinant=-1 if seed % 2 else 1)
     result = minimize(objective, start, max_sweeps=12)
-    assert objective.schedule().leaps
-    assert np.all(np.diff(result.trace.value) >= -1e-12 * objective.scale * objective.unit)
+    assert objective.plan().schedule.leaps
+    assert np.all(np.diff(result.trace.value) >= -1e-12 * objective.scale * abs(objective.factor))
     assert result.determinant == determinant(start)
     assert result.orthogonality < 1e-12
 
@@ -114,7 +114,7 @@ def test_leaps_find_more_than_rotations_alone_on_most_starts():
         start = random_orthogonal(40, np.random.default_rng(seed))
         leaping = minimize(objective, start, tol=1e-9).value
         plain = minimize(
-            objective, start, tol=1e-9, schedule=Tournament(block=objective.schedule().block)
+            objective, start, tol=1e-9, schedule=Tournament(block=objective.plan().schedule.block)
         ).value
         better.append(leaping >= plain * (1 - 1e-9))
     assert sum(better) >= 4
@@ -152,7 +152,7 @@ def test_the_size_of_the_data_changes_nothing(factor):
 def test_where_nothing_exceeds_the_threshold_there_is_no_leap():
     A = modules(6)
     objective = SparseColumns(A, 2 * np.sqrt(np.max(np.sum(A**2, axis=1))))
-    assert objective.leap(objective.state(np.eye(24)), None, True) is None
+    assert objective.propose(objective.state(np.eye(24)), None, True) is None
     result = minimize(objective)
     assert result.converged
     assert result.value == 0.0
@@ -170,7 +170,7 @@ class Astray(SparseColumns):
 
     asked = 0
 
-    def leap(self, state, memory, first):
+    def propose(self, state, memory, first):
         self.asked += 1
         return Leap(
             random_orthogonal(self.n, np.random.default_rng(self.asked), determinant=1), 0.0, True, None
@@ -183,5 +183,5 @@ def test_the_loop_takes_back_a_leap_that_loses():
     start = minimize(SparseColumns(A, objective.gamma)).U
     result = minimize(objective, start, max_sweeps=3)
     assert objective.asked == 2  # as a first leap and as a later one, and no more
-    assert np.all(np.diff(result.trace.value) >= -1e-12 * objective.scale * objective.unit)
+    assert np.all(np.diff(result.trace.value) >= -1e-12 * objective.scale * abs(objective.factor))
     assert result.orthogonality < 1e-12

@@ -60,12 +60,11 @@ def test_without_a_threshold_it_is_pca(X, m):
 
 
 def test_from_a_random_start_too_the_subspace_is_pcas(X):
-    from givens import minimize
     from givens.sparse_pca.few_components import FewColumns
 
     At = np.ascontiguousarray(X - X.mean(axis=0))
     V = np.linalg.qr(np.random.default_rng(0).standard_normal((30, 3)))[0]
-    result = minimize(FewColumns(At, np.zeros(3), False), V, tol=1e-22, max_sweeps=400)
+    result = FewColumns(At, np.zeros(3), False).maximise(V, tol=1e-22, max_sweeps=400)
     assert subspace_angles(result.U, np.linalg.svd(At)[0][:, :3]).max() < 1e-8
 
 

@@ -126,7 +126,7 @@ def _finish(objective: SymmetricTensor, iteration: _Iteration, seconds: float) -
     order = np.argsort(-iteration.weights, kind="stable")
     factors = np.ascontiguousarray(iteration.vectors[:, order])
     weights = iteration.weights[order]
-    value = objective.unit * float(weights.sum())
+    value = -objective.factor * float(weights.sum())
     trace = Trace()
     trace.append(0, seconds, iteration.flops, value, float("nan"))
     result = Result(
@@ -149,4 +149,4 @@ def _finish(objective: SymmetricTensor, iteration: _Iteration, seconds: float) -
     heights = np.sum(factors * objective.squares(factors), axis=0)
     left = objective.norm**2 - 2 * weights @ heights + weights @ (factors.T @ factors) ** 3 @ weights
     residual = np.sqrt(max(left, 0.0)) / (objective.norm or 1.0)
-    return Decomposition(objective.unit * weights, factors, float(residual), result)
+    return Decomposition(-objective.factor * weights, factors, float(residual), result)

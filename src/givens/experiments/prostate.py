@@ -72,7 +72,7 @@ def run_givens(problem: Problem, method: str, start: np.ndarray, seed: int, swee
             rows.append({"flops": flops, **problem.measure(U)})
 
     watched = Recorded(SparseColumns(problem.A, problem.gamma), watch)
-    schedule = Random() if method == PAIRS else replace(watched.schedule(), leaps=method == LEAPS)
+    schedule = Random() if method == PAIRS else replace(watched.plan().schedule, leaps=method == LEAPS)
     result = minimize(
         watched, start, schedule=schedule, tol=1e-6, max_sweeps=sweeps, random_state=seed, threads=1
     )

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from givens.objectives.base import Blocks, Leap, Objective, Rotations, Solved
+from givens.objectives.base import Blocks, Leap, Look, Objective, Plan, Rotations, Solved
 from givens.rotations import rotate_blocks
 
 Watch = Callable[[np.ndarray, int, float], None]
@@ -25,22 +25,11 @@ class Recorded(Objective):
     def __init__(self, inner: Objective, watch: Watch) -> None:
         self.inner = inner
         self.watch = watch
-        self.n, self.active = inner.n, inner.active
-        self.separable, self.sense, self.unit, self.dear = (
-            inner.separable,
-            inner.sense,
-            inner.unit,
-            inner.dear,
-        )
-        self.scale, self.floor, self.making = inner.scale, inner.floor, inner.making
+        self.n, self.active, self.separable = inner.n, inner.active, inner.separable
+        self.scale, self.factor = inner.scale, inner.factor
         self.rotations = 0
         self.flops = 0.0
         self.made = False
-
-    def prepare(self, start: np.ndarray) -> None:
-        """Take the scale over, once it is settled."""
-        self.inner.prepare(start)
-        self.scale, self.floor = self.inner.scale, self.inner.floor
 
     def start(self, rng: np.random.Generator) -> np.ndarray:
         """The inner one's."""
@@ -48,40 +37,37 @@ class Recorded(Objective):
 
     def state(self, U: np.ndarray) -> Any:
         """The inner one's."""
-        self.inner.enough = self.enough
         self.Ut = np.ascontiguousarray(U.T)
         # The loop makes a state at the start and, when it has repaired U, again.
-        self.flops += self.making + (4.0 * self.n**3 if self.made else 0.0)
+        self.flops += self.plan().state_flops + (4.0 * self.n**3 if self.made else 0.0)
         self.made = True
         return self.inner.state(U)
 
-    def value(self, state: Any) -> float:
+    def look(self, state: Any, Q: np.ndarray | None = None, slopes: bool = True) -> Look:
         """The inner one's."""
-        return self.inner.value(state)
+        return self.inner.look(state, Q, slopes)
 
-    def gradient(self, state: Any) -> np.ndarray:
+    def plan(self) -> Plan:
         """The inner one's."""
-        return self.inner.gradient(state)
+        return self.inner.plan()
 
-    def schedule(self) -> Any:
+    def propose(self, state: Any, memory: Any, first: bool) -> Leap | None:
         """The inner one's."""
-        return self.inner.schedule()
-
-    def leap(self, state: Any, memory: Any, first: bool) -> Leap | None:
-        """The inner one's."""
-        leap = self.inner.leap(state, memory, first)
+        leap = self.inner.propose(state, memory, first)
         self.flops += 0.0 if leap is None else leap.flops
         return leap
 
-    def solve(self, state: Any, blocks: Blocks) -> Solved:
+    def solve(self, state: Any, blocks: Blocks, enough: float = 0.0) -> Solved:
         """The inner one's."""
-        solved = self.inner.solve(state, blocks)
+        solved = self.inner.solve(state, blocks, enough)
         self.flops += solved.flops
         return solved
 
-    def apply(self, state: Any, blocks: Blocks, rotations: Rotations) -> float:
+    def apply(
+        self, state: Any, blocks: Blocks, rotations: Rotations, payload: Sequence[Any] | None = None
+    ) -> float:
         """Rotate, then show what came of it."""
-        flops = self.inner.apply(state, blocks, rotations)
+        flops = self.inner.apply(state, blocks, rotations, payload)
         # The loop keeps a U too, and counts what that takes: so does this count.
         self.flops += flops + rotate_blocks(self.Ut, blocks, rotations)
         self.rotations += len(blocks)

@@ -232,7 +232,7 @@ class ICA(SourceSeparation):
             start,
             phases=("descent",),
             coarse=coarse,
-            gradient_tol=tol * len(Z) / (objective.scale * objective.unit),
+            gradient_tol=tol * len(Z) / (objective.scale * abs(objective.factor)),
             tol=0.0,
             max_steps=int(self.max_steps),
             certify=bool(self.certify) and tol <= self.tol,

@@ -112,17 +112,6 @@ def rotate_pairs(C: np.ndarray, pairs: np.ndarray, Q: np.ndarray) -> None:
 
 
 @kernel
-def slopes(C: np.ndarray) -> np.ndarray:
-    """P_ij of every pair i < j."""
-    size = C.shape[0]
-    P = np.zeros((size, size))
-    for i in range(size):
-        for j in range(i + 1, size):
-            P[i, j] = _pair(C, i, j)[0]
-    return P
-
-
-@kernel
 def pair_sums(C: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Σ_k C_ijk², Σ_k C_iik v_k and Σ_k v_k² of every i and j, v_k = C_ijk + C_jik: one pass."""
     size = C.shape[0]

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from givens.support.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from givens.objectives.base import Blocks, Look, Objective, Rotations, Solved
+    from givens.objectives.base import Blocks, Look, Objective, Plan, Rotations, Solved
     from givens.objectives.columns import Columns
     from givens.objectives.contrasts import Contrast, Exp, LogCosh, Scalar
     from givens.objectives.function import Function
@@ -40,6 +40,7 @@ __all__ = [
     "MomentTensor",
     "Objective",
     "Orthomax",
+    "Plan",
     "Rotations",
     "Scalar",
     "Solved",
@@ -63,6 +64,7 @@ _HOMES = {
     "MomentTensor": "givens.tensors.from_samples",
     "Objective": "givens.objectives.base",
     "Orthomax": "givens.objectives.quartic",
+    "Plan": "givens.objectives.base",
     "Rotations": "givens.objectives.base",
     "Scalar": "givens.objectives.contrasts",
     "Solved": "givens.objectives.base",

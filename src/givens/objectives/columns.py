@@ -8,16 +8,16 @@ one column of the mathematics per contiguous row.
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from copy import copy
+from typing import Any
 
 import numpy as np
 
 from givens.numerics import parallel
 from givens.numerics.scaling import check_data, power, power_of_two
 from givens.numerics.tiles import tiles
-from givens.objectives.base import Blocks, Look, Objective, Rotations, Solved
+from givens.objectives.base import Blocks, Look, Objective, Plan, Rotations, Solved
 from givens.objectives.contrasts import Contrast, Exp, LogCosh
 from givens.objectives.quartic import Kurtosis, Orthomax
 from givens.schedules import Schedule, Tournament
@@ -71,20 +71,17 @@ class Columns(Objective):
             raise ValueError(f"A must be a matrix with at least one row and one column, got shape {A.shape}")
         A = check_data(A, "A")
         self.contrast = _as_contrast(contrast)
-        self.sense = self.contrast.sense
         degree = self.contrast.degree
-        self.factor = 1.0 if degree is None else _rescaling(A)
-        self.unit = 1.0 if degree is None else power(self.factor, degree)
-        self.A = A if self.factor == 1.0 else A / A.dtype.type(self.factor)
+        self.divisor = 1.0 if degree is None else _rescaling(A)
+        self.factor = self.contrast.sense * (1.0 if degree is None else power(self.divisor, degree))
+        self.A = A if self.divisor == 1.0 else A / A.dtype.type(self.divisor)
         self.n = A.shape[1]
-        self.making = 2.0 * A.size * self.n
         self.active = self.n if active is None else active
         if not 1 <= self.active <= self.n or int(self.active) != self.active:
             raise ValueError(f"active must be between 1 and the number of columns, {self.n}, got {active!r}")
-        if A.dtype == np.float32:
-            self.floor = _single_floor(self.n)
         self.scale = self.contrast.size(_lying(self.A)) or 1.0
         self.single = False  # whether looks are in single precision
+        self.trace_slopes = True  # whether looks that need the value only have slopes too, for the trace
 
     def start(self, rng: np.random.Generator) -> np.ndarray:
         """Start at the identity, the data's own columns."""
@@ -110,27 +107,29 @@ class Columns(Objective):
         other = copy(self)
         other.A, other.single = A, True
         other.scale = self.contrast.size(_lying(A)) or 1.0
-        other.floor = _single_floor(self.n)
         return other
 
-    def phases(self) -> tuple[str, ...]:
+    def plan(self) -> Plan:
         """Descent, if the contrast is smooth, and sweeps where that finds no slopes; sweeps alone where they are cheap."""
-        if not self.contrast.smooth:
-            return super().phases()
-        cheap = self.contrast.exact and len(self.A) < LEAST
-        return ("sweeps",) if cheap else ("descent", "sweeps")
+        phases: tuple[str, ...] = ("leaps", "sweeps")
+        if self.contrast.smooth:
+            cheap = self.contrast.exact and len(self.A) < LEAST
+            phases = ("sweeps",) if cheap else ("descent", "sweeps")
+        return Plan(
+            phases=phases,
+            schedule=self._schedule(),
+            coarse=self.coarse,
+            state_flops=2.0 * self.A.size * self.n,
+            rounding=_single_rounding(self.n) if self.A.dtype == np.float32 else 0.0,
+        )
 
-    def schedule(self) -> Schedule:
+    def _schedule(self) -> Schedule:
         """A tournament, in blocks as large as the contrast likes them."""
         return Tournament(block=self.contrast.block(self.n))
 
-    def data(self) -> list[np.ndarray]:
-        """The matrix A, and the power of two it was divided by."""
-        return [self.A, np.array(self.factor)]
-
-    def fingerprint(self) -> str:
-        """Identify the problem, contrast included."""
-        return hashlib.sha256(f"{super().fingerprint()} {self.contrast!r}".encode()).hexdigest()
+    def data(self) -> list[np.ndarray | str]:
+        """The matrix A, the power of two it was divided by, and the contrast."""
+        return [self.A, np.array(self.divisor), repr(self.contrast)]
 
     def state(self, U: np.ndarray) -> np.ndarray:
         """Y = AU, transposed."""
@@ -147,26 +146,29 @@ class Columns(Objective):
         """Evaluate f."""
         return self.contrast.value(state, self.active)
 
-    def look(self, state: np.ndarray) -> Look:
-        """All pairs at once, by one pass over Y."""
-        return self.contrast.look(state, self.active, single=self.single)
-
-    def turned_look(self, state: np.ndarray, Q: np.ndarray) -> Look:
-        """The same, with the data on their way through Q."""
+    def look(self, state: np.ndarray, Q: np.ndarray | None = None, slopes: bool = True) -> Look:
+        """All pairs at once, by one pass over Y, or over the data on their way through Q."""
+        if Q is None and not (slopes or self.trace_slopes):
+            return Look(self.value(state))
         return self.contrast.look(state, self.active, Q, self.single)
 
-    def solve(self, state: np.ndarray, blocks: Blocks) -> Solved:
+    def solve(self, state: np.ndarray, blocks: Blocks, enough: float = 0.0) -> Solved:
         """The contrast's pair problem, or a sweep of it on a copy of the block's columns."""
+        note = self.contrast.note()
         if isinstance(blocks, np.ndarray):
-            return Solved(*self.contrast.solve_pairs(state, blocks, self.active))
+            return Solved(*self.contrast.solve_pairs(state, blocks, self.active), note=note)
         counting = [int(np.sum(block < self.active)) for block in blocks]
-        found = [
-            self.contrast.solve_block(state, block, a, self.enough) for block, a in zip(blocks, counting)
-        ]
-        rotations, gains, rotated, flops = zip(*found)
-        return Solved(rotations, np.array(gains), sum(rotated), sum(flops))
+        found = [self.contrast.solve_block(state, block, a, enough) for block, a in zip(blocks, counting)]
+        rotations, gains, rotated, flops, payload = zip(*found)
+        return Solved(rotations, np.array(gains), sum(rotated), sum(flops), payload, note)
 
-    def apply(self, state: np.ndarray, blocks: Blocks, rotations: Rotations) -> float:
+    def apply(
+        self,
+        state: np.ndarray,
+        blocks: Blocks,
+        rotations: Rotations,
+        payload: Sequence[Any] | None = None,
+    ) -> float:
         """Rotate the columns of Y."""
         if isinstance(blocks, np.ndarray):
             from givens.kernels.rotate import rotate_rows
@@ -200,25 +202,15 @@ class Columns(Objective):
         parallel.each(tile, tiles(len(state) // 2, state.shape[1]))
         return 2.0 * len(Q) ** 2 * state.shape[1]
 
-    def gradient(self, state: np.ndarray) -> np.ndarray:
-        """The slopes of the look."""
-        slopes = self.look(state).slopes
-        assert slopes is not None
-        return slopes
-
-    def notes(self, state: np.ndarray) -> str:
-        """What the contrast has to say."""
-        return self.contrast.note()
-
 
 def _lying(A: np.ndarray) -> np.ndarray:
     """The matrix, either way round: turning it over would take longer than adding it up."""
     return A.T if A.flags.f_contiguous else np.ascontiguousarray(A)
 
 
-def _single_floor(n: int) -> float:
-    """Y is rotated in single precision, and a slope known to eps moves an angle that gains eps²."""
-    return (n * 4 * float(np.finfo(np.float32).eps)) ** 2
+def _single_rounding(n: int) -> float:
+    """Y is rotated in single precision: a slope known to eps moves an angle that gains eps²."""
+    return n * 4 * float(np.finfo(np.float32).eps)
 
 
 def _rescaling(A: np.ndarray) -> float:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 Pairs = tuple[np.ndarray, np.ndarray, int, float]
 """Of some pairs: their rotations, gains, how many turn, and the flops spent."""
 
-Solution = tuple[np.ndarray, float, int, float]
-"""Of a block: Q, its gain, how many pairs turned, and the flops spent."""
+Solution = tuple[np.ndarray, float, int, float, Any]
+"""Of a block: Q, its gain, how many pairs turned, the flops spent, and what would help to apply Q, or None."""
 
 
 # Flops per row of the data for a look at one angle of a pair: two columns turned, and the three sums. What φ and its derivatives
@@ -157,7 +157,7 @@ class Pointwise(Contrast):
         """A sweep of it. Of the block's columns, those that count come first."""
         weights = self._weights(active) if self.signs is None else self.sense * self.signs[block[:active]]
         Q, gain, turned, angles = self.kernels.solve_block(Y[block], active, weights)
-        return Q, gain, turned, Y.shape[1] * ((ANGLE + 2 * POINT) * angles + 6.0 * turned)
+        return Q, gain, turned, Y.shape[1] * ((ANGLE + 2 * POINT) * angles + 6.0 * turned), None
 
     def note(self) -> str:
         """Say that the search is not exact."""

@@ -9,29 +9,31 @@ A pair problem g(θ) = f(U·G(i, j, θ)) is periodic, so it is interpolated by h
 
 from __future__ import annotations
 
-import hashlib
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any
 
 import numpy as np
 
-from givens.objectives.base import Blocks, Look, NotFinite, Objective, Rotations, Solved
-from givens.rotations import rotate_blocks, turn
+from givens.objectives.base import Blocks, Look, NotFinite, Objective, Plan, Rotations, Solved
+from givens.rotations import random_orthogonal, rotate_blocks, turn
 from givens.searches import closed_forms as searches
 from givens.searches.harmonics import Harmonics
 from givens.support.arguments import whole
 
 EPS = float(np.finfo(np.float64).eps)
+_CAPPED = (
+    f"some pair problems have more than {searches.MAX_HARMONICS} harmonics, so their minima may not be global"
+)
 # The central difference of order p errs by h^p and by eps/h: this is where the two meet, for p = 2 and 4.
 _STEP, _SMALL_STEP = EPS**0.2, EPS ** (1 / 3)
 # Slopes below this share of the scale are worth four evaluations each.
 _SMALL = 1e-5
 # A gradient that differs from a difference of values by more than this share is wrong.
 _AGREE = 1e-4
-# Angles at which f is evaluated before a run; with a gradient, only the first two.
+# Angles at which f is evaluated beforehand; with a gradient, only the first two.
 PROBES = (0.0, 1.0, 2.0, 4.0)
 
 
@@ -69,7 +71,7 @@ class Function(Objective):
         The matrix ∂f/∂U of partial derivatives, as in Euclidean space; True if f returns the value and this matrix. See
         `givens.autodiff` for functions written in PyTorch, JAX or autograd.
     check_jac : bool
-        Compare `jac` with a difference of values once, at the start of a run.
+        Compare `jac` with a difference of values once, beforehand.
 
     Examples
     --------
@@ -104,13 +106,7 @@ class Function(Objective):
         if not (jac is None or isinstance(jac, bool) or callable(jac)):
             raise TypeError(f"jac must be a function of U, or True, got {type(jac).__name__}")
         self.jac = jac or None
-        self.check_jac = check_jac
-        # Differences take two evaluations a pair: nobody wants them after every sweep.
-        self.dear = self.certified = self.jac is None
-        self.probes = np.zeros(0)
-        self.first: tuple[np.ndarray, float, np.ndarray] | None = None  # at the start of the run
-        self.noise = 0.0
-        self.capped = False
+        self._probe(check_jac)
 
     def __call__(self, U: np.ndarray) -> float:
         """Evaluate f, or say what is wrong with what it returned."""
@@ -142,18 +138,16 @@ class Function(Objective):
             )
         return value
 
-    def prepare(self, start: np.ndarray) -> None:
-        """Take the scale of f from its values around the start; they also tell this f from another one."""
-        self.capped = False
-        along = self._turned(start)
+    def _probe(self, check_jac: bool) -> None:
+        """Take the scale of f from its values around a rotation that is always the same; they also tell this f from another."""
+        place = random_orthogonal(self.n, np.random.default_rng(0), determinant=1)
+        along = self._turned(place)
         slopes = None
         if self.jac is None:
             values = [along(theta) for theta in PROBES]
         else:
-            # The first look of the run is this one.
-            first, slopes = self._with_gradient(start)
-            self.first = start.copy(), first, slopes
-            values = [first, *(along(theta) for theta in PROBES[1:2])]
+            first, slopes = self._with_gradient(place)
+            values = [first, along(PROBES[1])]
         self.probes = np.array(values)
         self.scale = float(np.abs(self.probes).max()) or 1.0
         # What rounding in a well-written f may amount to: no difference below it is believed.
@@ -167,10 +161,10 @@ class Function(Objective):
                     f"f is not a polynomial of degree {self.degree} in U: it differs from every such polynomial by "
                     f"{error:.3g}, {error / self.scale:.1e} of its size; give its true degree, or none"
                 )
-        if slopes is not None and self.check_jac and self.n > 1:
-            self._compare(start, slopes)
+        if slopes is not None and check_jac and self.n > 1:
+            self._compare(place, values[0], slopes)
 
-    def _compare(self, U: np.ndarray, slopes: np.ndarray) -> None:
+    def _compare(self, U: np.ndarray, value: float, slopes: np.ndarray) -> None:
         """Compare the gradient with a difference of values, along one direction in which all columns turn."""
         angles = np.triu(np.random.default_rng(0).standard_normal((self.n, self.n)), 1)
         angles /= np.linalg.norm(angles)
@@ -182,13 +176,13 @@ class Function(Objective):
 
         expected = float(np.sum(angles * slopes))
         norm = float(np.linalg.norm(np.triu(slopes, 1)))
-        errors = []
-        # A function with large higher derivatives needs the smaller step, one with much noise the larger.
-        for step in (1e-4, 1e-6):
-            difference = (along(step) - along(-step)) / (2 * step)
+        # One more value tells nearly always. Else: a function with large higher derivatives needs a smaller step than one with
+        # much noise.
+        for step, behind in ((1e-6, value), (1e-4, None), (1e-6, None)):
+            width = step if behind is not None else 2 * step
+            difference = (along(step) - (along(-step) if behind is None else behind)) / width
             slack = _AGREE * max(norm, abs(difference)) + self.noise / step
-            errors.append(abs(difference - expected) - slack)
-            if errors[-1] <= 0:
+            if abs(difference - expected) <= slack:
                 return
         raise ValueError(
             f"jac disagrees with f: along one direction the slope is {expected:.6g} by jac, and {difference:.6g} by a difference "
@@ -206,9 +200,9 @@ class Function(Objective):
 
         return along
 
-    def data(self) -> list[np.ndarray]:
-        """The values around the start: two functions that agree on them are taken for one."""
-        return [self.probes]
+    def data(self) -> list[np.ndarray | str]:
+        """Some values: two functions that agree on them are taken for one."""
+        return [self.probes, str(self.degree)]
 
     def state(self, U: np.ndarray) -> FunctionState:
         """U itself; f there is found when somebody asks."""
@@ -220,24 +214,19 @@ class Function(Objective):
             state.value = self(state.Ut.T.copy())
         return state.value
 
-    def phases(self) -> tuple[str, ...]:
-        """Descent; where f has kinks that end it early, sweeps."""
-        return ("descent", "sweeps")
+    def plan(self) -> Plan:
+        """Descent; where f has kinks that end it early, sweeps. Without `jac`, a certificate."""
+        return Plan(phases=("descent", "sweeps"), certify=self.jac is None)
 
-    def look(self, state: FunctionState) -> Look:
+    def look(self, state: FunctionState, Q: np.ndarray | None = None, slopes: bool = True) -> Look:
         """f and its slopes; without `jac`, curvatures too."""
-        if self.first is not None and np.array_equal(self.first[0].T, state.Ut):
-            return Look(self.first[1], self.first[2], None, 4.0 * self.n**3)
-        return self._look(state.Ut.T.copy())
-
-    def turned_look(self, state: FunctionState, Q: np.ndarray) -> Look:
-        """As `look`, at U @ Q."""
-        return self._look(state.Ut.T @ Q)
-
-    def _look(self, U: np.ndarray) -> Look:
+        if self.jac is None and not slopes and Q is None:
+            # Differences take two evaluations a pair: nobody wants them after every sweep.
+            return Look(self.value(state))
+        U = state.Ut.T.copy() if Q is None else state.Ut.T @ Q
         if self.jac is not None:
-            value, slopes = self._with_gradient(U)
-            return Look(value, slopes, None, 4.0 * self.n**3)
+            value, first = self._with_gradient(U)
+            return Look(value, first, None, 4.0 * self.n**3)
         value = self(U.copy())
         upper, bends = self._differences(U, value)
         return Look(value, upper - upper.T, bends + bends.T, 0.0)
@@ -289,29 +278,32 @@ class Function(Objective):
             values.append(np.array(row))
         return values[0], values[1]
 
-    def solve(self, state: FunctionState, blocks: Blocks) -> Solved:
+    def solve(self, state: FunctionState, blocks: Blocks, enough: float = 0.0) -> Solved:
         """Search over θ for every pair of every block, one after the other."""
-        rotations, gains, rotated = [], [], 0
+        rotations, gains, rotated, resolved = [], [], 0, True
         for block in blocks:
-            Q, gain, turned = self._solve_block(state, block)
+            Q, gain, turned, all_resolved = self._solve_block(state, block)
             rotations.append(Q)
             gains.append(gain)
             rotated += turned
+            resolved &= all_resolved
         return Solved(
             np.array(rotations) if isinstance(blocks, np.ndarray) else rotations,
             np.array(gains),
             rotated,
             0.0,
+            note="" if resolved else _CAPPED,
         )
 
-    def _solve_block(self, state: FunctionState, block: np.ndarray) -> tuple[np.ndarray, float, int]:
+    def _solve_block(self, state: FunctionState, block: np.ndarray) -> tuple[np.ndarray, float, int, bool]:
         size = len(block)
         Vt = state.Ut.copy()
         Q = np.eye(size)
-        value, total, rotated = self.value(state), 0.0, 0
+        value, total, rotated, resolved = self.value(state), 0.0, 0, True
         for a in range(size):
             for b in range(a + 1, size):
                 found = self._search(Vt, (int(block[a]), int(block[b])), value, state)
+                resolved &= found.resolved
                 if not self._worth(found):
                     continue
                 G = turn(found.theta)
@@ -320,7 +312,7 @@ class Function(Objective):
                 value -= found.gain
                 total += found.gain
                 rotated += 1
-        return Q, total, rotated
+        return Q, total, rotated, resolved
 
     def _search(
         self, Vt: np.ndarray, pair: tuple[int, int], value: float, state: FunctionState
@@ -337,9 +329,8 @@ class Function(Objective):
         if self.degree is not None:
             return searches.polynomial(g, self.degree, at_zero=value, noise=self.noise, minimum=_minimum)
         found = searches.periodic(g, points=state.points, at_zero=value, noise=self.noise, minimum=_minimum)
-        # Only hints: they change how many evaluations the next search takes, and the message, not what is found.
+        # Only a hint: it changes how many evaluations the next search takes, not what is found.
         state.points = min(max(8, 4 * found.harmonics.order), 4 * searches.MAX_HARMONICS)
-        self.capped |= not found.resolved
         return found
 
     def _worth(self, found: searches.Search) -> bool:
@@ -358,26 +349,16 @@ class Function(Objective):
         small = abs(found.theta) < 1e-3 / order if found.resolved else abs(found.theta) < 1e-2
         return small and (slope > self.noise * order or not found.resolved)
 
-    def apply(self, state: FunctionState, blocks: Blocks, rotations: Rotations) -> float:
+    def apply(
+        self,
+        state: FunctionState,
+        blocks: Blocks,
+        rotations: Rotations,
+        payload: Sequence[Any] | None = None,
+    ) -> float:
         """Rotate U, and evaluate f there."""
         turned = state.Ut.copy()
         rotate_blocks(turned, blocks, rotations)
         # Where f is not finite the state stays as it was.
         state.value, state.Ut = self(turned.T.copy()), turned
         return 0.0
-
-    def gradient(self, state: FunctionState) -> np.ndarray:
-        """The slopes of a look."""
-        slopes = self.look(state).slopes
-        assert slopes is not None
-        return slopes
-
-    def fingerprint(self) -> str:
-        """Identify the function by its values around the start."""
-        return hashlib.sha256(f"{super().fingerprint()} {self.degree}".encode()).hexdigest()
-
-    def notes(self, state: FunctionState) -> str:
-        """Say if a search ran out of harmonics."""
-        if not self.capped:
-            return ""
-        return f"some pair problems have more than {searches.MAX_HARMONICS} harmonics, so their minima may not be global"

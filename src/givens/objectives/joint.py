@@ -7,12 +7,15 @@ Each rotation has a closed form (Cardoso and Souloumiac 1996). With one symmetri
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 
 from givens.numerics import parallel
 from givens.numerics.scaling import check_data, power, power_of_two
-from givens.objectives.base import Blocks, Look, Objective, Rotations, Solved
-from givens.schedules import Schedule, Tournament
+from givens.objectives.base import Blocks, Look, Objective, Plan, Rotations, Solved
+from givens.schedules import Tournament
 from givens.support.arguments import as_array
 
 EPS = float(np.finfo(np.float64).eps)
@@ -46,11 +49,10 @@ class JointDiagonal(Objective):
                 f"matrices must be square, of shape (K, n, n) or (n, n), got shape {np.shape(matrices)}"
             )
         C = check_data(C, "matrices")
-        self.factor = power_of_two(C)
-        self.C = np.asarray(C, dtype=np.float64) / self.factor
+        self.divisor = power_of_two(C)
+        self.C = np.asarray(C, dtype=np.float64) / self.divisor
         self.n = self.active = C.shape[1]
-        self.unit = power(self.factor, 2)
-        self.making = 4.0 * C.size * self.n
+        self.factor = power(self.divisor, 2)
         self.scale = float(np.sum(self.C**2)) or 1.0
         # Below this nothing can be told from rounding: a gain is of second order in the entries it removes.
         self.least = (8 * EPS) ** 2 * self.scale
@@ -59,13 +61,13 @@ class JointDiagonal(Objective):
         """Start at the identity: the data's own coordinates."""
         return np.eye(self.n)
 
-    def schedule(self) -> Schedule:
-        """Blocks large enough for matrix products, small enough for the cache."""
-        return Tournament(block=64)
+    def plan(self) -> Plan:
+        """Sweeps of blocks large enough for matrix products, small enough for the cache."""
+        return Plan(schedule=Tournament(block=64), state_flops=4.0 * self.C.size * self.n)
 
     def data(self) -> list[np.ndarray]:
         """The matrices."""
-        return [self.C, np.array(self.factor)]
+        return [self.C, np.array(self.divisor)]
 
     def state(self, U: np.ndarray) -> np.ndarray:
         """The rotated stack, as C[i, j, k]."""
@@ -76,7 +78,7 @@ class JointDiagonal(Objective):
         squares = np.sum(state**2, axis=2)
         return float(squares.sum(where=~np.eye(self.n, dtype=bool)))
 
-    def solve(self, state: np.ndarray, blocks: Blocks) -> Solved:
+    def solve(self, state: np.ndarray, blocks: Blocks, enough: float = 0.0) -> Solved:
         """The closed form, for pairs; a sweep of it on the block's own stack, for blocks."""
         from givens.kernels import joint
 
@@ -95,7 +97,13 @@ class JointDiagonal(Objective):
         )
         return Solved([Q for Q, _, _ in found], np.array([gain for _, gain, _ in found]), rotated, flops)
 
-    def apply(self, state: np.ndarray, blocks: Blocks, rotations: Rotations) -> float:
+    def apply(
+        self,
+        state: np.ndarray,
+        blocks: Blocks,
+        rotations: Rotations,
+        payload: Sequence[Any] | None = None,
+    ) -> float:
         """Rotate rows and columns of the whole stack."""
         depth = state.shape[2]
         if isinstance(blocks, np.ndarray):
@@ -111,10 +119,14 @@ class JointDiagonal(Objective):
             flops += 4.0 * len(block) ** 2 * self.n * depth
         return flops
 
-    def look(self, state: np.ndarray) -> Look:
+    def look(self, state: np.ndarray, Q: np.ndarray | None = None, slopes: bool = True) -> Look:
         """f; and of every pair −P and 4Q, from the diagonals D and the sums V = C + Cᵀ."""
         from givens.kernels import joint
 
+        turning = 0.0
+        if Q is not None:
+            state = state.copy()
+            turning = self.apply(state, [np.arange(self.n)], [Q])
         off, products, squares = joint.pair_sums(state)
         np.fill_diagonal(off, 0.0)
         D = np.ascontiguousarray(np.moveaxis(np.diagonal(state), 0, 1))  # (n, K)
@@ -124,14 +136,8 @@ class JointDiagonal(Objective):
             float(off.sum()),
             2.0 * (products.T - products),
             4.0 * (apart - squares),
-            state.size * 7.0 + 2.0 * D.size * self.n,
+            turning + state.size * 7.0 + 2.0 * D.size * self.n,
         )
-
-    def gradient(self, state: np.ndarray) -> np.ndarray:
-        """First derivatives of every pair, −P."""
-        from givens.kernels import joint
-
-        return -joint.slopes(state)
 
 
 def _rotate_rows(C: np.ndarray, block: np.ndarray, Q: np.ndarray) -> None:

@@ -87,7 +87,7 @@ class Orthomax(Contrast):
 
     def solve_block(self, Y: np.ndarray, block: np.ndarray, active: int, enough: float) -> Solution:
         """Every pair to its best angle, round by round, on a copy."""
-        return in_rounds(Y[block], active, self.kappa / Y.shape[1], -self.sense)
+        return *in_rounds(Y[block], active, self.kappa / Y.shape[1], -self.sense), None
 
 
 class Kurtosis(Orthomax):
@@ -109,8 +109,8 @@ class Kurtosis(Orthomax):
         return f"Kurtosis(sign={-self.sense})"
 
 
-def in_rounds(Y: np.ndarray, active: int, kappa: float, sign: int) -> Solution:
-    """Turn every pair of rows of Y exactly, in place."""
+def in_rounds(Y: np.ndarray, active: int, kappa: float, sign: int) -> tuple[np.ndarray, float, int, float]:
+    """Turn every pair of rows of Y exactly, in place: Q, the gain, how many pairs turned, and the flops."""
     from givens.kernels import quartic
 
     Qt = np.eye(len(Y))

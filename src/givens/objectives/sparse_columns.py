@@ -8,7 +8,8 @@ from the little that is not.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -29,14 +30,14 @@ FEW = 0.05  # share of non-zeros of S below which products through them are fast
 EPS = float(np.finfo(np.float64).eps)
 
 
-class Turned(np.ndarray):
-    """A block's rotation that remembers what it was found on, so that applying it need not do the work again.
+class TurnedBlock(NamedTuple):
+    """What a block's rotation was found on, so that applying it need not do the work again.
 
     `steps` are its rotations, if they are few; `compact` the turned compact columns, their features and the others.
     """
 
-    steps: np.ndarray | None = None
-    compact: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None
+    steps: np.ndarray | None
+    compact: tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 class Threshold(Contrast):
@@ -118,10 +119,8 @@ class Threshold(Contrast):
         gain, turned, flops = sparse_blocks.turn_block(
             C, levels, self.l0, least, SHARE, LOOSE, RELAXATION, Qt, steps
         )
-        Q = np.ascontiguousarray(Qt.T).view(Turned)
-        Q.steps = steps[:turned] if turned <= len(steps) else None
-        Q.compact = (C, rows, others)
-        return Q, gain, turned, flops
+        found = TurnedBlock(steps[:turned] if turned <= len(steps) else None, (C, rows, others))
+        return np.ascontiguousarray(Qt.T), gain, turned, flops, found
 
     def everywhere(self, n: int) -> np.ndarray:
         """A level for each of n columns, ∞ for those that do not count."""
@@ -174,16 +173,21 @@ class SparseColumns(Columns):
                 f"gamma must be a number of at least 0, or {self.active} of them, one per component; got {gamma}"
             )
         levels = np.sqrt(gamma) if penalty == "l0" else gamma
-        self.contrast.levels = np.array(np.broadcast_to(levels / self.factor, (self.active,)))
+        self.contrast.levels = np.array(np.broadcast_to(levels / self.divisor, (self.active,)))
         self.contrast.noise = EPS * self.scale
         self.gamma = gamma
 
-    def apply(self, state: np.ndarray, blocks: Blocks, rotations: Rotations) -> float:
+    def apply(
+        self,
+        state: np.ndarray,
+        blocks: Blocks,
+        rotations: Rotations,
+        payload: Sequence[Any] | None = None,
+    ) -> float:
         """Rotate the columns of Y, by what solving has left behind where it has."""
-        turned = [Q for Q in rotations if isinstance(Q, Turned)]
-        if len(turned) < len(blocks):
+        if payload is None:
             return super().apply(state, blocks, rotations)
-        work = list(zip(blocks, turned))
+        work = list(zip(blocks, rotations, payload))
         flops: list[float] = parallel.each(lambda one: _apply(state, *one), work)
         return sum(flops)
 
@@ -192,11 +196,11 @@ class SparseColumns(Columns):
         A = self.A.astype(np.float64, copy=False)
         return np.ascontiguousarray(np.linalg.eigh(A.T @ A)[1][:, ::-1])
 
-    def schedule(self) -> Schedule:
+    def _schedule(self) -> Schedule:
         """Leaps, then a tournament of blocks."""
         return Tournament(block=max(self.contrast.block(self.n), 2), leaps=True)
 
-    def leap(self, state: np.ndarray, memory: Any, first: bool) -> Leap | None:
+    def propose(self, state: np.ndarray, memory: Any, first: bool) -> Leap | None:
         """All columns at once towards the polar factor of the linearised objective."""
         from givens.objectives.leaps import SHARES, PolarLeaps
 
@@ -206,15 +210,12 @@ class SparseColumns(Columns):
         return None if Q is None else Leap(Q, leaps.flops + look, leaps.again, leaps)
 
 
-def _apply(Y: np.ndarray, block: np.ndarray, Q: Turned) -> float:
+def _apply(Y: np.ndarray, block: np.ndarray, Q: np.ndarray, found: TurnedBlock) -> float:
     from givens.kernels import sparse_blocks
 
-    if Q.steps is not None:
-        sparse_blocks.replay(Y, block, Q.steps)
-        return 6.0 * len(Q.steps) * Y.shape[1]
-    assert Q.compact is not None
-    C, rows, others = Q.compact
-    sparse_blocks.install(
-        Y, block, np.ascontiguousarray(Q.T, dtype=Y.dtype).view(np.ndarray), C, rows, others
-    )
+    if found.steps is not None:
+        sparse_blocks.replay(Y, block, found.steps)
+        return 6.0 * len(found.steps) * Y.shape[1]
+    C, rows, others = found.compact
+    sparse_blocks.install(Y, block, np.ascontiguousarray(Q.T, dtype=Y.dtype), C, rows, others)
     return 2.0 * len(block) ** 2 * len(others)

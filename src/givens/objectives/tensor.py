@@ -8,18 +8,16 @@ and a block only its own subtensor. A component with λ < 0 is one with −λ an
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 
 from givens.kernels import tensor as kernels
 from givens.numerics.packed import Packed
 from givens.numerics.scaling import binary_exponent
-from givens.objectives.base import Blocks, Look, Objective, Rotations, Solved
+from givens.objectives.base import Blocks, Look, Objective, Plan, Rotations, Solved
+from givens.schedules import Tournament
 from givens.support.arguments import whole
-
-if TYPE_CHECKING:
-    from givens.schedules import Tournament
 
 EPS = float(np.finfo(np.float64).eps)
 
@@ -30,6 +28,9 @@ WHOLE = 32
 """Up to here all columns are one block, which is solved to the end: a sweep of the loop is then many of its passes."""
 
 PASSES = 30
+
+LITTLE = 1e-6
+"""Of the scale: a look does not add up what the pairs could gain beyond this."""
 
 
 class SymmetricTensor(Objective):
@@ -54,8 +55,6 @@ class SymmetricTensor(Objective):
     >>> round(minimize(SymmetricTensor(T)).value, 10)
     10.0
     """
-
-    sense = -1
 
     def __init__(self, T: np.ndarray, rank: int | None = None, *, symmetrize: bool = False) -> None:
         T = _checked(T)
@@ -84,11 +83,10 @@ class SymmetricTensor(Objective):
         self.active = check_rank(rank, packed.d)
         exponent = min(binary_exponent(np.max(np.abs(packed.entries))), 1023)
         np.ldexp(packed.entries, -exponent, out=packed.entries)
-        self.unit = float(np.ldexp(unit, exponent))
+        self.factor = -float(np.ldexp(unit, exponent))
         self.packed = packed
         self.norm = float(np.sqrt(packed.squared_norm()))
         self.scale = float(np.sqrt(self.active)) * self.norm or 1.0
-        self.making = packed.making()
 
     def start(self, rng: np.random.Generator) -> np.ndarray:
         """The eigenvectors of T contracted with a random vector: those of a T without noise, up to signs."""
@@ -112,13 +110,13 @@ class SymmetricTensor(Objective):
         unfolded = self.packed.unfolded()
         return lambda U: self.packed.squares(U, unfolded)
 
-    def solve(self, state: Packed, blocks: Blocks) -> Solved:
+    def solve(self, state: Packed, blocks: Blocks, enough: float = 0.0) -> Solved:
         """The best rotation of each block on its own subtensor."""
         if isinstance(blocks, np.ndarray):
             return self._solve_pairs(state, blocks)
         passes = PASSES if len(blocks[0]) == self.n else 1
         return solve_cubes(
-            blocks, self.active, EPS * self.scale, state.cube, passes, negligible(self.enough, self.scale)
+            blocks, self.active, EPS * self.scale, state.cube, passes, negligible(enough, self.scale)
         )
 
     def _solve_pairs(self, state: Packed, pairs: np.ndarray) -> Solved:
@@ -129,35 +127,24 @@ class SymmetricTensor(Objective):
         )
         return Solved(rotations, gains, int(np.count_nonzero(gains)), flops)
 
-    def apply(self, state: Packed, blocks: Blocks, rotations: Rotations) -> float:
+    def apply(
+        self, state: Packed, blocks: Blocks, rotations: Rotations, payload: Sequence[Any] | None = None
+    ) -> float:
         """Rotate the three modes."""
         return state.rotate(blocks, rotations)
 
-    def gradient(self, state: Packed) -> np.ndarray:
-        """−3(T̃_iij − T̃_ijj); −3 T̃_iij where column j does not count."""
-        return pair_gradient(state.doubles(), self.active)
-
-    def look(self, state: Packed) -> Look:
-        """Value, slopes and curvatures, from the T̃_iij."""
-        return look_of_pairs(state.doubles(), self.active, 0.0)
-
-    def turned_look(self, state: Packed, Q: np.ndarray) -> Look:
-        """As `look`, at U @ Q, from the vectors T̃(·, q, q) of its columns: no tensor is rotated."""
+    def look(self, state: Packed, Q: np.ndarray | None = None, slopes: bool = True) -> Look:
+        """Value, slopes and curvatures, from the T̃_iij; at U @ Q from the vectors T̃(·, q, q): no tensor is rotated."""
+        if Q is None:
+            return look_of_pairs(state.doubles(), self.active, 0.0, self.scale)
         images = state.squares(Q)
         return look_of_pairs((Q.T @ images).T, self.active, 1.0 * self.n**4 + 2.0 * self.n**3)
 
-    def settled(self, state: Packed) -> str:
-        """Whether the pairs have nothing left to gain: spares the sweep that would find it so."""
-        return nothing_left(self, state.doubles())
-
-    def schedule(self) -> Tournament:
+    def plan(self) -> Plan:
         """A tournament: an even number of groups of columns, so that none rests; one block while d is small."""
-        from givens.schedules import Tournament
-
-        if self.n <= WHOLE:
-            return Tournament(block=max(2, self.n))
         groups = 2 * -(-self.n // BLOCK)
-        return Tournament(block=2 * -(-self.n // groups))
+        block = max(2, self.n) if self.n <= WHOLE else 2 * -(-self.n // groups)
+        return Plan(schedule=Tournament(block=block), state_flops=self.packed.making())
 
     def residual(self, U: np.ndarray, weights: np.ndarray) -> float:
         """‖T − Σ λ_i u_i⊗u_i⊗u_i‖/‖T‖ for the weights λ_i = T(u_i, u_i, u_i), over the unit, of the columns that count."""
@@ -174,20 +161,14 @@ class SymmetricTensor(Objective):
 
     def data(self) -> Sequence[np.ndarray]:
         """The tensor, and its unit."""
-        return self.packed.entries, np.array([self.unit])
+        return self.packed.entries, np.array([self.factor])
 
 
-def pair_gradient(doubles: np.ndarray, active: int) -> np.ndarray:
-    """g'(0) of −Σ T̃_iii for every pair, from the matrix of the T̃_iij."""
-    slopes = -3.0 * (doubles - doubles.T)
-    slopes[:, active:] = -3.0 * doubles[:, active:]
-    return slopes
-
-
-def look_of_pairs(doubles: np.ndarray, active: int, flops: float) -> Look:
+def look_of_pairs(doubles: np.ndarray, active: int, flops: float, scale: float | None = None) -> Look:
     """−Σ T̃_iii, with −3(T̃_iij − T̃_ijj) and 3(T̃_iii + T̃_jjj) − 6(T̃_iij + T̃_ijj) of every pair, from the matrix of the T̃_iij.
 
-    Of a column j that does not count, T̃_jjj and T̃_iij's mirror image are left out.
+    Of a column j that does not count, T̃_jjj and T̃_iij's mirror image are left out. With a scale, the look also tells what the
+    pairs have left to gain, be it by a wide turn.
     """
     diagonal = np.where(np.arange(len(doubles)) < active, np.diagonal(doubles), 0.0)
     counted = doubles.copy()
@@ -199,7 +180,8 @@ def look_of_pairs(doubles: np.ndarray, active: int, flops: float) -> Look:
     curvatures[inside, inside] -= 6.0 * (doubles + doubles.T)[inside, inside]
     curvatures[inside, active:] -= 6.0 * doubles.T[inside, active:]
     curvatures[active:, inside] -= 6.0 * doubles[active:, inside]
-    return Look(-float(np.sum(diagonal)), slopes, curvatures, flops)
+    left = None if scale is None else kernels.gain_of_pairs(doubles, active, EPS * scale, LITTLE * scale)
+    return Look(-float(np.sum(diagonal)), slopes, curvatures, flops, left)
 
 
 def negligible(enough: float, scale: float) -> float:
@@ -209,15 +191,6 @@ def negligible(enough: float, scale: float) -> float:
     it leaves angles of t, and gains of t². Below 1e-26 all is rounding.
     """
     return max(enough**2 / scale, 1e-26 * scale)
-
-
-def nothing_left(objective: Objective, doubles: np.ndarray) -> str:
-    """Why to stop, if no pair could gain anything to speak of, be it by a wide turn; from the matrix of the T̃_iij."""
-    most = negligible(objective.enough, objective.scale)
-    gain = kernels.gain_of_pairs(doubles, objective.active, EPS * objective.scale, most)
-    if gain > most:
-        return ""
-    return f"converged: all pairs together could gain {gain / objective.scale:.1g} times the scale"
 
 
 def solve_cubes(

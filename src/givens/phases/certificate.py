@@ -33,7 +33,8 @@ def certify(run: Run, share: float) -> tuple[Certificate, float]:
         pairs = pairs[np.sort(progress.rng.choice(total, size=number, replace=False))]
     solved = solve(run, pairs)
     progress.flops += solved.flops
-    worth = max(WORTH, run.tol, objective.floor**0.5) * objective.scale
+    progress.note = solved.note or progress.note
+    worth = max(WORTH, run.tol, run.plan.rounding) * objective.scale
     chosen = _disjoint(pairs, solved.gains, worth)
     if not objective.separable:
         chosen = chosen[:1]
@@ -51,7 +52,7 @@ def certify(run: Run, share: float) -> tuple[Certificate, float]:
             objective.apply(run.state, blocks, back)
             rotate_blocks(run.Ut, blocks, back)
             run.moved()
-    most = objective.unit * float(solved.gains.max(initial=0.0))
+    most = abs(objective.factor) * float(solved.gains.max(initial=0.0))
     return Certificate(most, len(pairs), len(pairs) / total), gain
 
 

@@ -59,7 +59,7 @@ class Descent(Phase):
         self.pairs = np.ascontiguousarray((i * n + j)[i < active])
         self.eye = np.eye(n)
         self.scale = run.objective.scale
-        self.rounding = max(32 * EPS, run.objective.floor**0.5)
+        self.rounding = max(32 * EPS, run.plan.rounding)
         self.room = np.zeros((n, n))
         size, known = len(self.pairs), look.curvatures is not None
         most = self.asked or (10 if known else 60)

@@ -27,7 +27,7 @@ class Leaps(Phase):
         while progress.leaps >= 0:
             before = run.value()
             fresh = progress.leaps > 0 and self.memory_of_last is None
-            leap = objective.leap(run.state, self.memory_of_last, progress.leaps == 0)
+            leap = objective.propose(run.state, self.memory_of_last, progress.leaps == 0)
             if leap is None:
                 break
             progress.flops += leap.flops + run.turn(leap.rotation)

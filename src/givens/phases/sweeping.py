@@ -31,8 +31,7 @@ class Sweeps(Phase):
     def advance(self, run: Run) -> float:
         """One sweep."""
         objective, progress = run.objective, run.progress
-        shape = run.complete() if objective.thin else run.shape
-        rounds = run.options.schedule.sweep(shape, progress.rng, run.slopes)
+        rounds = run.options.schedule.sweep(run.shape, progress.rng, run.slopes)
         total = 0.0
         try:
             blocks = next(rounds)
@@ -56,17 +55,19 @@ class Sweeps(Phase):
         solved = solve(run, blocks)
         progress = run.progress
         progress.flops += solved.flops
+        progress.note = solved.note or progress.note
         turned = solved.gains > 0
         if not turned.any():
             return 0.0
-        rotations = solved.rotations
+        rotations, payload = solved.rotations, solved.payload
         if not turned.all():
+            which = np.flatnonzero(turned).tolist()
+            payload = None if payload is None else [payload[k] for k in which]
             if isinstance(blocks, np.ndarray):
                 blocks, rotations = blocks[turned], np.asarray(rotations)[turned]
             else:
-                which = np.flatnonzero(turned).tolist()
                 blocks, rotations = [blocks[k] for k in which], [rotations[k] for k in which]
-        progress.flops += run.objective.apply(run.state, blocks, rotations)
+        progress.flops += run.objective.apply(run.state, blocks, rotations, payload)
         progress.flops += rotate_blocks(run.Ut, blocks, rotations)
         progress.rotations += solved.rotated
         run.moved()
@@ -83,17 +84,20 @@ class Sweeps(Phase):
 
 def solve(run: Run, blocks: Blocks) -> Solved:
     """Solve blocks in the threads of the pool; the shares do not show in what comes out."""
-    objective, state = run.objective, run.state
+    objective, state, enough = run.objective, run.state, run.tol * run.objective.scale
     width = min(parallel.width(), len(blocks))
     if width == 1:
-        return objective.solve(state, blocks)
+        return objective.solve(state, blocks, enough)
     shares = [blocks[part] for part in parallel.parts(len(blocks), width)]
-    solved = parallel.each(lambda share: objective.solve(state, share), shares)
+    solved = parallel.each(lambda share: objective.solve(state, share, enough), shares)
     rotations = [Q for part in solved for Q in part.rotations]
+    payloads = [part.payload for part in solved if part.payload is not None]
     return Solved(
         np.array(rotations) if isinstance(blocks, np.ndarray) else rotations,
         np.concatenate([part.gains for part in solved]),
         sum(part.rotated for part in solved),
         # Whole numbers: their sum does not depend on how the blocks were shared out.
         sum(part.flops for part in solved),
+        [found for payload in payloads for found in payload] if len(payloads) == len(solved) else None,
+        max((part.note for part in solved), key=len),
     )

@@ -3,8 +3,8 @@
 With m < n columns of U in the objective, the other n − m are any completion: f does not depend on it. All crossing
 pairs (i ≤ m, j > m) together have the gradient R = (I − VVᵀ)AᵀS, V the m columns and S the thresholded AV. So the completion
 may be turned until R, and the step before, lie in its first 2m columns: the crossing pairs of all others have derivative
-zero. Before each sweep these columns W are chosen and A·W is made by one matrix product; the sweep is that of the block
-[V W], of which the first m count. Nothing of order n² is ever stored, and U is n x m.
+zero. So this is an outer loop: choose W and make A·W by one matrix product, turn the block [V W], of which the first m columns
+count, by the rotations of `SparseColumns`, and choose anew. Nothing of order n² is ever stored, and U is n x m.
 
 With `counts` the thresholds are moved before each sweep so that exactly so many entries of each column exceed them.
 The value then belongs to another threshold each time and need not rise; what is kept is the sweep whose counted entries make
@@ -14,28 +14,34 @@ the loadings of the largest adjusted variance. It costs next to nothing: the pro
 from __future__ import annotations
 
 from dataclasses import dataclass
+from time import perf_counter
 from typing import NamedTuple
 
 import numpy as np
 
+from givens.loop import DRIFT
 from givens.metrics import total_adjusted
-from givens.numerics import flop_counts
+from givens.numerics import flop_counts, parallel
 from givens.numerics.polar import polar
 from givens.numerics.tiles import scores, turned
-from givens.objectives.base import Blocks, Objective, Rotations, Solved
-from givens.objectives.sparse_columns import LOOSE, RELAXATION, SHARE
-from givens.schedules import Schedule, Tournament
+from givens.objectives.sparse_columns import Threshold
+from givens.phases.phase import counted
+from givens.result import PhaseSummary, Result, Trace
+from givens.rotations import check_orthogonal, orthogonality, repair
+from givens.support.progress import bar
 
 EPS = float(np.finfo(np.float64).eps)
 PATIENCE = 2  # sweeps: with counts the explained variance may fall and rise again
 GROWTH = 3e-3  # of the explained variance in so many sweeps
+REPAIR_EVERY = 10  # sweeps: V is made orthonormal and AV anew
 
 
 class Seen(NamedTuple):
-    """What one look at a state tells: Σ φ, E = AᵀS transposed; with counts, the entries' scores and adjusted variance."""
+    """What one look at a state tells: Σ φ, E = AᵀS and R, transposed; with counts, the entries' scores and adjusted variance."""
 
     value: float
     E: np.ndarray
+    R: np.ndarray
     scores: np.ndarray
     held: float
 
@@ -50,8 +56,8 @@ class State:
     seen: Seen | None = None
 
 
-class FewColumns(Objective):
-    """Σ φ over m < n columns of AU, maximised.
+class FewColumns:
+    """Σ φ over m < n columns of AU, maximised, each time against a complement chosen anew.
 
     Parameters
     ----------
@@ -73,9 +79,6 @@ class FewColumns(Objective):
         With counts, of the counted entries of these columns, as they are.
     """
 
-    thin = True
-    sense = -1
-
     def __init__(
         self,
         At: np.ndarray,
@@ -86,112 +89,152 @@ class FewColumns(Objective):
     ) -> None:
         self.At, self.levels, self.l0, self.counts, self.shared = At, levels, l0, counts, shared
         self.n, self.active = len(At), len(levels)
-        self.size = float(np.einsum("ij,ij->", At, At)) or 1.0
-        self.making = 2.0 * At.size * self.active
+        self.contrast = Threshold(levels, l0)
+        # Far below what values can tell: near a maximum, slopes tell more.
+        self.contrast.noise = EPS**2 * (float(np.einsum("ij,ij->", At, At)) or 1.0)
         # S(Y), and below it, with counts, the entries themselves.
         rows = self.active if counts is None or l0 else 2 * self.active
         self.S = np.empty((rows, At.shape[1]))
-        self.flops = 2.0 * At.size
-        self.prepare(np.zeros(0))
 
-    def prepare(self, start: np.ndarray) -> None:
-        """Forget the best of another run."""
-        self.best: tuple[Seen, np.ndarray, np.ndarray, np.ndarray] | None = None
-        self.stale = 0
+    def maximise(
+        self,
+        V: np.ndarray,
+        *,
+        tol: float = 1e-18,
+        gradient_tol: float | None = None,
+        max_sweeps: int = 200,
+        threads: int | None = None,
+        progress: bool = False,
+    ) -> Result:
+        """Choose the complement, make one sweep, choose anew; parameters and stopping rules are those of `minimize`.
 
-    def schedule(self) -> Schedule:
-        """All columns in one block."""
-        return Tournament(block=max(3 * self.active, 2))
+        Parameters
+        ----------
+        V : array, shape (n, m)
+            Orthonormal columns to start from.
+        tol, gradient_tol, max_sweeps, threads, progress
+            As for `minimize`; the scale is the value itself.
 
-    def data(self) -> list[np.ndarray]:
-        """What defines the problem."""
-        return [self.At, np.array(self.l0), self.levels if self.counts is None else self.counts]
+        Returns
+        -------
+        Result
+            Its U is n x m.
+        """
+        began = perf_counter()
+        with parallel.pool(threads), bar(progress) as shown:
+            V = check_orthogonal(V, name="start", columns=self.active)
+            if len(V) != self.n:
+                raise ValueError(f"start is of order {len(V)}, but the data have {self.n} samples")
+            self.best: tuple[Seen, np.ndarray, np.ndarray, np.ndarray] | None = None
+            self.stale = 0
+            self.flops = 2.0 * self.At.size
+            state = self._state(V)
+            trace, summary, rotations, gain = Trace(), PhaseSummary("sweeps"), 0, np.inf
+            while True:
+                self._record(state, trace, summary.steps, began)
+                shown.show(trace.value[-1], gain / self.scale)
+                norm = trace.gradient_norm[-1]
+                message = self._stop(summary.steps, gain, norm, tol, gradient_tol, max_sweeps)
+                if message:
+                    break
+                shown.sweep(summary.steps + 1, max_sweeps, self.active * (2 * self.n - self.active - 1) // 2)
+                gain, turned = self._sweep(state)
+                rotations += turned
+                summary.steps += 1
+                summary.gain += gain
+                if summary.steps % REPAIR_EVERY == 0:
+                    state = self._state(repair(state.Ut[: self.active].T))
+            summary.flops, summary.seconds = self.flops, perf_counter() - began
+            return self._result(state, trace, summary, rotations, message, began)
 
-    def start(self, rng: np.random.Generator) -> np.ndarray:
-        """Start at the principal axes, the strongest first."""
-        return np.ascontiguousarray(np.linalg.eigh(self.At @ self.At.T)[1][:, ::-1][:, : self.active])
-
-    def state(self, U: np.ndarray) -> State:
+    def _state(self, U: np.ndarray) -> State:
         """V and AV, with room for the columns beside them."""
         most = min(3 * self.active, self.n)
         Ut, Y = np.zeros((most, self.n)), np.empty((most, self.At.shape[1]))
         Ut[: self.active] = U.T
         turned(Ut[: self.active], self.At, Y[: self.active])
+        self.flops += 2.0 * self.At.size * self.active
         return State(Ut, Y, np.zeros((0, self.n)))
 
-    def value(self, state: State) -> float:
-        """Evaluate f."""
-        return -self._look(state).value
+    def _record(self, state: State, trace: Trace, sweeps: int, began: float) -> None:
+        value, norm = self._look(state).value, self._gradient_norm(state)
+        phase = "sweeps" if sweeps else ""
+        trace.append(sweeps, perf_counter() - began, self.flops, value, norm, phase)
 
-    def gradient(self, state: State) -> np.ndarray:
-        """The pairs inside, and beside them all crossing ones, as if the n coordinates were the completion."""
-        E = self._look(state).E
-        inside = E @ state.Ut[: self.active].T
-        return -2.0 * np.hstack((inside - inside.T, self._crossing(state, E)))
+    def _gradient_norm(self, state: State) -> float:
+        """Of the pairs inside, and of all crossing ones as if the n coordinates were the completion."""
+        seen = self._look(state)
+        inside = seen.E @ state.Ut[: self.active].T
+        inside = np.triu(inside - inside.T, 1)
+        return float(np.sqrt(8.0 * (np.vdot(inside, inside) + np.vdot(seen.R, seen.R))))
 
-    def complete(self, state: State) -> tuple[np.ndarray, float]:
-        """The columns W, transposed: the gradient's directions and where the columns came from, next to V."""
-        m = self.active
-        Wt = self._directions(state, self._crossing(state, self._look(state).E))
-        if len(Wt):
-            state.Ut[m : m + len(Wt)] = Wt
-            turned(Wt, self.At, state.Y[m : m + len(Wt)])
-        spent, self.flops = self.flops, 0.0
-        return Wt, spent + 2.0 * self.At.size * len(Wt)
-
-    def solve(self, state: State, blocks: Blocks) -> Solved:
-        """Turn the pairs of each block on a compact copy."""
-        from givens.kernels import sparse_blocks
-
-        levels = np.concatenate((self.levels, np.full(len(state.Y) - self.active, np.inf)))
-        # Far below what values can tell: near a maximum, slopes tell more.
-        noise = EPS**2 * self.size
-        rotations, gains, turns, spent = [], [], 0, 0.0
-        for block in blocks:
-            C, _, _ = sparse_blocks.compact(state.Y, block, levels[block].min() / np.sqrt(2.0))
-            Qt = np.eye(len(block))
-            gain, rotated, flops = sparse_blocks.turn_block(
-                C, levels[block], self.l0, noise, SHARE, LOOSE, RELAXATION, Qt, np.empty((0, 4))
+    def _stop(
+        self, sweeps: int, gain: float, norm: float, tol: float, gradient_tol: float | None, most: int
+    ) -> str:
+        """Why to stop here; empty if there is no reason."""
+        if self.active == self.n == 1:
+            return "there is nothing to rotate"
+        if gradient_tol is not None and norm <= gradient_tol * self.scale:
+            return f"converged: the gradient norm is at most {gradient_tol:g} times the scale"
+        if gain <= tol * self.scale:
+            return f"converged: a sweep gained at most {tol:g} times the scale"
+        if self.stale >= PATIENCE:
+            return (
+                f"converged: in {PATIENCE} sweeps the counted entries did not explain {GROWTH:g} of it more"
             )
-            rotations.append(np.ascontiguousarray(Qt.T))
-            gains.append(gain)
-            turns, spent = turns + rotated, spent + flops
-        return Solved(
-            np.array(rotations) if isinstance(blocks, np.ndarray) else rotations,
-            np.array(gains),
-            turns,
-            spent,
-        )
+        return f"not converged: max_sweeps = {most} reached" if sweeps >= most else ""
 
-    def apply(self, state: State, blocks: Blocks, rotations: Rotations) -> float:
-        """Turn V and AV; the columns beside them only where a later round of the sweep needs them."""
-        flops = 0.0
-        if state.seen is not None:
-            state.seen, state.step = None, state.Ut[: self.active].copy()
-        for block, Q in zip(blocks, rotations):
-            kept = self.active if len(block) > self.active and block[-1] == len(block) - 1 else len(block)
-            Qt = Q[:, :kept].T
-            state.Ut[block[:kept]] = Qt @ state.Ut[block]
-            state.Y[block[:kept]] = Qt @ state.Y[block]
-            flops += 2.0 * kept * len(block) * (self.n + state.Y.shape[1])
-        return flops
+    def _sweep(self, state: State) -> tuple[float, int]:
+        """Turn V against the complement that is worth it; returns the gain and the number of rotations."""
+        m = self.active
+        Wt = self._directions(state, self._look(state).R)
+        block = np.arange(m + len(Wt))
+        if len(Wt):
+            state.Ut[m : len(block)] = Wt
+            turned(Wt, self.At, state.Y[m : len(block)])
+            self.flops += 2.0 * self.At.size * len(Wt)
+        Q, gain, rotations, flops, _ = self.contrast.solve_block(state.Y, block, m, 0.0)
+        self.flops += flops
+        if gain <= 0.0:
+            return 0.0, rotations
+        state.seen, state.step = None, state.Ut[:m].copy()
+        # The columns beside V are chosen anew, so they need not be turned.
+        Qt = Q[:, :m].T
+        state.Ut[:m] = Qt @ state.Ut[block]
+        state.Y[:m] = Qt @ state.Y[block]
+        self.flops += 2.0 * m * len(block) * (self.n + state.Y.shape[1])
+        return gain, rotations
 
-    def settled(self, state: State) -> str:
-        """With counts: why there is nothing more to be had from rotations."""
-        if self.stale < PATIENCE:
-            return ""
-        return f"converged: in {PATIENCE} sweeps the counted entries did not explain {GROWTH:g} of it more"
-
-    def outcome(self, state: State) -> np.ndarray | None:
-        """With counts, the U of the best sweep; and AU for those who go on from there."""
+    def _result(
+        self, state: State, trace: Trace, summary: PhaseSummary, rotations: int, message: str, began: float
+    ) -> Result:
+        """Where the run ended; with counts, the best sweep of it. `columns` are AU for those who go on from there."""
         m = self.active
         self.columns = state.Y[:m]
-        if self.best is None:
-            return None
-        state.seen, state.Ut[:m], self.columns, self.levels[:] = self.best
-        self.scores = state.seen.scores
-        state.Y[:m] = self.columns
-        return np.ascontiguousarray(state.Ut[:m].T)
+        value, norm = trace.value[-1], trace.gradient_norm[-1]
+        if self.best is not None:
+            state.seen, state.Ut[:m], self.columns, self.levels[:] = self.best
+            self.scores = state.seen.scores
+            value, norm = state.seen.value, self._gradient_norm(state)
+        U = np.ascontiguousarray(state.Ut[:m].T)
+        if orthogonality(U) > DRIFT:
+            U = repair(U)
+        return Result(
+            U=U,
+            value=value,
+            converged=not message.startswith("not"),
+            message=message,
+            sweeps=summary.steps,
+            rotations=rotations,
+            flops=self.flops,
+            gradient_norm=norm,
+            orthogonality=orthogonality(U),
+            determinant=None,
+            seconds=perf_counter() - began,
+            trace=trace,
+            method=f"{counted(summary.steps, 'sweep', 'sweeps')} of exact rotations",
+            phases=(summary,),
+        )
 
     def _look(self, state: State) -> Seen:
         """Value, gradient and, with counts, what the counted entries explain: once for each point of the way."""
@@ -214,7 +257,7 @@ class FewColumns(Objective):
             self.flops += 2.0 * Y.size
             size = np.linalg.norm(self.S[-m:], axis=1, keepdims=True)
             held = total_adjusted(E[-m:] / np.where(size > 0, size, 1.0))
-        state.seen = Seen(float(value), E[:m], E[-m:], held)
+        state.seen = Seen(float(value), E[:m], self._crossing(state, E[:m]), E[-m:], held)
         if self.counts is not None:
             self._remember(state, state.seen)
         return state.seen

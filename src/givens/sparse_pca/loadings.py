@@ -155,8 +155,7 @@ def rotated(
 
 
 def _few(objective: FewColumns, options: FitOptions, V: np.ndarray) -> Result:
-    return minimize(
-        objective,
+    return objective.maximise(
         V,
         tol=options.tol,
         # Without a threshold the principal axes are the answer, and rounding is all that could turn them.
@@ -173,7 +172,7 @@ def _whole(
     """All columns of U: the paper's Algorithm 2, in blocks after leaps, or as the schedule has it."""
     penalty, gamma = ("l0", options.level**2) if options.l0 else ("l1", options.level)
     objective = SparseColumns(At.T, gamma, penalty, active=options.m)
-    objective.dear = True
+    objective.trace_slopes = False
     # The columns beside V that no component has: any will do.
     U = np.hstack((V, np.linalg.qr(V, mode="complete")[0][:, options.m :]))
     result = minimize(

@@ -18,7 +18,6 @@ from typing import Any, cast
 import numpy as np
 
 from givens.metrics import adjusted_from_scores, largest_correlation, loading_overlap, span
-from givens.minimize import minimize
 from givens.numerics import parallel
 from givens.sparse_pca.few_components import FewColumns
 from givens.sparse_pca.loadings import fill_empty, keep_largest, order_and_sign, unit_rows
@@ -202,7 +201,7 @@ def _best_start(Y: np.ndarray, used: np.ndarray, asked: Asked) -> StreamLoadings
 def _from(Y: np.ndarray, used: np.ndarray, asked: Asked, start: np.ndarray) -> tuple[float, StreamLoadings]:
     levels = np.full(asked.m, asked.level)
     objective = FewColumns(np.ascontiguousarray(Y[:, used]), levels, asked.l0, asked.counts)
-    result = minimize(objective, start, tol=asked.tol, max_sweeps=asked.max_sweeps, threads=parallel.width())
+    result = objective.maximise(start, tol=asked.tol, max_sweeps=asked.max_sweeps, threads=parallel.width())
     columns = result.U.T @ Y
     columns[:, used] = objective.columns
     if asked.counts is not None:

@@ -211,4 +211,4 @@ def _finish(objective: SymmetricTensor | MomentTensor, result: Result) -> Decomp
     order = np.argsort(-np.abs(weights), kind="stable")
     signs = np.where(weights < 0, -1.0, 1.0)
     factors = np.ascontiguousarray((columns * signs)[:, order])
-    return Decomposition(objective.unit * np.abs(weights)[order], factors, residual, result)
+    return Decomposition(-objective.factor * np.abs(weights)[order], factors, residual, result)

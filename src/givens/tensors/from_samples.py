@@ -11,10 +11,11 @@ matrix products. This pays where there are few samples, or where d³ numbers are
 
 from __future__ import annotations
 
+import copy
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 
@@ -22,19 +23,15 @@ from givens.kernels import tensor as kernels
 from givens.numerics import parallel
 from givens.numerics.packed import Packed
 from givens.numerics.scaling import binary_exponent, check_data
-from givens.objectives.base import Blocks, Look, Objective, Rotations, Solved
+from givens.objectives.base import Blocks, Look, Objective, Plan, Rotations, Solved
 from givens.objectives.tensor import (
     EPS,
     SymmetricTensor,
     check_rank,
     look_of_pairs,
-    nothing_left,
-    pair_gradient,
     solve_cubes,
 )
-
-if TYPE_CHECKING:
-    from givens.schedules import Tournament
+from givens.schedules import Tournament
 
 CHUNK = 4096
 """Samples that one matrix product takes at a time."""
@@ -77,20 +74,17 @@ class MomentTensor(Objective):
     True
     """
 
-    sense = -1
-
     def __init__(
         self, Y: np.ndarray, a: np.ndarray | None = None, G: np.ndarray | None = None, rank: int | None = None
     ) -> None:
         Y, a, G, exponent = _scaled(Y, a, G)
         self.n = Y.shape[1]
         self.active = check_rank(rank, self.n)
-        self.unit = float(np.ldexp(1.0, 3 * exponent))
+        self.factor = -float(np.ldexp(1.0, 3 * exponent))
         self.samples = Rotated(np.ascontiguousarray(Y.T), a, G)
         with parallel.pool(None):
             self.norm = float(np.sqrt(max(self._squared_norm(), 0.0)))
         self.scale = float(np.sqrt(self.active)) * self.norm or 1.0
-        self.making = 2.0 * self.samples.z.size * self.n + 4.0 * self.n**3
 
     def start(self, rng: np.random.Generator) -> np.ndarray:
         """The eigenvectors of T contracted with a random vector."""
@@ -125,7 +119,7 @@ class MomentTensor(Objective):
         """`squares`: nothing is to be made ready."""
         return self.squares
 
-    def solve(self, state: Rotated, blocks: Blocks) -> Solved:
+    def solve(self, state: Rotated, blocks: Blocks, enough: float = 0.0) -> Solved:
         """The best rotation of each block on the subtensor of its columns; one pass over its pairs."""
         floor = EPS * self.scale
         if not isinstance(blocks, np.ndarray):
@@ -145,7 +139,9 @@ class MomentTensor(Objective):
         flops += 12.0 * len(blocks) * state.z.shape[1]
         return Solved(rotations, gains, int(np.count_nonzero(gains)), flops)
 
-    def apply(self, state: Rotated, blocks: Blocks, rotations: Rotations) -> float:
+    def apply(
+        self, state: Rotated, blocks: Blocks, rotations: Rotations, payload: Sequence[Any] | None = None
+    ) -> float:
         """Rotate the samples, α and Γ."""
         for block, Q in zip(blocks, rotations):
             state.a[block] = Q.T @ state.a[block]
@@ -160,17 +156,14 @@ class MomentTensor(Objective):
         parallel.each(turn, _chunks(N))
         return float(sum(2 * len(block) ** 2 * N for block in blocks))
 
-    def gradient(self, state: Rotated) -> np.ndarray:
-        """As for `SymmetricTensor`."""
-        return pair_gradient(self._doubles(state), self.active)
-
-    def look(self, state: Rotated) -> Look:
-        """As for `SymmetricTensor`."""
-        return look_of_pairs(self._doubles(state), self.active, 2.0 * self.n * state.z.size)
-
-    def settled(self, state: Rotated) -> str:
-        """As for `SymmetricTensor`."""
-        return nothing_left(self, self._doubles(state))
+    def look(self, state: Rotated, Q: np.ndarray | None = None, slopes: bool = True) -> Look:
+        """As for `SymmetricTensor`, from the samples."""
+        flops = 2.0 * self.n * state.z.size
+        if Q is None:
+            return look_of_pairs(self._doubles(state), self.active, flops, self.scale)
+        turned = copy.deepcopy(state)
+        flops += self.apply(turned, [np.arange(self.n)], [Q])
+        return look_of_pairs(self._doubles(turned), self.active, flops)
 
     def _doubles(self, state: Rotated) -> np.ndarray:
         """The matrix of the T̃_iij."""
@@ -178,11 +171,12 @@ class MomentTensor(Objective):
         partial = parallel.each(lambda part: (z[:, part] ** 2) @ z[:, part].T, _chunks(z.shape[1]))
         return np.sum(partial, axis=0) / z.shape[1] - np.outer(np.diag(G), a) - 2 * a[:, None] * G
 
-    def schedule(self) -> Tournament:
+    def plan(self) -> Plan:
         """A tournament of small blocks."""
-        from givens.schedules import Tournament
-
-        return Tournament(block=BLOCK)
+        return Plan(
+            schedule=Tournament(block=BLOCK),
+            state_flops=2.0 * self.samples.z.size * self.n + 4.0 * self.n**3,
+        )
 
     def residual(self, U: np.ndarray, weights: np.ndarray) -> float:
         """‖T − Σ λ_i u_i⊗u_i⊗u_i‖/‖T‖ for the weights λ_i = T(u_i, u_i, u_i), over the unit; good to 1e-8."""
@@ -190,7 +184,7 @@ class MomentTensor(Objective):
 
     def data(self) -> Sequence[np.ndarray]:
         """Samples and correction."""
-        return self.samples.z, self.samples.a, self.samples.G, np.array([self.unit])
+        return self.samples.z, self.samples.a, self.samples.G, np.array([self.factor])
 
     def _squared_norm(self) -> float:
         """‖T‖², by the Gram matrix of the samples or by the entries, whichever is less work."""
