@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse
 
 from givens import SparsePCA, check_objective, metrics, minimize, rotations, sparse_pca_path
-from givens.objectives import Columns, Function, JointDiagonal, Kurtosis, Orthomax, Scalar
+from givens.objectives import Columns, Function, JointDiagonal, Kurtosis, Look, Objective, Orthomax, Scalar
 
 NAN = np.array([[1.0, 2.0], [np.nan, 4.0]])
 
@@ -15,6 +15,24 @@ NAN = np.array([[1.0, 2.0], [np.nan, 4.0]])
 def run(f=lambda U: 0.0, **options):
     options.setdefault("n", 3)
     return minimize(f, **options)
+
+
+class Unsloped(Objective):
+    """Says nothing of its slopes."""
+
+    n = active = 3
+
+    def state(self, U):
+        return None
+
+    def look(self, state, Q=None, slopes=True):
+        return Look(0.0)
+
+    def solve(self, state, blocks, enough=0.0):
+        raise AssertionError("nothing is to be solved")
+
+    def apply(self, state, blocks, rotations, payload=None):
+        return 0.0
 
 
 @pytest.mark.parametrize(
@@ -41,7 +59,7 @@ def run(f=lambda U: 0.0, **options):
         (lambda: run(f=lambda U: "1"), TypeError, "it returned str"),
         (lambda: run(schedule="spiral"), ValueError, "no schedule 'spiral'"),
         (lambda: run(schedule=3), ValueError, "no schedule 3"),
-        (lambda: run(schedule="gradient"), ValueError, "needs a gradient"),
+        (lambda: minimize(Unsloped(), schedule="gradient"), ValueError, "needs slopes, which this objective"),
         (lambda: run(determinant=0), ValueError, "determinant must be 1, -1, 'both' or None, got 0"),
         (lambda: run(n_starts=0), ValueError, "n_starts must be a whole number of at least 1, got 0"),
         (lambda: run(n_starts=1.5), ValueError, "n_starts must be"),

@@ -96,3 +96,43 @@ def test_several_starts_stay_in_the_component_they_are_given():
     both = minimize(lambda U: -float(np.sum(U * M)), n=4, determinant="both", n_starts=2, random_state=0)
     assert both.value == pytest.approx(-np.linalg.svd(M)[1].sum(), rel=1e-10)
     assert "other component" in both.message
+
+
+@pytest.mark.parametrize("schedule", [None, "random"])
+def test_runs_side_by_side_have_the_bits_of_runs_in_turn(schedule):
+    X = np.random.default_rng(9).laplace(size=(300, 6)) @ np.random.default_rng(10).standard_normal((6, 6))
+    options = {"schedule": schedule, "max_sweeps": 3, "n_starts": 5, "random_state": 3}
+    side_by_side = minimize(Columns(X, "logcosh"), threads=2, **options)
+    # A callback makes them go one after the other.
+    in_turn = minimize(Columns(X, "logcosh"), threads=1, callback=lambda shot: None, **options)
+    assert np.array_equal(side_by_side.U, in_turn.U)
+    assert np.array_equal(side_by_side.starts, in_turn.starts)
+    assert side_by_side.flops == in_turn.flops
+    assert np.ptp(side_by_side.starts) > 0
+
+
+def test_what_one_of_several_runs_raises_is_raised():
+    class Failing(Columns):
+        def look(self, state, Q=None, slopes=True):
+            raise ZeroDivisionError("in a run")
+
+    A = np.random.default_rng(4).standard_normal((40, 5))
+    with pytest.raises(ZeroDivisionError, match="in a run"):
+        minimize(Failing(A, "logcosh"), n_starts=4, threads=2, random_state=0)
+
+
+def test_the_way_through_samples_is_counted():
+    X = np.random.default_rng(2).laplace(size=(20_000, 4)) @ np.random.default_rng(3).standard_normal((4, 4))
+    found = minimize(Columns(X, "logcosh"))
+    first = found.phases[0]
+    assert first.name == found.trace.phase[0] == "samples"
+    assert first.steps > 0
+    assert first.flops > 0
+    assert np.isnan(first.gain)
+    assert found.trace.flops[0] > first.flops
+    assert "samples of the data" in found.method
+    # From the same place, without the way that led there: as many flops less.
+    again = minimize(Columns(X, "logcosh"), Columns(X, "logcosh").start(np.random.default_rng(0)))
+    assert again.phases[0].name == "descent"
+    assert again.trace.phase[0] == ""
+    assert found.trace.flops[0] - first.flops == again.trace.flops[0]

@@ -23,6 +23,7 @@ from givens.checkpoint import Checkpoint, Progress
 from givens.objectives.base import Look, NotFinite, Objective
 from givens.phases import PHASES, Phase
 from givens.phases.certificate import certify
+from givens.phases.phase import counted
 from givens.result import Certificate, PhaseSummary, Result, Snapshot
 from givens.rotations import determinant, orthogonality, repair, rotate_blocks
 from givens.schedules import Schedule, Shape
@@ -76,10 +77,22 @@ class Run:
         )
         self._aside: np.ndarray | None = None  # a rotation of all columns that U and the state still lack
 
-    def minimise(self, U: np.ndarray, rng: np.random.Generator, reproducible: bool) -> Result:
-        """Run from U, or from the checkpoint; `reproducible` if another call would have the same U."""
+    def minimise(
+        self,
+        U: np.ndarray,
+        rng: np.random.Generator,
+        reproducible: bool,
+        before: PhaseSummary | None = None,
+    ) -> Result:
+        """Run from U, or from the checkpoint; `reproducible` if another call would have the same U.
+
+        `before` is what it took to find U on cheaper forms of the objective.
+        """
+        self.before = before
         progress = self._resume(U, reproducible) or Progress(start=U, U=U, rng=rng)
         self.progress = progress
+        if before is not None and not progress.trace:
+            progress.flops, progress.seconds = before.flops, before.seconds
         self.began = perf_counter() - progress.seconds
         self.tol = max(self.options.tol, self.plan.rounding**2)
         self.Ut = np.ascontiguousarray(progress.U.T)
@@ -89,7 +102,7 @@ class Run:
             progress.summaries = [PhaseSummary(phase.name) for phase in self.phases]
             if self.phases[0].name == "descent":
                 self.look()  # it begins with this, so the trace may have the gradient too
-            self._record("")
+            self._record("" if before is None else before.name)
         else:
             self._counted = True
             self._remember(progress)
@@ -325,7 +338,7 @@ class Run:
             seconds=perf_counter() - self.began,
             trace=progress.trace,
             method=self._method(),
-            phases=tuple(progress.summaries),
+            phases=(*(() if self.before is None else (self.before,)), *progress.summaries),
             certificate=self.certificate,
         )
 
@@ -342,6 +355,10 @@ class Run:
             for phase, summary in zip(self.phases, self.progress.summaries)
             if summary.steps
         ]
+        if self.before is not None:
+            clauses.insert(
+                0, f"descent on samples of the data, {counted(self.before.steps, 'step', 'steps')}"
+            )
         text = ", then ".join(clauses) or "no step"
         searched = self.progress.certifications
         if self.certificate is not None and self.progress.converged:

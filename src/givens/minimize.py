@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -14,8 +16,9 @@ from givens.checkpoint import Checkpoint
 from givens.loop import Callback, Run, RunOptions
 from givens.numerics import parallel
 from givens.objectives.base import Objective, Plan
+from givens.objectives.function import Function
 from givens.phases import as_phases
-from givens.result import Result
+from givens.result import PhaseSummary, Result
 from givens.rotations import check_orthogonal, random_orthogonal, with_determinant
 from givens.rotations import determinant as determinant_of
 from givens.schedules import Schedule, as_schedule
@@ -98,8 +101,9 @@ def minimize(
         last column reversed. "both" searches each and keeps the better; None stays where the start is.
     n_starts : int
         Where f has many local minima (factor rotation, say): run from so many starts, the first as above and then random
-        rotations in the same component of O(n), and return the run that ended lowest. `random_state` makes the choice of
-        starts repeatable.
+        rotations in the same component of O(n), and return the run that ended lowest; `Result.starts` has the values of all.
+        `random_state` makes the choice of starts repeatable. Runs go side by side in the threads, but for plain functions and
+        where there is a callback or a progress bar.
     threads : int, optional
         By default all cores. The number changes the time, never the result.
     random_state : int, Generator or RandomState, optional
@@ -163,27 +167,41 @@ def minimize(
             raise ValueError(f"a checkpoint holds one run, not {n_starts}; leave out checkpoint, or n_starts")
         places = _places(checkpoint, determinant)
         outcomes: dict[int | None, list[Result]] = {sign: [] for sign in places}
+        before = None
         if coarse is None:
             coarse = first is None
         if first is None:
             first = problem.start(rng)
         if coarse and options.phases[0] == "descent":
-            first = _approach(problem, first, options, rng, shown)
-        for k in range(n_starts):
-            U = first if k == 0 else _another(first, rng)
-            state = rng.bit_generator.state
-            for sign, place in places.items():
-                rng.bit_generator.state = state
-                run = Run(problem, options, place, shown)
-                found = run.minimise(U if sign is None else with_determinant(U, sign), rng, reproducible)
-                outcomes[sign].append(found)
+            first, before = _approach(problem, first, options, rng, shown)
+
+        def run(work: tuple[np.ndarray, np.random.Generator, int | None]) -> Result:
+            U, own, sign = work
+            one = Run(problem, options, places[sign], shown)
+            U = U if sign is None else with_determinant(U, sign)
+            return one.minimise(U, own, reproducible, before if work is runs[0] else None)
+
+        runs = [
+            (U, own, sign)
+            for U, own in _starts(first, n_starts, rng)
+            for sign, own in zip(places, [own, deepcopy(own)])
+        ]
+        began = perf_counter()
+        # A callback, a bar and Python's interpreter, which a plain function needs, are there once.
+        alone = len(runs) == 1 or callback is not None or progress or isinstance(problem, Function)
+        found = [run(work) for work in runs] if alone else parallel.side_by_side(run, runs)
+        seconds = perf_counter() - began
+        for (_, _, sign), outcome in zip(runs, found):
+            outcomes[sign].append(outcome)
     sense = -1 if problem.factor < 0 else 1
     best = [_best(found, sense) for found in outcomes.values()]
+    if len(runs) > 1:
+        for result in best:
+            result.seconds = seconds + (0.0 if before is None else before.seconds)
     if len(best) == 1:
         return best[0]
     better, other = sorted(best, key=lambda result: sense * result.value)
     better.flops += other.flops
-    better.seconds += other.seconds
     better.message += f"; the other component of O(n) reached {other.value:.12g}"
     return better
 
@@ -207,13 +225,14 @@ def _share(certify: bool | float) -> float:
 
 def _approach(
     problem: Objective, start: np.ndarray, options: RunOptions, rng: np.random.Generator, shown: Bar
-) -> np.ndarray:
-    """Where descent on cheaper forms of the objective leads from a start, the cheapest form first."""
+) -> tuple[np.ndarray, PhaseSummary | None]:
+    """Where descent on cheaper forms of the objective leads from a start, the cheapest form first; and what that took."""
     coarse = problem.plan().coarse
     cheaper = None if coarse is None else coarse()
     if cheaper is None:
-        return start
-    start = _approach(cheaper, start, options, rng, shown)
+        return start, None
+    began = perf_counter()
+    start, before = _approach(cheaper, start, options, rng, shown)
     rough = replace(
         options,
         phases=("descent",),
@@ -222,12 +241,23 @@ def _approach(
         certify=0.0,
         callback=None,
     )
-    return Run(cheaper, rough, None, shown).minimise(start, rng, reproducible=True).U
+    found = Run(cheaper, rough, None, shown).minimise(start, rng, reproducible=True)
+    steps, flops = (0, 0.0) if before is None else (before.steps, before.flops)
+    seconds = perf_counter() - began
+    return found.U, PhaseSummary("samples", steps + found.steps, float("nan"), flops + found.flops, seconds)
 
 
-def _another(first: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """A random start in the same component of O(n) as the first."""
-    return random_orthogonal(len(first), rng, determinant=determinant_of(first))
+def _starts(
+    first: np.ndarray, number: int, rng: np.random.Generator
+) -> list[tuple[np.ndarray, np.random.Generator]]:
+    """The first start and random ones in the same component of O(n), each with a generator of its own for its run."""
+    if number == 1:
+        return [(first, rng)]
+    starts = [(first, deepcopy(rng))]
+    sign = determinant_of(first)
+    others = [random_orthogonal(len(first), rng, determinant=sign) for _ in range(number - 1)]
+    seeds = rng.integers(2**63, size=number - 1)
+    return starts + [(U, np.random.default_rng(seed)) for U, seed in zip(others, seeds)]
 
 
 def _best(outcomes: list[Result], sense: int) -> Result:
@@ -236,7 +266,6 @@ def _best(outcomes: list[Result], sense: int) -> Result:
     if len(outcomes) > 1:
         near = sum(abs(result.value - best.value) <= 1e-9 * abs(best.value) for result in outcomes)
         best.flops = sum(result.flops for result in outcomes)
-        best.seconds = sum(result.seconds for result in outcomes)
         best.starts = np.array([result.value for result in outcomes])
         best.message += f"; the best of {len(outcomes)} starts, {near} of which ended there"
     return best
@@ -251,8 +280,6 @@ def _problem(
 ) -> tuple[Objective, np.ndarray | None]:
     first = None if start is None else check_orthogonal(start, name="start")
     if not isinstance(objective, Objective):
-        from givens.objectives.function import Function
-
         if not callable(objective):
             raise TypeError(
                 f"objective must be an Objective or a function of U, got {type(objective).__name__}"

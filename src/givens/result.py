@@ -29,7 +29,7 @@ class Trace:
     gradient_norm : list of float
         NaN where the objective's derivatives are too expensive to have them every sweep.
     phase : list of str
-        Which phase made the step; empty for the start.
+        Which phase made the step; empty for the start, or "samples" where descent on samples of the data led there first.
     """
 
     step: list[int] = field(default_factory=list)
@@ -87,11 +87,11 @@ class PhaseSummary:
     Attributes
     ----------
     name : str
-        "descent", "leaps" or "sweeps".
+        "descent", "leaps" or "sweeps"; "samples" for descent on samples of the data, which looks for a start.
     steps : int
         How many steps it made.
     gain : float
-        By how much they improved the value, together.
+        By how much they improved the value, together; NaN for "samples", whose value is another.
     flops, seconds : float
         What they took.
     """
@@ -140,7 +140,7 @@ class Result:
     certificate : Certificate, optional
         If it was asked for and the run converged: how much a rotation of two columns, by any angle, could still gain.
     starts : array, optional
-        With several starts, the value that each of them reached, in their order.
+        With several starts, the value that each of them reached, in their order; `np.ptp(starts)` is their spread.
     """
 
     U: np.ndarray

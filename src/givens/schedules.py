@@ -276,8 +276,7 @@ class ByGradient(Schedule):
         slopes = derivatives()
         if slopes is None:
             raise ValueError(
-                "the schedule by gradient needs a gradient, and this objective's is too dear to have in every round; "
-                "give Function its jac=, or use 'tournament' or 'shuffled'"
+                "the schedule by gradient needs slopes, which this objective's look does not give; use 'tournament' or 'shuffled'"
             )
         size = np.triu(np.abs(slopes), 1)
         size[shape.active :] = 0

@@ -242,6 +242,19 @@ def each(work: Callable[[Item], Outcome], items: Iterable[Item]) -> list[Outcome
     return [outcomes[number] for number in range(len(items))]
 
 
+def side_by_side(work: Callable[[Item], Outcome], items: Iterable[Item]) -> list[Outcome]:
+    """As `each`, for long pieces of work that use `each` themselves: each of them has one thread, and waits for no other."""
+
+    def alone(item: Item) -> Outcome:
+        token = _current.set(None)
+        try:
+            return work(item)
+        finally:
+            _current.reset(token)
+
+    return each(alone, items)
+
+
 def parts(total: int, number: int) -> list[slice]:
     """Cut range(total) into at most `number` slices of nearly equal length."""
     number = max(1, min(number, total))
