@@ -5,7 +5,7 @@ import pytest
 from scipy import sparse
 
 from givens.numerics import parallel
-from givens.topics.documents import BLOCK, CHUNK, Counts, rechunked
+from givens.topics.documents import BLOCK, CHUNK, CountedDocuments, Counts, rechunked
 from givens.topics.word_moments import FLATTENING, WordMoments, principal_axes
 
 pytest.importorskip("numba")
@@ -77,7 +77,7 @@ def test_moments_have_the_same_bits_for_any_number_of_threads():
                     moments.mean,
                     moments.cross,
                     moments.third,
-                    principal_axes([Counts.of(X)], 40, 6, np.random.default_rng(0)),
+                    principal_axes(CountedDocuments([X]), 40, 6, np.random.default_rng(0)),
                 ]
             )
     for one, two in zip(*found):
@@ -121,7 +121,7 @@ def test_principal_axes_span_the_leading_eigenvectors():
     frequency = np.asarray(X.sum(axis=0)).ravel()
     scale = np.where(frequency > 0, 1 / np.sqrt(frequency + FLATTENING * frequency.mean()), 0.0)
     leading = np.linalg.eigh(scale[:, None] * second * scale)[1][:, -3:]
-    axes = principal_axes([Counts.of(X)], 30, 3, np.random.default_rng(0))
+    axes = principal_axes(CountedDocuments([X]), 30, 3, np.random.default_rng(0))
     Q = np.linalg.qr(axes[frequency > 0] / scale[frequency > 0, None])[0]
     assert not axes[frequency == 0].any()
     cosines = np.linalg.svd(leading[frequency > 0].T @ Q, compute_uv=False)

@@ -11,6 +11,8 @@ from sklearn.mixture import GaussianMixture
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
+from givens.cluster import applied
+from givens.cluster.graph import is_dask
 from givens.mixtures.model import Mixture, posterior
 from givens.numerics import parallel
 from givens.support.arguments import refuse_mask, whole
@@ -48,11 +50,14 @@ class SphericalDensity(DensityMixin, BaseEstimator, ABC):
         Parameters
         ----------
         X : array-like of shape (n, d)
+            Of a dask array or data frame the outcome of this and the next methods is a dask array, not computed yet.
 
         Returns
         -------
         array of shape (n, k)
         """
+        if is_dask(X):
+            return applied(self, "predict_proba", X, len(self._mixture()[0].weights))
         return self._posterior(X)[0]
 
     def predict(self, X: Any) -> np.ndarray:
@@ -66,6 +71,9 @@ class SphericalDensity(DensityMixin, BaseEstimator, ABC):
         -------
         array of shape (n,)
         """
+        if is_dask(X):
+            self._mixture()
+            return applied(self, "predict", X, None, np.intp)
         return np.argmax(self.predict_proba(X), axis=1)
 
     def fit_predict(self, X: Any, y: Any = None) -> np.ndarray:
@@ -93,6 +101,9 @@ class SphericalDensity(DensityMixin, BaseEstimator, ABC):
         -------
         array of shape (n,)
         """
+        if is_dask(X):
+            self._mixture()
+            return applied(self, "score_samples", X, None)
         return self._posterior(X)[1]
 
     def score(self, X: Any, y: Any = None) -> float:
@@ -111,7 +122,7 @@ class SphericalDensity(DensityMixin, BaseEstimator, ABC):
 
     def bic(self, X: Any) -> float:
         """Bayesian information criterion on X; lower is better."""
-        n = len(scores := self.score_samples(X))
+        n = len(scores := np.asarray(self.score_samples(X)))
         return float(-2 * scores.sum() + self._freedom() * np.log(n))
 
     def aic(self, X: Any) -> float:

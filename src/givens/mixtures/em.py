@@ -5,11 +5,11 @@ A step is two matrix products per tile of rows: responsibilities from means·x�
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 import numpy as np
 
+from givens.cluster import RepeatedData
 from givens.mixtures.model import Mixture
 from givens.moments import Sums
 
@@ -45,7 +45,7 @@ class Refined(NamedTuple):
 
 
 def refine(
-    passes: Callable[[], Iterable[np.ndarray]],
+    data: RepeatedData,
     mixture: Mixture,
     *,
     steps: int,
@@ -60,8 +60,8 @@ def refine(
 
     Parameters
     ----------
-    passes : callable
-        Called once per step; yields the rows, in chunks.
+    data : RepeatedData
+        The rows, gone through once per step.
     mixture : Mixture
         The start, in the coordinates of unit·x − origin.
     steps, tol : int, float
@@ -77,9 +77,7 @@ def refine(
     """
     history: list[float] = []
     for _ in range(steps):
-        sums = _Expectation(mixture, unit, origin, beyond)
-        for rows in passes():
-            sums.add(rows)
+        sums = data.total(_Expectation(mixture, unit, origin, beyond), "mixture-expectation")
         mass, first, energy, log_density = sums.totals()
         history.append(float(log_density) / sums.count)
         mixture = _maximise(mixture, mass, first, energy, common=common, floor=floor, beyond=beyond)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable
 from copy import copy
 from dataclasses import replace
 from functools import partial
@@ -16,11 +15,12 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
+from givens.cluster import Together
 from givens.mixtures.density import SphericalDensity
 from givens.mixtures.em import refine
 from givens.mixtures.model import Mixture
 from givens.mixtures.solve import SolvedMixture, by_givens, solve
-from givens.mixtures.starts import SAMPLE, better_start
+from givens.mixtures.starts import SAMPLE, EveryNth, better_start
 from givens.moments import (
     TILE,
     Basis,
@@ -31,7 +31,7 @@ from givens.moments import (
     second_moments,
     unit_of,
 )
-from givens.moments.passes import RepeatedRows
+from givens.moments.repeated_rows import RepeatedRows, Table
 from givens.numerics import parallel
 from givens.result import Result
 from givens.support.arguments import refuse_mask, whole
@@ -129,9 +129,9 @@ class SphericalMixture(SphericalDensity):
 
         Parameters
         ----------
-        X : array-like of shape (n, d), or iterable of such
+        X : array-like of shape (n, d), or iterable of such, or dask array or data frame
             A table; or a list of tables, or an object whose `__iter__` yields tables, anew each time: the data need
-            not fit in memory.
+            not fit in memory. Of a dask array, chunked along samples, only sums travel (and some first rows).
         y : ignored
 
         Returns
@@ -156,7 +156,7 @@ class SphericalMixture(SphericalDensity):
         unit, features = unit_of(rows), rows.shape[1]
         span = RowSpan.of(np.asarray(rows, dtype=float) * unit)
         found, history = self._fit_passes(
-            [span.coordinates], span.coordinates, features - span.basis.shape[1]
+            Table(span.coordinates), span.coordinates, features - span.basis.shape[1]
         )
         means = span.lift(found.mixture.means / found.unit)
         variances = found.mixture.variances / found.unit**2
@@ -171,22 +171,17 @@ class SphericalMixture(SphericalDensity):
         return found, [value + features * np.log(unit) for value in history]
 
     def _fit_passes(
-        self, passes: Iterable[np.ndarray], head: np.ndarray, beyond: int = 0
+        self, data: RepeatedRows, head: np.ndarray, beyond: int = 0
     ) -> tuple[SolvedMixture, list[float]]:
         """Fit to rows that are gone through several times; `beyond` directions, in which all rows agree, have no coordinates."""
-        seconds = second_moments(head)
-        for chunk in passes:
-            seconds.add(chunk)
+        seconds = data.total(second_moments(head), "mixture-second-moments")
         eigenvalues, basis = principal_basis(seconds, self.n_components - 1)
-        thirds = ThirdMoments(basis)
-        sample, step = [], -(-seconds.count // SAMPLE)
-        for chunk in passes:
-            sample.append(np.array(chunk[-thirds.count % step :: step]))
-            thirds.add(chunk)
+        thirds, sample = ThirdMoments(basis), EveryNth(-(-seconds.count // SAMPLE))
+        thirds, sample = data.total(Together(thirds, sample), "mixture-third-moments").parts
         found = self._solve(thirds, eigenvalues, beyond)
         if not self.refine_em:
             return found, []
-        return self._refine(passes, basis, found, np.concatenate(sample), beyond)
+        return self._refine(data, basis, found, sample.rows(), beyond)
 
     @atomic_fit
     def partial_fit(self, X: Any, y: Any = None) -> Self:
@@ -346,7 +341,7 @@ class SphericalMixture(SphericalDensity):
 
     def _refine(
         self,
-        passes: Iterable[np.ndarray],
+        data: RepeatedRows,
         basis: Basis,
         found: SolvedMixture,
         sample: np.ndarray,
@@ -365,7 +360,7 @@ class SphericalMixture(SphericalDensity):
             starts += [] if other is None else [other]
         ends = [
             refine(
-                lambda: passes,
+                data,
                 start,
                 steps=self.refine_em,
                 unit=basis.unit,

@@ -11,12 +11,14 @@ makes the likelihood as large as the least variance allows. Starts that end with
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 
+from givens.cluster import Summary
 from givens.mixtures.em import refine
 from givens.mixtures.model import Mixture
+from givens.moments.repeated_rows import Table
 from givens.numerics import parallel
 
 SAMPLE = 1024
@@ -32,6 +34,34 @@ _LEAST_ROWS = 2.0  # with fewer a component tells nothing about its variance
 class _Trial(NamedTuple):
     mixture: Mixture
     log_likelihood: float
+
+
+class EveryNth(Summary):
+    """The rows whose numbers are multiples of `step`."""
+
+    def __init__(self, step: int) -> None:
+        self.step = step
+        self.next = 0
+        self.found: list[np.ndarray] = []
+
+    def begin(self, first: int) -> Self:
+        """Go on counting at `first`."""
+        other = type(self)(self.step)
+        other.next = first
+        return other
+
+    def add(self, rows: np.ndarray) -> None:
+        """Take every step-th of these rows."""
+        self.found = [*self.found, np.array(rows[-self.next % self.step :: self.step])]
+        self.next += len(rows)
+
+    def merge(self, other: Self) -> None:
+        """Take in those of the rows that follow."""
+        self.found, self.next = self.found + other.found, other.next
+
+    def rows(self) -> np.ndarray:
+        """All of them."""
+        return np.concatenate(self.found)
 
 
 def better_start(
@@ -61,7 +91,7 @@ def better_start(
 
     def run(start: Mixture, steps: int) -> _Trial:
         found = refine(
-            lambda: [rows], start, steps=steps + 1, tol=tol, common=common, floor=floor, beyond=beyond
+            Table(rows), start, steps=steps + 1, tol=tol, common=common, floor=floor, beyond=beyond
         )
         return _Trial(found.mixture, found.log_likelihood[-1])
 

@@ -5,11 +5,13 @@ The products p_a p_b of a few hundred rows at a time make one matrix, so that ne
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 
+from givens.cluster import Summary
 from givens.moments.cumulants import Cumulants
 from givens.numerics import parallel
 from givens.numerics.scaling import binary_exponent
@@ -45,12 +47,15 @@ def unit_of(rows: np.ndarray) -> float:
     return 1.0 if size == 0.0 or 1e-60 < size < 1e60 else 2.0 ** -binary_exponent(size)
 
 
-class Sums(ABC):
+class Sums(Summary):
     """Sums over rows, taken tile by tile in the order in which the rows come."""
 
     def __init__(self, *shapes: tuple[int, ...]) -> None:
         self.count = 0
-        self._sums = [np.zeros(shape) for shape in shapes]
+        self._shapes = shapes
+        self._sums: list[np.ndarray] | None = (
+            None  # so that sums over no rows take no room where they are sent
+        )
         self._waiting: np.ndarray | None = None
 
     @abstractmethod
@@ -74,23 +79,39 @@ class Sums(ABC):
         whole = len(rows) - len(rows) % TILE
         tiles += [rows[start : start + TILE] for start in range(0, whole, TILE)]
         waiting = np.array(rows[whole:]) if whole < len(rows) else None
+        if tiles:
+            self._sums = self._with_tiles(tiles)
+        self.count, self._waiting = count, waiting
+
+    def _with_tiles(self, tiles: list[np.ndarray]) -> list[np.ndarray]:
         # So many tiles are in work at once that their sums stay within 64 MB: a number fixed by the shapes.
-        width = max(2, min(16, _AT_ONCE // sum(total.size for total in self._sums)))
-        sums = [total.copy() for total in self._sums] if tiles else self._sums
+        sums = self._summed()
+        width = max(2, min(16, _AT_ONCE // sum(total.size for total in sums)))
         for start in range(0, len(tiles), width):
             for parts in parallel.each(self._tile, tiles[start : start + width]):
                 for total, part in zip(sums, parts):
                     total += part
-        self.count, self._sums, self._waiting = count, sums, waiting
+        return sums
+
+    def _summed(self) -> list[np.ndarray]:
+        """A copy of the sums over whole tiles."""
+        if self._sums is None:
+            return [np.zeros(shape) for shape in self._shapes]
+        return [total.copy() for total in self._sums]
 
     def totals(self) -> list[np.ndarray]:
         """The sums over all rows so far, those that wait included."""
         if self._waiting is None:
-            return [total.copy() for total in self._sums]
-        return [total + part for total, part in zip(self._sums, self._tile(self._waiting))]
+            return self._summed()
+        return [total + part for total, part in zip(self._summed(), self._tile(self._waiting))]
 
-    def _absorb(self, other: Sums) -> None:
-        self._sums = [total + part for total, part in zip(self._sums, other.totals())]
+    def end(self) -> None:
+        """Sum the rows that wait."""
+        self._sums, self._waiting = self.totals(), None
+
+    def merge(self, other: Self) -> None:
+        """Take in the rows of other sums of the same kind."""
+        self._sums = [total + part for total, part in zip(self._summed(), other.totals())]
         self.count += other.count
 
 
@@ -147,13 +168,13 @@ class ThirdMoments(Sums):
         energy = np.einsum("nd,nd->n", x, x) - np.einsum("rn,rn->n", p, p)
         return x.sum(axis=0), x.T @ p.T, packed_triples(p), np.append(energy.sum(), p @ energy)
 
-    def merge(self, other: ThirdMoments) -> None:
+    def merge(self, other: Self) -> None:
         """Take in the rows of another state, which must share the basis."""
         if not self.basis.same(other.basis):
             raise ValueError(
                 "moments kept in different bases cannot be merged: start both from one basis (see `sibling`)"
             )
-        self._absorb(other)
+        super().merge(other)
 
     def cumulants(self) -> Cumulants:
         """Central moments about the mean of all rows so far."""

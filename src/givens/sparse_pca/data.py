@@ -10,13 +10,15 @@ nor vanish when squared.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from copy import copy
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
 
+from givens.cluster import Summary
 from givens.numerics import gram, parallel
 from givens.numerics.scaling import binary_exponent, power_of_two
 from givens.numerics.tiles import scores, turned
@@ -65,12 +67,18 @@ def largest(X: Any) -> float:
 
 def moments(X: Any, scale: bool, weights: np.ndarray | None = None) -> FeatureMoments:
     """Means and norms of the features of X, samples x features, dense or sparse; a sample counts as often as its weight says."""
-    n, d = _amount(X, weights), X.shape[1]
     mean, squares, exponent = (
         _sparse_moments(X, weights) if sparse.issparse(X) else _dense_moments(X, weights)
     )
+    return scaled_moments(mean, squares, exponent, _amount(X, weights), scale)
+
+
+def scaled_moments(
+    mean: np.ndarray, squares: np.ndarray, exponent: float, n: float, scale: bool
+) -> FeatureMoments:
+    """From means and sums of squares about them, of n samples divided by `exponent`; features of variance 1 if `scale`."""
     norms = np.sqrt(squares)
-    divisor = np.ones(d)
+    divisor = np.ones(len(mean))
     if scale:
         deviation = norms / np.sqrt(n - 1)
         divisor = np.where(deviation > 0, deviation, 1.0)
@@ -170,6 +178,40 @@ def _chunks(length: int, step: int) -> list[slice]:
     return [slice(first, min(first + step, length)) for first in range(0, length, step)]
 
 
+class GramSum(Summary):
+    """AᵀA of some features, summed over samples, in the upper triangle of tiles."""
+
+    C: np.ndarray
+
+    def __init__(self, features: np.ndarray, found: FeatureMoments) -> None:
+        self.features = features
+        self.mean, self.divisor = found.mean[features], found.divisor[features]
+        self.constant = found.norms[features] == 0
+        self.exponent = found.exponent
+
+    def begin(self, first: int) -> Self:
+        """With sums of zero."""
+        other = copy(self)
+        other.C = np.zeros((len(self.features), len(self.features)))
+        return other
+
+    def add(self, rows: Any, roots: np.ndarray | None = None) -> None:
+        """Take in samples, dense or csr, times `roots`: no more than a block is centred, converted or made dense at a time."""
+        for part in _chunks(rows.shape[0], max(len(self.features), BLOCK // len(self.features))):
+            block = rows[part].toarray() if sparse.issparse(rows) else rows[part]
+            block = _taken(block, self.features).astype(np.float64) / self.exponent
+            block -= self.mean
+            block /= self.divisor
+            block[:, self.constant] = 0.0
+            if roots is not None:
+                block *= roots[part, None]
+            gram.add_dense(self.C, np.ascontiguousarray(block))
+
+    def merge(self, other: Self) -> None:
+        """Take in the samples of another."""
+        self.C = self.C + other.C
+
+
 class CentredData:
     """A table, samples x features, as sparse PCA sees it: centred, scaled, in units of `found.unit`; nothing is copied.
 
@@ -224,8 +266,8 @@ class CentredData:
         """R of the Gram matrix of these features, summed over blocks of samples."""
         found = self.found
         norms, divisor, mean = found.norms[features], found.divisor[features], found.mean[features]
-        C = np.zeros((len(features), len(features)))
         if self._through_nonzeros(features):
+            C = np.zeros((len(features), len(features)))
             X = _taken(self.X, features).tocsr()
             # As many entries as the caches hold, and enough for a walk through C.
             for part in _row_blocks(X.indptr, max(CACHED, 64 * len(features))):
@@ -240,17 +282,9 @@ class CentredData:
                 C[part] /= divisor
                 C[part] /= divisor[part, None]
         else:
-            X = self.X.tocsr() if sparse.issparse(self.X) else self.X
-            constant = norms == 0
-            for part in _chunks(self.shape[0], max(len(features), BLOCK // len(features))):
-                block = _taken(X[part].toarray() if sparse.issparse(X) else X[part], features)
-                block = block.astype(np.float64) / found.exponent
-                block -= mean
-                block /= divisor
-                block[:, constant] = 0.0
-                if self.roots is not None:
-                    block *= self.roots[part, None]
-                gram.add_dense(C, np.ascontiguousarray(block))
+            products = GramSum(features, found).begin(0)
+            products.add(self.X.tocsr() if sparse.issparse(self.X) else self.X, self.roots)
+            C = products.C
         return gram.root(C, norms, rows)
 
     def _through_nonzeros(self, features: np.ndarray) -> bool:

@@ -14,6 +14,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_array, check_is_fitted, validate_data
 
+from givens.cluster import applied
+from givens.cluster.graph import is_dask
 from givens.metrics import (
     adjusted_from_scores,
     largest_correlation,
@@ -21,10 +23,12 @@ from givens.metrics import (
     projected_from_scores,
     span,
 )
+from givens.moments.repeated_rows import RepeatedRows
 from givens.numerics import parallel
 from givens.numerics.polar import polar
 from givens.schedules import Schedule, as_schedule
 from givens.sparse_pca import cardinality
+from givens.sparse_pca.chunked import ChunkedData, moments_of
 from givens.sparse_pca.data import (
     CentredData,
     CovarianceData,
@@ -81,7 +85,11 @@ class SparseScores(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         return completion.fill(X.astype(np.float64), holes).astype(X.dtype)
 
     def transform(self, X: Any) -> np.ndarray:
-        """The scores (X − mean)Zᵀ, Z the loadings by rows."""
+        """The scores (X − mean)Zᵀ, Z the loadings by rows; of a dask array or data frame a dask array, not computed yet."""
+        if is_dask(X):
+            check_is_fitted(self)
+            dtype = np.float32 if getattr(X, "dtype", None) == np.float32 else np.float64
+            return applied(self, "transform", X, len(self.components_), dtype)
         X, Z, mean = self._standard(X)
         if sparse.issparse(X):
             return np.asarray(X @ Z.T) - mean @ Z.T
@@ -288,11 +296,12 @@ class SparsePCA(SparseScores):
 
         Parameters
         ----------
-        X : array, data frame or sparse matrix, shape (samples, features)
+        X : array, data frame or sparse matrix, shape (samples, features), or dask array or data frame
             Centred here. Features that cannot count are left out first: with a threshold, those whose norm is not above it; with
             `n_nonzero`, the weak ones, as long as none of them should have been counted. Where the samples are more than the
             features that are left, only the products of these are kept, summed over blocks of samples: a tall matrix, sparse or
-            dense, is never copied. Principal components below 1e-7 of the largest are then lost in rounding.
+            dense, is never copied. Principal components below 1e-7 of the largest are then lost in rounding. Of a dask array or
+            data frame, chunked along samples, only sums travel: the features' means and norms, and then these products.
         y : ignored
         sample_weight : array, shape (samples,), optional
             How often each sample counts: one of weight 2 counts as two, one of weight 0 as none. The weights' sum takes the
@@ -302,6 +311,11 @@ class SparsePCA(SparseScores):
         -------
         self
         """
+        if is_dask(X):
+            given = {"sample_weight": sample_weight, "stability": self.stability, "missing": self.missing}
+            if refused := [name for name, value in given.items() if value is not None]:
+                raise ValueError(f"{refused[0]} is for samples in memory: leave it out with a dask array")
+            return self._fit_chunks(RepeatedRows(self, X, accept_sparse=True))
         X = validate_data(
             self,
             X,
@@ -366,6 +380,27 @@ class SparsePCA(SparseScores):
             )
         return filled.astype(X.dtype) if self.n_missing_ else X
 
+    def _fit_chunks(self, rows: RepeatedRows) -> Self:
+        """Fit to samples on Dask, of which products of features are kept."""
+        assert rows.chunks is not None
+        n, dtype = rows.chunks.shape[0], np.float32 if rows.chunks.X.dtype == np.float32 else np.float64
+        if n < 2:
+            raise ValueError("X has 1 sample, and components need at least 2")
+        with parallel.pool(self.threads):
+            found = moments_of(rows, self.scale)
+            self.mean_ = found.original_mean().astype(dtype)
+            self.scale_ = found.original_divisor().astype(dtype) if self.scale else None
+            data: ChunkedData | CovarianceData = ChunkedData(rows, found)
+            products = f"on the products of features, summed over {data.chunks} chunks of samples"
+            if self.n_nonzero is not None or self.n_nonzero_total is not None:
+                # Which features may count is found out on the way: the products of all of them are summed at once.
+                data = CovarianceData(data.factor(np.arange(rows.features), 0), found)
+            self._fit(data, n, n, dtype)
+        for name in ("selection_frequency_", "stability_", "completion_", "n_missing_"):
+            self.__dict__.pop(name, None)
+        self.result_ = replace(self.result_, method=f"{self.result_.method}; {products}")
+        return self
+
     @atomic_fit
     def fit_covariance(self, R: Any, n_obs: int) -> Self:
         """Find the components from a covariance or correlation matrix alone.
@@ -399,7 +434,9 @@ class SparsePCA(SparseScores):
             self.scale_ = found.original_divisor().astype(R.dtype) if self.scale else None
             return self._fit(CovarianceData(factor, found), n_obs, n_obs, R.dtype)
 
-    def _fit(self, data: CentredData | CovarianceData, n_obs: float, rows: int, dtype: Any) -> Self:
+    def _fit(
+        self, data: CentredData | ChunkedData | CovarianceData, n_obs: float, rows: int, dtype: Any
+    ) -> Self:
         """Find the components of `rows` samples that count as `n_obs`."""
         found = data.found
         options = _options(self, found, rows)

@@ -6,15 +6,42 @@ With p_v the share of documents in which a word occurs, and p_uv that in which t
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from typing import Self
 
 import numpy as np
 from scipy import sparse
 
+from givens.cluster import RepeatedData, Summary
 from givens.topics.documents import Counts
 
 
-def npmi(documents: Iterable[Counts], top: np.ndarray, words: int) -> np.ndarray:
+class _Meetings(Summary):
+    """In how many documents two words occur; `column` has the number of each word that is counted, −1 for the others."""
+
+    def __init__(self, column: np.ndarray, size: int) -> None:
+        self.column = column
+        self.together = np.zeros((size, size))
+        self.documents = 0
+
+    def add(self, counts: Counts) -> None:
+        """Count more documents."""
+        rows = np.repeat(np.arange(counts.size), np.diff(counts.indptr))
+        found = (self.column[counts.indices] >= 0) & (counts.data > 0)
+        present = sparse.csr_matrix(
+            (np.ones(int(found.sum())), (rows[found], self.column[counts.indices[found]])),
+            shape=(counts.size, len(self.together)),
+        )
+        present.data[:] = 1.0
+        self.together = self.together + (present.T @ present).toarray()
+        self.documents += counts.size
+
+    def merge(self, other: Self) -> None:
+        """Take in the documents of another."""
+        self.together = self.together + other.together
+        self.documents += other.documents
+
+
+def npmi(documents: RepeatedData, top: np.ndarray, words: int) -> np.ndarray:
     """Mean NPMI of the pairs among the words `top` (k x n, as columns of the counts) of each topic.
 
     Words that occur in no document say nothing: their pairs are left out, and a topic without pairs has NaN.
@@ -23,19 +50,8 @@ def npmi(documents: Iterable[Counts], top: np.ndarray, words: int) -> np.ndarray
     place = place.reshape(top.shape)
     column = np.full(words, -1, dtype=np.int64)
     column[used] = np.arange(len(used))
-    together = np.zeros((len(used), len(used)))
-    number = 0
-    for counts in documents:
-        rows = np.repeat(np.arange(counts.size), np.diff(counts.indptr))
-        found = (column[counts.indices] >= 0) & (counts.data > 0)
-        present = sparse.csr_matrix(
-            (np.ones(int(found.sum())), (rows[found], column[counts.indices[found]])),
-            shape=(counts.size, len(used)),
-        )
-        present.data[:] = 1.0
-        together += (present.T @ present).toarray()
-        number += counts.size
-    share = together / number
+    found = documents.total(_Meetings(column, len(used)), "topics-coherence")
+    share = found.together / found.documents
     alone = np.diag(share)
     with np.errstate(divide="ignore", invalid="ignore"):
         scores = np.log(share / np.outer(alone, alone)) / -np.log(share)

@@ -7,13 +7,15 @@ one. So neither the number of threads nor the cut of the data into batches chang
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_array, validate_data
 
+from givens.cluster import RepeatedData, Summary
+from givens.cluster.graph import DaskRows, is_dask
 from givens.support.rows import batches, in_memory
 
 BLOCK = 256
@@ -57,7 +59,7 @@ class Counts(NamedTuple):
         )
 
 
-class Documents:
+class Documents(RepeatedData):
     """Documents that can be gone through as often as necessary.
 
     Parameters
@@ -65,8 +67,8 @@ class Documents:
     estimator : BaseEstimator
         Learns the number (and names) of words.
     X : sparse matrix or array-like of shape (documents, words), or anything that `givens.rows` reads
-        Counts. A list of sparse matrices, a memory map, or an object of your own whose `__iter__` starts anew; an iterator, which
-        yields its documents once, is refused.
+        Counts. A list of sparse matrices, a memory map, an object of your own whose `__iter__` starts anew, or a dask array or
+        data frame, whose chunks stay where they are. An iterator, which yields its documents once, is refused.
     whole : bool
         Refuse counts that are no whole numbers.
     reset : bool
@@ -80,18 +82,25 @@ class Documents:
                 "them, an object whose __iter__ starts anew, or give the batches to partial_fit"
             )
         self.whole = whole
-        self.source: Iterable[Any]
-        if _is_memory(X):
+        self.source: Iterable[Any] = []
+        self.checked = False
+        self.words = 0
+        if is_dask(X):
+            self.chunks = DaskRows(X)
+            self.words = self.chunks.shape[1]
+        elif _is_memory(X):
             self.source, self.checked = [checked_counts(estimator, X, whole=whole, reset=reset)], True
             self.words = self.source[0].shape[1]
             return
-        self.source, self.checked = X, False
-        self.words = 0
-        first = next(self._matrices(), None)
-        if first is None:
-            raise ValueError("X yields no documents")
-        self.words = first.shape[1]
-        if reset:
+        else:
+            self.source = X
+            found = next(self._matrices(), None)
+            if found is None:
+                raise ValueError("X yields no documents")
+            self.words = found.shape[1]
+        if reset and self.chunks is not None:
+            self.chunks.learn_features(estimator)
+        elif reset:
             estimator.n_features_in_ = self.words
         elif self.words != estimator.n_features_in_:
             raise ValueError(
@@ -109,21 +118,72 @@ class Documents:
             yield from self.source
             return
         first = 0
-        for number, rows in enumerate(batches(self.source)):
-            name = f"batch {number} of X"
-            rows = sparse.csr_matrix(
-                check_array(rows, accept_sparse="csr", ensure_min_samples=0, input_name=name)
-            )
-            if self.words and rows.shape[1] != self.words:
-                raise ValueError(f"{name} has {rows.shape[1]} words, but the first has {self.words}")
-            refuse_bad_counts(rows, whole=self.whole, first=first)
+        for number, block in enumerate(batches(self.source)):
+            rows = self._checked(block, number, first)
             first += rows.shape[0]
             if rows.shape[0]:
                 yield rows
 
+    def _checked(self, block: Any, number: int, first: int) -> sparse.csr_matrix:
+        """A batch or chunk of documents as a sparse matrix."""
+        name = f"batch {number} of X"
+        rows = sparse.csr_matrix(
+            check_array(block, accept_sparse="csr", ensure_min_samples=0, input_name=name)
+        )
+        if self.words and rows.shape[1] != self.words:
+            raise ValueError(f"{name} has {rows.shape[1]} words, but the first has {self.words}")
+        refuse_bad_counts(rows, whole=self.whole, first=first)
+        return rows
+
+    def pieces(self, block: Any, number: int, first: int) -> Iterator[Counts]:
+        """The documents of a chunk, checked, CHUNK at a time."""
+        for rows in rechunked([self._checked(block, number, first)], CHUNK):
+            yield Counts.of(rows)
+
+    def mold(self) -> Documents:
+        """An object that checks chunks of as many words."""
+        other = Documents.__new__(Documents)
+        other.words, other.whole = self.words, self.whole
+        return other
+
     def head(self, size: int) -> Counts:
         """The first documents, at most so many."""
+        if self.chunks is not None:
+            return Counts.of(self._checked(self.first_block(size), 0, 0))
         return Counts.of(next(rechunked(self._matrices(), size)))
+
+
+class CountedDocuments(Documents):
+    """Documents in memory that need no check, in chunks of CHUNK."""
+
+    def __init__(self, matrices: Iterable[sparse.csr_matrix]) -> None:
+        self.source, self.checked = list(matrices), True
+
+
+class EmptyDocuments(Summary):
+    """How many documents have no words, and the number of the first of them."""
+
+    def __init__(self) -> None:
+        self.next, self.number, self.first = 0, 0, -1
+
+    def begin(self, first: int) -> Self:
+        """Go on counting at `first`."""
+        other = type(self)()
+        other.next = first
+        return other
+
+    def add(self, counts: Counts) -> None:
+        """Look at more documents."""
+        empty = np.flatnonzero(counts.lengths == 0)
+        if len(empty) and not self.number:
+            self.first = self.next + int(empty[0])
+        self.number += len(empty)
+        self.next += counts.size
+
+    def merge(self, other: Self) -> None:
+        """Take in the documents that follow."""
+        self.first = self.first if self.number else other.first
+        self.number, self.next = self.number + other.number, other.next
 
 
 def _is_memory(X: Any) -> bool:

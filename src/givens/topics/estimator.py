@@ -15,15 +15,25 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
+from givens.cluster import Together, applied
+from givens.cluster.graph import is_dask
 from givens.numerics import parallel
 from givens.result import Result
 from givens.support.arguments import generator, tolerance, whole
 from givens.support.fitting import atomic_fit
 from givens.topics.coherence import npmi
-from givens.topics.documents import CHUNK, Counts, Documents, checked_counts, rechunked
+from givens.topics.documents import (
+    CHUNK,
+    CountedDocuments,
+    Counts,
+    Documents,
+    EmptyDocuments,
+    checked_counts,
+    rechunked,
+)
 from givens.topics.from_moments import MomentTopics, solve_topics
 from givens.topics.priors import DirichletShares, OneTopic, Prior
-from givens.topics.variational import refine
+from givens.topics.variational import Inference, refine
 from givens.topics.word_moments import WordMoments, principal_axes
 
 _COUNTS = {"whole": True, "any": False}
@@ -159,9 +169,9 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
         Parameters
         ----------
-        X : sparse matrix or array-like of shape (documents, words), or iterable of such
+        X : sparse matrix or array-like of shape (documents, words), or iterable of such, or dask array or data frame
             Counts. A list of matrices, or an object whose `__iter__` yields them anew each time: the documents need not fit in
-            memory.
+            memory. Of a dask array, chunked along documents, only sums travel.
         y : ignored
 
         Returns
@@ -174,11 +184,8 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         rng = generator(self.random_state)
         with parallel.pool(self.threads):
             axes = principal_axes(documents, documents.words, int(self.n_topics), rng)
-            state = WordMoments(axes)
-            empty: list[int] = []
-            for counts in documents:
-                empty.extend(state.documents + np.flatnonzero(counts.lengths == 0))
-                state.add(counts)
+            both = documents.total(Together(WordMoments(axes), EmptyDocuments()), "topics-moments")
+            state, empty = both.parts
             _warn_of_empty(state, empty, words)
             fitted = self._solve(state, rng, documents)
             if self.refine:
@@ -272,9 +279,20 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         Returns
         -------
         array of shape (documents, k)
-            Rows of sum 1; a document without words has the shares of the prior.
+            Rows of sum 1; a document without words has the shares of the prior. Of a dask array or data frame a dask array, not
+            computed yet.
         """
-        return np.concatenate([inferred.shares for inferred, _ in self._inferred(X)])
+        fitted = self._checked_fit()
+        if is_dask(X):
+            return applied(self, "transform", X, len(fitted.counts))
+        topics = fitted.topics
+        documents = Documents(self, X, whole=_COUNTS[self.counts], reset=False)
+        with parallel.pool(self.threads):
+            shares = [
+                fitted.prior.infer(counts, topics, steps=_STEPS, tol=_STEP_TOL, expected=None).shares
+                for counts in documents
+            ]
+        return np.concatenate(shares)
 
     def score(self, X: Any, y: Any = None) -> float:
         """Lower bound of the log-likelihood of documents, given the topics and α (the likelihood itself if alpha0 is 0).
@@ -288,7 +306,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         -------
         float
         """
-        return float(sum(inferred.bound for inferred, _ in self._inferred(X)))
+        return float(self._inferred(X).bound)
 
     def perplexity(self, X: Any) -> float:
         """exp(−score per word): lower is better.
@@ -301,9 +319,8 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         -------
         float
         """
-        outcomes = [(inferred.bound, words) for inferred, words in self._inferred(X)]
-        bound, words = map(sum, zip(*outcomes))
-        return float(np.exp(-bound / words)) if words else float("nan")
+        found = self._inferred(X)
+        return float(np.exp(-found.bound / found.words)) if found.words else float("nan")
 
     def top_words(self, n_words: int = 10) -> list[list[str]]:
         """The most probable words of each topic.
@@ -490,20 +507,22 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     def _begun(self, waiting: list[sparse.csr_matrix]) -> WordMoments:
         """Moments without documents, on the axes of the first ones."""
-        head = [Counts.of(rows) for rows in rechunked(_first(waiting, self._basis_size), CHUNK)]
+        head = CountedDocuments(rechunked(_first(waiting, self._basis_size), CHUNK))
         rank = 2 * int(self.n_topics) + 10 if self.basis_rank is None else int(self.basis_rank)
         axes = principal_axes(head, waiting[0].shape[1], rank, generator(self.random_state))
         return WordMoments(axes)
 
-    def _inferred(self, X: Any) -> Any:
+    def _checked_fit(self) -> _Fitted:
         check_is_fitted(self)
-        fitted = self._solved()
+        return self._solved()
+
+    def _inferred(self, X: Any) -> Inference:
+        """What the documents of X say."""
+        fitted = self._checked_fit()
         documents = Documents(self, X, whole=_COUNTS[self.counts], reset=False)
-        topics = fitted.topics
         with parallel.pool(self.threads):
-            for counts in documents:
-                inferred = fitted.prior.infer(counts, topics, steps=_STEPS, tol=_STEP_TOL, expected=None)
-                yield inferred, float(counts.data.sum())
+            inference = Inference(fitted.topics, fitted.prior, _STEPS, _STEP_TOL, counted=False)
+            return documents.total(inference, "topics-likelihood")
 
     def _top(self, n_words: int) -> np.ndarray:
         n_words = whole(n_words, "n_words", 1, self.n_features_in_, "the number of words")
@@ -604,12 +623,12 @@ def _complete(state: WordMoments, waiting: list[sparse.csr_matrix]) -> WordMomen
     return state
 
 
-def _warn_of_empty(state: WordMoments, empty: list[int], words: list[str] | None) -> None:
+def _warn_of_empty(state: WordMoments, empty: EmptyDocuments, words: list[str] | None) -> None:
     """One sentence for documents without words and words without documents: no error, but seldom meant."""
     notes = []
-    if empty:
+    if empty.number:
         notes.append(
-            f"{len(empty)} of {state.documents} documents have no words, the first is number {empty[0]}: "
+            f"{empty.number} of {state.documents} documents have no words, the first is number {empty.first}: "
             "they say nothing about the topics"
         )
     unused = np.flatnonzero(state.diagonals[:, 0] == 0)

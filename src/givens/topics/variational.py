@@ -11,11 +11,12 @@ document.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 
+from givens.cluster import RepeatedData, Summary
 from givens.topics.documents import Counts
 from givens.topics.priors import Prior
 
@@ -44,8 +45,57 @@ class RefinedTopics:
     converged: bool
 
 
+class Inference(Summary):
+    """What documents say about topics: expected counts (to be multiplied by the topics), the bound, what the prior learns from.
+
+    Parameters
+    ----------
+    topics : array of shape (words, k)
+    prior : Prior
+    steps, tol
+        Of the inference.
+    counted : bool
+        Whether the expected counts are wanted.
+    """
+
+    def __init__(self, topics: np.ndarray, prior: Prior, steps: int, tol: float, counted: bool) -> None:
+        self.topics, self.prior, self.steps, self.tol, self.counted = topics, prior, steps, tol, counted
+        self.expected: np.ndarray | None = None
+        self.statistics = np.zeros(topics.shape[1])
+        self.bound, self.words, self.documents = 0.0, 0.0, 0
+
+    def begin(self, first: int) -> Self:
+        """Without documents."""
+        other = type(self)(self.topics, self.prior, self.steps, self.tol, self.counted)
+        other.expected = np.zeros(self.topics.shape) if self.counted else None
+        return other
+
+    def add(self, counts: Counts) -> None:
+        """Infer the topics of more documents."""
+        inferred = self.prior.infer(
+            counts, self.topics, steps=self.steps, tol=self.tol, expected=self.expected
+        )
+        self.statistics = self.statistics + inferred.statistics
+        self.bound += inferred.bound
+        self.words += float(counts.data.sum())
+        self.documents += counts.size
+
+    def end(self) -> None:
+        """Forget the topics, so that they do not travel back."""
+        self.topics = np.empty((0, 0))
+
+    def merge(self, other: Self) -> None:
+        """Take in the documents of another."""
+        if self.expected is not None and other.expected is not None:
+            self.expected = self.expected + other.expected
+        self.statistics = self.statistics + other.statistics
+        self.bound += other.bound
+        self.words += other.words
+        self.documents += other.documents
+
+
 def refine(
-    documents: Iterable[Counts],
+    documents: RepeatedData,
     topics: np.ndarray,
     prior: Prior,
     *,
@@ -59,20 +109,13 @@ def refine(
     converged = False
     for _ in range(passes):
         single = beta.astype(np.float32)
-        expected = np.zeros(beta.shape)
-        statistics = np.zeros(beta.shape[1])
-        bound, words, number = 0.0, 0.0, 0
-        for counts in documents:
-            inferred = prior.infer(counts, single, steps=STEPS, tol=STEP_TOL, expected=expected)
-            statistics += inferred.statistics
-            bound += inferred.bound
-            words += float(counts.data.sum())
-            number += counts.size
+        found = documents.total(Inference(single, prior, STEPS, STEP_TOL, True), "topics-inference")
+        expected = np.asarray(found.expected)
         expected *= single
         expected += smoothing
         beta = expected / expected.sum(axis=0)
-        prior = prior.learned(statistics, number)
-        bounds.append(bound / words)
+        prior = prior.learned(found.statistics, found.documents)
+        bounds.append(found.bound / found.words)
         converged = len(bounds) > 1 and bounds[-1] - bounds[-2] < tol
         if converged:
             break

@@ -20,11 +20,12 @@ are added up entry by entry in the order of the documents, and y⊗y⊗y block b
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
 
+from givens.cluster import RepeatedData, Summary
 from givens.moments.sums import packed_triples, unpacked_triples
 from givens.numerics import parallel
 from givens.topics.documents import Counts
@@ -67,7 +68,7 @@ class TopicMoments:
         return (second + second.T) / 2
 
 
-class WordMoments:
+class WordMoments(Summary):
     """Sums over documents on fixed axes.
 
     Parameters
@@ -98,6 +99,14 @@ class WordMoments:
         self.triples = np.zeros((words, r))
         self.cubes = np.zeros((r * (r + 1) // 2, r))
 
+    def __reduce__(self) -> Any:
+        # Without documents the axes are all there is to send.
+        return super().__reduce__() if self.documents else (type(self), (self.axes,))
+
+    def begin(self, first: int) -> Self:
+        """Sums of their own on the same axes."""
+        return type(self)(self.axes)
+
     def add(self, counts: Counts) -> None:
         """Take in more documents; all chunks but the last must hold a multiple of BLOCK of them."""
         lengths = counts.lengths
@@ -118,7 +127,7 @@ class WordMoments:
             ):
                 self.cubes += part
 
-    def merge(self, other: WordMoments) -> None:
+    def merge(self, other: Self) -> None:
         """Take in the documents of another state, which must share the axes."""
         if not np.array_equal(self.axes, other.axes):
             raise ValueError(
@@ -216,17 +225,62 @@ def _packed_placements(f: np.ndarray, g: np.ndarray) -> np.ndarray:
     return total
 
 
-def principal_axes(
-    documents: Iterable[Counts], words: int, rank: int, rng: np.random.Generator
-) -> np.ndarray:
+class _Frequencies(Summary):
+    """Sums over documents of c and c/(ℓ−1)."""
+
+    def __init__(self, words: int) -> None:
+        self.words = words
+
+    def begin(self, first: int) -> Self:
+        """With sums of zero."""
+        other = type(self)(self.words)
+        other.sums = np.zeros((self.words, 2))
+        return other
+
+    def add(self, counts: Counts) -> None:
+        """Take in more documents."""
+        add_product(counts, np.ascontiguousarray(document_scales(counts.lengths)[:, :2]), self.sums)
+
+    def merge(self, other: Self) -> None:
+        """Take in the documents of another."""
+        self.sums = self.sums + other.sums
+
+    sums: np.ndarray
+
+
+class _SecondImage(Summary):
+    """The second moment of the words, up to its total, times F."""
+
+    def __init__(self, F: np.ndarray, diagonal: np.ndarray) -> None:
+        self.F = F
+        self.diagonal = diagonal
+
+    def begin(self, first: int) -> Self:
+        """Without documents; the first of all begins with the pairs of a word with itself, which are taken off."""
+        other = type(self)(self.F, self.diagonal)
+        other.image = np.zeros_like(self.F) if first else -self.diagonal * self.F
+        return other
+
+    def add(self, counts: Counts) -> None:
+        """Take in more documents."""
+        y = projected(counts, self.F)
+        y *= document_scales(counts.lengths)[:, 1:2]
+        add_product(counts, y, self.image)
+
+    def merge(self, other: Self) -> None:
+        """Take in the documents of another."""
+        self.image = self.image + other.image
+
+    image: np.ndarray
+
+
+def principal_axes(documents: RepeatedData, words: int, rank: int, rng: np.random.Generator) -> np.ndarray:
     """The axes on which the second moment of the words is largest, by power steps from random ones.
 
     One pass for the frequencies of the words and one per step. The words are scaled first (`FLATTENING`), and the axes scaled
     back. Steps are made with some axes more than are wanted (`OVERSAMPLING`), which the last one leaves out.
     """
-    sums = np.zeros((words, 2))
-    for counts in documents:
-        add_product(counts, np.ascontiguousarray(document_scales(counts.lengths)[:, :2]), sums)
+    sums = documents.total(_Frequencies(words), "topics-frequencies").sums
     total = sums[:, 0].sum()
     if not total > 0:
         raise ValueError("X holds no words: every count is zero")
@@ -237,13 +291,8 @@ def principal_axes(
     diagonal = sums[:, 1:].astype(np.float32)
     Q = rng.standard_normal((words, min(rank + OVERSAMPLING, words))).astype(np.float32)
     for step in range(POWER_STEPS):
-        F = single * Q
-        image = -diagonal * F
-        for counts in documents:
-            y = projected(counts, F)
-            y *= document_scales(counts.lengths)[:, 1:2]
-            add_product(counts, y, image)
-        image *= single
+        image = documents.total(_SecondImage(single * Q, diagonal), "topics-axes").image
+        image = image * single
         if step == POWER_STEPS - 1:
             second = Q.T.astype(np.float64) @ image.astype(np.float64)
             ritz = np.linalg.eigh(second + second.T)[1][:, ::-1][:, :rank]

@@ -1,0 +1,172 @@
+"""A pass over a dask array: a task per chunk, and a tree of tasks that merge what these return.
+
+Every task is a pure function. The summary of a chunk is a task with a key of its own, which the tree uses once: if a worker dies,
+Dask runs the task again elsewhere, and the tree takes whichever result there is. The tree depends on the number of chunks only.
+"""
+
+from __future__ import annotations
+
+import sys
+from copy import copy
+from typing import Any, TypeVar
+from uuid import uuid4
+
+import numpy as np
+
+from givens.cluster.summary import Summary
+from givens.numerics import parallel
+from givens.support.extras import require
+
+Kind = TypeVar("Kind", bound=Summary)
+
+FAN = 4
+"""Summaries that are merged by one task."""
+
+
+class DaskRows:
+    """The rows of a dask array or data frame, chunked along samples.
+
+    Parameters
+    ----------
+    X : dask array of shape (samples, features), or dask data frame
+    """
+
+    def __init__(self, X: Any) -> None:
+        self.names = None
+        if not hasattr(X, "numblocks"):
+            self.names = list(X.columns)
+            X = X.to_dask_array(lengths=True)
+        self.X = checked(X)
+        refuse_foreign_workers()
+        self.shape: tuple[int, int] = tuple(int(length) for length in X.shape)  # type: ignore[assignment]
+        if 0 in self.shape:
+            raise ValueError(
+                f"X has {self.shape[0]} rows and {self.shape[1]} columns: there is nothing to fit"
+            )
+
+    def learn_features(self, estimator: Any) -> int:
+        """Tell the estimator how many features there are, and their names, as scikit-learn's own validation does."""
+        estimator.n_features_in_ = self.shape[1]
+        estimator.__dict__.pop("feature_names_in_", None)
+        if self.names is not None and all(isinstance(name, str) for name in self.names):
+            estimator.feature_names_in_ = np.asarray(self.names, dtype=object)
+        return self.shape[1]
+
+    def head(self, size: int) -> Any:
+        """The first rows, at most so many, in memory."""
+        return computed(self.X[:size])
+
+    def total(self, empty: Kind, mold: Any, name: str) -> Kind:
+        """The summary of all rows; `mold.pieces` checks the rows of a chunk and cuts them for `Summary.add`."""
+        dask = require("dask", extra="dask")
+        token = uuid4().hex
+        state = dask.delayed((empty, mold), name=f"{name}-parameters-{token}", traverse=False)
+        # An array with a summary for every chunk: so reading a chunk and summing it are one task, and no chunk waits in memory.
+        leaves = self.X.map_blocks(
+            _summarised,
+            state=state,
+            dtype=object,
+            chunks=((1,) * self.X.numblocks[0], (1,)),
+            meta=np.empty((0, 0), dtype=object),
+            name=f"{name}-{token}",
+        )
+        merge = dask.delayed(_merged, pure=False)
+        nodes, level = list(leaves.to_delayed().ravel()), 0
+        while len(nodes) > 1 or level == 0:
+            nodes = [
+                merge(
+                    nodes[start : start + FAN], dask_key_name=(f"{name}-merge-{token}", level, start // FAN)
+                )
+                for start in range(0, len(nodes), FAN)
+            ]
+            level += 1
+        return computed(nodes[0])
+
+
+def is_dask(X: Any) -> bool:
+    """Whether X is a dask array (which has blocks and partitions) or data frame (partitions alone)."""
+    return hasattr(X, "dask") and hasattr(X, "partitions")
+
+
+def checked(X: Any) -> Any:
+    """A dask array of two dimensions that is chunked along samples only, in chunks of known lengths."""
+    if X.ndim != 2:
+        raise ValueError(f"X must have two dimensions, samples and features, got {X.ndim}")
+    if any(length != length for length in X.shape):
+        raise ValueError(
+            "the lengths of X's chunks are unknown, as after a selection of rows: call X.compute_chunk_sizes() first"
+        )
+    if X.numblocks[1] > 1:
+        raise ValueError(
+            f"X is cut into {X.numblocks[1]} chunks along its features, and every sample must lie in one chunk: "
+            "pass X.rechunk({1: -1})"
+        )
+    return X
+
+
+def refuse_foreign_workers() -> None:
+    """Refuse a cluster whose workers lack this library: they could not read what they are sent, and would be tried for ever."""
+    try:
+        client = sys.modules["distributed"].default_client()
+    except (KeyError, ValueError):
+        return
+    try:
+        client.run(exec, "import givens.cluster.graph")
+    except ImportError as error:
+        raise ModuleNotFoundError(
+            f"a worker of the Dask cluster cannot import givens ({error}): install givens, in this version, on all workers",
+            name="givens",
+        ) from error
+
+
+def computed(collection: Any) -> Any:
+    """Compute on whatever scheduler is active, and say in one sentence what a cluster may have gone wrong with."""
+    dask = require("dask", extra="dask")
+    try:
+        return dask.compute(collection)[0]
+    except Exception as error:
+        sentence = _CLUSTER_ERRORS.get(type(error).__name__)
+        if sentence is None:
+            raise
+        raise RuntimeError(f"{sentence} (Dask says: {' '.join(str(error).split())[:200]})") from error
+
+
+_CLUSTER_ERRORS = {
+    "KilledWorker": "workers of the Dask cluster died again and again on one chunk, most often for lack of memory: "
+    "use smaller chunks, or give workers more memory",
+    "FutureCancelledError": "the Dask cluster was closed, or lost its scheduler, while it computed: fit again",
+    "CancelledError": "the Dask cluster was closed, or lost its scheduler, while it computed: fit again",
+    "CommClosedError": "the connection to the Dask scheduler was lost: fit again",
+    "TimeoutError": "the Dask scheduler does not answer: fit again",
+}
+
+
+def _summarised(block: Any, state: tuple[Summary, Any], block_info: Any = None) -> np.ndarray:
+    """The summary of one chunk, in an array of one object."""
+    empty, mold = state
+    number = int(block_info[0]["chunk-location"][0])
+    first, last = (int(edge) for edge in block_info[0]["array-location"][0])
+    # One thread per task: Dask runs as many tasks as a worker has threads.
+    with parallel.pool(1):
+        summary = empty.begin(first)
+        try:
+            for rows in mold.pieces(block, number, first):
+                summary.add(rows)
+        except (TypeError, ValueError) as error:
+            text = " ".join(str(error).split())
+            kind = TypeError if isinstance(error, TypeError) else ValueError
+            raise kind(f"rows {first} to {last - 1} of X (chunk {number}): {text}") from error
+        summary.end()
+    found = np.empty((1, 1), dtype=object)
+    found[0, 0] = summary
+    return found
+
+
+def _merged(arrays: list[Any]) -> Any:
+    """The summaries of neighbouring chunks, or of groups of them, as one."""
+    parts = [part[0, 0] if isinstance(part, np.ndarray) else part for part in arrays]
+    total = copy(parts[0])
+    with parallel.pool(1):
+        for part in parts[1:]:
+            total.merge(part)
+    return total

@@ -1,0 +1,52 @@
+"""What a fitted estimator says about every row of a dask array: an array of the same chunks, not computed yet."""
+
+from __future__ import annotations
+
+from copy import copy
+from typing import Any
+
+import numpy as np
+
+from givens.cluster.graph import refuse_foreign_workers
+from givens.support.extras import require
+
+
+def applied(model: Any, method: str, X: Any, columns: int | None, dtype: Any = np.float64) -> Any:
+    """The rows' outcomes of a method that takes a table, as a dask array.
+
+    Parameters
+    ----------
+    model : estimator
+        Sent to the workers once. Each of its calls there uses one thread.
+    method : str
+    X : dask array or data frame
+        Lengths of chunks may be unknown.
+    columns : int or None
+        How many columns the method returns; None: a vector.
+    dtype : dtype
+    """
+    dask = require("dask", extra="dask")
+    refuse_foreign_workers()
+    if not hasattr(X, "numblocks"):
+        X = X.to_dask_array()
+    if X.ndim == 2 and X.numblocks[1] > 1:
+        X = X.rechunk({1: -1})
+    alone = copy(model)
+    alone.threads = 1
+    shape: dict[str, Any] = {"chunks": (X.chunks[0],), "drop_axis": 1}
+    if columns is not None:
+        shape = {"chunks": (X.chunks[0], (columns,))}
+    return X.map_blocks(
+        _called,
+        model=dask.delayed(alone, traverse=False),
+        method=method,
+        dtype=dtype,
+        meta=np.empty((0,) * (1 if columns is None else 2), dtype=dtype),
+        name=None,
+        token=f"{type(model).__name__.lower()}-{method}".replace("_", "-"),
+        **shape,
+    )
+
+
+def _called(block: Any, model: Any, method: str) -> Any:
+    return getattr(model, method)(block)

@@ -1,0 +1,109 @@
+"""Data that is gone through more than once: a table, anything that yields tables of rows each time it is iterated, or Dask's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_array, validate_data
+
+from givens.cluster import RepeatedData
+from givens.cluster.graph import DaskRows, is_dask
+from givens.support.arguments import refuse_mask
+from givens.support.rows import batches, in_memory
+
+_TYPES = [np.float64, np.float32]
+
+
+class RepeatedRows(RepeatedData):
+    """The rows of X, checked, as often as they are asked for: contiguous by rows, so that no bit depends on how X lies in memory.
+
+    Parameters
+    ----------
+    estimator : BaseEstimator
+        Learns the number (and names) of features.
+    X : array-like of shape (n, d), or anything that `givens.rows` reads
+        A memory map or a data set on disk, a list of arrays, an object of your own whose `__iter__` starts anew, or a dask array
+        or data frame, whose chunks stay where they are. An iterator, which yields its rows once, is refused.
+    accept_sparse : bool
+        Whether sparse chunks are taken, as csr matrices.
+    """
+
+    sparse: bool = False
+
+    def __init__(self, estimator: BaseEstimator, X: Any, *, accept_sparse: bool = False) -> None:
+        if hasattr(X, "__next__"):
+            raise TypeError(
+                "X yields its rows only once, and fit goes through them more than once: pass a list of arrays, "
+                "an object whose __iter__ starts anew, or give the batches to partial_fit"
+            )
+        self.source: Iterable[Any] = []
+        self.checked = False
+        self.sparse = accept_sparse
+        if is_dask(X):
+            self.chunks = DaskRows(X)
+            self.features = self.chunks.learn_features(estimator)
+        elif in_memory(X):
+            refuse_mask(X, "X")
+            table = validate_data(estimator, X, dtype=_TYPES, order="C")
+            self.source, self.checked = [table], True
+            self.features = table.shape[1]
+        else:
+            self.source = X
+            first = next(iter(self), None)
+            if first is None:
+                raise ValueError("X yields no rows")
+            self.features = first.shape[1]
+            estimator.n_features_in_ = self.features
+
+    def __iter__(self) -> Iterator[np.ndarray]:
+        if self.checked:
+            yield from self.source
+            return
+        for number, chunk in enumerate(batches(self.source)):
+            yield from self.pieces(chunk, number, 0)
+
+    def pieces(self, block: Any, number: int, first: int) -> Iterator[np.ndarray]:
+        """The rows of a chunk, checked; none if it is empty."""
+        name = f"chunk {number} of X"
+        refuse_mask(block, name)
+        chunk = check_array(
+            block,
+            accept_sparse="csr" if self.sparse else False,
+            dtype=_TYPES,
+            order="C",
+            ensure_min_samples=0,
+            input_name=name,
+        )
+        features = getattr(self, "features", chunk.shape[1])
+        if chunk.shape[1] != features:
+            raise ValueError(f"{name} has {chunk.shape[1]} columns, but the first has {features}")
+        if chunk.shape[0]:
+            yield chunk
+
+    def mold(self) -> RepeatedRows:
+        """An object that checks chunks of as many features."""
+        other = RepeatedRows.__new__(RepeatedRows)
+        other.features, other.sparse = self.features, self.sparse
+        return other
+
+    def head(self, size: int) -> np.ndarray:
+        """The first rows, at most so many."""
+        if self.chunks is not None:
+            return next(self.pieces(self.first_block(size), 0, 0))
+        found: list[np.ndarray] = []
+        for chunk in self:
+            found.append(chunk[: size - sum(map(len, found))])
+            if sum(map(len, found)) >= size:
+                break
+        return np.concatenate(found)
+
+
+class Table(RepeatedRows):
+    """Rows in memory that need no check."""
+
+    def __init__(self, *parts: np.ndarray) -> None:
+        self.source, self.checked = parts, True
+        self.features = parts[0].shape[1]

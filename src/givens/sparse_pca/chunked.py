@@ -1,0 +1,109 @@
+"""The data of sparse PCA in chunks on Dask: means and norms in one pass, the products of the features that count in a second.
+
+The objective depends on the data A through AᵀA only. Every chunk's own means and sums of squares are merged by the formula of
+Chan, Golub and LeVeque (1983), in which nothing cancels; its products are then summed about the means of all samples.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from scipy import sparse
+
+from givens.cluster import Summary
+from givens.moments.repeated_rows import RepeatedRows
+from givens.moments.sums import unit_of
+from givens.numerics import gram
+from givens.numerics.scaling import power_of_two
+from givens.sparse_pca.data import FeatureMoments, GramSum, scaled_moments
+
+BLOCK = 1 << 21  # entries of a sparse chunk that are made dense together
+HEAD = 256  # first samples, which tell of what size the data are
+MOST_FEATURES = 8192
+"""Features whose products are summed, at most: 512 MB of them."""
+
+
+class FeatureSums(Summary):
+    """Count, mean, and sum of squares about it, of every feature of samples multiplied by a power of two."""
+
+    def __init__(self, features: int, unit: float) -> None:
+        self.unit = unit
+        self.count = 0
+        self.mean = np.zeros(features)
+        self.squares = np.zeros(features)
+
+    def add(self, rows: Any) -> None:
+        """Take in samples, dense or csr."""
+        step = max(1, BLOCK // rows.shape[1])
+        for start in range(0, rows.shape[0], step):
+            part = np.asarray(_dense(rows[start : start + step]), dtype=np.float64) * self.unit
+            other = FeatureSums(part.shape[1], self.unit)
+            other.count = len(part)
+            # A constant feature has its value as its mean, without rounding.
+            constant = np.all(part == part[0], axis=0)
+            other.mean = np.where(constant, part[0], part.mean(axis=0))
+            part -= other.mean
+            with np.errstate(over="ignore"):  # `moments_of` says so
+                other.squares = np.einsum("ij,ij->j", part, part)
+            self._take(other)
+
+    def merge(self, other: Self) -> None:
+        """Take in the samples of another."""
+        self._take(other)
+
+    def _take(self, other: FeatureSums) -> None:
+        count = self.count + other.count
+        if not self.count:
+            self.mean, self.squares = other.mean, other.squares
+        elif other.count:
+            gap = other.mean - self.mean
+            with np.errstate(over="ignore", invalid="ignore"):
+                self.mean = self.mean + gap * (other.count / count)
+                self.squares = self.squares + other.squares + gap**2 * (self.count * other.count / count)
+        self.count = count
+
+
+def moments_of(data: RepeatedRows, scale: bool) -> FeatureMoments:
+    """Means and norms of the features, in one pass."""
+    found = data.total(FeatureSums(data.features, unit_of(_dense(data.head(HEAD)))), "sparse-pca-moments")
+    total = found.squares + found.count * found.mean**2
+    if not np.isfinite(total).all():
+        raise ValueError(
+            f"some samples are too large beside the first, which are of the size of {1 / found.unit:.2g}: their squares exceed "
+            "what float64 holds; leave them out"
+        )
+    further = power_of_two(np.sqrt(total.max()))
+    exponent = further / found.unit
+    return scaled_moments(found.mean / further, found.squares / further**2, exponent, found.count, scale)
+
+
+def _dense(rows: Any) -> np.ndarray:
+    return rows.toarray() if sparse.issparse(rows) else rows
+
+
+class ChunkedData:
+    """Samples on Dask, as sparse PCA sees them: centred, scaled, in units of `found.unit`.
+
+    Parameters
+    ----------
+    data : RepeatedRows
+    found : FeatureMoments
+    """
+
+    def __init__(self, data: RepeatedRows, found: FeatureMoments) -> None:
+        assert data.chunks is not None
+        self.data = data
+        self.found = found
+        self.shape = data.chunks.shape
+        self.chunks = data.chunks.X.numblocks[0]
+
+    def factor(self, features: np.ndarray, rows: int, keep_layout: bool = False) -> np.ndarray:
+        """R with RᵀR = AᵀA of these features, and at least so many rows, of zeros where the rank is less."""
+        if len(features) > MOST_FEATURES:
+            raise ValueError(
+                f"{len(features)} features of X may count, and their products, {len(features)} x {len(features)} numbers, are "
+                f"more than is sent around (at most {MOST_FEATURES} features): raise gamma or alpha, or use StreamingSparsePCA"
+            )
+        C = self.data.total(GramSum(features, self.found), "sparse-pca-products").C
+        return gram.root(C, self.found.norms[features], rows)
