@@ -124,7 +124,7 @@ def test_sparse_pca_of_sparse_chunks_says_what_it_is_of():
 
 def test_too_many_features_are_refused(monkeypatch):
     monkeypatch.setattr("givens.sparse_pca.chunked.MOST_FEATURES", 5)
-    with pytest.raises(ValueError, match="6 features of X may count.*StreamingSparsePCA"):
+    with pytest.raises(ValueError, match=r"6 features of X may count.*StreamingSparsePCA"):
         SparsePCA(2, n_nonzero=2).fit(dense(MIXTURE, 700))
 
 
