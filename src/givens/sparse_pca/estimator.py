@@ -26,6 +26,7 @@ from givens.metrics import (
 from givens.moments.repeated_rows import RepeatedRows
 from givens.numerics import parallel
 from givens.numerics.polar import polar
+from givens.result import Result
 from givens.schedules import Schedule, as_schedule
 from givens.sparse_pca import cardinality
 from givens.sparse_pca.chunked import ChunkedData, moments_of
@@ -390,15 +391,16 @@ class SparsePCA(SparseScores):
             found = moments_of(rows, self.scale)
             self.mean_ = found.original_mean().astype(dtype)
             self.scale_ = found.original_divisor().astype(dtype) if self.scale else None
-            data: ChunkedData | CovarianceData = ChunkedData(rows, found)
-            products = f"on the products of features, summed over {data.chunks} chunks of samples"
+            data = ChunkedData(rows, found)
             if self.n_nonzero is not None or self.n_nonzero_total is not None:
                 # Which features may count is found out on the way: the products of all of them are summed at once.
-                data = CovarianceData(data.factor(np.arange(rows.features), 0), found)
-            self._fit(data, n, n, dtype)
+                self._fit(CovarianceData(data.factor(np.arange(rows.features), 0), found), n, n, dtype)
+            else:
+                self._fit(data, n, n, dtype)
         for name in ("selection_frequency_", "stability_", "completion_", "n_missing_"):
             self.__dict__.pop(name, None)
-        self.result_ = replace(self.result_, method=f"{self.result_.method}; {products}")
+        products = f"on the products of features, summed over {data.chunks} chunks of samples"
+        self.result_: Result = replace(self.result_, method=f"{self.result_.method}; {products}")
         return self
 
     @atomic_fit
@@ -442,8 +444,10 @@ class SparsePCA(SparseScores):
         options = _options(self, found, rows)
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31, size=4))
         if self.n_nonzero_total is not None:
+            assert not isinstance(data, ChunkedData)
             features, At, loadings = cardinality.solve_total(data, options, self._previous, rng)
         elif options.counts is not None and options.refit:
+            assert not isinstance(data, ChunkedData)
             features, At, loadings = cardinality.solve(data, options, self._previous, rng)
         else:
             features = screen(found.norms, options)
