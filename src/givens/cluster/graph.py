@@ -110,13 +110,14 @@ def refuse_foreign_workers() -> None:
         client = sys.modules["distributed"].default_client()
     except (KeyError, ValueError):
         return
-    try:
-        client.run(exec, "import givens.cluster.graph")
-    except ImportError as error:
-        raise ModuleNotFoundError(
-            f"a worker of the Dask cluster cannot import givens ({error}): install givens, in this version, on all workers",
-            name="givens",
-        ) from error
+    # A worker that is just leaving does not answer, which says nothing.
+    answers = client.run(exec, "import givens.cluster.graph", on_error="return")
+    for answer in answers.values():
+        if isinstance(answer, ImportError):
+            raise ModuleNotFoundError(
+                f"a worker of the Dask cluster cannot import givens ({answer}): install givens, in this version, on all workers",
+                name="givens",
+            ) from answer
 
 
 def computed(collection: Any) -> Any:

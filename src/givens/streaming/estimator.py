@@ -249,6 +249,50 @@ class StreamingSparsePCA(SparseScores):
         self._add(X, most)
         return self
 
+    @atomic_fit
+    def merge(self, other: StreamingSparsePCA) -> Self:
+        """Take in the samples that another stream has seen, as far as its kept columns tell.
+
+        Of the scatter A of all samples, columns Y keep YᵀY ≼ A. What is lost, in the streams and by merging them, is no more than
+        the trace of A − YᵀY: the share of the variance that `trace_.kept` says, in its last entry, is not kept.
+
+        Parameters
+        ----------
+        other : StreamingSparsePCA
+            With the same parameters of the stream, drop="frequent" and nothing forgotten. It is left as it is.
+
+        Returns
+        -------
+        self
+
+        Examples
+        --------
+        >>> from givens import StreamingSparsePCA
+        >>> from givens.datasets import sparse_modules
+        >>> X = sparse_modules(600, 300, n_modules=3, module_size=20, random_state=0).X
+        >>> one, two = (StreamingSparsePCA(3, n_nonzero=20).fit(part) for part in (X[:300], X[300:]))
+        >>> one.merge(two).n_samples_seen_
+        600
+        """
+        mine, theirs = self._stream(), other._stream()
+        began, others = self._settings.parameters(), other._settings.parameters()
+        differing = [name for name in began if began[name] != others[name]]
+        if differing:
+            name = differing[0]
+            raise ValueError(
+                f"only streams with the same parameters can be merged: {name}={began[name]!r} here, {others[name]!r} there"
+            )
+        if began["drop"] != "frequent" or began["forgetting"] < 1:
+            raise ValueError(
+                "only streams with drop='frequent' and forgetting=1 can be merged: in others the order of the samples counts"
+            )
+        names = [getattr(model, "feature_names_in_", None) for model in (self, other)]
+        named = names[0] is not None and names[1] is not None and list(names[0]) != list(names[1])
+        if len(mine.mean) != len(theirs.mean) or named:
+            raise ValueError("only streams of the same features can be merged, and these have others")
+        self._sketch, self._found = mine.merged(theirs, self._rule(mine)), None
+        return self
+
     def transform(self, X: Any) -> np.ndarray:
         """The scores (X − mean)Zᵀ, Z the loadings by rows, of anything that `fit` takes; what is not in memory is read in parts.
 

@@ -159,6 +159,56 @@ class Sketch:
             other.W = self.W.copy()
         return other
 
+    def merged(self, other: Sketch, rule: Rule) -> Sketch:
+        """A sketch of the samples of both, which stay as they are: nothing may be forgotten in either.
+
+        The scatter of all samples is that of these, that of the others, and w₁w₂/(w₁ + w₂) times the square of the distance of
+        the two means: so the columns of both and one more for the distance are turned, and the weakest dropped, as in a block.
+        """
+        found = self.successor()
+        found.unit = self.unit or other.unit
+        ratio = other.unit / found.unit if other.unit else 1.0
+        gap = other.mean * ratio - self.mean
+        found.weight = self.weight + other.weight
+        share = self.weight * other.weight / found.weight
+        found.count = self.count + other.count
+        found.flops = self.flops + other.flops
+        found.mean = self.mean + gap * (other.weight / found.weight)
+        found.energy = self.energy + other.energy * ratio**2 + share * float(gap @ gap)
+        found._check(found.energy)
+        if self.scaled:
+            found.squares = self.squares + other.squares * ratio**2 + share * gap**2
+        parts = [
+            self.W[: self.columns + self.waiting].astype(np.float64),
+            other.W[: other.columns + other.waiting] * ratio,
+            np.sqrt(share) * gap[None],
+        ]
+        with parallel.pool(1):
+            rows = np.vstack(parts)
+            inverse = found.inverses() if self.scaled else None
+            seen = rows if inverse is None else rows * inverse
+            block = SampleBlock(
+                rows,
+                seen @ seen.T,
+                self.columns,
+                len(rows) - self.columns,
+                np.ones(len(rows)),
+                self.count,
+                found.weight,
+                inverse,
+            )
+            turn = rule.turn(block)
+            found.W = np.zeros_like(self.W)
+            found.W[: self.columns] = turn.Q @ rows
+        found.waiting = 0
+        found.flops += turn.flops + 2.0 * rows.size * (len(rows) + self.columns)
+        found.trace = StreamTrace(
+            [*found.trace.samples, found.count],
+            [*found.trace.flops, found.flops],
+            [*found.trace.kept, turn.held / found.total() if found.total() else 1.0],
+        )
+        return found
+
     def columns_now(self, rule: Rule, threads: int | None = None) -> tuple[np.ndarray, float]:
         """The kept columns as they are if the stream ends here, a copy, K x d; and the flops it took to take in the last."""
         if not self.waiting:
