@@ -1,9 +1,13 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from givens.experiments import ExperimentSettings
-from givens.experiments.convergence import SCHEDULES, Convergence, Procrustes, run_one, thinned
+from givens.experiments.convergence import Convergence
+from givens.experiments.measure import gradient_norms
+from givens.experiments.measure.gradient_norms import OBJECTIVES, SCHEDULES, Procrustes, run_bound, run_limit
+from givens.experiments.verdicts import FAILS, HOLDS, UNCLEAR
 from givens.rotations import rotate
 
 
@@ -23,34 +27,26 @@ def test_the_constants_are_the_problems_own():
     assert problem.gap > 0
 
 
-def test_the_quick_run_finds_what_the_theorem_says():
-    settings = ExperimentSettings(quick=True, seeds=1)
-    experiment = Convergence()
-    rows = [row for task in experiment.tasks(settings) for row in task.run()]
-    verdicts = [claim.holds for claim in experiment.claims(rows, settings)]
-    assert verdicts == [True, True, False]
-    axes = experiment.figure(rows, settings).axes
-    assert [ax.get_title() for ax in axes] == [schedule.replace("-", " ") for schedule in SCHEDULES]
-    assert axes[-1].get_xlabel() == "rotations + 1"
-    assert [text.get_text() for text in axes[0].get_legend().get_texts()] == [
-        "the others' means",
-        "mean and range over the seeds",
-        "bound of Theorem 2",
-    ]
+@pytest.fixture(scope="module")
+def rows():
+    bounds = [row for schedule in SCHEDULES for seed in range(2) for row in run_bound(schedule, seed, 6, 10)]
+    return bounds + [row for name in OBJECTIVES for row in run_limit(name, 0)]
 
 
-def test_a_limit_that_is_not_reached_yet_is_not_refuted():
-    rows = [row for schedule in SCHEDULES for row in run_one(schedule, 0, 6, 1)]
-    assert Convergence().claims(rows, ExperimentSettings(quick=True))[0].holds is None
+def test_the_quick_run_finds_what_the_theorems_say(rows):
+    settings = ExperimentSettings(quick=True)
+    assert [claim.verdict for claim in Convergence().claims(rows, settings)] == [HOLDS, HOLDS, FAILS]
+    left, right = Convergence().figure(rows, settings).axes
+    assert left.get_xlabel() == "rotations + 1"
+    assert len(right.lines) == len(OBJECTIVES)
 
 
-def test_a_thinned_curve_has_both_ends_and_points_of_the_curve():
-    x = np.arange(0, 5000, 3)
-    few, table = thinned(x, np.sqrt(x)[None], most=40)
-    assert len(few) <= 40
-    assert (few[0], few[-1]) == (x[0], x[-1])
-    assert np.array_equal(table[0], np.sqrt(few))
+def test_a_limit_that_is_not_reached_yet_is_not_refuted(rows, monkeypatch):
+    monkeypatch.setattr(gradient_norms, "SWEEPS", 1)
+    short = [row for row in rows if "schedule" in row]
+    short += [row for name in OBJECTIVES for row in run_limit(name, 0)]
+    assert Convergence().claims(short, ExperimentSettings(quick=True))[0].verdict == UNCLEAR
 
 
 def test_runs_are_reproducible():
-    assert run_one("random", 0, 4, 3) == run_one("random", 0, 4, 3)
+    assert run_bound("random", 0, 4, 3) == run_bound("random", 0, 4, 3)

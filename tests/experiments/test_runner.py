@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import csv
 import json
+from functools import partial
 
 import pytest
 from typer.testing import CliRunner
@@ -11,7 +12,9 @@ from givens.experiments import EXPERIMENTS, ExperimentSettings, load
 from givens.experiments.drawing import new_figure
 from givens.experiments.experiment import Claim, Experiment, Task
 from givens.experiments.page import page
-from givens.experiments.runner import code, run
+from givens.experiments.runner import run
+from givens.experiments.sources import code, sources
+from givens.experiments.verdicts import FAILS, HOLDS, UNCLEAR
 
 
 class Toy(Experiment):
@@ -20,6 +23,7 @@ class Toy(Experiment):
     name = "toy"
     title = "A <toy>"
     about = "Nothing."
+    measured = "givens.experiments.measure.task"
 
     def __init__(self) -> None:
         self.done: list[int] = []
@@ -43,7 +47,11 @@ class Toy(Experiment):
         return figure
 
     def claims(self, rows, settings):
-        return [Claim("a < b", "b & c; d", True), Claim("no", "never", False), Claim("who knows", "-", None)]
+        return [
+            Claim("a < b", "b & c; d", HOLDS),
+            Claim("no", "never", FAILS),
+            Claim("who knows", "-", UNCLEAR, "ours"),
+        ]
 
 
 def ignore(name, share):
@@ -95,42 +103,88 @@ def test_the_same_numbers_make_the_same_figure(tmp_path):
 def test_other_settings_start_afresh(tmp_path):
     toy = Toy()
     run(toy, ExperimentSettings(), tmp_path, ignore)
-    run(toy, ExperimentSettings(threads=2), tmp_path, ignore)
-    assert toy.done == [0, 1, 2], "threads change no number"
-    run(toy, ExperimentSettings(seeds=9), tmp_path, ignore)
+    run(toy, ExperimentSettings(threads=2, seeds=9), tmp_path, ignore)
+    assert toy.done == [0, 1, 2], "neither threads nor more repetitions change the number of a task"
+    run(toy, ExperimentSettings(quick=True), tmp_path, ignore)
     assert toy.done == [0, 1, 2, 0, 1, 2]
 
 
 def test_other_code_starts_afresh(tmp_path, monkeypatch):
     toy = Toy()
     run(toy, ExperimentSettings(), tmp_path, ignore)
-    monkeypatch.setattr("givens.experiments.runner.code", lambda: "changed")
+    monkeypatch.setattr("givens.experiments.runner.code", lambda module: "changed")
     run(toy, ExperimentSettings(), tmp_path, ignore)
     assert toy.done == [0, 1, 2, 0, 1, 2]
 
 
+def squared(k):
+    return [{"k": k, "square": k * k}]
+
+
+class Parallel(Toy):
+    """Tasks that other processes can do."""
+
+    def tasks(self, settings):
+        return [Task(f"task-{k}", partial(squared, k)) for k in range(4)]
+
+
+def test_several_processes_give_the_same_numbers(tmp_path):
+    one = run(Parallel(), ExperimentSettings(), tmp_path / "one", ignore)
+    two = run(Parallel(), ExperimentSettings(), tmp_path / "two", ignore, jobs=2)
+    assert one.rows == two.rows == [{"k": k, "square": k * k} for k in range(4)]
+
+
 def test_the_hash_is_of_what_decides_the_numbers(tmp_path, monkeypatch):
-    for name in ("__init__.py", "minimize.py", "cli/app.py", "experiments/page.py", "kernels/rotate.py"):
+    files = {
+        "__init__.py": "",
+        "minimize.py": "from givens.kernels import rotate\n",
+        "kernels/__init__.py": "",
+        "kernels/rotate.py": '"""Turns."""\n\nx = 1\n',
+        "measure.py": "import numpy\n\n\ndef f():\n    from givens.minimize import run\n",
+        "page.py": "x = 1\n",
+    }
+    for name, text in files.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text("x = 1\n")
+        (tmp_path / name).write_text(text)
     monkeypatch.setattr("givens.__file__", str(tmp_path / "__init__.py"))
-    before = code()
-    (tmp_path / "cli" / "app.py").write_text("x = 2\n")
-    (tmp_path / "experiments" / "page.py").write_text("x = 2\n")
-    assert code() == before
+    names = [path.relative_to(tmp_path).as_posix() for path in sources("givens.measure")]
+    assert names == ["kernels/__init__.py", "kernels/rotate.py", "measure.py", "minimize.py"]
+    before = code("givens.measure")
+    (tmp_path / "page.py").write_text("x = 2\n")
+    (tmp_path / "kernels" / "rotate.py").write_text('"""Rotates."""\n\nx = (\n    1\n)  # one\n')
+    assert code("givens.measure") == before, "neither what shows results nor words and layout"
     (tmp_path / "kernels" / "rotate.py").write_text("x = 2\n")
-    assert code() != before
+    assert code("givens.measure") != before
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_what_shows_results_is_not_hashed(name):
+    files = {path.name for path in sources(load(name).measured)}
+    assert {"task.py", "minimize.py"} & files
+    assert not {"page.py", "drawing.py", "verdicts.py", "runner.py"} & files
 
 
 def test_the_page_for_a_site_says_all_and_nothing_of_the_machine(tmp_path, monkeypatch):
     monkeypatch.setattr("givens.cli.reproduce.load", lambda name: Toy())
     folder = tmp_path / "secret"
     folder.mkdir()
-    arguments = ["reproduce", "convergence", "--data", str(folder), "--out", str(tmp_path / "out")]
+    arguments = [
+        "reproduce",
+        "convergence",
+        "--data",
+        str(folder),
+        "--threads",
+        "1",
+        "--out",
+        str(tmp_path / "out"),
+    ]
     result = CliRunner().invoke(app, [*arguments, "--markdown", str(tmp_path / "site")])
     assert result.exit_code == 0
     text = (tmp_path / "site" / "results.md").read_text()
-    assert "Of 3 claims: 1 hold, 1 do not hold, 1 cannot be told." in text
+    assert "Of 2 claims about the paper's algorithms: 1 hold, 1 do not hold." in text
+    assert "Of 1 claims about ours: 1 cannot be told." in text
+    assert "Made with fewer than 20 repetitions: toy (1)." in text
+    assert "Not run for this page: brain, " in text
     assert "| a < b | b & c;<br>d | holds |" in text
     assert "![A <toy>](toy.svg)" in text
     assert (tmp_path / "site" / "toy.svg").exists()
@@ -147,7 +201,7 @@ def test_a_failing_experiment_is_reported_and_the_others_go_on(tmp_path, monkeyp
     made = {"convergence": Broken(), "toy": Toy()}
     monkeypatch.setattr("givens.cli.reproduce.EXPERIMENTS", made)
     monkeypatch.setattr("givens.cli.reproduce.load", made.__getitem__)
-    result = CliRunner().invoke(app, ["reproduce", "all", "--out", str(tmp_path)])
+    result = CliRunner().invoke(app, ["reproduce", "all", "--threads", "1", "--out", str(tmp_path)])
     assert result.exit_code == 1
     html = (tmp_path / "index.html").read_text()
     assert "out of luck" in html
@@ -158,7 +212,7 @@ def test_ctrl_c_is_told_kindly(tmp_path, monkeypatch):
     toy = Toy()
     toy.broken = True
     monkeypatch.setattr("givens.cli.reproduce.load", lambda name: toy)
-    result = CliRunner().invoke(app, ["reproduce", "convergence", "--out", str(tmp_path)])
+    result = CliRunner().invoke(app, ["reproduce", "convergence", "--threads", "1", "--out", str(tmp_path)])
     assert result.exit_code == 130
     assert (tmp_path / "convergence" / "tasks" / "task-1.json").exists()
 

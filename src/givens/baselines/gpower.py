@@ -34,7 +34,7 @@ from givens.numerics.scaling import check_data
 from givens.sparse_pca.loadings import unit_rows
 from givens.support.arguments import tolerance, whole
 
-__all__ = ["GPower", "gpower"]
+__all__ = ["GPower", "fill_pattern", "gpower"]
 
 PIECE = 800  # features, at least, that are worked on together
 
@@ -159,20 +159,6 @@ class _Rules:
 
         return threshold.shrink(Y, np.full(len(Y), level), self.l0, Y)[0]
 
-    def filled(self, At: np.ndarray, Z: np.ndarray) -> tuple[np.ndarray, float]:
-        """Rows of Z with new values on their patterns, until tr(VᵀAᵀZ) settles; and the flops. At: samples x features."""
-        pattern, value, flops = Z != 0, -np.inf, 0.0
-        for _ in range(self.max_iter):
-            Vt, spent = _polar_rows(Z @ At.T)
-            W = Vt @ At
-            W[~pattern] = 0.0
-            Z = unit_rows(W)
-            before, value = value, float(np.vdot(W, Z))
-            flops += spent + 4.0 * Z.size * len(At) + 3.0 * Z.size
-            if value - before <= self.tol * value:
-                break
-        return Z, flops
-
 
 def _block(
     A: np.ndarray,
@@ -212,7 +198,7 @@ def _block(
             found.iterations += 1
         Z = unit_rows(np.concatenate(Y, axis=1))
         if rules.fill:
-            Z, spent = _filled_alive(rules, A[kept].T, Z)
+            Z, spent = fill_pattern(A[kept].T, Z, tol=rules.tol, max_iter=rules.max_iter)
             found.flops[-1] += spent
             found.seconds[-1] = perf_counter() - began
     found.Z[kept] = Z.T
@@ -226,14 +212,50 @@ def _thresholded(rules: _Rules, level: float, Ut: np.ndarray, piece: tuple[np.nd
     return rules.shrink(level, Y)
 
 
-def _filled_alive(rules: _Rules, At: np.ndarray, Z: np.ndarray) -> tuple[np.ndarray, float]:
-    """Fill the rows that have a pattern, looking at the features that any of them uses."""
+def fill_pattern(
+    X: np.ndarray, Z: np.ndarray, *, tol: float = 1e-4, max_iter: int = 1000
+) -> tuple[np.ndarray, float]:
+    """Estimate the values of loadings anew on their pattern of non-zeros (Algorithm 6 of Journée et al.).
+
+    Parameters
+    ----------
+    X : array, shape (samples, features)
+        Centred data, Aᵀ.
+    Z : array, shape (m, features)
+        Loadings, of unit norm or zero; the latter stay so.
+    tol : float
+        Stop when tr(VᵀAᵀZ) grows by less than this times itself.
+    max_iter : int
+
+    Returns
+    -------
+    Z : array, shape (m, features)
+    flops : float
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from givens.baselines import fill_pattern
+    >>> X = np.outer([2.0, -1.0, -1.0], [3.0, 4.0, 0.1])
+    >>> fill_pattern(X, np.array([[1.0, 1.0, 0.0]]) / np.sqrt(2))[0].round(6)
+    array([[0.6, 0.8, 0. ]])
+    """
     alive, used = np.flatnonzero(Z.any(axis=1)), np.flatnonzero(Z.any(axis=0))
-    if len(alive) == 0:
-        return Z, 0.0
+    filled = np.zeros(Z.shape)
     where = np.ix_(alive, used)
-    Z[where], flops = rules.filled(np.ascontiguousarray(At[:, used]), Z[where])
-    return Z, flops
+    At, values = np.ascontiguousarray(X[:, used]), Z[where]
+    pattern, value, flops = values != 0, -np.inf, 0.0
+    for _ in range(max_iter if len(alive) else 0):
+        Vt, spent = _polar_rows(values @ At.T)
+        W = Vt @ At
+        W[~pattern] = 0.0
+        values = unit_rows(W)
+        before, value = value, float(np.vdot(W, values))
+        flops += spent + 4.0 * values.size * len(At) + 3.0 * values.size
+        if value - before <= tol * value:
+            break
+    filled[where] = values
+    return filled, flops
 
 
 def _polar_rows(M: np.ndarray) -> tuple[np.ndarray, float]:
@@ -285,7 +307,10 @@ def _greedy(A: np.ndarray, m: int, rules: _Rules, start: np.ndarray | None) -> G
         found.Z[kept, j] = unit_rows(s[None])[0]
         rows = np.flatnonzero(found.Z[:, j])
         if rules.fill and len(rows):
-            found.Z[rows, j], spent = rules.filled(A[rows].T, found.Z[rows, j][None])
+            filled, spent = fill_pattern(
+                A[rows].T, found.Z[rows, j][None], tol=rules.tol, max_iter=rules.max_iter
+            )
+            found.Z[rows, j] = filled[0]
             flops += spent
         z = found.Z[rows, j]
         A[rows] -= np.outer(z, z @ A[rows])

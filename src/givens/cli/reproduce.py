@@ -20,6 +20,8 @@ from givens.cli.session import command as clean
 from givens.experiments import EXPERIMENTS, ExperimentSettings, load
 from givens.experiments.page import page, write_markdown
 from givens.experiments.runner import ExperimentOutcome, run, write_whole
+from givens.experiments.verdicts import FAILS, HOLDS
+from givens.numerics import parallel
 from givens.support.extras import require
 
 # One member per experiment; mypy wants a literal, but there is one list of experiments only.
@@ -30,7 +32,7 @@ Which = StrEnum("Which", {name.replace("-", "_"): name for name in [*EXPERIMENTS
 def command(
     which: Annotated[Which, typer.Argument(help="Which experiment.", show_default=False)],
     quick: Annotated[
-        bool, typer.Option("--quick", help="Small data, few repetitions: under a minute each.")
+        bool, typer.Option("--quick", help="Small data, few repetitions: all of it in a few minutes.")
     ] = False,
     data: Annotated[
         Path | None,
@@ -49,7 +51,12 @@ def command(
         typer.Option(help="Folder for a Markdown page with everything, and its figures.", show_default=False),
     ] = None,
     threads: Annotated[
-        int | None, typer.Option(min=1, help="All cores if not given.", show_default=False)
+        int | None,
+        typer.Option(
+            min=1,
+            help="How many tasks at a time: as many as there are cores, if not given.",
+            show_default=False,
+        ),
     ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but errors.")] = False,
 ) -> None:
@@ -101,15 +108,16 @@ def _one(session: Session, name: str, settings: ExperimentSettings, folder: Path
             settings,
             folder,
             lambda done, share: bar.update(task, advance=share, description=f"{name}: {done}"),
+            parallel.count(settings.threads),
         )
 
 
 def _show(session: Session, outcome: ExperimentOutcome) -> None:
     table = Table(title=outcome.experiment.title, caption=f"{outcome.source} · {time.strftime('%Y-%m-%d')}")
-    for column in ("the paper says", "measured", ""):
+    for column in ("claim", "measured", ""):
         table.add_column(column)
     for claim in outcome.claims:
-        colour = {True: "green", False: "dark_orange", None: "dim"}[claim.holds]
+        colour = {HOLDS: "green", FAILS: "dark_orange"}.get(claim.verdict, "yellow")
         table.add_row(escape(claim.statement), escape(claim.measured), f"[{colour}]{claim.verdict}[/]")
     session.console.print(table)
     session.console.print(

@@ -1,11 +1,13 @@
-"""The paper's experiments, one file per figure.
+"""The paper's experiments. `measure` runs them, the files here show and judge what was measured.
 
 | name | in the paper | file |
 |---|---|---|
 | prostate | Figure 1: sparse PCA, m = n | `prostate` |
-| brain | Figure 2: few components of a stream | `brain` |
-| mixture-dimensions, mixture-samples | Figures 3 and 4: clustering | `mixtures` |
-| convergence | Theorems 1 and 2 | `convergence` |
+| cells, brain | Figure 2: few components of a stream | `streams` |
+| mixtures | Figures 3 and 4: clustering | `mixture_recovery` |
+| convergence | Theorems 1 (1) and 2 | `convergence` |
+| optima | Theorems 1 (2) and 3 | `optima` |
+| evaluations | "an order of 5-10 evaluations" | `evaluations` |
 """
 
 from __future__ import annotations
@@ -18,10 +20,12 @@ __all__ = ["EXPERIMENTS", "Claim", "Experiment", "ExperimentSettings", "Task", "
 
 EXPERIMENTS = {
     "prostate": ("givens.experiments.prostate", "Prostate"),
-    "brain": ("givens.experiments.brain", "Brain"),
-    "mixture-dimensions": ("givens.experiments.mixture_recovery", "MixtureDimensions"),
-    "mixture-samples": ("givens.experiments.mixture_recovery", "MixtureSamples"),
+    "cells": ("givens.experiments.streams", "Cells"),
+    "brain": ("givens.experiments.streams", "Brain"),
+    "mixtures": ("givens.experiments.mixture_recovery", "Mixtures"),
     "convergence": ("givens.experiments.convergence", "Convergence"),
+    "optima": ("givens.experiments.optima", "Optima"),
+    "evaluations": ("givens.experiments.evaluations", "Evaluations"),
 }
 
 

@@ -1,81 +1,37 @@
 """What an experiment is: tasks that can be done one by one, a figure of their numbers, and claims to be held against them.
 
 A task is the unit that is kept when a run is interrupted: its rows are written as soon as it is done, and a further run of
-the same experiment with the same settings goes on behind it.
+the same experiment goes on behind it.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from givens.experiments.measure.task import ExperimentSettings, Row, Task
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-Row = dict[str, Any]
+__all__ = ["PAPER", "Claim", "Experiment", "ExperimentSettings", "Row", "Task"]
 
-
-@dataclass(frozen=True)
-class ExperimentSettings:
-    """How an experiment is run.
-
-    Attributes
-    ----------
-    quick : bool
-        Small enough for a minute: smaller data, fewer cells, fewer seeds.
-    seeds : int or None
-        How many repetitions; None is the experiment's own number.
-    data : path or None
-        A folder with the real data sets; without it they are simulated.
-    threads : int or None
-        As everywhere: they change the time only.
-    """
-
-    quick: bool = False
-    seeds: int | None = None
-    data: Path | None = None
-    threads: int | None = None
-
-    def key(self) -> dict[str, Any]:
-        """What decides the numbers: everything but the threads."""
-        key = asdict(self)
-        del key["threads"]
-        key["data"] = None if self.data is None else str(self.data)
-        return key
-
-    def options(self) -> str:
-        """As the command line has them, but for the data: where they lie on this machine is nobody's business."""
-        words = ["--quick" if self.quick else "", f"--seeds {self.seeds}" if self.seeds else ""]
-        return " ".join(filter(None, words))
-
-
-class Task(NamedTuple):
-    """One unit of work: a name for its file, what it does, and how long it takes beside the others."""
-
-    name: str
-    run: Callable[[], list[Row]]
-    weight: float = 1.0
+PAPER, LIBRARY = ABOUT = ("the paper's algorithms", "ours")
 
 
 @dataclass(frozen=True)
 class Claim:
-    """A sentence of the paper, what was measured, and whether it holds (None: it cannot be told)."""
+    """A sentence, what was measured, the verdict (one of `verdicts.VERDICTS`), and whose algorithm it is about."""
 
     statement: str
     measured: str
-    holds: bool | None
-
-    @property
-    def verdict(self) -> str:
-        """In a word."""
-        return {True: "holds", False: "does not hold", None: "cannot be told"}[self.holds]
+    verdict: str
+    about: str = PAPER
 
 
 class Experiment(ABC):
-    """One figure of the paper.
+    """One figure of the paper, or some of its theorems.
 
     Attributes
     ----------
@@ -85,11 +41,14 @@ class Experiment(ABC):
         One line.
     about : str
         What is done, in a few sentences.
+    measured : str
+        The module whose code, with all that it imports, decides the numbers.
     """
 
     name: str
     title: str
     about: str
+    measured: str
 
     @abstractmethod
     def source(self, settings: ExperimentSettings) -> str:
@@ -109,4 +68,4 @@ class Experiment(ABC):
 
     @abstractmethod
     def claims(self, rows: list[Row], settings: ExperimentSettings) -> list[Claim]:
-        """Hold the paper's sentences against the numbers."""
+        """Hold the sentences against the numbers."""

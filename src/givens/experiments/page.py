@@ -7,9 +7,20 @@ import re
 from html import escape
 from pathlib import Path
 
-from givens.experiments.runner import ExperimentOutcome, write_whole
+from givens.experiments import EXPERIMENTS
+from givens.experiments.experiment import ABOUT, Claim
+from givens.experiments.runner import ExperimentOutcome, repetitions, write_whole
+from givens.experiments.verdicts import DEPENDS, FAILS, HOLDS, TIE, UNCLEAR
 
-VERDICTS = {"holds": "hold", "does not hold": "do not hold", "cannot be told": "cannot be told"}
+COUNTED = {
+    HOLDS: "hold",
+    FAILS: "do not hold",
+    TIE: "are a tie",
+    DEPENDS: "depend",
+    UNCLEAR: "cannot be told",
+}
+
+REPETITIONS = 20  # of a verdict
 
 STYLE = """
 :root { color-scheme: light dark; --text: #1c2530; --soft: #5a6675; --line: #d9dee5; --back: #fff; --card: #f6f8fa; }
@@ -24,6 +35,7 @@ figure svg { width: 100%; height: auto; display: block; }
 table { border-collapse: collapse; width: 100%; font-size: .92rem; }
 th, td { text-align: left; vertical-align: top; padding: .45rem .6rem; border-bottom: 1px solid var(--line); }
 td.yes { color: #00795a; font-weight: 600; white-space: nowrap; } td.no { color: #c04a00; font-weight: 600; white-space: nowrap; }
+td.open { font-weight: 600; white-space: nowrap; }
 @media (prefers-color-scheme: dark) { td.yes { color: #4cc9a0; } td.no { color: #ff9a55; } }
 details { color: var(--soft); font-size: .85rem; }
 pre { overflow-x: auto; background: var(--card); padding: .8rem; border-radius: 6px; }
@@ -43,7 +55,8 @@ def page(outcomes: list[ExperimentOutcome], failures: dict[str, str]) -> str:
 <title>The paper's experiments, made again</title><style>{STYLE}</style></head><body>
 <h1>The paper's experiments, made again</h1>
 <p>Uri Shalit and Gal Chechik, “Efficient coordinate-descent for orthogonal matrices through Givens rotations”. Each figure was
-made by <code>givens reproduce</code>; under it is what the paper says, what was measured, and whether it holds.</p>
+made by <code>givens reproduce</code>; under it is what was claimed, what was measured, and the verdict.</p>
+{"".join(f"<p><strong>{escape(line)}</strong></p>" for line in counts(outcomes))}
 {body}
 </body></html>
 """
@@ -65,23 +78,56 @@ def write_markdown(folder: Path, outcomes: list[ExperimentOutcome], failures: di
     write_whole(folder / "results.md", markdown(outcomes, failures).encode())
 
 
+def counts(outcomes: list[ExperimentOutcome]) -> list[str]:
+    """Two counts: of the claims about the paper's algorithms, and of those about ours."""
+    lines = []
+    for about in ABOUT:
+        own = [claim for outcome in outcomes for claim in outcome.claims if claim.about == about]
+        found = {verdict: sum(claim.verdict == verdict for claim in own) for verdict in COUNTED}
+        words = ", ".join(f"{count} {COUNTED[verdict]}" for verdict, count in found.items() if count)
+        if own:
+            lines.append(f"Of {len(own)} claims about {about}: {words}.")
+    return lines
+
+
+def shortfalls(outcomes: list[ExperimentOutcome]) -> list[str]:
+    """What has fewer repetitions than verdicts should rest on, and what is not there."""
+    few = [
+        f"{outcome.experiment.name} ({repetitions(outcome.rows)})"
+        for outcome in outcomes
+        if repetitions(outcome.rows) < REPETITIONS
+    ]
+    missing = sorted(set(EXPERIMENTS) - {outcome.experiment.name for outcome in outcomes})
+    lines = [f"Made with fewer than {REPETITIONS} repetitions: {', '.join(few)}."] if few else []
+    return lines + ([f"Not run for this page: {', '.join(missing)}."] if missing else [])
+
+
 def _summary(outcomes: list[ExperimentOutcome]) -> str:
-    claims = [claim for outcome in outcomes for claim in outcome.claims]
-    counts = {verdict: sum(claim.verdict == verdict for claim in claims) for verdict in VERDICTS}
-    words = ", ".join(f"{count} {VERDICTS[verdict]}" for verdict, count in counts.items() if count)
-    return (
-        "Made by `givens reproduce`, not by hand: each figure is followed by what the paper says, what was measured, and whether "
-        f"it holds. Of {len(claims)} claims: {words}.\n"
+    lines = "\n".join(
+        [f"- **{line}**" for line in counts(outcomes)] + [f"- {line}" for line in shortfalls(outcomes)]
     )
+    rows = "\n".join(
+        f"| {outcome.experiment.title.partition(':')[0]} | {_cell(claim.statement)} | {claim.about} | {claim.verdict} |"
+        for outcome in outcomes
+        for claim in outcome.claims
+    )
+    return f"""Made by `givens reproduce`, not by hand: each figure is followed by what was claimed, what was measured, and the
+verdict. Verdicts are over pairs (the same start, seed or split for both methods) with 95 % intervals in brackets: *holds*, *does
+not hold*, *tie* (the interval lies within the margin that the claim states), *depends* (on what the cases differ in), *cannot be
+told*.
+
+{lines}
+
+| | Claim | About | Verdict |
+|---|---|---|---|
+{rows}
+"""
 
 
 def _markdown_section(outcome: ExperimentOutcome) -> str:
     made = json.loads((outcome.folder / "made.json").read_text())
     name = outcome.experiment.name
-    rows = "\n".join(
-        f"| {_cell(claim.statement)} | {_cell(claim.measured)} | {claim.verdict} |"
-        for claim in outcome.claims
-    )
+    tables = "\n".join(_markdown_table(outcome, about) for about in ABOUT)
     versions = ", ".join(f"{package} {version}" for package, version in made["versions"].items())
     file = f" (`{made['file']}`)" if made["file"] else ""
     return f"""## {outcome.experiment.title}
@@ -92,12 +138,19 @@ Data: {outcome.source}{file}.
 
 ![{outcome.experiment.title}]({name}.svg)
 
-| What the paper says | Measured | |
-|---|---|---|
-{rows}
-
-Made on {made["date"]} by `{made["command"]}`, {made["repetitions"]} repetitions, in {made["seconds"]:.0f} seconds; {versions}.
+{tables}
+Made on {made["date"]} by `{made["command"]}`, {made["repetitions"]} repetitions; {versions}.
 """
+
+
+def _markdown_table(outcome: ExperimentOutcome, about: str) -> str:
+    own = [claim for claim in outcome.claims if claim.about == about]
+    if not own:
+        return ""
+    rows = "\n".join(
+        f"| {_cell(claim.statement)} | {_cell(claim.measured)} | {claim.verdict} |" for claim in own
+    )
+    return f"| About {about} | Measured | |\n|---|---|---|\n{rows}\n"
 
 
 def _cell(text: str) -> str:
@@ -110,17 +163,27 @@ def _lines(text: str) -> str:
 
 
 def _section(outcome: ExperimentOutcome) -> str:
-    rows = "".join(
-        f"<tr><td>{escape(claim.statement)}</td><td>{_lines(claim.measured)}</td>"
-        f'<td class="{"yes" if claim.holds else "no"}">{claim.verdict}</td></tr>'
-        for claim in outcome.claims
+    tables = "".join(
+        f"<table><thead><tr><th>About {about}</th><th>Measured</th><th></th></tr></thead><tbody>"
+        + "".join(_html_row(claim) for claim in outcome.claims if claim.about == about)
+        + "</tbody></table>"
+        for about in ABOUT
+        if any(claim.about == about for claim in outcome.claims)
     )
     made = json.dumps(json.loads((outcome.folder / "made.json").read_text()), indent=2)
     return f"""<section><h2>{escape(outcome.experiment.title)}</h2>
 <p>{escape(outcome.experiment.about)}</p><p class="source">Data: {escape(outcome.source)}.</p>
 <figure>{_inline(outcome.folder / "figure.svg", outcome.experiment.name)}</figure>
-<table><thead><tr><th>What the paper says</th><th>Measured</th><th></th></tr></thead><tbody>{rows}</tbody></table>
+{tables}
 <details><summary>How this was made</summary><pre>{escape(made)}</pre></details></section>"""
+
+
+def _html_row(claim: Claim) -> str:
+    shade = {HOLDS: "yes", FAILS: "no"}.get(claim.verdict, "open")
+    return (
+        f"<tr><td>{escape(claim.statement)}</td><td>{_lines(claim.measured)}</td>"
+        f'<td class="{shade}">{claim.verdict}</td></tr>'
+    )
 
 
 def _inline(path: Path, name: str) -> str:

@@ -7,20 +7,20 @@ seconds); `tasks/` holds what is done so far, and a further run with the same se
 from __future__ import annotations
 
 import csv
-import hashlib
 import io
 import json
 import os
 import platform
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 import givens
-from givens.experiments.experiment import Claim, Experiment, ExperimentSettings, Row
+from givens.experiments.experiment import Claim, Experiment, ExperimentSettings, Row, Task
+from givens.experiments.sources import code
 from givens.io.write import plain
 from givens.support.extras import require
 
@@ -41,31 +41,56 @@ class ExperimentOutcome:
 
 
 def run(
-    experiment: Experiment, settings: ExperimentSettings, folder: Path, advance: Advance
+    experiment: Experiment, settings: ExperimentSettings, folder: Path, advance: Advance, jobs: int = 1
 ) -> ExperimentOutcome:
-    """Run the tasks that are not done yet, and write everything."""
+    """Run the tasks that are not done yet, so many at a time, and write everything."""
     tasks = experiment.tasks(settings)
     kept = folder / "tasks"
-    _begin(kept, settings)
+    _begin(kept, experiment, settings)
     total = sum(task.weight for task in tasks)
+    waiting = [task for task in tasks if not _path(kept, task).exists()]
+    for task in tasks:
+        if task not in waiting:
+            advance(task.name, task.weight / total)
+    for task in _each(waiting, kept, jobs):
+        advance(task.name, task.weight / total)
     rows: list[Row] = []
     seconds = 0.0
     for task in tasks:
-        path = kept / f"{task.name}.json"
-        if path.exists():
-            done = read_done(path)
-        else:
-            began = time.perf_counter()
-            done = {"rows": plain(task.run()), "seconds": time.perf_counter() - began}
-            write_whole(path, json.dumps(done).encode())
+        done = read_done(_path(kept, task))
         rows += done["rows"]
         seconds += done["seconds"]
-        advance(task.name, task.weight / total)
     outcome = ExperimentOutcome(
         experiment, folder, experiment.source(settings), rows, experiment.claims(rows, settings), seconds
     )
     _write(outcome, settings)
     return outcome
+
+
+def _path(kept: Path, task: Task) -> Path:
+    return kept / f"{task.name}.json"
+
+
+def _each(tasks: list[Task], kept: Path, jobs: int) -> Iterator[Task]:
+    """Do the tasks, in this process or in several, each of which uses one thread."""
+    if jobs == 1 or len(tasks) < 2:
+        for task in tasks:
+            yield _do(kept, task)
+        return
+    from joblib import Parallel, delayed, parallel_config
+
+    with parallel_config(backend="loky", inner_max_num_threads=1):
+        yield from Parallel(n_jobs=jobs, return_as="generator_unordered")(
+            delayed(_do)(kept, task) for task in tasks
+        )
+
+
+def _do(kept: Path, task: Task) -> Task:
+    """Run a task and keep its rows."""
+    began = time.perf_counter()
+    done = {"rows": plain(task.run()), "seconds": time.perf_counter() - began}
+    write_whole(_path(kept, task), json.dumps(done).encode())
+    return task
 
 
 def read_done(path: Path) -> dict[str, Any]:
@@ -77,33 +102,16 @@ def read_done(path: Path) -> dict[str, Any]:
         raise ValueError(f"{path} is damaged or truncated: delete it, and the task is done again") from None
 
 
-def _begin(kept: Path, settings: ExperimentSettings) -> None:
+def _begin(kept: Path, experiment: Experiment, settings: ExperimentSettings) -> None:
     """Keep what was done with the same settings by the same code; what was done with others is of no use."""
     kept.mkdir(parents=True, exist_ok=True)
     mark = kept / "settings.json"
-    key = json.dumps({**settings.key(), "code": code()}, sort_keys=True)
+    key = json.dumps({**settings.key(), "code": code(experiment.measured)}, sort_keys=True)
     if mark.exists() and mark.read_text() == key:
         return
     for path in kept.glob("*.json"):
         path.unlink()
     write_whole(mark, key.encode())
-
-
-def code() -> str:
-    """A hash of the package's source, without what only shows results."""
-    root = Path(givens.__file__).parent
-    shown = {
-        root / "cli",
-        root / "report",
-        root / "experiments" / "page.py",
-        root / "experiments" / "drawing.py",
-    }
-    digest = hashlib.sha256()
-    for path in sorted(root.rglob("*.py")):
-        if not shown.intersection((path, *path.parents)):
-            digest.update(path.relative_to(root).as_posix().encode())
-            digest.update(path.read_bytes())
-    return digest.hexdigest()
 
 
 def _write(outcome: ExperimentOutcome, settings: ExperimentSettings) -> None:
@@ -116,7 +124,7 @@ def _write(outcome: ExperimentOutcome, settings: ExperimentSettings) -> None:
             figure.savefig(buffer, format=kind, dpi=160, metadata={"Date": None} if kind == "svg" else None)
         write_whole(outcome.folder / f"figure.{kind}", buffer.getvalue())
     write_whole(outcome.folder / "numbers.csv", table(outcome.rows).encode())
-    claims = [{**asdict(claim), "holds": claim.verdict} for claim in outcome.claims]
+    claims = [asdict(claim) for claim in outcome.claims]
     write_whole(outcome.folder / "claims.csv", table(claims).encode())
     write_whole(outcome.folder / "made.json", (json.dumps(made(outcome, settings), indent=2) + "\n").encode())
 
@@ -129,15 +137,20 @@ def made(outcome: ExperimentOutcome, settings: ExperimentSettings) -> dict[str, 
         "data": outcome.source,
         "file": file,
         "quick": settings.quick,
-        "repetitions": len({row.get("seed", row.get("split")) for row in outcome.rows}),
+        "repetitions": repetitions(outcome.rows),
         "date": time.strftime("%Y-%m-%d"),
-        "seconds": round(outcome.seconds, 2),
+        "task_seconds": round(outcome.seconds, 2),
         "versions": {"python": platform.python_version(), **{name: _version(name) for name in _PACKAGES}},
         "machine": {"system": platform.system(), "processor": platform.machine(), "cores": os.cpu_count()},
         "command": " ".join(
             filter(None, ["givens reproduce", experiment.name, settings.options(), file and "--data FOLDER"])
         ),
     }
+
+
+def repetitions(rows: list[Row]) -> int:
+    """How many starts, seeds or splits there are."""
+    return len({row.get("seed", row.get("split")) for row in rows})
 
 
 _PACKAGES = ("givens", "numpy", "scipy", "numba", "scikit-learn")

@@ -256,6 +256,40 @@ def solve_block(
     return total, rotated, flops
 
 
+@kernel
+def turn_pairs(
+    S: np.ndarray, pairs: np.ndarray, floor: float, V: np.ndarray, W: np.ndarray
+) -> tuple[float, float]:
+    """Turn pairs of columns in the order given, each to its best angle: the paper's Algorithm 4.
+
+    The rows of V are the columns u_i, S_i = T(u_i, ·, ·) and W_i = T(u_i, u_i, ·); all of them are overwritten. Returns the
+    gain and the flops.
+    """
+    b = S.shape[0]
+    x = np.empty(b)
+    gained = 0.0
+    flops = 0.0
+    for n in range(pairs.shape[0]):
+        i = pairs[n, 0]
+        j = pairs[n, 1]
+        t_iii = 0.0
+        t_iij = 0.0
+        t_ijj = 0.0
+        t_jjj = 0.0
+        for k in range(b):
+            t_iii += V[i, k] * W[i, k]
+            t_iij += V[j, k] * W[i, k]
+            t_ijj += V[i, k] * W[j, k]
+            t_jjj += V[j, k] * W[j, k]
+        c, s, gain, cost = _solve(t_iii, t_iij, t_ijj, t_jjj, True, floor)
+        flops += 8.0 * b + cost
+        if gain > 0.0:
+            gained += gain
+            _turn(S, V, W, x, i, j, c, s)
+            flops += 8.0 * b * b + 21.0 * b
+    return gained, flops
+
+
 @inline
 def _turn(
     S: np.ndarray, V: np.ndarray, W: np.ndarray, x: np.ndarray, i: int, j: int, c: float, s: float

@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from givens.datasets import sparse_modules
-from givens.experiments.experiment import ExperimentSettings
+from givens.experiments.measure.task import ExperimentSettings
 
 
 class Data(NamedTuple):
@@ -64,27 +64,39 @@ def prostate(settings: ExperimentSettings) -> Data:
 
 
 def brain(settings: ExperimentSettings) -> Data:
-    """Gene expression at many sites: the atlas if it is there, else cells of blood, else regions, else a simulation."""
-    for name, read in (
-        ("brain_3702.npz", _dense),
-        ("pbmc3k_2700x32738_csr.npz", _cells),
-        ("ahba_dk_83x15633.npz", _dense),
+    """Gene expression of the brain: the atlas at many sites if it is there, else by region, else a simulation."""
+    for name, label in (
+        ("brain_3702.npz", "brain atlas"),
+        ("ahba_dk_83x15633.npz", "brain atlas by region (not at the paper's 3,702 sites)"),
     ):
         path = find(settings, name)
-        if path is None:
-            continue
-        X = read(path)
-        if settings.quick:
-            X = X[:: max(1, len(X) // 500), :: max(1, X.shape[1] // 2500)]
-        label = {"brain_3702.npz": "brain atlas", "ahba_dk_83x15633.npz": "brain atlas by region"}.get(
-            name, "PBMC 3k blood cells (not the paper's brain data)"
-        )
-        return Data(X, f"{label}, {X.shape[0]:,} samples x {X.shape[1]:,} genes", name)
-    samples, features = (400, 2000) if settings.quick else (3702, 20_000)
+        if path is not None:
+            X = _thinned(_dense(path), settings)
+            return Data(X, f"{label}, {X.shape[0]:,} samples x {X.shape[1]:,} genes", name)
+    return _simulated(settings, "brain", 3702, 20_000)
+
+
+def cells(settings: ExperimentSettings) -> Data:
+    """Gene expression of many cells, for the stream: blood cells, else a simulation."""
+    name = "pbmc3k_2700x32738_csr.npz"
+    path = find(settings, name)
+    if path is not None:
+        X = _thinned(_cells(path), settings)
+        return Data(X, f"PBMC 3k blood cells, {X.shape[0]:,} samples x {X.shape[1]:,} genes", name)
+    return _simulated(settings, "blood cell", 2700, 13_714)
+
+
+def _thinned(X: np.ndarray, settings: ExperimentSettings) -> np.ndarray:
+    return X[:: max(1, len(X) // 500), :: max(1, X.shape[1] // 2500)] if settings.quick else X
+
+
+def _simulated(settings: ExperimentSettings, kind: str, samples: int, features: int) -> Data:
+    if settings.quick:
+        samples, features = 400, 2000
     X = sparse_modules(
         samples, features, n_modules=15, module_size=features // 50, strength=1.0, spread=0.6, random_state=0
     ).X
-    return Data(X, f"simulated data of the brain data's kind, {samples:,} samples x {features:,} variables")
+    return Data(X, f"simulated data of the {kind} data's kind, {samples:,} samples x {features:,} variables")
 
 
 def _dense(path: Path) -> np.ndarray:
