@@ -106,7 +106,10 @@ def run_rotations(problem: Problem, start: np.ndarray, seed: int, *, pairs: bool
     def watch(U: np.ndarray, rotations: int, flops: float) -> None:
         if flops <= FINE * rows[-1]["flops"]:
             return
-        row = {"flops": flops, "value": began - watched.factor * watched.gained if pairs else problem.value(U)}
+        row = {
+            "flops": flops,
+            "value": began - watched.factor * watched.gained if pairs else problem.value(U),
+        }
         if flops > COARSE * measured[-1]:
             measured.append(flops)
             row |= problem.measure(U)
