@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg import qr, solve_triangular
 
-from givens.numerics.scaling import check_data
+from givens.numerics.scaling import check_data, power_of_two
 
 __all__ = [
     "adjusted_variance",
@@ -239,8 +239,8 @@ def amari(unmixing: np.ndarray, mixing: np.ndarray) -> float:
         raise ValueError(
             f"unmixing must have a column for each row of mixing, got shapes {W.shape} and {A.shape}"
         )
-    # Rows of unmixing and columns of mixing may have any scale.
-    P = np.abs((W / _largest(W, 1)) @ (A / _largest(A, 0)))
+    # One power of two each: the error depends on how rows, or columns, are scaled among themselves.
+    P = np.abs((W / power_of_two(W)) @ (A / power_of_two(A)))
     n = len(P)
     if P.shape != (n, n) or n < 2:
         raise ValueError(f"unmixing times mixing must be square, of order 2 at least, got shape {P.shape}")
@@ -251,12 +251,6 @@ def amari(unmixing: np.ndarray, mixing: np.ndarray) -> float:
     rows = (P / P.max(axis=1, keepdims=True)).sum() - n
     columns = (P / P.max(axis=0, keepdims=True)).sum() - n
     return float(rows + columns) / (2 * n * (n - 1))
-
-
-def _largest(A: np.ndarray, axis: int) -> np.ndarray:
-    """The largest |entry| of each row or column, and 1 where all are zero."""
-    size = np.abs(A).max(axis=axis, keepdims=True, initial=0.0)
-    return np.where(size > 0, size, 1.0)
 
 
 def mutual_information_reduction(X: np.ndarray, unmixing: np.ndarray) -> float:

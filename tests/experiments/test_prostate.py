@@ -72,7 +72,7 @@ def test_values_between_sweeps_are_the_objectives(small):
     seen = []
     watched = Recorded(
         paper_columns(problem.A, problem.gamma),
-        lambda U, rotations, flops: seen.append((problem.value(U), watched.unit * watched.gained)),
+        lambda U, rotations, flops: seen.append((problem.value(U), -watched.factor * watched.gained)),
     )
     minimize(watched, start, schedule=Random(), max_sweeps=2, random_state=0, threads=1)
     values, gained = np.array(seen).T

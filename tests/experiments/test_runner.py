@@ -12,8 +12,8 @@ from givens.experiments import EXPERIMENTS, ExperimentSettings, load
 from givens.experiments.drawing import new_figure
 from givens.experiments.experiment import Claim, Experiment, Task
 from givens.experiments.page import page
+from givens.experiments.provenance import code, sources
 from givens.experiments.runner import run
-from givens.experiments.sources import code, sources
 from givens.experiments.verdicts import FAILS, HOLDS, UNCLEAR
 
 

@@ -9,6 +9,7 @@ from typing import Annotated
 import numpy as np
 import typer
 
+import givens
 from givens.cli import options as o
 from givens.cli.results import (
     CommandOutcome,
@@ -21,7 +22,6 @@ from givens.cli.results import (
 from givens.cli.rotate import dense
 from givens.cli.session import Session
 from givens.cli.session import command as clean
-from givens.ica import ICA
 from givens.io import DataError, Table, staged
 from givens.mne.recording import SUFFIXES, Recording, read_recording
 from givens.report import Report
@@ -132,7 +132,7 @@ def command(
         values = table.values = dense(table.values)
         if components is not None and components > min(values.shape):
             raise DataError(f"{values.shape[0]} x {values.shape[1]} numbers have no {components} components")
-        model = ICA(
+        model = givens.ICA(
             components,
             contrast=contrast.value,
             stability=stability,
@@ -157,7 +157,7 @@ def ica_outcome(
     session: Session,
     file: Path,
     table: Table,
-    model: ICA,
+    model: givens.ICA,
     sources: np.ndarray,
     rate: float | None,
     places: np.ndarray | None,

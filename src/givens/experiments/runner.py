@@ -20,7 +20,7 @@ from typing import Any
 
 import givens
 from givens.experiments.experiment import Claim, Experiment, ExperimentSettings, Row, Task
-from givens.experiments.sources import code
+from givens.experiments.provenance import code
 from givens.io.write import plain
 from givens.support.extras import require
 

@@ -443,7 +443,9 @@ def read_text(path: Path, labels: Sequence[str], names: str | None, drop: Sequen
     blocks = list(rows.blocks())
     if not blocks:
         raise DataError(f"{path.name} has a header and no rows")
+    # By rows, whatever the blocks: sums over another order of memory may round otherwise.
     values = blocks[0].values if len(blocks) == 1 else np.concatenate([block.values for block in blocks])
+    values = np.ascontiguousarray(values)
     # Blank lines or broken names between the rows: a row's number no longer gives its line.
     straight = all(block.straight for block in blocks)
     grid = Grid(values, column_names=rows.column_names, notes=list(layout.notes))

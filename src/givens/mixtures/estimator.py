@@ -31,7 +31,7 @@ from givens.moments import (
     second_moments,
     unit_of,
 )
-from givens.moments.repeated_rows import RepeatedRows, Table
+from givens.moments.repeated_rows import Parts, RepeatedRows
 from givens.numerics import parallel
 from givens.result import Result
 from givens.support.arguments import refuse_mask, whole
@@ -156,7 +156,7 @@ class SphericalMixture(SphericalDensity):
         unit, features = unit_of(rows), rows.shape[1]
         span = RowSpan.of(np.asarray(rows, dtype=float) * unit)
         found, history = self._fit_passes(
-            Table(span.coordinates), span.coordinates, features - span.basis.shape[1]
+            Parts(span.coordinates), span.coordinates, features - span.basis.shape[1]
         )
         means = span.lift(found.mixture.means / found.unit)
         variances = found.mixture.variances / found.unit**2

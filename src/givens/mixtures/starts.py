@@ -18,7 +18,7 @@ import numpy as np
 from givens.cluster import Summary
 from givens.mixtures.em import refine
 from givens.mixtures.model import Mixture
-from givens.moments.repeated_rows import Table
+from givens.moments.repeated_rows import Parts
 from givens.numerics import parallel
 
 SAMPLE = 1024
@@ -91,7 +91,7 @@ def better_start(
 
     def run(start: Mixture, steps: int) -> _Trial:
         found = refine(
-            Table(rows), start, steps=steps + 1, tol=tol, common=common, floor=floor, beyond=beyond
+            Parts(rows), start, steps=steps + 1, tol=tol, common=common, floor=floor, beyond=beyond
         )
         return _Trial(found.mixture, found.log_likelihood[-1])
 

@@ -101,7 +101,7 @@ class RepeatedRows(RepeatedData):
         return np.concatenate(found)
 
 
-class Table(RepeatedRows):
+class Parts(RepeatedRows):
     """Rows in memory that need no check."""
 
     def __init__(self, *parts: np.ndarray) -> None:
