@@ -153,18 +153,22 @@ def _gradient_norm(X, unmixing):
 
 
 def _streaming(report, X, result):
-    """How far a sweep is from reading the data once, and from the products that its rotations could be."""
-    # The mean: the last sweep finds nothing left to turn, and does not look at the data.
-    sweep = (result.trace.seconds[-1] - result.trace.seconds[0]) / result.sweeps
+    """How far a step on all samples is from reading the data once, and from the matrix products that it could be."""
+    trace = result.trace
+    whole = [k for k, phase in enumerate(trace.phase) if k and phase != "samples"]
+    if not whole:
+        report.note("samples of the rows led to the end: no step took all of them")
+        return
+    step = sum(trace.seconds[k] - trace.seconds[k - 1] for k in whole) / len(whole)
+    flops = sum(trace.flops[k] - trace.flops[k - 1] for k in whole) / len(whole)
     threads = max(report.machine["read_gbs"])
     stream = X.nbytes / (report.machine["read_gbs"][threads] * 1e9)
-    flops = result.flops / result.sweeps / (report.machine["gflops"][threads] * 1e9)
     report.row(
-        sweeps=result.sweeps,
-        mean_sweep_seconds=sweep,
+        steps_on_all_samples=len(whole),
+        mean_step_seconds=step,
         reading_the_data_once_seconds=stream,
-        sweep_over_reading=sweep / stream,
-        sweep_over_its_flops_as_matrix_products=sweep / flops,
+        step_over_reading=step / stream,
+        step_over_its_flops_as_matrix_products=step / (flops / (report.machine["gflops"][threads] * 1e9)),
     )
 
 

@@ -32,7 +32,7 @@ from threadpoolctl import threadpool_limits
 from givens import TopicModel
 from givens.datasets import make_topics
 from givens.topics.coherence import npmi
-from givens.topics.documents import Counts
+from givens.topics.documents import CountedDocuments
 
 WANTED = os.environ.get("GIVENS_TOPICS", "")
 PARTS = ("ap", "simulated", "newsgroups", "stream")
@@ -211,7 +211,7 @@ def completion_perplexity(topics, alpha, observed, held):
 
 def _coherence(topics, train):
     top = np.argsort(-topics, axis=1, kind="stable")[:, :10]
-    return float(np.nanmean(npmi([Counts.of(train)], top, train.shape[1])))
+    return float(np.nanmean(npmi(CountedDocuments([train]), top, train.shape[1])))
 
 
 def topic_error(truth, topics):
