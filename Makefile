@@ -45,7 +45,7 @@ bench: $(VENV)/.bench
 publish: $(VENV)/.bench
 	$(BIN)/python -m benchmarks --publish
 
-# The calls of the benchmarks with an earlier version of the code beside the present one: make compare OLD=v0.1.0
+# The calls of the benchmarks with an earlier version of the code beside the present one: make compare OLD=COMMIT
 compare: $(VENV)/.bench
 	$(BIN)/python -m benchmarks._compare $(OLD) $(if $(ONLY),--only "$(ONLY)")
 
