@@ -13,8 +13,9 @@ from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 from givens import SparsePCA, metrics
 from givens.datasets import pitprops, sparse_modules
 from givens.sparse_pca.exchanges import Component, exchanged
+from givens.sparse_pca.forms import SampleForm, SparseRows
 from givens.sparse_pca.loadings import reported_order
-from givens.sparse_pca.truncated_power import SparseRows, cut, settled
+from givens.sparse_pca.truncated_power import cut, settled
 
 
 def centred(seed, n=15, d=20):
@@ -99,7 +100,9 @@ def test_a_wrong_entry_is_exchanged_for_the_right_one(seed):
     good = cut(data.components, np.array([6, 6]))
     spoilt = SparseRows([w.copy() for w in good.where], good.values)
     spoilt.where[0][2] = np.setdiff1d(np.arange(80), np.concatenate(good.where))[0]
-    start = settled(X, SparseRows([np.sort(w) for w in spoilt.where], good.values), np.array([6, 6]))[0]
+    start = settled(
+        SampleForm(X), SparseRows([np.sort(w) for w in spoilt.where], good.values), np.array([6, 6])
+    )[0]
     found, _, number = exchanged(X, np.sum(X**2, axis=0), start, np.array([6, 6]))
     assert number >= 1
     assert {tuple(w) for w in found.where} == {tuple(w) for w in good.where}

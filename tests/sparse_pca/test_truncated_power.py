@@ -14,8 +14,9 @@ from givens import SparsePCA, metrics
 from givens.baselines import gpower
 from givens.datasets import sparse_modules
 from givens.sparse_pca.cardinality import one_by_one, replaced, strongest
+from givens.sparse_pca.forms import Axes, ProductForm, SampleForm, SparseRows, largest
 from givens.sparse_pca.loadings import directions
-from givens.sparse_pca.truncated_power import SparseRows, ascend, cut, largest, matched, settled
+from givens.sparse_pca.truncated_power import ascend, cut, matched, settled
 from givens.support.progress import Bar
 from tests.properties import examples
 
@@ -42,9 +43,20 @@ def centred(seed, n=20, d=60):
     return X - X.mean(axis=0)
 
 
-def began(X, counts):
-    _, s, axes = np.linalg.svd(X.T, full_matrices=False)
-    return one_by_one(X, np.linalg.norm(X, axis=0), np.asarray(counts), axes * s[:, None])[0]
+def products(X):
+    return ProductForm(X.T @ X)
+
+
+def axes_of(form, X):
+    V, s, axes = np.linalg.svd(X.T, full_matrices=False)
+    return Axes(axes * s[:, None] if form is SampleForm else V.T, s**2)
+
+
+def began(X, counts, form=SampleForm):
+    return one_by_one(form(X), np.linalg.norm(X, axis=0), np.asarray(counts), axes_of(form, X))[0]
+
+
+FORMS = pytest.mark.parametrize("form", [SampleForm, products])
 
 
 @examples(25)
@@ -118,39 +130,45 @@ def test_the_strongest_features(rng):
     np.testing.assert_array_equal(strongest(1 + squares, np.array([20, 30])), np.arange(5000))
 
 
+@FORMS
 @examples(25)
 @given(seed=st.integers(0, 1000), counts=st.lists(st.integers(1, 60), min_size=1, max_size=6))
-def test_the_ascent_keeps_the_best_of_its_steps_and_the_counts(seed, counts):
+def test_the_ascent_keeps_the_best_of_its_steps_and_the_counts(form, seed, counts):
     X = centred(seed)
-    start = began(X, counts)
+    start = began(X, counts, form)
     np.testing.assert_array_equal(start.counts(), sorted(counts, reverse=True))
-    found = ascend(X, start, np.array(counts), 0.0, 100, Bar())
+    found = ascend(form(X), start, np.array(counts), 0.0, 100, Bar())
     assert sorted(found.loadings.counts()) == sorted(counts)
-    assert found.explained >= reported(start, X, counts) * (1 - 1e-12)
+    assert found.explained >= reported(start, X, counts) * (1 - 1e-9)
     assert found.explained == max(found.trace.value)
     assert found.explained == pytest.approx(reported(found.loadings, X, counts))
-    np.testing.assert_allclose(found.scores, found.loadings.scores(X))
-    np.testing.assert_allclose(found.Y, found.W @ X, atol=1e-10)
+    E = found.loadings.scores(X)
+    np.testing.assert_allclose(found.scores @ found.scores.T, E @ E.T, atol=1e-9 * np.sum(E**2))
+    # In the coordinates of the samples, where the directions are combinations of the scores.
+    W = E.T @ np.linalg.pinv(found.scores.T) @ found.W.T
+    np.testing.assert_allclose(found.Y, W.T @ X, atol=1e-8 * np.abs(found.Y).max())
     assert found.converged
 
 
+@FORMS
 @pytest.mark.parametrize("seed", range(4))
-def test_settled_values_are_the_best_of_their_features(seed):
+def test_settled_values_are_the_best_of_their_features(seed, form):
     X = centred(seed)
     where = np.sort(np.random.default_rng(seed).permutation(60)[:7])
     one = SparseRows([where], [np.full(7, 7**-0.5)])
-    values = settled(X, one, np.array([7]))[0].values[0]
+    values = settled(form(X), one, np.array([7]))[0].values[0]
     top = np.linalg.eigvalsh(X[:, where].T @ X[:, where])[-1]
     assert np.sum((X[:, where] @ values) ** 2) == pytest.approx(top, rel=1e-6)
     some = cut(np.random.default_rng(seed).standard_normal((3, 60)), np.array([9, 4, 2]))
-    better, _ = settled(X, some, np.array([9, 4, 2]))
+    better, _ = settled(form(X), some, np.array([9, 4, 2]))
     assert reported(better, X, [9, 4, 2]) >= reported(some, X, [9, 4, 2])
     assert better.same_features(some)
 
 
-def test_one_by_one_finds_the_strongest_features_of_all():
+@FORMS
+def test_one_by_one_finds_the_strongest_features_of_all(form):
     X = centred(3)
-    start = began(X, [1, 1, 1])
+    start = began(X, [1, 1, 1], form)
     rest, expected = X.copy(), []
     for _ in range(3):
         expected.append(int(np.argmax(np.linalg.norm(rest, axis=0))))
@@ -216,7 +234,7 @@ def test_no_less_than_greedy_gpower_with_its_own_counts(seed, alpha, penalty):
 def test_many_components_begin_with_rotations_too():
     X = centred(1, n=8, d=20)
     few = SparsePCA(7, n_nonzero=4).fit(X)
-    one_by_one_only = ascend(X, began(X, [4] * 7), np.full(7, 4), 0.0, 100, Bar())
+    one_by_one_only = ascend(SampleForm(X), began(X, [4] * 7), np.full(7, 4), 0.0, 100, Bar())
     assert few.result_.value >= one_by_one_only.explained * (1 - 1e-9)
     assert few.explained_variance_ratio_.sum() > 0.6
 
@@ -230,24 +248,81 @@ def test_rotations_alone_keep_counts_too():
     assert SparsePCA(3, n_nonzero=[9, 1, 4]).fit(X).result_.value > 0
 
 
+@FORMS
 @pytest.mark.parametrize("seed", range(4))
-def test_a_loading_gives_way_to_one_that_explains_more_beside_the_others(seed):
+def test_a_loading_gives_way_to_one_that_explains_more_beside_the_others(seed, form):
     X = centred(seed, d=200)
+    table, norms, axes = form(X), np.linalg.norm(X, axis=0), axes_of(form, X)
     counts = np.array([3, 3, 3])
-    _, s, axes = np.linalg.svd(X.T, full_matrices=False)
-    good = ascend(X, began(X, counts), counts, 0.0, 100, Bar())
+    good = ascend(table, began(X, counts, form), counts, 0.0, 100, Bar())
     # A weak one in the place of the last.
-    weak = np.sort(np.argsort(np.linalg.norm(X, axis=0))[:3])
+    weak = np.sort(np.argsort(norms)[:3])
     spoilt = SparseRows([*good.loadings.where[:2], weak], [*good.loadings.values[:2], np.full(3, 3**-0.5)])
-    start = ascend(X, spoilt, counts, np.inf, 0, Bar())
-    better, flops = replaced(X, np.linalg.norm(X, axis=0), start, axes * s[:, None])
+    start = ascend(table, spoilt, counts, np.inf, 0, Bar())
+    better, flops = replaced(table, norms, start, axes)
     assert flops > 0
     np.testing.assert_array_equal(better.counts(), counts)
     assert adjusted(better.scores(X)) > start.explained
     # What cannot be bettered is left alone.
-    single = began(X, [1])
-    again = ascend(X, single, np.array([1]), 0.0, 100, Bar())
-    assert replaced(X, np.linalg.norm(X, axis=0), again, axes * s[:, None])[0] is None
+    single = began(X, [1], form)
+    again = ascend(table, single, np.array([1]), 0.0, 100, Bar())
+    assert replaced(table, norms, again, axes)[0] is None
+
+
+@examples(25)
+@given(seed=st.integers(0, 1000), counts=st.lists(st.integers(1, 12), min_size=1, max_size=4))
+def test_samples_and_their_products_lead_to_the_same_loadings(seed, counts):
+    X = centred(seed, n=150)
+    found = [
+        ascend(form(X), began(X, counts, form), np.array(counts), 0.0, 100, Bar())
+        for form in (SampleForm, products)
+    ]
+    assert found[1].explained == pytest.approx(found[0].explained, rel=1e-9)
+    assert found[1].loadings.same_features(found[0].loadings)
+    for one, two in zip(found[0].loadings.values, found[1].loadings.values):
+        np.testing.assert_allclose(np.abs(two), np.abs(one), atol=1e-4)
+
+
+@FORMS
+def test_axes_of_many_features_are_the_principal_ones(rng, form):
+    X = rng.standard_normal((1700, 1600)) * 0.9 ** np.arange(1600)
+    table, norms = form(X), np.linalg.norm(X, axis=0)
+    found, exact = table.axes(norms, 6), np.linalg.svd(X, full_matrices=False)
+    np.testing.assert_allclose(found.squares[:3], exact[1][:3] ** 2, rtol=1e-3)
+    columns = table.principal_columns(3)
+    expected = exact[1][:3, None] * exact[2][:3]
+    np.testing.assert_allclose(columns @ columns.T, expected @ expected.T, atol=1e-3 * exact[1][0] ** 2)
+
+
+def test_tall_tables_are_fitted_through_products_with_the_same_components(rng):
+    """Large and tall: the products of features; the same rows twice as many starts go through samples."""
+    X = rng.standard_normal((1200, 400)) + 2 * rng.standard_normal((1200, 1)) * (np.arange(400) < 30)
+    X[:, 40:70] += 1.5 * rng.standard_normal((1200, 1))
+    through_products = SparsePCA(20, n_nonzero=30, threads=1).fit(X)
+    two = SparsePCA(20, n_nonzero=30, threads=2).fit(sparse.csr_matrix(X))
+    np.testing.assert_allclose(two.components_, through_products.components_, atol=1e-6)
+    through_samples = SparsePCA(20, n_nonzero=30, n_starts=2, random_state=0).fit(X)
+    share = through_products.explained_variance_ratio_.sum()
+    assert through_samples.explained_variance_ratio_.sum() >= share * (1 - 1e-6)
+    assert through_samples.explained_variance_ratio_.sum() <= share * 1.2
+    np.testing.assert_allclose(
+        through_products.explained_variance_, metrics.adjusted_variance(X, through_products.components_)
+    )
+    again = SparsePCA(20, n_nonzero=30, warm_start=True).fit(X)
+    assert again.fit(X).explained_variance_ratio_.sum() >= share * (1 - 1e-6)
+    total = SparsePCA(20, n_nonzero_total=600).fit(X)
+    assert total.n_nonzero_.sum() == 600
+    assert total.explained_variance_ratio_.sum() >= share * (1 - 1e-6)
+
+
+def test_tall_tables_of_low_rank_take_the_way_through_samples(rng):
+    X = rng.standard_normal((900, 12)) @ rng.standard_normal((12, 600))
+    model = SparsePCA(8, n_nonzero=20).fit(X)
+    np.testing.assert_array_equal(model.n_nonzero_, 20)
+    assert model.result_.rotations > 0
+    np.testing.assert_allclose(
+        model.explained_variance_, metrics.adjusted_variance(X, model.components_), rtol=1e-6
+    )
 
 
 def test_a_warm_start_stays(rng):

@@ -24,7 +24,7 @@ X = np.random.default_rng(0).standard_normal((60, 12))
 WALKS = {
     "a threshold, all components": ({"n_components": 12, "alpha": 0.1}, 30, 18, 3),
     "a threshold, few components": ({"n_components": 3, "alpha": 0.1}, 26, 15, 4),
-    "counts": ({"n_components": 3, "n_nonzero": 4}, 29, 18, 7),
+    "counts": ({"n_components": 3, "n_nonzero": 4}, 30, 19, 8),
 }
 
 

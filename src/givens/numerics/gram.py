@@ -51,6 +51,34 @@ def add_sparse(C: np.ndarray, block: sparse.csr_matrix) -> None:
     parallel.each(work, parallel.parts(features, PARTS))
 
 
+def completed(C: np.ndarray, norms: np.ndarray) -> np.ndarray:
+    """C with its upper triangle in the lower one too, and the squares of the norms on the diagonal; C is overwritten.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from givens.numerics.gram import completed
+    >>> completed(np.array([[4.0, 1.0], [9.0, 1.0]]), np.array([2.0, 1.0]))
+    array([[4., 1.],
+           [1., 1.]])
+    """
+    cut = [slice(k, min(k + TILE, len(C))) for k in range(0, len(C), TILE)]
+
+    def work(k: int) -> None:
+        a = cut[k]
+        tile = np.triu(C[a, a], 1)
+        C[a, a] = tile + tile.T
+        for b in cut[k + 1 :]:
+            C[b, a] = C[a, b].T
+
+    parallel.each(work, range(len(cut)))
+    C.flat[:: len(C) + 1] = norms**2
+    some = norms > 0
+    C[~some] = 0.0
+    C[:, ~some] = 0.0
+    return C
+
+
 def root(C: np.ndarray, norms: np.ndarray, rows: int = 0) -> np.ndarray:
     """R with RᵀR = C, as many rows as C has rank, and at least `rows`; the upper triangle of C is read, and C overwritten.
 

@@ -11,25 +11,33 @@ Arrays are stored one component per row; At is samples x features, centred.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from time import perf_counter
-from typing import NamedTuple
 
 import numpy as np
 
 from givens.numerics import flop_counts
 from givens.numerics.polar import polar
-from givens.numerics.tiles import turned
 from givens.result import Result
 from givens.rotations import orthogonality
 from givens.sparse_pca import exchanges, truncated_power
-from givens.sparse_pca.data import CentredData, CovarianceData, principal_axes, rough_axes
+from givens.sparse_pca.data import CentredData, CovarianceData, principal_axes
+from givens.sparse_pca.forms import (
+    HEAVY,
+    Axes,
+    ProductForm,
+    ProductRest,
+    SampleForm,
+    SampleRest,
+    SparseRows,
+    Step,
+    orthonormal_columns,
+)
 from givens.sparse_pca.loadings import FitOptions, Loadings, directions, reported_order, rotated
-from givens.sparse_pca.truncated_power import GROWTH, HEAVY, Ascent, SparseRows, largest, taken
+from givens.sparse_pca.truncated_power import GROWTH, Ascent
 from givens.support.progress import bar
 
-AXES = 2000  # features, the strongest, tell the leading axes well enough to begin; or ten times as many as samples
 SMALL = (
     1 << 21
 )  # samples x features x components up to which rotations and exchanges take no time to speak of
@@ -41,7 +49,6 @@ ROTATED = (
 )
 STEPS = 11  # of one component at the start, before the next one
 AMPLE = 1000  # features, and some per count, are looked at first: enough to hold what will be counted, mostly
-LARGE = 1 << 20  # entries of the data: a product with fewer is over before another thread has begun
 BELOW = 0.5  # of the squared norm of the last feature that would do
 SPARE = 5  # axes beyond the components, since what is left of the first ones grows less
 SHARED = 6  # times that a budget of non-zeros is shared out anew
@@ -51,10 +58,10 @@ ROUNDS = 3  # of features that were left out and turn out to count; then all are
 def solve(
     data: CentredData | CovarianceData,
     options: FitOptions,
-    previous: Callable[[np.ndarray, np.ndarray], np.ndarray | None],
+    previous: np.ndarray | None,
     rng: np.random.Generator,
-) -> tuple[np.ndarray, np.ndarray, Loadings]:
-    """Features, the data of these, and loadings with `options.counts` non-zeros.
+) -> tuple[np.ndarray, SampleForm | ProductForm, Loadings]:
+    """Features, the data of these, and loadings with `options.counts` non-zeros; `previous` are the loadings of the last fit.
 
     Only the strongest features are taken at first. In the end the columns of all features say whether one that was left out
     is larger than one that was counted; if so it is taken too, and the ascent goes on.
@@ -65,26 +72,35 @@ def solve(
     if len(able) < max(options.m, int(options.counts.max())):
         able = np.arange(len(norms))
     features = able[strongest(norms[able] ** 2, options.counts)]
-    At = data.factor(features, options.m, keep_layout=True)
-    search = SeveralStarts(At, norms[features], options)
-    best = search.run(previous(At, features), rng)
+    search = SeveralStarts(_table(data, features, options), norms[features], options)
+    best = search.run(None if previous is None else previous[:, features], rng)
     rounds = 0
-    while len(missed := _missed(data, At, features, able, best)):
+    while len(missed := _missed(data, search.table, features, able, best)):
         rounds += 1
         more = np.union1d(features, missed) if rounds < ROUNDS else able
         where = [np.searchsorted(more, features[where]) for where in best.loadings.where]
-        features, At = more, data.factor(more, options.m, keep_layout=True)
-        search.At, search.norms = At, norms[features]
+        features = more
+        search.table, search.norms = _table(data, features, options), norms[features]
         best = search.ascend(SparseRows(where, best.loadings.values))
-    return features, At, _arranged(search, best, perf_counter() - began)
+    return features, search.table, _arranged(search, best, perf_counter() - began)
+
+
+def _table(
+    data: CentredData | CovarianceData, features: np.ndarray, options: FitOptions
+) -> SampleForm | ProductForm:
+    """The products of features where samples are many and one start is enough: exchanges and rotations need samples."""
+    large = len(features) ** 2 * options.m > SMALL
+    if large and options.n_starts == 1 and isinstance(data, CentredData) and len(features) < data.shape[0]:
+        return ProductForm(data.products(features))
+    return SampleForm(data.factor(features, options.m, keep_layout=True))
 
 
 def solve_total(
     data: CentredData | CovarianceData,
     options: FitOptions,
-    previous: Callable[[np.ndarray, np.ndarray], np.ndarray | None],
+    previous: np.ndarray | None,
     rng: np.random.Generator,
-) -> tuple[np.ndarray, np.ndarray, Loadings]:
+) -> tuple[np.ndarray, SampleForm | ProductForm, Loadings]:
     """As `solve`, where only the sum of `options.counts` is asked for: it begins with these, and shares them out anew.
 
     With orthonormal columns U near the scores, Y = AᵀU has in y_kj² what feature k adds to the variance of component j; so the
@@ -94,9 +110,9 @@ def solve_total(
     assert options.counts is not None
     total, seen = int(options.counts.sum()), {tuple(options.counts.tolist())}
     best = solve(data, options, previous, rng)
-    columns = principal_axes(best[1], options.m)[0]
+    columns = best[1].principal_columns(options.m)
     for step in range(SHARED):
-        counts = spent(np.abs(columns.T @ best[1]), total)
+        counts = spent(np.abs(columns), total)
         found = best
         if tuple(counts.tolist()) not in seen:
             seen.add(tuple(counts.tolist()))
@@ -105,7 +121,7 @@ def solve_total(
         if not grown and step > 0:
             break
         best = found if grown else best
-        columns = best[2].result.U
+        columns = orthonormal_columns(best[1], best[2].Z)
     return best
 
 
@@ -141,24 +157,28 @@ class SeveralStarts:
         The adjusted variance that each start led to, as a sum of squares.
     """
 
-    def __init__(self, At: np.ndarray, norms: np.ndarray, options: FitOptions) -> None:
+    def __init__(self, table: SampleForm | ProductForm, norms: np.ndarray, options: FitOptions) -> None:
         assert options.counts is not None
-        self.At, self.norms, self.options, self.counts = At, norms, options, options.counts
+        self.table, self.norms, self.options, self.counts = table, norms, options, options.counts
         self.flops, self.sweeps, self.rotations, self.exchanges = 0.0, 0, 0, 0
         self.tried: list[str] = []
         self.reached: list[float] = []
 
     def run(self, previous: np.ndarray | None, rng: np.random.Generator) -> Ascent:
         """The best ascent."""
-        small = self.At.size * self.options.m <= SMALL
-        thorough = small or self.options.n_starts > 1
         first, axes, rank = self._first(previous)
+        many = 2 * self.options.m > rank
+        if many and isinstance(self.table, ProductForm):
+            self.table = self.table.samples(self.options.m)
+            axes = self._axes()
+        small = isinstance(self.table, SampleForm) and self.table.At.size * self.options.m <= SMALL
+        thorough = small or self.options.n_starts > 1
         best = self._replaced(self.ascend(first), axes, rank)
         seen = [best.explained]
         if thorough:
             best = self._exchanged(best)
         self.reached.append(best.explained)
-        for start in self._others(small or 2 * self.options.m > rank, previous, rng):
+        for start in self._others(small or many, previous, rng):
             found = self.ascend(start)
             if thorough and all(abs(found.explained - value) > SAME * value for value in seen):
                 seen.append(found.explained)
@@ -172,13 +192,16 @@ class SeveralStarts:
         options = self.options
         with bar(options.progress) as shown:
             found = truncated_power.ascend(
-                self.At, loadings, self.counts, options.tol, options.max_sweeps, shown
+                self.table, loadings, self.counts, options.tol, options.max_sweeps, shown
             )
         self.flops += found.flops
         return found
 
     def _exchanged(self, best: Ascent) -> Ascent:
-        loadings, spent, number = exchanges.exchanged(self.At, self.norms**2, best.loadings, self.counts)
+        assert isinstance(self.table, SampleForm)
+        loadings, spent, number = exchanges.exchanged(
+            self.table.At, self.norms**2, best.loadings, self.counts
+        )
         self.flops += spent
         self.exchanges += number
         if number == 0:
@@ -186,45 +209,50 @@ class SeveralStarts:
         found = self.ascend(loadings)
         return found if found.explained > best.explained else best
 
-    def _replaced(self, best: Ascent, axes: np.ndarray | None, rank: int) -> Ascent:
+    def _replaced(self, best: Ascent, axes: Axes | None, rank: int) -> Ascent:
         """Short loadings tried against others, one by one."""
-        short = HEAVY * int(self.counts.max()) <= self.At.shape[1]
+        short = HEAVY * int(self.counts.max()) <= self.table.features
         if not short or axes is None or not 1 < self.options.m < rank:
             return best
-        other, spent = replaced(self.At, self.norms, best, axes)
+        other, spent = replaced(self.table, self.norms, best, axes)
         self.flops += spent
         found = best if other is None else self.ascend(other)
         return found if found.explained > best.explained else best
 
-    def _first(self, previous: np.ndarray | None) -> tuple[SparseRows, np.ndarray | None, int]:
+    def _first(self, previous: np.ndarray | None) -> tuple[SparseRows, Axes | None, int]:
         """Loadings to begin with, the axes if they were needed, and the rank of the data, where that is small."""
-        At, norms = self.At, self.norms
+        whole = self.table.rows or self.table.features
         if previous is not None:
             self.tried.append("the last fit")
-            self.flops += 2.0 * previous.size * At.shape[1]
-            return self._cut(previous.T @ At), None, len(At)
+            self.flops += self.table.product_flops(len(previous), int(np.count_nonzero(previous)))
+            return self._cut(orthonormal_columns(self.table, previous)), None, whole
         self.tried.append("loadings one by one")
-        enough = max(AXES, 10 * len(At))
-        few = 3 * enough <= 2 * len(norms)
-        part = taken(At, np.argpartition(-norms, enough)[:enough]) if few else At
-        axes, squares = rough_axes(part, min(len(self.counts) + SPARE, len(At)))
-        axes = axes.T * np.sqrt(squares)[:, None]
-        loadings, spent = one_by_one(At, norms, self.counts, axes)
-        rank = int(np.sum(squares > 1e-12 * squares[0]))
-        self.flops += spent + 2.0 * len(At) * part.size + flop_counts.eigh(len(At))
-        return loadings, axes, rank if rank < len(squares) else len(At)
+        axes = self._axes()
+        loadings, spent = one_by_one(self.table, self.norms, self.counts, axes)
+        rank = int(np.sum(axes.squares > 1e-12 * axes.squares[0]))
+        self.flops += spent
+        return loadings, axes, rank if rank < len(axes.squares) else whole
+
+    def _axes(self) -> Axes:
+        whole = self.table.rows or self.table.features
+        self.flops += 2.0 * whole * whole * self.table.features + flop_counts.eigh(whole)
+        return self.table.axes(self.norms, len(self.counts) + SPARE)
 
     def _others(
         self, rotate: bool, previous: np.ndarray | None, rng: np.random.Generator
     ) -> Iterator[SparseRows]:
         """Further starts: rotations, unless a fit goes on from the last one, and random ones."""
         more = self.options.n_starts - 1
-        if previous is None and (rotate or more):
+        if not more and (previous is not None or not rotate):
+            return
+        assert isinstance(self.table, SampleForm)
+        At = self.table.At
+        if previous is None:
             kinds = ROTATED if rotate else ROTATED[:more]
             more -= 0 if rotate else len(kinds)
-            V = principal_axes(self.At, self.options.m)[0]
+            V = principal_axes(At, self.options.m)[0]
             for name, shared, l0 in kinds:
-                Y, result = rotated(self.At, self.options, V, shared=shared, l0=l0)
+                Y, result = rotated(At, self.options, V, shared=shared, l0=l0)
                 self.tried.append(name)
                 self.flops += result.flops
                 self.sweeps += result.sweeps
@@ -232,8 +260,8 @@ class SeveralStarts:
                 yield self._cut(Y)
         for _ in range(more):
             self.tried.append("random columns")
-            self.flops += 2.0 * self.options.m * self.At.size
-            yield self._cut(np.linalg.qr(rng.standard_normal((len(self.At), self.options.m)))[0].T @ self.At)
+            self.flops += 2.0 * self.options.m * At.size
+            yield self._cut(np.linalg.qr(rng.standard_normal((len(At), self.options.m)))[0].T @ At)
 
     def _cut(self, Y: np.ndarray) -> SparseRows:
         return truncated_power.cut(Y, truncated_power.matched(Y, self.counts))
@@ -241,7 +269,7 @@ class SeveralStarts:
 
 def _missed(
     data: CentredData | CovarianceData,
-    At: np.ndarray,
+    table: SampleForm | ProductForm,
     features: np.ndarray,
     able: np.ndarray,
     best: Ascent,
@@ -257,7 +285,7 @@ def _missed(
     if len(some) == 0:
         return features[:0]
     W = best.W
-    if len(At) < data.shape[0]:
+    if table.rows != data.shape[0]:
         # In the coordinates of the samples, which a root of the products does not have.
         Z = np.zeros((len(W), len(norms)))
         Z[:, features] = best.loadings.dense(len(features))
@@ -319,55 +347,53 @@ def strongest(squares: np.ndarray, counts: np.ndarray) -> np.ndarray:
 
 
 def one_by_one(
-    At: np.ndarray, norms: np.ndarray, counts: np.ndarray, axes: np.ndarray
+    table: SampleForm | ProductForm, norms: np.ndarray, counts: np.ndarray, axes: Axes
 ) -> tuple[SparseRows, float]:
     """Loadings to begin with, each in what the scores before it leave, and the flops.
 
     Parameters
     ----------
-    At : array, shape (samples, features)
+    table : SampleForm or ProductForm
     norms : array, shape (features,)
     counts : array of int
         In any order: the loadings have the largest first.
-    axes : array, shape (some, samples)
-        The leading principal axes, each as long as its singular value.
+    axes : Axes
+        The leading principal axes.
     """
-    n, m = len(At), len(counts)
+    m = len(counts)
     counts = np.sort(counts)[::-1]
-    here = np.arange(At.shape[1])
-    rest = norms * norms
+    here = np.arange(table.features)
+    left = norms * norms
     flops = 0.0
-    basis = np.zeros((m, n))
     found = SparseRows([], [])
+    rest = table.rest(np.zeros((0, table.rows or 0)), np.zeros((table.rows or 0, table.features)))
     for j, count in enumerate(counts):
-        B = basis[:j]
-        best, steps = _next(At, B, rest, axes, int(count))
+        best, steps = _next(rest, left, axes, int(count))
         found.where.append(here[best.where])
         found.values.append(best.values)
-        basis[j] = best.score - (best.score @ B.T) @ B
-        basis[j] /= np.linalg.norm(basis[j]) or 1.0
-        rest = np.maximum(rest - np.square(_turned(basis[j], At)), 0.0)
-        flops += (2.0 * steps + 4.0) * At.size + 2.0 * steps * n * int(count)
-        if j + 1 < m:
-            here, rest, At = _strongest(here, rest, At, counts[j + 1 :])
+        rest, row = rest.extended(best)
+        left = np.maximum(left - np.square(row), 0.0)
+        flops += (steps + 2) * table.product_flops(1, int(count)) * len(here) / table.features
+        if j + 1 < m and isinstance(rest, SampleRest):
+            kept = strongest(left, counts[j + 1 :])
+            if len(kept) < len(here):
+                here, left, rest = here[kept], left[kept], rest.narrowed(kept)
     return found, flops
 
 
-def _next(At: np.ndarray, B: np.ndarray, rest: np.ndarray, axes: np.ndarray, count: int) -> tuple[_Step, int]:
-    """One more loading beside the basis B, and how many steps it took; `rest` is what is left of the features' squared norms."""
-    pivot = int(np.argmax(rest))
-    e = At[:, pivot] - (At[:, pivot] @ B.T) @ B
+def _next(rest: SampleRest | ProductRest, left: np.ndarray, axes: Axes, count: int) -> tuple[Step, int]:
+    """One more loading beside a basis, and how many steps it took; `left` is what is left of the features' squared norms."""
+    pivot = int(np.argmax(left))
     if count == 1:
         # Nothing else can explain more.
-        return _Step(np.array([pivot]), np.ones(1), e, float(e @ e)), 0
+        return rest.alone(pivot), 0
     # The rest's leading axis, from the leading ones of the whole.
-    left = axes - (axes @ B.T) @ B
-    best = _step(At, B, left.T @ np.linalg.eigh(left @ left.T)[1][:, -1], count)
-    if HEAVY * count <= At.shape[1]:
-        best = max(best, _step(At, B, e, count), key=_held)
+    best = rest.step(rest.leading(axes), count)
+    if HEAVY * count <= len(left):
+        best = max(best, rest.step(rest.feature(pivot), count), key=_held)
     steps, grown = 2, True
     while grown and steps < STEPS:
-        tried = _step(At, B, best.score, count)
+        tried = rest.step(best.score, count)
         grown = tried.held > best.held * (1 + GROWTH)
         best = max(best, tried, key=_held)
         steps += 1
@@ -375,23 +401,25 @@ def _next(At: np.ndarray, B: np.ndarray, rest: np.ndarray, axes: np.ndarray, cou
 
 
 def replaced(
-    At: np.ndarray, norms: np.ndarray, found: Ascent, axes: np.ndarray
+    table: SampleForm | ProductForm, norms: np.ndarray, found: Ascent, axes: Axes
 ) -> tuple[SparseRows | None, float]:
     """Loadings some of which, tried in turn, the weakest first, gave way to others that explain more; and the flops.
 
     What counts is what a score has that all the other components together do not explain. None if nothing changed.
     """
     loadings = SparseRows(list(found.loadings.where), list(found.loadings.values))
-    E, squares = found.scores.copy(), norms * norms
-    flops, changed = 0.0, False
+    E, A = table.scores(loadings)
+    squares, flops, changed = norms * norms, 0.0, False
     for j in np.argsort([e @ e for e in (_beside(E, j)[1] for j in range(len(E)))], kind="stable"):
         B, own = _beside(E, j)
-        rest = np.maximum(squares - np.square(_turned(B, At)).sum(axis=0), 0.0)
-        other, steps = _next(At, B, rest, axes, len(loadings.where[j]))
-        flops += 2.0 * (steps + len(E)) * At.size + 2.0 * flop_counts.qr(*E.shape)
+        rest = table.rest(B, A)
+        left = np.maximum(squares - np.square(rest.columns()).sum(axis=0), 0.0)
+        other, steps = _next(rest, left, axes, len(loadings.where[j]))
+        flops += steps * table.product_flops(1, len(loadings.where[j])) + table.product_flops(len(E), 0)
+        flops += 2.0 * flop_counts.qr(*E.shape)
         if other.held > (1 + GROWTH) * float(own @ own):
             loadings.where[j], loadings.values[j] = other.where, other.values
-            E[j] = taken(At, other.where) @ other.values
+            E, A = table.scores(loadings)
             changed = True
     return (loadings if changed else None), flops
 
@@ -402,44 +430,5 @@ def _beside(E: np.ndarray, j: int) -> tuple[np.ndarray, np.ndarray]:
     return B, E[j] - (E[j] @ B.T) @ B
 
 
-def _strongest(
-    here: np.ndarray, rest: np.ndarray, At: np.ndarray, counts: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    kept = strongest(rest, counts)
-    return (here, rest, At) if len(kept) == len(rest) else (here[kept], rest[kept], taken(At, kept))
-
-
-class _Step(NamedTuple):
-    """One loading, and what of its score is beside those before it."""
-
-    where: np.ndarray
-    values: np.ndarray
-    score: np.ndarray
-    held: float
-
-
-def _step(At: np.ndarray, B: np.ndarray, u: np.ndarray, count: int) -> _Step:
-    """The counted entries of Xᵀu, for u orthogonal to B."""
-    where, values = largest(_turned(u, At), count)
-    if HEAVY * count > At.shape[1]:
-        z = np.zeros(At.shape[1])
-        z[where] = values
-        e = At @ z
-    else:
-        e = taken(At, where) @ values
-    e -= (e @ B.T) @ B
-    return _Step(where, values, e, float(e @ e))
-
-
-def _turned(u: np.ndarray, At: np.ndarray) -> np.ndarray:
-    """uᵀA, for one u or rows of them, by all threads where that is worth handing it over."""
-    if At.size < LARGE:
-        return u @ At
-    rows = np.atleast_2d(u)
-    Y = np.empty((len(rows), At.shape[1]))
-    turned(rows, At, Y)
-    return Y if u.ndim == 2 else Y[0]
-
-
-def _held(step: _Step) -> float:
+def _held(step: Step) -> float:
     return step.held

@@ -242,7 +242,7 @@ class CentredData:
             Contiguous by features if X is, which avoids a transposed copy; else by samples.
         """
         if len(features) < self.shape[0]:
-            return self._root(features, rows)
+            return gram.root(self._upper_products(features), self.found.norms[features], rows)
         return self._all_samples(features, keep_layout)
 
     def scores(self, Z: np.ndarray) -> np.ndarray:
@@ -262,10 +262,14 @@ class CentredData:
         product /= self.found.divisor
         return product
 
-    def _root(self, features: np.ndarray, rows: int) -> np.ndarray:
-        """R of the Gram matrix of these features, summed over blocks of samples."""
+    def products(self, features: np.ndarray) -> np.ndarray:
+        """AᵀA of these features, both triangles."""
+        return gram.completed(self._upper_products(features), self.found.norms[features])
+
+    def _upper_products(self, features: np.ndarray) -> np.ndarray:
+        """The upper triangle of AᵀA of these features, summed over blocks of samples."""
         found = self.found
-        norms, divisor, mean = found.norms[features], found.divisor[features], found.mean[features]
+        divisor, mean = found.divisor[features], found.mean[features]
         if self._through_nonzeros(features):
             C = np.zeros((len(features), len(features)))
             X = _taken(self.X, features).tocsr()
@@ -285,7 +289,7 @@ class CentredData:
             products = GramSum(features, found).begin(0)
             products.add(self.X.tocsr() if sparse.issparse(self.X) else self.X, self.roots)
             C = products.C
-        return gram.root(C, norms, rows)
+        return C
 
     def _through_nonzeros(self, features: np.ndarray) -> bool:
         """Whether products are summed through the non-zeros: where these are few, and no mean is so large that digits go."""

@@ -38,6 +38,7 @@ from givens.sparse_pca.data import (
     largest,
     moments,
 )
+from givens.sparse_pca.forms import ProductForm, SampleForm, SparseRows
 from givens.sparse_pca.loadings import (
     FitOptions,
     Loadings,
@@ -443,16 +444,21 @@ class SparsePCA(SparseScores):
         found = data.found
         options = _options(self, found, rows)
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31, size=4))
+        table: SampleForm | ProductForm | None = None
         if self.n_nonzero_total is not None:
             assert not isinstance(data, ChunkedData)
-            features, At, loadings = cardinality.solve_total(data, options, self._previous, rng)
+            features, table, loadings = cardinality.solve_total(
+                data, options, self._last_loadings(options.m), rng
+            )
         elif options.counts is not None and options.refit:
             assert not isinstance(data, ChunkedData)
-            features, At, loadings = cardinality.solve(data, options, self._previous, rng)
+            features, table, loadings = cardinality.solve(data, options, self._last_loadings(options.m), rng)
         else:
             features = screen(found.norms, options)
             At = data.factor(features, options.m)
-            loadings = solve(At, options, self._previous(At, features), rng)
+            last = self._last_loadings(options.m)
+            start = None if last is None else polar(At @ last[:, features].T)
+            loadings = solve(At, options, start, rng)
         if not loadings.result.converged:
             sweeps = "one sweep" if options.max_sweeps == 1 else f"{options.max_sweeps} sweeps"
             warnings.warn(
@@ -462,7 +468,8 @@ class SparsePCA(SparseScores):
             )
         Z, empty = fill_empty(loadings, features, found.norms)
         if empty:
-            loadings = replace(loadings, Z=Z, scores=At @ Z.T)
+            table = table or SampleForm(At)
+            loadings = replace(loadings, Z=Z, scores=table.scores(SparseRows.of(Z))[0].T)
             warnings.warn(
                 f"nothing of {empty} of {options.m} components exceeds the threshold, so each of these has its largest "
                 "entry alone; lower gamma or alpha, ask for fewer components, or use n_nonzero",
@@ -472,13 +479,12 @@ class SparsePCA(SparseScores):
         self._describe(loadings, features, found, n_obs, dtype)
         return self
 
-    def _previous(self, At: np.ndarray, features: np.ndarray) -> np.ndarray | None:
-        """The rotation that belongs to the last fit's loadings, for a warm start."""
+    def _last_loadings(self, m: int) -> np.ndarray | None:
+        """The m loadings of the last fit, for a warm start."""
         Z = getattr(self, "components_", None) if self.warm_start else None
-        m = min(At.shape) if self.n_components is None else self.n_components
         if Z is None or Z.shape != (m, self.n_features_in_):
             return None
-        return polar(At @ Z[:, features].T.astype(np.float64))
+        return Z.astype(np.float64)
 
     def _describe(
         self, loadings: Loadings, features: np.ndarray, found: FeatureMoments, n_obs: float, dtype: Any

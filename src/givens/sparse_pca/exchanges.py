@@ -19,8 +19,9 @@ from __future__ import annotations
 import numpy as np
 
 from givens.metrics import DEPENDENT
+from givens.sparse_pca.forms import SampleForm, SparseRows, taken
 from givens.sparse_pca.loadings import directions, reported_order
-from givens.sparse_pca.truncated_power import SparseRows, settled, taken
+from givens.sparse_pca.truncated_power import settled
 
 LEAVING, ENTERING = 12, 48  # candidates of each loading
 ROUNDS = 50  # of exchanges, at most
@@ -42,7 +43,7 @@ def exchanged(
         number += made
         if not made:
             break
-        found, spent = settled(At, found, asked, GROWTH)
+        found, spent = settled(SampleForm(At), found, asked, GROWTH)
         before, held = held, _held(At, found, asked)
         loadings, flops = found, flops + spent
         if held - before <= LEAST * before:

@@ -10,62 +10,26 @@ is free as well: counts are matched to the columns y_j = Xᵀw_j/‖w_j‖, for 
 
 Where that ends depends on where it begins: see `givens.sparse_pca.cardinality`.
 
-Arrays are stored one component per row; At is samples x features, centred.
+Arrays are stored one component per row; `givens.sparse_pca.forms` says what is seen of the data.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from time import perf_counter
-from typing import NamedTuple
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from givens.numerics import flop_counts
-from givens.numerics.tiles import scores, turned
 from givens.result import Trace
+from givens.sparse_pca.forms import ProductForm, SampleForm, SparseRows, largest, product
 from givens.sparse_pca.loadings import directions, reported_order
 from givens.support.progress import Bar
 
 PHASE = "truncated power"
-HEAVY = 16  # a loading with more than 1/16 of all features is multiplied as if it were dense
 GROWTH = 3e-4  # of the explained variance; a step that brings less is the last
 SETTLED, SETTLING = 1e-9, 200  # the same for values on features that have come to rest; and steps at most
-
-
-class SparseRows(NamedTuple):
-    """Unit loadings: which features each has, in ascending order, and their values."""
-
-    where: list[np.ndarray]
-    values: list[np.ndarray]
-
-    def counts(self) -> np.ndarray:
-        """How many non-zeros each has."""
-        return np.array([len(where) for where in self.where])
-
-    def same_features(self, other: SparseRows) -> bool:
-        """Whether the non-zeros are in the same places."""
-        return all(np.array_equal(here, there) for here, there in zip(self.where, other.where))
-
-    def dense(self, features: int) -> np.ndarray:
-        """As an array, components x features."""
-        Z = np.zeros((len(self.where), features))
-        for row, where, values in zip(Z, self.where, self.values):
-            row[where] = values
-        return Z
-
-    def scores(self, At: np.ndarray) -> np.ndarray:
-        """ZX, components x samples."""
-        E = np.empty((len(self.where), len(At)))
-        heavy = [j for j, where in enumerate(self.where) if HEAVY * len(where) > At.shape[1]]
-        if heavy:
-            part = SparseRows([self.where[j] for j in heavy], [self.values[j] for j in heavy])
-            E[heavy] = scores(part.dense(At.shape[1]), At, few=False)[0]
-        for j, (where, values) in enumerate(zip(self.where, self.values)):
-            if HEAVY * len(where) <= At.shape[1]:
-                E[j] = taken(At, where) @ values
-        return E
 
 
 @dataclass
@@ -98,29 +62,6 @@ class Ascent:
     def _sorted(self, beyond: int) -> np.ndarray:
         sizes, places = np.abs(self.Y), self.Y.shape[1] - self.loadings.counts() - beyond
         return np.array([np.partition(row, k)[k] if k >= 0 else 0.0 for row, k in zip(sizes, places)])
-
-
-def taken(At: np.ndarray, features: np.ndarray) -> np.ndarray:
-    """These columns, lying as they did."""
-    return At.T.take(features, axis=0).T if At.flags.f_contiguous else At.take(features, axis=1)
-
-
-def largest(y: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
-    """Where the `count` largest |y| are, ascending, and these entries as a unit vector."""
-    if count >= len(y):
-        where = np.arange(len(y))
-    else:
-        sizes = np.abs(y)
-        parted = sizes.copy()
-        parted.partition(len(y) - count)
-        level = parted[len(y) - count]
-        where = (sizes >= level).nonzero()[0]
-        if len(where) > count:
-            equal = np.flatnonzero(sizes[where] == level)
-            where = np.delete(where, equal[count - len(where) :])
-    values = y[where]
-    size = float(np.sqrt(values @ values))
-    return where, values / (size if size > 0 else 1.0)
 
 
 def matched(Y: np.ndarray, counts: np.ndarray) -> np.ndarray:
@@ -162,30 +103,35 @@ def cut(Y: np.ndarray, counts: np.ndarray) -> SparseRows:
 
 
 def settled(
-    At: np.ndarray, loadings: SparseRows, asked: np.ndarray, growth: float = SETTLED
+    table: SampleForm | ProductForm, loadings: SparseRows, asked: np.ndarray, growth: float = SETTLED
 ) -> tuple[SparseRows, float]:
     """The same features with the values that explain most, and the flops: steps on these features alone.
 
     They end with the step that brings no more than the share `growth`.
     """
     features, inverse = np.unique(np.concatenate(loadings.where), return_inverse=True)
-    part, ends = taken(At, features), np.cumsum(loadings.counts())[:-1]
+    part, ends = table.part(features), np.cumsum(loadings.counts())[:-1]
     here = SparseRows(np.split(inverse, ends), loadings.values)
     before, flops, counts = -np.inf, 0.0, loadings.counts()
     for _ in range(SETTLING):
-        E = here.scores(part)
+        E, A = part.scores(here)
         W, held = directions(E, reported_order(E, counts, asked))
-        flops += 2.0 * W.size * len(features)
+        flops += part.product_flops(len(counts), 0)
         if held <= before * (1 + growth):
             break
         before, loadings = held, SparseRows(loadings.where, here.values)
-        values = [y[where] for y, where in zip(W @ part, here.where)]
+        values = [y[where] for y, where in zip(W @ A, here.where)]
         here = SparseRows(here.where, [z / (np.linalg.norm(z) or 1.0) for z in values])
     return loadings, flops
 
 
 def ascend(
-    At: np.ndarray, loadings: SparseRows, asked: np.ndarray, tol: float, max_steps: int, shown: Bar
+    table: SampleForm | ProductForm,
+    loadings: SparseRows,
+    asked: np.ndarray,
+    tol: float,
+    max_steps: int,
+    shown: Bar,
 ) -> Ascent:
     """Raise the adjusted variance of loadings with as many non-zeros, as far as it goes; the best of all steps.
 
@@ -193,23 +139,22 @@ def ascend(
     """
     began, flops, trace = perf_counter(), 0.0, Trace()
     counts, free, done = loadings.counts(), True, False
-    m, n = len(counts), len(At)
     best: Ascent | None = None
     tol = max(tol, GROWTH)
     for step in range(max_steps + 1):
         if best is not None and loadings.same_features(best.loadings):
-            loadings, spent = settled(At, loadings, asked)
+            loadings, spent = settled(table, loadings, asked)
             flops += spent
-        E = loadings.scores(At)
+        E, A = table.scores(loadings)
         W, held = directions(E, reported_order(E, loadings.counts(), asked))
-        flops += 2.0 * n * int(counts.sum()) + flop_counts.qr(n, m) + 2.0 * m * m * n
+        m, n = E.shape
+        flops += table.product_flops(0, int(counts.sum())) + flop_counts.qr(n, m) + 2.0 * m * m * n
         done = best is not None and held <= best.explained * (1 + tol)
         if best is None or held > best.explained:
             size = np.linalg.norm(W, axis=1)
             W /= np.where(size > 0, size, 1.0)[:, None]
-            Y = np.empty((m, At.shape[1]))
-            turned(W, At, Y)
-            flops += 2.0 * m * At.size
+            Y = product(W, A)
+            flops += table.product_flops(m, 0)
             best = Ascent(loadings, W, Y, E, held, _slope(loadings, Y, size), flops, trace)
         shown.sweep(step, max_steps, 1)
         trace.append(step, perf_counter() - began, flops, held, best.gradient_norm, PHASE if step else "")
