@@ -51,7 +51,9 @@ def test_a_pass_is_a_turn_a_centring_and_a_product(tiles, kept, d, dtype, many, 
         summed = forgetting * summed + row**2
     untouched = slice(min(begin, kept + 3), begin)
 
-    passes = BlockPasses(W, kept, Samples(X, weights, mean, squares, forgetting, 4.0), scaled)
+    passes = BlockPasses(
+        W, kept, Samples(X, weights, np.ones(len(X)), mean, squares, forgetting, 4.0), scaled
+    )
     G, energies = passes(Q, 0, samples, begin, True, inverse)
 
     tol = 1e-12 if dtype is np.float64 else 1e-5
@@ -87,7 +89,7 @@ def test_threads_and_cuts_give_the_same_bits(rows):
 
     def found(threads, cuts):
         W, mean = np.random.default_rng(1).standard_normal((rows, d)), np.zeros(d)
-        new = Samples(X, weights, mean, np.zeros(0))
+        new = Samples(X, weights, np.ones(len(X)), mean, np.zeros(0))
         with parallel.pool(threads):
             passes = BlockPasses(W, 4, new)
             for first, last in cuts:

@@ -332,7 +332,11 @@ def test_drift_is_followed_with_forgetting_and_late_without():
 @pytest.mark.parametrize("drop", DROPS)
 @pytest.mark.parametrize("scale", [False, True])
 def test_check_estimator(drop, scale):
-    results = check_estimator(StreamingSparsePCA(drop=drop, scale=scale), on_skip=None)
-    assert {result["status"] for result in results} <= {"passed", "skipped"}
+    # scikit-learn repeats samples in another order; test_weights_and_holes.py has them in the same, and keeps all columns.
+    names = [f"check_sample_weight_equivalence_on_{kind}_data" for kind in ("dense", "sparse")]
+    order = dict.fromkeys(names, "the order of the samples counts in a stream that drops columns")
+    model = StreamingSparsePCA(drop=drop, scale=scale)
+    results = check_estimator(model, on_skip=None, expected_failed_checks=order)
+    assert {result["status"] for result in results} <= {"passed", "skipped", "xfail"}
     skipped = [result["check_name"] for result in results if result["status"] == "skipped"]
     assert skipped in ([], ["check_array_api_input"])

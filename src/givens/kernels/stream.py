@@ -21,6 +21,7 @@ def centre(
     unit: float,
     forgetting: float,
     weights: np.ndarray,
+    own: np.ndarray,
     mean: np.ndarray,
     squares: np.ndarray,
     W: np.ndarray,
@@ -32,16 +33,17 @@ def centre(
     """Rows of W from `begin` on ← samples, each centred by the mean of those before it, which moves along.
 
     For the features from `first` to `last`; energies ← the centred samples' sums of squares.
-    With weights w ← λw + 1 the centred sample is √(1 − 1/w)·(x − mean): then the sum of the centred samples' outer
-    products, each λ times weaker per later sample, *is* the scatter about the present mean (Welford's identity).
+    With a sample's own weight v, by default 1, and weights w ← λw + v, the centred sample is √(v(1 − v/w))·(x − mean): then the
+    sum of the centred samples' outer products, each λ times weaker per later sample, *is* the scatter about the present mean
+    (Welford's identity).
     Its diagonal goes to `squares`, one number per feature, unless that is empty.
     """
     inverse = 1.0 / unit  # exact: a power of two
     # Whole rows, not strips: samples come from memory, which is fastest in long runs.
     for s in range(len(X)):
         x, m, out = X[s, first:last], mean[first:last], W[begin + s, first:last]
-        rate = 1.0 / weights[s]
-        size = np.sqrt(1.0 - rate)
+        rate = own[s] / weights[s]
+        size = np.sqrt(own[s] * (1.0 - rate))
         square = 0.0
         for k in range(last - first):
             delta = x[k] * inverse - m[k]

@@ -10,6 +10,7 @@ from numbers import Integral, Real
 from typing import Any, Self
 
 import numpy as np
+from scipy import sparse
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
@@ -17,6 +18,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 from givens import rows
 from givens.numerics import parallel
 from givens.sparse_pca.estimator import DEFAULT_ALPHA, SparseScores, checked_counts
+from givens.sparse_pca.missing import Completion, completed
 from givens.streaming import save as files
 from givens.streaming.components import Asked, StreamComponents, describe
 from givens.streaming.rules import DROPS, ROTATING, Frequent, quantile
@@ -80,6 +82,11 @@ class StreamingSparsePCA(SparseScores):
         thresholded.
     n_starts : int
         Of these rotations ("frequent" only). The first start is the principal axes; further ones are random, the best is kept.
+    missing : {"em"}, optional
+        Accept missing values (NaN), and estimate them as `SparsePCA` does: the first batch by itself, alternately as expectations
+        given each sample's other values, under the model of its principal components, and as these; a later batch as expectations
+        under the model of the samples before it, which the mean and the kept columns make up. What has been taken in is not
+        estimated again, and where the batches begin matters then. Refused if None.
     warm_start : bool
         Let `fit` go on with the stream, instead of beginning afresh.
     threads : int, optional
@@ -109,6 +116,10 @@ class StreamingSparsePCA(SparseScores):
     loading_overlap_, score_correlation_ : float
         The largest |z_iᵀz_j| and the largest |correlation| of two scores: both 0 in PCA.
     n_samples_seen_ : int
+    n_missing_ : int
+        With `missing`: how many values were missing.
+    completion_ : Completion
+        With `missing`: the model by which missing values are estimated, in `transform` too.
     trace_ : StreamTrace
         Samples, flops and the share of the variance kept, along the stream.
     method_ : str
@@ -164,6 +175,7 @@ class StreamingSparsePCA(SparseScores):
         tol: float = 1e-6,
         max_sweeps: int = 100,
         n_starts: int = 1,
+        missing: str | None = None,
         warm_start: bool = False,
         threads: int | None = None,
         random_state: int | np.random.RandomState | None = None,
@@ -185,13 +197,14 @@ class StreamingSparsePCA(SparseScores):
         self.tol = tol
         self.max_sweeps = max_sweeps
         self.n_starts = n_starts
+        self.missing = missing
         self.warm_start = warm_start
         self.threads = threads
         self.random_state = random_state
         self.progress = progress
 
     @atomic_fit
-    def fit(self, X: Any, y: None = None) -> Self:
+    def fit(self, X: Any, y: None = None, sample_weight: Any = None) -> Self:
         """Go once through the rows of X, afresh (unless `warm_start`). If some are refused, the model is as it was.
 
         Parameters
@@ -200,6 +213,9 @@ class StreamingSparsePCA(SparseScores):
             An array, data frame, scipy.sparse matrix, memory map, HDF5 or zarr data set, AnnData (also backed), dask array or
             data frame, or an iterable of rows or batches. What is not in memory is read a few megabytes at a time.
         y : ignored
+        sample_weight : array, shape (samples,), optional
+            How often each sample counts: one of weight 2 counts as two, one of weight 0 is left out. With `stop_after`, samples
+            are counted, not weights.
 
         Returns
         -------
@@ -212,21 +228,25 @@ class StreamingSparsePCA(SparseScores):
         if going_on:
             self._sketch = self._sketch.successor()
         most = _limit(self.stop_after, rows.length(X), self._sketch.count if going_on else 0)
+        weights = None if sample_weight is None else StreamWeights(sample_weight, rows.length(X))
         if rows.in_memory(X):
-            self._add_table(X, most, going_on)
+            self._add_table(X, most, going_on, weights)
         else:
             batches = counting(self._until(most, rows.batches(X)), rows.length(X), self.progress)
             with closing(batches):  # or an error would keep the bar
                 for number, batch in enumerate(batches):
                     first = not self.__sklearn_is_fitted__()
-                    self._add(self._checked(batch, first, f"batch {number} of X"), most)
+                    checked = self._checked(batch, first, f"batch {number} of X")
+                    self._add(checked, most, None if weights is None else weights.next(checked.shape[0]))
+            if weights is not None and most is None:
+                weights.end()
         if not self.__sklearn_is_fitted__():
             raise ValueError("X yields no rows, so there is nothing to learn from")
         self._find()
         return self
 
     @atomic_fit
-    def partial_fit(self, X: Any, y: None = None) -> Self:
+    def partial_fit(self, X: Any, y: None = None, sample_weight: Any = None) -> Self:
         """Go on with a batch of rows. If it is refused, the model is as it was.
 
         Parameters
@@ -234,6 +254,8 @@ class StreamingSparsePCA(SparseScores):
         X : array, data frame or sparse matrix, shape (samples, features)
             Any number of samples, one included.
         y : ignored
+        sample_weight : array, shape (samples,), optional
+            How often each sample counts.
 
         Returns
         -------
@@ -243,10 +265,20 @@ class StreamingSparsePCA(SparseScores):
         refuse_mask(X, "X")
         most = _limit(self.stop_after, None)
         first = not self.__sklearn_is_fitted__()
-        X = validate_data(self, X, accept_sparse="csr", dtype=TYPES, order="C", reset=first)
+        finite_only = self._finite_only(X)
+        X = validate_data(
+            self,
+            X,
+            accept_sparse="csr",
+            dtype=TYPES,
+            order="C",
+            reset=first,
+            ensure_all_finite=finite_only,
+        )
+        weights = None if sample_weight is None else StreamWeights(sample_weight, X.shape[0])
         if not first:
             self._sketch = self._sketch.successor(X.shape[0])
-        self._add(X, most)
+        self._add(X, most, None if weights is None else weights.next(X.shape[0]))
         return self
 
     @atomic_fit
@@ -403,6 +435,20 @@ class StreamingSparsePCA(SparseScores):
         return self._stream().count
 
     @property
+    def n_missing_(self) -> int:
+        """How many values were missing."""
+        return self._stream().missing
+
+    @property
+    def completion_(self) -> Completion:
+        """The model by which missing values are estimated."""
+        if self.missing is None:
+            raise AttributeError("completion_ is there with missing='em' only")
+        sketch = self._stream()
+        with parallel.pool(self.threads):
+            return sketch.completion(self._rule(sketch), self._settings.components, self.threads)
+
+    @property
     def mean_(self) -> np.ndarray:  # type: ignore[override]
         """The mean of the samples so far, weighted by what is not forgotten."""
         sketch = self._stream()
@@ -421,6 +467,11 @@ class StreamingSparsePCA(SparseScores):
     def trace_(self) -> StreamTrace:
         """Samples, flops and the share of the variance kept."""
         return self._stream().trace
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = self.missing is not None
+        return tags
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_sketch")
@@ -443,7 +494,11 @@ class StreamingSparsePCA(SparseScores):
 
     def _components(self, sketch: Sketch) -> StreamComponents:
         if sketch.count < 2:
-            raise ValueError("components need at least 2 samples, and n_samples = 1 has come")
+            raise ValueError(f"components need at least 2 samples, and n_samples = {sketch.count} has come")
+        if not sketch.divisor() > 0:
+            raise ValueError(
+                f"sample_weight must sum to more than 1, since it counts samples; the sum is {sketch.weight:g}"
+            )
         if not sketch.total() > 0:
             raise ValueError("every feature of X is constant, so there is no variance to explain")
         columns, spent = sketch.columns_now(self._rule(sketch), self.threads)
@@ -486,7 +541,11 @@ class StreamingSparsePCA(SparseScores):
                 return
             yield batch
 
-    def _add_table(self, X: Any, most: int | None, going_on: bool) -> None:
+    def _finite_only(self, X: Any) -> bool | str:
+        """What scikit-learn's checks are told: whether NaN is refused."""
+        return True if self.missing is None or sparse.issparse(X) else "allow-nan"
+
+    def _add_table(self, X: Any, most: int | None, going_on: bool, weights: StreamWeights | None) -> None:
         """Take in a table. Whether its numbers are finite is found out on the way: looking first takes as long as centring."""
         least = 1 if going_on else 2
         table = validate_data(
@@ -499,8 +558,16 @@ class StreamingSparsePCA(SparseScores):
             ensure_min_samples=least,
             ensure_all_finite=False,
         )
+        if self.missing is not None:
+            check_array(
+                table,
+                accept_sparse="csr",
+                dtype=None,
+                ensure_all_finite=self._finite_only(table),
+                input_name="X",
+            )
         try:
-            self._add(table, most)
+            self._add(table, most, None if weights is None else weights.next(table.shape[0]))
         except TooLarge:
             validate_data(self, X, accept_sparse="csr", dtype=TYPES, reset=False)  # says what is wrong
             raise
@@ -509,7 +576,14 @@ class StreamingSparsePCA(SparseScores):
         """A batch of a stream in a type that can be taken in; whatever is wrong with it, its number is said."""
         try:
             refuse_mask(batch, name)
-            checked = check_array(batch, accept_sparse="csr", dtype=TYPES, order="C", input_name=name)
+            checked = check_array(
+                batch,
+                accept_sparse="csr",
+                dtype=TYPES,
+                order="C",
+                input_name=name,
+                ensure_all_finite=self._finite_only(batch),
+            )
             if not first and checked.shape[1] != self.n_features_in_:
                 raise ValueError(
                     f"{name} has {checked.shape[1]} features, but those before it have {self.n_features_in_}"
@@ -521,8 +595,8 @@ class StreamingSparsePCA(SparseScores):
             raise kind(text if name in text else f"{name}: {text}") from error
         return checked
 
-    def _add(self, X: Any, most: int | None) -> None:
-        """Take in checked rows; what the parameters forbid is refused first."""
+    def _add(self, X: Any, most: int | None, own: np.ndarray | None = None) -> None:
+        """Take in checked rows, with weights of their own; what the parameters forbid is refused first."""
         going_on = self.__sklearn_is_fitted__()
         settings = self._settings_for(X.shape[1], self._settings if going_on else None)
         sketch = (
@@ -532,9 +606,39 @@ class StreamingSparsePCA(SparseScores):
         )
         self._sketch, self._settings, self._found = sketch, settings, None
         self._asked(sketch)
+        if own is not None:
+            X, own = X[own > 0], own[own > 0]
         if most is not None:
             X = X[: max(most - sketch.count, 0)]
-        sketch.add(X, self._rule(sketch), self.threads)
+            own = None if own is None else own[: X.shape[0]]
+        if self.missing is not None:
+            X = self._filled(X, sketch, own)
+        sketch.add(X, self._rule(sketch), self.threads, own)
+
+    def _filled(self, X: Any, sketch: Sketch, own: np.ndarray | None) -> Any:
+        """X with its missing values estimated."""
+        if self.missing != "em":
+            raise ValueError(f"missing must be 'em' or None, got {self.missing!r}")
+        if sparse.issparse(X):
+            raise ValueError("missing='em' is for dense data: in a sparse matrix what is not stored is zero")
+        holes = np.isnan(X)
+        if not holes.any():
+            return X
+        if own is not None:
+            raise ValueError("missing values can not be estimated with sample_weight: leave one of them out")
+        sketch.missing += int(holes.sum())
+        if sketch.count >= 2 and sketch.energy > 0:
+            with parallel.pool(self.threads):
+                model = sketch.completion(self._rule(sketch), self._settings.components, self.threads)
+            return model.fill(X.astype(np.float64), holes).astype(X.dtype)
+        empty = np.flatnonzero(holes.all(axis=0))
+        if len(empty):
+            raise ValueError(
+                f"feature {empty[0]} has no value at all in the first batch: begin with more samples, or leave it out "
+                f"({len(empty)} in all)"
+            )
+        rank = min(self._settings.components, max(1, min(X.shape) // 2))
+        return completed(X.astype(np.float64), rank)[0].astype(X.dtype)
 
     # What users may ask for, checked, and turned into what the sketch and the extraction take.
 
@@ -634,6 +738,46 @@ class StreamingSparsePCA(SparseScores):
         if self.inner_rotations is None:
             return 2 * self._settings.columns if self._settings.drop == "weakest" else 0
         return int(self.inner_rotations)
+
+
+class StreamWeights:
+    """The weights of samples that come in batches.
+
+    Parameters
+    ----------
+    sample_weight : array, shape (samples,)
+    total : int or None
+        How many samples there are, if that is known.
+    """
+
+    def __init__(self, sample_weight: Any, total: int | None) -> None:
+        weights = np.asarray(sample_weight, dtype=np.float64)
+        if weights.ndim != 1 or (total is not None and len(weights) != total):
+            wanted = (
+                "one number for each sample" if total is None else f"one number for each of {total} samples"
+            )
+            raise ValueError(f"sample_weight must be {wanted}, got shape {weights.shape}")
+        wrong = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
+        if len(wrong):
+            raise ValueError(
+                f"sample_weight must be finite and not negative, but that of sample {wrong[0]} is {weights[wrong[0]]}"
+            )
+        if len(weights) and not weights.any():
+            raise ValueError("every number of sample_weight is zero, so there is no sample to learn from")
+        self.weights = weights
+        self.given = 0
+
+    def next(self, samples: int) -> np.ndarray:
+        """Of the samples that come next."""
+        self.given += samples
+        if self.given > len(self.weights):
+            raise ValueError(f"sample_weight has {len(self.weights)} numbers, but X has more samples")
+        return self.weights[self.given - samples : self.given]
+
+    def end(self) -> None:
+        """Say whether too many were given."""
+        if self.given < len(self.weights):
+            raise ValueError(f"sample_weight has {len(self.weights)} numbers, but X has {self.given} samples")
 
 
 def _refuse_changes(began: dict[str, Any], now: dict[str, Any]) -> None:

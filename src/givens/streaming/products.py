@@ -26,6 +26,8 @@ class Samples:
     X : array, shape (samples, features)
     weights : array, shape (samples,)
         The sum of all weights when each has come.
+    own : array, shape (samples,)
+        The weight of each.
     mean, squares : array
         The running mean, and the sums of squares of each feature, if they are wanted; both are updated.
     forgetting, unit : float
@@ -34,6 +36,7 @@ class Samples:
 
     X: np.ndarray
     weights: np.ndarray
+    own: np.ndarray
     mean: np.ndarray
     squares: np.ndarray
     forgetting: float = 1.0
@@ -58,7 +61,7 @@ class BlockPasses:
     def __init__(self, W: np.ndarray, columns: int, new: Samples | None = None, scaled: bool = False) -> None:
         n, d = W.shape
         if new is None:
-            new = Samples(np.empty((0, d), W.dtype), np.empty(0), np.empty(d), np.empty(0))
+            new = Samples(np.empty((0, d), W.dtype), np.empty(0), np.empty(0), np.empty(d), np.empty(0))
         self.W, self.new = W, new
         self.few = n <= FEW_ROWS
         self.Q = np.zeros((_padded(columns) if self.few else columns, n), W.dtype)
@@ -109,6 +112,7 @@ class BlockPasses:
             new.unit,
             new.forgetting,
             new.weights[rows],
+            new.own[rows],
             new.mean,
             new.squares,
             W,

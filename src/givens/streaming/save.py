@@ -14,8 +14,8 @@ from givens.streaming.rules import DROPS
 from givens.streaming.sketch import Sketch, StreamSettings, StreamTrace
 from givens.support import archive
 
-FORMAT = 2
-_COUNTERS = ("waiting", "count", "weight", "energy", "unit", "flops", "stride")
+FORMAT = 3
+_COUNTERS = ("waiting", "count", "missing", "weight", "square_weight", "energy", "unit", "flops", "stride")
 
 
 def write(path: str | os.PathLike[str], model: Any, sketch: Sketch, settings: StreamSettings) -> None:

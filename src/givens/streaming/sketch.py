@@ -21,6 +21,7 @@ from scipy import sparse
 
 from givens.numerics import parallel
 from givens.numerics.scaling import binary_exponent
+from givens.sparse_pca.missing import Completion
 from givens.streaming import products
 from givens.streaming.products import BlockPasses, Samples
 from givens.streaming.rules import SampleBlock, Turn
@@ -111,10 +112,12 @@ class Sketch:
 
     Attributes
     ----------
-    count : int
-        Samples so far.
+    count, missing : int
+        Samples so far; values that were missing in them.
     weight, energy : float
         Sum of the weights; total sum of squares about the mean.
+    square_weight : float
+        The sum Σ v λ²ᵏ over samples of weight v, k samples ago: of the squared weights, if v samples of weight 1 had come.
     squares : array, shape (features,)
         The sum of squares of each feature; empty if not scaled.
     unit : float
@@ -132,19 +135,25 @@ class Sketch:
         self.squares = np.zeros(features if scaled else 0)
         self.waiting = 0
         self.count = 0
+        self.missing = 0
         self.weight = 0.0
+        self.square_weight = 0.0
         self.energy = 0.0
         self.unit = 0.0
         self.flops = 0.0
         self.trace = StreamTrace()
         self.stride = 1  # blocks between two entries of the trace
 
-    def add(self, X: Any, rule: Rule, threads: int | None = None) -> None:
-        """Take in samples, rows of a dense or CSR matrix; what is not finite ends in `TooLarge`, in mid-way."""
+    def add(self, X: Any, rule: Rule, threads: int | None = None, own: np.ndarray | None = None) -> None:
+        """Take in samples, rows of a dense or CSR matrix, with weights of their `own` above 0, by default 1.
+
+        What is not finite ends in `TooLarge`, in mid-way.
+        """
+        own = np.ones(X.shape[0]) if own is None else own
         full = self.waiting + X.shape[0] >= self.block
         with parallel.pool(threads if full and self.W.size >= SMALL else 1):
-            for chunk in self._chunks(X):
-                self._add(chunk, rule)
+            for rows, chunk in self._chunks(X):
+                self._add(chunk, own[rows], rule)
 
     def successor(self, samples: int | None = None) -> Sketch:
         """A copy that may take in so many samples (None: any number) and leaves this sketch as it is.
@@ -170,8 +179,10 @@ class Sketch:
         ratio = other.unit / found.unit if other.unit else 1.0
         gap = other.mean * ratio - self.mean
         found.weight = self.weight + other.weight
+        found.square_weight = self.square_weight + other.square_weight
         share = self.weight * other.weight / found.weight
         found.count = self.count + other.count
+        found.missing = self.missing + other.missing
         found.flops = self.flops + other.flops
         found.mean = self.mean + gap * (other.weight / found.weight)
         found.energy = self.energy + other.energy * ratio**2 + share * float(gap @ gap)
@@ -222,9 +233,8 @@ class Sketch:
         return W[: self.columns], turn.flops
 
     def divisor(self) -> float:
-        """What sums of squares are divided by for variances: n − 1, where nothing is forgotten."""
-        squares = self.weight * (1 + self.forgetting**self.count) / (1 + self.forgetting)
-        return self.weight - squares / self.weight
+        """What sums of squares are divided by for variances: the weights' sum, n, less 1, where nothing is forgotten."""
+        return self.weight - self.square_weight / self.weight if self.weight else 0.0
 
     def deviations(self) -> np.ndarray:
         """The features' standard deviations in the sketch's unit, where it is scaled."""
@@ -237,6 +247,23 @@ class Sketch:
         """What a feature is multiplied by to have the variance 1; 0 if it is constant."""
         found = self.deviations()
         return np.divide(1.0, found, out=np.zeros_like(found), where=found > 0)
+
+    def completion(self, rule: Rule, rank: int, threads: int | None = None) -> Completion:
+        """The model of probabilistic PCA that the mean and the kept columns make up, to estimate missing values by."""
+        columns = self.columns_now(rule, threads)[0].astype(np.float64)
+        squares, turns = np.linalg.eigh(columns @ columns.T)
+        squares, turns = np.maximum(squares[::-1][:rank], 0.0), turns[:, ::-1][:, :rank]
+        some = squares > np.finfo(self.W.dtype).eps * squares[0]
+        squares = squares[some]
+        axes = (turns[:, some].T @ columns) / np.sqrt(squares)[:, None]
+        divisor, free = self.divisor(), max(len(self.mean) - len(axes), 1)
+        noise = (
+            max(self.energy - float(squares.sum()), 0.0) / (free * divisor)
+            if len(axes) < len(self.mean)
+            else 0.0
+        )
+        mean = self.mean * (self.unit or 1.0)
+        return Completion(mean, axes, np.maximum(squares / divisor - noise, 0.0), noise)
 
     def total(self) -> float:
         """The sum of squares about the mean, of the scaled features if they are."""
@@ -258,18 +285,19 @@ class Sketch:
                 return float(np.ldexp(1.0, min(max(binary_exponent(peak), -1000), 1000)))
         return 1.0
 
-    def _chunks(self, X: Any) -> Iterator[np.ndarray]:
-        """Dense parts of X: all of it, or if it is sparse, some blocks at a time."""
+    def _chunks(self, X: Any) -> Iterator[tuple[slice, np.ndarray]]:
+        """Dense parts of X, and which rows they are: all of it, or if it is sparse, some blocks at a time."""
         step = CHUNK * self.block if sparse.issparse(X) else max(X.shape[0], 1)
         for start in range(0, X.shape[0], step):
             rows = X[start : start + step]
-            yield np.ascontiguousarray(rows.toarray() if sparse.issparse(rows) else rows)
+            dense = np.ascontiguousarray(rows.toarray() if sparse.issparse(rows) else rows)
+            yield slice(start, start + step), dense
 
-    def _add(self, X: np.ndarray, rule: Rule) -> None:
+    def _add(self, X: np.ndarray, own: np.ndarray, rule: Rule) -> None:
         weights, weight = np.empty(len(X)), self.weight
         for s in range(len(X)):
-            weights[s] = weight = self.forgetting * weight + 1.0
-        new = Samples(X, weights, self.mean, self.squares, self.forgetting, self.unit or 1.0)
+            weights[s] = weight = self.forgetting * weight + own[s]
+        new = Samples(X, weights, own, self.mean, self.squares, self.forgetting, self.unit or 1.0)
         passes = BlockPasses(self.W, self.columns, new, self.scaled)
         Q, first = None, 0
         while first < len(X):
@@ -291,6 +319,8 @@ class Sketch:
         self.waiting += len(rows)
         self.count += len(rows)
         self.weight = float(passes.new.weights[last - 1])
+        for weight in passes.new.own[first:last].tolist():
+            self.square_weight = self.forgetting**2 * self.square_weight + weight
         for energy in energies.tolist():
             self.energy = self.forgetting * self.energy + energy
         self._check(self.energy)
