@@ -124,7 +124,7 @@ class Unsloped(Objective):
         (
             lambda: Columns(NAN, "varimax"),
             ValueError,
-            r"A must be finite, but 1 entries are not, the first at \(1, 0\): nan",
+            r"A must be finite, but 1 entry is not, the first at \(1, 0\): nan",
         ),
         (lambda: Columns(np.full((2, 2), np.inf), "varimax"), ValueError, "4 entries are not"),
         (lambda: Columns(np.ones(3), "varimax"), ValueError, r"A must be a matrix .* got shape \(3,\)"),
@@ -148,7 +148,7 @@ class Unsloped(Objective):
         (
             lambda: JointDiagonal(NAN),
             ValueError,
-            r"matrices must be finite, but 1 entries are not, the first at \(0, 1, 0\)",
+            r"matrices must be finite, but 1 entry is not, the first at \(0, 1, 0\)",
         ),
         (lambda: JointDiagonal(np.zeros((0, 2, 2))), ValueError, "matrices must be square"),
     ],

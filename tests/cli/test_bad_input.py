@@ -60,7 +60,7 @@ def test_one_sentence_and_nothing_written(givens, tmp_path, command, case):
     [
         (np.ones((3, 3)), "not three equal dimensions"),
         (np.ones((3, 3, 2)), "not three equal dimensions"),
-        (np.full((2, 2, 2), np.nan), "8 of 8 entries are not finite"),
+        (np.full((2, 2, 2), np.nan), "8 entries are not finite, of 8, the first at"),
         (np.arange(8.0).reshape(2, 2, 2), "symmetric"),
         (np.array([[["a"]]]), "not real numbers"),
     ],

@@ -219,7 +219,9 @@ def test_masks_are_not_ignored(data: MixtureSample) -> None:
     whole = np.ma.masked_invalid(data.X)
     model = SphericalMixture(2).fit(whole)  # nothing is masked
     for use in (model.fit, model.partial_fit, model.predict, lambda X: model.fit([X, X])):
-        with pytest.raises(ValueError, match=r"masked array with \d+ masked entries.*filled\(value\)"):
+        with pytest.raises(
+            ValueError, match=r"masked array in which \d+ entries are masked.*filled\(value\)"
+        ):
             use(X)
 
 

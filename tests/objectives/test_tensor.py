@@ -185,7 +185,7 @@ def test_bad_ranks_are_refused(rank):
     [
         ((np.zeros(3),), "shape"),
         ((np.zeros((0, 3)),), "shape"),
-        ((np.array([[np.nan]]),), "Y must be finite, but 1 entries are not"),
+        ((np.array([[np.nan]]),), "Y must be finite, but 1 entry is not, the first at"),
         ((np.ones((4, 2)), np.ones(2)), "both a and G"),
         ((np.ones((4, 2)), np.ones(3), np.eye(2)), "shapes"),
         ((np.ones((4, 2)), np.ones(2), np.triu(np.ones((2, 2)))), "G is not symmetric"),

@@ -24,6 +24,7 @@ from givens.io.arrays import load_archive, load_array
 from givens.io.sources import find_format
 from givens.report import Report
 from givens.report.views import components_view
+from givens.support.arguments import are
 
 
 def read_tensor(path: Path) -> np.ndarray:
@@ -46,7 +47,7 @@ def read_tensor(path: Path) -> np.ndarray:
     if len(bad):
         where = tuple(int(k) for k in bad[0])
         raise DataError(
-            f"{path.name}: {len(bad):,} of {tensor.size:,} entries are not finite, the first at {where}"
+            f"{path.name}: {are(len(bad), 'entry', 'entries')} not finite, of {tensor.size:,}, the first at {where}"
         )
     return tensor.astype(np.float64, copy=False)
 

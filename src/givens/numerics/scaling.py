@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from givens.support.arguments import as_array, refuse_mask
+from givens.support.arguments import are, as_array, refuse_mask
 
 
 def check_data(A: Any, name: str, dimensions: int | None = None) -> np.ndarray:
@@ -32,7 +32,7 @@ def check_data(A: Any, name: str, dimensions: int | None = None) -> np.ndarray:
         bad = ~np.isfinite(A)
         where = tuple(int(k) for k in np.argwhere(bad)[0])
         raise ValueError(
-            f"{name} must be finite, but {int(bad.sum())} entries are not, the first at {where}: {A[where]}"
+            f"{name} must be finite, but {are(int(bad.sum()), 'entry', 'entries')} not, the first at {where}: {A[where]}"
         )
     return A
 

@@ -51,6 +51,15 @@ def generator(random_state: Any) -> np.random.Generator:
         ) from None
 
 
+def are(number: int, one: str, several: str) -> str:
+    """Return how many there are, as the subject of a sentence.
+
+    >>> are(1, "entry", "entries"), are(2000, "entry", "entries")
+    ('1 entry is', '2,000 entries are')
+    """
+    return f"1 {one} is" if number == 1 else f"{number:,} {several} are"
+
+
 def as_array(A: Any, name: str) -> np.ndarray:
     """What was given as an array, or an error that says why it is none."""
     if hasattr(A, "toarray"):
@@ -67,10 +76,11 @@ def refuse_mask(X: Any, name: str) -> None:
     >>> import numpy as np
     >>> refuse_mask(np.ma.masked_equal([1.0, -9.0], -9.0), "X")
     Traceback (most recent call last):
-    ValueError: X is a masked array with 1 masked entries, which would be used as if they were not masked: ...
+    ValueError: X is a masked array in which 1 entry is masked, and would be used as if nothing were: ...
     """
     if isinstance(X, np.ma.MaskedArray) and np.ma.is_masked(X):
+        number = int(np.ma.count_masked(X))
         raise ValueError(
-            f"{name} is a masked array with {np.ma.count_masked(X)} masked entries, which would be used as if they were not "
-            f"masked: pass {name}.filled(value), or np.ma.compress_rows({name}) to leave out the rows that have any"
+            f"{name} is a masked array in which {are(number, 'entry', 'entries')} masked, and would be used as "
+            f"if nothing were: pass {name}.filled(value), or np.ma.compress_rows({name}) to leave out the rows that have any"
         )
