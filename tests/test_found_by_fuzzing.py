@@ -196,6 +196,14 @@ def test_counts_in_the_other_byte_order():
     np.testing.assert_array_equal(model.components_, givens.TopicModel(2).fit(counts).components_)
 
 
+def test_counts_in_half_precision():
+    counts = make_topics(30, n_topics=2, n_words=10).X.toarray() + 1
+    for fit in ("fit", "partial_fit"):
+        model = getattr(givens.TopicModel(2), fit)(counts.astype(np.float16))
+        expected = getattr(givens.TopicModel(2), fit)(counts.astype(np.float32))
+        np.testing.assert_array_equal(model.components_, expected.components_)
+
+
 def test_an_archive_with_something_that_is_no_array(tmp_path):
     buffer = io.BytesIO()
     sparse.save_npz(buffer, sparse.csr_matrix(DATA))
@@ -242,6 +250,9 @@ def checkpointed(path):
         ("phase", lambda old: 7),
         ("phase", lambda old: -1),
         ("summaries", lambda old: []),
+        ("summaries", lambda old: [{**summary, "steps": {}} for summary in old]),
+        ("summaries", lambda old: [{**summary, "gain": "x"} for summary in old]),
+        ("trace_phase", lambda old: dict.fromkeys(map(str, range(len(old))), "")),
         ("trace_value", lambda old: old.astype(str)),
         ("memory_rows", lambda old: old[:-1]),
         ("memory_rows", lambda old: old * 1e200),
@@ -280,3 +291,18 @@ def test_a_saved_stream_with_settings_of_another_type(tmp_path, change):
         np.savez(file, header=np.array(json.dumps(header)), **arrays)
     with pytest.raises(ValueError, match=r"saved' cannot be used: its settings? "):
         givens.StreamingSparsePCA.load(path)
+
+
+@pytest.mark.parametrize("value", [float("nan"), {}, -1, 1.5, "x"])
+@pytest.mark.parametrize("drop", ["weakest", "leftover"])
+def test_a_saved_stream_with_rotations_of_another_type(tmp_path, drop, value):
+    path = tmp_path / "saved"
+    givens.StreamingSparsePCA(2, alpha=0.1, drop=drop, random_state=0).partial_fit(DATA).save(path)
+    with np.load(path) as file:
+        arrays = dict(file)
+    header = json.loads(str(arrays.pop("header")))
+    header["parameters"]["inner_rotations"] = value
+    with path.open("wb") as file:
+        np.savez(file, header=np.array(json.dumps(header)), **arrays)
+    with pytest.raises(ValueError, match="inner_rotations must be a whole number of at least 0"):
+        givens.StreamingSparsePCA.load(path).components_  # noqa: B018

@@ -150,9 +150,21 @@ def _check(progress: Progress) -> None:
         raise ValueError("gains are no numbers")
     if len({len(values) for values in vars(progress.trace).values()}) != 1:
         raise ValueError("the trace is not as long everywhere")
+    if not (
+        isinstance(progress.trace.phase, list) and all(isinstance(name, str) for name in progress.trace.phase)
+    ):
+        raise ValueError("the phases of the trace are no names")
+    for summary in progress.summaries:
+        numbers = (summary.gain, summary.flops, summary.seconds)
+        if not _is_count(summary.steps) or not all(type(number) in (int, float) for number in numbers):
+            raise ValueError(f"the phase {summary.name!r} has counted {summary.steps!r} steps, {numbers}")
     for name, array in progress.memory.items():
         if array.dtype.kind not in "fiub" or not np.isfinite(array).all():
             raise ValueError(f"the memory of {name} is not finite")
+
+
+def _is_count(value: Any) -> bool:
+    return type(value) is int and value >= 0
 
 
 _COUNTERS = (

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from givens.numerics import parallel
 from givens.objectives.base import Blocks, Look, Objective, Solved
 from givens.rotations import random_orthogonal, rotate, rotate_blocks, turn
 from givens.schedules import as_schedule
@@ -105,7 +106,8 @@ def check_objective(
     ):
         name = step.__name__.replace("_", " ")
         try:
-            passed, detail = step()
+            with parallel.interrupts():
+                passed, detail = step()
         except Exception as error:  # what a user's code raises is a finding like any other
             passed, detail = False, f"raised {type(error).__name__}: {error}"
         findings.append(Finding(name, passed, detail))

@@ -737,7 +737,7 @@ class StreamingSparsePCA(SparseScores):
     def _inner_rotations(self) -> int:
         if self.inner_rotations is None:
             return 2 * self._settings.columns if self._settings.drop == "weakest" else 0
-        return int(self.inner_rotations)
+        return whole(self.inner_rotations, "inner_rotations", 0)
 
 
 class StreamWeights:

@@ -211,8 +211,10 @@ def checked_counts(estimator: BaseEstimator, X: Any, *, whole: bool, reset: bool
     """A table of counts as a sparse matrix, or one sentence that says what is wrong with it."""
     refuse_text(X)
     table = validate_data(estimator, X, accept_sparse="csr", reset=reset)
-    if not sparse.issparse(table) and not table.dtype.isnative:
-        table = table.astype(table.dtype.newbyteorder("="))
+    if not sparse.issparse(table):
+        # SciPy's matrices hold neither half precision nor the other order of bytes.
+        kind = np.dtype(np.float32) if table.dtype == np.float16 else table.dtype.newbyteorder("=")
+        table = table.astype(kind, copy=False)
     rows = sparse.csr_matrix(table)
     refuse_bad_counts(rows, whole=whole)
     return rows
