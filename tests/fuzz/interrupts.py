@@ -4,7 +4,7 @@ After an interrupted fit a model is what it was before, to the last bit, or the 
 An interrupted command ends with exit code 130, without a traceback, and leaves the old results or the new ones, whole.
 
     python -m tests.fuzz --interrupts 100          all of it
-    python -m tests.fuzz.interrupts fits 5 0       five each, seed 0; or: commands 5 0 [NAME,NAME]
+    python -m tests.fuzz.interrupts fits 5 0       five each, seed 0; or: commands 5 0; [NAME,NAME] for some
 
 A moment is a time, drawn between the start and the end of an undisturbed run; or, for tests, a number of function calls.
 """
@@ -25,19 +25,22 @@ import threading
 import time
 import traceback
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import joblib
 import numpy as np
 
 import givens
 from givens.datasets import make_topics
+from givens.ica.solver import ica
 from givens.objectives import Columns, JointDiagonal, SparseColumns
-from tests.test_interrupted_fits import arguments, cases, state, unfitted
+from tests.test_interrupted_fits import arguments, cases, estimators, state, unfitted
 
 TIMES = ("result_", "trace_")
+MOST = 3  # trials for one that is interrupted before its end
 Counts = collections.Counter[str]
 LARGE = np.asarray(make_topics(150, n_topics=3, n_words=40, random_state=0).X.toarray()) + 1.0
 OTHER = np.asarray(make_topics(120, n_topics=4, n_words=40, random_state=1).X.toarray()) + 2.0
@@ -86,28 +89,81 @@ def interrupted(call: Callable[[], Any], delay: float) -> str:
     return outcome
 
 
+def _until(counts: Counts, count: int) -> Iterator[int]:
+    """Numbers of trials, until so many were interrupted: some end before their interrupt comes."""
+    for k in range(MOST * count):
+        if counts["interrupted"] >= count:
+            return
+        yield k
+
+
 def same(found: dict[str, str], expected: dict[str, str], but: tuple[str, ...] = ()) -> bool:
     return {k: v for k, v in found.items() if k not in but} == {
         k: v for k, v in expected.items() if k not in but
     }
 
 
-def attack_fit(cls: type, fit: str, count: int, rng: np.random.Generator) -> Counts:
-    """Interrupt the fit of a model that is fitted already, so many times."""
-    first, second = arguments(fit, LARGE), arguments(fit, OTHER)
-    model = unfitted(cls)
-    getattr(model, fit)(*first)
-    before = state(model, LARGE)
+Change = Callable[[Any], Any]
+
+
+def changes() -> dict[str, tuple[Any, Change]]:
+    """Fitted models, and what changes them: every method of every estimator that fits, and settings that run other code."""
+    found: dict[str, tuple[Any, Change]] = {}
+    for cls, fit in cases():
+        model = unfitted(cls)
+        getattr(model, fit)(*arguments(fit, LARGE))
+        found[f"{cls.__name__}.{fit}"] = model, _fitting(fit, OTHER)
+    for cls in estimators():
+        if hasattr(cls, "merge"):
+            basis = {"basis_samples": 100, "basis_documents": 100}
+            model = unfitted(cls)
+            model.set_params(**{key: value for key, value in basis.items() if key in model.get_params()})
+            model.partial_fit(LARGE)
+            other = model.sibling() if hasattr(model, "sibling") else unfitted(cls)
+            found[f"{cls.__name__}.merge"] = model, partial(_merge, other=other.partial_fit(OTHER))
+            # What streams have seen is solved when someone asks for it.
+            found[f"{cls.__name__}, read"] = model, partial(state, X=LARGE)
+    for name, settings in SETTINGS.items():
+        cls, _, _ = name.partition("(")
+        model = getattr(givens, cls)(n_components=2, random_state=0, **settings).fit(LARGE)
+        found[name] = model, _fitting("fit", OTHER)
+    return found
+
+
+SETTINGS: dict[str, dict[str, Any]] = {
+    "SparsePCA(n_nonzero)": {"n_nonzero": 5},
+    "SparsePCA(l0)": {"penalty": "l0"},
+    "SparsePCA(stability)": {"stability": 2},
+    "ICA(adaptive, stability)": {"contrast": "adaptive", "stability": 2},
+}
+
+
+def _fitting(fit: str, X: np.ndarray) -> Change:
+    return lambda model: getattr(model, fit)(*arguments(fit, X))
+
+
+def _merge(model: Any, other: Any) -> Any:
+    return model.merge(other)
+
+
+def attack_model(model: Any, change: Change, count: int, rng: np.random.Generator) -> Counts:
+    """Interrupt so many times what changes a fitted model, every other time with two threads."""
+    before = state(copy.deepcopy(model), LARGE)
     changed = copy.deepcopy(model)
-    getattr(changed, fit)(*second)
+    change(changed)
     after = state(changed, LARGE)
-    began = time.perf_counter()
-    getattr(copy.deepcopy(model), fit)(*second)
-    seconds = time.perf_counter() - began
-    counts: Counts = collections.Counter()
-    for _ in range(count):
+    seconds = []
+    for _ in range(3):
         trial = copy.deepcopy(model)
-        outcome = interrupted(partial(getattr(trial, fit), *second), rng.uniform(0, seconds))
+        began = time.perf_counter()
+        change(trial)
+        seconds.append(time.perf_counter() - began)
+    counts: Counts = collections.Counter()
+    for k in _until(counts, count):
+        trial = copy.deepcopy(model)
+        if "threads" in trial.get_params():
+            trial.set_params(threads=1 + k % 2)
+        outcome = interrupted(partial(change, trial), rng.uniform(0, float(np.median(seconds))))
         counts[outcome] += 1
         # An interrupt may come when the new model is in its place already; how long its fit took differs each time.
         if (
@@ -116,11 +172,14 @@ def attack_fit(cls: type, fit: str, count: int, rng: np.random.Generator) -> Cou
             and not same(state(trial, LARGE), after, TIMES)
         ):
             counts["changed models"] += 1
-        getattr(trial, fit)(*second)  # locks, threads and caches still serve
+        trial = copy.deepcopy(model)
+        change(trial)  # locks, threads and caches still serve
+        if not same(state(trial, LARGE), after, TIMES):
+            counts["other results afterwards"] += 1
     return counts
 
 
-def functions() -> dict[str, Callable[[], np.ndarray]]:
+def functions() -> dict[str, Callable[[], Any]]:
     rng = np.random.default_rng(0)
     A = rng.standard_normal((300, 12))
     stack = [M + M.T for M in rng.standard_normal((6, 12, 12))]
@@ -128,25 +187,58 @@ def functions() -> dict[str, Callable[[], np.ndarray]]:
     return {
         "minimize(varimax)": lambda: givens.minimize(Columns(A, "varimax"), tol=0).U,
         "minimize(logcosh)": lambda: givens.minimize(Columns(A, "logcosh")).U,
-        "minimize(sparse)": lambda: givens.minimize(SparseColumns(A, 0.5)).U,
+        "minimize(certify, n_starts)": lambda: (
+            givens.minimize(Columns(A, "exp"), n_starts=4, certify=True, threads=2, random_state=0).U
+        ),
+        "minimize(sparse)": lambda: givens.minimize(SparseColumns(A, 0.5), threads=2).U,
         "minimize(joint)": lambda: givens.minimize(JointDiagonal(np.array(stack))).U,
         "minimize(function)": lambda: givens.minimize(lambda U: float(np.sum(U**4)), n=5, random_state=0).U,
         "joint_diagonalize": lambda: givens.joint_diagonalize(stack)[0],
         "decompose": lambda: givens.decompose(T, symmetrize=True, random_state=0).factors,
+        "sparse_pca_path": lambda: givens.sparse_pca_path(LARGE, n_components=2, random_state=0).components,
+        "ica.solver.ica": lambda: ica(A.T),
+        "check_objective": lambda: givens.check_objective(Columns(A[:40, :4], "varimax")),
+        "baselines.gpower": lambda: givens.baselines.gpower(A, 3, 0.1).Z,
+        "baselines.tensor_power": lambda: (
+            givens.baselines.tensor_power(T, symmetrize=True, random_state=0).factors
+        ),
     }
 
 
-def attack_function(call: Callable[[], np.ndarray], count: int, rng: np.random.Generator) -> Counts:
+def attack_function(call: Callable[[], Any], count: int, rng: np.random.Generator) -> Counts:
     """Interrupt a function so many times; the next call gives what it always gives."""
-    expected = call()
+    expected = joblib.hash(call())
     began = time.perf_counter()
     call()
     seconds = time.perf_counter() - began
     counts: Counts = collections.Counter()
-    for _ in range(count):
+    for _ in _until(counts, count):
         counts[interrupted(call, rng.uniform(0, seconds))] += 1
-        if not np.array_equal(call(), expected):
+        if joblib.hash(call()) != expected:
             counts["other results afterwards"] += 1
+    return counts
+
+
+def attack_checkpoint(count: int, rng: np.random.Generator) -> Counts:
+    """Interrupt a run that saves itself; the next call goes on from there, and ends in the same bits."""
+    A = np.random.default_rng(0).standard_normal((300, 12))
+
+    def run(path: Path) -> np.ndarray:
+        return givens.minimize(SparseColumns(A, 0.5), tol=0, checkpoint=givens.Checkpoint(path, every=2)).U
+
+    counts: Counts = collections.Counter()
+    with tempfile.TemporaryDirectory(prefix="interrupts-") as name:
+        folder = Path(name)
+        began = time.perf_counter()
+        expected = run(folder / "undisturbed")
+        seconds = time.perf_counter() - began
+        for k in _until(counts, count):
+            path = folder / f"{k}"
+            counts[interrupted(partial(run, path), rng.uniform(0, seconds))] += 1
+            if not np.array_equal(run(path), expected):
+                counts["other results afterwards"] += 1
+        if any(path.name.endswith(".part") for path in folder.iterdir()):
+            counts["files left behind"] += 1
     return counts
 
 
@@ -168,10 +260,11 @@ COMMANDS = {
     "tensor": ["tensor", "t.npy"],
     "topics": ["topics", "counts.csv", "-k", "2"],
     "rotate": ["rotate", "x.csv", "-m", "3", "--drop", "kind"],
+    "ica": ["ica", "x.csv", "-m", "3", "--drop", "kind", "--stability", "2"],
+    "compare": ["compare", "first", "second"],
     "demo": ["demo"],
     "reproduce": ["reproduce", "convergence", "--quick"],
 }
-MOST = 3  # runs for one that is interrupted before its end
 LONGEST = 3.0  # seconds within which a long command is interrupted
 
 
@@ -186,6 +279,10 @@ def write_inputs(folder: Path) -> None:
     )
     V = np.linalg.qr(rng.standard_normal((6, 6)))[0]
     np.save(folder / "t.npy", np.einsum("k,ak,bk,ck->abc", np.arange(1.0, 7), V, V, V))
+    for k, name in enumerate(("first", "second")):
+        (folder / name).mkdir()
+        weights = [f"v{j},{j % 3 - 1},{(j + k) % 4}" for j in range(12)]
+        (folder / name / "components.csv").write_text("variable,one,two\n" + "\n".join(weights) + "\n")
 
 
 def start(folder: Path, words: list[str], calls: int | None = None) -> int:
@@ -281,9 +378,7 @@ def attack_command(name: str, count: int, rng: np.random.Generator, *, by_calls:
     try:
         write_inputs(folder)
         calls, seconds = _undisturbed(name, folder, words, by_calls)
-        for k in range(MOST * count):
-            if counts["interrupted"] == count:
-                break
+        for k in _until(counts, count):
             shutil.rmtree(folder / "results", ignore_errors=True)
             old = {}
             if k % 2:
@@ -355,14 +450,19 @@ def report(name: str, counts: Counts) -> bool:
     return fine(counts)
 
 
-def attack_fits(count: int, seed: int) -> bool:
+def attack_fits(count: int, seed: int, names: list[str] | None = None) -> bool:
+    """All models and functions, or those whose names begin so."""
     rng, good = np.random.default_rng(seed), True
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for cls, fit in cases():
-            good &= report(f"{cls.__name__}.{fit}", attack_fit(cls, fit, count, rng))
-        for name, call in functions().items():
-            good &= report(name, attack_function(call, count, rng))
+        attacks: dict[str, Callable[..., Counts]] = {
+            name: partial(attack_model, model, change) for name, (model, change) in changes().items()
+        }
+        attacks |= {name: partial(attack_function, call) for name, call in functions().items()}
+        attacks["minimize(checkpoint)"] = attack_checkpoint
+        for name, attack in attacks.items():
+            if names is None or name.startswith(tuple(names)):
+                good &= report(name, attack(count, rng))
     return good
 
 
@@ -393,6 +493,6 @@ if __name__ == "__main__":
     signal.signal(signal.SIGINT, signal.default_int_handler)
     what, number, first_seed, *rest = sys.argv[1:]
     if what == "fits":
-        sys.exit(not attack_fits(int(number), int(first_seed)))
+        sys.exit(not attack_fits(int(number), int(first_seed), rest[0].split(",") if rest else None))
     chosen = rest[0].split(",") if rest else list(COMMANDS)
     sys.exit(not attack_commands(int(number), int(first_seed), chosen, by_calls="by-calls" in rest))
