@@ -12,8 +12,8 @@ A moment is a time, drawn between the start and the end of an undisturbed run; o
 from __future__ import annotations
 
 import collections
-import contextlib
 import copy
+import functools
 import hashlib
 import os
 import shutil
@@ -21,7 +21,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 import traceback
 import warnings
@@ -46,47 +45,93 @@ LARGE = np.asarray(make_topics(150, n_topics=3, n_words=40, random_state=0).X.to
 OTHER = np.asarray(make_topics(120, n_topics=4, n_words=40, random_state=1).X.toarray()) + 2.0
 
 
+SENDER = """
+import os, select, signal, sys
+for line in sys.stdin.buffer.raw:
+    late = select.select([0], [], [], float(line))[0]
+    if late:
+        os.read(0, 1)
+    else:
+        os.kill(os.getppid(), signal.SIGINT)
+        os.read(0, 1)
+    os.write(1, b"n" if late else b"y")
+"""
+
+
 class Sender:
-    """Sends a real SIGINT to this process after so many seconds, unless told that it is too late."""
+    """A process that sends SIGINT to this one after so many seconds, unless told that it is too late.
 
-    def __init__(self, delay: float) -> None:
-        self.delay, self.sent, self.late = delay, False, threading.Event()
-        self._lock = threading.Lock()
-        self._thread = threading.Thread(target=self._wait, daemon=True)
+    A thread would have to wait for the interpreter, and would send most of them when Python code runs.
+    """
 
-    def start(self) -> None:
-        self._thread.start()
+    def __init__(self) -> None:
+        self._child = subprocess.Popen(
+            [sys.executable, "-c", SENDER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0
+        )
+        self.start(60.0)
+        self.stop()  # so that it is ready
 
-    def _wait(self) -> None:
-        if not self.late.wait(self.delay):
-            with self._lock:
-                if not self.late.is_set():
-                    self.sent = True
-                    os.kill(os.getpid(), signal.SIGINT)
+    def start(self, delay: float) -> None:
+        self._write(f"{delay}\n".encode())
 
-    def stop(self) -> None:
-        with self._lock:
-            self.late.set()
-        self._thread.join()
+    def stop(self) -> bool:
+        """Whether it was sent; then it has arrived."""
+        self._write(b"x")
+        assert self._child.stdout is not None
+        return self._child.stdout.read(1) == b"y"
+
+    def _write(self, words: bytes) -> None:
+        assert self._child.stdin is not None
+        self._child.stdin.write(words)
+
+
+class Clock:
+    """How long a call takes undisturbed: the median of its last runs, since other work may slow it down."""
+
+    def __init__(self) -> None:
+        self.seconds: collections.deque[float] = collections.deque(maxlen=5)
+
+    def time(self, call: Callable[[], Any]) -> Any:
+        began = time.perf_counter()
+        returned = call()
+        self.seconds.append(time.perf_counter() - began)
+        return returned
+
+    def moment(self, rng: np.random.Generator) -> float:
+        return rng.uniform(0, float(np.median(self.seconds)))
+
+
+@functools.cache
+def _sender() -> Sender:
+    return Sender()
 
 
 def interrupted(call: Callable[[], Any], delay: float) -> str:
     """What becomes of a call that is interrupted: "interrupted", "finished", or what went wrong."""
-    sender = Sender(delay)
+    arrived, sender = 0, _sender()
+
+    def handler(number: int, frame: Any) -> None:
+        nonlocal arrived
+        arrived += 1
+        if calling:
+            raise KeyboardInterrupt
+
+    calling, before = True, signal.signal(signal.SIGINT, handler)
     try:
-        sender.start()
+        sender.start(delay)
         call()
-        sender.stop()
-        outcome = "Ctrl-C was lost" if sender.sent else "finished"
+        outcome = "finished"
     except KeyboardInterrupt:
         outcome = "interrupted"
     except BaseException as error:
         traceback.print_exc()
         outcome = f"raised {type(error).__name__}"
-    while sender._thread.is_alive():
-        with contextlib.suppress(KeyboardInterrupt):
-            sender.stop()
-    return outcome
+    finally:
+        calling = False
+    came = arrived
+    sender.stop()
+    signal.signal(signal.SIGINT, before)
+    return "Ctrl-C was lost" if outcome == "finished" and came else outcome
 
 
 def _until(counts: Counts, count: int) -> Iterator[int]:
@@ -149,31 +194,28 @@ def _merge(model: Any, other: Any) -> Any:
 def attack_model(model: Any, change: Change, count: int, rng: np.random.Generator) -> Counts:
     """Interrupt so many times what changes a fitted model, every other time with two threads."""
     before = state(copy.deepcopy(model), LARGE)
-    changed = copy.deepcopy(model)
+    # A stream is solved when its attributes are read, in another time each time.
+    lazy = TIMES if state(copy.deepcopy(model), LARGE) != before else ()
+    changed, clock = copy.deepcopy(model), Clock()
     change(changed)
     after = state(changed, LARGE)
-    seconds = []
-    for _ in range(3):
-        trial = copy.deepcopy(model)
-        began = time.perf_counter()
-        change(trial)
-        seconds.append(time.perf_counter() - began)
+    clock.time(partial(change, copy.deepcopy(model)))
     counts: Counts = collections.Counter()
     for k in _until(counts, count):
         trial = copy.deepcopy(model)
         if "threads" in trial.get_params():
             trial.set_params(threads=1 + k % 2)
-        outcome = interrupted(partial(change, trial), rng.uniform(0, float(np.median(seconds))))
+        outcome = interrupted(partial(change, trial), clock.moment(rng))
         counts[outcome] += 1
         # An interrupt may come when the new model is in its place already; how long its fit took differs each time.
         if (
             outcome != "finished"
-            and not same(state(trial, LARGE), before)
+            and not same(state(trial, LARGE), before, lazy)
             and not same(state(trial, LARGE), after, TIMES)
         ):
             counts["changed models"] += 1
         trial = copy.deepcopy(model)
-        change(trial)  # locks, threads and caches still serve
+        clock.time(partial(change, trial))  # locks, threads and caches still serve
         if not same(state(trial, LARGE), after, TIMES):
             counts["other results afterwards"] += 1
     return counts
@@ -207,14 +249,12 @@ def functions() -> dict[str, Callable[[], Any]]:
 
 def attack_function(call: Callable[[], Any], count: int, rng: np.random.Generator) -> Counts:
     """Interrupt a function so many times; the next call gives what it always gives."""
-    expected = joblib.hash(call())
-    began = time.perf_counter()
-    call()
-    seconds = time.perf_counter() - began
+    expected, clock = joblib.hash(call()), Clock()
+    clock.time(call)
     counts: Counts = collections.Counter()
     for _ in _until(counts, count):
-        counts[interrupted(call, rng.uniform(0, seconds))] += 1
-        if joblib.hash(call()) != expected:
+        counts[interrupted(call, clock.moment(rng))] += 1
+        if joblib.hash(clock.time(call)) != expected:
             counts["other results afterwards"] += 1
     return counts
 
@@ -228,13 +268,11 @@ def attack_checkpoint(count: int, rng: np.random.Generator) -> Counts:
 
     counts: Counts = collections.Counter()
     with tempfile.TemporaryDirectory(prefix="interrupts-") as name:
-        folder = Path(name)
-        began = time.perf_counter()
-        expected = run(folder / "undisturbed")
-        seconds = time.perf_counter() - began
+        folder, clock = Path(name), Clock()
+        expected = clock.time(partial(run, folder / "undisturbed"))
         for k in _until(counts, count):
             path = folder / f"{k}"
-            counts[interrupted(partial(run, path), rng.uniform(0, seconds))] += 1
+            counts[interrupted(partial(run, path), clock.moment(rng))] += 1
             if not np.array_equal(run(path), expected):
                 counts["other results afterwards"] += 1
         if any(path.name.endswith(".part") for path in folder.iterdir()):
