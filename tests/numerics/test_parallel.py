@@ -201,3 +201,58 @@ def test_an_interrupt_behind_several_system_errors_is_an_interrupt(links):
         raise error
     with pytest.raises(SystemError), parallel.interrupts():
         raise SystemError from ValueError()
+
+
+class SignalAt:
+    """Sends SIGINT at one of the moments at which Python looks for signals: where functions begin and calls of C end."""
+
+    def __init__(self, moment=None):
+        self.moment, self.count = moment, 0
+
+    def __enter__(self):
+        sys.setprofile(self.profile)
+        return self
+
+    def __exit__(self, *error):
+        sys.setprofile(None)
+
+    def profile(self, frame, event, argument):
+        # Nothing can be done about a signal that comes in the few nanoseconds between the body and the first line of `__exit__`.
+        exits = event == "call" and frame.f_code is parallel.Pool.__exit__.__code__
+        if event in ("call", "c_return") and not exits and frame.f_code is not SignalAt.__exit__.__code__:
+            self.count += 1
+            if self.count == self.moment:
+                signal.raise_signal(signal.SIGINT)
+
+
+def open_and_close():
+    with parallel.pool(2):
+        parallel.each(abs, range(4))
+        with parallel.pool(1):
+            pass
+
+
+@pytest.mark.skipif(os.name == "nt", reason="there is no SIGINT")
+def test_an_interrupt_while_a_pool_opens_or_closes_leaves_none_open():
+    before, handler = blas_threads(), signal.getsignal(signal.SIGINT)
+    open_and_close()
+    with SignalAt() as every:
+        open_and_close()
+    assert every.count > 50
+    interrupted = 0
+    for moment in range(1, every.count + 1):
+        try:
+            with SignalAt(moment):
+                open_and_close()
+        except KeyboardInterrupt:
+            interrupted += 1
+        assert (parallel._open.get(), parallel._current.get()) == (False, None), moment
+        assert parallel._limited_blas.pools == 0, moment
+        assert signal.getsignal(signal.SIGINT) is handler, moment
+        for thread in threading.enumerate():
+            if thread.name.startswith("givens-"):
+                thread.join(20)
+                assert not thread.is_alive(), moment
+    # How many calls it takes to wait for a thread depends on the thread.
+    assert interrupted > every.count / 2
+    assert blas_threads() == before

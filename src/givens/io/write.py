@@ -11,18 +11,16 @@ import csv
 import errno
 import json
 import os
-import signal
 import tempfile
-import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from types import FrameType
 from typing import IO, Any
 
 import numpy as np
 
 from givens.io.table import DataError
+from givens.support.signals import uninterrupted
 
 REASONS = {
     errno.ENOSPC: "the disk is full",
@@ -39,22 +37,6 @@ REASONS = {
 def reason(error: OSError) -> str:
     """Return why the system refused, in words."""
     return REASONS.get(error.errno or 0, error.strerror or str(error))
-
-
-@contextmanager
-def uninterrupted() -> Iterator[None]:
-    """Keep Ctrl-C waiting until the block is done: for a few system calls that belong together."""
-    if threading.current_thread() is not threading.main_thread():
-        yield  # signals are for the main thread
-        return
-    came: list[tuple[int, FrameType | None]] = []
-    before = signal.signal(signal.SIGINT, lambda number, frame: came.append((number, frame)))
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
-        if came and callable(before):
-            before(*came[0])
 
 
 class Staged:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
 from itertools import count as count_from_zero
@@ -22,11 +22,11 @@ from itertools import pairwise
 from queue import SimpleQueue
 from threading import Lock, Thread
 from typing import Any, TypeVar
-from weakref import WeakSet
 
 from threadpoolctl import ThreadpoolController
 
 from givens.support.arguments import whole
+from givens.support.signals import uninterrupted
 
 Item = TypeVar("Item")
 Outcome = TypeVar("Outcome")
@@ -53,18 +53,26 @@ class Crew:
         """Have the job done by so many threads; each puts what it raised, or None, into the queue that is returned."""
         while len(self._threads) < self.size:
             thread = Thread(target=self._serve, name=f"givens-{len(self._threads)}", daemon=True)
-            thread.start()
-            self._threads.append(thread)
+            with uninterrupted():
+                thread.start()
+                self._threads.append(thread)
         done: SimpleQueue[BaseException | None] = SimpleQueue()
         for _ in range(helpers):
             self._jobs.put((job, done))
         return done
 
     def dismiss(self) -> None:
-        """Wait until all have done what they were asked, and end them."""
+        """Let all end when they have done what they were asked."""
         self._jobs.put(None)
-        for thread in self._threads:
-            thread.join()
+        _crews.discard(self)
+
+    def wait(self) -> None:
+        """Wait until all have ended."""
+        for k in range(len(self._threads)):
+            self._threads[k].join()
+        # Python ignores an interrupt that comes while a weak reference is cleared, and `threading` has some to its threads.
+        with uninterrupted():
+            self._threads.clear()
 
     def _serve(self) -> None:
         while (asked := self._jobs.get()) is not None:
@@ -78,7 +86,7 @@ class Crew:
         self._jobs.put(None)  # for the next, also for one whose start was interrupted before it was noted
 
 
-_crews: WeakSet[Crew] = WeakSet()
+_crews: set[Crew] = set()  # that are not dismissed
 _current: ContextVar[Crew | None] = ContextVar("givens_pool", default=None)
 _open: ContextVar[bool] = ContextVar("givens_pool_open", default=False)
 
@@ -111,28 +119,26 @@ class BlasLimit:
         self._lock = Lock()
         self._before: list[int] = []
 
-    @contextmanager
-    def __call__(self) -> Iterator[None]:
-        """Count one pool more."""
-        counted = False
-        try:
-            with self._lock:
-                own = [library.get_num_threads() for library in _libraries()]
-                if self.pools == 0:
-                    self._before = own
-                self.pools, counted = self.pools + 1, True
-                for library in _libraries():
-                    _limit(library, 1)
-            yield
-        finally:
-            # An interrupt may come before this pool is counted.
-            with self._lock if counted else nullcontext():
-                self.pools -= counted
-                for library, mine, before in zip(_libraries(), own if counted else [], self._before):
-                    if getattr(library, "threading_layer", None) == "openmp":
-                        _limit(library, mine)
-                    elif self.pools == 0:
-                        _limit(library, before)
+    def begin(self) -> list[int]:
+        """Count one pool more; returns the numbers of threads that `end` restores where they are this thread's own."""
+        with self._lock:
+            own = [library.get_num_threads() for library in _libraries()]
+            if self.pools == 0:
+                self._before = own
+            self.pools += 1
+            for library in _libraries():
+                _limit(library, 1)
+        return own
+
+    def end(self, own: list[int]) -> None:
+        """Count one pool less."""
+        with self._lock:
+            self.pools -= 1
+            for library, mine, before in zip(_libraries(), own, self._before):
+                if getattr(library, "threading_layer", None) == "openmp":
+                    _limit(library, mine)
+                elif self.pools == 0:
+                    _limit(library, before)
 
     def keep_own(self, pools: int) -> None:
         """In a forked process: of all pools, those of the thread that is left."""
@@ -169,24 +175,64 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
 
 
-@contextmanager
-def pool(threads: int | None) -> Iterator[int]:
-    """Open a pool of so many threads, each of which calls a single-threaded BLAS; within a pool of as many, that one serves."""
-    workers = count(threads)
-    if _open.get() and workers == width():
-        yield workers
-        return
-    others = None if workers == 1 else Crew(workers - 1)  # the thread that opens the pool works too
-    with nullcontext() if _open.get() else _limited_blas(), interrupts():
-        inside = _open.set(True)
-        token = _current.set(others)
+class Pool:
+    """Threads for a `with` block, each of which calls a single-threaded BLAS; within a pool of as many, that one serves.
+
+    A pool is opened whole or not at all, and closed whole: Ctrl-C waits for that. A generator would not do, since an interrupt
+    may come between its `yield` and the body of the `with`, and leave the pool open.
+    """
+
+    def __init__(self, threads: int | None) -> None:
+        self.workers = count(threads)
+        self._entered = False
+        self._others: Crew | None = None
+
+    def __enter__(self) -> int:
+        if _open.get() and self.workers == width():
+            return self.workers
         try:
-            yield workers
+            with uninterrupted():
+                self._begin()
+        except BaseException:
+            self._end()
+            raise
+        return self.workers
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        try:
+            self._end()
         finally:
-            _current.reset(token)
-            _open.reset(inside)
-            if others is not None:
-                others.dismiss()
+            self._end()  # an interrupt may have come before it was done
+            if self._others is not None:
+                self._others.wait()
+        if error is not None and _is_interrupt(error):
+            raise KeyboardInterrupt from None
+
+    def _begin(self) -> None:
+        self._outside = _open.get(), _current.get()
+        self._own = None if _open.get() else _limited_blas.begin()
+        self._entered = True
+        # The thread that opens the pool works too.
+        if self.workers > 1:
+            self._others = Crew(self.workers - 1)
+        _open.set(True)
+        _current.set(self._others)
+
+    def _end(self) -> None:
+        if self._entered:
+            with uninterrupted():
+                self._entered = False
+                _open.set(self._outside[0])
+                _current.set(self._outside[1])
+                if self._others is not None:
+                    self._others.dismiss()
+                if self._own is not None:
+                    _limited_blas.end(self._own)
+
+
+def pool(threads: int | None) -> Pool:
+    """Open a pool of so many threads for a `with` block, which gets their number."""
+    return Pool(threads)
 
 
 @contextmanager
@@ -199,13 +245,17 @@ def interrupts() -> Iterator[None]:
     try:
         yield
     except SystemError as error:
-        # One array or several: each adds a link to the chain.
-        cause: BaseException | None = error
-        while isinstance(cause, SystemError):
-            cause = cause.__cause__
-        if isinstance(cause, KeyboardInterrupt):
+        if _is_interrupt(error):
             raise KeyboardInterrupt from None
         raise
+
+
+def _is_interrupt(error: BaseException) -> bool:
+    """Whether there is an interrupt behind a SystemError, or behind several: each array that is returned adds a link."""
+    cause: BaseException | None = error
+    while isinstance(cause, SystemError):
+        cause = cause.__cause__
+    return cause is not error and isinstance(cause, KeyboardInterrupt)
 
 
 def width() -> int:
