@@ -115,7 +115,7 @@ def test_the_result_says_what_was_done():
     leaps, sweeps = leapt.phases
     assert leaps.steps > 0
     assert leapt.method.startswith(f"{leaps.steps} leap")
-    assert leapt.method.endswith("of exact rotations")
+    assert leapt.method.endswith("of rotations in blocks")
     assert leapt.steps == leaps.steps + sweeps.steps
     assert leapt.sweeps == sweeps.steps
     assert leaps.gain + sweeps.gain == pytest.approx(leapt.value - leapt.trace.value[0], rel=1e-9)

@@ -73,8 +73,8 @@ def minimize(
         Compare `jac` with a difference of values once, at the start.
     phases : sequence of str, optional
         How f is lowered, in this order: "descent" (quasi-Newton steps of all columns, from their slopes), "leaps" (rotations of
-        all columns that the objective proposes), "sweeps" (exact rotations of pairs or blocks). By default the objective
-        chooses. `Result.method` says what was done.
+        all columns that the objective proposes), "sweeps" (exact rotations of pairs, or rotations of blocks). By default the
+        objective chooses. `Result.method` says what was done.
     schedule : str or Schedule, optional
         The order of pairs, and sweeps only, unless `phases` are given too: "tournament", "random" (Algorithm 1),
         "without-replacement" (the appendix), "cyclic", "shuffled", "gradient", or an object of `givens.schedules`, which also

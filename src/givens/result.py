@@ -119,7 +119,7 @@ class Result:
     message : str
         Why it stopped.
     sweeps, rotations : int
-        How many sweeps of exact rotations were made, and how many Givens rotations these took. Steps of all columns at once
+        How many sweeps of rotations were made, and how many Givens rotations these took. Steps of all columns at once
         count for none.
     flops : float
         Additions and multiplications, of all starts together (a function given as a callable counts for none).
@@ -134,7 +134,7 @@ class Result:
     trace : Trace
         The run, step by step.
     method : str
-        What was done, in one sentence: "4 leaps, then 3 sweeps of exact rotations".
+        What was done, in one sentence: "4 leaps, then 3 sweeps of rotations in blocks".
     phases : tuple of PhaseSummary
         What each phase gained, and what that took.
     certificate : Certificate, optional

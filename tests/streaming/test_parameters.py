@@ -194,7 +194,7 @@ def test_more_starts_explain_no_less_and_are_the_same_every_time():
 def test_the_method_says_what_the_stream_did_and_how_its_components_were_made():
     rotated = model().fit(X)
     assert rotated.method_.startswith("300 samples, 8 columns kept as principal axes")
-    assert "sweeps of exact rotations" in rotated.method_
+    assert "sweeps of rotations in blocks" in rotated.method_
     rotated.set_params(max_sweeps=0)
     assert rotated.method_.endswith("loadings from principal axes; no rotations")
     paper = model(drop="weakest", inner_rotations=5).fit(X)

@@ -16,6 +16,7 @@ import numpy as np
 from givens.kernels.compile import inline, kernel
 
 DEPTH = 64  # parts of a piece that wait to be looked at; each is half as long as the one before
+TIE = 1e-14  # of Σr² over both columns: maxima that differ by less are equal, and the smallest angle wins
 SHORT = 1e-9  # radians: the ends of a part so short are as high as all of it, to rounding
 
 
@@ -133,7 +134,7 @@ def sorted_search(
     stack = np.empty((DEPTH, 2))
     here, _, _ = _at(sums, 0.0)
     best, theta, left = here, 0.0, 0.0
-    tie = 1e-14 * scale
+    tie = TIE * scale
     for t in range(count + 1):
         right = min(ends[order[t]], period) if t < count else period
         there, _, _ = _at(sums, right)

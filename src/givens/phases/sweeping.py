@@ -1,4 +1,4 @@
-"""Sweeps: exact rotations of pairs or blocks of columns, in the order of a schedule.
+"""Sweeps: exact rotations of pairs, or rotations of blocks of columns, in the order of a schedule.
 
     for blocks in schedule:                 # the blocks of a round share no column
         solve every block                   # reads the state only, so threads may share it
@@ -74,9 +74,12 @@ class Sweeps(Phase):
         return float(solved.gains[turned].sum())
 
     def describe(self, steps: int, run: Run) -> str:
-        """As "3 sweeps of exact rotations"."""
+        """As "3 sweeps of exact rotations"; in blocks a pair may leave some of its gain to the next sweep."""
         schedule = run.options.schedule
-        text = counted(steps, "sweep", "sweeps") + " of exact rotations"
+        alone = min(getattr(schedule, "block", 2), run.objective.n) <= 2
+        text = counted(steps, "sweep", "sweeps") + (
+            " of exact rotations" if alone else " of rotations in blocks"
+        )
         if isinstance(schedule, Random) and schedule.block == 2:
             text += " of random pairs (Algorithm 1)"
         return text

@@ -232,7 +232,7 @@ class FewColumns:
             determinant=None,
             seconds=perf_counter() - began,
             trace=trace,
-            method=f"{counted(summary.steps, 'sweep', 'sweeps')} of exact rotations",
+            method=f"{counted(summary.steps, 'sweep', 'sweeps')} of rotations in blocks",
             phases=(summary,),
         )
 
