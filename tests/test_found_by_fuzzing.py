@@ -306,3 +306,39 @@ def test_a_saved_stream_with_rotations_of_another_type(tmp_path, drop, value):
         np.savez(file, header=np.array(json.dumps(header)), **arrays)
     with pytest.raises(ValueError, match="inner_rotations must be a whole number of at least 0"):
         givens.StreamingSparsePCA.load(path).components_  # noqa: B018
+
+
+def test_scores_of_features_whose_deviations_have_no_reciprocal():
+    X = np.ldexp(np.random.default_rng(0).integers(1, 2**20, (18, 5)).astype(float), -1060)
+    model = givens.SparsePCA(2, alpha=0.2, scale=True, random_state=0).fit(X)
+    large = givens.SparsePCA(2, alpha=0.2, scale=True, random_state=0).fit(np.ldexp(X, 200))
+    np.testing.assert_allclose(model.transform(X), large.transform(np.ldexp(X, 200)), rtol=1e-3)
+    rows = sparse.csr_matrix(X)
+    np.testing.assert_allclose(model.transform(rows), model.transform(X), rtol=1e-6, atol=1e-9)
+
+
+def test_parameters_of_another_type():
+    counts = make_topics(30, n_topics=2, n_words=10).X.toarray() + 1
+    with pytest.raises(ValueError, match="variance must be one of"):
+        givens.SphericalMixture(2, variance=[1, 2]).fit(DATA)
+    with pytest.raises(ValueError, match="vocabulary must be a list of words"):
+        givens.TopicModel(2, vocabulary=0.3).fit(counts)
+    with pytest.raises(ValueError, match="Expected 2D array"):
+        givens.TopicModel(2).fit(counts).transform(np.array(1.0))
+
+
+def test_a_solver_that_fails_on_a_constant_table():
+    with pytest.raises(ValueError, match="svd_solver='arpack' found no components"):
+        givens.RotatedPCA(1, svd_solver="arpack").fit(np.ones((12, 7)))
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_an_h5ad_file_whose_indices_point_outside(tmp_path, stream):
+    anndata = pytest.importorskip("anndata")
+    h5py = pytest.importorskip("h5py")
+    path = tmp_path / "x.h5ad"
+    anndata.AnnData(sparse.random(20, 5, 0.5, "csr", random_state=0)).write_h5ad(path)
+    with h5py.File(path, "r+") as file:
+        file["X/indices"][3] = 40_000_000
+    with pytest.raises(DataError, match=r"x\.h5ad is a damaged \.h5ad file"):
+        list(open_rows(path).read()) if stream else read_table(path)

@@ -222,11 +222,18 @@ def read_h5ad(path: Path, labels: Sequence[str], names: str | None) -> Grid:
     values = adata.X
     if values is None:
         raise DataError(f"{path.name} has no X")
-    values = values.tocsr() if hasattr(values, "tocsr") else np.asarray(values)
+    values = checked_sparse(values, path).tocsr() if hasattr(values, "tocsr") else np.asarray(values)
     grid = Grid(as_numbers(values, path, "X"), list(adata.obs_names), samples="rows")
     grid.column_names = h5ad_names(adata, names, path, grid.notes)
     grid.labels = {label: h5ad_labels(adata, label, path) for label in labels}
     return grid
+
+
+def checked_sparse(values: Any, path: Path) -> Any:
+    """Return a sparse matrix of a file, none of whose indices point outside it: SciPy would read or write there."""
+    with reading(path, ".h5ad"):
+        values.check_format(full_check=True)
+    return values
 
 
 def h5ad_names(adata: Any, names: str | None, path: Path, notes: list[str]) -> list[str]:

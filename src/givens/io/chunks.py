@@ -263,7 +263,7 @@ def _parquet(path: Path, labels: Sequence[str], names: str | None, drop: Sequenc
 
 
 def _h5ad(path: Path, labels: Sequence[str], names: str | None) -> TableRows:
-    from givens.io.arrays import as_numbers, h5ad_labels, h5ad_names, open_h5ad, reading
+    from givens.io.arrays import as_numbers, checked_sparse, h5ad_labels, h5ad_names, open_h5ad, reading
 
     adata = open_h5ad(path, backed=True)
     total, width = adata.shape
@@ -286,7 +286,11 @@ def _h5ad(path: Path, labels: Sequence[str], names: str | None) -> TableRows:
         for start in range(0, total, step):
             with reading(path, ".h5ad"):
                 values = adata.X[start : start + step]
-                values = values.toarray() if hasattr(values, "toarray") else np.asarray(values)
+                values = (
+                    checked_sparse(values, path).toarray()
+                    if hasattr(values, "toarray")
+                    else np.asarray(values)
+                )
             part = slice(start, start + len(values))
             yield Chunk(as_numbers(values, path), list(adata.obs_names[part]), [mark[part] for mark in marks])
 

@@ -394,7 +394,7 @@ class SphericalMixture(SphericalDensity):
         whole(self.basis_samples, "basis_samples", 1)
         if self.basis_rank is not None:
             whole(self.basis_rank, "basis_rank", self.n_components)
-        if self.variance not in _VARIANCES:
+        if not (isinstance(self.variance, str) and self.variance in _VARIANCES):
             raise ValueError(
                 f"variance must be one of {', '.join(map(repr, _VARIANCES))}, got {self.variance!r}"
             )

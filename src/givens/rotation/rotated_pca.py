@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+from scipy.sparse.linalg import ArpackError
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.decomposition import PCA
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
@@ -120,7 +121,14 @@ class RotatedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             deviation = np.where(deviation > 0, deviation, 1).astype(values.dtype)
             # Centred first, or the mean of scaled numbers would lose digits that the deviation has.
             values = (values - values.mean(axis=0)) / deviation
-        pca = PCA(self.n_components, svd_solver=self.svd_solver, random_state=self.random_state).fit(values)
+        try:
+            pca = PCA(self.n_components, svd_solver=self.svd_solver, random_state=self.random_state).fit(
+                values
+            )
+        except (ArpackError, np.linalg.LinAlgError) as error:
+            raise ValueError(
+                f"svd_solver={self.svd_solver!r} found no components of X; try 'full' ({error})"
+            ) from error
         rotation = FactorRotation(
             self.method,
             normalize=self.normalize,

@@ -1,4 +1,4 @@
-"""Sparse principal components by exact rotations, with scikit-learn's contract."""
+"""Sparse principal components by rotations, with scikit-learn's contract."""
 
 from __future__ import annotations
 
@@ -66,9 +66,17 @@ class SparseScores(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
 
     def _standard(self, X: Any) -> tuple[Any, np.ndarray, np.ndarray]:
         """X as validated, and the loadings and means that apply to it as it is."""
-        X = self._validated(X)
-        Z = self.components_ if self.scale_ is None else self.components_ / self.scale_
-        return X, Z.astype(X.dtype, copy=False), self.mean_.astype(X.dtype, copy=False)
+        X, Z, mean = self._validated(X), self.components_, self.mean_
+        if self.scale_ is not None:
+            scale, limits = self.scale_, np.finfo(X.dtype)
+            if (
+                scale < 4 * limits.tiny
+            ).any():  # their reciprocals may be infinite; times a power of two they are not
+                lift = np.where(scale < 4 * limits.tiny, np.ldexp(1.0, limits.nmant + 8), 1.0)
+                scale, mean = scale * lift, mean * lift
+                X = X @ sparse.diags(lift.astype(X.dtype)) if sparse.issparse(X) else X * lift.astype(X.dtype)
+            Z = Z / scale
+        return X, Z.astype(X.dtype, copy=False), mean.astype(X.dtype, copy=False)
 
     def _validated(self, X: Any) -> Any:
         """X as validated; its missing values estimated, if the model was fitted so that it can."""
@@ -150,7 +158,8 @@ class SparsePCA(SparseScores):
     """Principal components made of few variables.
 
     Maximises Σ_j Σ_k [|(AU)_kj| − γ]₊² ("l1") or Σ_j Σ_k [(AU)_kj² − γ]₊ ("l0") over matrices U with orthonormal columns, A
-    the centred data, features x samples, by exact rotations of two columns at a time; the loadings are what exceeds γ.
+    the centred data, features x samples, by rotations of two columns at a time; the loadings are what exceeds γ. Pairs are
+    solved exactly where `schedule` says so; by default they are turned in blocks, and leave some of their gain to the next sweep.
 
     Parameters
     ----------

@@ -196,7 +196,7 @@ def refuse_text(X: Any) -> None:
     """Refuse documents that are still text."""
     first = X
     for _ in range(2):
-        if isinstance(first, (list, tuple, np.ndarray)) and len(first):
+        if isinstance(first, (list, tuple, np.ndarray)) and np.shape(first) != () and len(first):
             first = first[0]
         elif hasattr(first, "iloc") and len(first):
             first = first.iloc[0]

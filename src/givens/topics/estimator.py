@@ -545,7 +545,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             words = [str(word) for word, _ in columns]
             fits = [column for _, column in columns] == list(range(number))
         else:
-            words = [str(word) for word in self.vocabulary]
+            words = [str(word) for word in _as_list(self.vocabulary)]
             fits = len(words) == number
         if not fits:
             raise ValueError(
@@ -611,6 +611,15 @@ def _add_whole_chunks(state: WordMoments, waiting: list[sparse.csr_matrix]) -> l
         else:
             state.add(Counts.of(rows))
     return left
+
+
+def _as_list(vocabulary: Any) -> list[Any]:
+    try:
+        return list(vocabulary)
+    except TypeError:
+        raise ValueError(
+            f"vocabulary must be a list of words or a dictionary from words to columns, got {vocabulary!r}"
+        ) from None
 
 
 def _complete(state: WordMoments, waiting: list[sparse.csr_matrix]) -> WordMoments:
