@@ -129,8 +129,7 @@ def test_too_many_features_are_refused(monkeypatch):
 
 
 def test_topics_equal_those_fitted_in_memory(expected):
-    # Axes and topics are single precision in the passes, whose rounding another order of the sums may change.
-    np.testing.assert_allclose(expected["topics"], fit_topics(DOCUMENTS), rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(expected["topics"], fit_topics(DOCUMENTS), rtol=1e-10)
 
 
 def test_one_chunk_is_the_fit_in_memory():

@@ -119,3 +119,8 @@ def test_the_search_for_alpha0_sees_the_tensors_that_it_does_not_form(alpha0):
         family._images(alpha0, U), np.einsum("abc,bi,ci->ai", T, U, U), atol=1e-12 * np.abs(T).max()
     )
     assert family._norm(alpha0) == pytest.approx(np.sum(T**2), rel=1e-12)
+    # The start: eigenvectors of T contracted with the vector that the generator draws.
+    V = family.start(alpha0, np.random.default_rng(5))
+    slab = np.einsum("abc,c->ab", T, np.random.default_rng(5).standard_normal(7))
+    turned = V.T @ slab @ V
+    np.testing.assert_allclose(turned, np.diag(np.diag(turned)), atol=1e-12 * np.abs(slab).max())

@@ -6,7 +6,7 @@ from scipy import sparse
 
 from givens.numerics import parallel
 from givens.topics.documents import BLOCK, CHUNK, CountedDocuments, Counts, rechunked
-from givens.topics.word_moments import FLATTENING, WordMoments, principal_axes
+from givens.topics.word_moments import FLATTENING, SINGLE, WordMoments, principal_axes
 
 pytest.importorskip("numba")
 
@@ -47,6 +47,20 @@ def test_moments_are_those_of_all_triples_of_words():
     np.testing.assert_allclose(moments.second, axes.T @ second @ axes, atol=1e-13)
     np.testing.assert_allclose(
         moments.third, np.einsum("abc,ai,bj,ck->ijk", third, axes, axes, axes), atol=1e-13
+    )
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-40, 1e40])
+def test_moments_on_many_axes_are_single_precision_at_worst(scale):
+    rng = np.random.default_rng(9)
+    X = documents(20, 45, rng, most=3)
+    axes = scale * rng.standard_normal((45, SINGLE + 3))
+    state = WordMoments(axes)
+    state.add(Counts.of(X))
+    third = by_enumeration(X)[2]
+    expected = np.einsum("abc,ai,bj,ck->ijk", third, axes, axes, axes, optimize=True)
+    np.testing.assert_allclose(
+        state.moments().third / scale**3, expected / scale**3, atol=1e-6 * np.abs(expected).max() / scale**3
     )
 
 

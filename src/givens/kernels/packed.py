@@ -232,10 +232,11 @@ def unfold(P: np.ndarray, row: np.ndarray, first: int, last: int, out: np.ndarra
 def products(U: np.ndarray, first: int, last: int, out: np.ndarray) -> None:
     """Write the products of rows j and k of U, first ≤ j < last, j ≤ k, as the rows of out; twice those of j < k."""
     d, columns = U.shape
+    once, twice = U.dtype.type(1.0), U.dtype.type(2.0)
     n = 0
     for j in range(first, last):
         for k in range(j, d):
-            weight = 1.0 if j == k else 2.0
+            weight = once if j == k else twice
             for i in range(columns):
                 out[n, i] = weight * U[j, i] * U[k, i]
             n += 1

@@ -110,6 +110,6 @@ def whiten(second: np.ndarray, rank: int) -> Whitening:
 def contract(third: np.ndarray, W: np.ndarray) -> np.ndarray:
     """T(W, W, W): the symmetric tensor in the coordinates of the columns of W."""
     r, k = W.shape
-    once = (third.reshape(r * r, r) @ W).reshape(r, r, k)
-    twice = np.einsum("abk,bj->ajk", once, W, optimize=True)
-    return np.einsum("ajk,ai->ijk", twice, W, optimize=True)
+    once = third.reshape(r * r, r) @ W
+    twice = once.reshape(r, r * k).T @ W
+    return (twice.reshape(r, k * k).T @ W).reshape(k, k, k)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Self
+from typing import NamedTuple, Self
 
 import numpy as np
 
@@ -209,43 +209,50 @@ def _shifted(rows: np.ndarray, unit: float, origin: np.ndarray) -> np.ndarray:
     return rows - origin if unit == 1.0 else rows * unit - origin
 
 
-def _groups(r: int) -> list[tuple[int, int]]:
+class PairGroup(NamedTuple):
+    """The pairs (a, b ≥ a) of low ≤ a < high, and the rows where they stand among all pairs."""
+
+    low: int
+    high: int
+    place: slice
+
+
+def pair_groups(r: int) -> list[PairGroup]:
     """Cut the first index a into ranges whose pairs (a, b ≥ a) make matrices of some 256 rows."""
-    groups, start, size = [], 0, 0
+    groups, start, row, size = [], 0, 0, 0
     for a in range(r):
         size += r - a
         if size >= _PAIRS or a == r - 1:
-            groups.append((start, a + 1))
-            start, size = a + 1, 0
+            groups.append(PairGroup(start, a + 1, slice(row, row + size)))
+            start, row, size = a + 1, row + size, 0
     return groups
 
 
 def packed_triples(p: np.ndarray) -> np.ndarray:
     """Σ p_a p_b p_c, one row per pair a ≤ b, filled for c ≥ a: symmetry saves half the work and more."""
     r, n = p.shape
-    sums = np.zeros((r * (r + 1) // 2, r))
-    products = np.empty((min(len(sums), _PAIRS + r), _COLUMNS))
-    groups = _groups(r)
+    sums = np.zeros((r * (r + 1) // 2, r), dtype=p.dtype)
+    products = np.empty((min(len(sums), _PAIRS + r), _COLUMNS), dtype=p.dtype)
+    groups = pair_groups(r)
     for start in range(0, n, _COLUMNS):
         part = np.ascontiguousarray(p[:, start : start + _COLUMNS])
-        row = 0
-        for low, high in groups:
+        for low, high, place in groups:
             used = 0
             for a in range(low, high):
                 np.multiply(part[a], part[a:], out=products[used : used + r - a, : part.shape[1]])
                 used += r - a
-            sums[row : row + used, low:] += products[:used, : part.shape[1]] @ part[low:].T
-            row += used
+            sums[place, low:] += products[:used, : part.shape[1]] @ part[low:].T
     return sums
 
 
 def unpacked_triples(packed: np.ndarray, r: int) -> np.ndarray:
     """The full symmetric tensor, each entry from the one place a ≤ b ≤ c."""
     full = np.empty((r, r, r))
+    upper = np.tri(r, dtype=bool).T
     row = 0
     for a in range(r):
-        upper = np.triu(packed[row : row + r - a, a:])
-        slab = upper + np.triu(upper, 1).T
+        part = packed[row : row + r - a, a:]
+        slab = np.where(upper[a:, a:], part, part.T)
         full[a, a:, a:] = slab
         full[a:, a, a:] = slab
         full[a:, a:, a] = slab

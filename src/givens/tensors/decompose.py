@@ -8,6 +8,7 @@ by the angle (E_iij − E_ijj)/(λ_i + λ_j), where the power method is off by E
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -174,19 +175,20 @@ def _start(
     U = objective.start(rng)
     if start == "eigh":
         return U
-    return _power(objective, U, 0.5 * negligible(tol * objective.scale, objective.scale))
+    return power_steps(objective.squaring(), U, 0.5 * negligible(tol * objective.scale, objective.scale))
 
 
-def _power(
-    objective: SymmetricTensor | MomentTensor, U: np.ndarray, enough: float, most: int = 30
+def power_steps(
+    squares: Callable[[np.ndarray], np.ndarray], U: np.ndarray, enough: float, most: int = 30
 ) -> np.ndarray:
     """U ← polar(T(·, u_i, u_i)) until no more than `enough` is left to gain, or rotations do it sooner; the largest come first.
+
+    `squares` is the function of U whose columns are T(·, u_i, u_i).
 
     Near the solution, where UᵀW of the images W is nearly diagonal, its polar factor is I + X with
     X_ij = (T_ijj − T_iij)/(λ_i + λ_j): a step of Newton's method for all pairs at once, with the diagonal of the Hessian.
     Far from it, this is the power method with its columns kept apart.
     """
-    squares = objective.squaring()
     value, left = -np.inf, np.inf
     for _ in range(most):
         images = squares(U)

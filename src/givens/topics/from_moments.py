@@ -23,19 +23,26 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import minimize_scalar
 
+from givens.kernels.packed import products
 from givens.moments.cumulants import contract, whiten
 from givens.numerics.polar import polar_by_products
 from givens.result import Result
-from givens.tensors.decompose import Decomposition, decompose
+from givens.tensors.decompose import SMALL, Decomposition, decompose, power_steps
 from givens.topics.word_moments import TopicMoments
 
 GRID = (0.02, 0.2, 1.0, 5.0, 50.0)
 """Where the search for α0 looks first."""
 
 _MOST_TRIALS = 25
-_STEPS = 2
 _ROUGH = 1e-3
 _NOISY = 0.03
+
+_BEGIN, _STEPS, _FINISH = 8, 2, 15
+"""Power steps before the search for α0, at each α0 that it tries, and at the one that it ends with."""
+
+_ENOUGH = 1e-6
+"""Fewer of them where they would gain less than this share of √k ‖T‖."""
+
 _PRECISION = 0.03
 """The decomposition is as precise as this share of what it leaves unexplained: noise of the moments is not worth more sweeps."""
 
@@ -138,9 +145,7 @@ def solve_topics(
             f"topics apart: ask for at most {positive}, or give more documents"
         )
     white = whiten(second, k)
-    pulled = _Whitened(
-        white.W.T @ (moments.axes.T @ moments.mean), _symmetric(contract(moments.third, white.W))
-    )
+    pulled = _Whitened(white.W.T @ (moments.axes.T @ moments.mean), contract(moments.third, white.W))
     start, left = None, None
     if alpha0 is None:
         alpha0, start, left = _orthogonal_alpha0(pulled, rng, threads)
@@ -161,12 +166,6 @@ def solve_topics(
         residual=found.residual,
         result=found.result,
     )
-
-
-def _symmetric(T: np.ndarray) -> np.ndarray:
-    """The mean over all orders of the indices: exact symmetry, which rounding has spoilt."""
-    T = (T + T.transpose(1, 0, 2)) / 2
-    return (T + T.transpose(0, 2, 1) + T.transpose(2, 1, 0)) / 3
 
 
 def _decomposed(
@@ -193,34 +192,61 @@ def _decompose(
 def _orthogonal_alpha0(
     pulled: _Whitened, rng: np.random.Generator, threads: int | None
 ) -> tuple[float, np.ndarray, float]:
-    """The α0 for which T is most nearly orthogonal, its components and the share that they leave: a grid, then Brent's method.
+    """The α0 for which T is most nearly orthogonal, its components and the share that they leave.
 
-    From one α0 to the next the components move little, so a few power steps from the last ones follow them.
+    Downhill on a grid, then Brent's method. From one α0 to the next the components move little, so a few power steps from the
+    last ones follow them.
     """
-    grid = np.log(GRID)
-    middle = len(grid) // 2
-    begun = _decompose(pulled.tensor(GRID[middle]), None, _ROUGH, rng, threads)
-    # Where noise leaves much of T, single precision shows all of α0 that can be seen.
-    family = _Family(pulled, np.float32 if begun.residual > _NOISY else np.float64)
-    tried: dict[int, tuple[float, np.ndarray]] = {}
-    for order in (range(middle, len(grid)), range(middle - 1, -1, -1)):
-        U = begun.factors
-        for number in order:
-            left, U = family.left(GRID[number], U)
-            tried[number] = left, U
-    best = min(tried, key=lambda number: tried[number][0])
-    least, U = tried[best]
+    middle = len(GRID) // 2
+    family, begun = _begun(pulled, GRID[middle], rng, threads)
+    tried: dict[float, tuple[float, np.ndarray]] = {}
+
+    def left(alpha0: float, near: np.ndarray, steps: int = _STEPS) -> float:
+        tried[alpha0] = family.left(alpha0, near, steps)
+        return tried[alpha0][0]
+
+    best = middle
+    left(GRID[best], begun, steps=0)
+    for step in (1, -1):
+        while (
+            0 <= best + step < len(GRID)
+            and left(GRID[best + step], tried[GRID[best]][1]) < tried[GRID[best]][0]
+        ):
+            best += step
+        if best != middle:
+            break
+    least, U = tried[GRID[best]]
     # As precisely as the noise lets α0 be seen.
     precision = float(np.clip(_PRECISION * 10 * np.sqrt(max(least, 0.0)), 1e-3, 0.1))
     found = minimize_scalar(
-        lambda point: family.left(float(np.exp(point)), U)[0],
-        bounds=(grid[max(best - 1, 0)], grid[min(best + 1, len(grid) - 1)]),
+        lambda point: left(float(np.exp(point)), U),
+        bounds=(np.log(GRID[max(best - 1, 0)]), np.log(GRID[min(best + 1, len(GRID) - 1)])),
         method="bounded",
         options={"xatol": precision, "maxiter": _MOST_TRIALS},
     )
     alpha0 = float(np.exp(found.x))
-    left, U = family.left(alpha0, U)
-    return alpha0, U, float(np.sqrt(max(left, 0.0)))
+    share, U = tried[alpha0]
+    if len(U) > SMALL:
+        U = family.components(alpha0, U, _FINISH)
+    return alpha0, U, float(np.sqrt(max(share, 0.0)))
+
+
+def _begun(
+    pulled: _Whitened, alpha0: float, rng: np.random.Generator, threads: int | None
+) -> tuple[_Family, np.ndarray]:
+    """The tensors of all α0, and rough components of the one of this α0.
+
+    Where noise leaves much of T, single precision shows all of α0 that can be seen.
+    """
+    if len(pulled.mean) <= SMALL:
+        rough = _decompose(pulled.tensor(alpha0), None, _ROUGH, rng, threads)
+        return _Family(pulled, np.float32 if rough.residual > _NOISY else np.float64), rough.factors
+    family = _Family(pulled, np.float32)
+    U = family.components(alpha0, family.start(alpha0, rng), _BEGIN)
+    if family.left(alpha0, U, steps=0)[0] > _NOISY**2:
+        return family, U
+    family = _Family(pulled, np.float64)
+    return family, family.components(alpha0, U, _BEGIN)
 
 
 class _Family:
@@ -238,17 +264,33 @@ class _Family:
         self.u = pulled.root(0.0)[0]
         self.slice = np.tensordot(self.u, third, axes=1)
         self.energy = float(np.vdot(third, third))
-        self.first, self.second = np.triu_indices(k)
-        # Each pair of different indices stands for two entries.
-        weights = np.where(self.first == self.second, 1.0, 2.0)
-        self.packed: np.ndarray = (third[:, self.first, self.second] * weights).astype(dtype)
+        first, second = np.triu_indices(k)
+        self.unfolded: np.ndarray = third.astype(dtype)[:, first, second]
 
-    def left(self, alpha0: float, U: np.ndarray) -> tuple[float, np.ndarray]:
+    def start(self, alpha0: float, rng: np.random.Generator) -> np.ndarray:
+        """The eigenvectors of T contracted with a random vector: those of a T without noise, up to signs."""
+        u, s = self.pulled.root(alpha0)
+        c, d = self._factors(alpha0)
+        r = rng.standard_normal(len(u))
+        v = r + s * (u @ r) * u
+        matrix = np.tensordot(v, self.pulled.third, axes=1)
+        along, placed = float(u @ v), np.outer(u, v)
+        matrix += c * along * np.outer(u, u) - d * (placed + placed.T + along * np.eye(len(u)))
+        matrix += s * np.outer(u, u @ matrix)
+        matrix += s * np.outer(matrix @ u, u)
+        return np.linalg.eigh((matrix + matrix.T) / 2)[1]
+
+    def components(self, alpha0: float, U: np.ndarray, most: int) -> np.ndarray:
+        """The components of T, roughly, by power steps from U."""
+        enough = _ENOUGH * np.sqrt(len(U) * max(self._norm(alpha0), 0.0))
+        return power_steps(lambda columns: self._images(alpha0, columns), U, enough, most)
+
+    def left(self, alpha0: float, U: np.ndarray, steps: int) -> tuple[float, np.ndarray]:
         """The squared share of T that its components leave, after a few steps U ← polar(T(·, u_i, u_i)), and the components."""
-        for step in range(_STEPS + 1):
+        for step in range(steps + 1):
             images = self._images(alpha0, U)
             heights = np.einsum("ai,ai->i", U, images)
-            if step < _STEPS:
+            if step < steps:
                 U = polar_by_products(images * np.where(heights < 0, -1.0, 1.0))
         return 1 - float(heights @ heights) / self._norm(alpha0), U
 
@@ -261,8 +303,9 @@ class _Family:
         u, s = self.pulled.root(alpha0)
         c, d = self._factors(alpha0)
         V = U + s * np.outer(u, u @ U)
-        columns = V.astype(self.packed.dtype)
-        images = (self.packed @ (columns[self.first] * columns[self.second])).astype(np.float64)
+        pairs = np.empty((self.unfolded.shape[1], V.shape[1]), dtype=self.unfolded.dtype)
+        products(np.ascontiguousarray(V, dtype=pairs.dtype), 0, len(V), pairs)
+        images = (self.unfolded @ pairs).astype(np.float64)
         along = u @ V
         images += np.outer(u, c * along**2 - d * np.sum(V * V, axis=0)) - 2 * d * along * V
         return images + s * np.outer(u, u @ images)

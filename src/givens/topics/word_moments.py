@@ -26,8 +26,9 @@ from typing import Any, Self
 import numpy as np
 
 from givens.cluster import RepeatedData, Summary
-from givens.moments.sums import packed_triples, unpacked_triples
+from givens.moments.sums import packed_triples, pair_groups, unpacked_triples
 from givens.numerics import parallel
+from givens.numerics.scaling import power_of_two
 from givens.topics.documents import Counts
 
 OVERSAMPLING = 10
@@ -36,8 +37,13 @@ FLATTENING = 10.0
 """Words are scaled by 1/√(m_v + FLATTENING·mean(m)): between none (frequent words dominate) and 1/√m_v (rare words make noise).
 """
 
+SINGLE = 32
+"""From so many axes on the triples of a word with itself are taken off in single precision: an error of some 1e-8 of the third
+moment, where sampling leaves one of 1/√documents.
+"""
+
 _AT_ONCE = 1 << 23
-_TILE = 1024
+_TILE = 2048
 
 
 @dataclass(frozen=True)
@@ -113,10 +119,13 @@ class WordMoments(Summary):
         scales = document_scales(lengths)
         self.documents += counts.size
         self.totals += [np.sum(lengths[lengths > order]) for order in range(3)]
-        add_product(counts, scales, self.diagonals)
         y = projected(counts, self.axes)
-        add_product(counts, y * scales[:, 1:2], self.pairs)
-        add_product(counts, y * scales[:, 2:3], self.triples)
+        add_products(
+            counts,
+            (scales, self.diagonals),
+            (y * scales[:, 1:2], self.pairs),
+            (y * scales[:, 2:3], self.triples),
+        )
         # y⊗y⊗y needs one factor: the cube root of the scale with each y.
         y *= np.cbrt(scales[:, 2:3])
         blocks = counts.blocks
@@ -153,7 +162,7 @@ class WordMoments(Summary):
         r = self.axes.shape[1]
         # Of the three placements of e_v⊗e_v⊗c, and of twice e_v⊗e_v⊗e_v, which is two thirds in each placement.
         partner = self.triples - (2 / 3) * self.diagonals[:, 2:] * self.axes
-        distinct = unpacked_triples(self.cubes - _packed_placements(self.axes, partner), r)
+        distinct = unpacked_triples(self.cubes - _placements(self.axes, partner), r)
         return TopicMoments(
             axes=self.axes,
             mean=self.diagonals[:, 0] / first,
@@ -182,39 +191,60 @@ def projected(counts: Counts, axes: np.ndarray) -> np.ndarray:
 
 
 def add_product(counts: Counts, y: np.ndarray, out: np.ndarray) -> None:
-    """Add Σ c yᵀ over the documents to `out`, some words per thread: each entry in the order of the documents.
+    """Add Σ c yᵀ over the documents to `out`, some words per thread: each entry in the order of the documents."""
+    add_products(counts, (y, out))
+
+
+def add_products(counts: Counts, *products: tuple[np.ndarray, np.ndarray]) -> None:
+    """Add Σ c yᵀ to `out` for several (y, out).
 
     The counts are put into the order of the words first, so that the rows that are read at random are the documents' few.
     """
     from givens.kernels.counts import add_by_words, by_words
 
-    transposed = by_words(*counts, len(out))
-    parallel.each(
-        lambda part: add_by_words(*transposed, y, part.start, part.stop, out),
-        parallel.parts(len(out), 8 * parallel.width()),
-    )
+    words = len(products[0][1])
+    transposed = by_words(*counts, words)
+
+    def add(part: slice) -> None:
+        for y, out in products:
+            add_by_words(*transposed, y, part.start, part.stop, out)
+
+    parallel.each(add, parallel.parts(words, 8 * parallel.width()))
 
 
-def _packed_placements(f: np.ndarray, g: np.ndarray) -> np.ndarray:
-    """Σ_v of f_v⊗f_v⊗g_v in its three placements, packed as `packed_triples` packs.
+def _placements(f: np.ndarray, g: np.ndarray) -> np.ndarray:
+    """Σ_v of f_v⊗f_v⊗g_v in its three placements, packed as `packed_triples` packs; in single precision for many axes."""
+    if f.shape[1] < SINGLE:
+        return _summed_placements(f, g)
+    (f, f_unit), (g, g_unit) = _single(f), _single(g)
+    return _summed_placements(f, g) * (f_unit**2 * g_unit)
 
-    For each a, one product of matrices: f_b (f_a g_c + ½ g_a f_c), and the same with b and c exchanged, make the three.
+
+def _single(table: np.ndarray) -> tuple[np.ndarray, float]:
+    """A table in single precision, divided by a power of two because its range is short, and that power."""
+    unit = power_of_two(table)
+    return (table * (1 / unit)).astype(np.float32), unit
+
+
+def _summed_placements(f: np.ndarray, g: np.ndarray) -> np.ndarray:
+    """The same, with products in the precision of f and g.
+
+    f_b (f_a g_c + ½ g_a f_c), and the same with b and c exchanged, make the three: for some a at a time one product of matrices.
     """
+    from givens.kernels.placements import partners
+
     words, r = f.shape
     tiles = [slice(start, start + _TILE) for start in range(0, words, _TILE)]
     size = r * (r + 1) // 2
+    groups = pair_groups(r)
 
     def tile(part: slice) -> np.ndarray:
-        sums = np.empty((size, r))
+        sums = np.zeros((size, r), dtype=f.dtype)
         rows, other = np.ascontiguousarray(f[part].T), np.ascontiguousarray(g[part].T)
-        row = 0
-        for a in range(r):
-            partner = rows[a] * other[a:]
-            partner += (0.5 * other[a]) * rows[a:]
-            half = rows[a:] @ partner.T
-            sums[row : row + r - a, :a] = 0.0
-            np.add(half, half.T, out=sums[row : row + r - a, a:])
-            row += r - a
+        for low, high, place in groups:
+            products = np.empty((place.stop - place.start, rows.shape[1]), dtype=f.dtype)
+            partners(rows, other, low, high, products)
+            sums[place, low:] = products @ rows[low:].T
         return sums
 
     total = np.zeros((size, r))
@@ -222,6 +252,11 @@ def _packed_placements(f: np.ndarray, g: np.ndarray) -> np.ndarray:
     for start in range(0, len(tiles), width):
         for sums in parallel.each(tile, tiles[start : start + width]):
             total += sums
+    row = 0
+    for a in range(r):
+        half = total[row : row + r - a, a:]
+        half += half.T.copy()
+        row += r - a
     return total
 
 
@@ -249,7 +284,7 @@ class _Frequencies(Summary):
 
 
 class _SecondImage(Summary):
-    """The second moment of the words, up to its total, times F."""
+    """The second moment of the words, up to its total, times F: in double precision even for an F in single precision."""
 
     def __init__(self, F: np.ndarray, diagonal: np.ndarray) -> None:
         self.F = F
@@ -258,7 +293,7 @@ class _SecondImage(Summary):
     def begin(self, first: int) -> Self:
         """Without documents; the first of all begins with the pairs of a word with itself, which are taken off."""
         other = type(self)(self.F, self.diagonal)
-        other.image = np.zeros_like(self.F) if first else -self.diagonal * self.F
+        other.image = np.zeros(self.F.shape) if first else -self.diagonal * self.F
         return other
 
     def add(self, counts: Counts) -> None:
@@ -286,28 +321,28 @@ def principal_axes(documents: RepeatedData, words: int, rank: int, rng: np.rando
         raise ValueError("X holds no words: every count is zero")
     scale = np.sqrt(total / (sums[:, 0] + FLATTENING * sums[:, 0].mean()))
     scale[sums[:, 0] == 0] = 0.0
-    # Single precision will do: moments on slightly other axes are as exact.
-    single = (scale * np.sqrt(1 / total)).astype(np.float32)[:, None]
-    diagonal = sums[:, 1:].astype(np.float32)
-    Q = rng.standard_normal((words, min(rank + OVERSAMPLING, words))).astype(np.float32)
+    rows = (scale * np.sqrt(1 / total))[:, None]
+    # Single precision will do: moments on slightly other axes are as exact. Sums over documents are double, so that another order
+    # of them, as on a cluster, does not lead to other axes.
+    Q = rng.random((words, min(rank + OVERSAMPLING, words)), dtype=np.float32) - np.float32(0.5)
     for step in range(POWER_STEPS):
-        image = documents.total(_SecondImage(single * Q, diagonal), "topics-axes").image
-        image = image * single
-        if step == POWER_STEPS - 1:
-            second = Q.T.astype(np.float64) @ image.astype(np.float64)
-            ritz = np.linalg.eigh(second + second.T)[1][:, ::-1][:, :rank]
-            image = image @ ritz.astype(np.float32)
-        Q = _orthonormal(image)
-    return scale[:, None] * Q.astype(np.float64)
+        F = rows.astype(np.float32) * Q
+        image = documents.total(_SecondImage(F, sums[:, 1:]), "topics-axes").image
+        image *= rows
+        if step < POWER_STEPS - 1:
+            Q = _orthonormal(image, np.eye(image.shape[1]), np.float32)
+    second = Q.T.astype(np.float64) @ image
+    ritz = np.linalg.eigh(second + second.T)[1][:, ::-1][:, :rank]
+    return scale[:, None] * _orthonormal(image, ritz, np.float64)
 
 
-def _orthonormal(A: np.ndarray) -> np.ndarray:
-    """Nearly orthonormal columns of the same span, in the precision of A: by a Cholesky factor, if there is one."""
-    gram = A.T.astype(np.float64) @ A.astype(np.float64)
+def _orthonormal(A: np.ndarray, C: np.ndarray, dtype: type) -> np.ndarray:
+    """Nearly orthonormal columns of the span of AC, in this precision: by a Cholesky factor, if there is one."""
     try:
-        factor = np.linalg.cholesky(gram)
+        factor = np.linalg.cholesky(C.T @ (A.T @ A) @ C)
+        sizes = np.diag(factor)
     except np.linalg.LinAlgError:
-        return np.linalg.qr(A)[0]
-    if np.diag(factor).min() < 1e-4 * np.diag(factor).max():
-        return np.linalg.qr(A)[0]
-    return A @ np.linalg.inv(factor).T.astype(A.dtype)
+        sizes = np.zeros(1)
+    if not sizes.min() > 1e-4 * sizes.max():
+        return np.linalg.qr(A @ C)[0].astype(dtype)
+    return A.astype(dtype) @ (C @ np.linalg.inv(factor).T).astype(dtype)

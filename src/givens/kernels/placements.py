@@ -1,0 +1,17 @@
+"""Rows for the product that sums f⊗f⊗g over words in its three placements (`topics.word_moments`)."""
+
+from __future__ import annotations
+
+from givens.kernels.compile import kernel
+
+
+@kernel
+def partners(f, g, low, high, out):  # type: ignore[no-untyped-def]
+    """Write f_a g_b + ½ g_a f_b, for low ≤ a < high and all b ≥ a, into the rows of `out`; f and g have a row per axis."""
+    r, n = f.shape
+    row = 0
+    for a in range(low, high):
+        for b in range(a, r):
+            for v in range(n):
+                out[row, v] = f[a, v] * g[b, v] + f[b, v] * (g[a, v] * f.dtype.type(0.5))
+            row += 1
