@@ -139,6 +139,7 @@ def _field(report):
     A = np.ascontiguousarray(components * np.sqrt(model.data["explained_variance"].values))
     scores = model.data["scores"].transpose(..., "mode").values
     rotator = xeofs.single.EOFRotator(n_modes=50, power=1)
+    _with_scores(A[:, :40], scores[:, :40])  # compiles
     timings = report.race(
         {"givens": lambda: _with_scores(A, scores), "xeofs": lambda: rotator.fit(model)}, repeat=1
     )

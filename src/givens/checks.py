@@ -12,8 +12,9 @@ import numpy as np
 
 from givens.numerics import parallel
 from givens.objectives.base import Blocks, Look, Objective, Solved
+from givens.phases.cayley import turned
 from givens.rotations import random_orthogonal, rotate, rotate_blocks, turn
-from givens.schedules import as_schedule
+from givens.schedules import Shape, all_pairs, as_schedule
 
 
 @dataclass(frozen=True)
@@ -75,6 +76,7 @@ def check_objective(
     ok     value: ...
     ok     slopes: ...
     ok     curvatures: ...
+    ok     second derivatives: ...
     ok     turned look: ...
     ok     gain: ...
     ok     optimum: ...
@@ -95,6 +97,7 @@ def check_objective(
         check.value,
         check.slopes,
         check.curvatures,
+        check.second_derivatives,
         check.turned_look,
         check.gain,
         check.optimum,
@@ -121,6 +124,7 @@ class _Check:
         self.objective = objective
         self.U = random_orthogonal(objective.n, rng, determinant=1)
         self.Q = random_orthogonal(objective.n, rng, determinant=1)
+        self.rng = rng
         self.grid = grid
         self.tolerance = tolerance
         self.pairs = []
@@ -179,6 +183,25 @@ class _Check:
             second = self._level(pair, step) - 2 * self._value(self.U) + self._level(pair, -step)
             worst = max(worst, abs(second / step**2 - look.curvatures[tuple(pair[0])]))
         return self._judge(worst, "curvatures differ from second differences of values", slack=1000)
+
+    def second_derivatives(self) -> tuple[bool, str]:
+        second = self.objective.plan().second
+        if second is None:
+            return True, 'plan() names none, so the phase "newton" is left out'
+        n, step = self.objective.n, 1e-4
+        # An angle for every pair that counts, all turned at once.
+        K = np.zeros((n, n))
+        for i, j in all_pairs(Shape(n, self.objective.active)):
+            K[j, i] = self.rng.uniform(-1, 1)
+        K -= K.T
+        product = second(self.objective.state(self.U), self.Q).product(K)
+        there = [self._value(turned(self.U @ self.Q, along * K)) for along in (-step, 0.0, step)]
+        found = (there[0] - 2 * there[1] + there[2]) / step**2
+        return self._judge(
+            abs(found - 0.5 * float(np.vdot(K, product))) / max(float(np.vdot(K, K)), 1.0),
+            "second derivatives differ from second differences of values",
+            slack=1000,
+        )
 
     def turned_look(self) -> tuple[bool, str]:
         there = self.objective.look(self.objective.state(self.U), self.Q)

@@ -357,7 +357,8 @@ class Run:
         ]
         if self.before is not None:
             clauses.insert(
-                0, f"descent on samples of the data, {counted(self.before.steps, 'step', 'steps')}"
+                0,
+                f"descent on samples of the data or in single precision, {counted(self.before.steps, 'step', 'steps')}",
             )
         text = ", then ".join(clauses) or "no step"
         searched = self.progress.certifications

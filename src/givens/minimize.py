@@ -25,9 +25,6 @@ from givens.schedules import Schedule, as_schedule
 from givens.support.arguments import generator, tolerance, whole
 from givens.support.progress import Bar, bar
 
-# A cheaper form of an objective has told what it can where the next step would gain no more than this times the scale.
-ROUGH = 1e-4
-
 
 def minimize(
     objective: Objective | Callable[[np.ndarray], Any],
@@ -72,9 +69,10 @@ def minimize(
     check_jac : bool
         Compare `jac` with a difference of values once, at the start.
     phases : sequence of str, optional
-        How f is lowered, in this order: "descent" (quasi-Newton steps of all columns, from their slopes), "leaps" (rotations of
-        all columns that the objective proposes), "sweeps" (exact rotations of pairs, or rotations of blocks). By default the
-        objective chooses. `Result.method` says what was done.
+        How f is lowered, in this order: "descent" (quasi-Newton steps of all columns, from their slopes), "newton" (Newton's
+        method, for objectives that know all second derivatives; it takes over from descent where that gets slow), "leaps"
+        (rotations of all columns that the objective proposes), "sweeps" (exact rotations of pairs, or rotations of blocks). By
+        default the objective chooses. `Result.method` says what was done.
     schedule : str or Schedule, optional
         The order of pairs, and sweeps only, unless `phases` are given too: "tournament", "random" (Algorithm 1),
         "without-replacement" (the appendix), "cyclic", "shuffled", "gradient", or an object of `givens.schedules`, which also
@@ -236,7 +234,7 @@ def _approach(
     rough = replace(
         options,
         phases=("descent",),
-        tol=max(options.tol, ROUGH),
+        tol=max(options.tol, cheaper.plan().rough),
         gradient_tol=None,
         certify=0.0,
         callback=None,

@@ -29,7 +29,8 @@ class Trace:
     gradient_norm : list of float
         NaN where the objective's derivatives are too expensive to have them every sweep.
     phase : list of str
-        Which phase made the step; empty for the start, or "samples" where descent on samples of the data led there first.
+        Which phase made the step; empty for the start, or "samples" where descent on samples of the data, or in single
+        precision, led there first.
     """
 
     step: list[int] = field(default_factory=list)
@@ -87,7 +88,8 @@ class PhaseSummary:
     Attributes
     ----------
     name : str
-        "descent", "leaps" or "sweeps"; "samples" for descent on samples of the data, which looks for a start.
+        "descent", "newton", "leaps" or "sweeps"; "samples" for descent on samples of the data or in single precision, which looks
+        for a start.
     steps : int
         How many steps it made.
     gain : float

@@ -149,6 +149,54 @@ def look_of(name: str, row: Any) -> Any:
     return look
 
 
+def second_of(name: str, row: Any) -> Any:
+    """The sums that all second derivatives are made of, over some rows of the data, tile by tile and in single precision.
+
+    Σ φ'(y_i) y_j for the columns i that count and every j; Σ φ''(y_i) y_j y_k for every j ≤ k, the pairs (j, k) in one row; and
+    Σ y_j y_k, in the same order.
+    """
+
+    @_named(name)
+    def second(Y, Qt, active, step):  # type: ignore[no-untyped-def]
+        n, rows = Y.shape
+        count = n * (n + 1) // 2
+        first, bends, gram = np.zeros((active, n)), np.zeros((active, count)), np.zeros(count)
+        for start in range(0, rows, step):
+            number = min(step, rows - start)
+            if start == 0 or number < step:
+                tile, turned = np.empty((n, number), np.float32), np.empty((n, number), np.float32)
+                slopes, curves = (
+                    np.empty((active, number), np.float32),
+                    np.empty((active, number), np.float32),
+                )
+                products = np.empty((count, number), np.float32)
+            for i in range(n):
+                tile[i] = Y[i, start : start + number]
+            np.dot(Qt, tile, turned)
+            for i in range(active):
+                row(turned[i], slopes[i], curves[i])
+            place = 0
+            for j in range(n):
+                for k in range(j, n):
+                    gram[place] += _product(turned[j], turned[k], products[place])
+                    place += 1
+            first += np.dot(slopes, turned.T)
+            bends += np.dot(curves, products.T)
+        return first, bends, gram
+
+    return second
+
+
+@inline
+def _product(x: np.ndarray, y: np.ndarray, out: np.ndarray) -> float:
+    """The products of two rows, and their sum."""
+    total = x.dtype.type(0.0)
+    for r in range(x.shape[0]):
+        out[r] = x[r] * y[r]
+        total += out[r]
+    return total
+
+
 @inline
 def _square(turned: np.ndarray, squares: np.ndarray) -> None:
     y, out = turned.reshape(turned.size), squares.reshape(squares.size)
@@ -461,6 +509,28 @@ def fourth_look(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """As `look_of` says, of fourth powers."""
     return _fourth_look(Y, Qt, active, step, products)
+
+
+_fourth_second = second_of("fourth", _fourth_row)
+
+
+@kernel
+def fourth_second(
+    Y: np.ndarray, Qt: np.ndarray, active: int, step: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """As `second_of` says, of fourth powers."""
+    return _fourth_second(Y, Qt, active, step)
+
+
+@kernel
+def bend(T: np.ndarray, K: np.ndarray, out: np.ndarray) -> None:
+    """Row i of `out` is T_i times row i of K, both in the precision of T."""
+    for i in range(T.shape[0]):
+        for j in range(T.shape[1]):
+            total = T.dtype.type(0.0)
+            for k in range(T.shape[2]):
+                total += T[i, j, k] * K[i, k]
+            out[i, j] = total
 
 
 _log_cosh_look = look_of("log_cosh", _log_cosh_row)

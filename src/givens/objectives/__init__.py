@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from givens.support.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from givens.objectives.base import Blocks, Look, Objective, Plan, Rotations, Solved
+    from givens.objectives.base import Blocks, Look, Objective, Plan, Rotations, Second, Solved
     from givens.objectives.columns import Columns
     from givens.objectives.contrasts import Contrast, Exp, LogCosh, Scalar
     from givens.objectives.function import Function
@@ -43,6 +43,7 @@ __all__ = [
     "Plan",
     "Rotations",
     "Scalar",
+    "Second",
     "Solved",
     "SparseColumns",
     "SymmetricTensor",
@@ -67,6 +68,7 @@ _HOMES = {
     "Plan": "givens.objectives.base",
     "Rotations": "givens.objectives.base",
     "Scalar": "givens.objectives.contrasts",
+    "Second": "givens.objectives.base",
     "Solved": "givens.objectives.base",
     "SparseColumns": "givens.objectives.sparse_columns",
     "SymmetricTensor": "givens.objectives.tensor",

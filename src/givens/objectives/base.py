@@ -81,6 +81,22 @@ class Look(NamedTuple):
     left: float | None = None
 
 
+class Second(NamedTuple):
+    """The second derivatives of f with respect to the angles of all pairs, as a product.
+
+    Attributes
+    ----------
+    product : callable
+        For an antisymmetric K of order n, the antisymmetric H so that f(U exp(tK)) has the second derivative ½ Σ K_ij H_ij at
+        t = 0, and a bilinear form of two such matrices likewise. K_ji is the angle of the pair (i, j), i < j.
+    flops : float
+        Additions and multiplications spent.
+    """
+
+    product: Callable[[np.ndarray], np.ndarray]
+    flops: float
+
+
 class Leap(NamedTuple):
     """A rotation of all columns at once.
 
@@ -108,7 +124,7 @@ class Plan:
     Attributes
     ----------
     phases : tuple of str
-        In their order: "descent", "leaps", "sweeps".
+        In their order: "descent", "newton", "leaps", "sweeps".
     schedule : str or Schedule
         The order of pairs in a sweep.
     certify : bool
@@ -116,6 +132,11 @@ class Plan:
     coarse : callable, optional
         Returns a cheaper objective of the same order with a minimum near this one's (some of the data, or single precision), or
         None where there is none. A run that nobody gives a start descends on it first, and goes on from there.
+    rough : float
+        Where this objective is the cheaper form of another one: descent on it ends where the next step would gain no more than
+        this, times the scale.
+    second : callable, optional
+        `second(state, Q)` gives the second derivatives of all pairs at U @ Q, for the phase "newton": a `Second`.
     state_flops : float
         Additions and multiplications that `state` takes.
     rounding : float
@@ -126,6 +147,8 @@ class Plan:
     schedule: Any = "tournament"
     certify: bool = False
     coarse: Callable[[], Objective | None] | None = None
+    rough: float = 1e-4
+    second: Callable[[Any, np.ndarray], Second] | None = None
     state_flops: float = 0.0
     rounding: float = 0.0
 

@@ -17,7 +17,7 @@ import numpy as np
 from givens.numerics import parallel
 from givens.numerics.scaling import check_data, power, power_of_two
 from givens.numerics.tiles import tiles
-from givens.objectives.base import Blocks, Look, Objective, Plan, Rotations, Solved
+from givens.objectives.base import Blocks, Look, Objective, Plan, Rotations, Second, Solved
 from givens.objectives.contrasts import Contrast, Exp, LogCosh
 from givens.objectives.quartic import Kurtosis, Orthomax
 from givens.schedules import Schedule, Tournament
@@ -25,6 +25,10 @@ from givens.support.arguments import as_array
 
 # So many rows per column are in the samples that a run may begin with, and so many in all at least.
 LARGE, SMALL, LEAST = 256, 64, 1024
+# Of the scale: how far a descent goes on a sample, whose minimum is elsewhere, and on all rows in single precision.
+ROUGH, NEAR = 1e-4, 1e-6
+# Second derivatives of more columns than this take too long, for there are n³/2 sums.
+MOST_TWICE = 128
 # Single precision holds the fourth powers of what is not larger, or not smaller than its inverse.
 LARGEST = 2.0**15
 
@@ -80,6 +84,7 @@ class Columns(Objective):
         if not 1 <= self.active <= self.n or int(self.active) != self.active:
             raise ValueError(f"active must be between 1 and the number of columns, {self.n}, got {active!r}")
         self.scale = self.contrast.size(_lying(self.A)) or 1.0
+        self.rough = ROUGH
         self.single = False  # whether looks are in single precision
         self.trace_slopes = True  # whether looks that need the value only have slopes too, for the trace
 
@@ -90,38 +95,55 @@ class Columns(Objective):
     def coarse(self) -> Columns | None:
         """With very many rows, an even sample of them in single precision; of a sample, a smaller one.
 
-        A sum over 50,000 samples differs little from one over 10,000: most of the way is made where it is cheap.
+        A sum over 50,000 samples differs little from one over 10,000: most of the way is made where it is cheap. Where Newton's
+        method ends a run, all rows in single precision come before it, even if they are too few for a sample.
         """
         rows = (SMALL if self.single else LARGE) * self.n
         stride = len(self.A) // max(rows, LEAST)
-        if stride < 3 or not self.contrast.smooth:
+        everything = stride < 3 and self._twice() and not self.single and len(self.A) >= LEAST
+        if everything:
+            stride = 1
+        elif stride < 3 or not self.contrast.smooth:
             return None
         A = self.A[::stride]
         if self.contrast.degree is not None:
             A = A / power_of_two(A)
-        return (
-            self._cheaper(np.ascontiguousarray(A, dtype=np.float32)) if np.abs(A).max() <= LARGEST else None
-        )
+        if np.abs(A).max() > LARGEST:
+            return None
+        return self._cheaper(np.ascontiguousarray(A, dtype=np.float32), NEAR if everything else ROUGH)
 
-    def _cheaper(self, A: np.ndarray) -> Columns:
+    def _cheaper(self, A: np.ndarray, rough: float) -> Columns:
         other = copy(self)
-        other.A, other.single = A, True
+        other.A, other.single, other.rough = A, True, rough
         other.scale = self.contrast.size(_lying(A)) or 1.0
         return other
 
     def plan(self) -> Plan:
-        """Descent, if the contrast is smooth, and sweeps where that finds no slopes; sweeps alone where they are cheap."""
+        """Descent, if the contrast is smooth, and sweeps where that finds no slopes; sweeps alone where they are cheap.
+
+        Newton's method ends a descent where all second derivatives are known.
+        """
         phases: tuple[str, ...] = ("leaps", "sweeps")
         if self.contrast.smooth:
+            newton = ("newton",) if self._twice() else ()
             cheap = self.contrast.exact and len(self.A) < LEAST
-            phases = ("sweeps",) if cheap else ("descent", "sweeps")
+            phases = ("sweeps",) if cheap else ("descent", *newton, "sweeps")
         return Plan(
             phases=phases,
             schedule=self._schedule(),
             coarse=self.coarse,
+            rough=self.rough,
+            second=self._second if self._twice() else None,
             state_flops=2.0 * self.A.size * self.n,
             rounding=_single_rounding(self.n) if self.A.dtype == np.float32 else 0.0,
         )
+
+    def _twice(self) -> bool:
+        """Whether all second derivatives are known, and few enough."""
+        return self.contrast.twice and self.n <= MOST_TWICE
+
+    def _second(self, state: np.ndarray, Q: np.ndarray) -> Second:
+        return self.contrast.second(state, self.active, Q)
 
     def _schedule(self) -> Schedule:
         """A tournament, in blocks as large as the contrast likes them."""

@@ -19,7 +19,7 @@ import numpy as np
 
 from givens.numerics import parallel
 from givens.numerics.tiles import GROUPS, tile_width
-from givens.objectives.base import Look
+from givens.objectives.base import Look, Second
 
 if TYPE_CHECKING:
     from givens.kernels.scalar import ScalarKernels
@@ -35,6 +35,7 @@ Solution = tuple[np.ndarray, float, int, float, Any]
 # take is not known; for the built-in contrasts it is about POINT each.
 ANGLE = 26.0
 POINT = 30.0
+PRODUCTS = 1 << 19  # products of two columns, twice, in a tile
 
 
 class Contrast(ABC):
@@ -50,12 +51,15 @@ class Contrast(ABC):
         Whether slopes lead to the optimum; if not, a run is made of sweeps.
     exact : bool
         Whether a pair's best angle is known in closed form, so that sweeps over few rows are cheap.
+    twice : bool
+        Whether `second` gives all second derivatives, and runs should use them.
     """
 
     sense: int = 1
     degree: int | None = None
     smooth: bool = True
     exact: bool = False
+    twice: bool = False
 
     @abstractmethod
     def look(self, Y: np.ndarray, active: int, Q: np.ndarray | None = None, single: bool = False) -> Look:
@@ -64,6 +68,10 @@ class Contrast(ABC):
     def value(self, Y: np.ndarray, active: int) -> float:
         """Evaluate f: the value of `look`, to the bit."""
         return self.look(Y, active).value
+
+    def second(self, Y: np.ndarray, active: int, Q: np.ndarray) -> Second:
+        """All second derivatives at QᵀY, where `twice` says that they are known."""
+        raise NotImplementedError(f"{type(self).__name__} knows no second derivatives but those of pairs")
 
     @abstractmethod
     def size(self, Y: np.ndarray) -> float:
@@ -325,6 +333,50 @@ def column_sums(
     ]
     sums = parallel.each(lambda group: entry(Y[:, group], Qt, active, step, products), groups)
     return [sum(parts[1:], start=parts[0]) for parts in zip(*sums)]
+
+
+def second_sums(
+    entry: Callable, Y: np.ndarray, active: int, Q: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """What `kernels.scalar.second_of` finds in QᵀY, with the matrices of the pairs (j, k) unpacked."""
+    n, rows = Y.shape
+    # All products of two columns of a tile are in the cache at once.
+    step = max(64, PRODUCTS // (n * (n + 1)))
+    Qt = np.ascontiguousarray(Q.T, dtype=np.float32)
+    groups = [
+        slice(part.start * step, min(part.stop * step, rows))
+        for part in parallel.parts(-(-rows // step), GROUPS)
+    ]
+    sums = parallel.each(lambda group: entry(Y[:, group], Qt, active, step), groups)
+    first, bends, gram = (sum(parts[1:], start=parts[0]) for parts in zip(*sums))
+    j, k = np.triu_indices(n)
+    T, G = np.empty((active, n, n)), np.empty((n, n))
+    T[:, j, k] = T[:, k, j] = bends
+    G[j, k] = G[k, j] = gram
+    return first, T, G
+
+
+def second_of_columns(M: np.ndarray, T: np.ndarray, flops: float) -> Second:
+    """The product with the second derivatives of a sum over columns.
+
+    Turned by exp(K), column i moves by Y(k_i + ½ (K²)_i), where k_i is column i of K. With M_ij = Σ φ'(y_i) y_j and
+    T_i = Σ_r φ''(y_ri) y_r y_rᵀ, f changes by Σ_ij M_ij (K + ½ K²)_ji + ½ Σ_i k_iᵀ T_i k_i.
+    """
+    from givens.kernels.scalar import bend
+
+    active, n = M.shape
+    inward = np.zeros((n, n))
+    inward[:, :active] = 0.25 * M.T
+    inward = inward + inward.T  # an antisymmetric part would cancel
+    single = np.ascontiguousarray(T, dtype=np.float32)
+    room = np.zeros((n, n), dtype=np.float32)
+
+    def product(K: np.ndarray) -> np.ndarray:
+        bend(single, K.T.astype(np.float32), room)
+        H = room.T - inward @ K - K @ inward
+        return H - H.T
+
+    return Second(product, flops)
 
 
 def entry_sum(entry: Callable, Y: np.ndarray) -> float:

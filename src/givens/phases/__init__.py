@@ -6,6 +6,7 @@ it has nothing more to do; then comes the next one.
 | phase | a step |
 |---|---|
 | `Descent` | a quasi-Newton step of all columns at once, from the slopes of all pairs |
+| `Newton` | a step of all columns at once, from all second derivatives |
 | `Leaps` | a rotation of all columns that the objective itself proposes; taken back if f does not fall |
 | `Sweeps` | every pair, or block of columns, turned to its best rotation, in the order of a schedule |
 """
@@ -16,10 +17,16 @@ from collections.abc import Callable, Sequence
 
 from givens.phases.descent import Descent
 from givens.phases.leaping import Leaps
+from givens.phases.newton import Newton
 from givens.phases.phase import Phase
 from givens.phases.sweeping import Sweeps
 
-PHASES: dict[str, Callable[[], Phase]] = {"descent": Descent, "leaps": Leaps, "sweeps": Sweeps}
+PHASES: dict[str, Callable[[], Phase]] = {
+    "descent": Descent,
+    "newton": Newton,
+    "leaps": Leaps,
+    "sweeps": Sweeps,
+}
 
 
 def as_phases(names: Sequence[str]) -> tuple[str, ...]:
@@ -35,4 +42,4 @@ def as_phases(names: Sequence[str]) -> tuple[str, ...]:
     return tuple(names)
 
 
-__all__ = ["PHASES", "Descent", "Leaps", "Phase", "Sweeps", "as_phases"]
+__all__ = ["PHASES", "Descent", "Leaps", "Newton", "Phase", "Sweeps", "as_phases"]

@@ -17,9 +17,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.linalg.lapack import dgesv
 
 from givens.objectives.base import Look
+from givens.phases.cayley import turned
 from givens.phases.phase import Phase, counted
 from givens.phases.quasi_newton import Memory
 
@@ -32,6 +32,7 @@ LEAST_CURVATURE = 0.01  # of the largest: smaller ones are taken for this
 SUFFICIENT = 1e-4  # of the promised fall that a step has to keep (Armijo)
 STEEP = 0.9  # where the slope along a step has kept this share, the step was too short (Wolfe)
 TRIALS = 25
+HAND_OVER = 1e-6  # of the scale: where a step promises no more, Newton's method goes on, if it may
 MOST_NUMBERS = 4_000_000  # in the memory
 EPS = float(np.finfo(np.float64).eps)
 
@@ -63,6 +64,8 @@ class Descent(Phase):
         self.room = np.zeros((n, n))
         size, known = len(self.pairs), look.curvatures is not None
         most = self.asked or (10 if known else 60)
+        following = run.options.phases[run.progress.phase + 1 :]
+        self.before_newton = following[:1] == ("newton",) and run.plan.second is not None
         self.past = Memory(size, max(3, min(most, MOST_NUMBERS // (4 * size))))
         self.begun = True
 
@@ -84,6 +87,8 @@ class Descent(Phase):
         promised = -float(self.g @ direction)
         if 0.5 * promised <= run.tol * self.scale:
             return self._at_rest(run, look)
+        if self.before_newton and 0.5 * promised <= HAND_OVER * self.scale:
+            return None
         taken, expected = self._search(run, look, direction, promised), promised
         if taken is None and len(self.past):
             self.past.clear()
@@ -123,7 +128,7 @@ class Descent(Phase):
         skew, longest = self._skew(direction), self.longest
         step, best = 1.0, None
         for _ in range(TRIALS):
-            Q = self._turned(skew, step)
+            Q = turned(self.Q, step * skew)
             there = run.look_at(Q)
             assert there.slopes is not None
             slopes = there.slopes.take(self.pairs)
@@ -168,19 +173,6 @@ class Descent(Phase):
         self.room.put(self.pairs, direction)
         return self.room.T - self.room
 
-    def _turned(self, skew: np.ndarray, step: float) -> np.ndarray:
-        """The rotation so far, and then Cayley's transform of the angles."""
-        half = (0.5 * step) * skew
-        # LAPACK's own solver: for small matrices most of the time of NumPy's goes into calling it.
-        R = dgesv(self.eye - half, self.eye + half, overwrite_a=1, overwrite_b=1)[2]
-        Q = self.Q @ R
-        # Repaired every time, as `rotations.repair` does: a drift would show in the comparison of one look with the next.
-        excess = Q @ (Q.T @ Q)
-        Q *= 1.5
-        excess *= 0.5
-        Q -= excess
-        return Q
-
     def _at_rest(self, run: Run, look: Look) -> float | None:
         """The slopes promise nothing more: a minimum, unless a pair bends downwards."""
         if look.curvatures is not None:
@@ -202,7 +194,7 @@ class Descent(Phase):
         direction[pair] = -1.0 if self.g[pair] > 0 else 1.0
         skew, step = self._skew(direction), LARGEST
         for _ in range(TRIALS):
-            Q = self._turned(skew, step)
+            Q = turned(self.Q, step * skew)
             there = run.look_at(Q)
             if look.value - there.value > 0.1 * bend * step**2:
                 assert there.slopes is not None

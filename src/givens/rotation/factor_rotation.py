@@ -226,7 +226,11 @@ class FactorRotation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             Columns(A, Orthomax(kappa)),
             None if found is None else found.rotation,
             # Of what has converged, a sweep makes sure.
-            phases=None if found is None else ("sweeps",) if found.converged else ("descent", "sweeps"),
+            phases=None
+            if found is None
+            else ("sweeps",)
+            if found.converged
+            else ("descent", "newton", "sweeps"),
             tol=tol,
             max_sweeps=self.max_sweeps,
             max_steps=self.max_sweeps,
