@@ -342,3 +342,15 @@ def test_an_h5ad_file_whose_indices_point_outside(tmp_path, stream):
         file["X/indices"][3] = 40_000_000
     with pytest.raises(DataError, match=r"x\.h5ad is a damaged \.h5ad file"):
         list(open_rows(path).read()) if stream else read_table(path)
+
+
+@pytest.mark.parametrize("fit", ["fit", "partial_fit"])
+def test_a_mixture_of_subnormal_numbers(fit):
+    X = np.ldexp(np.random.default_rng(0).integers(-(2**20), 2**20, (30, 3)).astype(float), -1060)
+    model = getattr(givens.SphericalMixture(1, random_state=0), fit)(X)
+    np.testing.assert_allclose(model.means_, X.mean(axis=0)[None], atol=1e-320)
+
+
+def test_cumulants_of_numbers_without_fourth_powers():
+    with pytest.raises(ValueError, match="too large for its fourth powers"):
+        cumulant_matrices(DATA * 1e149)

@@ -76,9 +76,16 @@ def interruptible() -> Iterator[None]:
     hook, sys.unraisablehook = sys.unraisablehook, _once_more
     try:
         yield
+    except KeyboardInterrupt:
+        hook = _ignore
+        raise
     finally:
         sys.unraisablehook = hook
         signal.signal(signal.SIGINT, stop_at_once)
+
+
+def _ignore(ignored: Any) -> None:
+    """After Ctrl-C the process ends, and objects that were only half made complain when they are deleted."""
 
 
 def _once_more(ignored: Any) -> None:

@@ -125,7 +125,12 @@ def cumulant_matrices(Z: np.ndarray) -> np.ndarray:
     if 0 in Z.shape:
         raise ValueError(f"Z must have samples and components, got shape {Z.shape}")
     p, q = np.triu_indices(n)
-    fourth = _fourth_moments(np.ascontiguousarray(Z.T, dtype=np.float64), p, q) / samples
+    with np.errstate(over="ignore", invalid="ignore"):
+        fourth = _fourth_moments(np.ascontiguousarray(Z.T, dtype=np.float64), p, q) / samples
+    if not np.isfinite(fourth).all():
+        raise ValueError(
+            "Z is too large for its fourth powers to be numbers: whiten it first, as whiten_samples does"
+        )
     Q = np.empty((len(p), n, n))
     Q[:, p, q] = Q[:, q, p] = fourth
     same = p == q

@@ -14,7 +14,7 @@ import numpy as np
 from givens.cluster import Summary
 from givens.moments.cumulants import Cumulants
 from givens.numerics import parallel
-from givens.numerics.scaling import binary_exponent
+from givens.numerics.scaling import power_of_two
 
 TILE = 4096
 """Rows that are summed as one piece: fixed, so that neither batches nor threads change the order of any sum."""
@@ -44,7 +44,7 @@ class Basis:
 def unit_of(rows: np.ndarray) -> float:
     """A power of two that brings rows of extreme size near 1, so that their cubes stay finite; 1 for all others."""
     size = float(np.max(np.abs(rows), initial=0.0))
-    return 1.0 if size == 0.0 or 1e-60 < size < 1e60 else 2.0 ** -binary_exponent(size)
+    return 1.0 if size == 0.0 or 1e-60 < size < 1e60 else 1.0 / power_of_two(size)
 
 
 class Sums(Summary):
