@@ -4,7 +4,7 @@ After an interrupted fit a model is what it was before, to the last bit, or the 
 An interrupted command ends with exit code 130, without a traceback, and leaves the old results or the new ones, whole.
 
     python -m tests.fuzz --interrupts 100          all of it
-    python -m tests.fuzz.interrupts fits 5 0       five each, seed 0; or: commands 5 0; [NAME,NAME] for some
+    python -m tests.fuzz.interrupts fits 5 0       five each, seed 0; or: commands 5 0, kills 5 0; [NAME,NAME] for some
 
 A moment is a time, drawn between the start and the end of an undisturbed run; or, for tests, a number of function calls.
 """
@@ -15,6 +15,7 @@ import collections
 import copy
 import functools
 import hashlib
+import itertools
 import os
 import shutil
 import signal
@@ -324,8 +325,12 @@ def write_inputs(folder: Path) -> None:
         (folder / name / "components.csv").write_text("variable,one,two\n" + "\n".join(weights) + "\n")
 
 
-def start(folder: Path, words: list[str], calls: int | None = None) -> int:
-    """Fork a process that runs a command as from a shell; with `calls`, it interrupts itself at that function call."""
+def start(folder: Path, words: list[str], calls: int | None = None, writes: int | None = None) -> int:
+    """Fork a process that runs a command as from a shell.
+
+    With `calls`, it interrupts itself at that function call; with `writes`, it kills itself when that file is about to be
+    complete, or to get its name.
+    """
     ready, tell = os.pipe()
     process = os.fork()
     if process:
@@ -342,6 +347,8 @@ def start(folder: Path, words: list[str], calls: int | None = None) -> int:
         sys.argv = ["givens", *words]
         from givens.cli import main
 
+        if writes is not None:
+            _kill_at(writes)
         if calls is not None:
             sys.setprofile(_Counter(calls))
         os.close(tell)
@@ -357,6 +364,43 @@ def start(folder: Path, words: list[str], calls: int | None = None) -> int:
             print(f"calls {_Counter.seen}", flush=True)
         sys.stderr.flush()
         os._exit(code)
+
+
+def _kill_at(moment: int) -> None:
+    """Let this process kill itself at this call of `os.fsync` or `os.replace`."""
+    seen = itertools.count(1)
+
+    def killing(real: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*arguments: Any, **keywords: Any) -> Any:
+            if next(seen) == moment:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return real(*arguments, **keywords)
+
+        return call
+
+    os.fsync, os.replace = killing(os.fsync), killing(os.replace)
+
+
+def attack_by_kills(name: str, count: int, rng: np.random.Generator) -> Counts:
+    """Kill a command where it writes, so many times; the next run removes what is left behind, and ends as ever."""
+    words = [*COMMANDS[name], "--out", "results"]
+    counts: Counts = collections.Counter()
+    folder = Path(tempfile.mkdtemp(prefix="kills-"))
+    try:
+        write_inputs(folder)
+        for _ in range(count):
+            # The first is the file that proves that there is room for results.
+            code = os.waitstatus_to_exitcode(
+                os.waitpid(start(folder, words, writes=int(rng.integers(2, 7))), 0)[1]
+            )
+            left = [file for file in contents(folder / "results") if file.endswith(".part")]
+            counts["killed" if code == -signal.SIGKILL else f"exit code {code}"] += 1
+            counts["files found behind"] += len(left)
+        code = os.waitstatus_to_exitcode(os.waitpid(start(folder, words), 0)[1])
+        counts.update(look(name, folder, code, {}))
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    return counts
 
 
 class _Counter:
@@ -481,7 +525,7 @@ def attack_start(name: str, count: int, rng: np.random.Generator) -> Counts:
 
 
 def fine(counts: Counts) -> bool:
-    return not set(counts) - {"interrupted", "finished"}
+    return not set(counts) - {"interrupted", "finished", "killed", "files found behind"}
 
 
 def report(name: str, counts: Counts) -> bool:
@@ -505,12 +549,16 @@ def attack_fits(count: int, seed: int, names: list[str] | None = None) -> bool:
     return good
 
 
-def attack_commands(count: int, seed: int, names: list[str], *, by_calls: bool = False) -> bool:
+def attack_commands(
+    count: int, seed: int, names: list[str], *, by_calls: bool = False, by_kills: bool = False
+) -> bool:
     from givens.cli import app  # noqa: F401  imported once, for all processes that are forked
 
     rng, good = np.random.default_rng(seed), True
     for name in names:
-        if name == IMPORTS:
+        if by_kills:
+            good &= report(f"givens {name}", attack_by_kills(name, count, rng))
+        elif name == IMPORTS:
             good &= report("givens, while it is imported", attack_start("rotate", count, rng))
         else:
             good &= report(f"givens {name}", attack_command(name, count, rng, by_calls=by_calls))
@@ -534,5 +582,8 @@ if __name__ == "__main__":
     what, number, first_seed, *rest = sys.argv[1:]
     if what == "fits":
         sys.exit(not attack_fits(int(number), int(first_seed), rest[0].split(",") if rest else None))
+    if what == "kills":
+        chosen = rest[0].split(",") if rest else list(COMMANDS)
+        sys.exit(not attack_commands(int(number), int(first_seed), chosen, by_kills=True))
     chosen = rest[0].split(",") if rest else [*COMMANDS, IMPORTS]
     sys.exit(not attack_commands(int(number), int(first_seed), chosen, by_calls="by-calls" in rest))

@@ -23,6 +23,7 @@ from givens.experiments.experiment import Claim, Experiment, ExperimentSettings,
 from givens.experiments.provenance import code
 from givens.io.write import plain
 from givens.support.extras import require
+from givens.support.unfinished import part_of, remove_leftovers
 
 Advance = Callable[[str, float], None]
 """Told the name of a task that is done, and the share of the whole that it was."""
@@ -174,8 +175,9 @@ def table(rows: list[Row]) -> str:
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Write a file that appears whole or not at all."""
-    part = path.with_name(f".{path.name}.part")
+    """Write a file that appears whole or not at all; what killed processes have left of it is removed."""
+    remove_leftovers(path.parent, path.name)
+    part = part_of(path)
     try:
         part.write_bytes(content)
         os.replace(part, path)

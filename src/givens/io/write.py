@@ -11,7 +11,6 @@ import csv
 import errno
 import json
 import os
-import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,6 +20,7 @@ import numpy as np
 
 from givens.io.table import DataError
 from givens.support.signals import uninterrupted
+from givens.support.unfinished import part_of, remove_leftovers
 
 REASONS = {
     errno.ENOSPC: "the disk is full",
@@ -51,8 +51,9 @@ class Staged:
     def open(self, name: str) -> Iterator[IO[str]]:
         """Open a text file that will be called `name`."""
         with uninterrupted():
-            handle, temporary = tempfile.mkstemp(prefix=f".{name}.", suffix=".part", dir=self.folder)
-            self._waiting[self.folder / name] = Path(temporary)
+            temporary = part_of(self.folder / name)
+            handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            self._waiting[self.folder / name] = temporary
         # A file name that is not UTF-8 may stand in a report; what cannot be written of it becomes a question mark.
         with os.fdopen(handle, "w", encoding="utf-8", errors="replace", newline="") as stream:
             yield stream
@@ -83,7 +84,10 @@ class Staged:
 
 @contextmanager
 def staged(folder: Path) -> Iterator[Staged]:
-    """Make the folder and write files into it; they appear together when the block ends, or not at all."""
+    """Make the folder and write files into it; they appear together when the block ends, or not at all.
+
+    What commands that were killed have left there unfinished is removed first.
+    """
     made: list[Path] = []
     try:
         for part in [*reversed(folder.parents), folder]:
@@ -92,6 +96,7 @@ def staged(folder: Path) -> Iterator[Staged]:
                     part.mkdir()
                     made.append(part)
         files = Staged(folder)
+        remove_leftovers(folder)
         try:
             # The first temporary file proves, before hours of work, that results can be written here.
             with files.open("probe"):

@@ -7,20 +7,15 @@ import io
 import json
 import math
 import os
-import platform
-import secrets
 import shutil
 import zipfile
-import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-_HOST = (
-    f"{zlib.crc32(platform.node().encode()):08x}"  # a process number means something on its own machine only
-)
+from givens.support.unfinished import part_of, remove_leftovers
 
 
 def write(path: str | os.PathLike[str], header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
@@ -33,9 +28,9 @@ def write(path: str | os.PathLike[str], header: Mapping[str, Any], arrays: Mappi
         raise OSError(
             f"{os.fspath(path)} is no ordinary file, and would be replaced by one: choose another name"
         )
-    _remove_leftovers(target)
+    remove_leftovers(target.parent, target.name)
     named: dict[str, Any] = dict(arrays)
-    part = target.with_name(f".{target.name}.{_HOST}-{os.getpid()}-{secrets.token_hex(6)}.part")
+    part = part_of(target)
     try:
         with part.open("xb") as file:
             np.savez(file, header=np.array(json.dumps(header)), **named)
@@ -48,31 +43,6 @@ def write(path: str | os.PathLike[str], header: Mapping[str, Any], arrays: Mappi
         with contextlib.suppress(OSError):
             part.unlink()
         raise
-
-
-def _remove_leftovers(target: Path) -> None:
-    """Remove the unfinished files of writers of this file that live no more, on this machine."""
-    beginning = f".{target.name}.{_HOST}-"
-    with contextlib.suppress(OSError), os.scandir(target.parent) as entries:
-        for entry in entries:
-            if entry.name.startswith(beginning) and entry.name.endswith(".part"):
-                writer, _, token = entry.name[len(beginning) : -len(".part")].partition("-")
-                if writer.isdecimal() and len(token) == 12 and not _alive(int(writer)):
-                    with contextlib.suppress(OSError):
-                        os.unlink(entry.path)
-
-
-def _alive(process: int) -> bool:
-    """Whether a process of this number is running; where that cannot be asked, it is taken to be."""
-    if os.name != "posix":
-        return True
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except (OSError, OverflowError):
-        return True
-    return True
 
 
 def read(path: str | os.PathLike[str], what: str) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
