@@ -1,6 +1,7 @@
 """Sparse components with exact counts: which features are looked at, several starts, the components in order.
 
-The first start is loadings found one by one, each in what the scores before it leave. The largest count comes first. Each
+The first start is loadings found one by one, each in what the scores before it leave: the largest count first, and once more in
+the order in which unequal counts are listed. Each
 loading is sought from the leading axis of the rest and from its strongest feature, and the one that explains more is kept: a
 long loading follows the axis; a short one is made of strong features, which the axis may not know. Short loadings have many
 places to end at, so after the ascent (`truncated_power`) each of them is tried against a new one, found in what all the others
@@ -142,10 +143,10 @@ def spent(sizes: np.ndarray, total: int) -> np.ndarray:
 class SeveralStarts:
     """Ascents from several starts, the best of which is kept; and what all of them took.
 
-    The first start is loadings found one by one (or the last fit's). Where the data are small there are three more, rotations
-    with one threshold for all columns, ℓ1 and ℓ0, and with one for each, and what every ascent ends at is improved by
-    exchanges of single entries. Where the data are large, that is left to the further starts that `n_starts` asks for: rotations
-    first, then random columns.
+    The first start is loadings found one by one, in one order or two, the better of which counts (or the last fit's). Where the
+    data are small there are three more, rotations with one threshold for all columns, ℓ1 and ℓ0, and with one for each, and what
+    every ascent ends at is improved by exchanges of single entries. Where the data are large, that is left to the further starts
+    that `n_starts` asks for: rotations first, then random columns.
 
     Attributes
     ----------
@@ -166,15 +167,16 @@ class SeveralStarts:
 
     def run(self, previous: np.ndarray | None, rng: np.random.Generator) -> Ascent:
         """The best ascent."""
-        first, axes, rank = self._first(previous)
+        firsts, axes, rank = self._firsts(previous)
         many = 2 * self.options.m > rank
         if many and isinstance(self.table, ProductForm):
             self.table = self.table.samples(self.options.m)
             axes = self._axes()
         small = isinstance(self.table, SampleForm) and self.table.At.size * self.options.m <= SMALL
         thorough = small or self.options.n_starts > 1
-        best = self._replaced(self.ascend(first), axes, rank)
-        seen = [best.explained]
+        begun = [self._replaced(self.ascend(first), axes, rank) for first in firsts]
+        best = max(begun, key=_explained)
+        seen = [ascent.explained for ascent in begun]
         if thorough:
             best = self._exchanged(best)
         self.reached.append(best.explained)
@@ -219,19 +221,25 @@ class SeveralStarts:
         found = best if other is None else self.ascend(other)
         return found if found.explained > best.explained else best
 
-    def _first(self, previous: np.ndarray | None) -> tuple[SparseRows, Axes | None, int]:
+    def _firsts(self, previous: np.ndarray | None) -> tuple[list[SparseRows], Axes | None, int]:
         """Loadings to begin with, the axes if they were needed, and the rank of the data, where that is small."""
         whole = self.table.rows or self.table.features
         if previous is not None:
             self.tried.append("the last fit")
             self.flops += self.table.product_flops(len(previous), int(np.count_nonzero(previous)))
-            return self._cut(orthonormal_columns(self.table, previous)), None, whole
-        self.tried.append("loadings one by one")
+            return [self._cut(orthonormal_columns(self.table, previous))], None, whole
         axes = self._axes()
-        loadings, spent = one_by_one(self.table, self.norms, self.counts, axes)
+        orders = [np.sort(self.counts)[::-1]]
+        if np.any(np.diff(self.counts) > 0):
+            orders.append(self.counts)
+        self.tried.append("loadings one by one" if len(orders) == 1 else "loadings one by one, in two orders")
+        firsts = []
+        for counts in orders:
+            loadings, spent = one_by_one(self.table, self.norms, counts, axes)
+            firsts.append(loadings)
+            self.flops += spent
         rank = int(np.sum(axes.squares > 1e-12 * axes.squares[0]))
-        self.flops += spent
-        return loadings, axes, rank if rank < len(axes.squares) else whole
+        return firsts, axes, rank if rank < len(axes.squares) else whole
 
     def _axes(self) -> Axes:
         whole = self.table.rows or self.table.features
@@ -356,12 +364,11 @@ def one_by_one(
     table : SampleForm or ProductForm
     norms : array, shape (features,)
     counts : array of int
-        In any order: the loadings have the largest first.
+        The loadings are found in this order.
     axes : Axes
         The leading principal axes.
     """
     m = len(counts)
-    counts = np.sort(counts)[::-1]
     here = np.arange(table.features)
     left = norms * norms
     flops = 0.0
@@ -428,6 +435,10 @@ def _beside(E: np.ndarray, j: int) -> tuple[np.ndarray, np.ndarray]:
     """A basis of all rows but j, and what it leaves of that."""
     B = np.linalg.qr(np.delete(E, j, axis=0).T)[0].T
     return B, E[j] - (E[j] @ B.T) @ B
+
+
+def _explained(ascent: Ascent) -> float:
+    return ascent.explained
 
 
 def _held(step: Step) -> float:

@@ -2,11 +2,12 @@
 
 The kept columns Y take the place of the data: rotations find the m columns that maximise the objective on them, as
 `SparsePCA` does on samples, beginning at the principal axes. What exceeds the threshold are the loadings; their
-values are those of the column itself (`refit`), not shrunk by γ. (Alternating refits overfit here: K columns are few.)
+values are those of the column itself, not shrunk by γ, unless `refit` is False.
 
 Rotated columns and principal axes are both tried, with as many non-zeros, and those of which the kept columns say
-that they explain more (adjusted variance) are given: for very sparse loadings these are the rotated ones; where a fifth
-of the features may be used, principal axes, being orthogonal, waste less.
+that they explain more (adjusted variance) are taken: for very sparse loadings these are the rotated ones; where a fifth
+of the features may be used, principal axes, being orthogonal, waste less. With `refit`, truncated power steps
+(`givens.sparse_pca.truncated_power`) on the kept columns then raise what these loadings explain, with as many non-zeros each.
 """
 
 from __future__ import annotations
@@ -20,8 +21,11 @@ import numpy as np
 from givens.metrics import adjusted_from_scores, largest_correlation, loading_overlap, span
 from givens.numerics import parallel
 from givens.sparse_pca.few_components import FewColumns
-from givens.sparse_pca.loadings import fill_empty, keep_largest, order_and_sign, unit_rows
+from givens.sparse_pca.forms import SampleForm, SparseRows
+from givens.sparse_pca.loadings import fill_empty, keep_largest, order_and_sign, reported_order, unit_rows
+from givens.sparse_pca.truncated_power import ascend
 from givens.streaming.sketch import SMALL, Sketch
+from givens.support.progress import Bar
 
 
 @dataclass(frozen=True)
@@ -175,8 +179,34 @@ def rotated(Y: np.ndarray, asked: Asked) -> StreamLoadings:
         levels = _levels(axes, asked)
     method = f"principal axes, which explain more than {best.method}"
     other = _loadings(Y, axes, asked, levels, method, best.sweeps, best.flops)
+    if asked.counts is not None:
+        other = _ascended(Y, other, asked)
     best.flops = other.flops
-    return other if other.adjusted.sum() > best.adjusted.sum() else best
+    better = other if other.adjusted.sum() > best.adjusted.sum() else best
+    return better if asked.counts is not None else _ascended(Y, better, asked)
+
+
+def _ascended(Y: np.ndarray, found: StreamLoadings, asked: Asked) -> StreamLoadings:
+    """Loadings with as many non-zeros each that explain more of the kept columns, if truncated power steps find some."""
+    counts = np.count_nonzero(found.Z, axis=1)
+    if not asked.refit or counts.min() == 0:
+        return found
+    ascent = ascend(SampleForm(Y), SparseRows.of(found.Z), counts, asked.tol, asked.max_sweeps, Bar())
+    order = reported_order(ascent.scores, ascent.loadings.counts(), counts)
+    Z, again = order_and_sign(
+        ascent.loadings.dense(Y.shape[1])[order],
+        np.linalg.norm(ascent.scores[order], axis=1),
+        keep_order=asked.keep_order,
+    )
+    order = order[again]
+    found.flops += ascent.flops
+    adjusted = adjusted_from_scores(ascent.scores[order].T) * max(len(Y) - 1, 1)
+    if adjusted.sum() <= found.adjusted.sum():
+        return found
+    steps = len(ascent.trace) - 1
+    method = f"{found.method}; then {steps} truncated power {'step' if steps == 1 else 'steps'}"
+    levels = ascent.largest_uncounted()[order]
+    return StreamLoadings(Z, ascent.Y[order], levels, adjusted, method, found.sweeps + steps, found.flops)
 
 
 def _best_start(Y: np.ndarray, used: np.ndarray, asked: Asked) -> StreamLoadings:
@@ -208,7 +238,10 @@ def _from(Y: np.ndarray, used: np.ndarray, asked: Asked, start: np.ndarray) -> t
         levels = _levels(columns, asked)
     spent = result.flops + 2.0 * (asked.m + 1) * Y.size
     found = _loadings(Y, columns, asked, levels, f"axes turned by {result.method}", result.steps, spent)
-    return result.value if asked.counts is None else float(found.adjusted.sum()), found
+    if asked.counts is None:
+        return result.value, found
+    found = _ascended(Y, found, asked)
+    return float(found.adjusted.sum()), found
 
 
 def _levels(columns: np.ndarray, asked: Asked) -> np.ndarray:

@@ -55,7 +55,8 @@ class StreamingSparsePCA(SparseScores):
     penalty : {"l1", "l0"}
         Which objective the rotations maximise, as in `SparsePCA`.
     refit : bool
-        Give the loadings the values of the columns they come from, not shrunk by the threshold.
+        Give the loadings the values of the columns they come from, not shrunk by the threshold, and with drop="frequent" (unless
+        `max_sweeps` is 0) raise what they explain by truncated power steps on the kept columns, with as many non-zeros each.
     scale : bool
         Give every feature the variance 1: by its deviation so far where the stream chooses what to drop, by its present one where
         components are asked for.
