@@ -31,7 +31,7 @@ def measure(folder: Path, name: str, context: dict[str, Any]) -> bool:
         traceback.print_exc()
     result["seconds"] = round(time.perf_counter() - start, 2)
     result |= {"rows": report.rows, "claims": report.claims, "notes": report.notes, "missing": report.missing}
-    result["ratios"] = report.ratios
+    result |= {"ratios": report.ratios, "figures": report.figures}
     write(folder / "results" / f"{name}.json", result)
     return result["error"] is None
 

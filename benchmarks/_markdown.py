@@ -66,6 +66,8 @@ def detail(result: Result, stale: bool) -> str:
     """The published page of one benchmark."""
     lines = _section(result, stale)
     lines[0] = lines[0].removeprefix("#")
+    for figure in result.get("figures", []):
+        lines += [f"![{figure['title']}]({figure['name']}.svg)", ""]
     return "\n".join([*lines, "[All benchmarks](../benchmarks.md)"]) + "\n"
 
 

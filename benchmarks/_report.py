@@ -28,6 +28,7 @@ class Report:
         self.notes: list[str] = []
         self.missing: list[str] = []
         self.ratios: list[dict[str, Any]] = []
+        self.figures: list[dict[str, Any]] = []
 
     def row(self, **figures: Any) -> None:
         """Add a row to the table. Rows with the same names stand in one table, in the order they came."""
@@ -47,6 +48,19 @@ class Report:
         """
         self.ratios.append({"task": task, "rival": rival, "times": float(times), "wanted": wanted})
         print(f"  {task}: {times:.2f} times as fast as {rival}", flush=True)
+
+    def figure(
+        self,
+        name: str,
+        title: str,
+        x: str,
+        y: str,
+        series: Mapping[str, list[tuple[float, float]]],
+        slope: float | None = None,
+    ) -> None:
+        """Add curves on logarithmic axes, published as `NAME.svg`; with a dashed line of this slope beside each of them."""
+        points = {label: [[float(a), float(b)] for a, b in pairs] for label, pairs in series.items()}
+        self.figures.append({"name": name, "title": title, "x": x, "y": y, "series": points, "slope": slope})
 
     def note(self, text: str) -> None:
         """Add a sentence that a reader of the figures needs."""

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks._chart import chart
+from benchmarks._curves import curves
 from benchmarks._markdown import detail, front, page
 from benchmarks._report import find_data
 
@@ -121,6 +122,8 @@ class Suite:
                 old.unlink()
         for result in results:
             replace(folder / f"{result['name']}.md", detail(result, result["name"] in stale))
+            for figure in result.get("figures", []):
+                replace(folder / f"{figure['name']}.svg", curves(figure))
         replace(folder / "chart.svg", chart([row for result in results for row in result.get("ratios", [])]))
         write(docs / "benchmarks.json", results)
         replace(docs / "benchmarks.md", front(results, stale, unmeasured))

@@ -213,6 +213,32 @@ def test_the_chart_has_a_bar_for_every_ratio_with_the_figure_beside_it():
     assert ElementTree.fromstring(chart([])) is not None
 
 
+def test_a_figure_has_a_point_for_every_measurement_and_is_published(suite, tmp_path):
+    add(
+        suite,
+        "curved",
+        "def run(report):\n"
+        "    points = [(10, 1.0), (1000, 0.1)]\n"
+        "    report.figure('falls', 'How <it> falls', 'n', 'error', {'one': points, 'two': [(10, 2), (100, 1)]}, slope=-0.5)\n",
+    )
+    suite.run()
+    docs = tmp_path / "docs"
+    docs.mkdir()
+    suite.publish(docs)
+    assert "![How <it> falls](falls.svg)" in (docs / "benchmarks" / "curved.md").read_text()
+    picture = ElementTree.parse(docs / "benchmarks" / "falls.svg").getroot()
+    name = "{http://www.w3.org/2000/svg}"
+    assert {"How <it> falls", "n", "error", "one", "two", "10", "0.1"} <= {
+        e.text for e in picture.iter(name + "text")
+    }
+    places = [(float(e.get("cx")), float(e.get("cy"))) for e in picture.iter(name + "circle")]
+    assert len(places) == 4
+    # The curve of slope -1/2 lies on its dashed line, and a smaller error lies lower.
+    dashed = [e.get("d") for e in picture.iter(name + "path") if e.get("stroke-dasharray")]
+    assert dashed[0].endswith(f"L{places[1][0]:.1f} {places[1][1]:.1f}")
+    assert places[1][1] > places[0][1]
+
+
 def test_data_that_arrives_later_is_measured(suite, monkeypatch, tmp_path):
     add(suite, "real", "def run(report): report.row(found=report.data('flowers') is not None)")
     folder = tmp_path / "data"

@@ -44,6 +44,37 @@ def test_topics_of_a_folder_of_texts(givens, tmp_path):
     assert "harbour" in page
 
 
+def test_a_vocabulary_names_the_words_of_a_table_without_names(givens, tmp_path):
+    rng = np.random.default_rng(3)
+    X = sparse.csr_matrix(np.kron(np.eye(2), np.ones((20, 3))).astype(int) * rng.integers(1, 4, (40, 6)))
+    io.mmwrite(tmp_path / "counts.mtx", X)
+    words = ["cat", "dog", "cow", "plane", "train", "ship"]
+    (tmp_path / "words.txt").write_text("\n".join(words) + "\n")
+    run = givens(
+        "topics",
+        "counts.mtx",
+        "-k",
+        2,
+        "--samples",
+        "rows",
+        "--vocabulary",
+        "words.txt",
+        "--out",
+        "out",
+        "--json",
+    )
+    assert run.code == 0, run.err
+    found = [set(topic["words"][:3]) for topic in json.loads(run.out)["topics"]]
+    assert sorted(map(sorted, found)) == [["cat", "cow", "dog"], ["plane", "ship", "train"]]
+    (tmp_path / "words.txt").write_text("cat\ndog\n")
+    run = givens(
+        "topics", "counts.mtx", "-k", 2, "--samples", "rows", "--vocabulary", "words.txt", "--out", "no"
+    )
+    assert run.code != 0
+    assert "2 lines, but the table has 6 words" in " ".join(run.err.split())
+    assert not (tmp_path / "no").exists()
+
+
 @pytest.mark.parametrize("kind", ["csv", "mtx", "npy"])
 def test_topics_of_a_table_are_those_of_the_library(givens, tmp_path, kind):
     rng = np.random.default_rng(1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -63,6 +64,13 @@ def command(
     stop_words: Annotated[
         bool, typer.Option("--stop-words", help="Leave out English stop words.", rich_help_panel=TEXT)
     ] = False,
+    vocabulary: Annotated[
+        Path | None,
+        typer.Option(
+            help="A text file with the words of the table, one a line, for counts without names (.mtx, .npz, .npy).",
+            show_default=False,
+        ),
+    ] = None,
     samples: o.Samples = None,
     labels: o.Labels = None,
     names: o.Names = None,
@@ -83,6 +91,10 @@ def command(
     session = Session(quiet, json)
     with staged(out) as files:
         if file.is_dir():
+            if vocabulary is not None:
+                raise DataError(
+                    f"--vocabulary names the words of a table, but {file} is a folder of texts: leave it out"
+                )
             with session.step(f"counting the words of {file.name}"):
                 table = read_texts(file, min_documents, stop_words)
             for note in table.notes:
@@ -90,6 +102,8 @@ def command(
         else:
             source = o.Source(file, samples, labels, names, drop)
             table = source.table(session, nouns=("document", "word"))
+            if vocabulary is not None:
+                table = replace(table, variables=read_vocabulary(vocabulary, table.values.shape[1]))
         model = givens.TopicModel(
             topics,
             alpha0=alpha0,
@@ -134,6 +148,20 @@ def read_texts(folder: Path, min_documents: int, stop_words: bool) -> Table:
             + (f"; left out {left:,} that occur in fewer than {min_documents}" if left else "")
         ],
     )
+
+
+def read_vocabulary(file: Path, number: int) -> list[str]:
+    """The words of a file, one a line, of which there must be `number`."""
+    try:
+        words = file.read_text(encoding="utf-8").rstrip("\n").split("\n")
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(f"the vocabulary {file} cannot be read: {error}") from None
+    words = [word.strip() for word in words]
+    if len(words) != number:
+        raise DataError(
+            f"the vocabulary {file} has {len(words):,} lines, but the table has {number:,} words: give one line for each"
+        )
+    return words
 
 
 def topic_map(topics: np.ndarray) -> np.ndarray:
