@@ -323,6 +323,8 @@ def test_parameters_of_another_type():
         givens.SphericalMixture(2, variance=[1, 2]).fit(DATA)
     with pytest.raises(ValueError, match="vocabulary must be a list of words"):
         givens.TopicModel(2, vocabulary=0.3).fit(counts)
+    with pytest.raises(ValueError, match="n_topics must be a whole number from 1 to"):
+        givens.TopicModel(1e300).fit(counts)
     with pytest.raises(ValueError, match="Expected 2D array"):
         givens.TopicModel(2).fit(counts).transform(np.array(1.0))
 
@@ -332,14 +334,15 @@ def test_a_solver_that_fails_on_a_constant_table():
         givens.RotatedPCA(1, svd_solver="arpack").fit(np.ones((12, 7)))
 
 
+@pytest.mark.parametrize(("where", "value"), [("indices", 40_000_000), ("indptr", -1_000_000_000)])
 @pytest.mark.parametrize("stream", [False, True])
-def test_an_h5ad_file_whose_indices_point_outside(tmp_path, stream):
+def test_an_h5ad_file_whose_indices_point_outside(tmp_path, stream, where, value):
     anndata = pytest.importorskip("anndata")
     h5py = pytest.importorskip("h5py")
     path = tmp_path / "x.h5ad"
     anndata.AnnData(sparse.random(20, 5, 0.5, "csr", random_state=0)).write_h5ad(path)
     with h5py.File(path, "r+") as file:
-        file["X/indices"][3] = 40_000_000
+        file[f"X/{where}"][-1] = value
     with pytest.raises(DataError, match=r"x\.h5ad is a damaged \.h5ad file"):
         list(open_rows(path).read()) if stream else read_table(path)
 

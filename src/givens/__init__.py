@@ -8,7 +8,9 @@ from __future__ import annotations
 import importlib
 import sys
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+
+# As in `typing`, whose import would take most of the time in which Ctrl-C ends the command with Python's own traceback.
+TYPE_CHECKING = False
 
 __version__ = "0.2.0"
 
@@ -52,6 +54,8 @@ _MODULES = {
 }
 
 if TYPE_CHECKING:
+    from typing import Any
+
     from givens import (
         anndata,
         autodiff,

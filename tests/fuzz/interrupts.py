@@ -501,7 +501,8 @@ def attack_start(name: str, count: int, rng: np.random.Generator) -> Counts:
     """Interrupt a command while Python still imports its modules: a process of its own each time."""
     counts: Counts = collections.Counter()
     folder = Path(tempfile.mkdtemp(prefix="interrupts-"))
-    code = "print('ready', flush=True)\nfrom givens.cli import main\nmain()"
+    # Until its first function runs, Python itself answers Ctrl-C with a traceback, as in any program.
+    code = "from givens.cli import main\nprint('ready', flush=True)\nmain()"
     try:
         write_inputs(folder)
         for _ in range(count):

@@ -555,7 +555,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     def _check(self) -> None:
         """Refuse parameters that mean nothing."""
-        k = whole(self.n_topics, "n_topics", 1)
+        k = whole(self.n_topics, "n_topics", 1, 2**31 - 1)
         whole(self.refine, "refine", 0)
         whole(self.basis_documents, "basis_documents", 1)
         if self.basis_rank is not None:
