@@ -11,7 +11,7 @@ through their Crawford-Ferguson criteria).
 Then forty matrices from 6 x 2 to 2,000 x 60, twenty with structure over the whole range and twenty without up to 60 x 10
 (statsmodels takes minutes for larger ones), where factor_analyzer runs once more with its own tolerance, 1e-5; and a field of
 10,000 grid points x 50 modes for xeofs' `EOFRotator` at its default tolerance, normalised as it does; both also give the
-rotated scores.
+rotated scores. xeofs runs with all threads of its BLAS, and with one, and the faster of the two counts.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from __future__ import annotations
 import numpy as np
 from factor_analyzer import Rotator
 from statsmodels.multivariate.factor_rotation import rotate_factors
+from threadpoolctl import threadpool_limits
 
 from givens import FactorRotation, minimize
 from givens.objectives import Columns, Orthomax
@@ -141,22 +142,38 @@ def _field(report):
     rotator = xeofs.single.EOFRotator(n_modes=50, power=1)
     _with_scores(A[:, :40], scores[:, :40])  # compiles
     timings = report.race(
-        {"givens": lambda: _with_scores(A, scores), "xeofs": lambda: rotator.fit(model)}, repeat=1
+        {
+            "givens": lambda: _with_scores(A, scores),
+            "xeofs": lambda: rotator.fit(model),
+            "xeofs, one BLAS thread": lambda: _alone(rotator, model),
+        },
+        repeat=1,
     )
     normal = A / np.linalg.norm(A, axis=1, keepdims=True)
     values = {
         "givens": orthomax(normal @ timings["givens"].value, 1.0),
         "xeofs": orthomax(normal @ rotator.data["rotation_matrix"].values, 1.0),
     }
-    for name, value in values.items():
-        report.row(field="10,000 x 50", method=name, seconds=timings[name].best, criterion=value)
-    ratio = timings["xeofs"].best / timings["givens"].best
+    for name, timing in timings.items():
+        value = values[name.split(",")[0]]
+        report.row(field="10,000 x 50", method=name, seconds=timing.best, criterion=value)
+    # Its matrices are small: threads of a BLAS that wait for each other may take longer than one.
+    rival = min(timings["xeofs"].best, timings["xeofs, one BLAS thread"].best)
+    ratio = rival / timings["givens"].best
     report.claim(
-        "10,000 x 50: faster than xeofs' EOFRotator", "≥ 10 times", f"{ratio:.1f} times", ratio >= 10
+        "10,000 x 50: faster than xeofs' EOFRotator, with one BLAS thread or all, whichever is faster",
+        "≥ 10 times",
+        f"{ratio:.1f} times",
+        ratio >= 10,
     )
     gain = values["givens"] / values["xeofs"] - 1
     report.claim("10,000 x 50: criterion above xeofs' by, relatively", "> 0", gain, gain > 0)
     report.ratio("varimax of 10,000 grid points x 50 modes", "xeofs", ratio, wanted=10)
+
+
+def _alone(rotator, model):
+    with threadpool_limits(1, user_api="blas"):
+        rotator.fit(model)
 
 
 def _with_scores(A, scores):
