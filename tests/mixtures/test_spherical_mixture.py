@@ -220,7 +220,7 @@ def test_masks_are_not_ignored(data: MixtureSample) -> None:
     model = SphericalMixture(2).fit(whole)  # nothing is masked
     for use in (model.fit, model.partial_fit, model.predict, lambda X: model.fit([X, X])):
         with pytest.raises(
-            ValueError, match=r"masked array in which \d+ entries are masked.*filled\(value\)"
+            ValueError, match=r"masked array in which [\d,]+ entries are masked.*filled\(value\)"
         ):
             use(X)
 
