@@ -9,7 +9,7 @@ here, and its single-core model is used for the same reason.
 By default one split and small simulations. `GIVENS_TOPICS=full make bench ONLY=topics` takes five splits, scikit-learn's default
 priors too, simulations of 50,000 documents, one of the size of the 20 newsgroups, and 1,000,000 documents streamed from disk;
 `ap`, `simulated`, `newsgroups` or `stream` takes one of these parts in full. Constants of `TopicModel` were chosen on splits of
-AP with other seeds and on other simulations.
+AP with other seeds, on other simulations and on docstrings of Python packages (docs/topics.md).
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ from givens.topics.documents import Counts
 
 OVERSAMPLING = 10
 POWER_STEPS = 4
-FLATTENING = 10.0
+FLATTENING = 5.0
 """Words are scaled by 1/√(m_v + FLATTENING·mean(m)): between none (frequent words dominate) and 1/√m_v (rare words make noise).
 """
 
