@@ -254,6 +254,7 @@ def checkpointed(path):
         ("summaries", lambda old: [{**summary, "gain": "x"} for summary in old]),
         ("trace_phase", lambda old: dict.fromkeys(map(str, range(len(old))), "")),
         ("trace_value", lambda old: old.astype(str)),
+        ("trace_value", lambda old: np.append(old[:-1], np.nan)),
         ("memory_rows", lambda old: old[:-1]),
         ("memory_rows", lambda old: old * 1e200),
         ("memory_inverse", lambda old: old[:, :-1]),

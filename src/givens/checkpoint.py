@@ -154,6 +154,8 @@ def _check(progress: Progress) -> None:
         isinstance(progress.trace.phase, list) and all(isinstance(name, str) for name in progress.trace.phase)
     ):
         raise ValueError("the phases of the trace are no names")
+    if np.isnan(progress.trace.value).any():
+        raise ValueError("not all values of the trace are numbers")
     for summary in progress.summaries:
         numbers = (summary.gain, summary.flops, summary.seconds)
         if not _is_count(summary.steps) or not all(type(number) in (int, float) for number in numbers):
