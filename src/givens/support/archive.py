@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from givens.support.signals import uninterrupted
 from givens.support.unfinished import part_of, remove_leftovers
 
 
@@ -32,7 +33,8 @@ def write(path: str | os.PathLike[str], header: Mapping[str, Any], arrays: Mappi
     named: dict[str, Any] = dict(arrays)
     part = part_of(target)
     try:
-        with part.open("xb") as file:
+        # Ctrl-C waits: Python would ignore it where a ZIP file is deleted.
+        with uninterrupted(), part.open("xb") as file:
             np.savez(file, header=np.array(json.dumps(header)), **named)
             file.flush()
             os.fsync(file.fileno())
