@@ -358,3 +358,14 @@ def test_a_mixture_of_subnormal_numbers(fit):
 def test_cumulants_of_numbers_without_fourth_powers():
     with pytest.raises(ValueError, match="too large for its fourth powers"):
         cumulant_matrices(DATA * 1e149)
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix])
+def test_scores_and_variances_that_no_number_holds_are_refused(form):
+    X = np.random.default_rng(0).standard_normal((12, 6))
+    model = givens.SparsePCA(2).fit(X)
+    X[3] = 1.7e308
+    with pytest.raises(ValueError, match="scores exceed what float64 holds"):
+        model.transform(form(X))
+    with pytest.raises(ValueError, match="so large that their sums exceed"):
+        metrics.adjusted_variance(np.full((3, 6), 1.7e308), np.eye(6))

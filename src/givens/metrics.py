@@ -40,7 +40,13 @@ def _centred(X: np.ndarray, components: np.ndarray) -> tuple[np.ndarray, np.ndar
         )
     if len(X) == 0:
         raise ValueError("X must have at least one sample, got none")
-    return X - X.mean(axis=0), components
+    with np.errstate(over="ignore", invalid="ignore"):
+        centred = X - X.mean(axis=0)
+    if not np.isfinite(centred).all():
+        raise ValueError(
+            "X has numbers so large that their sums exceed what float64 holds: divide it by the largest of them"
+        )
+    return centred, components
 
 
 def _rows(components: np.ndarray) -> np.ndarray:

@@ -101,9 +101,13 @@ class SparseScores(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             dtype = np.float32 if getattr(X, "dtype", None) == np.float32 else np.float64
             return applied(self, "transform", X, len(self.components_), dtype)
         X, Z, mean = self._standard(X)
-        if sparse.issparse(X):
-            return np.asarray(X @ Z.T) - mean @ Z.T
-        return (X - mean) @ Z.T
+        with np.errstate(over="ignore", invalid="ignore"):
+            scores = np.asarray(X @ Z.T) - mean @ Z.T if sparse.issparse(X) else (X - mean) @ Z.T
+        if not np.isfinite(scores).all():
+            raise ValueError(
+                f"X has numbers so large that scores exceed what {scores.dtype} holds: divide it by the largest first"
+            )
+        return scores
 
     def inverse_transform(self, X: Any) -> np.ndarray:
         """The data nearest to what the scores say, by least squares: scores (ZZᵀ)⁻¹Z + mean."""
