@@ -369,3 +369,8 @@ def test_scores_and_variances_that_no_number_holds_are_refused(form):
         model.transform(form(X))
     with pytest.raises(ValueError, match="so large that their sums exceed"):
         metrics.adjusted_variance(np.full((3, 6), 1.7e308), np.eye(6))
+
+
+def test_greedy_power_with_a_threshold_whose_square_is_no_number_finds_nothing(rng):
+    found = gpower(rng.standard_normal((42, 6)), 1, 1e200, block=False)
+    assert not found.Z.any()

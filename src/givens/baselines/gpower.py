@@ -277,7 +277,7 @@ def _greedy(A: np.ndarray, m: int, rules: _Rules, start: np.ndarray | None) -> G
     flops = 2.0 * A.size
     for j in range(m):
         level = rules.threshold(float(np.sqrt(squares.max())))
-        kept = np.flatnonzero(squares > level**2)
+        kept = np.flatnonzero(np.sqrt(squares) > level)
         B = A[kept]
         u = (
             B[np.argmax(squares[kept])]
