@@ -374,3 +374,18 @@ def test_scores_and_variances_that_no_number_holds_are_refused(form):
 def test_greedy_power_with_a_threshold_whose_square_is_no_number_finds_nothing(rng):
     found = gpower(rng.standard_normal((42, 6)), 1, 1e200, block=False)
     assert not found.Z.any()
+
+
+def test_metrics_of_loadings_and_data_of_any_size(rng):
+    X, Z = rng.standard_normal((30, 4)), rng.standard_normal((3, 4))
+    expected = metrics.score_correlation(X, Z)
+    for data, loadings in [(1e200, 1e200), (1e-200, 1e-200), (1e-310, 1.0), (1e300, 1e-300)]:
+        found = metrics.score_correlation(data * X, loadings * Z)
+        assert found == pytest.approx(expected, rel=1e-9 if data > 1e-300 else 1e-2)
+    with pytest.raises(ValueError, match="loadings have the norm 1"):
+        metrics.loading_overlap(1e200 * Z)
+    with pytest.raises(ValueError, match="it is not near orthogonal"):
+        metrics.orthogonality_defect(1e200 * X)
+    for block in (True, False):
+        with pytest.raises(ValueError, match="squares exceed what float64 holds"):
+            gpower(1e300 * X, 2, 0.1, block=block)

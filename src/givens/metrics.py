@@ -181,7 +181,12 @@ def span(components: np.ndarray) -> np.ndarray:
 def loading_overlap(components: np.ndarray) -> float:
     """The largest |z_iᵀz_j|, i ≠ j: 0 for orthogonal loadings."""
     components = _rows(components)
-    G = np.abs(components @ components.T)
+    with np.errstate(over="ignore", invalid="ignore"):
+        G = np.abs(components @ components.T)
+    if not np.isfinite(G).all():
+        raise ValueError(
+            "components are so large that their products exceed what float64 holds: loadings have the norm 1"
+        )
     np.fill_diagonal(G, 0.0)
     return float(G.max()) if G.size else 0.0
 
@@ -198,8 +203,18 @@ def score_correlation(X: np.ndarray, components: np.ndarray) -> float:
     1.0
     """
     X, components = _centred(X, components)
-    scores = X @ components.T
+    # Correlations do not depend on the size of the data, of the loadings or of the scores.
+    scores = _near_one(X, None) @ _near_one(components, 1).T
+    scores = _near_one(scores, 0)
     return largest_correlation(scores.T @ scores)
+
+
+def _near_one(values: np.ndarray, axis: int | None) -> np.ndarray:
+    """Divided by powers of two, twice for subnormal numbers, so that the largest along an axis is near 1."""
+    for _ in range(2):
+        largest = np.max(np.abs(values), axis=axis, keepdims=True, initial=0.0)
+        values = values / np.vectorize(power_of_two, otypes=[float])(largest)
+    return values
 
 
 def largest_correlation(G: np.ndarray) -> float:
@@ -216,7 +231,13 @@ def largest_correlation(G: np.ndarray) -> float:
 def orthogonality_defect(U: np.ndarray) -> float:
     """The largest entry of |UᵀU − I|."""
     U = check_data(U, "U", 2).astype(np.float64, copy=False)
-    return float(np.max(np.abs(U.T @ U - np.eye(U.shape[1])), initial=0.0))
+    with np.errstate(over="ignore", invalid="ignore"):
+        defect = float(np.max(np.abs(U.T @ U - np.eye(U.shape[1])), initial=0.0))
+    if not np.isfinite(defect):
+        raise ValueError(
+            "U has numbers so large that their products exceed what float64 holds: it is not near orthogonal"
+        )
+    return defect
 
 
 def amari(unmixing: np.ndarray, mixing: np.ndarray) -> float:

@@ -126,6 +126,11 @@ def gpower(
     A = np.ascontiguousarray(check_data(A, "A", 2), dtype=np.float64)
     if 0 in A.shape:
         raise ValueError(f"A must have features and samples, got shape {A.shape}")
+    with np.errstate(over="ignore"):
+        if not np.isfinite(np.einsum("ij,ij->", A, A)):
+            raise ValueError(
+                "A has numbers so large that their squares exceed what float64 holds: divide it by the largest"
+            )
     m = whole(m, "m", 1, A.shape[1], "the number of samples")
     gamma = tolerance(gamma, "gamma")
     if relative and not 0 <= gamma < 1:
