@@ -389,3 +389,8 @@ def test_metrics_of_loadings_and_data_of_any_size(rng):
     for block in (True, False):
         with pytest.raises(ValueError, match="squares exceed what float64 holds"):
             gpower(1e300 * X, 2, 0.1, block=block)
+
+
+def test_a_list_where_the_kind_of_counts_should_be_is_refused():
+    with pytest.raises(ValueError, match="counts must be one of 'whole', 'any'"):
+        givens.TopicModel(2, counts=[1, 2]).fit(np.ones((20, 5)))

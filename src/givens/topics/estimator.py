@@ -566,7 +566,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         prior = self.topic_word_prior
         if not isinstance(prior, Real) or isinstance(prior, bool) or not 0 <= prior < np.inf:
             raise ValueError(f"topic_word_prior must be a finite number of at least 0, got {prior!r}")
-        if self.counts not in _COUNTS:
+        if not isinstance(self.counts, str) or self.counts not in _COUNTS:
             raise ValueError(f"counts must be one of {', '.join(map(repr, _COUNTS))}, got {self.counts!r}")
 
 
