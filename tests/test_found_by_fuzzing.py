@@ -394,3 +394,11 @@ def test_metrics_of_loadings_and_data_of_any_size(rng):
 def test_a_list_where_the_kind_of_counts_should_be_is_refused():
     with pytest.raises(ValueError, match="counts must be one of 'whole', 'any'"):
         givens.TopicModel(2, counts=[1, 2]).fit(np.ones((20, 5)))
+
+
+def test_a_slope_whose_square_is_no_number_is_searched():
+    from givens.searches import periodic
+
+    found = periodic(lambda theta: 1e200 * abs(np.sin(theta / 2 + 0.3)))
+    assert np.isfinite(found.theta)
+    assert found.gain >= 0

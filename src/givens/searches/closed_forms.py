@@ -133,7 +133,7 @@ def _newton_step(g: Callable[[float], float], theta: float, here: float, noise: 
     # Beyond the differences' own reach a parabola through them says nothing.
     if abs(slope) * _STEP <= noise or abs(slope) > 2 * _STEP * curve:
         return 0.0, 0.0
-    move, promised = -slope / curve, slope**2 / (2 * curve)
+    move, promised = -slope / curve, 0.5 * slope * (slope / curve)
     gain = here - g(theta + move)
     if promised <= noise:
         # Too small for a difference of values to show; but a step or a kink of g would.
