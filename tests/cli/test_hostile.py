@@ -6,6 +6,7 @@ import csv
 import gzip
 import json
 import os
+import signal
 import subprocess
 import sys
 
@@ -205,3 +206,22 @@ def test_compiling_for_the_curve_is_counted(tmp_path):
     )
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["seconds_compiling"] > 0
+
+
+def test_ctrl_c_while_a_class_is_made_is_still_ctrl_c():
+    """Python raises a RuntimeError from the interrupt then."""
+    from givens.cli import session, stop_at_once
+
+    class Field:
+        def __set_name__(self, owner, name):
+            raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGINT, stop_at_once)
+    try:
+        with pytest.raises(KeyboardInterrupt), session.interruptible():
+            type("Made", (), {"field": Field()})
+        assert signal.getsignal(signal.SIGINT) is stop_at_once
+        with pytest.raises(ZeroDivisionError), session.interruptible():
+            1 / 0  # noqa: B018
+    finally:
+        signal.signal(signal.SIGINT, before)

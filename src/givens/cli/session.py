@@ -76,12 +76,23 @@ def interruptible() -> Iterator[None]:
     hook, sys.unraisablehook = sys.unraisablehook, _once_more
     try:
         yield
-    except KeyboardInterrupt:
+    except BaseException as error:
+        if not _from_interrupt(error):
+            raise
         hook = _ignore
-        raise
+        if isinstance(error, KeyboardInterrupt):
+            raise
+        raise KeyboardInterrupt from None
     finally:
         sys.unraisablehook = hook
         signal.signal(signal.SIGINT, stop_at_once)
+
+
+def _from_interrupt(error: BaseException | None) -> bool:
+    """Whether Ctrl-C is behind an error: Python makes another one of it while a class is being made, or a module imported."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__cause__
+    return error is not None
 
 
 def _ignore(ignored: Any) -> None:
