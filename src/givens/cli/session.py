@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import FrameType
 from typing import IO, Any, ParamSpec
 
 import rich
@@ -68,31 +69,35 @@ def command(function: Callable[P, None]) -> Callable[P, None]:
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """Let Ctrl-C be a KeyboardInterrupt where there is something to clean up, if it would end the process otherwise."""
+    """Let Ctrl-C be a KeyboardInterrupt where there is something to clean up, if it would end the process otherwise.
+
+    Whatever error ends the block after Ctrl-C has come is one too: Python and compiled modules make others of it, a RuntimeError
+    while a class is being made, an ImportError while a module is.
+    """
     if signal.getsignal(signal.SIGINT) is not stop_at_once:
         yield
         return
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+    came: list[int] = []
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        came.append(number)
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGINT, interrupt)
     hook, sys.unraisablehook = sys.unraisablehook, _once_more
     try:
         yield
     except BaseException as error:
-        if not _from_interrupt(error):
+        if isinstance(error, KeyboardInterrupt):
+            hook = _ignore
+            raise
+        if not came or not isinstance(error, Exception):
             raise
         hook = _ignore
-        if isinstance(error, KeyboardInterrupt):
-            raise
         raise KeyboardInterrupt from None
     finally:
         sys.unraisablehook = hook
         signal.signal(signal.SIGINT, stop_at_once)
-
-
-def _from_interrupt(error: BaseException | None) -> bool:
-    """Whether Ctrl-C is behind an error: Python makes another one of it while a class is being made, or a module imported."""
-    while error is not None and not isinstance(error, KeyboardInterrupt):
-        error = error.__cause__
-    return error is not None
 
 
 def _ignore(ignored: Any) -> None:
