@@ -9,6 +9,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 
 import numpy as np
 import pandas
@@ -208,7 +209,7 @@ def test_compiling_for_the_curve_is_counted(tmp_path):
     assert json.loads(done.stdout)["seconds_compiling"] > 0
 
 
-def test_whatever_becomes_of_ctrl_c_while_modules_are_imported_it_is_ctrl_c():
+def test_whatever_becomes_of_ctrl_c_while_modules_are_imported_it_is_ctrl_c(monkeypatch, capfd):
     """Python raises a RuntimeError where an interrupt falls into the making of a class; compiled modules raise an ImportError."""
     from givens.cli import session, stop_at_once
 
@@ -222,13 +223,22 @@ def test_whatever_becomes_of_ctrl_c_while_modules_are_imported_it_is_ctrl_c():
         except KeyboardInterrupt:
             raise ImportError("a module failed to import") from None
 
+    hook = threading.__excepthook__
+    monkeypatch.setattr(threading, "excepthook", hook)
     before = signal.signal(signal.SIGINT, stop_at_once)
     try:
         for act in (lambda: type("Made", (), {"field": Field()}), lost):
             with pytest.raises(KeyboardInterrupt), session.interruptible():
                 act()
             assert signal.getsignal(signal.SIGINT) is stop_at_once
+        # Threads that find their work gone say nothing, then.
+        worker = threading.Thread(target=lambda: {}[1])
+        worker.start()
+        worker.join()
+        monkeypatch.setattr(threading, "excepthook", hook)
         with pytest.raises(ImportError, match="another"), session.interruptible():
             raise ImportError("another")
     finally:
         signal.signal(signal.SIGINT, before)
+    assert threading.excepthook is hook
+    assert capfd.readouterr().err == ""

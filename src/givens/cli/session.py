@@ -85,6 +85,13 @@ def interruptible() -> Iterator[None]:
 
     signal.signal(signal.SIGINT, interrupt)
     hook, sys.unraisablehook = sys.unraisablehook, _once_more
+    told = threading.excepthook
+
+    def tell(error: threading.ExceptHookArgs) -> None:
+        if not came:  # after it, a library's threads may find their work gone
+            told(error)
+
+    threading.excepthook = tell
     try:
         yield
     except BaseException as error:
@@ -97,6 +104,8 @@ def interruptible() -> Iterator[None]:
         raise KeyboardInterrupt from None
     finally:
         sys.unraisablehook = hook
+        if not came:
+            threading.excepthook = told
         signal.signal(signal.SIGINT, stop_at_once)
 
 
