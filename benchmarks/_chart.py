@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
-WIDTH, LEFT, RIGHT = 860, 330, 150
+WIDTH, LEFT, RIGHT = 920, 330, 210
 ROW, TOP, BOTTOM = 26, 44, 16
 AHEAD, BEHIND, MARK, INK, FAINT = "#00796b", "#c2571a", "#222222", "#333333", "#d5d9dc"
 

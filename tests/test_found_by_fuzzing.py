@@ -402,3 +402,16 @@ def test_a_slope_whose_square_is_no_number_is_searched():
     found = periodic(lambda theta: 1e200 * abs(np.sin(theta / 2 + 0.3)))
     assert np.isfinite(found.theta)
     assert found.gain >= 0
+
+
+def test_matrices_that_no_number_holds_when_they_are_rotated_are_refused():
+    with pytest.raises(ValueError, match="rotated ones exceed what float64 holds"):
+        givens.joint_diagonalize(np.full((5, 4, 4), 1e308))
+
+
+def test_whole_numbers_that_come_as_floats_start_a_stream_of_a_mixture(rng):
+    X = rng.standard_normal((42, 6))
+    model = givens.SphericalMixture(2, basis_samples=20.0, basis_rank=4.0, random_state=0).partial_fit(X)
+    same = givens.SphericalMixture(2, basis_samples=20, basis_rank=4, random_state=0).partial_fit(X)
+    np.testing.assert_array_equal(model.means_, same.means_)
+    assert givens.SphericalMixture(2, basis_samples=1e300).partial_fit(X).n_features_in_ == 6

@@ -177,9 +177,14 @@ def _rotated(X: np.ndarray, V: np.ndarray) -> np.ndarray:
     D = np.empty(X.shape)
 
     def part(which: slice) -> None:
-        np.matmul(V.T @ X[which], V, out=D[which])
+        with np.errstate(over="ignore", invalid="ignore"):
+            np.matmul(V.T @ X[which], V, out=D[which])
 
     parallel.each(part, _chunks(X))
+    if not np.isfinite(D).all():
+        raise ValueError(
+            "the matrices are so large that rotated ones exceed what float64 holds: divide them by the largest entry"
+        )
     return D
 
 

@@ -206,7 +206,8 @@ class SphericalMixture(SphericalDensity):
         X = validate_data(self, X, dtype=[np.float64, np.float32], order="C", reset=first)
         self._check_shape(X.shape[1])
         if first:
-            self._stream = Stream(self.basis_samples, self.basis_rank or 2 * self.n_components)
+            rank = self.basis_rank or 2 * self.n_components
+            self._stream = Stream(whole(self.basis_samples, "basis_samples", 1), int(rank))
             self.log_likelihood_ = []
         else:
             self._stream = copy(self._stream)
