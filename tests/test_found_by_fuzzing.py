@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import warnings
 import zipfile
 
 import numpy as np
@@ -415,3 +416,11 @@ def test_whole_numbers_that_come_as_floats_start_a_stream_of_a_mixture(rng):
     same = givens.SphericalMixture(2, basis_samples=20, basis_rank=4, random_state=0).partial_fit(X)
     np.testing.assert_array_equal(model.means_, same.means_)
     assert givens.SphericalMixture(2, basis_samples=1e300).partial_fit(X).n_features_in_ == 6
+
+
+def test_sources_whose_fourth_powers_vanish_end_in_a_finite_model(rng):
+    X = 1e-100 * rng.standard_normal((40, 2))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = givens.ICA(2, contrast="kurtosis", w_init=np.eye(2), whiten=False).fit(X)
+    assert np.isfinite(model.components_).all()

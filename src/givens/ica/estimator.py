@@ -232,7 +232,8 @@ class ICA(SourceSeparation):
             start,
             phases=("descent",),
             coarse=coarse,
-            gradient_tol=tol * len(Z) / (objective.scale * abs(objective.factor)),
+            # Data so small that their powers vanish have no scale, and any gradient will do.
+            gradient_tol=tol * len(Z) / (objective.scale * abs(objective.factor) or 1.0),
             tol=0.0,
             max_steps=int(self.max_steps),
             certify=bool(self.certify) and tol <= self.tol,
