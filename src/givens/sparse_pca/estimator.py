@@ -48,7 +48,7 @@ from givens.sparse_pca.loadings import (
     screen,
     solve,
 )
-from givens.sparse_pca.missing import completed
+from givens.sparse_pca.missing import completed, holes_of
 from givens.sparse_pca.stability import resampled
 from givens.support.arguments import finite, whole
 from givens.support.fitting import atomic_fit
@@ -373,14 +373,8 @@ class SparsePCA(SparseScores):
             self.__dict__.pop(name, None)
         if self.missing is None:
             return X
-        if self.missing != "em":
-            raise ValueError(f"missing must be 'em' or None, got {self.missing!r}")
-        if sparse.issparse(X):
-            raise ValueError("missing='em' is for dense data: in a sparse matrix what is not stored is zero")
-        holes = np.isnan(X)
+        holes = holes_of(X, self.missing, weights)
         self.n_missing_ = int(holes.sum())
-        if self.n_missing_ and weights is not None:
-            raise ValueError("missing values can not be estimated with sample_weight: leave one of them out")
         empty = np.flatnonzero(holes.all(axis=0))
         if len(empty):
             raise ValueError(f"feature {empty[0]} has no value at all: leave it out, {len(empty)} in all")

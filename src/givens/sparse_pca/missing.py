@@ -14,8 +14,10 @@ many holes comes out too small. A table of rank r with few enough holes is recov
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 TOL = 1e-5  # change of the estimates, relative to the spread of the table, at which they stay
 STEPS = 300
@@ -43,6 +45,18 @@ class Completion:
             z = root * (np.linalg.lstsq(product, root * rest, rcond=1e-12)[0] if len(root) else rest)
             filled[i, hole] = self.mean[hole] + z @ self.axes[:, hole]
         return filled
+
+
+def holes_of(X: Any, missing: Any, weights: np.ndarray | None) -> np.ndarray:
+    """Where X has missing values, which are to be estimated as the parameter `missing` says; what cannot be done is refused."""
+    if missing != "em":
+        raise ValueError(f"missing must be 'em' or None, got {missing!r}")
+    if sparse.issparse(X):
+        raise ValueError("missing='em' is for dense data: in a sparse matrix what is not stored is zero")
+    holes = np.isnan(X)
+    if weights is not None and holes.any():
+        raise ValueError("missing values can not be estimated with sample_weight: leave one of them out")
+    return holes
 
 
 def fitted(X: np.ndarray, rank: int) -> Completion:

@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 from givens import rows
 from givens.numerics import parallel
 from givens.sparse_pca.estimator import DEFAULT_ALPHA, SparseScores, checked_counts
-from givens.sparse_pca.missing import Completion, completed
+from givens.sparse_pca.missing import Completion, completed, holes_of
 from givens.streaming import save as files
 from givens.streaming.components import Asked, StreamComponents, describe
 from givens.streaming.rules import DROPS, ROTATING, Frequent, quantile
@@ -618,15 +618,9 @@ class StreamingSparsePCA(SparseScores):
 
     def _filled(self, X: Any, sketch: Sketch, own: np.ndarray | None) -> Any:
         """X with its missing values estimated."""
-        if self.missing != "em":
-            raise ValueError(f"missing must be 'em' or None, got {self.missing!r}")
-        if sparse.issparse(X):
-            raise ValueError("missing='em' is for dense data: in a sparse matrix what is not stored is zero")
-        holes = np.isnan(X)
+        holes = holes_of(X, self.missing, own)
         if not holes.any():
             return X
-        if own is not None:
-            raise ValueError("missing values can not be estimated with sample_weight: leave one of them out")
         sketch.missing += int(holes.sum())
         if sketch.count >= 2 and sketch.energy > 0:
             with parallel.pool(self.threads):
