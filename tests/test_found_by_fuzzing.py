@@ -349,6 +349,20 @@ def test_an_h5ad_file_whose_indices_point_outside(tmp_path, stream, where, value
         list(open_rows(path).read()) if stream else read_table(path)
 
 
+@pytest.mark.parametrize("stream", [False, True])
+def test_an_h5ad_file_that_hdf5_reads_for_ever(tmp_path, monkeypatch, stream):
+    anndata = pytest.importorskip("anndata")
+    monkeypatch.setattr("givens.io.hdf5.PATIENCE", 3.0)
+    path = tmp_path / "x.h5ad"
+    anndata.AnnData(np.eye(5)).write_h5ad(path)
+    content = bytearray(path.read_bytes())
+    first = content.index(b"GCOL") + 16  # behind the signature, version and size of the heap of strings
+    content[first : first + 16] = bytes(16)  # free space of no size: a loop over objects does not advance
+    path.write_bytes(content)
+    with pytest.raises(DataError, match=r"x\.h5ad is a damaged \.h5ad file"):
+        list(open_rows(path).read()) if stream else read_table(path)
+
+
 @pytest.mark.parametrize("fit", ["fit", "partial_fit"])
 def test_a_mixture_of_subnormal_numbers(fit):
     X = np.ldexp(np.random.default_rng(0).integers(-(2**20), 2**20, (30, 3)).astype(float), -1060)

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from givens.io.hdf5 import walked
 from givens.io.table import DataError, Grid, listed, note_unique
 from givens.support.extras import require
 
@@ -260,7 +261,8 @@ def h5ad_labels(adata: Any, labels: str, path: Path) -> list[str]:
 
 def open_h5ad(path: Path, backed: bool) -> Any:
     """Open an AnnData file, in memory or on disk."""
-    anndata = require("anndata", extra="anndata")
+    with walked(path):
+        anndata = require("anndata", extra="anndata")
     with reading(path, ".h5ad"), warnings.catch_warnings():
         # Names that stand twice are made unique, and that is noted.
         warnings.filterwarnings("ignore", message=".*names are not unique", category=UserWarning)
