@@ -438,3 +438,36 @@ def test_sources_whose_fourth_powers_vanish_end_in_a_finite_model(rng):
         warnings.simplefilter("ignore")
         model = givens.ICA(2, contrast="kurtosis", w_init=np.eye(2), whiten=False).fit(X)
     assert np.isfinite(model.components_).all()
+
+
+def test_subnormal_data_of_fewer_samples_than_features_for_a_mixture():
+    X = np.full((3, 60), 1e-310) * np.arange(1, 4)[:, None]
+    model = givens.SphericalMixture(1, random_state=0).fit(X)
+    assert np.isfinite(model.means_).all()
+    assert np.isfinite(model.variances_).all()
+
+
+def test_a_stream_of_subnormal_data_under_an_l0_penalty():
+    X = np.random.default_rng(0).integers(1, 5, (12, 4)) * 1e-310
+    model = givens.StreamingSparsePCA(
+        drop="weakest", gamma=0.1, gamma_grows=True, inner_rotations=5, penalty="l0", random_state=0
+    )
+    with pytest.warns(UserWarning, match="exceeds the threshold"):
+        model.fit(X)
+    assert np.isfinite(model.components_).all()
+
+
+def test_a_stream_with_more_columns_than_anything_holds():
+    with pytest.raises(ValueError, match="oversample must be a whole number from 0 to 1000000"):
+        givens.StreamingSparsePCA(1, oversample=1e300).fit(DATA)
+
+
+def test_the_span_of_subnormal_loadings():
+    Z = np.random.default_rng(0).standard_normal((2, DATA.shape[1]))
+    expected = metrics.projected_variance(DATA, Z)
+    assert metrics.projected_variance(DATA, Z * 1e-310) == pytest.approx(expected, rel=1e-8)
+
+
+def test_gpower_of_data_whose_squares_vanish():
+    with pytest.raises(ValueError, match="A has numbers so small"):
+        gpower(np.random.default_rng(0).standard_normal((5, 7)) * 1e-310, 2, gamma=0.0)

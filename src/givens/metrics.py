@@ -172,7 +172,7 @@ def span(components: np.ndarray) -> np.ndarray:
     """An orthonormal basis of the span of the rows, dependent and zero rows allowed: features x rank."""
     if components.size == 0:
         return np.zeros((components.shape[1], 0))
-    Q, R, _ = qr(components.T, mode="economic", pivoting=True)
+    Q, R, _ = qr(components.T / power_of_two(components), mode="economic", pivoting=True)
     size = np.abs(np.diagonal(R))
     rank = int(np.sum(size > 1e-10 * size[0])) if len(size) and size[0] > 0 else 0
     return Q[:, :rank]

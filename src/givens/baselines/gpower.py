@@ -127,10 +127,15 @@ def gpower(
     if 0 in A.shape:
         raise ValueError(f"A must have features and samples, got shape {A.shape}")
     with np.errstate(over="ignore"):
-        if not np.isfinite(np.einsum("ij,ij->", A, A)):
-            raise ValueError(
-                "A has numbers so large that their squares exceed what float64 holds: divide it by the largest"
-            )
+        squares = np.einsum("ij,ij->", A, A)
+    if not np.isfinite(squares):
+        raise ValueError(
+            "A has numbers so large that their squares exceed what float64 holds: divide it by the largest"
+        )
+    if squares < np.finfo(float).tiny and A.any():
+        raise ValueError(
+            "A has numbers so small that their squares vanish in float64: divide it by the largest"
+        )
     m = whole(m, "m", 1, A.shape[1], "the number of samples")
     gamma = tolerance(gamma, "gamma")
     if relative and not 0 <= gamma < 1:

@@ -159,9 +159,9 @@ class SphericalMixture(SphericalDensity):
             Parts(span.coordinates), span.coordinates, features - span.basis.shape[1]
         )
         means = span.lift(found.mixture.means / found.unit)
-        variances = found.mixture.variances / found.unit**2
+        variances = found.mixture.variances / found.unit / found.unit
         eigenvalues = np.zeros(features)
-        eigenvalues[: len(found.eigenvalues)] = found.eigenvalues / found.unit**2
+        eigenvalues[: len(found.eigenvalues)] = found.eigenvalues / found.unit / found.unit
         found = replace(
             found,
             mixture=Mixture(found.mixture.weights, means, variances),

@@ -121,7 +121,7 @@ def _from(
     levels = np.full(options.m, options.level)
     # Values that are to be refitted begin with the columns' own, which the threshold has not shrunk.
     if options.l0 or options.refit:
-        Z = unit_rows(shrink(Y, options.level**2, "l0"))
+        Z = unit_rows(shrink(Y, options.level * options.level, "l0"))
     else:
         Z = unit_rows(shrink(Y, options.level))
     if options.refit:
@@ -170,7 +170,7 @@ def _whole(
     At: np.ndarray, options: FitOptions, V: np.ndarray, rng: np.random.Generator
 ) -> tuple[Result, np.ndarray]:
     """All columns of U: the paper's Algorithm 2, in blocks after leaps, or as the schedule has it."""
-    penalty, gamma = ("l0", options.level**2) if options.l0 else ("l1", options.level)
+    penalty, gamma = ("l0", options.level * options.level) if options.l0 else ("l1", options.level)
     objective = SparseColumns(At.T, gamma, penalty, active=options.m)
     objective.trace_slopes = False
     # The columns beside V that no component has: any will do.

@@ -153,7 +153,9 @@ def strongest(Y: np.ndarray, asked: Asked) -> StreamLoadings:
     """The m columns with the largest value of the objective, as they are."""
     if asked.counts is None:
         over = np.abs(Y) > asked.level
-        excess = np.where(over, Y * Y - asked.level**2 if asked.l0 else (np.abs(Y) - asked.level) ** 2, 0.0)
+        excess = np.where(
+            over, Y * Y - asked.level * asked.level if asked.l0 else (np.abs(Y) - asked.level) ** 2, 0.0
+        )
         values = excess.sum(axis=1)
     else:
         values = np.einsum("ij,ij->i", Y, Y)

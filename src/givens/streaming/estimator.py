@@ -28,6 +28,7 @@ from givens.support.fitting import atomic_fit
 from givens.support.progress import counting
 
 TYPES = [np.float64, np.float32]
+MAX_OVERSAMPLE = 1_000_000  # more columns than that are a slip
 MIN_OVERSAMPLE = 5  # columns kept beyond those asked for, at least, by default
 COMPONENTS = 10
 
@@ -649,7 +650,7 @@ class StreamingSparsePCA(SparseScores):
             # Algorithm 5 keeps m columns and no others.
             reserve = max(m, MIN_OVERSAMPLE) if self.drop == "frequent" else 0
         else:
-            reserve = whole(self.oversample, "oversample", 0)
+            reserve = whole(self.oversample, "oversample", 0, MAX_OVERSAMPLE)
         forgetting = self.forgetting
         if not isinstance(forgetting, Real) or isinstance(forgetting, bool) or not 0 < float(forgetting) <= 1:
             raise ValueError(f"forgetting must be a number above 0 and at most 1, got {forgetting!r}")
