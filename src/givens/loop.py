@@ -260,6 +260,7 @@ class Run:
         U = self._U()
         self.Ut = np.ascontiguousarray((U if self._aside is not None else repair(U)).T)
         self._aside = None
+        self.state = None  # two states at once may be more than fits into memory
         self.state = self.objective.state(self._U())
         self.progress.flops += 4.0 * len(self.Ut) * self.Ut.size + self.plan.state_flops
         self.moved()

@@ -8,6 +8,9 @@ a descent, which cannot.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import NamedTuple
+
 import numpy as np
 
 from givens.numerics import parallel
@@ -20,15 +23,34 @@ TILE = 1 << 18  # entries of Z at a time
 GROUPS = 16
 
 
-def fixed_point(Z: np.ndarray, U: np.ndarray) -> tuple[np.ndarray, bool]:
-    """Where fixed-point steps for log cosh lead from U, on an even sample of the rows of white Z; and whether they settled."""
-    n = Z.shape[1]
-    stride = max(1, len(Z) // (SAMPLE * n))
-    A = np.ascontiguousarray(Z[::stride], dtype=np.float32)
+class TailSums(NamedTuple):
+    """Of sources Y = ZU, for log cosh: E[φ'(y_i) y_j], and E[φ''(y_i)]."""
+
+    products: np.ndarray
+    outward: np.ndarray
+
+    @property
+    def signs(self) -> np.ndarray:
+        """1 for each source with heavy tails, −1 for light tails: the sign of E[φ''(y)] − E[φ'(y) y].
+
+        Not `source_signs`, whose E[φ''(y_i) y_j²] holds for what is nearly independent: principal axes, the start, are not.
+        """
+        return np.where(self.outward >= np.diagonal(self.products), 1, -1)
+
+
+def sample_stride(samples: int, n: int) -> int:
+    """Every so many-th of the samples is in the sample for `fixed_point`."""
+    return max(1, samples // (SAMPLE * n))
+
+
+def fixed_point(A: np.ndarray, U: np.ndarray, weights: np.ndarray | None = None) -> tuple[np.ndarray, bool]:
+    """Where fixed-point steps for log cosh lead from U, on a sample A of white rows; and whether they settled."""
+    A = np.ascontiguousarray(A, dtype=np.float32)
     for _ in range(ITERATIONS):
-        products, outward, inward = _sums(A, U)
+        V = U.astype(np.float32)
+        products, outward = tail_sums(A.shape, lambda part, V=V: A[part] @ V, weights)  # type: ignore[misc]
         towards = products - np.diag(outward)
-        signs = np.where(inward < outward, -1.0, 1.0)
+        signs = np.where(np.diagonal(products) < outward, -1.0, 1.0)
         R = polar(signs[:, None] * towards)
         if not np.isfinite(R).all():
             return U, False
@@ -38,35 +60,29 @@ def fixed_point(Z: np.ndarray, U: np.ndarray) -> tuple[np.ndarray, bool]:
     return polar(U), False
 
 
-def tail_signs(Z: np.ndarray, U: np.ndarray) -> np.ndarray:
-    """1 for each column of ZU with heavy tails, −1 for light tails: the sign of E[φ''(y)] − E[φ'(y) y], for log cosh.
-
-    Not `source_signs`, whose E[φ''(y_i) y_j²] holds for what is nearly independent: principal axes, the start, are not.
-    """
-    _, outward, inward = _sums(Z, U)
-    return np.where(outward >= inward, 1, -1)
-
-
-def _sums(Z: np.ndarray, U: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """E[φ'(y_i) y_j], E[φ''(y_i)] and E[φ'(y_i) y_i] of Y = ZU, for log cosh, in the precision of Z.
+def tail_sums(
+    shape: tuple[int, int], turned: Callable[[slice], np.ndarray], weights: np.ndarray | None = None
+) -> TailSums:
+    """The sums over sources of this shape, of which `turned` gives some rows, in the precision in which it gives them.
 
     Groups of tiles depend on the shape only and are added up in their order.
     """
-    samples, n = Z.shape
-    V = U.astype(Z.dtype)
+    samples, n = shape
     step = max(64, TILE // n // GROUPS)
     cut = [slice(first, min(first + step, samples)) for first in range(0, samples, step)]
 
     def group(which: slice) -> tuple[np.ndarray, np.ndarray]:
         products, squares = np.zeros((n, n)), np.zeros(n)
         for part in cut[which]:
-            Y = Z[part] @ V
+            Y = turned(part)
             slopes = np.tanh(Y)
-            products += slopes.T @ Y
-            squares += np.einsum("ij,ij->j", slopes, slopes)
+            counted = slopes if weights is None else slopes * weights[part, None].astype(Y.dtype)
+            products += counted.T @ Y
+            squares += np.einsum("ij,ij->j", counted, slopes)
         return products, squares
 
+    total = float(samples) if weights is None else float(weights.sum())
     sums = parallel.each(group, parallel.parts(len(cut), GROUPS))
-    products = sum((first for first, _ in sums), start=np.zeros((n, n))) / samples
-    squares = sum((second for _, second in sums), start=np.zeros(n)) / samples
-    return products, 1.0 - squares, np.diagonal(products).copy()
+    products = sum((first for first, _ in sums), start=np.zeros((n, n))) / total
+    squares = sum((second for _, second in sums), start=np.zeros(n)) / total
+    return TailSums(products, 1.0 - squares)

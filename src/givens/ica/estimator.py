@@ -19,22 +19,24 @@ from __future__ import annotations
 import warnings
 from dataclasses import replace
 from numbers import Real
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from givens.ica.adaptive import fixed_point, tail_signs
-from givens.ica.separation import SourceSeparation
-from givens.ica.whitening import Whitened, whiten_samples
+from givens.ica.adaptive import fixed_point, sample_stride
+from givens.ica.separation import Separated, SourceSeparation
+from givens.ica.white_array import WhiteArray
+from givens.ica.whitening import WhiteSpace, summed, white_space
 from givens.minimize import minimize
+from givens.numerics import parallel
 from givens.numerics.polar import polar
-from givens.objectives.columns import Columns
 from givens.objectives.contrasts import Contrast, Exp, LogCosh
 from givens.objectives.quartic import Kurtosis
 from givens.result import Result
 from givens.rotations import random_orthogonal
 from givens.support.arguments import generator, tolerance, whole
+from givens.support.fitting import atomic_fit
 
 CONTRASTS = ("logcosh", "kurtosis", "exp", "adaptive")
 ROUNDS = 20  # of choosing signs anew
@@ -145,7 +147,33 @@ class ICA(SourceSeparation):
         self.threads = threads
         self.random_state = random_state
 
-    def _refuse(self, X: np.ndarray) -> None:
+    @atomic_fit
+    def fit(self, X: Any, y: None = None, sample_weight: Any = None) -> Self:
+        """Find the sources.
+
+        Parameters
+        ----------
+        X : array or data frame, shape (samples, features)
+            For signals: time x channels.
+        y : ignored
+        sample_weight : array, shape (samples,), optional
+            How often each sample counts, at least 0: a weight of 2 is the sample twice, a weight of 0 leaves it out. Not for
+            contrasts of your own, unless they are `Scalar`.
+
+        Returns
+        -------
+        self
+        """
+        self._fit(X, sample_weight)
+        return self
+
+    @atomic_fit
+    def fit_transform(self, X: Any, y: None = None, sample_weight: Any = None) -> np.ndarray:
+        """Find the sources and return them: samples x components."""
+        self._fit(X, sample_weight)
+        return self.transform(X)
+
+    def _refuse(self) -> None:
         if not isinstance(self.contrast, Contrast) and self.contrast not in CONTRASTS:
             names = ", ".join(repr(name) for name in CONTRASTS)
             raise ValueError(
@@ -160,33 +188,42 @@ class ICA(SourceSeparation):
         whole(self.n_starts, "n_starts", 1)
         whole(self.stability, "stability", 0)
 
-    def _whitened(self, X: np.ndarray) -> Whitened:
+    def _separate(self, X: np.ndarray, weights: np.ndarray | None) -> Separated:
+        self._refuse()
         if self.whiten is False:
-            return _as_white(X)
+            X = np.ascontiguousarray(X, dtype=np.float64)
+            white = WhiteArray(X, None, weights)
+            return Separated(_as_white(X, weights), self._rotate(white), white)
+        number, share = self._number(min(X.shape))
+        space = white_space(X, number, share=share, weights=weights)
+        white = WhiteArray(X, space, weights)
+        return Separated(space, self._rotate(white), white)
+
+    def _number(self, most: int) -> tuple[int | None, float | None]:
+        """How many components were asked for, or which share of the variance."""
         number = self.n_components
         if isinstance(number, Real) and not isinstance(number, bool | int | np.integer) and 0 < number < 1:
-            return whiten_samples(X, share=float(number))
+            return None, float(number)
         if number is None:
-            return whiten_samples(X)
-        return whiten_samples(
-            X, whole(number, "n_components", 1, min(X.shape), "the number of samples or features")
-        )
+            return None, None
+        return whole(number, "n_components", 1, most, "the number of samples or features"), None
 
-    def _rotate(self, Z: np.ndarray) -> Result:
+    def _rotate(self, white: WhiteArray) -> Result:
         rng = generator(self.random_state)
-        self.signs_ = np.ones(Z.shape[1], dtype=int)
-        result = self._separated(Z, self._start(Z.shape[1]), float(self.tol))
+        n = white.shape[1]
+        self.signs_ = np.ones(n, dtype=int)
+        result = self._separated(white, self._start(n), float(self.tol))
         results, signs = [result], [self.signs_]
         for _ in range(1, int(self.n_starts)):
-            results.append(self._separated(Z, random_orthogonal(Z.shape[1], rng), float(self.tol)))
+            results.append(self._separated(white, random_orthogonal(n, rng), float(self.tol)))
             signs.append(self.signs_)
-        best = int(np.argmin([self._cost(found, sign) for found, sign in zip(results, signs)]))
+        best = int(np.argmin([self._cost(found) for found in results]))
         result, self.signs_ = results[best], signs[best]
         if len(results) > 1:
             others = np.array([found.value for found in results])
             message = f"{result.message}; the best of {len(results)} starts"
             result = replace(result, starts=others, message=message)
-        self.stability_ = self._found_again(Z, result.U, rng) if self.stability else None
+        self.stability_ = self._found_again(white, result.U, rng) if self.stability else None
         return result
 
     def _start(self, n: int) -> np.ndarray | None:
@@ -200,23 +237,25 @@ class ICA(SourceSeparation):
             )
         return np.ascontiguousarray(polar(W).T)
 
-    def _separated(self, Z: np.ndarray, start: np.ndarray | None, tol: float) -> Result:
+    def _separated(self, white: WhiteArray, start: np.ndarray | None, tol: float) -> Result:
         """Descend from a start; with adaptive signs, until they stay."""
-        start = np.eye(Z.shape[1]) if start is None else start
+        start = np.eye(white.shape[1]) if start is None else start
         if self.contrast != "adaptive":
-            return self._descended(Z, start, self._objective_of(), tol)
-        U, settled = fixed_point(Z, start)
+            return self._descended(white, start, self._objective_of(), tol)
+        sample, weights = white.sample(sample_stride(*white.shape))
+        U, settled = fixed_point(sample, start, weights)
         seen: set[tuple[int, ...]] = set()
-        signs = tail_signs(Z, U)
+        signs = white.tail_sums(U).signs
         while True:
             seen.add(tuple(signs))
-            result = self._descended(Z, U, LogCosh(signs), tol if settled else max(tol, ROUGH), coarse=False)
-            U, last, signs = result.U, signs, tail_signs(Z, result.U)
+            enough = tol if settled else max(tol, ROUGH)
+            result = self._descended(white, U, LogCosh(signs), enough, coarse=False)
+            U, last, signs = result.U, signs, white.tail_sums(result.U).signs
             if np.array_equal(last, signs) or tuple(signs) in seen or len(seen) == ROUNDS:
                 break
             settled = False
         self.signs_ = last
-        return result if settled else self._descended(Z, U, LogCosh(last), tol, coarse=False)
+        return result if settled else self._descended(white, U, LogCosh(last), tol, coarse=False)
 
     def _objective_of(self) -> Contrast:
         if isinstance(self.contrast, Contrast):
@@ -224,80 +263,90 @@ class ICA(SourceSeparation):
         return {"logcosh": LogCosh, "exp": Exp, "kurtosis": Kurtosis}[self.contrast]()
 
     def _descended(
-        self, Z: np.ndarray, start: np.ndarray, contrast: Contrast, tol: float, coarse: bool = True
+        self, white: WhiteArray, start: np.ndarray, contrast: Contrast, tol: float, coarse: bool = True
     ) -> Result:
-        objective = Columns(Z, contrast)
+        objective = white.objective(contrast)
         return minimize(
             objective,
             start,
             phases=("descent",),
             coarse=coarse,
             # Data so small that their powers vanish have no scale, and any gradient will do.
-            gradient_tol=tol * len(Z) / (objective.scale * abs(objective.factor) or 1.0),
+            gradient_tol=tol * white.total / (objective.scale * abs(objective.factor) or 1.0),
             tol=0.0,
             max_steps=int(self.max_steps),
             certify=bool(self.certify) and tol <= self.tol,
             threads=self.threads,
         )
 
-    def _cost(self, result: Result, signs: np.ndarray) -> float:
+    def _cost(self, result: Result) -> float:
         """What is smaller where the sources are further from Gaussian."""
         return -result.value if self.contrast == "kurtosis" else result.value
 
-    def _found_again(self, Z: np.ndarray, U: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    def _found_again(self, white: WhiteArray, U: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """Mean |correlation| of the matches of each source in two disjoint halves of the samples, each from a random start."""
         total, keep = np.zeros(U.shape[1]), self.signs_
         for _ in range(int(self.stability)):
-            order = rng.permutation(len(Z))
+            order = rng.permutation(len(white))
             halves = [np.sort(order[part::2]) for part in (0, 1)]
-            first, second = (self._matched(Z[half], U, rng) for half in halves)
+            first, second = (self._matched(white, half, U, rng) for half in halves)
             total += np.abs(np.einsum("ij,ij->j", first, second))
         self.signs_ = keep
         return np.minimum(total / int(self.stability), 1.0)
 
-    def _matched(self, Z: np.ndarray, U: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    def _matched(
+        self, white: WhiteArray, half: np.ndarray, U: np.ndarray, rng: np.random.Generator
+    ) -> np.ndarray:
         """The directions of a half's sources, of unit length, in the order of the sources of all samples."""
-        white = whiten_samples(Z)
-        if white.Z.shape[1] < Z.shape[1]:
+        Z, weights = white[half], white.weights_of(half)
+        space = white_space(Z, weights=weights)
+        if len(space.W) < Z.shape[1]:
             raise ValueError(
                 "half of the samples have a lower rank than all of them; stability needs more samples"
             )
-        found = self._separated(white.Z, random_orthogonal(Z.shape[1], rng), max(ROUGH, float(self.tol)))
-        directions = white.whitening.T @ found.U
+        start = random_orthogonal(Z.shape[1], rng)
+        found = self._separated(WhiteArray(Z, space, weights), start, max(ROUGH, float(self.tol)))
+        directions = space.whitening.T @ found.U
         directions = directions / np.linalg.norm(directions, axis=0)
         return directions[:, linear_sum_assignment(-np.abs(U.T @ directions))[1]]
 
-    def _settle(self, white: Whitened, sources: np.ndarray, order: np.ndarray, result: Result) -> None:
-        n = len(sources)
-        self.rank_ = white.rank
+    def _settle(self, found: Separated, order: np.ndarray) -> None:
+        result, white = found.result, found.white
+        self.rank_ = found.space.rank
         self.signs_ = self.signs_[order]
-        squares = sources * sources
-        self.kurtosis_ = np.einsum("ij,ij->j", squares, squares) / n - 3.0
+        with parallel.pool(self.threads):
+            self.kurtosis_ = white.fourth_moments(result.U[:, order]) - 3.0
         self.stability_ = None if self.stability_ is None else self.stability_[order]
-        self.gradient_norm_ = result.gradient_norm / n
-        self.certificate_ = None if result.certificate is None else result.certificate.gain / n
+        self.gradient_norm_ = result.gradient_norm / white.total
+        self.certificate_ = None if result.certificate is None else result.certificate.gain / white.total
         if self.whiten == "arbitrary-variance":
             # As FastICA has it: the whitening is not multiplied by the root of the number of samples.
-            self.components_ /= np.sqrt(n).astype(self.components_.dtype)
-            self.whitening_ /= np.sqrt(n).astype(self.whitening_.dtype)
-            self.mixing_ *= np.sqrt(n).astype(self.mixing_.dtype)
-            sources /= np.sqrt(n)
+            root = self.components_.dtype.type(np.sqrt(found.samples))
+            self.components_ /= root
+            self.whitening_ /= root
+            self.mixing_ *= root
 
 
-def _as_white(X: np.ndarray) -> Whitened:
+def _as_white(X: np.ndarray, weights: np.ndarray | None) -> WhiteSpace:
     """Samples that are white already, as they are; said where they are not."""
-    Z = np.ascontiguousarray(X, dtype=np.float64)
-    samples, features = Z.shape
+    samples, features = X.shape
     if samples < features:
         raise ValueError(
             f"whiten=False needs at least as many samples as features, got {samples} and {features}"
         )
-    worst = float(np.abs(Z.T @ Z / samples - np.eye(features)).max())
-    if worst > NOT_WHITE:
+    total = float(samples) if weights is None else float(weights.sum())
+
+    def products(part: slice) -> np.ndarray:
+        rows = X[part]
+        return (rows if weights is None else rows * weights[part, None]).T @ rows
+
+    with np.errstate(over="ignore", invalid="ignore"):
+        worst = float(np.abs(summed(X.shape, products) / total - np.eye(features)).max())
+    if not worst <= NOT_WHITE:
         warnings.warn(
             f"whiten=False, but X is not white: its second moments differ from the identity by up to {worst:.2g}; "
             "the components are then rotations of X, not independent sources",
             UserWarning,
             stacklevel=6,
         )
-    return Whitened(Z, np.eye(features), np.eye(features), np.zeros(features), features)
+    return WhiteSpace(np.eye(features), np.eye(features), np.zeros(features), features)

@@ -12,12 +12,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from givens.ica.separation import SourceSeparation
+from givens.ica.separation import Separated, SourceSeparation
 from givens.minimize import minimize
 from givens.numerics import parallel
 from givens.numerics.scaling import check_data
 from givens.objectives.joint import JointDiagonal
-from givens.result import Result
 from givens.support.arguments import tolerance
 
 MOST_COMPONENTS = 128  # their cumulant matrices take 8·n⁴/2 bytes: 1.1 GB
@@ -86,16 +85,19 @@ class JADE(SourceSeparation):
         self.max_sweeps = max_sweeps
         self.threads = threads
 
-    def _rotate(self, Z: np.ndarray) -> Result:
+    def _separate(self, X: np.ndarray, weights: np.ndarray | None) -> Separated:
+        space = self._space(X)
+        Z = space.coordinates(X)
         if Z.shape[1] > MOST_COMPONENTS:
             raise ValueError(
                 f"JADE of {Z.shape[1]} components would need {Z.shape[1] * (Z.shape[1] + 1) // 2:,} cumulant matrices; use "
                 f"n_components, at most {MOST_COMPONENTS}"
             )
         Q = cumulant_matrices(Z)
-        return minimize(
+        result = minimize(
             JointDiagonal(Q), tol=tolerance(self.tol, "tol"), max_sweeps=self.max_sweeps, threads=self.threads
         )
+        return Separated(space, result)
 
 
 def cumulant_matrices(Z: np.ndarray) -> np.ndarray:

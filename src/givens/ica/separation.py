@@ -1,25 +1,46 @@
 """What the estimators of independent components share: whitening, an orthogonal matrix, order and signs, and the way back.
 
-A method has to find one thing, the orthogonal U that takes white samples to sources, S = Z U; see `SourceSeparation._rotate`.
+A method has to find one thing, the orthogonal U that takes white samples to sources, S = Z U; see `SourceSeparation._separate`.
 """
 
 from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+from sklearn.utils.validation import _check_sample_weight, check_array, check_is_fitted, validate_data
 
-from givens.ica.whitening import Whitened, whiten_samples
+from givens.ica.whitening import WhiteSpace, white_space
 from givens.metrics import amari
 from givens.numerics import parallel
+from givens.numerics.scaling import power_of_two
 from givens.result import Result
 from givens.support.arguments import whole
 from givens.support.fitting import atomic_fit
+
+
+class Separated(NamedTuple):
+    """What a method has found.
+
+    Attributes
+    ----------
+    space : WhiteSpace
+    result : Result
+        The run that ended in U.
+    white : object
+        The white samples, if `_settle` needs them.
+    samples : float
+        How many there are, or the sum of their weights.
+    """
+
+    space: WhiteSpace
+    result: Result
+    white: Any = None
+    samples: float = 0.0
 
 
 class SourceSeparation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, ABC):
@@ -48,21 +69,19 @@ class SourceSeparation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     mean_: np.ndarray
 
     @abstractmethod
-    def _rotate(self, Z: np.ndarray) -> Result:
-        """Find the orthogonal U, components x components, for which the columns of ZU are the sources; Z is white."""
+    def _separate(self, X: np.ndarray, weights: np.ndarray | None) -> Separated:
+        """Whiten samples and find the orthogonal U, components x components, that takes white samples to sources."""
 
-    def _refuse(self, X: np.ndarray) -> None:
-        """Raise an error where the parameters do not fit the samples."""
-
-    def _whitened(self, X: np.ndarray) -> Whitened:
-        """White samples, of as many components as were asked for."""
+    def _space(self, X: np.ndarray) -> WhiteSpace:
+        """The white space of as many components as were asked for."""
         if self.n_components is None:
-            return whiten_samples(X)
-        number = whole(self.n_components, "n_components", 1, X.shape[1], "the number of features")
-        return whiten_samples(X, number)
+            return white_space(X)
+        return white_space(
+            X, whole(self.n_components, "n_components", 1, X.shape[1], "the number of features")
+        )
 
-    def _settle(self, white: Whitened, sources: np.ndarray, order: np.ndarray, result: Result) -> None:
-        """Set what else a method reports."""
+    def _settle(self, found: Separated, order: np.ndarray) -> None:
+        """Set what else a method reports, of sources in this order."""
 
     @atomic_fit
     def fit(self, X: Any, y: None = None) -> Self:
@@ -84,37 +103,39 @@ class SourceSeparation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     @atomic_fit
     def fit_transform(self, X: Any, y: None = None) -> np.ndarray:
         """Find the sources and return them: samples x components."""
-        return self._fit(X)
+        self._fit(X)
+        return self.transform(X)
 
-    def _fit(self, X: Any) -> np.ndarray:
+    def _fit(self, X: Any, sample_weight: Any = None) -> None:
         values = check_array(
             X, dtype=[np.float64, np.float32], ensure_min_samples=2, estimator=self, input_name="X"
         )
-        self._refuse(values)
+        values, weights, samples = counted_samples(values, sample_weight)
         with parallel.pool(self.threads):
-            white = self._whitened(values)
-            result = self._rotate(white.Z)
-            mixing = white.dewhitening @ result.U
-            order, signs, variance = _order_and_signs(mixing)
-            U = result.U[:, order] * signs
-            sources = white.Z @ U
+            found = self._separate(values, weights)._replace(samples=samples)
+        validate_data(self, X, skip_check_array=True)
+        self._take(found, values.dtype)
+
+    def _take(self, found: Separated, kind: np.dtype) -> None:
+        """Set what every method reports."""
+        space, result = found.space, found.result
         if not result.converged:
             warnings.warn(
                 f"{type(self).__name__} did not converge ({result.message}); allow more iterations or raise tol",
                 ConvergenceWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
-        validate_data(self, X, skip_check_array=True)
-        kind = values.dtype
-        self.components_ = (U.T @ white.whitening).astype(kind)
+        mixing = space.dewhitening @ result.U
+        order, signs, variance = _order_and_signs(mixing)
+        U = result.U[:, order] * signs
+        self.components_ = (U.T @ space.whitening).astype(kind)
         self.mixing_ = (mixing[:, order] * signs).astype(kind)
         self.explained_variance_ = variance
-        self.whitening_ = white.whitening.astype(kind)
-        self.mean_ = white.mean.astype(kind)
+        self.whitening_ = space.whitening.astype(kind)
+        self.mean_ = space.mean.astype(kind)
         self.result_ = result
         self.n_iter_ = max(result.steps, 1)
-        self._settle(white, sources, order, result)
-        return sources.astype(kind)
+        self._settle(found, order)
 
     def transform(self, X: Any) -> np.ndarray:
         """The sources of samples: (X − mean) times `components_` transposed."""
@@ -140,6 +161,23 @@ class SourceSeparation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+
+def counted_samples(X: np.ndarray, sample_weight: Any) -> tuple[np.ndarray, np.ndarray | None, float]:
+    """The samples that count; how often each does, in units of a power of two, or None where all count alike; and the sum."""
+    if sample_weight is None:
+        return X, None, float(len(X))
+    weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+    unit = power_of_two(weights)
+    weights = weights / unit
+    kept = weights > 0
+    if kept.sum() < 2:
+        raise ValueError(
+            f"sample_weight must be positive for at least two samples, and it is for {int(kept.sum())}"
+        )
+    if not kept.all():
+        X, weights = X[kept], weights[kept]
+    return X, None if weights.min() == weights.max() else weights, float(weights.sum()) * unit
 
 
 def _order_and_signs(mixing: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -12,12 +12,11 @@ from typing import Any
 import numpy as np
 
 from givens.ica.diagonalize import reduced_stack
-from givens.ica.separation import SourceSeparation
+from givens.ica.separation import Separated, SourceSeparation
 from givens.minimize import minimize
 from givens.numerics import parallel
 from givens.numerics.scaling import check_data, power_of_two
 from givens.objectives.joint import JointDiagonal
-from givens.result import Result
 from givens.support.arguments import tolerance, whole
 
 DEFAULT_LAGS = 100
@@ -92,22 +91,17 @@ class SOBI(SourceSeparation):
         self.max_sweeps = max_sweeps
         self.threads = threads
 
-    def _refuse(self, X: np.ndarray) -> None:
-        as_lags(self.lags, len(X))
-
-    def _rotate(self, Z: np.ndarray) -> Result:
-        covariances = lagged_covariances(Z, as_lags(self.lags, len(Z)))
-        return minimize(
+    def _separate(self, X: np.ndarray, weights: np.ndarray | None) -> Separated:
+        self.lags_ = as_lags(self.lags, len(X))
+        space = self._space(X)
+        covariances = lagged_covariances(space.coordinates(X), self.lags_)
+        result = minimize(
             JointDiagonal(reduced_stack(covariances)),
             tol=tolerance(self.tol, "tol"),
             max_sweeps=self.max_sweeps,
             threads=self.threads,
         )
-
-    def _fit(self, X: Any) -> np.ndarray:
-        sources = super()._fit(X)
-        self.lags_ = as_lags(self.lags, len(sources))
-        return sources
+        return Separated(space, result)
 
 
 def as_lags(lags: Any, samples: int) -> np.ndarray:

@@ -1,17 +1,65 @@
 """Whitening: samples of uncorrelated coordinates with unit variance, what every method of ICA starts from.
 
 With the covariance C = E diag(λ) Eᵀ of centred samples x, z = W x with W = diag(λ)^{-½} Eᵀ has the covariance I. What is left to
-find is an orthogonal matrix.
+find is an orthogonal matrix. Sums run over tiles of samples, so that no copy of the data is made on the way.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
+from givens.numerics import parallel
 from givens.numerics.scaling import check_data, power_of_two
+from givens.numerics.tiles import GROUPS, tiles
 from givens.support.arguments import whole
+
+EPS = float(np.finfo(np.float64).eps)
+
+
+@dataclass(frozen=True)
+class WhiteSpace:
+    """The way to white coordinates, and back: z = W (x / unit − origin), and x ≈ unit (B z + origin).
+
+    Attributes
+    ----------
+    W : array, shape (components, features)
+    B : array, shape (features, components)
+    origin : array, shape (features,)
+    rank : int
+        Of the centred data.
+    unit : float
+        A power of two of the size of the data: samples are divided by it before anything is multiplied.
+    """
+
+    W: np.ndarray
+    B: np.ndarray
+    origin: np.ndarray
+    rank: int
+    unit: float = 1.0
+
+    @property
+    def whitening(self) -> np.ndarray:
+        """What takes centred samples to white ones: components x features."""
+        return self.W / self.unit
+
+    @property
+    def dewhitening(self) -> np.ndarray:
+        """What takes white samples to centred ones: features x components."""
+        return self.B * self.unit
+
+    @property
+    def mean(self) -> np.ndarray:
+        """Of the samples."""
+        return self.origin * self.unit
+
+    def coordinates(self, X: np.ndarray, U: np.ndarray | None = None) -> np.ndarray:
+        """White samples, in float64; with U, turned by it in the same product."""
+        centred = np.divide(X, self.unit, dtype=np.float64)
+        centred -= self.origin
+        return centred @ (self.W.T if U is None else self.W.T @ U)
 
 
 @dataclass(frozen=True)
@@ -65,27 +113,78 @@ def whiten_samples(X: np.ndarray, n_components: int | None = None, *, share: flo
            [0., 0., 1.]])
     """
     X = check_data(X, "X", 2)
-    samples, features = X.shape
     if n_components is not None:
         n_components = whole(n_components, "n_components", least=1)
+    space = white_space(X, n_components, share=share)
+    return Whitened(space.coordinates(X), space.whitening, space.dewhitening, space.mean, space.rank)
+
+
+def white_space(
+    X: np.ndarray,
+    n_components: int | None = None,
+    *,
+    share: float | None = None,
+    weights: np.ndarray | None = None,
+) -> WhiteSpace:
+    """The white space of finite samples, as for `whiten_samples`; `weights`, positive, say how often each sample counts."""
+    samples, features = X.shape
     # Exact: no square of what follows leaves the range of numbers.
     unit = power_of_two(X)
-    centred = np.asarray(X, dtype=np.float64) / unit
-    mean = centred.mean(axis=0)
-    centred -= mean
+    total = float(samples) if weights is None else float(weights.sum())
+
+    def centred(part: slice, mean: np.ndarray | float) -> np.ndarray:
+        return np.divide(X[part], unit, dtype=np.float64) - mean
+
+    def weighted(part: slice, rows: np.ndarray) -> np.ndarray:
+        return rows if weights is None else rows * weights[part, None]
+
+    mean = summed(X.shape, lambda part: weighted(part, centred(part, 0.0)).sum(axis=0)) / total
+    # What the first mean lacks by rounding.
+    mean += summed(X.shape, lambda part: weighted(part, centred(part, mean)).sum(axis=0)) / total
     if samples > 2 * features:
-        variances, axes = np.linalg.eigh(centred.T @ centred / samples)
-        deviations, axes = np.sqrt(np.maximum(variances[::-1], 0.0)), axes[:, ::-1]
-        # Of a product, only half the digits of small deviations are left.
-        least = np.sqrt(max(samples, features) * np.finfo(np.float64).eps)
-    else:
-        _, deviations, rows = np.linalg.svd(centred, full_matrices=False)
-        deviations, axes = deviations / np.sqrt(samples), rows.T
-        least = max(samples, features) * np.finfo(np.float64).eps
+
+        def products(part: slice) -> np.ndarray:
+            rows = centred(part, mean)
+            return weighted(part, rows).T @ rows
+
+        covariance = summed(X.shape, products) / total
+        return from_covariance(mean, covariance, samples, unit, n_components, share)
+    rows = centred(slice(None), mean)
+    if weights is not None:
+        rows *= np.sqrt(weights)[:, None]
+    _, deviations, axes = np.linalg.svd(rows, full_matrices=False)
+    least = max(samples, features) * EPS
+    return _space(mean, deviations / np.sqrt(total), axes.T, least, unit, n_components, share)
+
+
+def from_covariance(
+    mean: np.ndarray,
+    covariance: np.ndarray,
+    samples: int,
+    unit: float,
+    n_components: int | None = None,
+    share: float | None = None,
+) -> WhiteSpace:
+    """The white space of so many samples with this mean and covariance, both of data that were divided by `unit`."""
+    variances, axes = np.linalg.eigh((covariance + covariance.T) / 2)
+    deviations = np.sqrt(np.maximum(variances[::-1], 0.0))
+    # Of a product, only half the digits of small deviations are left.
+    least = float(np.sqrt(max(samples, len(mean)) * EPS))
+    return _space(mean, deviations, axes[:, ::-1], least, unit, n_components, share)
+
+
+def _space(
+    mean: np.ndarray,
+    deviations: np.ndarray,
+    axes: np.ndarray,
+    least: float,
+    unit: float,
+    n_components: int | None,
+    share: float | None,
+) -> WhiteSpace:
+    """The leading principal axes, of deviations that are more than rounding."""
     # Constant features have deviations of the order of rounding of their mean.
-    size = max(
-        float(deviations.max(initial=0.0)), np.finfo(np.float64).eps * float(np.abs(mean).max(initial=0.0))
-    )
+    size = max(float(deviations.max(initial=0.0)), EPS * float(np.abs(mean).max(initial=0.0)))
     rank = int(np.sum(deviations > least * size))
     if rank == 0:
         raise ValueError("all samples are equal: there is nothing to separate")
@@ -99,4 +198,18 @@ def whiten_samples(X: np.ndarray, n_components: int | None = None, *, share: flo
         )
     deviations, axes = deviations[:number], axes[:, :number]
     W = axes.T / deviations[:, None]
-    return Whitened(centred @ W.T, W / unit, axes * deviations * unit, mean * unit, rank)
+    return WhiteSpace(W, axes * deviations, mean, rank, unit)
+
+
+def summed(shape: tuple[int, int], work: Callable[[slice], np.ndarray]) -> np.ndarray:
+    """The sum of what `work` returns for tiles of the samples: groups depend on the shape only and are added up in order."""
+    cut = tiles(shape[1], shape[0])
+
+    def group(which: slice) -> np.ndarray:
+        total = work(cut[which.start])
+        for part in cut[which.start + 1 : which.stop]:
+            total = total + work(part)
+        return total
+
+    sums = parallel.each(group, parallel.parts(len(cut), GROUPS))
+    return sum(sums[1:], start=sums[0])

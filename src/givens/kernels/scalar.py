@@ -2,7 +2,8 @@
 
 What is particular to a contrast is one function, its `row`: of some entries y of a column it writes φ'(y) and φ''(y) and
 returns Σ φ(y). `look_of` and `search_of` build the rest around it. The built-in contrasts are cached on disk; a user's own,
-bound by closures, is compiled once per process.
+bound by closures, is compiled once per process. `counts` says how often each row of the data counts; an empty array: once. Then
+φ' and φ'' are multiplied by it, and Σ φ is weighted.
 
 A pair's angle has no closed form. Its g, g' and g'' are found on a grid over the period; between two angles g is interpolated by
 the polynomials of degree 3 and 5 that agree with it there, and their difference tells how far to trust them. An interval whose
@@ -57,10 +58,18 @@ def _named(name: str) -> Callable[[Callable], Any]:
 
 
 @inline
-def _log_cosh_row(y: np.ndarray, slopes: np.ndarray, curves: np.ndarray) -> float:
+def _log_cosh_row(y: np.ndarray, counts: np.ndarray, slopes: np.ndarray, curves: np.ndarray) -> float:
     """With e = exp(−2|y|): tanh |y| = (1 − e)/(1 + e), log cosh y = |y| + log(1 + e) − log 2, one logarithm for many y."""
     one, lowest = y.dtype.type(1.0), y.dtype.type(LOWEST)  # not to leave single precision
     total = 0.0
+    if counts.shape[0]:
+        for k in range(y.shape[0]):
+            a = abs(y[k])
+            factor, t = _factor_and_tanh(a, one, lowest)
+            total += counts[k] * (np.float64(a) + math.log(np.float64(factor)) - LN2)
+            slopes[k] = counts[k] * (t if y[k] >= 0 else -t)
+            curves[k] = counts[k] * (one - t * t)
+        return total
     for start in range(0, y.shape[0], CHUNK):
         # Slices, counted from 0: an index that might be negative would be in the compiler's way.
         stop = min(start + CHUNK, y.shape[0])
@@ -87,10 +96,20 @@ def _factor_and_tanh(a: float, one: float, lowest: float) -> tuple[float, float]
 
 
 @inline
-def _exp_row(y: np.ndarray, slopes: np.ndarray, curves: np.ndarray) -> float:
+def _exp_row(y: np.ndarray, counts: np.ndarray, slopes: np.ndarray, curves: np.ndarray) -> float:
     """φ = −exp(−y²/2)."""
     lowest, zero = y.dtype.type(LOWEST), y.dtype.type(0.0)
     total = 0.0
+    if counts.shape[0]:
+        for k in range(y.shape[0]):
+            square = y[k] * y[k]
+            x = y.dtype.type(-0.5) * square
+            scale, p = split_exp(lowest if x < lowest else x)
+            e = zero if x < lowest else scale + scale * p
+            slopes[k] = counts[k] * y[k] * e
+            curves[k] = counts[k] * (e - square * e)
+            total -= counts[k] * np.float64(e)
+        return total
     for start in range(0, y.shape[0], CHUNK):
         stop = min(start + CHUNK, y.shape[0])
         part, first, second = y[start:stop], slopes[start:stop], curves[start:stop]
@@ -115,7 +134,7 @@ def look_of(name: str, row: Any) -> Any:
     """
 
     @_named(name)
-    def look(Y, Qt, active, step, products):  # type: ignore[no-untyped-def]
+    def look(Y, counts, Qt, active, step, products):  # type: ignore[no-untyped-def]
         n, rows = Y.shape
         values = np.zeros(active)
         shape = (active, n) if products >= 1 else (0, 0)
@@ -135,7 +154,7 @@ def look_of(name: str, row: Any) -> Any:
             else:
                 tile, turned = turned, tile
             for i in range(active):
-                values[i] += row(turned[i], slopes[i], curves[i])
+                values[i] += row(turned[i], counts[start : start + number], slopes[i], curves[i])
             if products >= 2:
                 gram += np.dot(turned, turned.T)
             if products >= 1:
@@ -160,6 +179,7 @@ def second_of(name: str, row: Any) -> Any:
     def second(Y, Qt, active, step):  # type: ignore[no-untyped-def]
         n, rows = Y.shape
         count = n * (n + 1) // 2
+        counts = np.empty(0)
         first, bends, gram = np.zeros((active, n)), np.zeros((active, count)), np.zeros(count)
         for start in range(0, rows, step):
             number = min(step, rows - start)
@@ -174,7 +194,7 @@ def second_of(name: str, row: Any) -> Any:
                 tile[i] = Y[i, start : start + number]
             np.dot(Qt, tile, turned)
             for i in range(active):
-                row(turned[i], slopes[i], curves[i])
+                row(turned[i], counts, slopes[i], curves[i])
             place = 0
             for j in range(n):
                 for k in range(j, n):
@@ -210,7 +230,7 @@ def pairs_of(name: str, search: Any) -> tuple[Any, Any]:
     """Entries that turn pairs of columns to their best angle: each by itself, and all pairs of a block in turn."""
 
     @_named(name)
-    def solve_pairs(Y, pairs, active, weights):  # type: ignore[no-untyped-def]
+    def solve_pairs(Y, counts, pairs, active, weights):  # type: ignore[no-untyped-def]
         count = pairs.shape[0]
         rotations = np.empty((count, 2, 2))
         gains = np.empty(count)
@@ -218,7 +238,7 @@ def pairs_of(name: str, search: Any) -> tuple[Any, Any]:
         for p in range(count):
             i, j = pairs[p]
             other = weights[j] if j < active else 0.0
-            theta, gain, seen = search(Y[i], Y[j], weights[i], other)
+            theta, gain, seen = search(Y[i], Y[j], counts, weights[i], other)
             c, s = math.cos(theta), math.sin(theta)
             rotations[p, 0, 0] = c
             rotations[p, 1, 1] = c
@@ -230,7 +250,7 @@ def pairs_of(name: str, search: Any) -> tuple[Any, Any]:
         return rotations, gains, rotated, angles
 
     @_named(name)
-    def solve_block(Y, active, weights):  # type: ignore[no-untyped-def]
+    def solve_block(Y, counts, active, weights):  # type: ignore[no-untyped-def]
         size = Y.shape[0]
         Qt = np.eye(size)
         total = 0.0
@@ -238,7 +258,7 @@ def pairs_of(name: str, search: Any) -> tuple[Any, Any]:
         for i in range(min(active, size)):
             for j in range(i + 1, size):
                 other = weights[j] if j < active else 0.0
-                theta, gain, seen = search(Y[i], Y[j], weights[i], other)
+                theta, gain, seen = search(Y[i], Y[j], counts, weights[i], other)
                 angles += seen
                 if gain <= 0.0:
                     continue
@@ -262,21 +282,21 @@ def search_of(name: str, row: Any, even: bool) -> Any:
     """The search for the best angle of two columns: (angle, gain, angles looked at)."""
 
     @_named(name)
-    def at(x, y, theta, one, other, room):  # type: ignore[no-untyped-def]
+    def at(x, y, counts, theta, one, other, room):  # type: ignore[no-untyped-def]
         """g, g', g'' and the size of what g' is the sum of."""
         c, s = math.cos(theta), math.sin(theta)
         value = slope = curve = size = 0.0
         for start in range(0, x.shape[0], PIECE):
             number = min(PIECE, x.shape[0] - start)
-            a, b = x[start : start + number], y[start : start + number]
+            a, b, often = x[start : start + number], y[start : start + number], counts[start : start + number]
             p, dp, ddp = room[0, :number], room[1, :number], room[2, :number]
             q, dq, ddq = room[3, :number], room[4, :number], room[5, :number]
             for k in range(number):
                 p[k] = c * a[k] + s * b[k]
                 q[k] = c * b[k] - s * a[k]
-            value += one * row(p, dp, ddp)
+            value += one * row(p, often, dp, ddp)
             if other != 0.0:
-                value += other * row(q, dq, ddq)
+                value += other * row(q, often, dq, ddq)
             else:
                 dq[:] = 0.0
                 ddq[:] = 0.0
@@ -290,7 +310,7 @@ def search_of(name: str, row: Any, even: bool) -> Any:
         return value, slope, curve, size
 
     @_named(name)
-    def search(x, y, one, other):  # type: ignore[no-untyped-def]
+    def search(x, y, counts, one, other):  # type: ignore[no-untyped-def]
         quarters = 4
         if even:
             quarters = 1 if one == other else 2
@@ -299,14 +319,14 @@ def search_of(name: str, row: Any, even: bool) -> Any:
         room = np.empty((6, PIECE))
         # Angle, g, g', g'' of all that was looked at, in the order of the angles: one period, from −half of it.
         seen = np.empty((MOST_ANGLES + 1, 4))
-        start, start_slope, start_curve, start_size = at(x, y, 0.0, one, other, room)
+        start, start_slope, start_curve, start_size = at(x, y, counts, 0.0, one, other, room)
         for k in range(points):
             theta = (k - points // 2) * step
             seen[k, 0] = theta
             if theta == 0.0:
                 seen[k, 1], seen[k, 2], seen[k, 3] = start, start_slope, start_curve
             else:
-                seen[k, 1], seen[k, 2], seen[k, 3], _ = at(x, y, theta, one, other, room)
+                seen[k, 1], seen[k, 2], seen[k, 3], _ = at(x, y, counts, theta, one, other, room)
         seen[points] = seen[0]
         seen[points, 0] = -seen[0, 0]
         number = points + 1
@@ -318,7 +338,7 @@ def search_of(name: str, row: Any, even: bool) -> Any:
             for m in range(number, k + 1, -1):
                 seen[m] = seen[m - 1]
             seen[k + 1, 0] = theta
-            seen[k + 1, 1], seen[k + 1, 2], seen[k + 1, 3], _ = at(x, y, theta, one, other, room)
+            seen[k + 1, 1], seen[k + 1, 2], seen[k + 1, 3], _ = at(x, y, counts, theta, one, other, room)
             number += 1
             looked += 1
         best = _lowest(seen[:number], 64.0 * EPS * abs(start))
@@ -331,7 +351,7 @@ def search_of(name: str, row: Any, even: bool) -> Any:
                 trial = 0.5 * (theta + (high if slope < 0.0 else low))
             if abs(trial - theta) <= 2.0 * EPS * abs(theta) or trial == theta:
                 break
-            there, there_slope, there_curve, size = at(x, y, trial, one, other, room)
+            there, there_slope, there_curve, size = at(x, y, counts, trial, one, other, room)
             looked += 1
             # Where values differ by rounding only, slopes decide.
             near = 16.0 * EPS * (abs(value) + abs(there))
@@ -442,15 +462,15 @@ def compile_scalar(
 
 
 def exact_of(name: str, pair: Any, search: Any) -> Any:
-    """A user's own pair problem, for two columns that both count alike."""
+    """A user's own pair problem, for two columns and for rows that all count alike."""
     solve = pair if hasattr(pair, "py_func") else bound(pair)
 
     @_named(name)
-    def exact(x, y, one, other):  # type: ignore[no-untyped-def]
-        if one == other:
+    def exact(x, y, counts, one, other):  # type: ignore[no-untyped-def]
+        if one == other and not counts.shape[0]:
             theta, gain = solve(x, y)
             return float(theta), float(gain), 1
-        return search(x, y, one, other)
+        return search(x, y, counts, one, other)
 
     return exact
 
@@ -470,8 +490,15 @@ def row_of(name: str, phi: Callable, dphi: Callable, d2phi: Callable | None) -> 
         curve = vectorised(d2phi)
 
     @_named(name)
-    def row(y, slopes, curves):  # type: ignore[no-untyped-def]
+    def row(y, counts, slopes, curves):  # type: ignore[no-untyped-def]
         total = 0.0
+        if counts.shape[0]:
+            for k in range(y.shape[0]):
+                entry = np.float64(y[k])
+                total += counts[k] * value(entry)
+                slopes[k] = counts[k] * slope(entry)
+                curves[k] = counts[k] * curve(entry)
+            return total
         for k in range(y.shape[0]):
             entry = np.float64(y[k])
             total += value(entry)
@@ -483,8 +510,8 @@ def row_of(name: str, phi: Callable, dphi: Callable, d2phi: Callable | None) -> 
 
 
 @inline
-def _fourth_row(y: np.ndarray, slopes: np.ndarray, curves: np.ndarray) -> float:
-    """φ = y⁴."""
+def _fourth_row(y: np.ndarray, counts: np.ndarray, slopes: np.ndarray, curves: np.ndarray) -> float:
+    """φ = y⁴; there are no counts, for their fourth roots may be in y."""
     four, twelve = y.dtype.type(4.0), y.dtype.type(12.0)
     total = 0.0
     for start in range(0, y.shape[0], CHUNK):
@@ -505,10 +532,10 @@ _fourth_look = look_of("fourth", _fourth_row)
 
 @kernel
 def fourth_look(
-    Y: np.ndarray, Qt: np.ndarray, active: int, step: int, products: int
+    Y: np.ndarray, counts: np.ndarray, Qt: np.ndarray, active: int, step: int, products: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """As `look_of` says, of fourth powers."""
-    return _fourth_look(Y, Qt, active, step, products)
+    return _fourth_look(Y, counts, Qt, active, step, products)
 
 
 _fourth_second = second_of("fourth", _fourth_row)
@@ -539,24 +566,26 @@ _log_cosh_pairs, _log_cosh_block = pairs_of("log_cosh", search_of("log_cosh", _l
 
 @kernel
 def log_cosh_look(
-    Y: np.ndarray, Qt: np.ndarray, active: int, step: int, products: int
+    Y: np.ndarray, counts: np.ndarray, Qt: np.ndarray, active: int, step: int, products: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """As `look_of` says."""
-    return _log_cosh_look(Y, Qt, active, step, products)
+    return _log_cosh_look(Y, counts, Qt, active, step, products)
 
 
 @kernel
 def log_cosh_pairs(
-    Y: np.ndarray, pairs: np.ndarray, active: int, weights: np.ndarray
+    Y: np.ndarray, counts: np.ndarray, pairs: np.ndarray, active: int, weights: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, int, int]:
     """As `pairs_of` says."""
-    return _log_cosh_pairs(Y, pairs, active, weights)
+    return _log_cosh_pairs(Y, counts, pairs, active, weights)
 
 
 @kernel
-def log_cosh_block(Y: np.ndarray, active: int, weights: np.ndarray) -> tuple[np.ndarray, float, int, int]:
+def log_cosh_block(
+    Y: np.ndarray, counts: np.ndarray, active: int, weights: np.ndarray
+) -> tuple[np.ndarray, float, int, int]:
     """As `pairs_of` says."""
-    return _log_cosh_block(Y, active, weights)
+    return _log_cosh_block(Y, counts, active, weights)
 
 
 _exp_look = look_of("exp", _exp_row)
@@ -565,24 +594,26 @@ _exp_pairs, _exp_block = pairs_of("exp", search_of("exp", _exp_row, even=True))
 
 @kernel
 def exp_look(
-    Y: np.ndarray, Qt: np.ndarray, active: int, step: int, products: int
+    Y: np.ndarray, counts: np.ndarray, Qt: np.ndarray, active: int, step: int, products: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """As `look_of` says."""
-    return _exp_look(Y, Qt, active, step, products)
+    return _exp_look(Y, counts, Qt, active, step, products)
 
 
 @kernel
 def exp_pairs(
-    Y: np.ndarray, pairs: np.ndarray, active: int, weights: np.ndarray
+    Y: np.ndarray, counts: np.ndarray, pairs: np.ndarray, active: int, weights: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, int, int]:
     """As `pairs_of` says."""
-    return _exp_pairs(Y, pairs, active, weights)
+    return _exp_pairs(Y, counts, pairs, active, weights)
 
 
 @kernel
-def exp_block(Y: np.ndarray, active: int, weights: np.ndarray) -> tuple[np.ndarray, float, int, int]:
+def exp_block(
+    Y: np.ndarray, counts: np.ndarray, active: int, weights: np.ndarray
+) -> tuple[np.ndarray, float, int, int]:
     """As `pairs_of` says."""
-    return _exp_block(Y, active, weights)
+    return _exp_block(Y, counts, active, weights)
 
 
 LOG_COSH = ScalarKernels(log_cosh_look, log_cosh_pairs, log_cosh_block)

@@ -52,6 +52,8 @@ class Columns(Objective):
         "varimax", "quartimax", "kurtosis", "logcosh", "exp", or an object of `givens.objectives.contrasts`.
     active : int, optional
         Only the first so many columns of AU count: the Stiefel form. By default all.
+    weights : array, shape (rows,), optional
+        How often each row counts, positive; for "kurtosis", "logcosh", "exp" and `Scalar`. By default once.
 
     Examples
     --------
@@ -69,12 +71,23 @@ class Columns(Objective):
            [0.13, 0.59]])
     """
 
-    def __init__(self, A: np.ndarray, contrast: str | Contrast, active: int | None = None) -> None:
+    def __init__(
+        self,
+        A: np.ndarray,
+        contrast: str | Contrast,
+        active: int | None = None,
+        weights: np.ndarray | None = None,
+    ) -> None:
         A = as_array(A, "A")
         if A.ndim != 2 or A.shape[0] < 1 or A.shape[1] < 1:
             raise ValueError(f"A must be a matrix with at least one row and one column, got shape {A.shape}")
         A = check_data(A, "A")
         self.contrast = _as_contrast(contrast)
+        self.weights = None
+        if weights is not None:
+            self.weights = _checked_weights(weights, len(A))
+            factors, self.contrast = self.contrast.weighted(self.weights)
+            A = A if factors is None else A * factors[:, None]
         degree = self.contrast.degree
         self.divisor = 1.0 if degree is None else _rescaling(A)
         self.factor = self.contrast.sense * (1.0 if degree is None else power(self.divisor, degree))
@@ -105,17 +118,24 @@ class Columns(Objective):
             stride = 1
         elif stride < 3 or not self.contrast.smooth:
             return None
-        A = self.A[::stride]
+        A = self._rows(slice(None, None, stride))
         if self.contrast.degree is not None:
             A = A / power_of_two(A)
         if np.abs(A).max() > LARGEST:
             return None
-        return self._cheaper(np.ascontiguousarray(A, dtype=np.float32), NEAR if everything else ROUGH)
+        return self._cheaper(np.ascontiguousarray(A, dtype=np.float32), NEAR if everything else ROUGH, stride)
 
-    def _cheaper(self, A: np.ndarray, rough: float) -> Columns:
+    def _rows(self, part: slice) -> np.ndarray:
+        """Some rows of A."""
+        return self.A[part]
+
+    def _cheaper(self, A: np.ndarray, rough: float, stride: int) -> Columns:
         other = copy(self)
         other.A, other.single, other.rough = A, True, rough
-        other.scale = self.contrast.size(_lying(A)) or 1.0
+        if self.weights is not None:
+            other.weights = self.weights[::stride]
+            other.contrast = self.contrast.weighted(other.weights)[1]
+        other.scale = other.contrast.size(_lying(A)) or 1.0
         return other
 
     def plan(self) -> Plan:
@@ -150,8 +170,9 @@ class Columns(Objective):
         return Tournament(block=self.contrast.block(self.n))
 
     def data(self) -> list[np.ndarray | str]:
-        """The matrix A, the power of two it was divided by, and the contrast."""
-        return [self.A, np.array(self.divisor), repr(self.contrast)]
+        """The matrix A, the power of two it was divided by, the contrast, and the weights if there are any."""
+        weights = [] if self.weights is None else [self.weights]
+        return [self.A, np.array(self.divisor), repr(self.contrast), *weights]
 
     def state(self, U: np.ndarray) -> np.ndarray:
         """Y = AU, transposed."""
@@ -239,6 +260,15 @@ def _rescaling(A: np.ndarray) -> float:
     """The power of two to divide by: 1 where fourth powers are in no danger, which saves a copy of the data."""
     factor = power_of_two(A)
     return 1.0 if 1 / LARGEST <= factor <= LARGEST and A.dtype == np.float64 else factor
+
+
+def _checked_weights(weights: np.ndarray, rows: int) -> np.ndarray:
+    checked = check_data(weights, "weights", 1).astype(np.float64)
+    if len(checked) != rows or not (checked > 0).all():
+        raise ValueError(
+            f"weights must be {rows} positive numbers, one for each row of A; leave out rows that do not count"
+        )
+    return checked
 
 
 def _as_contrast(contrast: str | Contrast) -> Contrast:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from copy import copy
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -36,6 +37,7 @@ Solution = tuple[np.ndarray, float, int, float, Any]
 ANGLE = 26.0
 POINT = 30.0
 PRODUCTS = 1 << 19  # products of two columns, twice, in a tile
+ONCE = np.empty(0)  # the counts of rows that all count once
 
 
 class Contrast(ABC):
@@ -88,6 +90,10 @@ class Contrast(ABC):
         A gain below `enough` need not be pursued.
         """
 
+    def weighted(self, weights: np.ndarray) -> tuple[np.ndarray | None, Contrast]:
+        """The contrast of data whose rows count so often, and what their rows have to be multiplied by for it, or None."""
+        raise ValueError(f"{self!r} is no sum over rows that could have weights")
+
     def block(self, n: int) -> int:
         """How many of n columns to solve together if nobody says."""
         return 2
@@ -119,6 +125,7 @@ class Pointwise(Contrast):
     def __init__(self, signs: Sequence[int] | np.ndarray | None = None, *, maximise: bool = False) -> None:
         self.sense = -1 if maximise else 1
         self.signs = None if signs is None else _checked_signs(signs)
+        self.counts = ONCE  # how often each row counts
 
     @property
     @abstractmethod
@@ -135,7 +142,7 @@ class Pointwise(Contrast):
     def look(self, Y: np.ndarray, active: int, Q: np.ndarray | None = None, single: bool = False) -> Look:
         """One pass over Y, tile by tile: Σ φ(y_i), Σ φ'(y_i) y_j and Σ φ''(y_i) y_j²."""
         weights = self._weights(active)
-        values, M, S, _ = column_sums(self.kernels.look, Y, active, Q, single=single)
+        values, M, S, _ = column_sums(self.kernels.look, Y, active, Q, single=single, counts=self.counts)
         M, S = weights[:, None] * M, weights[:, None] * S
         value = self._finite(float(weights @ values))
         if not np.isfinite(float(M.sum() + S.sum())):
@@ -144,7 +151,7 @@ class Pointwise(Contrast):
 
     def value(self, Y: np.ndarray, active: int) -> float:
         """Evaluate f."""
-        values = column_sums(self.kernels.look, Y, active, products=0)[0]
+        values = column_sums(self.kernels.look, Y, active, products=0, counts=self.counts)[0]
         return self._finite(float(self._weights(active) @ values))
 
     def _finite(self, value: float) -> float:
@@ -153,18 +160,27 @@ class Pointwise(Contrast):
         return value
 
     def size(self, Y: np.ndarray) -> float:
-        """|Σ φ|, or 1."""
-        return abs(self._finite(entry_sum(self.kernels.look, Y))) or 1.0
+        """|Σ φ|, or 1, times the mean weight."""
+        mean = float(self.counts.mean()) if len(self.counts) else 1.0
+        return (abs(self._finite(entry_sum(self.kernels.look, Y))) or 1.0) * mean
+
+    def weighted(self, weights: np.ndarray) -> tuple[None, Pointwise]:
+        """Σ w φ(y)."""
+        other = copy(self)
+        other.counts = np.ascontiguousarray(weights, dtype=np.float64)
+        return None, other
 
     def solve_pairs(self, Y: np.ndarray, pairs: np.ndarray, active: int) -> Pairs:
         """The search for each pair's angle."""
-        rotations, gains, turned, angles = self.kernels.solve_pairs(Y, pairs, active, self._weights(active))
+        rotations, gains, turned, angles = self.kernels.solve_pairs(
+            Y, self.counts, pairs, active, self._weights(active)
+        )
         return rotations, gains, turned, (ANGLE + 2 * POINT) * angles * Y.shape[1]
 
     def solve_block(self, Y: np.ndarray, block: np.ndarray, active: int, enough: float) -> Solution:
         """A sweep of it. Of the block's columns, those that count come first."""
         weights = self._weights(active) if self.signs is None else self.sense * self.signs[block[:active]]
-        Q, gain, turned, angles = self.kernels.solve_block(Y[block], active, weights)
+        Q, gain, turned, angles = self.kernels.solve_block(Y[block], self.counts, active, weights)
         return Q, gain, turned, Y.shape[1] * ((ANGLE + 2 * POINT) * angles + 6.0 * turned), None
 
     def note(self) -> str:
@@ -317,8 +333,9 @@ def column_sums(
     Q: np.ndarray | None = None,
     products: int = 1,
     single: bool = False,
+    counts: np.ndarray = ONCE,
 ) -> list[np.ndarray]:
-    """What a compiled look finds in Y, or in QᵀY: the sums of `kernels.scalar.look_of`.
+    """What a compiled look finds in Y, or in QᵀY: the sums of `kernels.scalar.look_of`. `counts`: how often each row counts.
 
     With `single`, the sums within a tile are made in single precision, and tiles are added up in double. Groups of tiles depend
     on the shape only and are added up in their order, so the bits do not depend on the threads.
@@ -331,7 +348,7 @@ def column_sums(
         slice(part.start * step, min(part.stop * step, rows))
         for part in parallel.parts(-(-rows // step), GROUPS)
     ]
-    sums = parallel.each(lambda group: entry(Y[:, group], Qt, active, step, products), groups)
+    sums = parallel.each(lambda group: entry(Y[:, group], counts[group], Qt, active, step, products), groups)
     return [sum(parts[1:], start=parts[0]) for parts in zip(*sums)]
 
 

@@ -126,6 +126,10 @@ class Kurtosis(Orthomax):
         super().__init__(kappa=0.0)
         self.sense = -sign
 
+    def weighted(self, weights: np.ndarray) -> tuple[np.ndarray, Kurtosis]:
+        """Σ w y⁴ is the sum of the fourth powers of w^¼ y."""
+        return np.sqrt(np.sqrt(weights)), self
+
     def __repr__(self) -> str:
         return f"Kurtosis(sign={-self.sense})"
 

@@ -1,0 +1,148 @@
+"""White samples of data in memory, which are never there as a whole: what a contrast needs of them is made from the data.
+
+A descent holds one turned copy of the samples, Y, in the precision of the data; everything else goes by tiles. So a fit takes
+about as much memory again as the data do.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from givens.ica.adaptive import TailSums, tail_sums
+from givens.ica.whitening import WhiteSpace, summed
+from givens.numerics import parallel
+from givens.numerics.tiles import tiles
+from givens.objectives.base import Objective, Plan
+from givens.objectives.columns import ROUGH, Columns
+from givens.objectives.contrasts import Contrast
+
+SAMPLE = 4096  # samples that tell the size of a contrast
+
+
+class WhiteArray:
+    """Samples, the space in which they are white, and how often each counts.
+
+    Parameters
+    ----------
+    X : array, shape (samples, features)
+    space : WhiteSpace or None
+        None: X is white as it is.
+    weights : array, shape (samples,), optional
+        Positive.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        Samples and components.
+    total : float
+        The sum of the weights.
+    """
+
+    def __init__(self, X: np.ndarray, space: WhiteSpace | None, weights: np.ndarray | None = None) -> None:
+        self.X, self.space, self.weights = X, space, weights
+        self.shape = (len(X), X.shape[1] if space is None else len(space.whitening))
+        self.size = self.shape[0] * self.shape[1]
+        self.dtype = X.dtype
+        self.total = float(len(X)) if weights is None else float(weights.sum())
+
+    def __len__(self) -> int:
+        return len(self.X)
+
+    def __getitem__(self, which: slice | np.ndarray) -> np.ndarray:
+        """Some samples in white coordinates."""
+        X = self.X[which]
+        return np.asarray(X, dtype=np.float64) if self.space is None else self.space.coordinates(X)
+
+    def turned(self, which: slice, U: np.ndarray) -> np.ndarray:
+        """Some samples in the coordinates of U's columns."""
+        X = self.X[which]
+        return X.astype(np.float64, copy=False) @ U if self.space is None else self.space.coordinates(X, U)
+
+    def weights_of(self, which: slice | np.ndarray) -> np.ndarray | None:
+        """How often some samples count."""
+        return None if self.weights is None else self.weights[which]
+
+    def objective(self, contrast: Contrast) -> Objective:
+        """The contrast summed over all samples."""
+        if self.space is None:
+            return Columns(self[:], contrast, weights=self.weights)
+        return WhiteColumns(self, contrast)
+
+    def sample(self, stride: int) -> tuple[np.ndarray, np.ndarray | None]:
+        """Every so many-th sample, and how often it counts."""
+        part = slice(None, None, stride)
+        return self[part], self.weights_of(part)
+
+    def tail_sums(self, U: np.ndarray) -> TailSums:
+        """What tells heavy from light tails of the columns of U."""
+        return tail_sums(self.shape, lambda part: self.turned(part, U), self.weights)
+
+    def fourth_moments(self, U: np.ndarray) -> np.ndarray:
+        """The mean fourth power of each column of U."""
+
+        def fourths(part: slice) -> np.ndarray:
+            squares = self.turned(part, U) ** 2
+            squares *= squares
+            weights = self.weights_of(part)
+            return squares.sum(axis=0) if weights is None else weights @ squares
+
+        return summed(self.shape, fourths) / self.total
+
+
+class WhiteColumns(Columns):
+    """The sum of a contrast over the columns of white samples times U, which are made of the data in one product."""
+
+    def __init__(self, white: WhiteArray, contrast: Contrast) -> None:
+        factors = None
+        if white.weights is not None:
+            factors, contrast = contrast.weighted(white.weights)
+        self.white, self.factors = white, factors
+        self.A = white  # type: ignore[assignment]
+        self.weights, self.contrast = white.weights, contrast
+        self.divisor, self.factor = 1.0, float(contrast.sense)
+        self.n = self.active = white.shape[1]
+        self.rough, self.single, self.trace_slopes = ROUGH, False, True
+        self.scale = self._size()
+
+    def _size(self) -> float:
+        """The contrast's size of an even sample, as if all samples were like it."""
+        part = slice(None, None, max(1, len(self.white) // SAMPLE))
+        A = self._rows(part)
+        contrast, scale = self.contrast, len(self.white) / len(A)
+        if self.weights is not None:
+            contrast = contrast.weighted(self.weights[part])[1]
+        return scale * contrast.size(A) or 1.0
+
+    def _rows(self, part: slice) -> np.ndarray:
+        A = self.white[part]
+        return A if self.factors is None else A * self.factors[part, None]
+
+    def _cheaper(self, A: np.ndarray, rough: float, stride: int) -> Columns:
+        other = super()._cheaper(A, rough, stride)
+        other.__class__ = Columns
+        return other
+
+    def plan(self) -> Plan:
+        """As for all columns; Y is rounded to the precision of the data once, and looks at it are in double."""
+        return replace(super().plan(), rounding=0.0)
+
+    def state(self, U: np.ndarray) -> np.ndarray:
+        """Y = ZU, transposed, in the precision of the data."""
+        Y = np.empty((self.n, len(self.white)), dtype=self.white.dtype)
+
+        def tile(part: slice) -> None:
+            turned = self.white.turned(part, U)
+            if self.factors is not None:
+                turned *= self.factors[part, None]
+            Y[:, part] = turned.T
+
+        parallel.each(tile, tiles(self.white.X.shape[1], len(self.white)))
+        return Y
+
+    def data(self) -> list[np.ndarray | str]:
+        """The samples, the way to white ones, the contrast and the weights."""
+        space, weights = self.white.space, self.weights
+        assert space is not None
+        return [self.white.X, space.W, repr(self.contrast), *([] if weights is None else [weights])]
