@@ -12,13 +12,14 @@ import pandas as pd
 import pytest
 from scipy import sparse
 
-from givens import SparsePCA, SphericalMixture, TopicModel
-from givens.datasets import make_spherical_mixture, make_topics
+from givens import RotatedPCA, SparsePCA, SphericalMixture, StreamingSparsePCA, TopicModel
+from givens.datasets import make_spherical_mixture, make_topics, sparse_modules
 from tests.cluster.accidents import deadly
 
 distributed = pytest.importorskip("distributed")
 
 MIXTURE = make_spherical_mixture(9000, n_components=3, n_features=6, scale=6, random_state=0).X
+MODULES = sparse_modules(2000, 40, n_modules=3, module_size=8, random_state=0)
 DOCUMENTS = make_topics(3000, n_topics=3, n_words=40, topic_sparsity=0.5).X
 
 
@@ -46,7 +47,24 @@ def fit_sparse_pca(X=None, **options):
     return np.concatenate([model.components_.ravel(), model.explained_variance_, model.gamma_, model.mean_])
 
 
-FITS = {"mixture": fit_mixture, "topics": fit_topics, "sparse PCA": fit_sparse_pca}
+def fit_rotated_pca(X=None, n_components=3, **options):
+    model = RotatedPCA(n_components, **options).fit(dense(MIXTURE, 700) if X is None else X)
+    extra = [] if model.scale_ is None else [model.scale_]
+    return np.concatenate([model.loadings_.ravel(), model.explained_variance_ratio_, model.mean_, *extra])
+
+
+def fit_stream(X=None, **options):
+    model = StreamingSparsePCA(3, n_nonzero=8, **options).fit(dense(MODULES.X, 170) if X is None else X)
+    return np.concatenate([model.components_.ravel(), model.explained_variance_, model.mean_])
+
+
+FITS = {
+    "mixture": fit_mixture,
+    "topics": fit_topics,
+    "sparse PCA": fit_sparse_pca,
+    "rotated PCA": fit_rotated_pca,
+    "stream": fit_stream,
+}
 
 
 @pytest.fixture(scope="session")
@@ -128,6 +146,108 @@ def test_too_many_features_are_refused(monkeypatch):
         SparsePCA(2, n_nonzero=2).fit(dense(MIXTURE, 700))
 
 
+@pytest.mark.parametrize("number", range(len(SIZES)))
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"scale": True}, {"n_components": 0.8}, {"method": "quartimax", "normalize": False}],
+    ids=str,
+)
+def test_rotated_pca_equals_that_in_memory(options, number):
+    X = SIZES[number]
+    if number == 3:
+        # In memory the mean of the constant 0.1 is rounded, and Kaiser's normalisation makes a loading of that rounding.
+        X = np.hstack([MIXTURE, np.full((9000, 1), 0.5)])
+        options = options | {"normalize": False}
+    size = 1.0 if options.get("scale") and number != 3 else abs(X).max()
+    np.testing.assert_allclose(
+        fit_rotated_pca(dense(X, 700), **options),
+        fit_rotated_pca(X, **options),
+        rtol=1e-10,
+        atol=1e-10 * size,
+    )
+
+
+def test_rotated_scores_are_lazy_and_of_unit_variance():
+    X = MIXTURE.astype(np.float32)
+    model = RotatedPCA(3).fit(dense(X, 700))
+    assert model.result_.method.startswith(
+        "principal components from the products of features, summed over 13"
+    )
+    lazy = model.transform(dense(X, 700))
+    assert isinstance(lazy, da.Array)
+    assert lazy.dtype == np.float32
+    np.testing.assert_allclose(lazy.compute(), model.transform(X), rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(np.cov(lazy.compute().T), np.eye(3), atol=1e-4)
+    assert model.pca_.n_samples_ == 9000
+    np.testing.assert_allclose(
+        model.pca_.noise_variance_, RotatedPCA(3).fit(X).pca_.noise_variance_, rtol=1e-4
+    )
+
+
+@pytest.mark.parametrize("scale", [False, True])
+def test_rotated_pca_of_many_features_is_that_of_a_sketch(monkeypatch, scale):
+    known = RotatedPCA(3, scale=scale).fit(MODULES.X)
+    monkeypatch.setattr("givens.rotation.chunked_components.MOST_FEATURES", 39)
+    model = RotatedPCA(3, scale=scale).fit(dense(MODULES.X, 170))
+    assert "a sketch of 23 columns, merged over 12 chunks of samples, that keeps" in model.result_.method
+    # The subspaces, whose angles the noise that was dropped may turn a little, and what they explain.
+    cosines = np.linalg.svd(model.pca_.components_ @ known.pca_.components_.T, compute_uv=False)
+    assert cosines.min() > 0.995
+    assert model.explained_variance_.sum() <= known.explained_variance_.sum() * (1 + 1e-12)
+    np.testing.assert_allclose(model.explained_variance_.sum(), known.explained_variance_.sum(), rtol=0.05)
+    np.testing.assert_allclose(model.mean_, known.mean_, rtol=1e-10, atol=1e-12)
+    with pytest.raises(
+        ValueError, match=r"n_components=0.5 needs the products of all features.*give the number"
+    ):
+        RotatedPCA(0.5).fit(dense(MODULES.X, 170))
+
+
+def test_rotated_pca_refuses_what_it_cannot_do():
+    with pytest.raises(ValueError, match="svd_solver='arpack' is for samples in memory"):
+        RotatedPCA(2, svd_solver="arpack").fit(dense(MIXTURE, 700))
+    with pytest.raises(ValueError, match="n_components must be a whole number from 1 to 6"):
+        RotatedPCA(7).fit(dense(MIXTURE, 700))
+    with pytest.raises(ValueError, match="every feature of X is constant"):
+        RotatedPCA(2).fit(dense(np.ones((10, 3)), 5))
+
+
+def test_streams_of_chunks_are_merged():
+    model = StreamingSparsePCA(3, n_nonzero=8).fit(dense(MODULES.X, 170))
+    assert model.n_samples_seen_ == 2000
+    overlap = abs(MODULES.components @ model.components_.T).max(axis=1)
+    assert overlap.min() > 0.99
+    # Nothing is claimed that the samples do not have, and little is lost beside the stream in memory.
+    known = StreamingSparsePCA(3, n_nonzero=8).fit(MODULES.X)
+    assert 0.97 * known.explained_variance_.sum() < model.explained_variance_.sum()
+    centred = MODULES.X - MODULES.X.mean(axis=0)
+    W = model._sketch.W[: model._sketch.columns] * model._sketch.unit
+    lost = np.linalg.eigvalsh(centred.T @ centred - W.T @ W)
+    total = np.sum(centred**2)
+    assert lost[0] >= -1e-10 * total
+    assert lost[-1] <= total * (1 - model.trace_.kept[-1]) * (1 + 1e-10)
+    lazy = model.transform(dense(MODULES.X, 170))
+    assert isinstance(lazy, da.Array)
+    np.testing.assert_allclose(lazy.compute(), model.transform(MODULES.X), rtol=1e-10, atol=1e-12)
+
+
+def test_streams_of_chunks_go_on():
+    model = StreamingSparsePCA(3, n_nonzero=8, scale=True).fit(dense(MODULES.X[:700], 170))
+    model.partial_fit(MODULES.X[700:1000])
+    model.set_params(warm_start=True).fit(dense(MODULES.X[1000:], 170))
+    assert model.n_samples_seen_ == 2000
+    np.testing.assert_allclose(model.mean_, MODULES.X.mean(axis=0), rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(model.scale_, MODULES.X.std(axis=0, ddof=1), rtol=1e-10)
+    with pytest.raises(ValueError, match="X has 30 features, but StreamingSparsePCA is expecting 40"):
+        model.fit(dense(MODULES.X[:, :30], 170))
+    assert model.n_samples_seen_ == 2000
+
+
+def test_chunks_are_read_in_order_where_that_counts():
+    X = MODULES.X[:300]
+    for options in ({"forgetting": 0.99}, {"drop": "leftover"}, {"stop_after": 200}):
+        np.testing.assert_array_equal(fit_stream(dense(X, 170), **options), fit_stream(X, **options))
+
+
 def test_topics_equal_those_fitted_in_memory(expected):
     np.testing.assert_allclose(expected["topics"], fit_topics(DOCUMENTS), rtol=1e-10)
 
@@ -135,6 +255,7 @@ def test_topics_equal_those_fitted_in_memory(expected):
 def test_one_chunk_is_the_fit_in_memory():
     np.testing.assert_array_equal(fit_mixture(dense(MIXTURE, 9000)), fit_mixture(MIXTURE))
     np.testing.assert_array_equal(fit_topics(counts(DOCUMENTS, 3000)), fit_topics(DOCUMENTS))
+    np.testing.assert_array_equal(fit_stream(dense(MODULES.X, 2000)), fit_stream(MODULES.X))
 
 
 def test_predictions_are_lazy_and_the_same():

@@ -34,7 +34,7 @@ def sources(folder):
     yield "AnnData, backed", anndata.read_h5ad(folder / "x.h5ad", backed="r")
     anndata.AnnData(sparse.csr_matrix(DATA)).write_h5ad(folder / "s.h5ad")
     yield "AnnData, backed and sparse", anndata.read_h5ad(folder / "s.h5ad", backed="r")
-    yield "dask", dask.array.from_array(DATA, chunks=(40, 17))
+    yield "dask", dask.array.from_array(DATA, chunks=(130, 17))
     yield "generator of rows", (row for row in DATA)
     yield "generator of batches", (DATA[k : k + 7] for k in range(0, 130, 7))
     yield "list of batches", [DATA[:100], DATA[100:]]
@@ -91,7 +91,7 @@ def other_sources(folder):
     yield "sparse rows of one dimension", (rows[k] for k in range(130))
     yield "list of nested lists", [DATA[:50].tolist(), DATA[50:].tolist()]
     yield "generator of nested lists and a row", iter([DATA[:50].tolist(), DATA[50].tolist(), DATA[51:]])
-    yield "dask data frame", dask.dataframe.from_pandas(frame, npartitions=3)
+    yield "dask data frame", dask.dataframe.from_pandas(frame, npartitions=1)
     whole = dask.array.from_array(np.vstack((DATA, DATA)), chunks=(20, 30))
     yield "dask, empty blocks", whole[dask.array.from_array(np.arange(260) < 130, chunks=20)]
     yield "data frames", (frame[k : k + 40] for k in range(0, 130, 40))

@@ -44,8 +44,20 @@ class DaskRows:
                 f"X has {self.shape[0]} rows and {self.shape[1]} columns: there is nothing to fit"
             )
 
-    def learn_features(self, estimator: Any) -> int:
-        """Tell the estimator how many features there are, and their names, as scikit-learn's own validation does."""
+    def learn_features(self, estimator: Any, reset: bool = True) -> int:
+        """Tell the estimator how many features there are, and their names, as scikit-learn's own validation does.
+
+        If not `reset`, they must be those that it knows.
+        """
+        if not reset:
+            known = getattr(estimator, "feature_names_in_", None)
+            if known is not None and self.names is not None and list(known) != self.names:
+                raise ValueError("X has not the feature names that were seen when the fit began")
+            if self.shape[1] != estimator.n_features_in_:
+                raise ValueError(
+                    f"X has {self.shape[1]} features, but {type(estimator).__name__} is expecting {estimator.n_features_in_}"
+                )
+            return self.shape[1]
         estimator.n_features_in_ = self.shape[1]
         estimator.__dict__.pop("feature_names_in_", None)
         if self.names is not None and all(isinstance(name, str) for name in self.names):

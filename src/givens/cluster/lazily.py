@@ -40,6 +40,7 @@ def applied(model: Any, method: str, X: Any, columns: int | None, dtype: Any = n
         _called,
         model=dask.delayed(alone, traverse=False),
         method=method,
+        columns=columns,
         dtype=dtype,
         meta=np.empty((0,) * (1 if columns is None else 2), dtype=dtype),
         name=None,
@@ -48,5 +49,7 @@ def applied(model: Any, method: str, X: Any, columns: int | None, dtype: Any = n
     )
 
 
-def _called(block: Any, model: Any, method: str) -> Any:
+def _called(block: Any, model: Any, method: str, columns: int | None) -> Any:
+    if not block.shape[0]:
+        return np.empty(0 if columns is None else (0, columns))  # a selection may leave a chunk without rows
     return getattr(model, method)(block)

@@ -29,11 +29,15 @@ class RepeatedRows(RepeatedData):
         or data frame, whose chunks stay where they are. An iterator, which yields its rows once, is refused.
     accept_sparse : bool
         Whether sparse chunks are taken, as csr matrices.
+    reset : bool
+        False: the estimator knows its features, and those of X must be the same.
     """
 
     sparse: bool = False
 
-    def __init__(self, estimator: BaseEstimator, X: Any, *, accept_sparse: bool = False) -> None:
+    def __init__(
+        self, estimator: BaseEstimator, X: Any, *, accept_sparse: bool = False, reset: bool = True
+    ) -> None:
         if hasattr(X, "__next__"):
             raise TypeError(
                 "X yields its rows only once, and fit goes through them more than once: pass a list of arrays, "
@@ -44,10 +48,10 @@ class RepeatedRows(RepeatedData):
         self.sparse = accept_sparse
         if is_dask(X):
             self.chunks = DaskRows(X)
-            self.features = self.chunks.learn_features(estimator)
+            self.features = self.chunks.learn_features(estimator, reset)
         elif in_memory(X):
             refuse_mask(X, "X")
-            table = validate_data(estimator, X, dtype=_TYPES, order="C")
+            table = validate_data(estimator, X, dtype=_TYPES, order="C", reset=reset)
             self.source, self.checked = [table], True
             self.features = table.shape[1]
         else:

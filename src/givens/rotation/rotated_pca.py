@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -10,6 +11,12 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.decomposition import PCA
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
+from givens.cluster import applied
+from givens.cluster.graph import is_dask
+from givens.moments.repeated_rows import RepeatedRows
+from givens.numerics import parallel
+from givens.result import Result
+from givens.rotation.chunked_components import principal_components
 from givens.rotation.factor_rotation import FactorRotation
 from givens.support.extras import require
 from givens.support.fitting import atomic_fit
@@ -105,13 +112,17 @@ class RotatedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
         Parameters
         ----------
-        X : array or data frame, shape (samples, features)
+        X : array or data frame, shape (samples, features), or dask array or data frame
+            Of a dask array, chunked along samples, only sums travel: in one pass the features' means and products, or with more
+            than 8,192 features, of which n_components must then be a whole number, a sketch; `result_.method` says which.
         y : ignored
 
         Returns
         -------
         self
         """
+        if is_dask(X):
+            return self._fit_chunks(RepeatedRows(self, X, accept_sparse=True))
         values = check_array(
             X, dtype=[np.float64, np.float32], ensure_min_samples=2, estimator=self, input_name="X"
         )
@@ -129,7 +140,30 @@ class RotatedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             raise ValueError(
                 f"svd_solver={self.svd_solver!r} found no components of X; try 'full' ({error})"
             ) from error
-        rotation = FactorRotation(
+        rotation = self._rotated(pca)
+        validate_data(self, X, skip_check_array=True)
+        mean = pca.mean_ if deviation is None else np.asarray(X, dtype=deviation.dtype).mean(axis=0)
+        return self._describe(pca, rotation, mean, deviation)
+
+    def _fit_chunks(self, rows: RepeatedRows) -> Self:
+        """Fit to samples on Dask."""
+        if self.svd_solver not in ("auto", "covariance_eigh"):
+            raise ValueError(
+                f"svd_solver={self.svd_solver!r} is for samples in memory: leave it out with a dask array"
+            )
+        with parallel.pool(self.threads):
+            found = principal_components(rows, self.n_components, self.scale)
+        rotation = self._rotated(found.pca)
+        self._describe(found.pca, rotation, found.mean, found.deviation)
+        if rotation.result_ is not None:
+            self.result_: Result | None = replace(
+                rotation.result_, method=f"{found.method}; {rotation.result_.method}"
+            )
+        return self
+
+    def _rotated(self, pca: PCA) -> FactorRotation:
+        """The rotation of the components' loadings."""
+        return FactorRotation(
             self.method,
             normalize=self.normalize,
             n_starts=self.n_starts,
@@ -139,9 +173,13 @@ class RotatedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             random_state=self.random_state,
             progress=self.progress,
         ).fit(pca)
-        validate_data(self, X, skip_check_array=True)
+
+    def _describe(
+        self, pca: PCA, rotation: FactorRotation, mean: np.ndarray, deviation: np.ndarray | None
+    ) -> Self:
+        """Assign what was found."""
         self.pca_ = pca
-        self.mean_ = pca.mean_ if deviation is None else np.asarray(X, dtype=deviation.dtype).mean(axis=0)
+        self.mean_ = mean
         self.scale_ = deviation
         self.loadings_ = rotation.loadings_
         self.components_ = rotation.loadings_.T
@@ -157,8 +195,11 @@ class RotatedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         return self
 
     def transform(self, X: Any) -> np.ndarray:
-        """The rotated scores of unit variance, samples x components."""
+        """The rotated scores of unit variance, samples x components; of a dask array a dask array, not computed yet."""
         check_is_fitted(self)
+        if is_dask(X):
+            dtype = np.float32 if getattr(X, "dtype", None) == np.float32 else np.float64
+            return applied(self, "transform", X, len(self.components_), dtype)
         X = validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
         X = X - self.mean_
         if self.scale_ is not None:

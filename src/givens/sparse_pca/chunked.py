@@ -13,6 +13,7 @@ from scipy import sparse
 
 from givens.cluster import Summary
 from givens.moments.repeated_rows import RepeatedRows
+from givens.moments.scatter import MOST_FEATURES
 from givens.moments.sums import unit_of
 from givens.numerics import gram
 from givens.numerics.scaling import power_of_two
@@ -20,8 +21,6 @@ from givens.sparse_pca.data import FeatureMoments, GramSum, scaled_moments
 
 BLOCK = 1 << 21  # entries of a sparse chunk that are made dense together
 HEAD = 256  # first samples, which tell of what size the data are
-MOST_FEATURES = 8192
-"""Features whose products are summed, at most: 512 MB of them."""
 
 
 class FeatureSums(Summary):

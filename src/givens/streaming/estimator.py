@@ -16,11 +16,14 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from givens import rows
+from givens.cluster.graph import is_dask
+from givens.moments.repeated_rows import RepeatedRows
 from givens.numerics import parallel
 from givens.sparse_pca.estimator import DEFAULT_ALPHA, SparseScores, checked_counts
 from givens.sparse_pca.missing import Completion, completed, holes_of
 from givens.streaming import save as files
 from givens.streaming.components import Asked, StreamComponents, describe
+from givens.streaming.merging import SketchSummary, sketch_of
 from givens.streaming.rules import DROPS, ROTATING, Frequent, quantile
 from givens.streaming.sketch import Rule, Sketch, StreamSettings, StreamTrace, TooLarge
 from givens.support.arguments import finite, refuse_mask, whole
@@ -213,7 +216,10 @@ class StreamingSparsePCA(SparseScores):
         ----------
         X : anything that yields rows
             An array, data frame, scipy.sparse matrix, memory map, HDF5 or zarr data set, AnnData (also backed), dask array or
-            data frame, or an iterable of rows or batches. What is not in memory is read a few megabytes at a time.
+            data frame, or an iterable of rows or batches. What is not in memory is read a few megabytes at a time. Every chunk of
+            a dask array, cut along samples, is a stream of its own where the chunk is, and the streams are merged (`merge`); if
+            the order of the samples counts (`drop` other than "frequent", `forgetting`, `stop_after`, `missing`), they have
+            weights, or the lengths of the chunks are unknown, the chunks are read here one after the other.
         y : ignored
         sample_weight : array, shape (samples,), optional
             How often each sample counts: one of weight 2 counts as two, one of weight 0 is left out. With `stop_after`, samples
@@ -233,6 +239,9 @@ class StreamingSparsePCA(SparseScores):
         weights = None if sample_weight is None else StreamWeights(sample_weight, rows.length(X))
         if rows.in_memory(X):
             self._add_table(X, most, going_on, weights)
+        elif most is None and weights is None and self._mergeable(X):
+            joined = X.rechunk({1: -1}) if hasattr(X, "numblocks") and X.numblocks[1] > 1 else X
+            self._add_chunks(RepeatedRows(self, joined, accept_sparse=True, reset=not going_on))
         else:
             batches = counting(self._until(most, rows.batches(X)), rows.length(X), self.progress)
             with closing(batches):  # or an error would keep the bar
@@ -337,10 +346,11 @@ class StreamingSparsePCA(SparseScores):
         Returns
         -------
         array, shape (samples, n_components)
+            Of a dask array or data frame a dask array, not computed yet.
         """
         check_is_fitted(self)
         refuse_mask(X, "X")
-        if rows.in_memory(X):
+        if rows.in_memory(X) or is_dask(X):
             return super().transform(X)
         parts = [super(StreamingSparsePCA, self).transform(batch) for batch in rows.batches(X)]
         if not parts:
@@ -573,6 +583,28 @@ class StreamingSparsePCA(SparseScores):
         except TooLarge:
             validate_data(self, X, accept_sparse="csr", dtype=TYPES, reset=False)  # says what is wrong
             raise
+
+    def _mergeable(self, X: Any) -> bool:
+        """Whether X lies in chunks of known lengths on Dask, and the order of the samples does not count."""
+        if not is_dask(X) or self.drop != "frequent" or self.forgetting != 1 or self.missing is not None:
+            return False
+        return not hasattr(X, "numblocks") or (X.ndim == 2 and rows.length(X) is not None)
+
+    def _add_chunks(self, data: RepeatedRows) -> None:
+        """Take in the chunks of a dask array: a stream for each, and all of them merged."""
+        assert data.chunks is not None
+        going_on = self.__sklearn_is_fitted__()
+        settings = self._settings_for(data.features, self._settings if going_on else None)
+        dtype = np.float32 if data.chunks.X.dtype == np.float32 else np.float64
+        if going_on:
+            dtype = self._sketch.W.dtype.type
+        empty = SketchSummary(
+            data.features, settings.columns, settings.columns - settings.components, dtype, settings.scale
+        )
+        self._settings, self._found = settings, None
+        self._asked(self._sketch if going_on else empty.begin(0).sketch)
+        found = sketch_of(data, empty, "streaming-sketch")
+        self._sketch = self._sketch.merged(found, empty.rule) if going_on else found
 
     def _checked(self, batch: Any, first: bool, name: str) -> Any:
         """A batch of a stream in a type that can be taken in; whatever is wrong with it, its number is said."""

@@ -168,6 +168,20 @@ class Sketch:
             other.W = self.W.copy()
         return other
 
+    def closed(self, rule: Rule) -> Sketch:
+        """The same samples in K rows: the last ones are taken in, and there is no room for more, until it is `opened`."""
+        other = self.successor()
+        other.W, spent = self.columns_now(rule, 1)
+        other.waiting, other.flops = 0, self.flops + spent
+        return other
+
+    def opened(self) -> Sketch:
+        """A sketch that was closed, with room for a block of samples behind its columns."""
+        other = self.successor()
+        other.W = np.zeros((self.columns + self.block, self.W.shape[1]), self.W.dtype)
+        other.W[: self.columns] = self.W[: self.columns]
+        return other
+
     def merged(self, other: Sketch, rule: Rule) -> Sketch:
         """A sketch of the samples of both, which stay as they are: nothing may be forgotten in either.
 

@@ -1,0 +1,93 @@
+"""Means and products of all features about them, in one pass: what principal components need of many samples.
+
+The sums of two parts, each about its own mean, are joined as Chan, Golub and LeVeque (1983) do, and nothing cancels:
+C = C₁ + C₂ + n₁n₂/(n₁ + n₂)·g gᵀ, g the distance of the two means.
+"""
+
+from __future__ import annotations
+
+from copy import copy
+from typing import Any, Self
+
+import numpy as np
+from scipy import sparse
+
+from givens.cluster import Summary
+from givens.numerics import gram
+
+BLOCK = 1 << 21  # entries that are converted, centred or made dense together
+MOST_FEATURES = 8192
+"""Features whose products are summed, at most: 512 MB of them."""
+
+
+class Scatter(Summary):
+    """Count, mean, and Σ (x − mean)(x − mean)ᵀ, of rows multiplied by `unit`.
+
+    Parameters
+    ----------
+    features : int
+    unit : float
+        A power of two, so that rows of any size have squares; see `givens.moments.sums.unit_of`.
+
+    Attributes
+    ----------
+    count : int
+    mean : array, shape (features,)
+    C : array, shape (features, features)
+        In the upper triangle.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from givens.moments.scatter import Scatter
+    >>> X = np.random.default_rng(0).standard_normal((100, 3)) + 5
+    >>> one, two = Scatter(3).begin(0), Scatter(3).begin(40)
+    >>> one.add(X[:40])
+    >>> two.add(X[40:])
+    >>> one.merge(two)
+    >>> bool(np.allclose(np.triu(one.C), np.triu(99 * np.cov(X.T))))
+    True
+    """
+
+    C: np.ndarray
+
+    def __init__(self, features: int, unit: float = 1.0) -> None:
+        self.unit = unit
+        self.count = 0
+        self.mean = np.zeros(features)
+
+    def begin(self, first: int) -> Self:
+        """With sums of zero."""
+        other = copy(self)
+        other.C = np.zeros((len(self.mean), len(self.mean)))
+        return other
+
+    def add(self, rows: Any) -> None:
+        """Take in rows, dense or csr."""
+        step = max(len(self.mean), BLOCK // len(self.mean))
+        for start in range(0, rows.shape[0], step):
+            part = rows[start : start + step]
+            part = np.array(part.toarray() if sparse.issparse(part) else part, dtype=np.float64, order="C")
+            part *= self.unit
+            # A constant feature has its value as its mean, without rounding.
+            constant = np.all(part == part[0], axis=0)
+            mean = np.where(constant, part[0], part.mean(axis=0))
+            part -= mean
+            gram.add_dense(self.C, part)
+            self._join(len(part), mean)
+
+    def merge(self, other: Self) -> None:
+        """Take in the rows of another."""
+        self.C = self.C + other.C
+        self._join(other.count, other.mean)
+
+    def _join(self, count: int, mean: np.ndarray) -> None:
+        """Move to the mean of these rows and of so many others, whose products about their own mean are in C already."""
+        both = self.count + count
+        if not self.count:
+            self.mean = mean
+        elif count:
+            gap = mean - self.mean
+            self.C += np.outer(self.count * count / both * gap, gap)
+            self.mean = self.mean + gap * (count / both)
+        self.count = both

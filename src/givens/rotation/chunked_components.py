@@ -1,0 +1,186 @@
+"""Principal components of samples in chunks on Dask: from the products of features, or, where these are many, from a sketch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from sklearn.decomposition import PCA
+
+from givens.moments.repeated_rows import RepeatedRows
+from givens.moments.scatter import MOST_FEATURES, Scatter
+from givens.moments.sums import unit_of
+from givens.numerics import gram
+from givens.streaming.merging import SketchSummary, sketch_of
+from givens.support.arguments import whole
+
+HEAD = 256  # first samples, which tell of what size the data are
+RESERVE = 20
+"""Columns that a sketch keeps beside three for every component, at least."""
+
+
+@dataclass(frozen=True)
+class ChunkedComponents:
+    """Principal components, and what they come from.
+
+    Attributes
+    ----------
+    pca : PCA
+        Of the samples, scaled if that was asked for.
+    mean : array, shape (features,)
+    deviation : array, shape (features,), or None
+    method : str
+        In one sentence.
+    """
+
+    pca: PCA
+    mean: np.ndarray
+    deviation: np.ndarray | None
+    method: str
+
+
+@dataclass(frozen=True)
+class _Spectrum:
+    """The strongest axes of the scatter about the mean, their energies, and the sum of all, in units of `unit` squared."""
+
+    mean: np.ndarray
+    deviation: np.ndarray | None
+    axes: np.ndarray
+    energies: np.ndarray
+    total: float
+    unit: float
+
+
+def principal_components(rows: RepeatedRows, n_components: Any, scale: bool) -> ChunkedComponents:
+    """The components of all samples, as PCA has them; float32 if the samples are.
+
+    Parameters
+    ----------
+    rows : RepeatedRows
+        On Dask.
+    n_components : int, float or None
+        As in PCA.
+    scale : bool
+        Divide features by their deviations.
+    """
+    assert rows.chunks is not None
+    samples, features = rows.chunks.shape
+    if samples < 2:
+        raise ValueError("X has 1 sample, and components need at least 2")
+    _check_number(n_components, min(samples, features), features > MOST_FEATURES)
+    over = f"over {rows.chunks.X.numblocks[0]} chunks of samples"
+    if features <= MOST_FEATURES:
+        found = _from_products(rows, scale)
+        method = f"principal components from the products of features, summed {over}"
+    else:
+        columns = min(n_components + max(3 * n_components, RESERVE), features)
+        found, kept = _from_sketch(rows, n_components, columns, scale)
+        method = f"principal components from a sketch of {columns} columns, merged {over}, that keeps {kept:.2%} of the variance"
+    if not found.total > 0:
+        raise ValueError("every feature of X is constant, so there is no variance to explain")
+    dtype = np.float32 if rows.chunks.X.dtype == np.float32 else np.float64
+    pca = _as_pca(found, n_components, (samples, features), dtype)
+    deviation = None if found.deviation is None else found.deviation.astype(dtype)
+    return ChunkedComponents(pca, found.mean.astype(dtype), deviation, method)
+
+
+def _check_number(n_components: Any, most: int, sketched: bool) -> None:
+    """Refuse a number of components that PCA would refuse, or that a sketch cannot tell."""
+    number = isinstance(n_components, Real) and not isinstance(n_components, bool)
+    share = number and 0 < float(n_components) < 1
+    if sketched and (n_components is None or share):
+        raise ValueError(
+            f"n_components={n_components!r} needs the products of all features, and more than {MOST_FEATURES} features have too "
+            "many: give the number of components"
+        )
+    if n_components is not None and not share:
+        whole(
+            n_components,
+            "n_components",
+            1,
+            most,
+            "as many as X has samples or features, or a share of the variance",
+        )
+
+
+def _from_products(rows: RepeatedRows, scale: bool) -> _Spectrum:
+    """All axes, from the products of features about their means."""
+    head = rows.head(HEAD)
+    unit = unit_of(head.toarray() if hasattr(head, "toarray") else head)
+    with np.errstate(over="ignore", invalid="ignore"):
+        found = rows.total(Scatter(rows.features, unit), "rotated-pca-products")
+    if not np.isfinite(found.C).all():
+        raise ValueError(
+            f"some samples are too large beside the first, which are of the size of {1 / unit:.2g}: their squares exceed what "
+            "float64 holds; leave them out"
+        )
+    norms = np.sqrt(np.diag(found.C))
+    C = gram.completed(found.C, norms)
+    deviation = None
+    if scale:
+        deviation = norms / np.sqrt(found.count - 1)
+        deviation[deviation == 0] = 1.0
+        C = C / deviation / deviation[:, None]
+        deviation = deviation / unit
+    energies, axes = np.linalg.eigh(C)
+    energies, axes = np.maximum(energies[::-1], 0.0), axes.T[::-1]
+    size = 1.0 if scale else 1 / unit
+    return _Spectrum(found.mean / unit, deviation, axes, energies, float(energies.sum()), size)
+
+
+def _from_sketch(rows: RepeatedRows, n_components: int, columns: int, scale: bool) -> tuple[_Spectrum, float]:
+    """The axes that a sketch of the samples keeps, and the share of the variance that it holds."""
+    assert rows.chunks is not None
+    dtype = np.float32 if rows.chunks.X.dtype == np.float32 else np.float64
+    empty = SketchSummary(rows.features, columns, columns - n_components, dtype, scale)
+    sketch = sketch_of(rows, empty, "rotated-pca-sketch")
+    Y = sketch.columns_now(empty.rule, 1)[0].astype(np.float64)
+    deviation = None
+    if scale:
+        deviations = sketch.deviations()
+        Y *= sketch.inverses()
+        deviation = np.where(deviations > 0, deviations * sketch.unit, 1.0)
+    _, roots, axes = np.linalg.svd(Y, full_matrices=False)
+    found = _Spectrum(
+        sketch.mean * sketch.unit,
+        deviation,
+        axes,
+        roots**2,
+        sketch.total(),
+        1.0 if scale else sketch.unit,
+    )
+    return found, float(np.sum(Y**2)) / (sketch.total() or 1.0)
+
+
+def _as_pca(found: _Spectrum, n_components: Any, shape: tuple[int, int], dtype: Any) -> PCA:
+    """A fitted PCA with these components, as many as were asked for."""
+    samples, features = shape
+    most = min(samples, features)
+    variances = found.energies[:most] / (samples - 1)
+    total = found.total / (samples - 1)
+    if n_components is None:
+        m = most
+    elif 0 < n_components < 1:
+        shares = np.cumsum(variances / total)
+        m = min(int(np.searchsorted(shares, n_components, side="right")) + 1, most)
+    else:
+        m = int(n_components)
+    axes = found.axes[:m]
+    # The sign that scikit-learn gives: the largest entry of each is positive.
+    largest = axes[np.arange(m), np.abs(axes).argmax(axis=1)]
+    axes = axes * np.where(largest < 0, -1.0, 1.0)[:, None]
+    pca = PCA(n_components)
+    with np.errstate(over="ignore", under="ignore"):  # `atomic_fit` refuses what is not finite
+        squared = found.unit**2
+        pca.explained_variance_ = (variances[:m] * squared).astype(dtype)
+        pca.noise_variance_ = (
+            max(total - float(variances[:m].sum()), 0.0) / (most - m) * squared if m < most else 0.0
+        )
+        pca.singular_values_ = (np.sqrt(found.energies[:m]) * found.unit).astype(dtype)
+    pca.explained_variance_ratio_ = (variances[:m] / total).astype(dtype)
+    pca.components_ = np.ascontiguousarray(axes, dtype=dtype)
+    pca.mean_ = (found.mean if found.deviation is None else np.zeros(features)).astype(dtype)
+    pca.n_components_, pca.n_samples_, pca.n_features_in_ = m, samples, features
+    return pca
