@@ -429,7 +429,7 @@ def test_whole_numbers_that_come_as_floats_start_a_stream_of_a_mixture(rng):
     model = givens.SphericalMixture(2, basis_samples=20.0, basis_rank=4.0, random_state=0).partial_fit(X)
     same = givens.SphericalMixture(2, basis_samples=20, basis_rank=4, random_state=0).partial_fit(X)
     np.testing.assert_array_equal(model.means_, same.means_)
-    assert givens.SphericalMixture(2, basis_samples=1e300).partial_fit(X).n_features_in_ == 6
+    assert givens.SphericalMixture(2, basis_samples=1e9).partial_fit(X).n_features_in_ == 6
 
 
 def test_sources_whose_fourth_powers_vanish_end_in_a_finite_model(rng):
@@ -471,3 +471,23 @@ def test_the_span_of_subnormal_loadings():
 def test_gpower_of_data_whose_squares_vanish():
     with pytest.raises(ValueError, match="A has numbers so small"):
         gpower(np.random.default_rng(0).standard_normal((5, 7)) * 1e-310, 2, gamma=0.0)
+
+
+@pytest.mark.parametrize(
+    ("model", "sentence"),
+    [
+        (givens.ICA(w_init="x"), "w_init must be numbers"),
+        (givens.ICA(w_init=[[1.0, np.nan], [0.0, 1.0]]), "w_init must be finite"),
+        (givens.SparsePCA(2, threads=1e300), "threads must be a whole number from 1 to 1024"),
+        (
+            givens.StreamingSparsePCA(2, drop="weakest", inner_rotations=1e300),
+            "inner_rotations .* to 2147483647",
+        ),
+        (givens.StreamingSparsePCA(2, inner_rotations=10**400), "inner_rotations .* to 2147483647"),
+        (givens.TopicModel(2, alpha0=1e300), "alpha0 must be a number from 0"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_parameters_that_no_computer_holds(model, sentence):
+    with pytest.raises((ValueError, TypeError), match=sentence):
+        model.fit(np.abs(DATA).round())

@@ -31,6 +31,7 @@ from givens.ica.whitening import WhiteSpace, summed, white_space
 from givens.minimize import minimize
 from givens.numerics import parallel
 from givens.numerics.polar import polar
+from givens.numerics.scaling import check_data
 from givens.objectives.contrasts import Contrast, Exp, LogCosh
 from givens.objectives.quartic import Kurtosis
 from givens.result import Result
@@ -230,8 +231,8 @@ class ICA(SourceSeparation):
         """Where to start in the white space; None: where the principal axes, and samples of the rows, lead."""
         if self.w_init is None:
             return None
-        W = np.asarray(self.w_init, dtype=np.float64)
-        if W.shape != (n, n) or not np.isfinite(W).all() or np.linalg.matrix_rank(W) < n:
+        W = check_data(self.w_init, "w_init").astype(np.float64)
+        if W.shape != (n, n) or np.linalg.matrix_rank(W) < n:
             raise ValueError(
                 f"w_init must be a regular matrix of shape {(n, n)}, one row per component, got shape {W.shape}"
             )

@@ -28,6 +28,7 @@ from threadpoolctl import ThreadpoolController
 from givens.support.arguments import whole
 from givens.support.signals import uninterrupted
 
+MOST_THREADS = 1024  # more would not all be started by every system
 Item = TypeVar("Item")
 Outcome = TypeVar("Outcome")
 
@@ -96,7 +97,7 @@ def count(threads: int | None) -> int:
     if threads is None:
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
         return min(cores, 8)
-    return whole(threads, "threads", 1)
+    return whole(threads, "threads", 1, MOST_THREADS)
 
 
 @cache

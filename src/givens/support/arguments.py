@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
+
+LARGEST = 2**31 - 1  # a count beyond it is a slip, and compiled code may not hold it
 
 
 def whole(value: Any, name: str, least: int, most: int | None = None, what: str = "") -> int:
@@ -14,7 +16,10 @@ def whole(value: Any, name: str, least: int, most: int | None = None, what: str 
     >>> whole(1e3, "max_sweeps", 1)
     1000
     """
-    good = isinstance(value, Real) and not isinstance(value, bool) and float(value).is_integer()
+    good = isinstance(value, Integral) or (isinstance(value, Real) and float(value).is_integer())
+    good = good and not isinstance(value, bool)
+    if good and most is None and value > LARGEST:
+        most = LARGEST
     if not good or value < least or (most is not None and value > most):
         limit = (
             f"of at least {least}"

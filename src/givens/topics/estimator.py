@@ -40,6 +40,7 @@ _COUNTS = {"whole": True, "any": False}
 _STEPS = 100
 _STEP_TOL = 1e-4
 _LEAST_ALPHA = 1e-3
+_MOST_ALPHA0 = 1e9
 
 
 @dataclass(frozen=True)
@@ -560,8 +561,10 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         whole(self.basis_documents, "basis_documents", 1)
         if self.basis_rank is not None:
             whole(self.basis_rank, "basis_rank", k)
-        if self.alpha0 is not None and not (tolerance(self.alpha0, "alpha0") < np.inf):
-            raise ValueError(f"alpha0 must be a finite number of at least 0, got {self.alpha0!r}")
+        if self.alpha0 is not None and not (tolerance(self.alpha0, "alpha0") <= _MOST_ALPHA0):
+            raise ValueError(
+                f"alpha0 must be a number from 0 (one topic per document) to {_MOST_ALPHA0:g}, got {self.alpha0!r}"
+            )
         tolerance(self.tol, "tol")
         prior = self.topic_word_prior
         if not isinstance(prior, Real) or isinstance(prior, bool) or not 0 <= prior < np.inf:
