@@ -27,8 +27,11 @@ from scipy.optimize import linear_sum_assignment
 from givens.ica.adaptive import fixed_point, sample_stride
 from givens.ica.separation import Separated, SourceSeparation
 from givens.ica.white_array import WhiteArray
-from givens.ica.whitening import WhiteSpace, summed, white_space
+from givens.ica.white_chunks import WhiteChunks
+from givens.ica.whitening import WhiteSpace, from_covariance, white_space
 from givens.minimize import minimize
+from givens.moments.repeated_rows import RepeatedRows
+from givens.moments.stream import finite_moments, second_moments
 from givens.numerics import parallel
 from givens.numerics.polar import polar
 from givens.numerics.scaling import check_data
@@ -38,11 +41,16 @@ from givens.result import Result
 from givens.rotations import random_orthogonal
 from givens.support.arguments import generator, tolerance, whole
 from givens.support.fitting import atomic_fit
+from givens.support.rows import in_memory
 
 CONTRASTS = ("logcosh", "kurtosis", "exp", "adaptive")
+HEAD = 4096  # first rows of data in chunks, about whose mean covariances are summed
 ROUNDS = 20  # of choosing signs anew
 ROUGH = 1e-3  # gradient at which signs are looked at again, and at which a resample has told enough
 NOT_WHITE = 0.05  # of the covariance's entries, beyond which samples that should be white are said not to be
+
+
+White = WhiteArray | WhiteChunks
 
 
 class ICA(SourceSeparation):
@@ -155,11 +163,13 @@ class ICA(SourceSeparation):
         Parameters
         ----------
         X : array or data frame, shape (samples, features)
-            For signals: time x channels.
+            For signals: time x channels. A memory map, a data set of zarr or HDF5, a list of arrays, or a dask array or data
+            frame chunked along samples is read in chunks: once for the covariance, once for a sample of the rows, and once for
+            each look at the contrast.
         y : ignored
         sample_weight : array, shape (samples,), optional
             How often each sample counts, at least 0: a weight of 2 is the sample twice, a weight of 0 leaves it out. Not for
-            contrasts of your own, unless they are `Scalar`.
+            contrasts of your own, unless they are `Scalar`, nor for data in chunks.
 
         Returns
         -------
@@ -194,11 +204,37 @@ class ICA(SourceSeparation):
         if self.whiten is False:
             X = np.ascontiguousarray(X, dtype=np.float64)
             white = WhiteArray(X, None, weights)
-            return Separated(_as_white(X, weights), self._rotate(white), white)
+            return Separated(_as_white(*white.second_moments(), len(X)), self._rotate(white), white)
         number, share = self._number(min(X.shape))
         space = white_space(X, number, share=share, weights=weights)
         white = WhiteArray(X, space, weights)
         return Separated(space, self._rotate(white), white)
+
+    def _in_chunks(self, X: Any) -> bool:
+        return not in_memory(X)
+
+    def _separate_chunks(self, X: Any, sample_weight: Any) -> tuple[Separated, np.dtype]:
+        self._refuse()
+        given = {
+            "sample_weight": sample_weight is not None,
+            "stability": self.stability,
+            "certify": self.certify,
+        }
+        for name, asked in given.items():
+            if asked:
+                raise ValueError(f"{name} needs all samples in memory, and X is read in chunks: leave it out")
+        with parallel.pool(self.threads):
+            rows = RepeatedRows(self, X)
+            head = rows.head(HEAD)
+            seconds = rows.total(second_moments(head), "ica-covariance")
+            mean, covariance = finite_moments(seconds)
+            if self.whiten is False:
+                space = _as_white(mean, covariance, seconds.count, 1.0 / seconds.unit)
+            else:
+                number, share = self._number(min(seconds.count, rows.features))
+                space = from_covariance(mean, covariance, seconds.count, 1.0 / seconds.unit, number, share)
+            white = WhiteChunks(rows, space, seconds.count)
+            return Separated(space, self._rotate(white), white, float(seconds.count)), head.dtype
 
     def _number(self, most: int) -> tuple[int | None, float | None]:
         """How many components were asked for, or which share of the variance."""
@@ -209,7 +245,7 @@ class ICA(SourceSeparation):
             return None, None
         return whole(number, "n_components", 1, most, "the number of samples or features"), None
 
-    def _rotate(self, white: WhiteArray) -> Result:
+    def _rotate(self, white: White) -> Result:
         rng = generator(self.random_state)
         n = white.shape[1]
         self.signs_ = np.ones(n, dtype=int)
@@ -224,7 +260,9 @@ class ICA(SourceSeparation):
             others = np.array([found.value for found in results])
             message = f"{result.message}; the best of {len(results)} starts"
             result = replace(result, starts=others, message=message)
-        self.stability_ = self._found_again(white, result.U, rng) if self.stability else None
+        self.stability_ = None
+        if self.stability and isinstance(white, WhiteArray):
+            self.stability_ = self._found_again(white, result.U, rng)
         return result
 
     def _start(self, n: int) -> np.ndarray | None:
@@ -238,7 +276,7 @@ class ICA(SourceSeparation):
             )
         return np.ascontiguousarray(polar(W).T)
 
-    def _separated(self, white: WhiteArray, start: np.ndarray | None, tol: float) -> Result:
+    def _separated(self, white: White, start: np.ndarray | None, tol: float) -> Result:
         """Descend from a start; with adaptive signs, until they stay."""
         start = np.eye(white.shape[1]) if start is None else start
         if self.contrast != "adaptive":
@@ -264,7 +302,7 @@ class ICA(SourceSeparation):
         return {"logcosh": LogCosh, "exp": Exp, "kurtosis": Kurtosis}[self.contrast]()
 
     def _descended(
-        self, white: WhiteArray, start: np.ndarray, contrast: Contrast, tol: float, coarse: bool = True
+        self, white: White, start: np.ndarray, contrast: Contrast, tol: float, coarse: bool = True
     ) -> Result:
         objective = white.objective(contrast)
         return minimize(
@@ -328,21 +366,16 @@ class ICA(SourceSeparation):
             self.mixing_ *= root
 
 
-def _as_white(X: np.ndarray, weights: np.ndarray | None) -> WhiteSpace:
-    """Samples that are white already, as they are; said where they are not."""
-    samples, features = X.shape
+def _as_white(mean: np.ndarray, covariance: np.ndarray, samples: int, unit: float = 1.0) -> WhiteSpace:
+    """The space of samples that are white already; said where their moments, in units, are others."""
+    features = len(mean)
     if samples < features:
         raise ValueError(
             f"whiten=False needs at least as many samples as features, got {samples} and {features}"
         )
-    total = float(samples) if weights is None else float(weights.sum())
-
-    def products(part: slice) -> np.ndarray:
-        rows = X[part]
-        return (rows if weights is None else rows * weights[part, None]).T @ rows
-
     with np.errstate(over="ignore", invalid="ignore"):
-        worst = float(np.abs(summed(X.shape, products) / total - np.eye(features)).max())
+        second = (covariance + np.outer(mean, mean)) * unit * unit
+        worst = float(np.abs(second - np.eye(features)).max())
     if not worst <= NOT_WHITE:
         warnings.warn(
             f"whiten=False, but X is not white: its second moments differ from the identity by up to {worst:.2g}; "

@@ -14,6 +14,8 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import _check_sample_weight, check_array, check_is_fitted, validate_data
 
+from givens.cluster import applied
+from givens.cluster.graph import is_dask
 from givens.ica.whitening import WhiteSpace, white_space
 from givens.metrics import amari
 from givens.numerics import parallel
@@ -72,6 +74,14 @@ class SourceSeparation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     def _separate(self, X: np.ndarray, weights: np.ndarray | None) -> Separated:
         """Whiten samples and find the orthogonal U, components x components, that takes white samples to sources."""
 
+    def _in_chunks(self, X: Any) -> bool:
+        """Whether X is not in memory, and the method can do with that."""
+        return False
+
+    def _separate_chunks(self, X: Any, sample_weight: Any) -> tuple[Separated, np.dtype]:
+        """As `_separate`, of data that are read in chunks; and the precision of the data."""
+        raise NotImplementedError
+
     def _space(self, X: np.ndarray) -> WhiteSpace:
         """The white space of as many components as were asked for."""
         if self.n_components is None:
@@ -107,6 +117,9 @@ class SourceSeparation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         return self.transform(X)
 
     def _fit(self, X: Any, sample_weight: Any = None) -> None:
+        if self._in_chunks(X):
+            self._take(*self._separate_chunks(X, sample_weight))
+            return
         values = check_array(
             X, dtype=[np.float64, np.float32], ensure_min_samples=2, estimator=self, input_name="X"
         )
@@ -138,9 +151,21 @@ class SourceSeparation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         self._settle(found, order)
 
     def transform(self, X: Any) -> np.ndarray:
-        """The sources of samples: (X − mean) times `components_` transposed."""
+        """The sources of samples: (X − mean) times `components_` transposed; of a dask array, one that is not computed yet."""
         check_is_fitted(self)
+        if is_dask(X):
+            kind = np.float32 if getattr(X, "dtype", None) == np.float32 else np.float64
+            return applied(self, "_chunk_sources", X, len(self.components_), kind)
         X = validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
+        return (X - self.mean_.astype(X.dtype)) @ self.components_.T.astype(X.dtype)
+
+    def _chunk_sources(self, X: Any) -> np.ndarray:
+        """The sources of a chunk, which has no names of features."""
+        X = check_array(X, dtype=[np.float64, np.float32], ensure_min_samples=0, input_name="X")
+        if X.shape[1] != self.n_features_in_:
+            raise ValueError(
+                f"X has {X.shape[1]} features, but the model was fitted to {self.n_features_in_}"
+            )
         return (X - self.mean_.astype(X.dtype)) @ self.components_.T.astype(X.dtype)
 
     def inverse_transform(self, X: Any) -> np.ndarray:

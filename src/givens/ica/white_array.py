@@ -79,6 +79,18 @@ class WhiteArray:
         """What tells heavy from light tails of the columns of U."""
         return tail_sums(self.shape, lambda part: self.turned(part, U), self.weights)
 
+    def second_moments(self) -> tuple[np.ndarray, np.ndarray]:
+        """The mean, and the covariance, of the samples as they are."""
+
+        def sums(part: slice) -> np.ndarray:
+            rows = np.column_stack((np.ones(len(self.X[part])), self.X[part]))
+            weights = self.weights_of(part)
+            return (rows if weights is None else rows * weights[:, None]).T @ rows
+
+        with np.errstate(over="ignore", invalid="ignore"):
+            moments = summed(self.X.shape, sums) / self.total
+            return moments[0, 1:], moments[1:, 1:] - np.outer(moments[0, 1:], moments[0, 1:])
+
     def fourth_moments(self, U: np.ndarray) -> np.ndarray:
         """The mean fourth power of each column of U."""
 
@@ -106,9 +118,12 @@ class WhiteColumns(Columns):
         self.rough, self.single, self.trace_slopes = ROUGH, False, True
         self.scale = self._size()
 
+    def _sample_stride(self) -> int:
+        return max(1, len(self.white) // SAMPLE)
+
     def _size(self) -> float:
         """The contrast's size of an even sample, as if all samples were like it."""
-        part = slice(None, None, max(1, len(self.white) // SAMPLE))
+        part = slice(None, None, self._sample_stride())
         A = self._rows(part)
         contrast, scale = self.contrast, len(self.white) / len(A)
         if self.weights is not None:

@@ -15,8 +15,8 @@ def second_moments(head: np.ndarray) -> SecondMoments:
     return SecondMoments((np.asarray(head, dtype=float) * unit).mean(axis=0), unit)
 
 
-def principal_basis(seconds: SecondMoments, rank: int) -> tuple[np.ndarray, Basis]:
-    """Eigenvalues of the covariance, descending, and the basis of the first `rank` eigenvectors about the mean."""
+def finite_moments(seconds: SecondMoments) -> tuple[np.ndarray, np.ndarray]:
+    """The mean and the covariance, in units, or an error where rows are too large."""
     with np.errstate(over="ignore", invalid="ignore"):
         mean, covariance = seconds.mean_and_covariance()
     if not np.isfinite(covariance).all():
@@ -24,6 +24,12 @@ def principal_basis(seconds: SecondMoments, rank: int) -> tuple[np.ndarray, Basi
             f"some rows are too large beside the first, which are of the size of {1 / seconds.unit:.2g}: their squares exceed "
             "what float64 holds; leave them out"
         )
+    return mean, covariance
+
+
+def principal_basis(seconds: SecondMoments, rank: int) -> tuple[np.ndarray, Basis]:
+    """Eigenvalues of the covariance, descending, and the basis of the first `rank` eigenvectors about the mean."""
+    mean, covariance = finite_moments(seconds)
     values, vectors = np.linalg.eigh(covariance)
     return values[::-1], Basis(mean, np.ascontiguousarray(vectors[:, ::-1][:, :rank]), seconds.unit)
 

@@ -55,6 +55,8 @@ class Contrast(ABC):
         Whether a pair's best angle is known in closed form, so that sweeps over few rows are cheap.
     twice : bool
         Whether `second` gives all second derivatives, and runs should use them.
+    by_rows : bool
+        Whether it is a sum over rows of the data too, so that looks at some of them add up.
     """
 
     sense: int = 1
@@ -62,6 +64,7 @@ class Contrast(ABC):
     smooth: bool = True
     exact: bool = False
     twice: bool = False
+    by_rows: bool = False
 
     @abstractmethod
     def look(self, Y: np.ndarray, active: int, Q: np.ndarray | None = None, single: bool = False) -> Look:
@@ -121,6 +124,8 @@ class Pointwise(Contrast):
     maximise : bool
         Reverse all signs.
     """
+
+    by_rows = True
 
     def __init__(self, signs: Sequence[int] | np.ndarray | None = None, *, maximise: bool = False) -> None:
         self.sense = -1 if maximise else 1

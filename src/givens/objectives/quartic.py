@@ -119,6 +119,7 @@ class Kurtosis(Orthomax):
 
     # Kurtoses of independent sources are well conditioned: quasi-Newton steps end soon enough.
     twice = False
+    by_rows = True
 
     def __init__(self, sign: int = 1) -> None:
         if sign not in (1, -1):
