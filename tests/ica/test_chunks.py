@@ -152,6 +152,15 @@ def test_white_data_as_they_are(X):
         fit(chunked * 2.0, whiten=False)
 
 
+def test_a_map_is_an_array_where_chunks_do_not_do(X, tmp_path):
+    mapped, weights = as_map(X, tmp_path), np.linspace(0.5, 2.0, len(X))
+    options = {"stability": 1, "certify": True, "random_state": 0}
+    found = ICA(**options).fit(mapped, sample_weight=weights)
+    expected = ICA(**options).fit(X, sample_weight=weights)
+    np.testing.assert_array_equal(found.components_, expected.components_)
+    np.testing.assert_array_equal(found.stability_, expected.stability_)
+
+
 @pytest.mark.parametrize("cut", [[100], [1, 2, 97], [33, 33, 34], [50, 0, 50]])
 def test_the_sample_does_not_depend_on_the_chunks(cut):
     rows = np.arange(200.0).reshape(100, 2)
@@ -185,18 +194,18 @@ def test_a_map_larger_than_what_is_held(tmp_path):
     assert model.gradient_norm_ <= 1e-7
 
 
-def test_what_needs_memory_is_refused_in_one_sentence(X, tmp_path):
-    mapped = as_map(X, tmp_path)
+def test_what_needs_memory_is_refused_in_one_sentence(X):
+    chunked = da.from_array(X, chunks=(1700, -1))
     with pytest.raises(
         ValueError, match="sample_weight needs all samples in memory, and X is read in chunks"
     ):
-        ICA().fit(mapped, sample_weight=np.ones(len(X)))
+        ICA().fit(chunked, sample_weight=np.ones(len(X)))
     with pytest.raises(ValueError, match="stability needs all samples in memory"):
-        ICA(stability=2).fit(mapped)
+        ICA(stability=2).fit(chunked)
     with pytest.raises(ValueError, match="certify needs all samples in memory"):
-        ICA(certify=True).fit(mapped)
+        ICA(certify=True).fit(chunked)
     with pytest.raises(ValueError, match="no sum over rows: it needs all samples in memory"):
-        ICA(contrast=Orthomax(1.0)).fit(mapped)
+        ICA(contrast=Orthomax(1.0)).fit(chunked)
     with pytest.raises(TypeError, match="yields its rows only once"):
         ICA().fit(iter([X]))
     bad = X.copy()

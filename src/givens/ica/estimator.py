@@ -165,11 +165,11 @@ class ICA(SourceSeparation):
         X : array or data frame, shape (samples, features)
             For signals: time x channels. A memory map, a data set of zarr or HDF5, a list of arrays, or a dask array or data
             frame chunked along samples is read in chunks: once for the covariance, once for a sample of the rows, and once for
-            each look at the contrast.
+            each look at the contrast. With weights, `stability` or `certify`, samples have to fit into memory.
         y : ignored
         sample_weight : array, shape (samples,), optional
             How often each sample counts, at least 0: a weight of 2 is the sample twice, a weight of 0 leaves it out. Not for
-            contrasts of your own, unless they are `Scalar`, nor for data in chunks.
+            contrasts of your own, unless they are `Scalar`.
 
         Returns
         -------
@@ -210,8 +210,10 @@ class ICA(SourceSeparation):
         white = WhiteArray(X, space, weights)
         return Separated(space, self._rotate(white), white)
 
-    def _in_chunks(self, X: Any) -> bool:
-        return not in_memory(X)
+    def _in_chunks(self, X: Any, weighted: bool) -> bool:
+        # A memory map is an array too: where chunks do not do, it is read like one.
+        whole_array = isinstance(X, np.memmap) and (weighted or self.stability or self.certify)
+        return not in_memory(X) and not whole_array
 
     def _separate_chunks(self, X: Any, sample_weight: Any) -> tuple[Separated, np.dtype]:
         self._refuse()

@@ -74,8 +74,8 @@ class SourceSeparation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     def _separate(self, X: np.ndarray, weights: np.ndarray | None) -> Separated:
         """Whiten samples and find the orthogonal U, components x components, that takes white samples to sources."""
 
-    def _in_chunks(self, X: Any) -> bool:
-        """Whether X is not in memory, and the method can do with that."""
+    def _in_chunks(self, X: Any, weighted: bool) -> bool:
+        """Whether X is to be read in chunks."""
         return False
 
     def _separate_chunks(self, X: Any, sample_weight: Any) -> tuple[Separated, np.dtype]:
@@ -117,7 +117,7 @@ class SourceSeparation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         return self.transform(X)
 
     def _fit(self, X: Any, sample_weight: Any = None) -> None:
-        if self._in_chunks(X):
+        if self._in_chunks(X, sample_weight is not None):
             self._take(*self._separate_chunks(X, sample_weight))
             return
         values = check_array(
