@@ -359,7 +359,7 @@ class Run:
         if self.before is not None:
             clauses.insert(
                 0,
-                f"descent on samples of the data or in single precision, {counted(self.before.steps, 'step', 'steps')}",
+                f"{counted(self.before.steps, 'step', 'steps')} on samples of the data or in single precision",
             )
         text = ", then ".join(clauses) or "no step"
         searched = self.progress.certifications

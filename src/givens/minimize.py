@@ -224,17 +224,19 @@ def _share(certify: bool | float) -> float:
 def _approach(
     problem: Objective, start: np.ndarray, options: RunOptions, rng: np.random.Generator, shown: Bar
 ) -> tuple[np.ndarray, PhaseSummary | None]:
-    """Where descent on cheaper forms of the objective leads from a start, the cheapest form first; and what that took."""
+    """Where steps on cheaper forms of the objective lead from a start, the cheapest form first; and what that took."""
     coarse = problem.plan().coarse
     cheaper = None if coarse is None else coarse()
     if cheaper is None:
         return start, None
+    plan = cheaper.plan()
     began = perf_counter()
     start, before = _approach(cheaper, start, options, rng, shown)
     rough = replace(
         options,
-        phases=("descent",),
-        tol=max(options.tol, cheaper.plan().rough),
+        phases=plan.phases[:1],
+        schedule=as_schedule(plan.schedule),
+        tol=max(options.tol, plan.rough),
         gradient_tol=None,
         certify=0.0,
         callback=None,

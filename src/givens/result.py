@@ -29,7 +29,7 @@ class Trace:
     gradient_norm : list of float
         NaN where the objective's derivatives are too expensive to have them every sweep.
     phase : list of str
-        Which phase made the step; empty for the start, or "samples" where descent on samples of the data, or in single
+        Which phase made the step; empty for the start, or "samples" where steps on samples of the data, or in single
         precision, led there first.
     """
 
@@ -88,7 +88,7 @@ class PhaseSummary:
     Attributes
     ----------
     name : str
-        "descent", "newton", "leaps" or "sweeps"; "samples" for descent on samples of the data or in single precision, which looks
+        "descent", "newton", "leaps" or "sweeps"; "samples" for steps on samples of the data or in single precision, which looks
         for a start.
     steps : int
         How many steps it made.

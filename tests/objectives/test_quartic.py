@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from givens import minimize
-from givens.objectives import Columns, Kurtosis
+from givens.objectives import Columns, Kurtosis, Orthomax
 from givens.objectives.quartic import _shares, in_rounds
 from givens.rotations import random_orthogonal
 
@@ -104,6 +104,49 @@ def test_samples_are_fewer_and_fewer_rows_in_single_precision():
 def test_few_rows_or_huge_numbers_are_not_sampled():
     assert Columns(sources(6, 2000, 8), "kurtosis").coarse() is None
     assert Columns(sources(6, 9000, 8) * 1e30, "logcosh").coarse() is None
+
+
+def patterns(rows, columns, seed):
+    """Loadings of bumps on a line and noise, rotated at random."""
+    rng = np.random.default_rng(seed)
+    grid = np.linspace(0, 1, rows)[:, None]
+    bumps = np.exp(-((grid - rng.uniform(0, 1, columns)) ** 2) / 0.003) + 0.05 * rng.standard_normal(
+        (rows, columns)
+    )
+    return bumps @ random_orthogonal(columns, rng)
+
+
+def test_orthomax_begins_with_sweeps_over_the_smallest_sample():
+    objective = Columns(patterns(6000, 12, 1), "varimax")
+    everything = objective.coarse()
+    sample = everything.coarse()
+    assert len(everything.A) == 6000
+    assert everything.plan().phases[0] == "descent"
+    assert 1024 <= len(sample.A) < 2048
+    assert sample.plan().phases == ("sweeps",)
+    assert sample.coarse() is None
+    # Sources of ICA are far from the start, and descend on samples as other contrasts do.
+    assert Columns(sources(6, 60_000, 8), "kurtosis").coarse().plan().phases[0] == "descent"
+
+
+@pytest.mark.parametrize("contrast", [Orthomax(0.0), Orthomax(1.0), Orthomax(6.0)])
+@pytest.mark.parametrize("kind", ["plain", "tiny", "huge", "single", "deficient"])
+def test_sweeps_over_a_sample_lead_to_a_maximum_of_all_rows(contrast, kind):
+    A = patterns(6000, 12, 2)
+    if kind == "deficient":
+        A[:, -3:] = A[:, :3] @ np.ones((3, 3))
+    scale = {"tiny": 1e-150, "huge": 1e150}.get(kind, 1.0)
+    data = A.astype(np.float32) if kind == "single" else A * scale
+    result = minimize(Columns(data, contrast), tol=1e-12)
+    start = minimize(Columns(A, contrast), np.eye(12), phases=["sweeps"], max_sweeps=0)
+    at = minimize(Columns(A, contrast), result.U, phases=["sweeps"], max_sweeps=1)
+    assert result.converged, result.message
+    assert "samples" in [phase.name for phase in result.phases]
+    assert np.abs(result.U.T @ result.U - np.eye(12)).max() < 1e-13
+    # Of all rows, with no sample: the value lies above that of the start, and a sweep adds nothing to it.
+    size = float(np.sum(A**4))
+    assert at.trace.value[0] > start.value
+    assert at.value - at.trace.value[0] <= (1e-6 if kind == "single" else 1e-10) * size
 
 
 def test_noise_without_structure_still_converges():

@@ -94,7 +94,7 @@ def test_certificate_is_what_the_best_pair_would_gain(method):
     kappa = kappa_of(method, *L.shape)
     model = FactorRotation(method, normalize=False).fit(L)
     assert 0 <= model.certificate_ <= 1e-12 * np.sum(L**4)
-    from givens.rotation.criteria import largest_pair_gain
+    from givens.rotation.criteria import criterion_and_certificate
 
     # Before a rotation: what the best angle of a fine grid gains, over all pairs.
     gains = []
@@ -103,7 +103,9 @@ def test_certificate_is_what_the_best_pair_would_gain(method):
             pair = L[:, [i, j]]
             values = [written_out(pair @ plane(theta), kappa) for theta in np.linspace(0, np.pi / 2, 2001)]
             gains.append(max(values) - values[0])
-    assert largest_pair_gain(L, kappa) == pytest.approx(max(gains), rel=1e-4)
+    value, gain = criterion_and_certificate(L, np.eye(4), kappa)
+    assert gain == pytest.approx(max(gains), rel=1e-4)
+    assert value == pytest.approx(written_out(L, kappa), rel=1e-12)
 
 
 @pytest.mark.parametrize("method", ["varimax", "quartimax", "equamax"])

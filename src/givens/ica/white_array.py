@@ -115,7 +115,7 @@ class WhiteColumns(Columns):
         self.weights, self.contrast = white.weights, contrast
         self.divisor, self.factor = 1.0, float(contrast.sense)
         self.n = self.active = white.shape[1]
-        self.rough, self.single, self.trace_slopes = ROUGH, False, True
+        self.rough, self.single, self.sweeping, self.trace_slopes = ROUGH, False, False, True
         self.scale = self._size()
 
     def _sample_stride(self) -> int:

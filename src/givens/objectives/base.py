@@ -131,9 +131,9 @@ class Plan:
         End a run with a search of every pair over all angles.
     coarse : callable, optional
         Returns a cheaper objective of the same order with a minimum near this one's (some of the data, or single precision), or
-        None where there is none. A run that nobody gives a start descends on it first, and goes on from there.
+        None where there is none. A run that nobody gives a start begins with the first phase of its plan, and goes on from there.
     rough : float
-        Where this objective is the cheaper form of another one: descent on it ends where the next step would gain no more than
+        Where this objective is the cheaper form of another one: a run on it ends where the next step would gain no more than
         this, times the scale.
     second : callable, optional
         `second(state, Q)` gives the second derivatives of all pairs at U @ Q, for the phase "newton": a `Second`.

@@ -23,10 +23,12 @@ from givens.objectives.quartic import Kurtosis, Orthomax
 from givens.schedules import Schedule, Tournament
 from givens.support.arguments import as_array
 
-# So many rows per column are in the samples that a run may begin with, and so many in all at least.
-LARGE, SMALL, LEAST = 256, 64, 1024
-# Of the scale: how far a descent goes on a sample, whose minimum is elsewhere, and on all rows in single precision.
-ROUGH, NEAR = 1e-4, 1e-6
+# So many rows per column are in the samples that a run may begin with, and so many in all at least. The smallest ones are for
+# exact rotations of pairs.
+LARGE, SMALL, SMALLEST, LEAST = 256, 64, 24, 1024
+# Of the scale: what the last step may gain on a sample, whose minimum is elsewhere, and on all rows in single precision. A sweep
+# is many steps.
+ROUGH, NEAR, ROUGH_SWEEP = 1e-4, 1e-6, 3e-4
 # Second derivatives of more columns than this take too long, for there are n³/2 sums.
 MOST_TWICE = 128
 # Single precision holds the fourth powers of what is not larger, or not smaller than its inverse.
@@ -99,6 +101,7 @@ class Columns(Objective):
         self.scale = self.contrast.size(_lying(self.A)) or 1.0
         self.rough = ROUGH
         self.single = False  # whether looks are in single precision
+        self.sweeping = False  # whether this is a sample for exact rotations of pairs
         self.trace_slopes = True  # whether looks that need the value only have slopes too, for the trace
 
     def start(self, rng: np.random.Generator) -> np.ndarray:
@@ -109,21 +112,29 @@ class Columns(Objective):
         """With very many rows, an even sample of them in single precision; of a sample, a smaller one.
 
         A sum over 50,000 samples differs little from one over 10,000: most of the way is made where it is cheap. Where Newton's
-        method ends a run, all rows in single precision come before it, even if they are too few for a sample.
+        method ends a run, all rows in single precision come before it, even if they are too few for a sample; and if
+        the best angle of a pair is known in closed form, the way begins with sweeps over the smallest sample.
         """
-        rows = (SMALL if self.single else LARGE) * self.n
+        if self.sweeping or not self.contrast.smooth:
+            return None
+        sweeping = self.single and self.contrast.exact and self._twice()
+        rows = (SMALLEST if sweeping else SMALL if self.single else LARGE) * self.n
         stride = len(self.A) // max(rows, LEAST)
         everything = stride < 3 and self._twice() and not self.single and len(self.A) >= LEAST
         if everything:
             stride = 1
-        elif stride < 3 or not self.contrast.smooth:
+        elif stride < 3:
             return None
         A = self._rows(slice(None, None, stride))
-        if self.contrast.degree is not None:
-            A = A / power_of_two(A)
-        if np.abs(A).max() > LARGEST:
+        unit = 1.0 if self.contrast.degree is None else power_of_two(A)
+        if self.contrast.degree is None and max(float(A.max()), -float(A.min())) > LARGEST:
             return None
-        return self._cheaper(np.ascontiguousarray(A, dtype=np.float32), NEAR if everything else ROUGH, stride)
+        single = np.empty(A.shape, dtype=np.float32)
+        np.divide(A, A.dtype.type(unit), out=single, casting="same_kind")
+        rough = ROUGH_SWEEP if sweeping else NEAR if everything else ROUGH
+        other = self._cheaper(single, rough, stride)
+        other.sweeping = sweeping
+        return other
 
     def _rows(self, part: slice) -> np.ndarray:
         """Some rows of A."""
@@ -147,7 +158,7 @@ class Columns(Objective):
         if self.contrast.smooth:
             newton = ("newton",) if self._twice() else ()
             cheap = self.contrast.exact and len(self.A) < LEAST
-            phases = ("sweeps",) if cheap else ("descent", *newton, "sweeps")
+            phases = ("sweeps",) if cheap or self.sweeping else ("descent", *newton, "sweeps")
         return Plan(
             phases=phases,
             schedule=self._schedule(),

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 FIRST, LARGEST, LEAST = 0.3, 0.8, 1e-9  # radians: the radius at the beginning, and its bounds
 LEAST_CURVATURE = 0.01  # of the largest: smaller ones of pairs are taken for this
 POOR, GOOD = 0.25, 0.75  # shares of the promised fall
-SMALL = 0.02  # radians: a step of smaller angles hardly changes the second derivatives
-EXACT, INEXACT = 1e-6, 1e-2  # of the squared slopes: what conjugate gradients leave of them
+SMALL = 0.05  # radians: a step of smaller angles hardly changes the second derivatives
+EXACT, INEXACT = 1e-3, 1e-2  # of the squared slopes: what conjugate gradients leave of them
 MOST_PRODUCTS = 500
 EPS = float(np.finfo(np.float64).eps)
 TINY = 1e-290
@@ -58,10 +58,11 @@ class Newton(Phase):
             return None
         scale = run.objective.scale
         noise = max(32 * EPS, run.plan.rounding) * max(scale, abs(look.value))
-        if self.second is None:
-            self.second = run.plan.second(run.state, self.Q)
-            run.progress.flops += self.second.flops
+        fresh = False
         while self.radius >= LEAST:
+            if self.second is None:
+                self.second, fresh = run.plan.second(run.state, self.Q), True
+                run.progress.flops += self.second.flops
             model = _minimum(look, self.second, self.radius, min(max(self.angle**2, EXACT), INEXACT))
             if model.promised <= run.tol * scale:
                 self.verdict = f"converged: Newton's next step would gain at most {run.tol:g} times the scale"
@@ -70,6 +71,10 @@ class Newton(Phase):
             there = run.look_at(Q)
             fall = look.value - there.value
             kept = fall / model.promised
+            if fall <= 0 and not fresh:
+                # Those of an earlier place are to blame.
+                self.second = None
+                continue
             self.angle = float(np.abs(model.step).max())
             if kept < POOR:
                 self.radius = 0.3 * self.angle

@@ -16,7 +16,7 @@ from givens.numerics import parallel
 from givens.numerics.scaling import power, power_of_two
 from givens.result import Result
 from givens.rotation.compare import target_rotation
-from givens.rotation.criteria import kappa_of, largest_pair_gain, orthomax
+from givens.rotation.criteria import criterion_and_certificate, kappa_of, row_tiles
 from givens.rotation.explore import affordable, explore
 from givens.rotation.extraction import Extraction, is_decomposition, of_decomposition
 from givens.support.arguments import generator, tolerance, whole
@@ -238,13 +238,13 @@ class FactorRotation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             random_state=rng,
             progress=self.progress,
         )
-        turned = A @ result.U
+        criterion, certificate = criterion_and_certificate(A, result.U, kappa)
         fourth = power(unit, 4)
         return _Turned(
             result.U,
             kappa,
-            orthomax(turned, kappa) * fourth,
-            largest_pair_gain(turned, kappa) * fourth,
+            criterion * fourth if criterion else 0.0,
+            certificate * fourth if certificate else 0.0,
             result,
         )
 
@@ -260,7 +260,16 @@ class FactorRotation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         if not self.normalize:
             unit = power_of_two(found.loadings)
             return found.loadings / unit, unit
-        largest = np.abs(found.loadings).max(axis=1, keepdims=True)
+        A, largest = np.empty_like(found.loadings), np.empty((len(found.loadings), 1))
+
+        def tile(rows: slice) -> None:
+            part = found.loadings[rows]
+            np.maximum(part.max(axis=1), -part.min(axis=1), out=largest[rows, 0])
+            scaled = part / np.where(largest[rows] > 0, largest[rows], 1.0)
+            lengths = np.linalg.norm(scaled, axis=1, keepdims=True)
+            np.divide(scaled, np.where(lengths > 0, lengths, 1.0), out=A[rows])
+
+        parallel.each(tile, row_tiles(len(A)))
         if not largest.all():
             row = int(np.flatnonzero(largest == 0)[0])
             name = f" ({found.variables[row]!r})" if found.variables is not None else ""
@@ -270,23 +279,22 @@ class FactorRotation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
                 UserWarning,
                 stacklevel=5,
             )
-            largest = np.where(largest > 0, largest, 1.0)
-        A = found.loadings / largest
-        lengths = np.linalg.norm(A, axis=1, keepdims=True)
-        return A / np.where(lengths > 0, lengths, 1.0), 1.0
+        return A, 1.0
 
     def _describe(self, X: Any, found: Extraction, turned: _Turned) -> None:
         """Order and sign the factors, and assign what was found: nothing is assigned before all of it is known."""
         R = turned.rotation
-        rotated = found.loadings @ R
+        unit = power_of_two(found.loadings)
+        variance, largest = _columns(found.loadings, R, unit)
         if self.method != "target":
-            unit = power_of_two(rotated)
-            order = np.argsort(-np.sum((rotated / unit) ** 2, axis=0), kind="stable")
-            largest = rotated[np.abs(rotated).argmax(axis=0), np.arange(rotated.shape[1])]
-            R = (R * np.where(largest < 0, -1.0, 1.0))[:, order]
-            rotated = found.loadings @ R
+            order = np.argsort(-variance, kind="stable")
+            R, variance = (R * np.where(largest < 0, -1.0, 1.0))[:, order], variance[order]
+        rotated = np.empty_like(found.loadings)
+        parallel.each(
+            lambda rows: np.matmul(found.loadings[rows], R, out=rotated[rows]), row_tiles(len(rotated))
+        )
         with np.errstate(over="ignore", under="ignore"):
-            variance = np.sum(rotated**2, axis=0)
+            variance = variance * unit * unit
         # scikit-learn's checks of what `transform` gets: the names and the number of factors.
         if is_decomposition(X):
             validate_data(self, np.empty((1, R.shape[0])), skip_check_array=True)
@@ -375,12 +383,28 @@ class _Turned:
     result: Result | None
 
 
+def _columns(loadings: np.ndarray, R: np.ndarray, unit: float) -> tuple[np.ndarray, np.ndarray]:
+    """Of the columns of loadings @ R: the sums of squares, in squares of the unit, and the entry of the largest size."""
+
+    def tile(rows: slice) -> tuple[np.ndarray, np.ndarray]:
+        Y = loadings[rows] @ R
+        return np.sum((Y / unit) ** 2, axis=0), Y[np.abs(Y).argmax(axis=0), np.arange(Y.shape[1])]
+
+    squares, largest = zip(*parallel.each(tile, row_tiles(len(loadings))))
+    tops = np.array(largest)
+    return np.sum(squares, axis=0), tops[np.abs(tops).argmax(axis=0), np.arange(tops.shape[1])]
+
+
+def _centred(column: np.ndarray, unit: float) -> bool:
+    scaled = column / unit
+    size = np.sqrt(np.mean(scaled**2))
+    return bool(size > 0 and abs(scaled.mean()) <= 1e-9 * size)
+
+
 def _warn_of_scores(values: np.ndarray) -> None:
     """Tell loadings from a PCA's scores, which a pipeline would pass: those have mean zero, and loadings hardly ever."""
     unit = power_of_two(values)
-    scaled = values / unit
-    size = np.sqrt(np.mean(scaled**2, axis=0))
-    if size.all() and bool(np.all(np.abs(scaled.mean(axis=0)) <= 1e-9 * size)):
+    if all(_centred(column, unit) for column in values.T):
         warnings.warn(
             "every column of X has mean zero, as scores have and loadings hardly ever; behind a PCA in a pipeline, pass that PCA "
             "as decomposition, or use RotatedPCA",
