@@ -484,6 +484,8 @@ def test_gpower_of_data_whose_squares_vanish():
             "inner_rotations .* to 2147483647",
         ),
         (givens.StreamingSparsePCA(2, inner_rotations=10**400), "inner_rotations .* to 2147483647"),
+        (givens.SparsePCA([1, 2], stability=2), "n_components must be a whole number"),
+        (givens.SparsePCA([1, 2], missing="em"), "n_components must be a whole number"),
         (givens.TopicModel(2, alpha0=1e300), "alpha0 must be a number from 0"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",

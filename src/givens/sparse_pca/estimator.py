@@ -360,7 +360,8 @@ class SparsePCA(SparseScores):
         if self.stability is None:
             return 0
         number = whole(self.stability, "stability", 1)
-        if n // 2 < max(2, self.n_components or 0):
+        m = 0 if self.n_components is None else whole(self.n_components, "n_components", 1)
+        if n // 2 < max(2, m):
             raise ValueError(
                 f"stability fits halves of the samples, and half of {n} is too few for "
                 f"{'two samples' if n < 4 else f'{self.n_components} components'}"
@@ -379,7 +380,8 @@ class SparsePCA(SparseScores):
         if len(empty):
             raise ValueError(f"feature {empty[0]} has no value at all: leave it out, {len(empty)} in all")
         least = min(X.shape)
-        rank = min(least if self.n_components is None else self.n_components, max(1, least // 2))
+        m = least if self.n_components is None else whole(self.n_components, "n_components", 1)
+        rank = min(m, max(1, least // 2))
         filled, self.completion_, steps, stayed = completed(X.astype(np.float64), rank)
         if not stayed:
             warnings.warn(
