@@ -150,6 +150,9 @@ class SourceSeparation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         self.n_iter_ = max(result.steps, 1)
         self._settle(found, order)
 
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "components_")
+
     def transform(self, X: Any) -> np.ndarray:
         """The sources of samples: (X − mean) times `components_` transposed; of a dask array, one that is not computed yet."""
         check_is_fitted(self)
