@@ -17,7 +17,9 @@ from givens.objectives import Scalar
 from tests.properties import examples
 
 
-@parametrize_with_checks([ICA(), ICA(2, contrast="adaptive", stability=2, random_state=0)])
+@parametrize_with_checks(
+    [ICA(), ICA(contrast="kurtosis"), ICA(2, contrast="adaptive", stability=2, random_state=0)]
+)
 def test_scikit_learns_checks(estimator, check):
     check(estimator)
 

@@ -23,6 +23,7 @@ from typing import Any, Self
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import validate_data
 
 from givens.ica.adaptive import fixed_point, sample_stride
@@ -181,6 +182,15 @@ class ICA(SourceSeparation):
         self._fit(X, sample_weight)
         return self
 
+    def _streams(self) -> bool:
+        """Whether there is a `partial_fit`; if not, an error that says why."""
+        if self.contrast != "kurtosis":
+            raise AttributeError(
+                f"partial_fit knows fourth moments only: it needs contrast='kurtosis', got {self.contrast!r}"
+            )
+        return True
+
+    @available_if(_streams)
     @atomic_fit
     def partial_fit(self, X: Any, y: None = None) -> Self:
         """Take in a batch of samples, once, for ``contrast="kurtosis"`` and at most 64 features.
@@ -218,10 +228,6 @@ class ICA(SourceSeparation):
                 raise ValueError(
                     f"{name} needs all samples, and partial_fit keeps moments only: leave it out"
                 )
-        if self.contrast != "kurtosis":
-            raise ValueError(
-                f"partial_fit knows fourth moments only: it needs contrast='kurtosis', got {self.contrast!r}"
-            )
         stream = getattr(self, "_stream", None)
         refuse_mask(X, "X")
         X = validate_data(self, X, dtype=[np.float64, np.float32], order="C", reset=stream is None)
