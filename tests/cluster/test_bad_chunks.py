@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import dask
 import dask.array as da
 import numpy as np
 import pytest
 
-from givens import SphericalMixture, TopicModel
+from givens import RotatedPCA, SparsePCA, SphericalMixture, StreamingSparsePCA, TopicModel
+from tests.cluster.accidents import killing
 
 ROWS = np.random.default_rng(0).standard_normal((60, 3))
 
@@ -16,33 +20,39 @@ def fit(X):
     return SphericalMixture(2, refine_em=1, n_starts=1).fit(X)
 
 
-def test_unknown_lengths():
-    X = da.from_array(ROWS, chunks=(20, 3))
-    with pytest.raises(ValueError, match=r"lengths of X's chunks are unknown.*compute_chunk_sizes"):
-        fit(X[X[:, 0] > 0])
-
-
-def test_chunks_along_features():
-    with pytest.raises(ValueError, match=r"3 chunks along its features.*rechunk\(\{1: -1\}\)"):
-        fit(da.from_array(ROWS, chunks=(20, 1)))
-
-
 def test_another_number_of_dimensions():
     with pytest.raises(ValueError, match="two dimensions"):
         fit(da.from_array(ROWS[0]))
 
 
-def test_no_rows():
-    with pytest.raises(ValueError, match="0 rows and 3 columns"):
-        fit(da.from_array(ROWS[:0]))
+MODELS = [
+    SphericalMixture(2, refine_em=1, n_starts=1),
+    SparsePCA(2, alpha=0.1),
+    StreamingSparsePCA(2),
+    RotatedPCA(2),
+    TopicModel(2),
+]
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
-def test_numbers_that_are_not_finite_are_located(bad):
-    X = ROWS.copy()
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: type(model).__name__)
+def test_numbers_that_are_not_finite_are_located(model, bad):
+    X = abs(ROWS).round() if isinstance(model, TopicModel) else ROWS.copy()
     X[45, 1] = bad
-    with pytest.raises(ValueError, match=r"rows 40 to 59 of X \(chunk 2\): .*(NaN|infinity)"):
-        fit(da.from_array(X, chunks=(20, 3)))
+    with pytest.raises(ValueError, match=r"rows 40 to 59 of X \(chunk 2\): .*(NaN|infinity|nan|inf)"):
+        model.fit(da.from_array(X, chunks=(20, 3)))
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: type(model).__name__)
+def test_chunks_that_no_fit_takes(model):
+    X = da.from_array(abs(ROWS).round(), chunks=(20, 3))
+    if not isinstance(model, StreamingSparsePCA):  # which reads them one after the other, or joins them
+        with pytest.raises(ValueError, match="lengths of X's chunks are unknown"):
+            model.fit(X[X[:, 0] > 0])
+        with pytest.raises(ValueError, match="3 chunks along its features"):
+            model.fit(X.rechunk((20, 1)))
+    with pytest.raises(ValueError, match=r"0 rows and 3 columns|yields no rows"):
+        model.fit(X[:0])
 
 
 def test_bad_counts_are_located():
@@ -70,3 +80,32 @@ def test_workers_without_the_library():
         pytest.raises(ModuleNotFoundError, match="worker of the Dask cluster cannot import givens"),
     ):
         fit(da.from_array(ROWS, chunks=(20, 3)))
+
+
+def test_a_scheduler_that_goes_away(tmp_path):
+    distributed = pytest.importorskip("distributed")
+    (tmp_path / "readings").mkdir()
+    place = ["--scheduler-file", str(tmp_path / "address.json"), "--no-dashboard"]
+    command = [sys.executable, "-m"]
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    scheduler = subprocess.Popen(
+        [*command, "distributed.cli.dask_scheduler", *place, "--host", "127.0.0.1", "--port", "0"], **quiet
+    )
+    worker = subprocess.Popen(
+        [*command, "distributed.cli.dask_worker", *place, "--no-nanny", "--local-directory", str(tmp_path)],
+        **quiet,
+    )
+    try:
+        with (
+            dask.config.set({"distributed.comm.timeouts.connect": "2s"}),
+            distributed.Client(scheduler_file=str(tmp_path / "address.json")) as client,
+        ):
+            client.wait_for_workers(1, timeout=60)
+            X = killing(da.from_array(ROWS, chunks=(20, 3)), scheduler.pid, tmp_path / "readings")
+            with pytest.raises(RuntimeError, match="Dask cluster was closed, or lost its scheduler"):
+                fit(X)
+    finally:
+        for process in (worker, scheduler):
+            process.kill()
+            process.wait()
+    assert len(list((tmp_path / "readings").iterdir())) >= 2

@@ -13,58 +13,23 @@ import pytest
 from scipy import sparse
 
 from givens import RotatedPCA, SparsePCA, SphericalMixture, StreamingSparsePCA, TopicModel
-from givens.datasets import make_spherical_mixture, make_topics, sparse_modules
 from tests.cluster.accidents import deadly
+from tests.cluster.fits import (
+    DATA,
+    DOCUMENTS,
+    FITS,
+    MIXTURE,
+    MODULES,
+    counts,
+    dense,
+    fit_mixture,
+    fit_rotated_pca,
+    fit_sparse_pca,
+    fit_stream,
+    fit_topics,
+)
 
 distributed = pytest.importorskip("distributed")
-
-MIXTURE = make_spherical_mixture(9000, n_components=3, n_features=6, scale=6, random_state=0).X
-MODULES = sparse_modules(2000, 40, n_modules=3, module_size=8, random_state=0)
-DOCUMENTS = make_topics(3000, n_topics=3, n_words=40, topic_sparsity=0.5).X
-
-
-def dense(X, rows):
-    return da.from_array(X, chunks=(rows, X.shape[1]))
-
-
-def counts(X, rows):
-    """A dask array whose chunks are sparse matrices."""
-    return dense(X.toarray(), rows).map_blocks(sparse.csr_matrix, meta=sparse.csr_matrix((0, 0)))
-
-
-def fit_mixture(X=None):
-    model = SphericalMixture(3, refine_em=3, n_starts=3).fit(dense(MIXTURE, 700) if X is None else X)
-    return np.concatenate([model.weights_, model.means_.ravel(), model.variances_, model.log_likelihood_])
-
-
-def fit_topics(X=None):
-    model = TopicModel(3, refine=2).fit(counts(DOCUMENTS, 401) if X is None else X)
-    return np.concatenate([model.components_.ravel(), model.alpha_, model.bounds_])
-
-
-def fit_sparse_pca(X=None, **options):
-    model = SparsePCA(2, **(options or {"alpha": 0.3})).fit(dense(MIXTURE, 700) if X is None else X)
-    return np.concatenate([model.components_.ravel(), model.explained_variance_, model.gamma_, model.mean_])
-
-
-def fit_rotated_pca(X=None, n_components=3, **options):
-    model = RotatedPCA(n_components, **options).fit(dense(MIXTURE, 700) if X is None else X)
-    extra = [] if model.scale_ is None else [model.scale_]
-    return np.concatenate([model.loadings_.ravel(), model.explained_variance_ratio_, model.mean_, *extra])
-
-
-def fit_stream(X=None, **options):
-    model = StreamingSparsePCA(3, n_nonzero=8, **options).fit(dense(MODULES.X, 170) if X is None else X)
-    return np.concatenate([model.components_.ravel(), model.explained_variance_, model.mean_])
-
-
-FITS = {
-    "mixture": fit_mixture,
-    "topics": fit_topics,
-    "sparse PCA": fit_sparse_pca,
-    "rotated PCA": fit_rotated_pca,
-    "stream": fit_stream,
-}
 
 
 @pytest.fixture(scope="session")
@@ -98,15 +63,31 @@ def test_the_number_of_workers_does_not_change_the_bits(cluster, expected):
                 np.testing.assert_array_equal(fit(), expected[name], err_msg=f"{name}, {workers} workers")
 
 
-def test_a_worker_killed_in_each_pass_does_not_change_the_bits(cluster, expected, tmp_path):
-    # Chunk 1 is read for the first rows, the second moments, again after the worker's death, for the third moments, ...
-    moments = (1, 3, 5)
+# Chunk 1 is read for the first rows, the second moments, again after the worker's death, for the third moments, ...
+MOMENTS = {
+    "mixture": (1, 3, 5),
+    "topics": (0,),
+    "sparse PCA": (0, 2),
+    "rotated PCA": (0,),
+    "stream": (0,),
+}
+
+
+def test_a_worker_killed_in_a_pass_does_not_change_the_bits(cluster, expected, tmp_path):
     with distributed.Client(cluster) as client:
         cluster.scale(2)
         client.wait_for_workers(2)
-        found = fit_mixture(deadly(dense(MIXTURE, 700), tmp_path, moments))
-    np.testing.assert_array_equal(found, expected["mixture"])
-    assert len(list(tmp_path.iterdir())) >= 6 + len(moments)
+        for name, moments in MOMENTS.items():
+            (tmp_path / name).mkdir()
+            found = FITS[name](deadly(DATA[name](), tmp_path / name, moments))
+            np.testing.assert_array_equal(found, expected[name], err_msg=name)
+            assert len(list((tmp_path / name).iterdir())) > max(moments) + 1, name
+
+
+@pytest.mark.parametrize("name", ["rotated PCA", "stream"])
+def test_processes_do_not_change_the_bits(name, expected):
+    with dask.config.set(scheduler="processes", num_workers=2):
+        np.testing.assert_array_equal(FITS[name](), expected[name])
 
 
 def test_mixtures_equal_those_fitted_in_memory(expected):

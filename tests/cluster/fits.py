@@ -1,0 +1,67 @@
+"""A small fit of every estimator that takes dask arrays: what it found, as one vector to be compared bit by bit."""
+
+from __future__ import annotations
+
+import dask.array as da
+import numpy as np
+from scipy import sparse
+
+from givens import RotatedPCA, SparsePCA, SphericalMixture, StreamingSparsePCA, TopicModel
+from givens.datasets import make_spherical_mixture, make_topics, sparse_modules
+
+MIXTURE = make_spherical_mixture(9000, n_components=3, n_features=6, scale=6, random_state=0).X
+MODULES = sparse_modules(2000, 40, n_modules=3, module_size=8, random_state=0)
+DOCUMENTS = make_topics(3000, n_topics=3, n_words=40, topic_sparsity=0.5).X
+
+
+def dense(X, rows):
+    return da.from_array(X, chunks=(rows, X.shape[1]))
+
+
+def counts(X, rows):
+    """A dask array whose chunks are sparse matrices."""
+    return dense(X.toarray(), rows).map_blocks(sparse.csr_matrix, meta=sparse.csr_matrix((0, 0)))
+
+
+def fit_mixture(X=None):
+    model = SphericalMixture(3, refine_em=3, n_starts=3).fit(dense(MIXTURE, 700) if X is None else X)
+    return np.concatenate([model.weights_, model.means_.ravel(), model.variances_, model.log_likelihood_])
+
+
+def fit_topics(X=None):
+    model = TopicModel(3, refine=2).fit(counts(DOCUMENTS, 401) if X is None else X)
+    return np.concatenate([model.components_.ravel(), model.alpha_, model.bounds_])
+
+
+def fit_sparse_pca(X=None, **options):
+    model = SparsePCA(2, **(options or {"alpha": 0.3})).fit(dense(MIXTURE, 700) if X is None else X)
+    return np.concatenate([model.components_.ravel(), model.explained_variance_, model.gamma_, model.mean_])
+
+
+def fit_rotated_pca(X=None, n_components=3, **options):
+    model = RotatedPCA(n_components, **options).fit(dense(MIXTURE, 700) if X is None else X)
+    extra = [] if model.scale_ is None else [model.scale_]
+    return np.concatenate([model.loadings_.ravel(), model.explained_variance_ratio_, model.mean_, *extra])
+
+
+def fit_stream(X=None, **options):
+    model = StreamingSparsePCA(3, n_nonzero=8, **options).fit(dense(MODULES.X, 170) if X is None else X)
+    return np.concatenate([model.components_.ravel(), model.explained_variance_, model.mean_])
+
+
+FITS = {
+    "mixture": fit_mixture,
+    "topics": fit_topics,
+    "sparse PCA": fit_sparse_pca,
+    "rotated PCA": fit_rotated_pca,
+    "stream": fit_stream,
+}
+
+DATA = {
+    "mixture": lambda: dense(MIXTURE, 700),
+    "topics": lambda: counts(DOCUMENTS, 401),
+    "sparse PCA": lambda: dense(MIXTURE, 700),
+    "rotated PCA": lambda: dense(MIXTURE, 700),
+    "stream": lambda: dense(MODULES.X, 170),
+}
+"""The arrays that the fits are of."""
