@@ -443,3 +443,27 @@ def test_a_second_bar_stands_beside_each_weight(open_page, tmp_path, signed, wid
         lambda: page.click("#panel .tools button:has-text('Download component')"),
     )
     assert text.splitlines()[0] == "variable,weight,Selected"
+
+
+def opened_trace(open_page, tmp_path, values):
+    count = len(values)
+    trace = Trace(list(range(count)), [0.1] * count, [1.0] * count, list(values), [1e-9] * count)
+    path = tmp_path / "trace.html"
+    path.write_text(Report("Steps", trace=trace_view(trace, "done", "criterion")).html(), encoding="utf-8")
+    return open_page(path)
+
+
+def test_rounding_errors_are_no_figure(open_page, tmp_path):
+    page = opened_trace(open_page, tmp_path, [17.5, 17.5 - 4e-15])
+    assert page.locator("#convergence svg").count() == 0
+    assert page.locator("#convergence tr").count() == 3
+    assert page.is_visible("#convergence table")
+    assert "17.5 at the start already" in page.inner_text("#convergence .lead")
+
+
+@pytest.mark.parametrize("size", [1e-6, 17.5, 3e6])
+def test_marks_of_an_axis_are_told_apart_however_little_values_differ(open_page, tmp_path, size):
+    page = opened_trace(open_page, tmp_path, [size, size * (1 + 8e-9), size * (1 + 9e-9)])
+    texts = page.locator("#convergence svg text[text-anchor=end]").all_text_contents()
+    assert len(set(texts)) == len(texts) >= 2
+    assert page.is_hidden("#convergence table")

@@ -28,8 +28,12 @@ function scale(values, from, to, { log = false, margin = 0.04, zero = false, who
       for (const m of [1, 2, 5]) if (Math.log10(m) + k >= low && Math.log10(m) + k <= high) marks.push(m * 10 ** k);
     }
   } else if (whole) marks = marks.filter((t) => Math.abs(t - Math.round(t)) < 1e-9);
+  // As few digits as tell the marks apart.
+  const plain = (t, digits) => Math.abs(t) >= 1e5 || (t !== 0 && Math.abs(t) < 1e-4) ? t.toExponential(digits - 5) : t.toLocaleString("en", { maximumFractionDigits: digits });
+  let digits = 6;
+  while (digits < 17 && new Set(marks.map((t) => plain(t, digits))).size < marks.length) digits += 1;
   const write = (t) => {
-    if (!log) return Math.abs(t) >= 1e5 || (t !== 0 && Math.abs(t) < 1e-4) ? t.toExponential(1) : t.toLocaleString("en", { maximumFractionDigits: 6 });
+    if (!log) return plain(t, digits);
     const e = Math.log10(t);
     return Math.abs(e - Math.round(e)) < 1e-9 ? (e >= 0 && e < 5 ? Math.round(t).toLocaleString("en") : "10" + superscript(Math.round(e))) : number(t, 2);
   };
@@ -104,7 +108,9 @@ const curve = (points) => "M" + points.map(({ x, y }) => `${x.toFixed(2)},${y.to
 function drawLine(section, view) {
   section.hidden = false;
   $(".lead", section).textContent = view.lead;
-  const place = $(".plot", section);
+  const place = $(".plot", section), drawn = view.points.length > 0;
+  place.hidden = !drawn;
+  $("details", section).open = !drawn;
   const share = (t) => Math.round(t * 1000) / 10 + " %";
   const draw = () => {
     const plot = frame(place, {
@@ -118,9 +124,11 @@ function drawLine(section, view) {
     plot.svg.append(...points.filter((p) => p.chosen).map((p) => element("circle", { class: "chosen", cx: p.x, cy: p.y, r: 6.5 })));
     explore(plot, points, () => true, 60);
   };
-  draw();
-  new ResizeObserver(draw).observe(place);
+  if (drawn) {
+    draw();
+    new ResizeObserver(draw).observe(place);
+  }
   rows($("table", section), view.header, view.table);
   const numbers = () => (view.percent ? view.points.filter((p) => !p.chosen).map((p) => [p.x, p.y]) : view.table.map((line) => line.map((cell) => (cell === "–" ? "" : cell))));
-  $(".card", section).append(tools([svgTool(() => section.id, () => $("svg", place)), csvTool(section.id, view.header, numbers)]));
+  $(".card", section).append(tools([...(drawn ? [svgTool(() => section.id, () => $("svg", place))] : []), csvTool(section.id, view.header, numbers)]));
 }

@@ -18,6 +18,7 @@ MOST_WEIGHTS = 300_000  # of all components together
 LEAST_ENTRIES = 1000  # that a component may have in the page, however many components there are
 MOST_NAMES = 100_000  # of variables without an entry in the page, for the search
 MOST_POINTS = 3000
+ROUNDING = 1e-12  # of a value: a smaller change of it is rounding
 MOST_ROWS = 300
 
 
@@ -294,7 +295,7 @@ def path_view(
 
 
 def trace_view(trace: Any, message: str, name: str = "objective", most: int = 400) -> dict[str, Any] | None:
-    """Return the convergence: the value after each step, from a `Trace`."""
+    """Return the convergence: the value after each step, from a `Trace`; without points where all that changes is rounding."""
     steps, values, seconds = list(trace.step), list(trace.value), list(trace.seconds)
     if len(values) < 2:
         return None
@@ -310,8 +311,14 @@ def trace_view(trace: Any, message: str, name: str = "objective", most: int = 40
         for k in keep
     ]
     table = [[str(steps[k]), f"{values[k]:.10g}", f"{gradients[k]:.3g}", f"{seconds[k]:.3f}"] for k in keep]
+    what = f"The {name} after each step."
+    if max(values) - min(values) <= ROUNDING * max(map(abs, values)):
+        what = (
+            f"The {name} was {values[-1]:.8g} at the start already: steps changed its rounding errors only."
+        )
+        points = []
     return {
-        "lead": f"The {name} after each step. {message[:1].upper()}{message[1:]}.",
+        "lead": f"{what} {message[:1].upper()}{message[1:]}.",
         "points": points,
         "xTitle": "steps",
         "yTitle": name,
