@@ -181,6 +181,7 @@ def second_of(name: str, row: Any) -> Any:
         count = n * (n + 1) // 2
         counts = np.empty(0)
         first, bends, gram = np.zeros((active, n)), np.zeros((active, count)), np.zeros(count)
+        part = np.empty((active, count), np.float32)
         for start in range(0, rows, step):
             number = min(step, rows - start)
             if start == 0 or number < step:
@@ -201,7 +202,8 @@ def second_of(name: str, row: Any) -> Any:
                     gram[place] += _product(turned[j], turned[k], products[place])
                     place += 1
             first += np.dot(slopes, turned.T)
-            bends += np.dot(curves, products.T)
+            np.dot(curves, products.T, part)
+            bends += part
         return first, bends, gram
 
     return second

@@ -37,6 +37,7 @@ Solution = tuple[np.ndarray, float, int, float, Any]
 ANGLE = 26.0
 POINT = 30.0
 PRODUCTS = 1 << 19  # products of two columns, twice, in a tile
+SECOND_GROUPS = 8  # of tiles, whose sums of second derivatives are large
 ONCE = np.empty(0)  # the counts of rows that all count once
 
 
@@ -367,10 +368,13 @@ def second_sums(
     Qt = np.ascontiguousarray(Q.T, dtype=np.float32)
     groups = [
         slice(part.start * step, min(part.stop * step, rows))
-        for part in parallel.parts(-(-rows // step), GROUPS)
+        for part in parallel.parts(-(-rows // step), SECOND_GROUPS)
     ]
     sums = parallel.each(lambda group: entry(Y[:, group], Qt, active, step), groups)
-    first, bends, gram = (sum(parts[1:], start=parts[0]) for parts in zip(*sums))
+    first, bends, gram = sums[0]
+    for others in sums[1:]:
+        for total, other in zip(sums[0], others):
+            total += other
     j, k = np.triu_indices(n)
     T, G = np.empty((active, n, n)), np.empty((n, n))
     T[:, j, k] = T[:, k, j] = bends
