@@ -138,7 +138,7 @@ def fit(rng: np.random.Generator, note: Callable[[str], None]) -> None:
         X = good(rng)
     note(f"{cls.__name__}({', '.join(f'{k}={v!r}' for k, v in chosen.items())}) on {say(X)}")
     model = attempt(lambda: cls(**chosen))
-    fits = [name for name in ("fit", "fit", "partial_fit", "fit_covariance") if hasattr(cls, name)]
+    fits = [name for name in ("fit", "fit", "partial_fit", "fit_covariance") if hasattr(model, name)]
     method = str(rng.choice(fits))
     note(f".{method}")
 

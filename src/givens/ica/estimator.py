@@ -184,7 +184,7 @@ class ICA(SourceSeparation):
 
     def _streams(self) -> bool:
         """Whether there is a `partial_fit`; if not, an error that says why."""
-        if self.contrast != "kurtosis":
+        if not (isinstance(self.contrast, str) and self.contrast == "kurtosis"):
             raise AttributeError(
                 f"partial_fit knows fourth moments only: it needs contrast='kurtosis', got {self.contrast!r}"
             )
