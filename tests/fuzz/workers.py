@@ -53,6 +53,7 @@ def run(times: int, seed: int, processes: bool) -> int:
             # A cluster of its own for each trial: Dask does not always start a new worker in the place of one that was killed.
             with (
                 tempfile.TemporaryDirectory() as folder,
+                dask.config.set({"distributed.comm.timeouts.connect": "5s"}),
                 distributed.LocalCluster(
                     n_workers=2, threads_per_worker=1, dashboard_address=None
                 ) as cluster,
