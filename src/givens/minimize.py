@@ -92,8 +92,9 @@ def minimize(
         on. A number between 0 and 1 searches this share of the pairs, chosen at random. By default only plain functions without
         `jac` are certified.
     coarse : bool, optional
-        Let descent begin on cheaper forms of the objective where it has them: with very many rows, on an even sample of them in
-        single precision. By default only where no `start` is given. The flops and the trace are those of the full objective.
+        Let a run that begins with descent make its first steps on cheaper forms of the objective where it has them: with very
+        many rows, on even samples of them in single precision. By default only where no `start` is given. The flops and the
+        trace are those of the full objective.
     determinant : {1, -1, "both"}, optional
         The component of O(n) to search; rotations never leave the one they start in. A start in the other one has its
         last column reversed. "both" searches each and keeps the better; None stays where the start is.

@@ -187,6 +187,29 @@ def test_same_bits_for_any_number_of_threads():
         assert np.array_equal(one, two)
 
 
+@pytest.mark.parametrize("method", ["varimax", "quartimax"])
+@pytest.mark.parametrize("scale", [1.0, 1e-70, 1e70])
+def test_of_very_many_variables(method, scale):
+    """A field on a line, of which a sample comes first: sums over tiles of rows are those of the whole."""
+    rng = np.random.default_rng(3)
+    grid = np.linspace(0, 1, 9001)[:, None]
+    bumps = np.exp(-((grid - rng.uniform(0, 1, 32)) ** 2) / 0.002) + 0.05 * rng.standard_normal((9001, 32))
+    L = scale * bumps @ np.linalg.qr(rng.standard_normal((32, 32)))[0]
+    one, two = (FactorRotation(method, threads=threads).fit(L) for threads in (1, 2))
+    assert np.array_equal(one.loadings_, two.loadings_)
+    assert one.criterion_ == two.criterion_
+    assert "samples" in [phase.name for phase in one.result_.phases]
+    normal = L / np.linalg.norm(L / scale, axis=1, keepdims=True) / scale
+    kappa = kappa_of(method, *L.shape)
+    assert one.criterion_ == pytest.approx(written_out(normal @ one.rotation_, kappa), rel=1e-12)
+    assert one.criterion_ > written_out(normal, kappa)
+    assert 0 <= one.certificate_ <= 1e-10 * one.criterion_
+    np.testing.assert_allclose(one.loadings_, L @ one.rotation_, rtol=0, atol=1e-13 * scale)
+    np.testing.assert_allclose(one.explained_variance_, np.sum(one.loadings_**2, axis=0), rtol=1e-12)
+    assert np.all(np.diff(one.explained_variance_) <= 0)
+    assert np.all(one.loadings_.max(axis=0) >= -one.loadings_.min(axis=0))
+
+
 def test_statsmodels_and_factor_analyzer_reach_no_more():
     rotate_factors = pytest.importorskip("statsmodels.multivariate.factor_rotation").rotate_factors
     rotator = pytest.importorskip("factor_analyzer").Rotator

@@ -140,17 +140,16 @@ def in_rounds(Y: np.ndarray, active: int, kappa: float, sign: int) -> tuple[np.n
     from givens.kernels import quartic
 
     Qt = np.eye(len(Y))
-    total, rotated, flops = 0.0, 0, 0.0
+    total, rotated = 0.0, 0
     for shares in _shares(len(Y), active):
         # Shares of a round have no row in common, so each thread may turn its own at once.
         found = parallel.each(
             lambda pairs: quartic.turn_pairs(Y, Qt, pairs, active, kappa, float(sign)), shares
         )
-        for pairs, (_, turned) in zip(shares, found):
-            rotated += turned
-            flops += pair_flops(pairs, active) * Y.shape[1] + 6.0 * turned * (Y.shape[1] + len(Y))
+        rotated += sum(turned for _, turned in found)
         # One sum over the round: the order must not depend on how it was shared out.
         total += float(np.concatenate([gains for gains, _ in found]).sum())
+    flops = _sweep_flops(len(Y), active) * Y.shape[1] + 6.0 * rotated * (Y.shape[1] + len(Y))
     return Qt.T.copy(), total, rotated, flops
 
 
@@ -160,6 +159,12 @@ def pair_flops(pairs: np.ndarray, active: int) -> float:
 
     both = int(np.sum(pairs[:, 1] < active))
     return INSIDE * both + CROSSING * (len(pairs) - both)
+
+
+@cache
+def _sweep_flops(size: int, active: int) -> float:
+    """Flops per row of the data for solving all pairs once."""
+    return sum(pair_flops(pairs, active) for shares in _shares(size, active) for pairs in shares)
 
 
 @cache
