@@ -13,6 +13,7 @@ import pytest
 from scipy import sparse
 
 from givens import RotatedPCA, SparsePCA, SphericalMixture, StreamingSparsePCA, TopicModel
+from givens.datasets import make_topics
 from tests.cluster.accidents import deadly
 from tests.cluster.fits import (
     DATA,
@@ -232,6 +233,18 @@ def test_chunks_are_read_in_order_where_that_counts():
 
 def test_topics_equal_those_fitted_in_memory(expected):
     np.testing.assert_allclose(expected["topics"], fit_topics(DOCUMENTS), rtol=1e-10)
+
+
+@pytest.mark.parametrize("refine", [0, 3])
+@pytest.mark.parametrize("k", [20, 40])
+def test_many_topics_equal_those_fitted_in_memory(k, refine):
+    """Single precision is used on the way, but on numbers that have the same bits."""
+    X = make_topics(3000, n_topics=k, n_words=800, topic_sparsity=0.2, random_state=k).X
+    known, found = (TopicModel(k, refine=refine).fit(data) for data in (X, counts(X, 401)))
+    np.testing.assert_allclose(found.alpha_, known.alpha_, rtol=1e-10)
+    np.testing.assert_allclose(
+        found.components_, known.components_, rtol=1e-10, atol=1e-12 * known.components_.max()
+    )
 
 
 def test_one_chunk_is_the_fit_in_memory():

@@ -38,6 +38,7 @@ def population(topics, alpha, axes, weights=None):
         axes=axes,
         mean=one @ topics,
         cross=topics.T @ two @ on_axes,
+        second=on_axes.T @ two @ on_axes,
         third=np.einsum("abc,ai,bj,ck->ijk", three, on_axes, on_axes, on_axes, optimize=True),
     )
 

@@ -6,7 +6,7 @@ from scipy import sparse
 
 from givens.numerics import parallel
 from givens.topics.documents import BLOCK, CHUNK, CountedDocuments, Counts, rechunked
-from givens.topics.word_moments import FLATTENING, SINGLE, WordMoments, principal_axes
+from givens.topics.word_moments import FLATTENING, RARE, SINGLE, WordMoments, principal_axes
 
 pytest.importorskip("numba")
 
@@ -125,6 +125,42 @@ def test_merged_moments_are_those_of_all_documents():
     assert left.documents == 2 * BLOCK
     with pytest.raises(ValueError, match="different axes"):
         left.merge(WordMoments(axes + 1))
+
+
+def test_principal_axes_have_the_same_bits_for_any_order_of_the_documents():
+    rng = np.random.default_rng(11)
+    X = documents(3 * BLOCK, 60, rng, most=9)
+    axes = principal_axes(CountedDocuments([X]), 60, 8, np.random.default_rng(0))
+    for _ in range(3):
+        other = principal_axes(
+            CountedDocuments([X[rng.permutation(X.shape[0])]]), 60, 8, np.random.default_rng(0)
+        )
+        np.testing.assert_array_equal(other, axes)
+
+
+def test_rare_words_are_left_out_of_the_axes_but_not_of_the_moments():
+    rng = np.random.default_rng(12)
+    frequent = rng.poisson(1.0, size=(400, 200))
+    rare = np.zeros((400, 3))
+    for word, times in enumerate((1, RARE - 1, RARE)):
+        rare[rng.choice(400, size=times, replace=False), word] = 1
+    X = sparse.csr_matrix(np.hstack([rare, frequent]).astype(float))
+    axes = principal_axes(CountedDocuments([X]), X.shape[1], 5, np.random.default_rng(0))
+    np.testing.assert_array_equal(axes.any(axis=1), np.arange(203) > 1)
+    state = WordMoments(axes)
+    state.add(Counts.of(X))
+    on_all = WordMoments(np.where(axes.any(axis=1)[:, None], axes, 1e-300))
+    on_all.add(Counts.of(X))
+    assert len(state.triples) < len(on_all.triples)
+    assert state.moments().cross[:2].any(axis=1).all()
+    np.testing.assert_allclose(state.moments().third, on_all.moments().third, rtol=1e-12, atol=1e-15)
+
+
+def test_words_are_kept_where_all_are_rare():
+    X = sparse.csr_matrix(np.eye(12)[np.arange(36) % 12] + np.eye(12)[np.arange(36) // 3])
+    axes = principal_axes(CountedDocuments([X]), 12, 3, np.random.default_rng(0))
+    assert X.sum(axis=0).max() < RARE
+    assert axes.any(axis=1).all()
 
 
 def test_principal_axes_span_the_leading_eigenvectors():

@@ -20,7 +20,7 @@ def project(data, indices, indptr, W, first, last, out):  # type: ignore[no-unty
         for a in range(r):
             row[a] = 0.0
         for j in range(indptr[n], indptr[n + 1]):
-            count = data[j]
+            count = W.dtype.type(data[j])
             w = W[indices[j]]
             for a in range(r):
                 row[a] += count * w[a]

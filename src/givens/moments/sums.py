@@ -228,14 +228,17 @@ def pair_groups(r: int) -> list[PairGroup]:
     return groups
 
 
-def packed_triples(p: np.ndarray) -> np.ndarray:
-    """Σ p_a p_b p_c, one row per pair a ≤ b, filled for c ≥ a: symmetry saves half the work and more."""
+def packed_triples(p: np.ndarray, columns: int = _COLUMNS) -> np.ndarray:
+    """Σ p_a p_b p_c, one row per pair a ≤ b, filled for c ≥ a: symmetry saves half the work and more.
+
+    So many columns of p, which has a row per axis, are taken at a time: the order of the sums depends on it.
+    """
     r, n = p.shape
     sums = np.zeros((r * (r + 1) // 2, r), dtype=p.dtype)
-    products = np.empty((min(len(sums), _PAIRS + r), _COLUMNS), dtype=p.dtype)
+    products = np.empty((min(len(sums), _PAIRS + r), min(columns, n)), dtype=p.dtype)
     groups = pair_groups(r)
-    for start in range(0, n, _COLUMNS):
-        part = np.ascontiguousarray(p[:, start : start + _COLUMNS])
+    for start in range(0, n, columns):
+        part = np.ascontiguousarray(p[:, start : start + columns])
         for low, high, place in groups:
             used = 0
             for a in range(low, high):

@@ -49,6 +49,13 @@ class Counts(NamedTuple):
         """The documents, BLOCK at a time."""
         return [slice(first, min(first + BLOCK, self.size)) for first in range(0, self.size, BLOCK)]
 
+    def only(self, place: np.ndarray) -> Counts:
+        """The counts of some words: `place` has the new number of each word, −1 for those that are left out."""
+        indices = place[self.indices]
+        kept = indices >= 0
+        before = np.append(0, np.cumsum(kept))
+        return Counts(self.data[kept], indices[kept], before[self.indptr])
+
     @classmethod
     def of(cls, rows: sparse.csr_matrix) -> Counts:
         """The counts of a sparse matrix; only what has another type is copied."""

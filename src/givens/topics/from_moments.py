@@ -27,7 +27,7 @@ from givens.kernels.packed import products
 from givens.moments.cumulants import contract, whiten
 from givens.numerics.polar import polar_by_products
 from givens.result import Result
-from givens.tensors.decompose import SMALL, Decomposition, decompose, power_steps
+from givens.tensors.decompose import SMALL, Decomposition, decompose
 from givens.topics.word_moments import TopicMoments
 
 GRID = (0.02, 0.2, 1.0, 5.0, 50.0)
@@ -37,13 +37,19 @@ _MOST_TRIALS = 25
 _ROUGH = 1e-3
 _NOISY = 0.03
 
-_BEGIN, _STEPS, _FINISH = 8, 2, 15
+_BEGIN, _STEPS, _FINISH = 8, 1, 40
 """Power steps before the search for α0, at each α0 that it tries, and at the one that it ends with."""
 
-_ENOUGH = 1e-6
+_NEAR = 0.3
+"""Angles up to which all pairs of components are turned at once by Newton's method."""
+
+_COARSENESS, _FINEST = 1.0, 1e-3
+"""log α0 is searched to this multiple of the share of T that is left, and to this number at best."""
+
+_ENOUGH = 1e-5
 """Fewer of them where they would gain less than this share of √k ‖T‖."""
 
-_PRECISION = 0.03
+_PRECISION = 0.1
 """The decomposition is as precise as this share of what it leaves unexplained: noise of the moments is not worth more sweeps."""
 
 
@@ -201,12 +207,12 @@ def _orthogonal_alpha0(
     family, begun = _begun(pulled, GRID[middle], rng, threads)
     tried: dict[float, tuple[float, np.ndarray]] = {}
 
-    def left(alpha0: float, near: np.ndarray, steps: int = _STEPS) -> float:
-        tried[alpha0] = family.left(alpha0, near, steps)
+    def left(alpha0: float, near: np.ndarray) -> float:
+        tried[alpha0] = family.left(alpha0, near, _STEPS)
         return tried[alpha0][0]
 
     best = middle
-    left(GRID[best], begun, steps=0)
+    tried[GRID[best]] = family.left(GRID[best], begun, steps=0)
     for step in (1, -1):
         while (
             0 <= best + step < len(GRID)
@@ -215,19 +221,28 @@ def _orthogonal_alpha0(
             best += step
         if best != middle:
             break
-    least, U = tried[GRID[best]]
-    # As precisely as the noise lets α0 be seen.
-    precision = float(np.clip(_PRECISION * 10 * np.sqrt(max(least, 0.0)), 1e-3, 0.1))
-    found = minimize_scalar(
-        lambda point: left(float(np.exp(point)), U),
-        bounds=(np.log(GRID[max(best - 1, 0)]), np.log(GRID[min(best + 1, len(GRID) - 1)])),
-        method="bounded",
-        options={"xatol": precision, "maxiter": _MOST_TRIALS},
-    )
-    alpha0 = float(np.exp(found.x))
+    low, high = np.log(GRID[max(best - 1, 0)]), np.log(GRID[min(best + 1, len(GRID) - 1)])
+    alpha0, precision = GRID[best], np.inf
+    while precision > _FINEST:
+        least, U = tried[alpha0]
+        # As precisely as the noise lets α0 be seen: where much less is left than was, once more and nearer.
+        precision = float(np.clip(_COARSENESS * np.sqrt(max(least, 0.0)), _FINEST, 0.3))
+        # All from the same components: steps that add up from trial to trial would favour the last.
+        found = minimize_scalar(
+            lambda point: left(float(np.exp(point)), U),  # noqa: B023
+            bounds=(low, high),
+            method="bounded",
+            options={"xatol": precision, "maxiter": _MOST_TRIALS},
+        )
+        alpha0 = float(np.exp(found.x))
+        if tried[alpha0][0] > least / 4:
+            break
+        low, high = max(low, found.x - 2 * precision), min(high, found.x + 2 * precision)
     share, U = tried[alpha0]
+    # The last bits of α0 are rounding errors of the search.
+    alpha0 = float(np.float32(alpha0))
     if len(U) > SMALL:
-        U = family.components(alpha0, U, _FINISH)
+        U = family.left(alpha0, U, _FINISH)[1]
     return alpha0, U, float(np.sqrt(max(share, 0.0)))
 
 
@@ -242,11 +257,11 @@ def _begun(
         rough = _decompose(pulled.tensor(alpha0), None, _ROUGH, rng, threads)
         return _Family(pulled, np.float32 if rough.residual > _NOISY else np.float64), rough.factors
     family = _Family(pulled, np.float32)
-    U = family.components(alpha0, family.start(alpha0, rng), _BEGIN)
-    if family.left(alpha0, U, steps=0)[0] > _NOISY**2:
+    share, U = family.left(alpha0, family.start(alpha0, rng), _BEGIN)
+    if share > _NOISY**2:
         return family, U
     family = _Family(pulled, np.float64)
-    return family, family.components(alpha0, U, _BEGIN)
+    return family, family.left(alpha0, U, _BEGIN)[1]
 
 
 class _Family:
@@ -280,19 +295,27 @@ class _Family:
         matrix += s * np.outer(matrix @ u, u)
         return np.linalg.eigh((matrix + matrix.T) / 2)[1]
 
-    def components(self, alpha0: float, U: np.ndarray, most: int) -> np.ndarray:
-        """The components of T, roughly, by power steps from U."""
-        enough = _ENOUGH * np.sqrt(len(U) * max(self._norm(alpha0), 0.0))
-        return power_steps(lambda columns: self._images(alpha0, columns), U, enough, most)
-
     def left(self, alpha0: float, U: np.ndarray, steps: int) -> tuple[float, np.ndarray]:
-        """The squared share of T that its components leave, after a few steps U ← polar(T(·, u_i, u_i)), and the components."""
+        """The squared share of T that its components leave, after at most so many steps from U, and the components.
+
+        Far from the components a step is U ← polar(T(·, u_i, u_i)); near them Newton's, with the diagonal of the Hessian
+        (`tensors.decompose.power_steps`), whose polar factor costs a few products of matrices.
+        """
+        norm = max(self._norm(alpha0), 0.0)
         for step in range(steps + 1):
             images = self._images(alpha0, U)
-            heights = np.einsum("ai,ai->i", U, images)
-            if step < steps:
-                U = polar_by_products(images * np.where(heights < 0, -1.0, 1.0))
-        return 1 - float(heights @ heights) / self._norm(alpha0), U
+            products = U.T @ images
+            U = U * np.where(np.diag(products) < 0, -1.0, 1.0)
+            products *= np.where(np.diag(products) < 0, -1.0, 1.0)[:, None]
+            heights = np.diag(products)
+            skew = products - products.T
+            gain = 0.375 * float(np.vdot(skew, skew)) * len(U) / (float(heights.sum()) or 1.0)
+            if step == steps or gain <= _ENOUGH * np.sqrt(len(U) * norm):
+                break
+            turns = skew / np.maximum(heights[:, None] + heights, 1e-300)
+            near = np.abs(turns).max() < _NEAR
+            U = polar_by_products(U + U @ turns if near else images)
+        return 1 - float(heights @ heights) / norm, U
 
     def _factors(self, alpha0: float) -> tuple[float, float]:
         """The numbers c and d."""

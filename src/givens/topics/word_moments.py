@@ -15,7 +15,7 @@ On axes F (words x r), with y = Fᵀc and f_v the rows of F, what is kept are th
     c,    c yᵀ/(ℓ−1),    c/(ℓ−1),    y⊗y⊗y / ((ℓ−1)(ℓ−2)),    c yᵀ / ((ℓ−1)(ℓ−2)),    c / ((ℓ−1)(ℓ−2)),
 
 2·words·r + r³ numbers. They add up over chunks, machines and time. For the same bits everywhere, the tables with a row per word
-are added up entry by entry in the order of the documents, and y⊗y⊗y block by block (`documents.BLOCK`).
+are added up entry by entry in the order of the documents, and y⊗y⊗y block by block (`CUBE_BLOCK`).
 """
 
 from __future__ import annotations
@@ -37,10 +37,17 @@ FLATTENING = 5.0
 """Words are scaled by 1/√(m_v + FLATTENING·mean(m)): between none (frequent words dominate) and 1/√m_v (rare words make noise).
 """
 
+RARE = 10
+"""Words that occur less often are left out of the axes, but not of the topics: their pairs are noise, and there are many of them.
+"""
+
 SINGLE = 32
 """From so many axes on the triples of a word with itself are taken off in single precision: an error of some 1e-8 of the third
 moment, where sampling leaves one of 1/√documents.
 """
+
+CUBE_BLOCK = 1024
+"""Documents whose y⊗y⊗y are summed as one piece."""
 
 _AT_ONCE = 1 << 23
 _TILE = 2048
@@ -58,6 +65,8 @@ class TopicMoments:
         E[x1].
     cross : array of shape (words, r)
         E[x1⊗x2] F.
+    second : array of shape (r, r)
+        E[x1⊗x2](F, F).
     third : array of shape (r, r, r)
         E[x1⊗x2⊗x3](F, F, F).
     """
@@ -65,13 +74,8 @@ class TopicMoments:
     axes: np.ndarray
     mean: np.ndarray
     cross: np.ndarray
+    second: np.ndarray
     third: np.ndarray
-
-    @property
-    def second(self) -> np.ndarray:
-        """E[x1⊗x2](F, F)."""
-        second = self.axes.T @ self.cross
-        return (second + second.T) / 2
 
 
 class WordMoments(Summary):
@@ -102,7 +106,8 @@ class WordMoments(Summary):
         self.totals = np.zeros(3)  # words in documents of at least one, two and three words
         self.diagonals = np.zeros((words, 3))  # Σ c, Σ c/(ℓ−1), Σ c/((ℓ−1)(ℓ−2))
         self.pairs = np.zeros((words, r))
-        self.triples = np.zeros((words, r))
+        self.on_axes = self.axes.any(axis=1)  # the others make no triples
+        self.triples = np.zeros((int(np.sum(self.on_axes)), r))
         self.cubes = np.zeros((r * (r + 1) // 2, r))
 
     def __reduce__(self) -> Any:
@@ -114,25 +119,22 @@ class WordMoments(Summary):
         return type(self)(self.axes)
 
     def add(self, counts: Counts) -> None:
-        """Take in more documents; all chunks but the last must hold a multiple of BLOCK of them."""
+        """Take in more documents; all chunks but the last must hold a multiple of CUBE_BLOCK of them."""
         lengths = counts.lengths
         scales = document_scales(lengths)
         self.documents += counts.size
         self.totals += [np.sum(lengths[lengths > order]) for order in range(3)]
         y = projected(counts, self.axes)
-        add_products(
-            counts,
-            (scales, self.diagonals),
-            (y * scales[:, 1:2], self.pairs),
-            (y * scales[:, 2:3], self.triples),
-        )
+        add_products(counts, (scales, self.diagonals), (y * scales[:, 1:2], self.pairs))
+        place = np.where(self.on_axes, np.cumsum(self.on_axes, dtype=np.int32) - 1, -1)
+        add_product(counts.only(place), y * scales[:, 2:3], self.triples)
         # y⊗y⊗y needs one factor: the cube root of the scale with each y.
         y *= np.cbrt(scales[:, 2:3])
-        blocks = counts.blocks
+        blocks = [y[start : start + CUBE_BLOCK] for start in range(0, len(y), CUBE_BLOCK)]
         width = max(2, min(16, _AT_ONCE // self.cubes.size))
         for start in range(0, len(blocks), width):
             for part in parallel.each(
-                lambda block: packed_triples(np.ascontiguousarray(y[block].T)), blocks[start : start + width]
+                lambda block: packed_triples(block.T, CUBE_BLOCK), blocks[start : start + width]
             ):
                 self.cubes += part
 
@@ -161,14 +163,39 @@ class WordMoments(Summary):
         first, second, third = self.totals
         r = self.axes.shape[1]
         # Of the three placements of e_v⊗e_v⊗c, and of twice e_v⊗e_v⊗e_v, which is two thirds in each placement.
-        partner = self.triples - (2 / 3) * self.diagonals[:, 2:] * self.axes
-        distinct = unpacked_triples(self.cubes - _placements(self.axes, partner), r)
+        axes = self.axes[self.on_axes]
+        partner = self.triples - (2 / 3) * self.diagonals[self.on_axes, 2:] * axes
+        distinct = (self.cubes - _placements(axes, partner)) / third
+        cross = (self.pairs - self.diagonals[:, 1:2] * self.axes) / second
+        square = self.axes.T @ cross
+        square = (square + square.T) / 2
+        if r >= SINGLE:
+            square, distinct = _rounded(square, distinct)
         return TopicMoments(
             axes=self.axes,
             mean=self.diagonals[:, 0] / first,
-            cross=(self.pairs - self.diagonals[:, 1:2] * self.axes) / second,
-            third=distinct / third,
+            cross=cross,
+            second=square,
+            third=unpacked_triples(distinct, r),
         )
+
+
+def _rounded(second: np.ndarray, packed: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Second and third moments, packed, as multiples of 2^-26 and 2^-22 of the sizes of their axes.
+
+    From here on topics are found in single precision, in which roundings grow: sums over the same documents in another order, as
+    on a cluster, must lead to the same bits. They do, but for the few entries that lie between two multiples.
+    """
+    r = len(second)
+    sizes = np.sqrt(np.abs(np.diag(second)))
+    sizes = np.exp2(np.round(np.log2(np.maximum(sizes, max(1e-6 * sizes.max(), 1e-90)))))
+    squares = np.outer(sizes, sizes)
+    first, other = np.triu_indices(r)
+    cubes = squares[first, other][:, None] * sizes
+    return (
+        np.rint(second * (2.0**26 / squares)) * (2.0**-26 * squares),
+        np.rint(packed * (2.0**22 / cubes)) * (2.0**-22 * cubes),
+    )
 
 
 def document_scales(lengths: np.ndarray) -> np.ndarray:
@@ -261,7 +288,7 @@ def _summed_placements(f: np.ndarray, g: np.ndarray) -> np.ndarray:
 
 
 class _Frequencies(Summary):
-    """Sums over documents of c and c/(ℓ−1)."""
+    """Sums over documents of c and, in units of 2^-25, of c/(ℓ−1): whole numbers, whose sums are exact in any order."""
 
     def __init__(self, words: int) -> None:
         self.words = words
@@ -274,7 +301,9 @@ class _Frequencies(Summary):
 
     def add(self, counts: Counts) -> None:
         """Take in more documents."""
-        add_product(counts, np.ascontiguousarray(document_scales(counts.lengths)[:, :2]), self.sums)
+        scales = np.ascontiguousarray(document_scales(counts.lengths)[:, :2])
+        scales[:, 1] = np.rint(scales[:, 1] * 2.0**25)
+        add_product(counts, scales, self.sums)
 
     def merge(self, other: Self) -> None:
         """Take in the documents of another."""
@@ -284,22 +313,37 @@ class _Frequencies(Summary):
 
 
 class _SecondImage(Summary):
-    """The second moment of the words, up to its total, times F: in double precision even for an F in single precision."""
+    """Sum over documents of c yᵀ/(ℓ−1) on some words, y = Fᵀc for an F in single precision.
 
-    def __init__(self, F: np.ndarray, diagonal: np.ndarray) -> None:
-        self.F = F
-        self.diagonal = diagonal
+    What each document adds is rounded to a multiple of `unit`, so large that the double-precision sum is exact: it has the same
+    bits in whatever order the documents come, also on a cluster.
+
+    Parameters
+    ----------
+    F : array of shape (some words, r)
+    place : array of shape (words,)
+        The row of each word in F, −1 for the others.
+    unit : float
+        A power of two.
+    """
+
+    def __init__(self, F: np.ndarray, place: np.ndarray, unit: float) -> None:
+        self.F, self.place, self.unit = F, place, np.float32(unit)
 
     def begin(self, first: int) -> Self:
-        """Without documents; the first of all begins with the pairs of a word with itself, which are taken off."""
-        other = type(self)(self.F, self.diagonal)
-        other.image = np.zeros(self.F.shape) if first else -self.diagonal * self.F
+        """Without documents."""
+        other = type(self)(self.F, self.place, float(self.unit))
+        other.image = np.zeros(self.F.shape)
         return other
 
     def add(self, counts: Counts) -> None:
         """Take in more documents."""
+        scales = document_scales(counts.lengths)[:, 1:2]
+        counts = counts.only(self.place)
         y = projected(counts, self.F)
-        y *= document_scales(counts.lengths)[:, 1:2]
+        y *= scales / self.unit
+        np.rint(y, out=y)
+        y *= self.unit
         add_product(counts, y, self.image)
 
     def merge(self, other: Self) -> None:
@@ -313,27 +357,44 @@ def principal_axes(documents: RepeatedData, words: int, rank: int, rng: np.rando
     """The axes on which the second moment of the words is largest, by power steps from random ones.
 
     One pass for the frequencies of the words and one per step. The words are scaled first (`FLATTENING`), and the axes scaled
-    back. Steps are made with some axes more than are wanted (`OVERSAMPLING`), which the last one leaves out.
+    back. Steps are made with some axes more than are wanted (`OVERSAMPLING`), which the last one leaves out. Rare words
+    (`RARE`) have zeros on all axes.
     """
-    sums = documents.total(_Frequencies(words), "topics-frequencies").sums
-    total = sums[:, 0].sum()
+    frequencies, diagonal = documents.total(_Frequencies(words), "topics-frequencies").sums.T
+    total = frequencies.sum()
     if not total > 0:
         raise ValueError("X holds no words: every count is zero")
-    scale = np.sqrt(total / (sums[:, 0] + FLATTENING * sums[:, 0].mean()))
-    scale[sums[:, 0] == 0] = 0.0
-    rows = (scale * np.sqrt(1 / total))[:, None]
-    # Single precision will do: moments on slightly other axes are as exact. Sums over documents are double, so that another order
-    # of them, as on a cluster, does not lead to other axes.
-    Q = rng.random((words, min(rank + OVERSAMPLING, words)), dtype=np.float32) - np.float32(0.5)
+    width = min(rank + OVERSAMPLING, words)
+    kept = np.flatnonzero(frequencies >= _least_frequency(frequencies, width))
+    place = np.full(words, -1, dtype=np.int32)
+    place[kept] = np.arange(len(kept))
+    scale = np.sqrt(total / (frequencies[kept] + FLATTENING * frequencies.mean()))[:, None]
+    rows = scale * np.sqrt(1 / total)
+    alone = 2.0**-25 * diagonal[kept, None]
+    # Single precision will do: moments on slightly other axes are as exact.
+    Q = rng.random((len(kept), min(width, len(kept))), dtype=np.float32) - np.float32(0.5)
     for step in range(POWER_STEPS):
         F = rows.astype(np.float32) * Q
-        image = documents.total(_SecondImage(F, sums[:, 1:]), "topics-axes").image
+        # |y|/(ℓ−1) is at most twice the largest entry of F: so many units that the sums stay below 2^53.
+        unit = 2.0**-51 * power_of_two(F) * power_of_two(frequencies)
+        image = documents.total(_SecondImage(F, place, unit), "topics-axes").image
+        image -= alone * F
         image *= rows
         if step < POWER_STEPS - 1:
             Q = _orthonormal(image, np.eye(image.shape[1]), np.float32)
     second = Q.T.astype(np.float64) @ image
     ritz = np.linalg.eigh(second + second.T)[1][:, ::-1][:, :rank]
-    return scale[:, None] * _orthonormal(image, ritz, np.float64)
+    axes = np.zeros((words, ritz.shape[1]))
+    axes[kept] = scale * _orthonormal(image, ritz, np.float64)
+    return axes
+
+
+def _least_frequency(frequencies: np.ndarray, width: int) -> float:
+    """How often a word of the axes occurs at least: `RARE` times, less if too few words or occurrences were left."""
+    falling = np.sort(frequencies)[::-1]
+    most = int(np.searchsorted(np.cumsum(falling), 0.75 * falling.sum()))
+    number = min(max(most + 1, 4 * width), len(falling))
+    return float(max(min(RARE, falling[number - 1]), np.nextafter(0.0, 1.0)))
 
 
 def _orthonormal(A: np.ndarray, C: np.ndarray, dtype: type) -> np.ndarray:
