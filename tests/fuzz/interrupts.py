@@ -449,7 +449,8 @@ def look(name: str, folder: Path, code: int, old: dict[str, str]) -> list[str]:
     if code == 130 and not old and out.exists() and not found and name not in ("demo", "reproduce"):
         wrong.append("an empty folder")
     if wrong:
-        print(f"{name}: {wrong}, exit code {code}, {sorted(found)}\n{err[-2000:]}", flush=True)
+        shown = err if len(err) < 8000 else f"{err[:5000]}\n...\n{err[-2000:]}"
+        print(f"{name}: {wrong}, exit code {code}, {sorted(found)}\n{shown}", flush=True)
     return wrong
 
 

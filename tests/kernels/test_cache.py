@@ -6,14 +6,17 @@ import hashlib
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from numba.core.caching import FunctionCache
 
 from givens.kernels import compile
+from givens.kernels.cache import FolderCache
 
 HELPER = """
 from givens.kernels.compile import inline
@@ -68,8 +71,11 @@ def package(tmp_path):
     source = Path(compile.__file__).parent
     for name in ("compile.py", "cache.py", "cache_warnings.py"):
         shutil.copy(source / name, folder)
-    for path in (folder.parent / "__init__.py", folder / "__init__.py"):
-        path.touch()
+    support = folder.parent / "support"
+    support.mkdir()
+    shutil.copy(source.parent / "support" / "signals.py", support)
+    for place in (folder.parent, folder, support):
+        (place / "__init__.py").touch()
     for name, code in (("helper", HELPER), ("entry", ENTRY), ("alone", ALONE)):
         (folder / f"{name}.py").write_text(code)
     return folder
@@ -158,3 +164,17 @@ def test_data_of_another_function_or_version_are_no_hit(package):
 def test_with_other_internals_only_files_that_import_no_compiled_code_are_cached(package, before):
     assert run(package, before) == [[8.0, 1.5], [0, 0], [], True]
     assert run(package, before) == [[8.0, 1.5], [0, 1], [], True]
+
+
+def test_an_interrupt_waits_until_compiled_code_is_linked(monkeypatch):
+    linked = []
+
+    def load(self, sig, target_context):
+        signal.raise_signal(signal.SIGINT)
+        linked.append(sig)
+
+    monkeypatch.setattr(FunctionCache, "load_overload", load)
+    cache = FolderCache.__new__(FolderCache)
+    with pytest.raises(KeyboardInterrupt):
+        cache.load_overload("types", None)
+    assert linked == ["types"]

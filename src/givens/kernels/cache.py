@@ -23,6 +23,7 @@ from typing import Any
 from numba.core.caching import FunctionCache, IndexDataCacheFile
 
 from givens.kernels.cache_warnings import warn_damaged, warn_not_kept
+from givens.support.signals import uninterrupted
 
 CHECKSUM_BYTES = 32  # of a SHA-256 digest
 
@@ -98,7 +99,9 @@ class FolderCache(FunctionCache):
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """What was compiled for these types, or None."""
         try:
-            return super().load_overload(sig, target_context)
+            # Linking ends in a call of machine code that does not bear an interrupt.
+            with uninterrupted():
+                return super().load_overload(sig, target_context)
         except Exception as error:
             warn_damaged(self._cache_path, f"{type(error).__name__}: {error}")
             return None
