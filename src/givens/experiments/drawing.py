@@ -59,3 +59,17 @@ def key(
             ha="right" if x > 0.5 else "left",
             va="bottom",
         )
+
+
+def emptiest_corner(ax: Axes, height: float = 0.25, width: float = 0.5) -> tuple[float, float]:
+    """The place for a key of two names in the corner where the lines have the fewest points."""
+    ax.autoscale_view()
+    points = np.concatenate([line.get_xydata() for line in ax.get_lines()])
+    x, y = ax.transAxes.inverted().transform(ax.transData.transform(points)).T
+    corners = {
+        (0.98, 0.04): (x > 1 - width) & (y < height),
+        (0.02, 0.8): (x < width) & (y > 1 - height),
+        (0.02, 0.04): (x < width) & (y < height),
+        (0.98, 0.8): (x > 1 - width) & (y > 1 - height),
+    }
+    return min(corners, key=lambda corner: int(corners[corner].sum()))

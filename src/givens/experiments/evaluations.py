@@ -52,6 +52,7 @@ class Evaluations(Experiment):
             ax.fill_between(
                 numbers, table.min(axis=1), table.max(axis=1), color=colour, alpha=0.15, linewidth=0
             )
+        ax.set_xticks(numbers)
         ax.axvspan(5, 10, color="0.93", zorder=0)
         ax.set(xlabel="evaluations", ylabel="share of the best gain (%)", ylim=(0, 104))
         key(ax, COLOURS, step=0.08)

@@ -15,7 +15,7 @@ from givens.experiments.verdicts import DEPENDS, FAILS, HOLDS, TIE, UNCLEAR
 COUNTED = {
     HOLDS: "hold",
     FAILS: "do not hold",
-    TIE: "are a tie",
+    TIE: "tie",
     DEPENDS: "depend",
     UNCLEAR: "cannot be told",
 }

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from givens.experiments.drawing import GIVENS, RIVAL, finish, key, new_figure
+from givens.experiments.drawing import GIVENS, RIVAL, emptiest_corner, finish, key, new_figure
 from givens.experiments.drawing import OURS as OURS_COLOUR
 from givens.experiments.experiment import LIBRARY, PAPER, Claim, Experiment, ExperimentSettings, Row, Task
 from givens.experiments.measure import stream_fronts, tables
@@ -112,7 +112,8 @@ class Streams(Experiment):
                         _draw(ax, averaged(rows, name, m, stop, limit), COLOURS[name], stop)
                 ax.set(xscale="log", title=f"{m} components, at most {limit:.0%} non-zeros")
             line[0].set_ylabel("test variance (%)")
-            key(line[0], {method: COLOURS[method], POWER: RIVAL}, (0.02, 0.8))
+        for line, (_, method) in zip(axes, lines):  # when all panels are drawn, since they share their axes
+            key(line[0], {method: COLOURS[method], POWER: RIVAL}, emptiest_corner(line[0]))
         for ax in axes[-1]:
             ax.set_xlabel("additions and multiplications")
         splits = len({row["split"] for row in rows})
