@@ -3,15 +3,25 @@
 All start at the principal axes and have two threads. Picard (`ortho=True`, the fastest of its forms for this problem;
 `extended=True` where sources have light tails too) runs to its tolerance of 1e-7, the largest entry of the gradient per
 sample; ours to the same number for the norm of the gradient, which is never smaller. FastICA runs at its default tolerance,
-where it stops with a far larger gradient; ours is stopped as soon as its contrast is as low as FastICA's. On image patches each
-runs once, and Picard at most 200 iterations; where that was not enough, its time counts and the table says so. The contrast
-is the mean of log cosh over all entries of the sources (lower is better), with its sign reversed for sources with light tails.
+where it stops with a far larger gradient; ours is stopped as soon as its contrast is as low as FastICA's. Limits: Picard 2,000
+iterations, FastICA its default of 200, ours 1,000 steps. On image patches a run takes minutes: each method runs once there, and
+Picard at most 400 iterations; where a limit was reached, the time up to there counts and the table says so. The contrast is
+the mean of log cosh over all entries of the sources (lower is better), with its sign reversed for sources with light tails.
+
+The benchmark is made of parts, each of which is kept as soon as it is done: a run that was interrupted goes on with the others.
+GIVENS_ICA_PARTS=laplace,eeg measures only these and keeps them for a later run of all.
 """
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+import sys
+import time
 import warnings
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
@@ -19,6 +29,8 @@ from sklearn.datasets import load_sample_images
 from sklearn.decomposition import FastICA
 from sklearn.exceptions import ConvergenceWarning
 
+from benchmarks._report import Report
+from benchmarks._runner import Suite, write
 from givens import ICA, minimize
 from givens.ica import whiten_samples
 from givens.ica.adaptive import fixed_point, sample_stride
@@ -28,59 +40,110 @@ from givens.numerics import parallel
 from givens.objectives import Columns, LogCosh
 from givens.rotations import random_orthogonal
 
+HERE = Path(__file__).resolve().parent
+KEPT = ("rows", "claims", "notes", "missing", "ratios", "figures")
+SMALL = bool(os.environ.get("GIVENS_ICA_SMALL"))  # to try the parts: a few samples, and nothing is kept
+SAMPLES = 4_000 if SMALL else 50_000
+MOST_ITERATIONS = 50 if SMALL else 2000  # of Picard
+
 
 def run(report):
-    picards, fasts, values = [], [], []
-    for name, Z, true, adaptive in problems(report):
-        start, large = np.eye(Z.shape[1]), Z.shape[1] > 100
-        model = ICA(whiten=False, contrast="adaptive" if adaptive else "logcosh", w_init=start)
-        racers = {
-            "givens": partial(fit, model, Z),
-            "picard": partial(picard_of, Z, adaptive, 200 if large else 2000),
-        }
-        timings = report.race(racers, repeat=1 if large else 3, warm=0 if large else 1)
-        ours, (W, steps, finished) = timings["givens"].value, timings["picard"].value
-        S, T = ours.transform(Z), Z @ W.T
-        ratio = timings["picard"].best / timings["givens"].best
-        picards.append(ratio)
-        mine = contrast(S, ours.signs_)
-        values.append(mine - contrast(T, signs(T) if adaptive else 1))
-        report.row(
-            problem=name,
-            givens_seconds=timings["givens"].best,
-            picard_seconds=timings["picard"].best,
-            times_faster=ratio,
-            picard_iterations=steps,
-            picard_converged=finished,
-            givens_gradient=gradient(S, ours.signs_),
-            picard_gradient=gradient(T, signs(T) if adaptive else 1),
-            givens_contrast=mine,
-            picard_contrast=contrast(T, signs(T) if adaptive else 1),
-            givens_reduction=mutual_information_reduction(Z, ours.components_),
-            picard_reduction=mutual_information_reduction(Z, W),
-            givens_amari=None if true is None else amari(ours.components_, true),
-            picard_amari=None if true is None else amari(W, true),
-        )
-        if not finished:
-            report.note(
-                f"{name}: Picard-O had not converged after {steps} iterations; its time up to there counts"
-            )
-        report.ratio(f"ICA, {name}, to 1e-7", "Picard-O", ratio, wanted=5)
-        fasts.append(against_fastica(report, name, Z, adaptive, repeat=1 if large else 3))
+    asked = os.environ.get("GIVENS_ICA_PARTS")
+    names = list(PARTS) if not asked else asked.split(",")
+    unknown = [name for name in names if name not in PARTS]
+    if unknown:
+        raise ValueError(f"there are no parts {unknown}; they are {', '.join(PARTS)}")
+    found = {name: part(report, name) for name in names}
+    if asked:
+        report.note(f"only the parts {asked} of {', '.join(PARTS)}")
+    together(report, [found[name] for name in names if found[name]])
+
+
+def part(report, name):
+    """The figures that a part hands on; from its file, if it was measured with this code."""
+    file = HERE / "results" / "ica_estimator.parts" / f"{name}.json"
+    version = Suite(HERE).version("ica_estimator")
+    if not SMALL and file.is_file():
+        kept = json.loads(file.read_text(encoding="utf-8"))
+        if kept["version"] == version:
+            print(f"  {name}: kept, {kept['seconds']:.0f} s", flush=True)
+            for field in KEPT:
+                getattr(report, field).extend(kept[field])
+            return kept["figures_of_part"]
+    print(f"  {name} ...", flush=True)
+    own, start = Report(report.machine), time.perf_counter()
+    figures = PARTS[name](own)
+    for field in KEPT:
+        getattr(report, field).extend(getattr(own, field))
+    if not SMALL and not own.missing:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        kept = {field: getattr(own, field) for field in KEPT}
+        seconds = time.perf_counter() - start
+        write(file, {"version": version, "seconds": seconds, "figures_of_part": figures, **kept})
+    return figures
+
+
+def together(report, figures):
+    """What should hold on all problems."""
+    speed = [found for found in figures if "picard" in found]
+    if not speed:
+        return
+    picards, fasts = ([found[rival] for found in speed] for rival in ("picard", "fastica"))
     mean = float(np.exp(np.mean(np.log(picards))))
     report.claim("faster than Picard to 1e-7, geometric mean", "≥ 5 times", f"{mean:.1f} times", mean >= 5)
     report.claim("slower than Picard on none", "≥ 1 times", f"{min(picards):.1f} times", min(picards) >= 1)
-    report.claim("contrast above Picard's by", "≤ 1e-6", f"{max(values):.1e} per entry", max(values) <= 1e-6)
     mean = float(np.exp(np.mean(np.log(fasts))))
     report.claim("faster than FastICA to its own contrast", "≥ 3 times", f"{mean:.1f} times", mean >= 3)
     report.claim("slower than FastICA on none", "≥ 1 times", f"{min(fasts):.1f} times", min(fasts) >= 1)
-    converged(report)
-    path = report.data("eeg_eeglab_32x30504")
-    if path is not None:
-        with np.load(path) as file:
-            X, rate = file["X"].T, float(file["srate"])
-        many_starts(report, X)
-        beside_mne(report, X, rate)
+    for rival in ("Picard", "FastICA"):
+        above = max(found[f"contrast_above_{rival}"] for found in speed)
+        report.claim(f"contrast above {rival}'s by", "≤ 1e-6", f"{above:.1e} per entry", above <= 1e-6)
+        short = max(found[f"reduction_short_of_{rival}"] for found in speed)
+        report.claim(f"mutual information reduction short of {rival}'s by", "≤ 0", f"{short:.1e}", short <= 0)
+
+
+def race_problem(report, name, Z, true, adaptive, large=False):
+    """One problem: ours and Picard to a gradient of 1e-7, then ours and FastICA to the contrast at which FastICA stops."""
+    start = np.eye(Z.shape[1])
+    model = ICA(whiten=False, contrast="adaptive" if adaptive else "logcosh", w_init=start)
+    limit = min(400, MOST_ITERATIONS) if large else MOST_ITERATIONS
+    racers = {"givens": partial(fit, model, Z), "picard": partial(picard_of, Z, adaptive, limit)}
+    timings = report.race(racers, repeat=1 if large else 3, warm=0 if large else 1)
+    ours, (W, steps, finished) = timings["givens"].value, timings["picard"].value
+    S, T = ours.transform(Z), Z @ W.T
+    ratio = timings["picard"].best / timings["givens"].best
+    mine, other = contrast(S, ours.signs_), contrast(T, signs(T) if adaptive else 1)
+    reductions = [mutual_information_reduction(Z, V) for V in (ours.components_, W)]
+    report.row(
+        problem=name,
+        givens_seconds=timings["givens"].best,
+        picard_seconds=timings["picard"].best,
+        times_faster=ratio,
+        givens_steps=ours.n_iter_,
+        givens_converged=ours.gradient_norm_ <= 1e-7,
+        picard_iterations=steps,
+        picard_converged=finished,
+        givens_gradient=gradient(S, ours.signs_),
+        picard_gradient=gradient(T, signs(T) if adaptive else 1),
+        givens_contrast=mine,
+        picard_contrast=other,
+        givens_reduction=reductions[0],
+        picard_reduction=reductions[1],
+        givens_amari=None if true is None else amari(ours.components_, true),
+        picard_amari=None if true is None else amari(W, true),
+    )
+    if not finished:
+        report.note(f"{name}: Picard-O had not converged after {steps} iterations; its time counts")
+    report.ratio(f"ICA, {name}, to 1e-7", "Picard-O", ratio, wanted=5)
+    fast = against_fastica(report, name, Z, adaptive, large)
+    return {
+        "picard": ratio,
+        "fastica": fast["times"],
+        "contrast_above_Picard": mine - other,
+        "contrast_above_FastICA": mine - fast["contrast"],
+        "reduction_short_of_Picard": reductions[1] - reductions[0],
+        "reduction_short_of_FastICA": fast["reduction"] - reductions[0],
+    }
 
 
 def fit(model, Z):
@@ -90,19 +153,107 @@ def fit(model, Z):
         return model.fit(Z)
 
 
-def problems(report):
-    """Name, white samples, the true mixing in the white space or None, and whether tails are light too."""
+def laplace(report):
     rng = np.random.default_rng(0)
-    yield mixed("Laplace, 64 x 50,000", rng.laplace(size=(50_000, 64)), rng, False)
-    both = np.column_stack((rng.laplace(size=(50_000, 32)), rng.uniform(-1, 1, (50_000, 32))))
-    yield mixed("heavy and light tails, 64 x 50,000", both, rng, True)
-    outliers = rng.standard_t(3, size=(50_000, 32))
-    yield mixed("Student t(3), 32 x 50,000", outliers, rng, False)
+    return race_problem(report, *mixed("Laplace, 64 x 50,000", rng.laplace(size=(SAMPLES, 64)), rng, False))
+
+
+def tails(report):
+    """Heavy and light tails; one sign for all, as kurtosis has it, beside a sign for each."""
+    rng = np.random.default_rng(1)
+    both = np.column_stack((rng.laplace(size=(SAMPLES, 32)), rng.uniform(-1, 1, (SAMPLES, 32))))
+    name, Z, true, _ = mixed("heavy and light tails, 64 x 50,000", both, rng, True)
+    found = race_problem(report, name, Z, true, True)
+    one, each = (
+        amari(fit(ICA(whiten=False, contrast=kind), Z).components_, true) for kind in ("kurtosis", "adaptive")
+    )
+    extended = amari(picard_of(Z, True)[0], true)
+    report.row(mixed_sources=name, amari_kurtosis=one, amari_adaptive=each, amari_extended_picard=extended)
+    report.claim(
+        "mixed sources: Amari's error with adaptive signs beside extended Picard's",
+        "≤ 1.01 times",
+        f"{each / extended:.3f} times; {one / each:.1f} times with one sign for all",
+        each <= 1.01 * extended < one,
+    )
+    return found
+
+
+def student(report):
+    rng = np.random.default_rng(2)
+    outliers = rng.standard_t(3, size=(SAMPLES, 32))
+    return race_problem(report, *mixed("Student t(3), 32 x 50,000", outliers, rng, False))
+
+
+def eeg(report):
+    X, _ = recording(report)
+    if X is None:
+        return {}
+    return race_problem(report, "EEG, 32 x 30,504", whiten_samples(X).Z, None, False)
+
+
+def image_patches(report):
+    Z = patches(np.random.default_rng(3), SAMPLES, 5 if SMALL else 12)
+    return race_problem(report, "image patches, 143 x 50,000", Z, None, False, large=True)
+
+
+def starts(report):
+    X, _ = recording(report)
+    if X is not None:
+        many_starts(report, X, 3 if SMALL else 20)
+    return {}
+
+
+def bits(report):
+    """The same bits for any seed and number of threads; the same components under other BLAS kernels."""
+    X, _ = recording(report)
+    if X is None:
+        return {}
+    models = [
+        ICA(random_state=seed, threads=threads).fit(X).components_
+        for seed, threads in ((0, 1), (1, 2), (2, None))
+    ]
+    same = all(np.array_equal(models[0], other) for other in models[1:])
+    report.claim(
+        "EEG: the same bits for three seeds, one thread and two", "yes", "yes" if same else "no", same
+    )
+    program = "import sys, numpy as np; from givens import ICA; from benchmarks._report import Report; "
+    program += "from benchmarks.ica_estimator import recording; X, _ = recording(Report()); "
+    program += "np.save(sys.argv[1], ICA().fit(X).components_)"
+    paths = os.pathsep.join(path for path in sys.path if path)
+    for kernel in ("Prescott", "SkylakeX", "Haswell"):
+        file = HERE / "results" / f"ica_{kernel}_{os.getpid()}.npy"
+        file.parent.mkdir(exist_ok=True)
+        command = [sys.executable, "-c", program, str(file)]
+        environment = {**os.environ, "PYTHONPATH": paths, "OPENBLAS_CORETYPE": kernel}
+        done = subprocess.run(command, env=environment, check=False)
+        if done.returncode:
+            report.note(f"this processor does not run the BLAS kernel {kernel}")
+            continue
+        other = np.load(file)
+        file.unlink()
+        apart = float(np.abs(other - models[0]).max() / np.abs(models[0]).max())
+        report.row(blas_kernel=kernel, components_apart=apart)
+        report.claim(
+            f"EEG: components with the BLAS kernel {kernel} apart by", "≤ 1e-6", apart, apart <= 1e-6
+        )
+    return {}
+
+
+def mne(report):
+    X, rate = recording(report)
+    if X is not None:
+        beside_mne(report, X, rate)
+    return {}
+
+
+def recording(report):
+    """Samples x channels of the EEG, and the sampling rate; None where it is not here."""
     path = report.data("eeg_eeglab_32x30504")
-    if path is not None:
-        with np.load(path) as file:
-            yield "EEG, 32 x 30,504", whiten_samples(file["X"].T).Z, None, False
-    yield "image patches, 143 x 50,000", patches(rng), None, False
+    if path is None:
+        return None, None
+    with np.load(path) as file:
+        X, rate = file["X"].T.astype(float), float(file["srate"])
+    return (X[::8] if SMALL else X), rate
 
 
 def mixed(name, S, rng, adaptive):
@@ -123,7 +274,7 @@ def patches(rng, number=50_000, size=12):
     return whiten_samples(X).Z
 
 
-def picard_of(Z, adaptive, max_iter=2000, start=None):
+def picard_of(Z, adaptive, max_iter=MOST_ITERATIONS, start=None):
     """The unmixing, how many iterations it took, and whether it converged."""
     from picard import picard
 
@@ -149,12 +300,15 @@ def fastica_of(Z, start):
         return FastICA(whiten=False, w_init=start).fit(Z)
 
 
-def against_fastica(report, name, Z, adaptive, repeat):
-    """How many times faster we reach the contrast that FastICA stops at."""
+def against_fastica(report, name, Z, adaptive, large):
+    """How many times faster we reach the contrast that FastICA stops at; its contrast and its reduction."""
     start = np.eye(Z.shape[1])
-    theirs = Z @ fastica_of(Z, start).components_.T
-    sign = signs(theirs) if adaptive else 1
-    level = contrast(theirs, sign) * Z.size
+    rival = partial(fastica_of, Z, start)
+    repeat = 1 if large else 3
+    theirs = report.time(rival, repeat=repeat, warm=0 if large else 1)
+    T = Z @ theirs.value.components_.T
+    sign = signs(T) if adaptive else 1
+    level = contrast(T, sign) * Z.size
 
     def ours():
         if not adaptive:
@@ -163,19 +317,27 @@ def against_fastica(report, name, Z, adaptive, repeat):
             U, _ = fixed_point(Z[:: sample_stride(*Z.shape)], start)
             return descend(Z, U, LogCosh(WhiteArray(Z, None).tail_sums(U).signs), False, level)
 
-    timings = report.race({"givens": ours, "FastICA": partial(fastica_of, Z, start)}, repeat=repeat, warm=1)
-    ratio = timings["FastICA"].best / timings["givens"].best
+    if large:
+        mine, seconds = report.time(ours, repeat=1), theirs.best
+    else:
+        timings = report.race({"givens": ours, "FastICA": rival}, repeat=repeat, warm=1)
+        mine, seconds = timings["givens"], timings["FastICA"].best
+    ratio = seconds / mine.best
+    reduction = mutual_information_reduction(Z, theirs.value.components_)
     report.row(
         to_fasticas_contrast=name,
-        givens_seconds=timings["givens"].best,
-        fastica_seconds=timings["FastICA"].best,
+        givens_seconds=mine.best,
+        fastica_seconds=seconds,
         times_faster=ratio,
-        reached=timings["givens"].value.value <= level,
-        fastica_gradient=gradient(theirs, sign),
-        fastica_iterations=timings["FastICA"].value.n_iter_,
+        reached=mine.value.value <= level,
+        fastica_contrast=level / Z.size,
+        fastica_reduction=reduction,
+        fastica_gradient=gradient(T, sign),
+        fastica_iterations=theirs.value.n_iter_,
+        fastica_converged=theirs.value.n_iter_ < theirs.value.max_iter,
     )
     report.ratio(f"ICA, {name}, to FastICA's contrast", "FastICA", ratio, wanted=3)
-    return ratio
+    return {"times": ratio, "contrast": level / Z.size, "reduction": reduction}
 
 
 def descend(Z, start, contrast, coarse, level):
@@ -197,7 +359,7 @@ def many_starts(report, X, number=20):
     starts = [random_orthogonal(n, rng) for _ in range(number)]
     ours = [ICA(whiten=False, w_init=start).fit(Z).components_ for start in starts]
     fast = [fastica_of(Z, start).components_ for start in starts]
-    picard = [picard_of(Z, False, start=start)[0] for start in starts[:10]]
+    picard = [picard_of(Z, False, start=start)[0] for start in starts]
     found = everywhere(default.components_, ours)
     foretold = default.stability_ > 0.95
     both = int(np.sum(found & foretold))
@@ -207,7 +369,7 @@ def many_starts(report, X, number=20):
         eeg_starts=number,
         all_of_ours_find=int(found.sum()),
         all_of_fastica_find=int(everywhere(fast[0], fast[1:]).sum()),
-        ten_of_picard_find=int(everywhere(picard[0], picard[1:]).sum()),
+        all_of_picard_find=int(everywhere(picard[0], picard[1:]).sum()),
         foretold_by_stability=int(foretold.sum()),
         precision=both / max(1, int(foretold.sum())),
         recall=both / max(1, int(found.sum())),
@@ -215,7 +377,10 @@ def many_starts(report, X, number=20):
         best_contrast=best,
     )
     report.claim(
-        "EEG: the default above the best of 20 starts", "≤ 1e-4", f"{mine - best:.1e}", mine - best <= 1e-4
+        f"EEG: the default above the best of {number} starts",
+        "≤ 1e-4",
+        f"{mine - best:.1e}",
+        mine - best <= 1e-4,
     )
     several = ICA(whiten=False, n_starts=10, random_state=0)
     racers = {
@@ -267,8 +432,15 @@ def beside_mne(report, X, rate):
     r = np.abs(np.corrcoef(A, B)[: len(A), len(A) :])
     rows, columns = linear_sum_assignment(-r)
     matched = r[rows, columns]
+    # What is taken away with the source of the heaviest tails, an artefact of the eyes, by either.
+    worst = int(np.argmax(np.mean(A**4, axis=1) / np.mean(A**2, axis=1) ** 2))
+    removed = [
+        raw.get_data() - model.apply(raw.copy(), exclude=[int(which)], verbose=False).get_data()
+        for model, which in ((ours, worst), (rival, columns[worst]))
+    ]
     report.row(
         beside_mnes_picard="EEG",
+        r_of_removed_artefacts=float(np.corrcoef(removed[0].ravel(), removed[1].ravel())[0, 1]),
         matched_above_099=int(np.sum(matched > 0.99)),
         components=len(matched),
         median_r=float(np.median(matched)),
@@ -276,10 +448,11 @@ def beside_mne(report, X, rate):
     )
 
 
-def converged(report):
+def problems(report):
     """100 generated problems, 20 of them rank-deficient: how many of each method end without a warning."""
     good = {"givens": 0, "FastICA": 0, "Picard-O": 0}
-    for seed in range(100):
+    number = 10 if SMALL else 100
+    for seed in range(number):
         rng = np.random.default_rng(1000 + seed)
         n, samples = int(rng.integers(2, 24)), int(rng.integers(300, 4000))
         S = np.column_stack([source(rng, k, samples) for k in range(n)])
@@ -290,7 +463,7 @@ def converged(report):
             X = X - X.mean(axis=1, keepdims=True)
         with warnings.catch_warnings(record=True) as heard:
             warnings.simplefilter("always")
-            good["givens"] += ICA().fit(X).gradient_norm_ <= 1e-7
+            good["givens"] += int(ICA().fit(X).gradient_norm_ <= 1e-7)
         with warnings.catch_warnings(record=True) as heard:
             warnings.simplefilter("always")
             FastICA(whiten="unit-variance", random_state=0).fit(X)
@@ -299,10 +472,11 @@ def converged(report):
     report.row(**{f"{name}_without_a_warning_of_100": number for name, number in good.items()})
     report.claim(
         "converged to 1e-7 on generated problems",
-        "100 of 100",
-        f"{good['givens']} of 100",
-        good["givens"] == 100,
+        f"{number} of {number}",
+        f"{good['givens']} of {number}",
+        good["givens"] == number,
     )
+    return {}
 
 
 def source(rng, kind, samples):
@@ -339,3 +513,16 @@ def gradient(S, sign):
     """The largest entry of the gradient, per sample."""
     M = (np.tanh(S) * sign).T @ S / len(S)
     return float(np.abs(M - M.T).max())
+
+
+PARTS = {
+    "laplace": laplace,
+    "tails": tails,
+    "student": student,
+    "eeg": eeg,
+    "patches": image_patches,
+    "problems": problems,
+    "starts": starts,
+    "bits": bits,
+    "mne": mne,
+}
