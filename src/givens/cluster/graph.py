@@ -154,8 +154,8 @@ _CLUSTER_ERRORS = {
 }
 
 
-def _summarised(block: Any, state: tuple[Summary, Any], block_info: Any = None) -> np.ndarray:
-    """The summary of one chunk, in an array of one object."""
+def _summarised(block: Any, state: tuple[Summary, Any], block_info: Any = None) -> Summary:
+    """The summary of one chunk: not in an array of objects, whose size Dask would take for that of a pointer."""
     empty, mold = state
     number = int(block_info[0]["chunk-location"][0])
     first, last = (int(edge) for edge in block_info[0]["array-location"][0])
@@ -170,14 +170,11 @@ def _summarised(block: Any, state: tuple[Summary, Any], block_info: Any = None) 
             kind = TypeError if isinstance(error, TypeError) else ValueError
             raise kind(f"rows {first} to {last - 1} of X (chunk {number}): {text}") from error
         summary.end()
-    found = np.empty((1, 1), dtype=object)
-    found[0, 0] = summary
-    return found
+    return summary
 
 
-def _merged(arrays: list[Any]) -> Any:
+def _merged(parts: list[Any]) -> Any:
     """The summaries of neighbouring chunks, or of groups of them, as one."""
-    parts = [part[0, 0] if isinstance(part, np.ndarray) else part for part in arrays]
     total = copy(parts[0])
     with parallel.pool(1):
         for part in parts[1:]:

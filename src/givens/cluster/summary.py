@@ -6,6 +6,8 @@ from abc import ABC, abstractmethod
 from copy import copy
 from typing import Any, Self
 
+import numpy as np
+
 
 class Summary(ABC):
     """Something that adds up over rows: an empty one, which knows the parameters of the pass, takes in rows and other summaries.
@@ -45,6 +47,21 @@ class Summary(ABC):
     @abstractmethod
     def merge(self, other: Self) -> None:
         """Take in the summary of the rows that follow, which has ended."""
+
+    def __sizeof__(self) -> int:
+        """With the numbers it holds: Dask weighs that before it moves or spills a summary."""
+        return object.__sizeof__(self) + _bytes(vars(self))
+
+
+def _bytes(value: Any) -> int:
+    """What arrays take, wherever in an object they are."""
+    if isinstance(value, np.ndarray):
+        return value.nbytes
+    if isinstance(value, dict):
+        return sum(map(_bytes, value.values()))
+    if isinstance(value, list | tuple):
+        return sum(map(_bytes, value))
+    return _bytes(vars(value)) if hasattr(value, "__dict__") and not isinstance(value, type) else 0
 
 
 class Together(Summary):
