@@ -66,14 +66,13 @@ def test_dirichlet_maximum_is_that_of_a_general_optimiser():
 
 @pytest.mark.parametrize("kind", ["dirichlet", "one topic"])
 def test_passes_raise_the_bound(kind, monkeypatch):
-    monkeypatch.setattr("givens.topics.variational.STEPS", 2000)
     monkeypatch.setattr("givens.topics.variational.STEP_TOL", 1e-6)
     rng = np.random.default_rng(2)
     X = sparse.csr_matrix(rng.poisson(rng.gamma(0.3, size=(60, 20))).astype(float))
     topics = rng.dirichlet(np.ones(20), size=3)
     prior = DirichletShares(np.ones(3)) if kind == "dirichlet" else OneTopic(np.full(3, 1 / 3))
     # Without smoothing, which is no part of the bound.
-    refined = refine(CountedDocuments([X]), topics, prior, passes=15, smoothing=1e-9, tol=0.0)
+    refined = refine(CountedDocuments([X]), topics, prior, passes=15, steps=2000, smoothing=1e-9, tol=0.0)
     assert len(refined.bounds) > 3
     assert np.all(np.diff(refined.bounds) > -1e-5)
     assert refined.bounds[-1] > refined.bounds[0] + 0.01

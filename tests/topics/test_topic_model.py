@@ -235,7 +235,7 @@ PARAMETERS = [
     ({"n_topics": 0}, "n_topics must be a whole number"),
     ({"refine": -1}, "refine must be a whole number"),
     ({"alpha0": -0.1}, "alpha0 must be"),
-    ({"alpha0": np.inf}, "alpha0 must be a finite"),
+    ({"alpha0": np.inf}, "alpha0 must be a number from 0"),
     ({"topic_word_prior": -1}, "topic_word_prior must be"),
     ({"topic_word_prior": "x"}, "topic_word_prior must be"),
     ({"tol": np.nan}, "tol must be"),
@@ -315,3 +315,16 @@ def test_duplicate_documents_and_a_single_word(sample):
         one = TopicModel(1, refine=2).fit(np.full((5, 1), 4))
     np.testing.assert_allclose(same.transform(sample.X[:4]), 1)
     np.testing.assert_allclose(one.transform(np.full((2, 1), 3)), 1)
+
+
+def test_more_steps_per_document_come_nearer_to_the_topics_of_many_documents():
+    drawn = make_topics(20_000, n_topics=5, n_words=200, topic_sparsity=0.2, random_state=3)
+    errors = []
+    for steps in (5, 30):
+        model = TopicModel(5, max_doc_update_iter=steps).fit(drawn.X)
+        topics = model.components_ / model.components_.sum(axis=1, keepdims=True)
+        distances = np.abs(topics[:, None] - drawn.topics).sum(axis=2)
+        errors.append(float(distances.min(axis=1).mean()))
+    assert errors[1] < errors[0]
+    with pytest.raises(ValueError, match="max_doc_update_iter"):
+        TopicModel(5, max_doc_update_iter=0).fit(drawn.X)

@@ -5,7 +5,7 @@ A pass infers the topics of every document with the topics β as they are (`prio
     β_iv ∝ η + Σ_documents (expected number of words v of topic i):
 
 the maximum of the bound plus η Σ log β, for which η is so many extra counts of every word in every topic. The prior's parameters
-follow from the same pass. Inference takes at most `STEPS` steps per document and begins anew in every pass: nothing is kept per
+follow from the same pass. Inference takes a few steps per document and begins anew in every pass: nothing is kept per
 document.
 """
 
@@ -20,7 +20,6 @@ from givens.cluster import RepeatedData, Summary
 from givens.topics.documents import Counts
 from givens.topics.priors import Prior
 
-STEPS = 5
 STEP_TOL = 1e-3
 
 
@@ -100,16 +99,20 @@ def refine(
     prior: Prior,
     *,
     passes: int,
+    steps: int,
     smoothing: float,
     tol: float,
 ) -> RefinedTopics:
-    """Refine topics (k x words, each of sum 1) by at most so many passes; stop when one gains less than `tol` per word."""
+    """Refine topics (k x words, each of sum 1) by at most so many passes of at most so many steps per document.
+
+    Stop when a pass gains less than `tol` per word.
+    """
     beta = np.ascontiguousarray(topics.T)
     bounds: list[float] = []
     converged = False
     for _ in range(passes):
         single = beta.astype(np.float32)
-        found = documents.total(Inference(single, prior, STEPS, STEP_TOL, True), "topics-inference")
+        found = documents.total(Inference(single, prior, steps, STEP_TOL, True), "topics-inference")
         expected = np.asarray(found.expected)
         expected *= single
         expected += smoothing
