@@ -527,3 +527,15 @@ class TestBadInput:
             model.transform(np.ones((4, 3)))
         with pytest.raises(NotFittedError):
             FactorRotation().transform(np.ones((4, 3)))
+
+
+@pytest.mark.parametrize("scale", [False, True])
+def test_a_constant_feature_has_no_say_in_rotated_pca(scale, rng):
+    # The criterion of varimax counts the variables, that of quartimax does not.
+    X = rng.standard_normal((50, 6)) @ rng.standard_normal((6, 6))
+    with pytest.warns(UserWarning, match="all loadings of variable 6 are zero"):
+        model = RotatedPCA(3, "quartimax", scale=scale).fit(np.hstack([X, np.full((50, 1), 0.1)]))
+    np.testing.assert_array_equal(model.loadings_[6], 0.0)
+    np.testing.assert_allclose(
+        model.loadings_[:6], RotatedPCA(3, "quartimax", scale=scale).fit(X).loadings_, atol=1e-7
+    )

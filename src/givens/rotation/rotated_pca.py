@@ -126,10 +126,12 @@ class RotatedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         values = check_array(
             X, dtype=[np.float64, np.float32], ensure_min_samples=2, estimator=self, input_name="X"
         )
+        # Of a constant feature rounding leaves a deviation and loadings, which a normalisation would make as large as any.
+        constant = values.max(axis=0) == values.min(axis=0)
         deviation = None
         if self.scale:
             deviation = values.std(axis=0, ddof=1)
-            deviation = np.where(deviation > 0, deviation, 1).astype(values.dtype)
+            deviation = np.where((deviation > 0) & ~constant, deviation, 1).astype(values.dtype)
             # Centred first, or the mean of scaled numbers would lose digits that the deviation has.
             values = (values - values.mean(axis=0)) / deviation
         try:
@@ -140,6 +142,7 @@ class RotatedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             raise ValueError(
                 f"svd_solver={self.svd_solver!r} found no components of X; try 'full' ({error})"
             ) from error
+        pca.components_[:, constant] = 0.0
         rotation = self._rotated(pca)
         validate_data(self, X, skip_check_array=True)
         mean = pca.mean_ if deviation is None else np.asarray(X, dtype=deviation.dtype).mean(axis=0)
