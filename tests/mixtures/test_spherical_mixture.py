@@ -421,7 +421,7 @@ class TestHostileData:
             ({"tol": -1.0}, "tol must be a number of at least 0"),
             ({"n_components": 3, "basis_rank": 2}, "basis_rank must be a whole number of at least 3, got 2"),
             ({"basis_samples": 0}, "basis_samples must be a whole number of at least 1"),
-            ({"threads": 0}, "threads must be a whole number of at least 1"),
+            ({"threads": 0}, "threads must be a whole number from 1 to 1024"),
         ],
     )
     def test_bad_parameters(self, options: dict, message: str) -> None:
