@@ -218,8 +218,12 @@ def _near_one(values: np.ndarray, axis: int | None) -> np.ndarray:
 
 
 def largest_correlation(G: np.ndarray) -> float:
-    """The largest |correlation|, from the matrix of the scores' products."""
-    size = np.sqrt(np.diagonal(G))
+    """The largest |correlation| of two scores, from their Gram matrix; rounding may have made a diagonal entry negative.
+
+    >>> largest_correlation(np.array([[4.0, 1.0], [1.0, 1.0]]))
+    0.5
+    """
+    size = np.sqrt(np.maximum(np.diagonal(G), 0.0))
     some = size > 0
     if some.sum() < 2:
         return 0.0

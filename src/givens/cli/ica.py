@@ -14,12 +14,12 @@ from givens.cli import options as o
 from givens.cli.results import (
     CommandOutcome,
     component_table,
+    numbered,
     outcome,
     percent,
     write_components,
     write_scores,
 )
-from givens.cli.rotate import dense
 from givens.cli.session import Session
 from givens.cli.session import command as clean
 from givens.io import DataError, Table, staged
@@ -129,7 +129,7 @@ def command(
                 raise DataError("--high-pass is for recordings that MNE reads, not for tables")
             source = o.Source(file, samples, None, names, drop, False, None, impute, excel_safe, False)
             table = source.table(session)
-        values = table.values = dense(table.values)
+        values = table.values = o.dense(table.values)
         if components is not None and components > min(values.shape):
             raise DataError(f"{values.shape[0]} x {values.shape[1]} numbers have no {components} components")
         model = givens.ICA(
@@ -146,7 +146,7 @@ def command(
 
 
 def recording(file: Path, high_pass: float | None) -> Recording:
-    """Read a recording; what is wrong with it is an error of the user's file."""
+    """Read a recording; a file that cannot be used is a DataError."""
     try:
         return read_recording(file, high_pass)
     except ValueError as error:
@@ -165,10 +165,9 @@ def ica_outcome(
     """Return the results of a separation."""
     mixing, kurtosis = model.mixing_, model.kurtosis_
     number = len(kurtosis)
-    headings = [f"source {k + 1}" for k in range(number)]
+    headings = numbered("source", number)
     share = model.explained_variance_ / float(np.var(table.values, axis=0).sum())
     columns = {
-        "source": [str(k + 1) for k in range(number)],
         "explained": [percent(value) for value in share],
         "kurtosis": [f"{value:.2f}" for value in kurtosis],
     }
@@ -220,7 +219,9 @@ def ica_outcome(
             "stability": model.stability_,
             "samples_per_second": rate,
         },
-        table=component_table(mixing.T, table.variables, columns, f"{number} independent components"),
+        table=component_table(
+            mixing.T, table.variables, "source", columns, f"{number} independent components"
+        ),
         files={
             "components.csv": lambda stream: write_components(stream, mixing.T, table.variables, headings),
             "unmixing.csv": lambda stream: write_components(

@@ -17,6 +17,7 @@ from givens.cli.results import (
     Described,
     component_table,
     described,
+    numbered,
     outcome,
     percent,
     with_labels,
@@ -73,7 +74,7 @@ def command(
     source = o.Source(file, samples, labels, names, drop, log2, floor, impute, excel_safe)
     with staged(out) as files:
         table = source.table(session)
-        values = table.values.toarray() if hasattr(table.values, "toarray") else table.values
+        values = o.dense(table.values, table.values.dtype)
         if standardise:
             spread = values.std(axis=0)
             values = values / np.where(spread > 0, spread, 1)
@@ -120,7 +121,7 @@ def mixture_outcome(
     variances = np.broadcast_to(np.asarray(model.variances_), weights.shape)
     probabilities = np.asarray(model.predict_proba(values))
     member = probabilities.argmax(axis=1)
-    clusters = [f"cluster {k + 1}" for k in range(len(means))]
+    clusters = numbered("cluster", len(means))
     sizes = np.bincount(member, minlength=len(means))
     centre = values.mean(axis=0)
     directions = plane(means, weights, values)
@@ -149,13 +150,12 @@ def mixture_outcome(
         scores=scores_view(
             (values - centre) @ directions.T,
             table.samples,
-            axes=[f"Direction {k + 1}" for k in range(len(directions))],
+            axes=numbered("Direction", len(directions)),
             labels=with_labels(table, "cluster", assigned),
             lead="The samples in the directions in which the clusters' means differ most.",
         ),
     )
     columns = {
-        "cluster": [str(k + 1) for k in range(len(means))],
         "weight": [percent(value) for value in weights],
         "samples": [f"{value:,}" for value in sizes],
         "variance": [f"{value:.4g}" for value in variances],
@@ -182,7 +182,7 @@ def mixture_outcome(
             "mean_log_likelihood": likelihood,
             "bic": bic,
         },
-        table=component_table(means - centre, data.variables, columns, title),
+        table=component_table(means - centre, data.variables, "cluster", columns, title),
         files={
             "components.csv": lambda stream: write_components(stream, means, data.variables, clusters),
             "scores.csv": lambda stream: write_scores(

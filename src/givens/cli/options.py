@@ -135,7 +135,7 @@ Threads = Annotated[
 
 @dataclass
 class Source:
-    """The file and how to read it: what the reading options of a command come to."""
+    """A file and the options for reading it."""
 
     file: Path
     samples: Side | None = None
@@ -190,7 +190,7 @@ class Source:
 
     @contextmanager
     def advice(self) -> Iterator[None]:
-        """Let errors advise only what the command has."""
+        """Remove advice about --labels from errors where the command has no such option."""
         try:
             yield
         except DataError as error:
@@ -224,6 +224,11 @@ class Source:
     def prepared(self, values: np.ndarray) -> np.ndarray:
         """Return the values of a chunk as they go into the model."""
         return log2(values, self.least)[0] if self.log2 else values
+
+
+def dense(values: Any, dtype: Any = np.float64) -> np.ndarray:
+    """Return the values of a table, dense or sparse, as an array."""
+    return np.asarray(values.toarray() if hasattr(values, "toarray") else values, dtype)
 
 
 def no_formulas(words: list[str]) -> list[str]:

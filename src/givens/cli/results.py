@@ -15,6 +15,7 @@ import givens
 from givens.cli.session import Session, command_line, shown, summary_head, write_results
 from givens.io import Table
 from givens.io.write import Staged, distinct, write_matrix
+from givens.metrics import largest_correlation
 from givens.report import Report
 from givens.report.labels import PERMUTATIONS, Separation
 from givens.report.views import components_view, separation_view, trace_view
@@ -32,7 +33,7 @@ def percent(share: float) -> str:
 
 
 def described(labels: Sequence[str] | None) -> str:
-    """Return the commonest labels and how often they stand.
+    """Return the most frequent labels with their counts.
 
     >>> described(["a", "b", "a"])
     '2 a, 1 b'
@@ -44,21 +45,46 @@ def described(labels: Sequence[str] | None) -> str:
     return shown if len(tally) <= 3 else f"{len(tally):,} different labels"
 
 
-def component_table(
-    weights: np.ndarray, variables: Sequence[str], columns: dict[str, list[str]], title: str
+def numbered(noun: str, number: int) -> list[str]:
+    """Return so many names.
+
+    >>> numbered("factor", 2)
+    ['factor 1', 'factor 2']
+    """
+    return [f"{noun} {k + 1}" for k in range(number)]
+
+
+def shares(sizes: np.ndarray) -> np.ndarray:
+    """Return each size as a share of their sum; zeros where the sum is 0."""
+    total = float(sizes.sum())
+    return sizes / total if total > 0 else np.zeros(len(sizes))
+
+
+def summary_table(
+    title: str, noun: str, columns: dict[str, list[str]], last: str, words: Sequence[str]
 ) -> RichTable:
-    """Return the summary that a command ends with: a line for each component, its largest variables last."""
+    """Return the table that a command prints at its end: a line for each component, its variables or words last."""
     table = RichTable(
         title=shown(title), title_justify="left", header_style="bold", box=None, pad_edge=False, expand=True
     )
+    table.add_column(noun, no_wrap=True)
     for name in columns:
-        table.add_column(name, justify="left" if name == next(iter(columns)) else "right", no_wrap=True)
-    table.add_column("largest variables", overflow="ellipsis", no_wrap=True, ratio=1)
-    for k, row in enumerate(weights):
-        order = np.argsort(-np.abs(row), kind="stable")[:4]
-        largest = ", ".join(f"{'−' if row[j] < 0 else '+'}{variables[j]}" for j in order if row[j])
-        table.add_row(*(cells[k] for cells in columns.values()), shown(largest))
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column(last, overflow="ellipsis", no_wrap=True, ratio=1)
+    for k, text in enumerate(words):
+        table.add_row(str(k + 1), *(cells[k] for cells in columns.values()), shown(text))
     return table
+
+
+def component_table(
+    weights: np.ndarray, variables: Sequence[str], noun: str, columns: dict[str, list[str]], title: str
+) -> RichTable:
+    """Return the summary table of components, with the four largest weights of each."""
+    words = []
+    for row in weights:
+        order = np.argsort(-np.abs(row), kind="stable")[:4]
+        words.append(", ".join(f"{'−' if row[j] < 0 else '+'}{variables[j]}" for j in order if row[j]))
+    return summary_table(title, noun, columns, "largest variables", words)
 
 
 def write_components(
@@ -88,22 +114,9 @@ def with_labels(table: Table, found: str, assigned: list[str]) -> dict[str, list
     return {**table.all_labels, distinct([found], list(table.all_labels))[0]: assigned}
 
 
-def correlations(gram: np.ndarray) -> float:
-    """Return the largest correlation between two of the variables whose Gram matrix this is, centred.
-
-    >>> correlations(np.array([[4.0, 1.0], [1.0, 1.0]]))
-    0.5
-    """
-    norms = np.sqrt(np.maximum(np.diag(gram), 0))
-    scale = np.outer(norms, norms)
-    cosines = np.abs(np.divide(gram, scale, out=np.zeros_like(scale), where=scale > 0))
-    np.fill_diagonal(cosines, 0)
-    return float(cosines.max())
-
-
 @dataclass
 class CommandOutcome:
-    """What a command has to show for itself."""
+    """What a command writes and prints."""
 
     summary: dict[str, Any]
     report: Report
@@ -130,9 +143,9 @@ def outcome(
     files: dict[str, Callable[[IO[str]], None]],
     criterion: str = "objective",
 ) -> CommandOutcome:
-    """Return what every command has to show: its own report, completed by the run, the settings and the warnings.
+    """Return the outcome of a command: its report, completed with the run, the settings and the warnings.
 
-    `size` and `figures` are what the summary says of the data and of what was found.
+    `size` and `figures` go into the summary: the size of the data, and the numbers that were found.
     """
     summary = {
         **summary_head(analysis, file, report.notes),
@@ -160,7 +173,7 @@ def outcome(
 
 @dataclass
 class Described:
-    """The data that a model was fitted to, as far as the results have to name it."""
+    """The data that a model was fitted to, as the results describe them."""
 
     file: Path
     samples: int
@@ -190,10 +203,10 @@ def sparse_pca_outcome(
     `score_gram` is the Gram matrix of the centred scores, `separated` what `separations` found of the labels.
     """
     weights = np.asarray(model.components_)
-    names = [f"component {k + 1}" for k in range(len(weights))]
+    names = numbered("component", len(weights))
     nonzero = (weights != 0).sum(axis=1)
     used = int(np.any(weights != 0, axis=0).sum())
-    overlapping, correlated = correlations(weights @ weights.T), correlations(score_gram)
+    overlapping, correlated = largest_correlation(weights @ weights.T), largest_correlation(score_gram)
     hidden = ("progress", "warm_start")
     settings = {key: value for key, value in model.get_params().items() if key not in hidden}
     total = float(share.sum())
@@ -229,7 +242,6 @@ def sparse_pca_outcome(
         ],
     )
     columns = {
-        "component": [str(k + 1) for k in range(len(weights))],
         "explained": [percent(value) for value in share],
         "non-zeros": [f"{value:,}" for value in nonzero],
         **({} if stable is None else {"stability": [f"{value:.2f}" for value in stable]}),
@@ -261,7 +273,7 @@ def sparse_pca_outcome(
             "largest_score_correlation": correlated,
             **separation_figures(separated[0], names),
         },
-        table=component_table(weights, data.variables, columns, title),
+        table=component_table(weights, data.variables, "component", columns, title),
         files={
             "components.csv": lambda stream: write_components(stream, weights, data.variables, names),
             **selection_file(model, data.variables, names),
@@ -270,7 +282,7 @@ def sparse_pca_outcome(
 
 
 def separation_figures(found: Sequence[Separation], names: Sequence[str]) -> dict[str, Any]:
-    """Return what the summary says of the labels that components separate."""
+    """Return the entries of the summary about labels that components separate."""
     if not found:
         return {}
     rows = [
@@ -311,7 +323,7 @@ def selection_file(
 
 
 def stream_lines(model: Any) -> list[tuple[str, str, str]]:
-    """Return the diagnostics of a stream, which is no run with a result of its own."""
+    """Return the diagnostics of a stream, which has no `result_`."""
     if not hasattr(model, "method_"):
         return []
     samples = f"{model.n_samples_seen_:,} samples"
@@ -324,13 +336,13 @@ STABILITY = (
 )
 OVERLAP = "Largest |zᵢ·zⱼ|: 0 if they are orthogonal, 1 if they are the same."
 CORRELATION = (
-    "0 in ordinary PCA. Where it is large, two components tell some of the same story; the explained "
-    "variance counts it once."
+    "0 in ordinary PCA. Where it is large, two components share variance; the explained variance counts "
+    "what they share once."
 )
 
 
 def convergence(result: Any) -> dict[str, Any]:
-    """Return what the summary says of a run."""
+    """Return the entries of the summary about a run."""
     if result is None:
         return {}
     return {

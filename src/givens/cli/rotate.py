@@ -14,8 +14,10 @@ from givens.cli import options as o
 from givens.cli.results import (
     CommandOutcome,
     component_table,
+    numbered,
     outcome,
     percent,
+    shares,
     write_components,
 )
 from givens.cli.session import Session
@@ -38,14 +40,9 @@ class Criterion(StrEnum):
     parsimony = "parsimony"
 
 
-def dense(values: Any) -> np.ndarray:
-    """Return the table as an array of float64."""
-    return np.asarray(values.toarray() if hasattr(values, "toarray") else values, np.float64)
-
-
 def principal_loadings(values: Any, factors: int, standardise: bool) -> np.ndarray:
     """Return the loadings of the first principal components: variables x factors."""
-    data = dense(values)
+    data = o.dense(values)
     if factors > min(data.shape[0] - 1, data.shape[1]):
         raise DataError(f"{data.shape[0]} x {data.shape[1]} numbers have no {factors} principal components")
     centred = data - data.mean(axis=0)
@@ -111,7 +108,7 @@ def command(
             # In a table of loadings the rows are the variables, whatever a table of data would look like.
             source = o.Source(file, o.Side.rows, None, names, drop, False, floor, impute, excel_safe, False)
             table = source.table(session, ("variable", "factor"))
-            loadings, before = dense(table.values), table.variables
+            loadings, before = o.dense(table.values), table.variables
             if len(before) > len(loadings):
                 raise DataError(
                     f"{len(before):,} factors of {len(loadings):,} variables are no loadings: "
@@ -123,7 +120,7 @@ def command(
                 session
             )
             loadings = principal_loadings(table.values, components, standardise)
-            before = [f"principal component {k + 1}" for k in range(components)]
+            before = numbered("principal component", components)
             table.notes.append(f"took the loadings of the first {components} principal components")
         names_of_rows = table.variables
         with session.fitting():
@@ -139,9 +136,9 @@ def command(
 
 
 def named(loadings: np.ndarray, variables: list[str]) -> Any:
-    """Return the loadings as a frame that knows its variables, so that a warning can name one."""
+    """Return the loadings as a data frame, so that a warning can name a variable."""
     frame = require("pandas", extra="cli").DataFrame(loadings, index=variables)
-    frame.columns = [f"factor {k + 1}" for k in range(loadings.shape[1])]
+    frame.columns = numbered("factor", loadings.shape[1])
     return frame
 
 
@@ -151,9 +148,9 @@ def rotate_outcome(
     """Return the results of a rotation."""
     rotated, result = model.loadings_, model.result_
     criterion, kaiser = str(model.method), bool(model.normalize)
-    factors = [f"factor {k + 1}" for k in range(rotated.shape[1])]
+    factors = numbered("factor", rotated.shape[1])
     sizes = model.explained_variance_
-    share = sizes / sizes.sum() if sizes.sum() > 0 else np.zeros(len(sizes))
+    share = shares(sizes)
     report = Report(
         title=f"Rotated factors of {file.name}",
         subtitle=f"{len(rotated):,} variables × {len(factors)} factors, {criterion}",
@@ -183,7 +180,6 @@ def rotate_outcome(
         ],
     )
     columns = {
-        "factor": [str(k + 1) for k in range(len(factors))],
         "sum of squares": [f"{value:.4g}" for value in sizes],
         "share": [percent(value) for value in share],
     }
@@ -197,7 +193,7 @@ def rotate_outcome(
         size={"variables": len(rotated), "factors": len(factors)},
         settings={"criterion": criterion, "kaiser": kaiser, "starts": model.n_starts},
         figures={"sum_of_squares": sizes, "certificate": model.certificate_},
-        table=component_table(rotated.T, table.variables, columns, title),
+        table=component_table(rotated.T, table.variables, "factor", columns, title),
         files={
             "components.csv": lambda stream: write_components(stream, rotated.T, table.variables, factors),
             "rotation.csv": lambda stream: write_matrix(

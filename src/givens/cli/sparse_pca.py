@@ -12,14 +12,14 @@ import typer
 import givens
 from givens.cli import options as o
 from givens.cli import streaming
-from givens.cli.results import SCORES_LEAD, Described, sparse_pca_outcome, write_scores
+from givens.cli.results import SCORES_LEAD, Described, numbered, sparse_pca_outcome, write_scores
 from givens.cli.session import Session
 from givens.cli.session import command as clean
 from givens.io import DataError, Table, staged
 from givens.report.labels import separations
 from givens.report.views import path_view, scores_view
 
-# Thresholds of the report's curve: from none at all, which is PCA, to one that leaves next to nothing.
+# Thresholds of the report's curve: from 0, which is PCA, to one that leaves very few non-zeros.
 ALPHAS = np.concatenate(([0.0, 0.02], np.geomspace(0.08, 0.6, 8)))
 PATH_TOL = 1e-4
 
@@ -162,7 +162,7 @@ def run(session: Session, source: o.Source, model: Any, path: bool, out: Path) -
         curve = walk(session, table, model) if path else None
         scores = np.asarray(model.transform(table.values), np.float64)
         centred = scores - scores.mean(axis=0)
-        names = [f"component {k + 1}" for k in range(scores.shape[1])]
+        names = numbered("component", scores.shape[1])
         outcome = sparse_pca_outcome(
             session,
             Described.of(source.file, table),
@@ -199,7 +199,7 @@ def walk(session: Session, table: Table, model: Any) -> dict[str, Any]:
     shared = {name: getattr(model, name) for name in ("penalty", "scale", "threads", "random_state")}
     components = len(model.components_)
     with session.step("walking the path of thresholds"), session.compiling(), warnings.catch_warnings():
-        # The curve is to choose by: a point of it that stopped early is no matter for a warning.
+        # The curve shows a trend; a point that stopped early needs no warning.
         warnings.simplefilter("ignore")
         path = givens.sparse_pca_path(table.values, components, alphas=ALPHAS, tol=PATH_TOL, **shared)
     chosen = (float(np.sum(model.n_nonzero_)), float(np.sum(model.explained_variance_ratio_)))

@@ -14,7 +14,7 @@ from typing import IO, Any
 import numpy as np
 
 from givens.cli.options import Source
-from givens.cli.results import SCORES_LEAD, Described, described, sparse_pca_outcome
+from givens.cli.results import SCORES_LEAD, Described, described, numbered, sparse_pca_outcome
 from givens.cli.session import Session
 from givens.io import TableRows, staged
 from givens.io.table import count
@@ -42,7 +42,7 @@ class Thinned:
 
 
 class ScoreMoments:
-    """What the explained variance of a stream needs, added up chunk by chunk."""
+    """Sums over chunks from which the explained variance of a stream is computed."""
 
     def __init__(self, mean: np.ndarray, components: int, scale: np.ndarray | None = None) -> None:
         self.mean, self.scale = mean, scale
@@ -98,7 +98,7 @@ def run(session: Session, source: Source, model: Any, out: Path) -> None:
         view = scores_view(
             np.array(scores),
             names,
-            axes=[f"Component {k + 1}" for k in range(len(weights))],
+            axes=numbered("Component", len(weights)),
             labels=labels,
             lead=SCORES_LEAD,
             total=moments.rows,
@@ -131,7 +131,7 @@ def write_scores(
     stream: IO[str],
 ) -> None:
     """Make the second pass."""
-    header = [f"component {k + 1}" for k in range(len(moments.sum))]
+    header = numbered("component", len(moments.sum))
     headings = ["sample", *distinct(rows.label_names, ["sample", *header])]
     with session.step("writing the scores", total=rows.total) as advance:
 

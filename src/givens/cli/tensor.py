@@ -13,8 +13,10 @@ from givens.cli import options as o
 from givens.cli.results import (
     CommandOutcome,
     component_table,
+    numbered,
     outcome,
     percent,
+    shares,
     write_components,
 )
 from givens.cli.session import Session
@@ -93,10 +95,8 @@ def tensor_outcome(
 ) -> CommandOutcome:
     """Return the results of a decomposition."""
     weights, factors = np.asarray(found.weights), np.asarray(found.factors)
-    names = [f"factor {k + 1}" for k in range(len(weights))]
-    variables = [f"index {k + 1}" for k in range(d)]
-    total = float(np.sum(weights**2))
-    share = weights**2 / total if total > 0 else np.zeros(len(weights))
+    names, variables = numbered("factor", len(weights)), numbered("index", d)
+    share = shares(weights**2)
     residual = float(found.residual)
     report = Report(
         title=f"Decomposition of {file.name}",
@@ -121,7 +121,6 @@ def tensor_outcome(
         ],
     )
     columns = {
-        "factor": [str(k + 1) for k in range(len(weights))],
         "weight": [f"{value:.6g}" for value in weights],
         "share": [percent(value) for value in share],
     }
@@ -135,6 +134,6 @@ def tensor_outcome(
         size={"dimension": d},
         settings={"rank": rank, "symmetrize": symmetrize},
         figures={"weights": weights, "residual": residual},
-        table=component_table(factors.T, variables, columns, title),
+        table=component_table(factors.T, variables, "factor", columns, title),
         files={"components.csv": lambda stream: write_components(stream, factors.T, variables, names)},
     )

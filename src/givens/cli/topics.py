@@ -8,8 +8,6 @@ from typing import Annotated, Any
 
 import numpy as np
 import typer
-from rich.markup import escape
-from rich.table import Table as RichTable
 from scipy import sparse
 
 import givens
@@ -17,8 +15,10 @@ from givens.cli import options as o
 from givens.cli.results import (
     CommandOutcome,
     Described,
+    numbered,
     outcome,
     percent,
+    summary_table,
     with_labels,
     write_components,
     write_scores,
@@ -189,7 +189,7 @@ def topics_outcome(session: Session, file: Path, table: Table, model: Any) -> Co
     )
     perplexity = float(model.perplexity(table.values))
     words = model.top_words(min(10, topics.shape[1]))
-    names = [f"topic {i + 1}" for i in range(k)]
+    names = numbered("topic", k)
     titled = [f"topic {i + 1}: {', '.join(row[:3])}" for i, row in enumerate(words)]
     main = shares.argmax(axis=1)
     assigned = [names[i] for i in main]
@@ -256,7 +256,17 @@ def topics_outcome(session: Session, file: Path, table: Table, model: Any) -> Co
             "alpha0": float(model.alpha_.sum()),
             "passes": model.n_iter_,
         },
-        table=_word_table(model.weights_, main, words, coherence),
+        table=summary_table(
+            f"{k} topics of {len(main):,} documents",
+            "topic",
+            {
+                "share": [percent(float(weight)) for weight in model.weights_],
+                "documents": [f"{np.sum(main == i):,}" for i in range(k)],
+                "coherence": ["–" if np.isnan(value) else f"{value:.2f}" for value in coherence],
+            },
+            "most probable words",
+            [", ".join(row[:8]) for row in words],
+        ),
         files={
             "components.csv": lambda stream: write_components(stream, topics, data.variables, names),
             "scores.csv": lambda stream: write_scores(stream, table, shares, names, {"topic": assigned}),
@@ -265,20 +275,3 @@ def topics_outcome(session: Session, file: Path, table: Table, model: Any) -> Co
 
 
 RESIDUAL = "0 if the documents follow the model exactly and are many; noise and other structure raise it."
-
-
-def _word_table(
-    weights: np.ndarray, main: np.ndarray, words: list[list[str]], coherence: np.ndarray
-) -> RichTable:
-    table = RichTable(
-        title=f"{len(words)} topics of {len(main):,} documents",
-        title_justify="left", header_style="bold", box=None, pad_edge=False, expand=True,
-    )  # fmt: skip
-    for name in ("topic", "share", "documents", "coherence"):
-        table.add_column(name, justify="left" if name == "topic" else "right", no_wrap=True)
-    table.add_column("most probable words", overflow="ellipsis", no_wrap=True, ratio=1)
-    for i, row in enumerate(words):
-        shown = "–" if np.isnan(coherence[i]) else f"{coherence[i]:.2f}"
-        cells = (str(i + 1), percent(float(weights[i])), f"{np.sum(main == i):,}", shown)
-        table.add_row(*cells, escape(", ".join(row[:8])))
-    return table
