@@ -1,4 +1,4 @@
-"""Optimise over orthogonal matrices, one exact Givens rotation at a time.
+"""Optimisation over orthogonal matrices by Givens rotations and descent, with estimators for data analysis.
 
 The names below are imported when they are first used: `import givens` loads neither numba nor the estimators.
 """

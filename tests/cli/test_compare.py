@@ -67,7 +67,7 @@ def test_different_numbers_of_components_and_analyses(givens, tmp_path):
         p for p in summary["pairs"] if p["cosine"] == 1
     ).items()
     assert summary["pairs"][0]["score_correlation"] is None
-    assert summary["warnings"] == ["the results are of two analyses, sparse-pca and mixture"]
+    assert summary["warnings"] == ["the results come from two analyses, sparse-pca and mixture"]
 
 
 def test_folders_that_are_not_results(givens, tmp_path):
@@ -80,8 +80,8 @@ def test_folders_that_are_not_results(givens, tmp_path):
     (tmp_path / "short" / "components.csv").write_text("variable,component 1\nx\n")
     for other, told in [
         ("b", "a and b have no variable in common: their names must be the same"),
-        ("empty", "empty/components.csv can not be read: give two folders that a command of givens wrote"),
-        ("nowhere", "nowhere/components.csv can not be read"),
+        ("empty", "empty/components.csv cannot be read: give two folders that a command of givens wrote"),
+        ("nowhere", "nowhere/components.csv cannot be read"),
         ("words", "words/components.csv holds words where weights are expected"),
         ("short", "short/components.csv is damaged: its lines differ in length"),
     ]:

@@ -81,7 +81,7 @@ def test_a_recording_brings_its_rate_and_places(givens, tmp_path):
     assert times[99] < 1.0 < 2.9 < times[101]  # two seconds are left out
     assert '"map":{' in (tmp_path / "out" / "report.html").read_text()
     run = givens("ica", "rest_raw.fif", "--rate", "5", "--out", "other")
-    assert "says how many samples a second has" in " ".join(run.err.split())
+    assert "contains its own sampling rate" in " ".join(run.err.split())
 
 
 def test_a_damaged_recording_gets_one_sentence(givens, tmp_path):

@@ -155,7 +155,7 @@ def test_the_compiler_is_not_in_the_seconds_of_the_run(givens, tmp_path, monkeyp
     assert next(fact for fact in data["facts"] if fact["label"] == "Converged")["note"].endswith(
         ", 0.25 s without compiling"
     )
-    assert "30.0 went into compiling" in data["trace"]["lead"]
+    assert "30.0 s for compiling" in data["trace"]["lead"]
     assert json.loads(run.out)["seconds_compiling"] == 30
 
 

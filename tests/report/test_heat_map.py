@@ -54,6 +54,6 @@ def test_many_variables_are_cut():
     values = np.random.default_rng(1).normal(size=(MOST_ROWS + 50, 2))
     view = heat_map_view(values, values, [str(k) for k in range(len(values))], ["a", "b"], ["a", "b"])
     assert len(view["variables"]) == MOST_ROWS
-    assert f"The {MOST_ROWS} variables with the largest loadings of {len(values)} are shown." in view["lead"]
+    assert f"Of {len(values)} variables, the {MOST_ROWS} with the largest loadings are shown." in view["lead"]
     kept = np.abs(values[view["places"]]).max(axis=1)
     assert kept.min() >= np.sort(np.abs(values).max(axis=1))[50]

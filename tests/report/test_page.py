@@ -141,7 +141,7 @@ def test_scatter_axes_and_legend(open_page, report_file):
     before = page.locator("#scatter g path").first.get_attribute("d")
     page.select_option("#across", "2")
     assert page.locator("#scatter g path").first.get_attribute("d") != before
-    assert "Component 3 across" in page.get_attribute("#scatter svg", "aria-label")
+    assert "Component 3 (horizontal)" in page.get_attribute("#scatter svg", "aria-label")
 
 
 def test_the_contents_say_where_the_reader_is(open_page, report_file):
@@ -262,7 +262,7 @@ def test_the_search_tells_the_truth_about_weights_that_the_page_does_not_hold(
 def test_the_search_does_not_deny_names_it_does_not_know(open_page, tmp_path, monkeypatch):
     page = open_page(cut_report(tmp_path, monkeypatch, names=3))
     page.fill("#search", "gene 30")
-    told = "No variable whose name this page holds has “gene 30” in it; components.csv has them all."
+    told = "No name of a variable in this page contains “gene 30”; components.csv has them all."
     assert page.inner_text("#elsewhere") == told
 
 
@@ -458,7 +458,7 @@ def test_rounding_errors_are_no_figure(open_page, tmp_path):
     assert page.locator("#convergence svg").count() == 0
     assert page.locator("#convergence tr").count() == 3
     assert page.is_visible("#convergence table")
-    assert "17.5 at the start already" in page.inner_text("#convergence .lead")
+    assert "17.5 at the start, and the steps" in page.inner_text("#convergence .lead")
 
 
 @pytest.mark.parametrize("size", [1e-6, 17.5, 3e6])

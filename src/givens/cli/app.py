@@ -9,7 +9,7 @@ import typer
 import givens
 from givens.cli import compare, demo, ica, mixture, reproduce, rotate, sparse_pca, tensor, topics
 
-HELP = "Components that can be read: sparse PCA, mixtures, tensors and factor rotation by Givens rotations."
+HELP = "Sparse PCA, independent components, factor rotation, clusters and topics: from a table to a report."
 
 app = typer.Typer(
     name="givens",
@@ -34,7 +34,7 @@ def options(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None:
-    """Components that can be read: sparse PCA, mixtures, tensors and factor rotation by Givens rotations."""
+    """Sparse PCA, independent components, factor rotation, clusters and topics: from a table to a report."""
 
 
 app.command("sparse-pca")(sparse_pca.command)

@@ -74,7 +74,7 @@ def command(
     json: o.Json = False,
     quiet: o.Quiet = False,
 ) -> None:
-    """Compare the components of two results: which belong together, how alike they are, what came and what went.
+    """Compare two results: match their components, and say how similar the matched ones are.
 
     Writes pairs.csv, summary.json and report.html.
 
@@ -93,7 +93,7 @@ def read_matrix(path: Path) -> tuple[list[str], list[list[str]]]:
             header, *lines = csv.reader(stream)
     except (OSError, ValueError, csv.Error):
         raise DataError(
-            f"{path} can not be read: give two folders that a command of givens wrote its results to"
+            f"{path} cannot be read: give two folders that a command of givens wrote its results to"
         ) from None
     if any(len(line) != len(header) for line in lines):
         raise DataError(f"{path} is damaged: its lines differ in length; make the results again")
@@ -191,7 +191,7 @@ def compared(a: Loaded, b: Loaded, first: Path, second: Path) -> CommandOutcome:
     warnings = []
     if a.analysis != b.analysis:
         warnings.append(
-            f"the results are of two analyses, {a.analysis or 'unknown'} and {b.analysis or 'unknown'}"
+            f"the results come from two analyses, {a.analysis or 'unknown'} and {b.analysis or 'unknown'}"
         )
     if not shared:
         raise DataError(f"{first} and {second} have no variable in common: their names must be the same")
@@ -215,7 +215,7 @@ def compared(a: Loaded, b: Loaded, first: Path, second: Path) -> CommandOutcome:
             title="Weights side by side",
             noun="pair",
             entry="variable",
-            lead=f"The weights in {first} and, beside them, in {second}; variables of either are shown.",
+            lead=f"The weights in {first} and, beside them, in {second}. Variables with a weight in either are shown.",
         ),
         command=command_line(),
         version=givens.__version__,
@@ -256,12 +256,13 @@ HEADER = [
     "Only first",
     "Only second",
     "Jaccard",
-    "Scores correlate",
+    "Score correlation",
 ]
 LEAD = (
-    "Components are paired so that the cosines between their weights are largest together. Shared: variables with a "
-    "weight in both; Jaccard: their share of the variables of either. Sign: − where the second component is the first "
-    "one turned round, which means the same. Scores correlate: over the samples that both results have."
+    "Components are matched one to one so that the sum of the cosines between their weights is largest. Shared: the number of "
+    "variables with a weight in both. Jaccard: shared variables, divided by the variables with a weight in either. Sign: − "
+    "where the second component had the opposite sign, which has no meaning. Score correlation: over the samples that both "
+    "results have."
 )
 
 

@@ -39,14 +39,14 @@ def command(
     json: o.Json = False,
     quiet: o.Quiet = False,
 ) -> None:
-    """Show what it does: sparse components of a table of tumours that ships with scikit-learn.
+    """Run an example: sparse components of a table of tumours that ships with scikit-learn.
 
-    Writes the table, the results and the report, and says where the report is.
+    Writes the table, the results and the report, and prints the address of the report.
     """
     session = Session(quiet, json)
     file = write_table(out)
     arguments = f"{file} -m 4 --n-nonzero 8 --standardise --labels diagnosis --out {out}"
-    session.say(f"the same as: givens sparse-pca {arguments}")
+    session.say(f"this is the same as: givens sparse-pca {arguments}")
     source = o.Source(file, labels=["diagnosis"])
     model = givens.SparsePCA(n_components=4, n_nonzero=8, scale=True, random_state=0)
     try:
@@ -54,5 +54,5 @@ def command(
     except KeyboardInterrupt as interrupt:
         complete = "complete" in str(interrupt)
         raise KeyboardInterrupt(
-            str(interrupt) if complete else f"{file} is there, its results are not"
+            str(interrupt) if complete else f"{file} was written, its results were not"
         ) from None

@@ -55,29 +55,33 @@ def command(
             "--components",
             "-m",
             min=1,
-            help="How many; the rank of the data if not given.",
+            help="Number of sources. Default: the rank of the data.",
             show_default=False,
         ),
     ] = None,
     contrast: Annotated[
         ContrastName,
-        typer.Option(help="For heavy tails, or, adaptive, heavy and light ones.", rich_help_panel=o.FITTING),
+        typer.Option(
+            help="The measure of independence. logcosh, exp and kurtosis separate sources with heavy tails; adaptive "
+            "separates heavy and light tails.",
+            rich_help_panel=o.FITTING,
+        ),
     ] = ContrastName.logcosh,
     stability: Annotated[
         int,
         typer.Option(
             min=0,
-            help="So many times, compare the sources of two halves of the samples.",
+            help="How many times to compare the sources of two random halves of the samples; 0 leaves it out.",
             rich_help_panel=o.FITTING,
         ),
     ] = 5,
     starts: Annotated[
-        int, typer.Option(min=1, help="Keep the best of so many starts.", rich_help_panel=o.FITTING)
+        int, typer.Option(min=1, help="Number of starts; the best is kept.", rich_help_panel=o.FITTING)
     ] = 1,
     rate: Annotated[
         float | None,
         typer.Option(
-            help="Samples per second, for times and spectra; a recording knows its own.",
+            help="Samples per second of a table, for times and spectra. Recordings contain it.",
             rich_help_panel=o.READING,
             show_default=False,
         ),
@@ -86,7 +90,7 @@ def command(
         float | None,
         typer.Option(
             min=0,
-            help="Filter a recording first, in Hz; 1 is usual.",
+            help="Cut-off of a high-pass filter that is applied to a recording first, in Hz; 1 is usual.",
             rich_help_panel=o.READING,
             show_default=False,
         ),
@@ -104,7 +108,7 @@ def command(
 ) -> None:
     """Find independent components: the sources of which the variables are mixtures.
 
-    Of signals, the samples are points in time and the variables are channels. Writes components.csv (mixing weights),
+    For signals, the samples are points in time and the variables are channels. Writes components.csv (the mixing weights),
     unmixing.csv, scores.csv (the sources), summary.json and report.html.
 
     Example: [bold]givens ica recording.csv --rate 250 --out results[/]
@@ -116,7 +120,7 @@ def command(
         places = None
         if file.suffix.lower() in SUFFIXES:
             if rate is not None:
-                raise DataError(f"--rate is for tables; {file.name} says how many samples a second has")
+                raise DataError(f"--rate is for tables: {file.name} contains its own sampling rate")
             with session.step(f"reading {file.name}"):
                 found = recording(file, high_pass)
             times = [f"{time:.4f}" for time in found.times]
@@ -194,10 +198,11 @@ def ica_outcome(
             noun="source",
             weight="mixing weights",
             entry="mixing weight",
-            lead="How much one standard deviation of a source adds to each variable; the percentage is its share of variance.",
+            lead="How much one standard deviation of a source adds to each variable. The percentage is the share of the "
+            "variance that the source explains.",
         ),
         diagnostics=[
-            ("Gradient per sample", f"{model.gradient_norm_:.2e}", "0 where no small rotation lowers the contrast."),
+            ("Gradient per sample", f"{model.gradient_norm_:.2e}", "0 at an optimum of the contrast."),
         ],
     )  # fmt: skip
     return outcome(
@@ -241,6 +246,6 @@ def _found_again(stability: np.ndarray | None) -> list[tuple[str, str, str]]:
         (
             "Stable sources",
             f"{stable} of {len(stability)}",
-            "two halves of the samples agree to more than 0.95",
+            "found again in random halves of the samples, with a stability above 0.95",
         )
     ]

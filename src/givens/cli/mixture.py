@@ -42,8 +42,10 @@ class Variance(StrEnum):
 @clean
 def command(
     file: o.File,
-    clusters: Annotated[int, typer.Option("--clusters", "-k", help="How many clusters.", min=1)],
-    variance: Annotated[Variance, typer.Option(help="One for all, or one each.")] = Variance.common,
+    clusters: Annotated[int, typer.Option("--clusters", "-k", help="Number of clusters.", min=1)],
+    variance: Annotated[
+        Variance, typer.Option(help="One variance for all clusters, or one for each.")
+    ] = Variance.common,
     samples: o.Samples = None,
     labels: o.Labels = None,
     names: o.Names = None,
@@ -54,7 +56,9 @@ def command(
     standardise: o.Standardise = False,
     refine_em: Annotated[
         int,
-        typer.Option(min=0, help="At most so many steps of EM after the moments.", rich_help_panel=o.FITTING),
+        typer.Option(
+            min=0, help="Largest number of EM steps after the fit to the moments.", rich_help_panel=o.FITTING
+        ),
     ] = 20,
     seed: o.Seed = 0,
     threads: o.Threads = None,
@@ -63,9 +67,9 @@ def command(
     json: o.Json = False,
     quiet: o.Quiet = False,
 ) -> None:
-    """Find clusters: a mixture of spherical Gaussians, from the moments of the data, without restarts.
+    """Find clusters: a mixture of spherical Gaussians, fitted to the moments of the data and refined by EM.
 
-    Writes components.csv (the clusters' means), scores.csv (each sample's cluster and its probabilities),
+    Writes components.csv (the means of the clusters), scores.csv (the cluster of each sample and its probabilities),
     summary.json and report.html.
 
     Example: [bold]givens mixture table.csv -k 3 --out results[/]
@@ -105,7 +109,7 @@ def settled(model: Any) -> Result:
     """Return the run of the decomposition, which has not converged unless all that followed it has."""
     result: Result = model.result_
     if result.converged and not model.converged_:
-        reason = "the fit to the moments did not settle"
+        reason = "the fit to the moments did not converge"
         if len(model.log_likelihood_) == model.refine_em > 0:
             reason = f"EM was stopped after {model.refine_em} steps (--refine-em allows more)"
         return replace(result, converged=False, message=f"not converged: {reason}")
@@ -133,7 +137,7 @@ def mixture_outcome(
         facts=[
             ("Clusters", str(len(means)), f"the largest with {percent(float(weights.max()))} of the samples"),
             ("Mean log-likelihood", f"{likelihood:,.4g}", "of a sample under the mixture"),
-            ("BIC", f"{bic:,.6g}", "smaller is better; compare it over numbers of clusters"),
+            ("BIC", f"{bic:,.6g}", "to compare numbers of clusters; smaller is better"),
             ("Samples", f"{data.samples:,}", data.labels),
         ],
         notes=table.notes,
@@ -145,14 +149,15 @@ def mixture_outcome(
             noun="cluster",
             weight="differences from the mean",
             entry="variable",
-            lead="How each cluster's mean differs from that of all samples; the percentage is its weight.",
+            lead="How the mean of each cluster differs from the mean of all samples. The percentage is the cluster's "
+            "weight in the mixture.",
         ),
         scores=scores_view(
             (values - centre) @ directions.T,
             table.samples,
             axes=numbered("Direction", len(directions)),
             labels=with_labels(table, "cluster", assigned),
-            lead="The samples in the directions in which the clusters' means differ most.",
+            lead="The samples, projected on the directions in which the means of the clusters differ most.",
         ),
     )
     columns = {

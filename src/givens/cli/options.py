@@ -39,7 +39,7 @@ class Impute(StrEnum):
 
 
 class Penalty(StrEnum):
-    """The paper's penalty, or the counting one."""
+    """The penalty of sparse PCA: ℓ1, as in the paper, or ℓ0."""
 
     l1 = "l1"
     l0 = "l0"
@@ -68,13 +68,16 @@ File = Annotated[
 ]
 Samples = Annotated[
     Side | None,
-    typer.Option(help="Which side is the samples; guessed, aloud, if not given.", rich_help_panel=READING),
+    typer.Option(
+        help="Whether rows or columns are the samples. Guessed if not given; the guess is shown.",
+        rich_help_panel=READING,
+    ),
 ]
 Labels = Annotated[
     list[str] | None,
     typer.Option(
         metavar="COLUMN",
-        help="A column that holds the samples' labels; may be given again, and the first colours.",
+        help="A column of labels for the samples. May be repeated; the first one colours the scatter plot.",
         rich_help_panel=READING,
     ),
 ]
@@ -82,21 +85,19 @@ Names = Annotated[
     str | None,
     typer.Option(
         metavar="COLUMN",
-        help="The column that holds the rows' names; of .h5ad a column of var, of 10x Genomics id or symbol.",
+        help="The column with the names of the rows. For .h5ad: a column of var; for 10x Genomics: id or symbol.",
         rich_help_panel=READING,
     ),
 ]
 Drop = Annotated[
     list[str] | None,
-    typer.Option(
-        metavar="COLUMN", help="A column to leave out; may be given again.", rich_help_panel=READING
-    ),
+    typer.Option(metavar="COLUMN", help="A column to leave out. May be repeated.", rich_help_panel=READING),
 ]
 ImputeOption = Annotated[
     Impute | None,
     typer.Option(
         "--impute",
-        help="Fill in missing values with their variable's median, or drop the samples that have any.",
+        help="Replace missing values by the median of their variable, or drop the samples that have any.",
         rich_help_panel=READING,
     ),
 ]
@@ -104,7 +105,7 @@ ExcelSafe = Annotated[
     bool,
     typer.Option(
         "--excel-safe",
-        help="Put an apostrophe before names that a spreadsheet would take for formulas (= + - @).",
+        help="Write an apostrophe before names that a spreadsheet would read as formulas (= + - @).",
         rich_help_panel=RESULTS,
     ),
 ]
@@ -112,24 +113,32 @@ Log2 = Annotated[bool, typer.Option("--log2", help="Take log2 of the values firs
 Floor = Annotated[
     float | None,
     typer.Option(
-        help="Raise smaller values to this one before --log2; 1 if not given.", rich_help_panel=READING
+        help="With --log2: replace smaller values by this one first. Default: 1.", rich_help_panel=READING
     ),
 ]
 Standardise = Annotated[
     bool,
     typer.Option(
-        "--standardise", "--standardize", help="Divide by the standard deviations.", rich_help_panel=READING
+        "--standardise",
+        "--standardize",
+        help="Divide each variable by its standard deviation.",
+        rich_help_panel=READING,
     ),
 ]
 Out = Annotated[Path, typer.Option("--out", "-o", help="Folder for the results.", rich_help_panel=RESULTS)]
-Json = Annotated[bool, typer.Option("--json", help="Print the summary as JSON.", rich_help_panel=RESULTS)]
-Quiet = Annotated[
-    bool, typer.Option("--quiet", "-q", help="Say nothing but errors.", rich_help_panel=RESULTS)
+Json = Annotated[
+    bool,
+    typer.Option("--json", help="Print the summary as JSON to standard output.", rich_help_panel=RESULTS),
 ]
-Seed = Annotated[int, typer.Option(help="Of the random numbers.", rich_help_panel=FITTING)]
+Quiet = Annotated[
+    bool, typer.Option("--quiet", "-q", help="Print nothing but errors.", rich_help_panel=RESULTS)
+]
+Seed = Annotated[int, typer.Option(help="Seed of the random numbers.", rich_help_panel=FITTING)]
 Threads = Annotated[
     int | None,
-    typer.Option(help="All cores if not given.", min=1, rich_help_panel=FITTING, show_default=False),
+    typer.Option(
+        help="Number of threads. Default: all cores.", min=1, rich_help_panel=FITTING, show_default=False
+    ),
 ]
 
 
@@ -156,7 +165,7 @@ class Source:
         self.least = 1.0 if self.floor is None else self.floor
 
     def table(self, session: Session, nouns: tuple[str, str] = ("sample", "variable")) -> Table:
-        """Read the whole table, and say aloud what was guessed; `nouns` are what its rows and columns are."""
+        """Read the whole table, and print what was guessed; `nouns` are what its rows and columns are."""
         side = None if self.samples is None else self.samples.value
         with session.step(f"reading {self.file.name}"), self.advice():
             table = read_table(

@@ -32,18 +32,22 @@ Which = StrEnum("Which", {name.replace("-", "_"): name for name in [*EXPERIMENTS
 def command(
     which: Annotated[Which, typer.Argument(help="Which experiment.", show_default=False)],
     quick: Annotated[
-        bool, typer.Option("--quick", help="Small data, few repetitions: all of it in a few minutes.")
+        bool,
+        typer.Option("--quick", help="Small data and few repetitions: a few minutes for all experiments."),
     ] = False,
     data: Annotated[
         Path | None,
         typer.Option(
-            help="Folder with the real data; simulated if there is none.",
+            help="Folder with the real data. Without it, data of the same shape are simulated.",
             envvar="GIVENS_DATA",
             show_default=False,
         ),
     ] = None,
     seeds: Annotated[
-        int | None, typer.Option(min=1, help="How many repetitions.", show_default=False)
+        int | None,
+        typer.Option(
+            min=1, help="Number of repetitions. Default: 20; fewer with --quick.", show_default=False
+        ),
     ] = None,
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the results.")] = Path("reproduced"),
     markdown: Annotated[
@@ -54,13 +58,13 @@ def command(
         int | None,
         typer.Option(
             min=1,
-            help="How many tasks at a time: as many as there are cores, if not given.",
+            help="How many tasks run at the same time. Default: the number of cores.",
             show_default=False,
         ),
     ] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but errors.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")] = False,
 ) -> None:
-    """Make the paper's figures again, and hold its claims against the numbers."""
+    """Repeat the paper's experiments: draw its figures, and compare its claims with what was measured."""
     require("matplotlib", extra="plot")
     session = Session(quiet=quiet)
     if data is not None and not data.is_dir():
@@ -74,7 +78,9 @@ def command(
             outcomes.append(_one(session, name, settings, out / name))
             _show(session, outcomes[-1])
         except KeyboardInterrupt:
-            raise KeyboardInterrupt("what is done is kept; the same command goes on from there") from None
+            raise KeyboardInterrupt(
+                "finished tasks are kept; the same command continues from there"
+            ) from None
         except Exception as error:  # one broken experiment must not take the others with it
             failures[name] = f"{type(error).__name__}: {error}"
             session.console.print(f"[bold red]error:[/] {name}: {escape(failures[name])}", soft_wrap=True)

@@ -20,7 +20,7 @@ from givens.report import Report
 from givens.report.labels import PERMUTATIONS, Separation
 from givens.report.views import components_view, separation_view, trace_view
 
-SCORES_LEAD = "Each point is a sample. Point at one, or use the arrow keys, to read it."
+SCORES_LEAD = "Each point is a sample. Point at one, or use the arrow keys, to see its name and scores."
 
 
 def percent(share: float) -> str:
@@ -166,7 +166,7 @@ def outcome(
         message = result.message
         if session.compiled:
             often = ", once on a machine" if session.kept else ""
-            message += f". Of the seconds, {session.compiled:.1f} went into compiling{often}"
+            message += f". The time includes {session.compiled:.1f} s for compiling{often}"
         report.trace = trace_view(result.trace, message, criterion)
     return CommandOutcome(summary, report, table, files)
 
@@ -215,7 +215,7 @@ def sparse_pca_outcome(
         title=f"Sparse components of {data.file.name}",
         subtitle=f"{data.samples:,} samples × {len(data.variables):,} variables, {len(weights)} components",
         facts=[
-            ("Variance explained", percent(total), "adjusted, all components together"),
+            ("Variance explained", percent(total), "by all components together, adjusted for their overlap"),
             ("Non-zero weights", f"{int(nonzero.sum()):,}", f"of {weights.size:,}"),
             ("Variables used", f"{used:,}", f"of {len(data.variables):,}"),
             ("Samples", f"{data.samples:,}", data.labels),
@@ -225,8 +225,8 @@ def sparse_pca_outcome(
             weights,
             data.variables,
             share=share,
-            lead="Each component is a weighted sum of few variables; the percentage is its share of the "
-            "variance. Point at a bar to see its variable in every component."
+            lead="Each component is a weighted sum of few variables. The percentage is the share of the variance that it "
+            "adds to those before it. Point at a bar to see its variable in every component."
             + (STABILITY if halves else ""),
             second=getattr(model, "selection_frequency_", None),
             second_title="Selected" if halves else "",
@@ -306,8 +306,8 @@ def stability_lines(stable: np.ndarray | None, halves: int | None) -> list[tuple
     if stable is None:
         return []
     meaning = (
-        f"Mean |cosine| between a component and those that belong to it in {halves} random halves of the samples: 1 if each "
-        "half finds the same. The least stable component is named."
+        f"Mean |cosine| between a component and its matches in {halves} random halves of the samples: 1 if every half finds "
+        "the same component. This is the least stable one."
     )
     return [("Stability", f"{stable.min():.2f}", f"Component {int(stable.argmin()) + 1}. {meaning}")]
 
@@ -331,10 +331,10 @@ def stream_lines(model: Any) -> list[tuple[str, str, str]]:
 
 
 STABILITY = (
-    " Selected: in how many of the random halves of the samples the variable has a weight in the component that belongs to "
-    "this one; variables that only halves selected follow with a weight of 0."
+    " Selected: the share of random halves of the samples in which the variable has a weight in the matching component. "
+    "Variables that only halves selected are listed last, with a weight of 0."
 )
-OVERLAP = "Largest |zᵢ·zⱼ|: 0 if they are orthogonal, 1 if they are the same."
+OVERLAP = "Largest |zᵢ·zⱼ| of the weights z of two components: 0 if they are orthogonal, 1 if they are equal."
 CORRELATION = (
     "0 in ordinary PCA. Where it is large, two components share variance; the explained variance counts "
     "what they share once."
@@ -357,7 +357,7 @@ def convergence(result: Any) -> dict[str, Any]:
 
 def converged_fact(result: Any, compiled: float) -> list[tuple[str, str, str]]:
     """Return the card that says whether a run converged, and in how many seconds beside those of the compiler."""
-    state = "yes" if result.converged else "not yet"
+    state = "yes" if result.converged else "no"
     seconds = f"{max(0.0, result.seconds - compiled):.2f} s" + (" without compiling" if compiled else "")
     return [("Converged", state, f"{_steps(result)}, {seconds}")]
 
@@ -375,7 +375,7 @@ def convergence_lines(result: Any) -> list[tuple[str, str, str]]:
         (
             "Gradient norm",
             f"{result.gradient_norm:.2e}",
-            "0 where no small rotation gains; not so if non-zeros are counted.",
+            "0 at an optimum of the objective; it stays above 0 where a number of non-zeros is given.",
         ),
-        ("Loss of orthogonality", f"{result.orthogonality:.1e}", "‖UᵀU − I‖ of the rotation: rounding only."),
+        ("Loss of orthogonality", f"{result.orthogonality:.1e}", "‖UᵀU − I‖: rounding errors only."),
     ]

@@ -56,7 +56,9 @@ def principal_loadings(values: Any, factors: int, standardise: bool) -> np.ndarr
 @clean
 def command(
     file: o.File,
-    criterion: Annotated[Criterion, typer.Option(help="Of simple structure.")] = Criterion.varimax,
+    criterion: Annotated[
+        Criterion, typer.Option(help="The criterion of simple structure.")
+    ] = Criterion.varimax,
     components: Annotated[
         int | None,
         typer.Option(
@@ -64,16 +66,19 @@ def command(
             "-m",
             min=1,
             show_default=False,
-            help="FILE is data: rotate so many principal components.",
+            help="The file holds data: rotate this many principal components of them.",
         ),
     ] = None,
     kaiser: Annotated[
-        bool, typer.Option("--kaiser/--no-kaiser", help="Give variables equal lengths while rotating.")
+        bool,
+        typer.Option(
+            "--kaiser/--no-kaiser", help="Kaiser's normalisation: give all variables the same communality."
+        ),
     ] = True,
     starts: Annotated[
         int,
         typer.Option(
-            min=1, help="Search so many times; one search tries several starts where that is cheap."
+            min=1, help="Number of searches; each tries several starts where that is cheap. The best is kept."
         ),
     ] = 1,
     samples: o.Samples = None,
@@ -91,9 +96,8 @@ def command(
 ) -> None:
     """Rotate factors to simple structure: varimax, quartimax, equamax and others.
 
-    FILE holds loadings, a row for each variable and a column for each factor; or, with -m, data of which
-    that many principal components are rotated. Writes components.csv, rotation.csv, summary.json and
-    report.html.
+    The file holds loadings, with a row for each variable and a column for each factor. With -m it holds data, and that many
+    of their principal components are rotated. Writes components.csv (the loadings), rotation.csv, summary.json and report.html.
 
     Example: [bold]givens rotate loadings.csv --criterion varimax --out results[/]
     """
@@ -101,7 +105,7 @@ def command(
     for option, given in (("--samples", samples), ("--log2", log2), ("--standardise", standardise)):
         if given and components is None:
             raise DataError(
-                f"{option} is for data, and without -m the file holds loadings: say -m, or leave it out"
+                f"{option} is for data, but without -m the file holds loadings: give -m, or leave {option} out"
             )
     with staged(out) as files:
         if components is None:
@@ -112,7 +116,7 @@ def command(
             if len(before) > len(loadings):
                 raise DataError(
                     f"{len(before):,} factors of {len(loadings):,} variables are no loadings: "
-                    "if the file holds data, say how many components to rotate (-m)"
+                    "if the file holds data, give the number of components to rotate (-m)"
                 )
             table = Table(loadings.T, before, table.samples, notes=table.notes)
         else:
@@ -168,14 +172,14 @@ def rotate_outcome(
             noun="factor",
             weight="loadings",
             entry="loading",
-            lead="The rotated loadings; the percentage is a factor's share of the sum of their squares.",
+            lead="The rotated loadings. The percentage is a factor's share of the sum of all squared loadings.",
         ),
         heat_map=heat_map_view(model.unrotated_loadings_, rotated, table.variables, before, factors),
         diagnostics=[
             (
                 "Certificate",
                 f"{model.certificate_:.2g}",
-                "No rotation of two factors, by any angle, would raise the criterion by more than this.",
+                "No rotation of two factors, by any angle, raises the criterion by more than this.",
             )
         ],
     )

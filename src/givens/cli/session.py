@@ -153,7 +153,7 @@ class Session:
     Attributes
     ----------
     quiet : bool
-        Say nothing but errors.
+        Print nothing but errors.
     as_json : bool
         Write the summary to standard output.
     """
@@ -239,8 +239,8 @@ class Session:
     def _tell(self, kept: bool) -> None:
         if not self.told:
             self.told, self.kept = True, kept
-            often = "once on a machine" if kept else "in every run, since the result can not be kept"
-            self.say(f"compiling, {often}: this takes longer than the work itself")
+            often = "once on a machine" if kept else "in every run, since the compiled code cannot be stored"
+            self.say(f"compiling, {often}; this takes longer than the fit itself")
 
     def finish(self, out: Path, summary: dict[str, Any], table: RichTable, files: list[Path]) -> None:
         """Say what came out and where it is."""

@@ -44,20 +44,34 @@ def counts(text: str | None) -> int | list[int] | None:
 @clean
 def command(
     file: o.File,
-    components: Annotated[int, typer.Option("--components", "-m", help="How many components.", min=1)] = 5,
+    components: Annotated[int, typer.Option("--components", "-m", help="Number of components.", min=1)] = 5,
     n_nonzero: Annotated[
-        str | None, typer.Option(help="Variables in each component: a number, or one each as in 7,4,4.")
-    ] = None,
-    alpha: Annotated[
-        float | None, typer.Option(help="Or the threshold, as a share of the largest that leaves anything.")
+        str | None,
+        typer.Option(
+            help="How sparse: the number of variables in each component, or one number per component (7,4,4)."
+        ),
     ] = None,
     n_nonzero_total: Annotated[
         int | None,
-        typer.Option(min=1, help="Or variables of all components together, shared out by what they explain."),
+        typer.Option(
+            min=1, help="Or: the number of variables in all components together, shared by what they explain."
+        ),
     ] = None,
-    gamma: Annotated[float | None, typer.Option(help="Or the threshold itself, the paper's gamma.")] = None,
+    alpha: Annotated[
+        float | None,
+        typer.Option(
+            help="Or: a threshold between 0 (ordinary PCA) and 1 (no variable left). Default: 0.05.",
+            show_default=False,
+        ),
+    ] = None,
+    gamma: Annotated[
+        float | None, typer.Option(help="Or: the threshold in the units of the data, the paper's gamma.")
+    ] = None,
     penalty: Annotated[
-        o.Penalty, typer.Option(help="Shrink (l1) or count (l0).", rich_help_panel=o.FITTING)
+        o.Penalty,
+        typer.Option(
+            help="With a threshold: the l1 or the l0 penalty of sparse PCA.", rich_help_panel=o.FITTING
+        ),
     ] = o.Penalty.l1,
     samples: o.Samples = None,
     labels: o.Labels = None,
@@ -70,35 +84,39 @@ def command(
     stream: Annotated[
         bool,
         typer.Option(
-            "--stream", help="Read row by row, for files larger than memory.", rich_help_panel=o.READING
+            "--stream",
+            help="Read a few rows at a time, for files larger than memory.",
+            rich_help_panel=o.READING,
         ),
     ] = False,
     path: Annotated[
         bool,
         typer.Option(
             "--path/--no-path",
-            help="Walk variance against non-zeros for the report.",
+            help="Compute the report's curve of variance against the number of variables.",
             rich_help_panel=o.RESULTS,
         ),
     ] = True,
     starts: Annotated[
-        int, typer.Option(help="Keep the best of so many starts.", min=1, rich_help_panel=o.FITTING)
+        int,
+        typer.Option(help="Number of starts; the best is kept.", min=1, rich_help_panel=o.FITTING),
     ] = 1,
     max_sweeps: Annotated[
-        int | None, typer.Option(min=1, help="Stop after so many sweeps.", rich_help_panel=o.FITTING)
+        int | None, typer.Option(min=1, help="Stop after this many sweeps.", rich_help_panel=o.FITTING)
     ] = None,
     stability: Annotated[
         int | None,
         typer.Option(
             min=1,
-            help="Fit so many random halves of the samples too, and say what is found again; 20 is a good number.",
+            help="Also fit this many random halves of the samples, and report how often each variable is selected again. "
+            "20 is a good number.",
             rich_help_panel=o.FITTING,
         ),
     ] = None,
     schedule: Annotated[
         o.Order | None,
         typer.Option(
-            help="With a threshold: the order of the rotations; random is the paper's Algorithm 2.",
+            help="With a threshold: the order of the pairs that are rotated. random is the paper's Algorithm 2.",
             rich_help_panel=o.FITTING,
         ),
     ] = None,
@@ -111,7 +129,7 @@ def command(
 ) -> None:
     """Find components made of few variables.
 
-    Writes components.csv, scores.csv, summary.json and report.html, a page to look at.
+    Writes components.csv (the weights), scores.csv, summary.json and report.html, a page to open in a browser.
 
     Example: [bold]givens sparse-pca expression.tsv -m 10 --n-nonzero 50 --log2 --out results[/]
     """

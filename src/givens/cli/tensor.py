@@ -58,10 +58,11 @@ def read_tensor(path: Path) -> np.ndarray:
 def command(
     file: Annotated[Path, typer.Argument(help="A d x d x d array: .npy or .npz.", show_default=False)],
     rank: Annotated[
-        int | None, typer.Option(help="How many terms; d if not given.", min=1, show_default=False)
+        int | None, typer.Option(help="Number of terms. Default: d.", min=1, show_default=False)
     ] = None,
     symmetrize: Annotated[
-        bool, typer.Option("--symmetrize", help="Average it over its six transposes first.")
+        bool,
+        typer.Option("--symmetrize", help="Average the tensor over the six orders of its indices first."),
     ] = False,
     seed: o.Seed = 0,
     threads: o.Threads = None,
@@ -102,9 +103,9 @@ def tensor_outcome(
         title=f"Decomposition of {file.name}",
         subtitle=f"A symmetric {d} × {d} × {d} tensor, {len(weights)} terms",
         facts=[
-            ("Terms", str(len(weights)), "orthonormal vectors with their weights"),
-            ("Largest weight", f"{weights.max():.4g}" if len(weights) else "–", "of its cube"),
-            ("Residual", f"{residual:.3g}", "norm of what the terms leave over, relative to the tensor's"),
+            ("Terms", str(len(weights)), "λ v⊗v⊗v, with orthonormal v"),
+            ("Largest weight", f"{weights.max():.4g}" if len(weights) else "–", "λ of the first term"),
+            ("Residual", f"{residual:.3g}", "‖tensor − sum of the terms‖ / ‖tensor‖"),
         ],
         components=components_view(
             factors.T,
@@ -114,10 +115,15 @@ def tensor_outcome(
             noun="factor",
             entry="entry",
             weight="entries",
-            lead="The vectors whose weighted cubes make up the tensor; the percentage is its share.",
+            lead="The tensor is the sum of λ v⊗v⊗v over these vectors v, plus the residual. The percentage is a term's share "
+            "of Σ λ².",
         ),
         diagnostics=[
-            ("Residual", f"{residual:.3e}", "Large if the tensor is noisy, or no sum of orthonormal cubes."),
+            (
+                "Residual",
+                f"{residual:.3e}",
+                "Large if the tensor is noisy, or has no orthogonal decomposition.",
+            ),
         ],
     )
     columns = {

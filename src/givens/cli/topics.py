@@ -32,7 +32,7 @@ from givens.report.views import components_view, scores_view
 Counted = Annotated[
     Path,
     typer.Argument(
-        help="Counts (CSV or TSV, also .gz; .parquet, .npy, .npz, .mtx, .h5ad), or a folder of .txt files.",
+        help="A table of counts (CSV or TSV, also .gz; .parquet, .npy, .npz, .mtx, .h5ad), or a folder of .txt files.",
         show_default=False,
     ),
 ]
@@ -42,12 +42,12 @@ TEXT = "Reading a folder of text"
 @clean
 def command(
     file: Counted,
-    topics: Annotated[int, typer.Option("--topics", "-k", help="How many topics.", min=1)],
+    topics: Annotated[int, typer.Option("--topics", "-k", help="Number of topics.", min=1)],
     alpha0: Annotated[
         float | None,
         typer.Option(
             min=0,
-            help="Sum of the Dirichlet parameters; 0: one topic a document. From the data if not given.",
+            help="Sum of the Dirichlet parameters; 0 gives every document one topic. Default: estimated.",
             rich_help_panel=o.FITTING,
             show_default=False,
         ),
@@ -55,11 +55,16 @@ def command(
     refine: Annotated[
         int,
         typer.Option(
-            min=0, help="At most so many variational passes after the moments.", rich_help_panel=o.FITTING
+            min=0,
+            help="Largest number of variational passes after the fit to the moments.",
+            rich_help_panel=o.FITTING,
         ),
     ] = 10,
     min_documents: Annotated[
-        int, typer.Option(min=1, help="Leave out words that occur in fewer documents.", rich_help_panel=TEXT)
+        int,
+        typer.Option(
+            min=1, help="Leave out words that occur in fewer documents than this.", rich_help_panel=TEXT
+        ),
     ] = 2,
     stop_words: Annotated[
         bool, typer.Option("--stop-words", help="Leave out English stop words.", rich_help_panel=TEXT)
@@ -67,7 +72,7 @@ def command(
     vocabulary: Annotated[
         Path | None,
         typer.Option(
-            help="A text file with the words of the table, one a line, for counts without names (.mtx, .npz, .npy).",
+            help="A text file with the words of the table, one per line, for formats without names (.mtx, .npz, .npy).",
             show_default=False,
         ),
     ] = None,
@@ -81,7 +86,7 @@ def command(
     json: o.Json = False,
     quiet: o.Quiet = False,
 ) -> None:
-    """Find topics of documents: latent Dirichlet allocation from the moments of words, without restarts.
+    """Find topics of documents: latent Dirichlet allocation, from moments and variational passes.
 
     Writes components.csv (the probabilities of each topic's words), scores.csv (the topics of each document), summary.json and
     report.html.
@@ -92,9 +97,7 @@ def command(
     with staged(out) as files:
         if file.is_dir():
             if vocabulary is not None:
-                raise DataError(
-                    f"--vocabulary names the words of a table, but {file} is a folder of texts: leave it out"
-                )
+                raise DataError(f"--vocabulary is for tables, but {file} is a folder of texts: leave it out")
             with session.step(f"counting the words of {file.name}"):
                 table = read_texts(file, min_documents, stop_words)
             for note in table.notes:
@@ -159,7 +162,7 @@ def read_vocabulary(file: Path, number: int) -> list[str]:
     words = [word.strip() for word in words]
     if len(words) != number:
         raise DataError(
-            f"the vocabulary {file} has {len(words):,} lines, but the table has {number:,} words: give one line for each"
+            f"the vocabulary {file} has {len(words):,} lines, but the table has {number:,} words: give one line per word"
         )
     return words
 
@@ -199,10 +202,10 @@ def topics_outcome(session: Session, file: Path, table: Table, model: Any) -> Co
         title=f"Topics of {file.name}",
         subtitle=f"{data.samples:,} documents × {len(data.variables):,} words, {k} topics",
         facts=[
-            ("Topics", str(k), f"the largest with {percent(float(model.weights_.max()))} of the words"),
-            ("Perplexity", f"{perplexity:,.0f}", "of the documents themselves; lower is better"),
-            ("Coherence", mean_coherence, "mean NPMI of each topic's ten first words"),
-            ("α0", f"{float(model.alpha_.sum()):.3g}", "small: few topics a document"),
+            ("Topics", str(k), f"the largest has {percent(float(model.weights_.max()))} of the words"),
+            ("Perplexity", f"{perplexity:,.0f}", "of these documents; lower is better"),
+            ("Coherence", mean_coherence, "mean NPMI of the ten most probable words of a topic"),
+            ("α0", f"{float(model.alpha_.sum()):.3g}", "the smaller, the fewer topics per document"),
             ("Documents", f"{data.samples:,}", data.labels),
         ],
         notes=table.notes,
@@ -215,7 +218,7 @@ def topics_outcome(session: Session, file: Path, table: Table, model: Any) -> Co
             weight="probabilities",
             entry="word",
             variable="word",
-            lead="The words of each topic by their probability; the percentage is the topic's mean share. "
+            lead="The words of each topic and their probabilities. The percentage is the topic's mean share of a document. "
             "Search for a word to see it in every topic.",
         ),
         scores=scores_view(
@@ -224,12 +227,12 @@ def topics_outcome(session: Session, file: Path, table: Table, model: Any) -> Co
             axes=["Map, first direction", "Map, second direction", *(f"Share of {name}" for name in titled)],
             labels=with_labels(table, "largest topic", assigned),
             marks=[(str(i + 1), np.append(positions[i], np.eye(k)[i])) for i in range(k)],
-            lead="A map of the topics (their numbers), near each other if they share words, and of the documents "
-            "between the topics they are made of. Choose other axes to see documents by their shares.",
+            lead="A map of the documents. Numbers mark the topics: two topics are near each other if they share words, and a "
+            "document lies between the topics that it is made of. Choose other axes to see the shares of single topics.",
         ),
         diagnostics=[
             ("Unexplained share of the third moment", f"{model.residual_:.3f}", RESIDUAL),
-            ("Variational passes", str(model.n_iter_), "After the moments; each raises a bound of the likelihood."),
+            ("Variational passes", str(model.n_iter_), "After the moments; each raises a lower bound of the likelihood."),
         ],
     )  # fmt: skip
     return outcome(
@@ -274,4 +277,4 @@ def topics_outcome(session: Session, file: Path, table: Table, model: Any) -> Co
     )
 
 
-RESIDUAL = "0 if the documents follow the model exactly and are many; noise and other structure raise it."
+RESIDUAL = "Tends to 0 for many documents that follow the model; noise and other structure raise it."

@@ -101,7 +101,7 @@ function drawComponents(view) {
     $("caption", $("#bars")).textContent = `${names[current]}: ${view.weight} of its variables`;
     const kept = view.cut[current] ? `, the largest of ${view.cut[current].toLocaleString("en")}` : "";
     $("#shown").textContent = text
-      ? `${matches.length} of ${amount.toLocaleString("en")} in ${names[current]} match “${search.value.trim()}”`
+      ? `${matches.length} of ${amount.toLocaleString("en")} in ${names[current]} contain “${search.value.trim()}”`
       : `${amount.toLocaleString("en")} ${view.entry}${amount === 1 ? "" : "s"} in ${names[current]}${kept}`;
     const more = $("#more"), rest = matches.length - shown.length;
     more.hidden = rest === 0;
@@ -131,8 +131,8 @@ function drawComponents(view) {
         + `${view.weight} of ${names[current]} that this page holds: ${few}. components.csv has them all.` }));
     } else if (!hits.length && !body.firstChild) {
       place.textContent = view.othersCut
-        ? `No ${view.variable} whose name this page holds has “${search.value.trim()}” in it; components.csv has them all.`
-        : `No ${view.variable} with a weight in any ${view.noun} has “${search.value.trim()}” in its name.`;
+        ? `No name of a ${view.variable} in this page contains “${search.value.trim()}”; components.csv has them all.`
+        : `No ${view.variable} with a weight in any ${view.noun} has a name that contains “${search.value.trim()}”.`;
       if (absent.length) place.textContent = `${absent.slice(0, 5).join(", ")}: no weight in ${names[current]}.`;
     }
   }
@@ -141,7 +141,7 @@ function drawComponents(view) {
   const lines = (list, k) => list.map(([v, w, s]) => [...(k === undefined ? [] : [names[k]]), variables[v], w, ...(beside ? [s] : [])]);
   const header = [view.variable, "weight", ...(beside ? [view.secondTitle] : [])];
   $("#panel").append(tools([
-    ["Copy names", "The names as shown here, one a line", (button) => copied(button, matching().map(([v]) => variables[v]).join("\n"))],
+    ["Copy names", "The names in this order, one per line", (button) => copied(button, matching().map(([v]) => variables[v]).join("\n"))],
     ["Copy with weights", "Names and weights, for a spreadsheet", (button) => copied(button, matching().map(([v, w]) => `${variables[v]}\t${w}`).join("\n"))],
     [`Download ${view.noun} (CSV)`, "", () => save(fileName(names[current]) + ".csv", "text/csv", csv(header, lines(matching())))],
     ["Download all (CSV)", "", () => save(fileName(view.title) + ".csv", "text/csv",

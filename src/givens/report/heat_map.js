@@ -36,6 +36,7 @@ function drawHeatMap(view) {
       draw(button.dataset.rows === "factor" ? byFactor : asGiven);
     });
   }
-  draw(byFactor);  const header = ["variable", ...parts.flatMap(([title, part]) => part.names.map((name) => `${title.toLowerCase()}: ${name}`))];
+  draw(byFactor);
+  const header = ["variable", ...parts.flatMap(([title, part]) => part.names.map((name) => `${title.toLowerCase()}: ${name}`))];
   $(".card", section).append(tools([csvTool("loadings", header, () => view.variables.map((name, r) => [name, ...parts.flatMap(([, part]) => part.values[r])]))]));
 }

@@ -85,7 +85,7 @@ function drawScores(view) {
     const a = +across.value, b = +up.value, colours = chosen();
     const plot = frame(place, {
       height: Math.max(320, Math.min(540, Math.round((place.clientWidth || 700) * 0.62))),
-      xTitle: axes[a], yTitle: axes[b], label: `Scores of ${names.length} samples: ${axes[a]} across, ${axes[b]} up`,
+      xTitle: axes[a], yTitle: axes[b], label: `Scores of ${names.length} samples: ${axes[a]} (horizontal) and ${axes[b]} (vertical)`,
       x: { values: values.map((v) => v[a]), axis: true }, y: { values: values.map((v) => v[b]), axis: true },
     });
     const r = values.length > 1500 ? 2.6 : values.length > 400 ? 3.6 : 5;

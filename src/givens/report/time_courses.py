@@ -46,9 +46,9 @@ def sources_view(
     unit = 1.0 if rate is None else rate
     frequencies, power = welch(sources[:, :number], fs=unit, nperseg=min(SEGMENT, len(sources)), axis=0)
     decibels = 10 * np.log10(np.maximum(power[1:], np.finfo(float).tiny))
-    lead = "The table sorts by any column; choose a source to see it."
+    lead = "Click a source to see it, and a heading to sort the table."
     if len(edges) - 1 < len(sources):
-        lead += f" A time course of {len(sources):,} samples is drawn as the range of values in each of {len(edges) - 1:,} parts."
+        lead += f" A time course of {len(sources):,} samples is drawn in {len(edges) - 1:,} parts: the range of each."
     if number < sources.shape[1]:
         lead += f" The first {number} of {sources.shape[1]} sources are shown."
     return {

@@ -107,10 +107,11 @@ def separation_view(
     if not found:
         return None
     lead = (
-        "AUC: the probability that a sample of one class scores higher than one of the other; 0.5 is chance. Correlation "
-        "ratio: the share of a component's variance between the classes. Rank correlation: Spearman's, where labels are "
-        f"numbers. p: the share of {permutations + 1:,} random assignments of the labels (the one found among them) that "
-        "separate as well; the last column asks this of the best of all components, and so makes up for having looked at each."
+        "AUC (two classes): the probability that a sample of one class has a higher score than a sample of the other; 0.5 is "
+        "chance. Correlation ratio (more classes): the share of a component's variance that lies between the classes. Rank "
+        f"correlation (numbers): Spearman's. p: the share of {permutations + 1:,} random permutations of the labels, the actual "
+        "labels included, that are separated as well. p, any component: the same for the best of all components, which corrects "
+        "for testing all of them."
     )
     return {
         "lead": " ".join([lead, *notes]),
@@ -161,10 +162,10 @@ def heat_map_view(
     kept = np.argsort(-peaks, kind="stable")[:MOST_ROWS]
     order = kept[np.lexsort((-peaks[kept], np.abs(after[kept]).argmax(axis=1)))]
     lead = (
-        "Loadings before and after the rotation; variables are put together by the factor they load on most."
+        "Loadings before and after the rotation. Variables are grouped by the factor that they load on most."
     )
     if len(kept) < len(after):
-        lead += f" The {len(kept)} variables with the largest loadings of {len(after):,} are shown."
+        lead += f" Of {len(after):,} variables, the {len(kept)} with the largest loadings are shown."
     return {
         "lead": lead,
         "variables": [variables[k] for k in order],
@@ -277,13 +278,13 @@ def path_view(
         lead += " The filled point is this model."
         if counted:
             lead += (
-                " It has the counts that were asked for; along the curve the stronger components take more of"
-                " the variables, which explains more with as many in all."
+                " Its components have the numbers of variables that were asked for. Along the curve, stronger components have"
+                " more variables than weaker ones, so the curve can lie above the point."
             )
     return {
         "lead": lead,
         "points": points,
-        "xTitle": "non-zero weights, all components together",
+        "xTitle": "non-zero weights of all components",
         "yTitle": "explained variance",
         "xLog": bool(points) and points[-1]["x"] > 20 * points[0]["x"],
         "yLog": False,
@@ -314,7 +315,7 @@ def trace_view(trace: Any, message: str, name: str = "objective", most: int = 40
     what = f"The {name} after each step."
     if max(values) - min(values) <= ROUNDING * max(map(abs, values)):
         what = (
-            f"The {name} was {values[-1]:.8g} at the start already: steps changed its rounding errors only."
+            f"The {name} was {values[-1]:.8g} at the start, and the steps changed it by rounding errors only."
         )
         points = []
     return {
