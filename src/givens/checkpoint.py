@@ -47,6 +47,14 @@ class Checkpoint:
             raise IsADirectoryError(f"the checkpoint {os.fspath(self.path)!r} is a folder: name a file in it")
 
 
+def place_of(checkpoint: str | os.PathLike[str] | Checkpoint) -> Checkpoint:
+    """A path as a checkpoint that is saved after every step."""
+    place = Checkpoint(checkpoint) if isinstance(checkpoint, str | os.PathLike) else checkpoint
+    if not isinstance(place, Checkpoint):
+        raise TypeError(f"checkpoint must be a path or a Checkpoint, got {type(place).__name__}")
+    return place
+
+
 @dataclass
 class Progress:
     """All of a run that is not data: what a checkpoint holds."""

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from givens.checkpoint import Checkpoint
+from givens.checkpoint import Checkpoint, place_of
 from givens.loop import Callback, Run, RunOptions
 from givens.numerics import parallel
 from givens.objectives.base import Objective, Plan
@@ -304,9 +304,7 @@ def _problem(
 def _places(
     checkpoint: str | os.PathLike[str] | Checkpoint | None, determinant: int | str | None
 ) -> dict[int | None, Checkpoint | None]:
-    place = Checkpoint(checkpoint) if isinstance(checkpoint, str | os.PathLike) else checkpoint
-    if place is not None and not isinstance(place, Checkpoint):
-        raise TypeError(f"checkpoint must be a path or a Checkpoint, got {type(place).__name__}")
+    place = None if checkpoint is None else place_of(checkpoint)
     if determinant != "both":
         return {determinant: place}  # type: ignore[dict-item]
     if place is None:

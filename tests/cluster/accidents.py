@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from pathlib import Path
+from uuid import uuid4
 
 import dask.array as da
 import numpy as np
@@ -25,15 +26,30 @@ def deadly(X: da.Array, folder: Path, moments: tuple[int, ...], chunk: int = 1) 
     return X.map_blocks(dies, folder=str(folder), moments=moments, chunk=chunk, dtype=X.dtype, meta=X._meta)
 
 
-def kills(block: np.ndarray, process: int, folder: str, block_info=None) -> np.ndarray:
-    """A chunk; reading chunk 1 for the second time kills another process."""
-    if block_info[0]["chunk-location"][0] == 1:
+def kills(block: np.ndarray, process: int, folder: str, chunk: int, time: int, block_info=None) -> np.ndarray:
+    """A chunk; reading one of them for the `time`-th time kills another process."""
+    if block_info[0]["chunk-location"][0] == chunk:
         (Path(folder) / f"reading {len(list(Path(folder).iterdir()))}").touch()
-        if len(list(Path(folder).iterdir())) == 2:
+        if len(list(Path(folder).iterdir())) == time:
             os.kill(process, signal.SIGKILL)
     return block
 
 
-def killing(X: da.Array, process: int, folder: Path) -> da.Array:
-    """The same array; in the second pass over it, that process is killed."""
-    return X.map_blocks(kills, process=process, folder=str(folder), dtype=X.dtype, meta=X._meta)
+def killing(X: da.Array, process: int, folder: Path, chunk: int = 1, time: int = 2) -> da.Array:
+    """The same array; by default in the second pass over it, that process is killed."""
+    return X.map_blocks(
+        kills, process=process, folder=str(folder), chunk=chunk, time=time, dtype=X.dtype, meta=X._meta
+    )
+
+
+def counts_reads(block: np.ndarray, folder: str, block_info=None) -> np.ndarray:
+    """A chunk; a file of its own for every time that it is read."""
+    number = block_info[0]["chunk-location"][0]
+    (Path(folder) / f"{number} {uuid4().hex}").touch()
+    return block
+
+
+def counting_reads(X: da.Array, folder: Path) -> da.Array:
+    """The same array; the folder has a file for every time that a chunk was read."""
+    folder.mkdir(exist_ok=True)
+    return X.map_blocks(counts_reads, folder=str(folder), dtype=X.dtype, meta=X._meta)

@@ -6,12 +6,14 @@ import dask.array as da
 import numpy as np
 from scipy import sparse
 
-from givens import RotatedPCA, SparsePCA, SphericalMixture, StreamingSparsePCA, TopicModel
+from givens import ICA, RotatedPCA, SparsePCA, SphericalMixture, StreamingSparsePCA, TopicModel
 from givens.datasets import make_spherical_mixture, make_topics, sparse_modules
 
 MIXTURE = make_spherical_mixture(9000, n_components=3, n_features=6, scale=6, random_state=0).X
 MODULES = sparse_modules(2000, 40, n_modules=3, module_size=8, random_state=0)
 DOCUMENTS = make_topics(3000, n_topics=3, n_words=40, topic_sparsity=0.5).X
+
+SOURCES = np.random.default_rng(0).laplace(size=(9000, 4)) @ np.random.default_rng(1).normal(size=(4, 4))
 
 
 def dense(X, rows):
@@ -44,6 +46,11 @@ def fit_rotated_pca(X=None, n_components=3, **options):
     return np.concatenate([model.loadings_.ravel(), model.explained_variance_ratio_, model.mean_, *extra])
 
 
+def fit_ica(X=None, **options):
+    model = ICA(3, **options).fit(dense(SOURCES, 700) if X is None else X)
+    return np.concatenate([model.components_.ravel(), model.mean_, model.kurtosis_])
+
+
 def fit_stream(X=None, **options):
     model = StreamingSparsePCA(3, n_nonzero=8, **options).fit(dense(MODULES.X, 170) if X is None else X)
     return np.concatenate([model.components_.ravel(), model.explained_variance_, model.mean_])
@@ -55,6 +62,7 @@ FITS = {
     "sparse PCA": fit_sparse_pca,
     "rotated PCA": fit_rotated_pca,
     "stream": fit_stream,
+    "ICA": fit_ica,
 }
 
 DATA = {
@@ -63,5 +71,6 @@ DATA = {
     "sparse PCA": lambda: dense(MIXTURE, 700),
     "rotated PCA": lambda: dense(MIXTURE, 700),
     "stream": lambda: dense(MODULES.X, 170),
+    "ICA": lambda: dense(SOURCES, 700),
 }
 """The arrays that the fits are of."""

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from contextlib import contextmanager
 
 import dask
 import dask.array as da
 import numpy as np
 import pytest
 
-from givens import RotatedPCA, SparsePCA, SphericalMixture, StreamingSparsePCA, TopicModel
+from givens import ICA, RotatedPCA, SparsePCA, SphericalMixture, StreamingSparsePCA, TopicModel
 from tests.cluster.accidents import killing
+from tests.cluster.fits import MIXTURE
 
 ROWS = np.random.default_rng(0).standard_normal((60, 3))
 
@@ -31,6 +33,7 @@ MODELS = [
     StreamingSparsePCA(2),
     RotatedPCA(2),
     TopicModel(2),
+    ICA(2),
 ]
 
 
@@ -82,30 +85,77 @@ def test_workers_without_the_library():
         fit(da.from_array(ROWS, chunks=(20, 3)))
 
 
-def test_a_scheduler_that_goes_away(tmp_path):
+@contextmanager
+def cluster_of_processes(folder):
+    """A scheduler and a worker in processes of their own; yields the process of the scheduler."""
     distributed = pytest.importorskip("distributed")
-    (tmp_path / "readings").mkdir()
-    place = ["--scheduler-file", str(tmp_path / "address.json"), "--no-dashboard"]
+    place = ["--scheduler-file", str(folder / "address.json"), "--no-dashboard"]
     command = [sys.executable, "-m"]
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     scheduler = subprocess.Popen(
         [*command, "distributed.cli.dask_scheduler", *place, "--host", "127.0.0.1", "--port", "0"], **quiet
     )
     worker = subprocess.Popen(
-        [*command, "distributed.cli.dask_worker", *place, "--no-nanny", "--local-directory", str(tmp_path)],
+        [*command, "distributed.cli.dask_worker", *place, "--no-nanny", "--local-directory", str(folder)],
         **quiet,
     )
     try:
         with (
             dask.config.set({"distributed.comm.timeouts.connect": "2s"}),
-            distributed.Client(scheduler_file=str(tmp_path / "address.json")) as client,
+            distributed.Client(scheduler_file=str(folder / "address.json")) as client,
         ):
             client.wait_for_workers(1, timeout=60)
-            X = killing(da.from_array(ROWS, chunks=(20, 3)), scheduler.pid, tmp_path / "readings")
-            with pytest.raises(RuntimeError, match="Dask cluster was closed, or lost its scheduler"):
-                fit(X)
+            yield scheduler
     finally:
         for process in (worker, scheduler):
             process.kill()
             process.wait()
-    assert len(list((tmp_path / "readings").iterdir())) >= 2
+
+
+def test_a_scheduler_that_goes_away(tmp_path):
+    reads = tmp_path / "readings"
+    reads.mkdir()
+    with cluster_of_processes(tmp_path) as scheduler:
+        X = killing(da.from_array(ROWS, chunks=(20, 3)), scheduler.pid, reads)
+        with pytest.raises(RuntimeError, match="Dask cluster was closed, or lost its scheduler.*checkpoint="):
+            fit(X)
+    assert len(list(reads.iterdir())) >= 2
+
+
+def test_a_scheduler_that_goes_away_leaves_the_passes_that_are_done(tmp_path):
+    reads, path = tmp_path / "readings", tmp_path / "fit.npz"
+    reads.mkdir()
+    model = SphericalMixture(3, refine_em=2, tol=0, n_starts=1, checkpoint=path)
+    with cluster_of_processes(tmp_path) as scheduler:
+        # The seventh chunk is read in the passes only: the third time in the first step of EM.
+        X = killing(da.from_array(MIXTURE, chunks=(900, -1)), scheduler.pid, reads, chunk=7, time=3)
+        with pytest.raises(RuntimeError, match="lost its scheduler"):
+            model.fit(X)
+    before = len(list(reads.iterdir()))
+    with dask.config.set(scheduler="synchronous"):
+        model.fit(killing(da.from_array(MIXTURE, chunks=(900, -1)), -1, reads, chunk=7, time=-1))
+        expected = SphericalMixture(3, refine_em=2, tol=0, n_starts=1).fit(da.from_array(MIXTURE, (900, -1)))
+    assert len(list(reads.iterdir())) - before == 2  # of four passes
+    np.testing.assert_array_equal(model.means_, expected.means_)
+    np.testing.assert_array_equal(model.weights_, expected.weights_)
+
+
+def hungry(block, block_info=None):
+    """A chunk that takes more memory than its worker has."""
+    if block_info[0]["chunk-location"][0] == 1:
+        return np.ones((40_000, 10_000))[: len(block), :3] * block
+    return block
+
+
+def test_a_worker_out_of_memory():
+    distributed = pytest.importorskip("distributed")
+    limits = {"distributed.scheduler.allowed-failures": 1, "distributed.worker.memory.pause": False}
+    with (
+        dask.config.set(limits),
+        distributed.LocalCluster(
+            n_workers=1, threads_per_worker=1, memory_limit="600MB", dashboard_address=":0"
+        ) as cluster,
+        distributed.Client(cluster),
+        pytest.raises(RuntimeError, match="died again and again on one chunk.*smaller chunks"),
+    ):
+        fit(da.from_array(ROWS, chunks=(20, 3)).map_blocks(hungry, dtype=float, meta=np.empty((0, 0))))

@@ -22,7 +22,7 @@ import numpy as np
 from tests.cluster.accidents import deadly
 from tests.cluster.fits import DATA, FITS
 
-PASSES = {"mixture": 6, "topics": 8, "sparse PCA": 3, "rotated PCA": 2, "stream": 1}
+PASSES = {"mixture": 6, "topics": 8, "sparse PCA": 3, "rotated PCA": 2, "stream": 1, "ICA": 8}
 """How often a fit without accidents reads its first chunk, at least: passes after these are left alone."""
 
 

@@ -6,14 +6,17 @@ Dask runs the task again elsewhere, and the tree takes whichever result there is
 
 from __future__ import annotations
 
-import sys
+from contextlib import nullcontext
 from copy import copy
 from typing import Any, TypeVar
 from uuid import uuid4
 
 import numpy as np
 
+from givens.checkpoint import place_of
+from givens.cluster.saved_passes import SavedPasses
 from givens.cluster.summary import Summary
+from givens.cluster.watching import active_client, tell, watched
 from givens.numerics import parallel
 from givens.support.extras import require
 
@@ -22,6 +25,9 @@ Kind = TypeVar("Kind", bound=Summary)
 FAN = 4
 """Summaries that are merged by one task."""
 
+ENDS = 64
+"""First and last rows that tell the data of a checkpoint from others."""
+
 
 class DaskRows:
     """The rows of a dask array or data frame, chunked along samples.
@@ -29,10 +35,13 @@ class DaskRows:
     Parameters
     ----------
     X : dask array of shape (samples, features), or dask data frame
+    estimator : estimator or None
+        Its parameters `progress` and `checkpoint`, if it has them, say whether passes are shown and where they are saved.
     """
 
-    def __init__(self, X: Any) -> None:
+    def __init__(self, X: Any, estimator: Any) -> None:
         self.names = None
+        self.passes = 0
         if not hasattr(X, "numblocks"):
             self.names = list(X.columns)
             X = X.to_dask_array(lengths=True)
@@ -43,6 +52,16 @@ class DaskRows:
             raise ValueError(
                 f"X has {self.shape[0]} rows and {self.shape[1]} columns: there is nothing to fit"
             )
+        self.progress = bool(getattr(estimator, "progress", False))
+        checkpoint = getattr(estimator, "checkpoint", None)
+        self.saved: SavedPasses | None = None
+        if checkpoint is not None:
+            self.saved = SavedPasses(place_of(checkpoint), estimator, self._identity())
+
+    def _identity(self) -> tuple[Any, ...]:
+        """What tells these data from others: shape, chunks and type, the first rows and the last."""
+        ends = computed((self.X[:ENDS], self.X[-ENDS:]))
+        return self.shape, self.X.chunks, str(self.X.dtype), self.names, ends
 
     def learn_features(self, estimator: Any, reset: bool = True) -> int:
         """Tell the estimator how many features there are, and their names, as scikit-learn's own validation does.
@@ -70,9 +89,24 @@ class DaskRows:
 
     def total(self, empty: Kind, mold: Any, name: str) -> Kind:
         """The summary of all rows; `mold.pieces` checks the rows of a chunk and cuts them for `Summary.add`."""
+        self.passes += 1
+        found = None if self.saved is None else self.saved.find(empty, name)
+        if found is not None:
+            return found
+        key = f"{name}-{uuid4().hex}"
+        text = f"pass {self.passes}, {name.replace('-', ' ')}:"
+        with watched(text, key, self.X.numblocks[0]) if self.progress else nullcontext():
+            found = computed(self._tree(empty, mold, name, key))
+        if self.saved is not None:
+            self.saved.add(empty, name, found)
+        return found
+
+    def _tree(self, empty: Summary, mold: Any, name: str, key: str) -> Any:
+        """The tasks of a pass: a summary of each chunk, and those that merge them."""
         dask = require("dask", extra="dask")
-        token = uuid4().hex
-        state = dask.delayed((empty, mold), name=f"{name}-parameters-{token}", traverse=False)
+        token = key.removeprefix(f"{name}-")
+        told = key if self.progress else None
+        state = dask.delayed((empty, mold, told), name=f"{name}-parameters-{token}", traverse=False)
         # An array with a summary for every chunk: so reading a chunk and summing it are one task, and no chunk waits in memory.
         leaves = self.X.map_blocks(
             _summarised,
@@ -80,7 +114,7 @@ class DaskRows:
             dtype=object,
             chunks=((1,) * self.X.numblocks[0], (1,)),
             meta=np.empty((0, 0), dtype=object),
-            name=f"{name}-{token}",
+            name=key,
         )
         merge = dask.delayed(_merged, pure=False)
         nodes, level = list(leaves.to_delayed().ravel()), 0
@@ -92,12 +126,20 @@ class DaskRows:
                 for start in range(0, len(nodes), FAN)
             ]
             level += 1
-        return computed(nodes[0])
+        return nodes[0]
 
 
 def is_dask(X: Any) -> bool:
     """Whether X is a dask array (which has blocks and partitions) or data frame (partitions alone)."""
     return hasattr(X, "dask") and hasattr(X, "partitions")
+
+
+def refuse_checkpoint(estimator: Any, X: Any) -> None:
+    """Refuse a checkpoint of data that are not on Dask."""
+    if estimator.checkpoint is not None and not is_dask(X):
+        raise ValueError(
+            "checkpoint saves the passes over a dask array or data frame, and X is neither: leave it out"
+        )
 
 
 def checked(X: Any) -> Any:
@@ -118,9 +160,8 @@ def checked(X: Any) -> Any:
 
 def refuse_foreign_workers() -> None:
     """Refuse a cluster whose workers lack this library: they could not read what they are sent, and would be tried for ever."""
-    try:
-        client = sys.modules["distributed"].default_client()
-    except (KeyError, ValueError):
+    client = active_client()
+    if client is None:
         return
     # A worker that is just leaving does not answer, which says nothing.
     answers = client.run(exec, "import givens.cluster.graph", on_error="return")
@@ -144,19 +185,20 @@ def computed(collection: Any) -> Any:
         raise RuntimeError(f"{sentence} (Dask says: {' '.join(str(error).split())[:200]})") from error
 
 
+_AGAIN = ": fit again; with checkpoint=, the passes that are done are not repeated"
 _CLUSTER_ERRORS = {
     "KilledWorker": "workers of the Dask cluster died again and again on one chunk, most often for lack of memory: "
     "use smaller chunks, or give workers more memory",
-    "FutureCancelledError": "the Dask cluster was closed, or lost its scheduler, while it computed: fit again",
-    "CancelledError": "the Dask cluster was closed, or lost its scheduler, while it computed: fit again",
-    "CommClosedError": "the connection to the Dask scheduler was lost: fit again",
-    "TimeoutError": "the Dask scheduler does not answer: fit again",
+    "FutureCancelledError": f"the Dask cluster was closed, or lost its scheduler, while it computed{_AGAIN}",
+    "CancelledError": f"the Dask cluster was closed, or lost its scheduler, while it computed{_AGAIN}",
+    "CommClosedError": f"the connection to the Dask scheduler was lost{_AGAIN}",
+    "TimeoutError": f"the Dask scheduler does not answer{_AGAIN}",
 }
 
 
-def _summarised(block: Any, state: tuple[Summary, Any], block_info: Any = None) -> Summary:
+def _summarised(block: Any, state: tuple[Summary, Any, str | None], block_info: Any = None) -> Summary:
     """The summary of one chunk: not in an array of objects, whose size Dask would take for that of a pointer."""
-    empty, mold = state
+    empty, mold, told = state
     number = int(block_info[0]["chunk-location"][0])
     first, last = (int(edge) for edge in block_info[0]["array-location"][0])
     # One thread per task: Dask runs as many tasks as a worker has threads.
@@ -170,6 +212,8 @@ def _summarised(block: Any, state: tuple[Summary, Any], block_info: Any = None) 
             kind = TypeError if isinstance(error, TypeError) else ValueError
             raise kind(f"rows {first} to {last - 1} of X (chunk {number}): {text}") from error
         summary.end()
+    if told is not None:
+        tell(told, number)
     return summary
 
 

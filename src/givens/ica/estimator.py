@@ -16,6 +16,7 @@ and the two are repeated until the signs stay.
 
 from __future__ import annotations
 
+import os
 import warnings
 from dataclasses import replace
 from numbers import Real
@@ -26,6 +27,8 @@ from scipy.optimize import linear_sum_assignment
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import validate_data
 
+from givens.checkpoint import Checkpoint
+from givens.cluster.graph import refuse_checkpoint
 from givens.ica.adaptive import fixed_point, sample_stride
 from givens.ica.fourth_moments import FourthMoments, WhiteMoments
 from givens.ica.separation import Separated, SourceSeparation
@@ -92,6 +95,12 @@ class ICA(SourceSeparation):
         By default all cores. The number changes the time, never the result.
     random_state : int, Generator, RandomState or None
         For `n_starts` and `stability` only.
+    progress : bool
+        Of data on Dask, show the passes, and the chunks that are done in each.
+    checkpoint : path or Checkpoint, optional
+        Of data on Dask, save what each pass leaves there, and do not repeat the passes that are in the file if it exists. A file
+        of other data or options is refused; data are told apart by their shape, chunks and type and by their first and last
+        rows.
 
     Attributes
     ----------
@@ -147,6 +156,8 @@ class ICA(SourceSeparation):
         certify: bool = False,
         threads: int | None = None,
         random_state: Any = None,
+        progress: bool = False,
+        checkpoint: str | os.PathLike[str] | Checkpoint | None = None,
     ) -> None:
         self.n_components = n_components  # type: ignore[assignment]
         self.contrast = contrast
@@ -159,6 +170,8 @@ class ICA(SourceSeparation):
         self.certify = certify
         self.threads = threads
         self.random_state = random_state
+        self.progress = progress
+        self.checkpoint = checkpoint
 
     @atomic_fit
     def fit(self, X: Any, y: None = None, sample_weight: Any = None) -> Self:
@@ -288,6 +301,7 @@ class ICA(SourceSeparation):
         return Separated(space, self._rotate(white), white)
 
     def _in_chunks(self, X: Any, weighted: bool) -> bool:
+        refuse_checkpoint(self, X)
         # A memory map is an array too: where chunks do not do, it is read like one.
         whole_array = isinstance(X, np.memmap) and (weighted or self.stability or self.certify)
         return not in_memory(X) and not whole_array

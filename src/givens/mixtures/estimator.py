@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from copy import copy
 from dataclasses import replace
@@ -15,7 +16,9 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
+from givens.checkpoint import Checkpoint
 from givens.cluster import Together
+from givens.cluster.graph import refuse_checkpoint
 from givens.mixtures.density import SphericalDensity
 from givens.mixtures.em import refine
 from givens.mixtures.model import Mixture
@@ -71,6 +74,12 @@ class SphericalMixture(SphericalDensity):
         All cores by default. The answer has the same bits for any number.
     random_state : int, RandomState or None
         For the start of the decomposition, on which the answer seldom depends, and for `sample`.
+    progress : bool
+        Of data on Dask, show the passes, and the chunks that are done in each.
+    checkpoint : path or Checkpoint, optional
+        Of data on Dask, save what each pass leaves there, and do not repeat the passes that are in the file if it exists. A file
+        of other data or options is refused; data are told apart by their shape, chunks and type and by their first and last
+        rows.
 
     Attributes
     ----------
@@ -112,6 +121,8 @@ class SphericalMixture(SphericalDensity):
         basis_samples: int = 2000,
         threads: int | None = None,
         random_state: int | np.random.RandomState | None = 0,
+        progress: bool = False,
+        checkpoint: str | os.PathLike[str] | Checkpoint | None = None,
     ) -> None:
         self.n_components = n_components
         self.variance = variance
@@ -122,6 +133,8 @@ class SphericalMixture(SphericalDensity):
         self.basis_samples = basis_samples
         self.threads = threads
         self.random_state = random_state
+        self.progress = progress
+        self.checkpoint = checkpoint
 
     @atomic_fit
     def fit(self, X: Any, y: Any = None) -> Self:
@@ -139,6 +152,7 @@ class SphericalMixture(SphericalDensity):
         self
         """
         self._check()
+        refuse_checkpoint(self, X)
         rows = RepeatedRows(self, X)
         features = rows.features
         self._check_shape(features)

@@ -47,7 +47,7 @@ class RepeatedRows(RepeatedData):
         self.checked = False
         self.sparse = accept_sparse
         if is_dask(X):
-            self.chunks = DaskRows(X)
+            self.chunks = DaskRows(X, estimator)
             self.features = self.chunks.learn_features(estimator, reset)
         elif in_memory(X):
             refuse_mask(X, "X")

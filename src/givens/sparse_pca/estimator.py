@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
@@ -14,8 +15,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_array, check_is_fitted, validate_data
 
+from givens.checkpoint import Checkpoint
 from givens.cluster import applied
-from givens.cluster.graph import is_dask
+from givens.cluster.graph import is_dask, refuse_checkpoint
 from givens.metrics import (
     adjusted_from_scores,
     largest_correlation,
@@ -219,7 +221,11 @@ class SparsePCA(SparseScores):
     random_state : int, RandomState or None
         For the starts after the first, and for schedules that draw.
     progress : bool
-        Show the value while it rises.
+        Show the value while it rises; of data on Dask, also the passes, and the chunks that are done in each.
+    checkpoint : path or Checkpoint, optional
+        Of data on Dask, save what each pass leaves there, and do not repeat the passes that are in the file if it exists. A file
+        of other data or options is refused; data are told apart by their shape, chunks and type and by their first and last
+        rows.
 
     Attributes
     ----------
@@ -285,6 +291,7 @@ class SparsePCA(SparseScores):
         threads: int | None = None,
         random_state: int | np.random.RandomState | None = None,
         progress: bool = False,
+        checkpoint: str | os.PathLike[str] | Checkpoint | None = None,
     ) -> None:
         self.n_components = n_components
         self.gamma = gamma
@@ -304,6 +311,7 @@ class SparsePCA(SparseScores):
         self.threads = threads
         self.random_state = random_state
         self.progress = progress
+        self.checkpoint = checkpoint
 
     @atomic_fit
     def fit(self, X: Any, y: None = None, sample_weight: Any = None) -> Self:
@@ -331,6 +339,7 @@ class SparsePCA(SparseScores):
             if refused := [name for name, value in given.items() if value is not None]:
                 raise ValueError(f"{refused[0]} is for samples in memory: leave it out with a dask array")
             return self._fit_chunks(RepeatedRows(self, X, accept_sparse=True))
+        refuse_checkpoint(self, X)
         X = validate_data(
             self,
             X,

@@ -1,8 +1,8 @@
-"""Progress bars: one line per run, a bar per sweep, with what the run has reached; and a bar of the samples of a stream."""
+"""Progress bars: one line per run, a bar per sweep, with what the run has reached; and bars of samples or chunks."""
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -75,19 +75,28 @@ def bar(shown: bool) -> Iterator[Bar]:
         yield RichBar(display)
 
 
+@contextmanager
+def counter(text: str, noun: str, total: int | None) -> Iterator[Callable[[int], None]]:
+    """A bar of how many things of a kind are done, after a few words; yields a function that adds to them."""
+    progress = require("rich.progress", extra="progress")
+    done = "{task.completed:,.0f}" if total is None else "{task.completed:,.0f} of {task.total:,.0f}"
+    with progress.Progress(
+        *([progress.TextColumn("{task.description}")] if text else []),
+        progress.TextColumn(f"{done} {noun}"),
+        progress.BarColumn(),
+        progress.TimeElapsedColumn(),
+        progress.TimeRemainingColumn(),
+    ) as display:
+        task = display.add_task(text, total=total)
+        yield lambda number: display.update(task, advance=number)
+
+
 def counting(batches: Iterable[Any], total: int | None, shown: bool) -> Generator[Any]:
     """Pass batches of samples on, with a bar of how many went by; `total` if that is known."""
     if not shown:
         yield from batches
         return
-    progress = require("rich.progress", extra="progress")
-    with progress.Progress(
-        progress.TextColumn("{task.completed:,.0f} samples"),
-        progress.BarColumn(),
-        progress.TimeElapsedColumn(),
-        progress.TimeRemainingColumn(),
-    ) as display:
-        task = display.add_task("", total=total)
+    with counter("", "samples", total) as advance:
         for batch in batches:
             yield batch
-            display.update(task, advance=np.shape(batch)[0])
+            advance(np.shape(batch)[0])

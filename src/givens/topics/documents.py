@@ -93,7 +93,7 @@ class Documents(RepeatedData):
         self.checked = False
         self.words = 0
         if is_dask(X):
-            self.chunks = DaskRows(X)
+            self.chunks = DaskRows(X, estimator if reset else None)
             self.words = self.chunks.shape[1]
         elif _is_memory(X):
             self.source, self.checked = [checked_counts(estimator, X, whole=whole, reset=reset)], True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,8 +16,9 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
+from givens.checkpoint import Checkpoint
 from givens.cluster import Together, applied
-from givens.cluster.graph import is_dask
+from givens.cluster.graph import is_dask, refuse_checkpoint
 from givens.numerics import parallel
 from givens.result import Result
 from givens.support.arguments import generator, tolerance, whole
@@ -97,6 +99,12 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         All cores by default. The answer has the same bits for any number.
     random_state : int, RandomState, Generator or None
         For the starts of the search for axes and of the decomposition, on which the answer depends little.
+    progress : bool
+        Of data on Dask, show the passes, and the chunks that are done in each.
+    checkpoint : path or Checkpoint, optional
+        Of data on Dask, save what each pass leaves there, and do not repeat the passes that are in the file if it exists. A file
+        of other data or options is refused; data are told apart by their shape, chunks and type and by their first and last
+        rows.
 
     Attributes
     ----------
@@ -155,6 +163,8 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         basis_documents: int = 5000,
         threads: int | None = None,
         random_state: Any = 0,
+        progress: bool = False,
+        checkpoint: str | os.PathLike[str] | Checkpoint | None = None,
     ) -> None:
         self.n_topics = n_topics
         self.alpha0 = alpha0
@@ -168,6 +178,8 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         self.basis_documents = basis_documents
         self.threads = threads
         self.random_state = random_state
+        self.progress = progress
+        self.checkpoint = checkpoint
 
     @atomic_fit
     def fit(self, X: Any, y: Any = None) -> Self:
@@ -185,6 +197,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         self
         """
         self._check()
+        refuse_checkpoint(self, X)
         documents = Documents(self, X, whole=_COUNTS[self.counts])
         words = self._words(documents.words)
         rng = generator(self.random_state)
