@@ -117,7 +117,9 @@ def test_a_scheduler_that_goes_away(tmp_path):
     reads.mkdir()
     with cluster_of_processes(tmp_path) as scheduler:
         X = killing(da.from_array(ROWS, chunks=(20, 3)), scheduler.pid, reads)
-        with pytest.raises(RuntimeError, match="Dask cluster was closed, or lost its scheduler.*checkpoint="):
+        with pytest.raises(
+            RuntimeError, match=r"Dask cluster was closed, or lost its scheduler.*checkpoint="
+        ):
             fit(X)
     assert len(list(reads.iterdir())) >= 2
 
@@ -156,6 +158,6 @@ def test_a_worker_out_of_memory():
             n_workers=1, threads_per_worker=1, memory_limit="600MB", dashboard_address=":0"
         ) as cluster,
         distributed.Client(cluster),
-        pytest.raises(RuntimeError, match="died again and again on one chunk.*smaller chunks"),
+        pytest.raises(RuntimeError, match=r"died again and again on one chunk.*smaller chunks"),
     ):
         fit(da.from_array(ROWS, chunks=(20, 3)).map_blocks(hungry, dtype=float, meta=np.empty((0, 0))))
