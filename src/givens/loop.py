@@ -23,10 +23,10 @@ from givens.checkpoint import Checkpoint, Progress
 from givens.objectives.base import Look, NotFinite, Objective
 from givens.phases import PHASES, Phase
 from givens.phases.certificate import certify
-from givens.phases.phase import counted
 from givens.result import Certificate, PhaseSummary, Result, Snapshot
 from givens.rotations import determinant, orthogonality, repair, rotate_blocks
 from givens.schedules import Schedule, Shape
+from givens.support.arguments import counted
 from givens.support.progress import Bar
 
 Callback = Callable[[Snapshot], Any]

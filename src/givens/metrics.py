@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg import qr, solve_triangular
 
-from givens.numerics.scaling import check_data, power_of_two
+from givens.numerics.scaling import check_data, power_of_two, refuse_too_large
 
 __all__ = [
     "adjusted_variance",
@@ -42,10 +42,7 @@ def _centred(X: np.ndarray, components: np.ndarray) -> tuple[np.ndarray, np.ndar
         raise ValueError("X must have at least one sample, got none")
     with np.errstate(over="ignore", invalid="ignore"):
         centred = X - X.mean(axis=0)
-    if not np.isfinite(centred).all():
-        raise ValueError(
-            "X has numbers so large that their sums exceed what float64 holds: divide it by the largest of them"
-        )
+    refuse_too_large(centred, "X", "their sums", "divide it by the largest")
     return centred, components
 
 
@@ -109,7 +106,7 @@ def adjusted_from_scores(scores: np.ndarray) -> np.ndarray:
         if len(dependent) == 0:
             adjusted[kept[: len(rest)]] = rest**2
             break
-        # The direction that it got is rounding; those after it have to be found anew, without it.
+        # Its direction is rounding, so the decomposition is repeated without it.
         kept = np.delete(kept, dependent[0])
     return adjusted / max(samples - 1, 1)
 
@@ -123,7 +120,7 @@ def total_adjusted(scores: np.ndarray) -> float:
 def adjusted_from_gram(G: np.ndarray) -> np.ndarray:
     """R_jj² from the Gram matrix G = RᵀR of the scores alone (ZCZᵀ of a covariance C): Schur complements one by one.
 
-    Unlike a Cholesky routine this bears dependent scores; with half the digits of `adjusted_from_scores`.
+    Unlike a Cholesky factorisation this permits dependent scores. It has half the digits of `adjusted_from_scores`.
     """
     left = np.array(G, dtype=np.float64)
     adjusted = np.zeros(len(left))
@@ -160,8 +157,7 @@ def projected_from_scores(scores: np.ndarray, components: np.ndarray) -> float:
     if not components.any():
         return 0.0
     R, pivots = qr(components[:, components.any(axis=0)].T, mode="r", pivoting=True)
-    size = np.abs(np.diagonal(R))
-    rank = int(np.sum(size > 1e-10 * size[0])) if len(size) and size[0] > 0 else 0
+    rank = _rank(R)
     if rank == 0:
         return 0.0
     inside = solve_triangular(R[:rank, :rank], scores[:, pivots[:rank]].T, trans="T")
@@ -173,9 +169,13 @@ def span(components: np.ndarray) -> np.ndarray:
     if components.size == 0:
         return np.zeros((components.shape[1], 0))
     Q, R, _ = qr(components.T / power_of_two(components), mode="economic", pivoting=True)
+    return Q[:, : _rank(R)]
+
+
+def _rank(R: np.ndarray) -> int:
+    """The numerical rank, from the factor R of a QR decomposition with pivots."""
     size = np.abs(np.diagonal(R))
-    rank = int(np.sum(size > 1e-10 * size[0])) if len(size) and size[0] > 0 else 0
-    return Q[:, :rank]
+    return int(np.sum(size > 1e-10 * size[0])) if len(size) and size[0] > 0 else 0
 
 
 def loading_overlap(components: np.ndarray) -> float:
@@ -183,10 +183,7 @@ def loading_overlap(components: np.ndarray) -> float:
     components = _rows(components)
     with np.errstate(over="ignore", invalid="ignore"):
         G = np.abs(components @ components.T)
-    if not np.isfinite(G).all():
-        raise ValueError(
-            "components are so large that their products exceed what float64 holds: loadings have the norm 1"
-        )
+    refuse_too_large(G, "components", "their products", "loadings have the norm 1")
     np.fill_diagonal(G, 0.0)
     return float(G.max()) if G.size else 0.0
 
@@ -237,10 +234,7 @@ def orthogonality_defect(U: np.ndarray) -> float:
     U = check_data(U, "U", 2).astype(np.float64, copy=False)
     with np.errstate(over="ignore", invalid="ignore"):
         defect = float(np.max(np.abs(U.T @ U - np.eye(U.shape[1])), initial=0.0))
-    if not np.isfinite(defect):
-        raise ValueError(
-            "U has numbers so large that their products exceed what float64 holds: it is not near orthogonal"
-        )
+    refuse_too_large(defect, "U", "their products", "it is not near orthogonal")
     return defect
 
 
@@ -285,9 +279,9 @@ def amari(unmixing: np.ndarray, mixing: np.ndarray) -> float:
 
 
 def mutual_information_reduction(X: np.ndarray, unmixing: np.ndarray) -> float:
-    """By how much less the sources tell of each other than the channels do, in nats per sample (Delorme et al. 2012).
+    """The mutual information of the channels less that of the sources, in nats per sample (Delorme et al. 2012).
 
-    The mutual information of the columns of X less that of the sources Y = X Wᵀ: Σ h(x_i) − Σ h(y_i) + log |det W|, where the
+    With the channels X and the sources Y = X Wᵀ it is Σ h(x_i) − Σ h(y_i) + log |det W|, where the
     joint entropies have cancelled. Entropies h of single signals are those of histograms.
 
     Parameters

@@ -47,7 +47,7 @@ def test_weights_that_will_not_do():
     for weights, told in [
         ([1.0] * 59, "sample_weight"),
         ([-1.0] + [1.0] * 59, "[Nn]egative"),
-        ([np.nan] + [1.0] * 59, "NaN"),
+        ([np.nan] + [1.0] * 59, "finite and not negative, but that of sample 0 is nan"),
         ([1.0] + [0.0] * 59, "positive for at least two samples"),
         ([1 / 60] * 60, "sum to more than 1"),
     ]:

@@ -30,7 +30,7 @@ from threadpoolctl import threadpool_limits
 
 from givens.numerics import flop_counts, parallel
 from givens.numerics.polar import polar
-from givens.numerics.scaling import check_data
+from givens.numerics.scaling import check_data, refuse_too_large
 from givens.sparse_pca.loadings import unit_rows
 from givens.support.arguments import tolerance, whole
 
@@ -128,10 +128,7 @@ def gpower(
         raise ValueError(f"A must have features and samples, got shape {A.shape}")
     with np.errstate(over="ignore"):
         squares = np.einsum("ij,ij->", A, A)
-    if not np.isfinite(squares):
-        raise ValueError(
-            "A has numbers so large that their squares exceed what float64 holds: divide it by the largest"
-        )
+    refuse_too_large(squares, "A", "their squares", "divide it by the largest")
     if squares < np.finfo(float).tiny and A.any():
         raise ValueError(
             "A has numbers so small that their squares vanish in float64: divide it by the largest"

@@ -14,6 +14,7 @@ from rich.table import Table as RichTable
 import givens
 from givens.cli.session import Session, command_line, shown, summary_head, write_results
 from givens.io import Table
+from givens.io.table import numbered
 from givens.io.write import Staged, distinct, write_matrix
 from givens.metrics import largest_correlation
 from givens.report import Report
@@ -43,15 +44,6 @@ def described(labels: Sequence[str] | None) -> str:
     tally = Counter(labels)
     shown = ", ".join(f"{number:,} {label}" for label, number in tally.most_common(3))
     return shown if len(tally) <= 3 else f"{len(tally):,} different labels"
-
-
-def numbered(noun: str, number: int) -> list[str]:
-    """Return so many names.
-
-    >>> numbered("factor", 2)
-    ['factor 1', 'factor 2']
-    """
-    return [f"{noun} {k + 1}" for k in range(number)]
 
 
 def shares(sizes: np.ndarray) -> np.ndarray:

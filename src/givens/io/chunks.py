@@ -23,7 +23,7 @@ from givens.io.table import (
     check_names,
     label_list,
     look_like_variables,
-    made_up,
+    numbered,
     stem,
 )
 
@@ -58,9 +58,7 @@ class TableRows:
     notes: list[str] = field(default_factory=list)
     label_names: list[str] = field(default_factory=list)
     corner: str = ""  # what stands over the rows' names
-    samples: str | None = (
-        None  # "rows" where that is known, by the format, by labels or because the user says so
-    )
+    samples: str | None = None  # "rows" where the format, labels or the user say so
     named: bool = False  # whether the file names its rows
     impute: str | None = None  # "drop" leaves out the samples with missing values
     dropped: int = 0  # samples left out, in the last pass
@@ -191,11 +189,13 @@ def _text(path: Path, labels: Sequence[str], names: str | None, drop: Sequence[s
     def read() -> Iterator[Chunk]:
         seen = 0
         for block in source.blocks():
-            named = block.names or [f"sample {seen + k}" for k in range(1, len(block.values) + 1)]
+            named = block.names or numbered("sample", len(block.values), seen + 1)
             seen += len(block.values)
             yield Chunk(block.values, named, block.labels)
 
-    rows = TableRows(source.column_names or made_up("variable", width), None, read, list(source.layout.notes))
+    rows = TableRows(
+        source.column_names or numbered("variable", width), None, read, list(source.layout.notes)
+    )
     rows.named = source.layout.names is not None
     if source.layout.names is not None and source.layout.header is not None:
         rows.corner = source.layout.header[source.layout.names]
@@ -225,10 +225,9 @@ def _npy(path: Path, labels: Sequence[str]) -> TableRows:
                 rows = min(step, total - start)
                 with reading(path, ".npy"):
                     values = np.fromfile(stream, dtype, rows * width).reshape(rows, width)
-                named = [f"sample {start + k}" for k in range(1, rows + 1)]
-                yield Chunk(as_numbers(values, path), named, [])
+                yield Chunk(as_numbers(values, path), numbered("sample", rows, start + 1), [])
 
-    return TableRows(made_up("variable", width), total, read)
+    return TableRows(numbered("variable", width), total, read)
 
 
 def _parquet(path: Path, labels: Sequence[str], names: str | None, drop: Sequence[str]) -> TableRows:
@@ -248,7 +247,7 @@ def _parquet(path: Path, labels: Sequence[str], names: str | None, drop: Sequenc
             if batch is None:
                 return
             values = np.column_stack([parquet_numbers(batch.column(k)) for k in columns.numbers])
-            named = [f"sample {seen + k}" for k in range(1, len(values) + 1)]
+            named = numbered("sample", len(values), seen + 1)
             if columns.names is not None:
                 named = parquet_words(batch.column(columns.names), path)
             marks = [parquet_words(batch.column(k), path) for k in columns.labels.values()]

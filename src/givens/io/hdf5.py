@@ -15,9 +15,8 @@ from pathlib import Path
 
 from givens.io.table import DataError
 
-PATIENCE = (
-    30.0  # seconds, and one more for each BYTES_PER_SECOND of the file: a slow disk is not a damaged file
-)
+# Seconds, and one more for each BYTES_PER_SECOND of the file: a slow disk is not a damaged file.
+PATIENCE = 30.0
 BYTES_PER_SECOND = 20e6
 
 # Errors that h5py can raise are left to whoever reads the file: here only the end of the process matters.

@@ -37,7 +37,7 @@ class Grid:
     corner: str = ""  # what stands over the row names
     labels: dict[str, list[str]] = field(
         default_factory=dict
-    )  # of the rows, or of the columns if `labels_of` says so
+    )  # of the rows, or of the columns: see `labels_of`
     labels_of: str = "rows"
     samples: str | None = None  # "rows" or "columns" where the format itself says which
     notes: list[str] = field(default_factory=list)
@@ -175,8 +175,8 @@ def to_table(grid: Grid, samples: str | None = None, impute: str | None = None) 
     check_names(grid.column_names, "column")
     if impute is None:
         check_finite(grid.values, lambda i, j: place(grid, i, j), IMPUTE)
-    row_names = grid.row_names or made_up("sample" if samples == "rows" else "variable", rows)
-    column_names = grid.column_names or made_up("variable" if samples == "rows" else "sample", columns)
+    row_names = grid.row_names or numbered("sample" if samples == "rows" else "variable", rows)
+    column_names = grid.column_names or numbered("variable" if samples == "rows" else "sample", columns)
     values = grid.values
     if samples == "columns":
         values, row_names, column_names = values.T, column_names, row_names
@@ -251,9 +251,13 @@ def selected(table: Table, kept: np.ndarray) -> Table:
     )
 
 
-def made_up(noun: str, number: int) -> list[str]:
-    """Return names for what has none."""
-    return [f"{noun} {k}" for k in range(1, number + 1)]
+def numbered(noun: str, number: int, first: int = 1) -> list[str]:
+    """Return so many names for what has none.
+
+    >>> numbered("factor", 2)
+    ['factor 1', 'factor 2']
+    """
+    return [f"{noun} {k}" for k in range(first, first + number)]
 
 
 def place(grid: Grid, row: int, column: int) -> str:

@@ -334,9 +334,11 @@ def only_first_quoted(data: bytes, ends: np.ndarray) -> bool:
     return bool(first.all()) and data.count(b'"') == 2 * len(ends)
 
 
-def is_exact(pandas: Any) -> bool:
-    """Whether pandas reads numbers to the last bit by default: then asking for it is deprecated."""
-    return tuple(int(part) for part in pandas.__version__.split(".")[:2]) >= (3, 1)
+def exact_parser(pandas: Any, data: bytes, decimal: str) -> dict[str, str]:
+    """Return the option with which pandas reads these numbers to the last bit: from 3.1 on it does so by default."""
+    if tuple(int(part) for part in pandas.__version__.split(".")[:2]) >= (3, 1):
+        return {}
+    return {"float_precision": "high" if has_short_numbers(data, decimal) else "round_trip"}
 
 
 def read_frame(data: bytes, layout: Layout, kinds: dict[int, Any], quoted: bool) -> Any:
@@ -350,10 +352,6 @@ def read_frame(data: bytes, layout: Layout, kinds: dict[int, Any], quoted: bool)
             warnings.simplefilter("error")
             if len(data) >= LARGE and find_spec("pyarrow") is not None:
                 return read_by_arrow(data, layout, kinds, quoted)
-            options: dict[str, Any] = {}
-            if not is_exact(pandas):
-                short = has_short_numbers(data, layout.decimal)
-                options["float_precision"] = "high" if short else "round_trip"
             return pandas.read_csv(
                 io.BytesIO(data),
                 sep=layout.separator,
@@ -366,7 +364,7 @@ def read_frame(data: bytes, layout: Layout, kinds: dict[int, Any], quoted: bool)
                 skipinitialspace=layout.separator != " ",
                 quoting=csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE,
                 na_filter=False,
-                **options,
+                **exact_parser(pandas, data, layout.decimal),
             )
     except (ValueError, OverflowError, Warning):
         return None
@@ -402,9 +400,7 @@ def read_numbers(column: bytes, decimal: str) -> np.ndarray | None:
     pandas = require("pandas", extra="cli")
     if b"\0" in column:  # would end the number before it
         return None
-    options: dict[str, Any] = {}
-    if not is_exact(pandas):
-        options["float_precision"] = "high" if has_short_numbers(column, decimal) else "round_trip"
+    exact = exact_parser(pandas, column, decimal)
     # Whether a field stands for a missing number is asked only where one of them is no number: it takes as long as reading it.
     for missing in ({"na_filter": False}, {"keep_default_na": False, "na_values": SPELLINGS}):
         try:
@@ -421,7 +417,7 @@ def read_numbers(column: bytes, decimal: str) -> np.ndarray | None:
                     skipinitialspace=True,
                     skip_blank_lines=False,
                     quoting=csv.QUOTE_NONE,
-                    **options,
+                    **exact,
                     **missing,
                 )
             return frame["number"].to_numpy()

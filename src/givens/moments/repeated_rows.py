@@ -11,10 +11,12 @@ from sklearn.utils.validation import check_array, validate_data
 
 from givens.cluster import RepeatedData
 from givens.cluster.graph import DaskRows, is_dask
-from givens.support.arguments import refuse_mask
+from givens.moments.sums import unit_of
+from givens.support.arguments import dense, refuse_mask
 from givens.support.rows import batches, in_memory
 
 _TYPES = [np.float64, np.float32]
+HEAD = 256  # first samples, which tell the size of the data
 
 
 class RepeatedRows(RepeatedData):
@@ -92,6 +94,16 @@ class RepeatedRows(RepeatedData):
         other = RepeatedRows.__new__(RepeatedRows)
         other.features, other.sparse = self.features, self.sparse
         return other
+
+    @property
+    def dtype(self) -> type[np.floating]:
+        """Of chunks on Dask: float32 if they are, else float64."""
+        assert self.chunks is not None
+        return np.float32 if self.chunks.X.dtype == np.float32 else np.float64
+
+    def unit(self) -> float:
+        """A power of two that brings rows of the size of the first ones near 1."""
+        return unit_of(dense(self.head(HEAD)))
 
     def head(self, size: int) -> np.ndarray:
         """The first rows, at most so many."""

@@ -10,14 +10,20 @@ from copy import copy
 from typing import Any, Self
 
 import numpy as np
-from scipy import sparse
 
 from givens.cluster import Summary
 from givens.numerics import gram
+from givens.support.arguments import dense
 
 BLOCK = 1 << 21  # entries that are converted, centred or made dense together
 MOST_FEATURES = 8192
 """Features whose products are summed, at most: 512 MB of them."""
+
+
+def feature_means(rows: np.ndarray) -> np.ndarray:
+    """The mean of each feature; of a constant one its value, without rounding."""
+    constant = np.all(rows == rows[0], axis=0)
+    return np.where(constant, rows[0], rows.mean(axis=0))
 
 
 class Scatter(Summary):
@@ -66,12 +72,9 @@ class Scatter(Summary):
         """Take in rows, dense or csr."""
         step = max(len(self.mean), BLOCK // len(self.mean))
         for start in range(0, rows.shape[0], step):
-            part = rows[start : start + step]
-            part = np.array(part.toarray() if sparse.issparse(part) else part, dtype=np.float64, order="C")
+            part = np.array(dense(rows[start : start + step]), dtype=np.float64, order="C")
             part *= self.unit
-            # A constant feature has its value as its mean, without rounding.
-            constant = np.all(part == part[0], axis=0)
-            mean = np.where(constant, part[0], part.mean(axis=0))
+            mean = feature_means(part)
             part -= mean
             gram.add_dense(self.C, part)
             self._join(len(part), mean)

@@ -6,7 +6,7 @@ from copy import copy
 
 import numpy as np
 
-from givens.moments.sums import Basis, SecondMoments, ThirdMoments, unit_of
+from givens.moments.sums import Basis, SecondMoments, ThirdMoments, too_large, unit_of
 
 
 def second_moments(head: np.ndarray) -> SecondMoments:
@@ -20,10 +20,7 @@ def finite_moments(seconds: SecondMoments) -> tuple[np.ndarray, np.ndarray]:
     with np.errstate(over="ignore", invalid="ignore"):
         mean, covariance = seconds.mean_and_covariance()
     if not np.isfinite(covariance).all():
-        raise ValueError(
-            f"some rows are too large beside the first, which are of the size of {1 / seconds.unit:.2g}: their squares exceed "
-            "what float64 holds; leave them out"
-        )
+        raise too_large(seconds.unit, "rows")
     return mean, covariance
 
 

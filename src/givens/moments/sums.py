@@ -1,4 +1,4 @@
-"""Sums over rows: the same bits for any cut of the rows into batches, and for any number of threads.
+"""Sums over rows, with the same bits however the rows are divided into batches, and for any number of threads.
 
 The products p_a p_b of a few hundred rows at a time make one matrix, so that nearly all the work is matrix products.
 """
@@ -26,7 +26,7 @@ _AT_ONCE = 1 << 23
 
 @dataclass(frozen=True)
 class Basis:
-    """Where third moments are kept: rows are scaled by `unit`, counted from `origin` and projected on `axes`."""
+    """The coordinates of third moments: rows are scaled by `unit`, taken about `origin` and projected on `axes`."""
 
     origin: np.ndarray
     axes: np.ndarray
@@ -47,15 +47,21 @@ def unit_of(rows: np.ndarray) -> float:
     return 1.0 if size == 0.0 or 1e-60 < size < 1e60 else 1.0 / power_of_two(size)
 
 
+def too_large(unit: float, noun: str) -> ValueError:
+    """The error for rows whose squares overflow in the unit that the first rows have given."""
+    return ValueError(
+        f"some {noun} are too large beside the first, which are of the size of {1 / unit:.2g}: their squares exceed what "
+        "float64 holds; leave them out"
+    )
+
+
 class Sums(Summary):
     """Sums over rows, taken tile by tile in the order in which the rows come."""
 
     def __init__(self, *shapes: tuple[int, ...]) -> None:
         self.count = 0
         self._shapes = shapes
-        self._sums: list[np.ndarray] | None = (
-            None  # so that sums over no rows take no room where they are sent
-        )
+        self._sums: list[np.ndarray] | None = None  # sums over no rows take no room where they are sent
         self._waiting: np.ndarray | None = None
 
     @abstractmethod

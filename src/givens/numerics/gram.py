@@ -1,4 +1,4 @@
-"""Gram matrices C = AᵀA of tall data, block of rows by block of rows, and the root R of C = RᵀR.
+"""Gram matrices C = AᵀA of tall data, block of rows by block of rows; the root R of C = RᵀR; the leading axes of data.
 
 Whatever depends on A through AᵀA only, as sparse PCA does, needs R alone: as many rows as A has rank. The products of
 a sparse matrix are summed through its non-zeros, those of a dense one by matrix products; no more than a block of rows is ever
@@ -11,15 +11,20 @@ pivots, of the correlations: so features of any size keep their digits, and depe
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from scipy import sparse
 from scipy.linalg.lapack import dpstrf
 
 from givens.numerics import parallel
+from givens.numerics.tiles import scores, turned
 
 TILE = 512  # columns of a matrix product of the upper triangle
 PARTS = 64  # of the features of a sparse block, shared out among the threads
 EPS = float(np.finfo(np.float64).eps)
+MANY = 1500  # rows up to which the products of all of them are decomposed
+SPARE, ITERATIONS = 10, 5  # of the subspace iteration: vectors beside those that are asked for; steps
 
 
 def add_dense(C: np.ndarray, block: np.ndarray) -> None:
@@ -114,3 +119,48 @@ def root(C: np.ndarray, norms: np.ndarray, rows: int = 0) -> np.ndarray:
     R *= norms
     kept = max(int(rank), rows)
     return R if kept == len(R) else R[:kept].copy()
+
+
+def leading_axes(At: np.ndarray, m: int) -> tuple[np.ndarray, np.ndarray]:
+    """The m leading left singular vectors of At, rows x m, and the squares of their singular values."""
+    n = len(At)
+    if decomposed_whole(n, m):
+        squares, vectors = np.linalg.eigh(scores(At, At, few=False)[0])
+        return np.ascontiguousarray(vectors[:, ::-1][:, :m]), np.maximum(squares[::-1][:m], 0.0)
+    from scipy.sparse.linalg import LinearOperator, eigsh
+
+    # Not from the vector of ones, which is orthogonal to centred data.
+    first = np.random.default_rng(0).standard_normal(n)
+    products = LinearOperator((n, n), matvec=lambda v: At @ (At.T @ v), dtype=np.float64)
+    squares, vectors = eigsh(products, k=m, which="LA", v0=first)
+    return np.ascontiguousarray(vectors[:, ::-1]), np.maximum(squares[::-1], 0.0)
+
+
+def rough_axes(At: np.ndarray, m: int) -> tuple[np.ndarray, np.ndarray]:
+    """As `leading_axes`; of many rows by a few steps of subspace iteration, which find the leading axes well enough."""
+    n = len(At)
+    if decomposed_whole(n, m):
+        return leading_axes(At, m)
+    Y = np.empty((m + SPARE, At.shape[1]))
+
+    def step(rows: np.ndarray) -> np.ndarray:
+        turned(rows, At, Y)
+        return scores(Y, At, few=False)[0]
+
+    V = leading_subspace(n, m, step)
+    turned(V, At, Y)
+    squares, vectors = np.linalg.eigh(Y @ Y.T)
+    return np.ascontiguousarray(V.T) @ vectors[:, ::-1][:, :m], np.maximum(squares[::-1][:m], 0.0)
+
+
+def decomposed_whole(n: int, m: int) -> bool:
+    """Whether m axes of a matrix of order n come from all of its eigenvectors, which takes less time than iterations."""
+    return n <= MANY or 5 * m > n
+
+
+def leading_subspace(n: int, m: int, step: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+    """Orthonormal rows that span about the m leading axes; `step` multiplies rows with a symmetric matrix of order n."""
+    V = np.random.default_rng(0).standard_normal((m + SPARE, n))
+    for _ in range(ITERATIONS):
+        V = step(np.ascontiguousarray(np.linalg.qr(V.T)[0].T))
+    return np.ascontiguousarray(np.linalg.qr(V.T)[0].T)

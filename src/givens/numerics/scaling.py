@@ -1,4 +1,4 @@
-"""Data of every size: what is finite, and the powers of two that bring it near 1, which costs no rounding."""
+"""Finite data, and powers of two that bring data of any size near 1 without rounding."""
 
 from __future__ import annotations
 
@@ -35,6 +35,18 @@ def check_data(A: Any, name: str, dimensions: int | None = None) -> np.ndarray:
             f"{name} must be finite, but {are(int(bad.sum()), 'entry', 'entries')} not, the first at {where}: {A[where]}"
         )
     return A
+
+
+def refuse_too_large(values: Any, name: str, what: str, advice: str) -> None:
+    """Raise an error unless the values, sums or products that were computed from `name`, are finite.
+
+    >>> refuse_too_large(np.array([1e308]) * 10, "X", "their sums", "divide it by the largest")
+    Traceback (most recent call last):
+    ValueError: X has numbers so large that their sums exceed what float64 holds: divide it by the largest
+    """
+    if not np.isfinite(values).all():
+        dtype = np.asarray(values).dtype
+        raise ValueError(f"{name} has numbers so large that {what} exceed what {dtype} holds: {advice}")
 
 
 def _numbers(A: np.ndarray, name: str) -> np.ndarray:

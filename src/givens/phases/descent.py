@@ -20,8 +20,9 @@ import numpy as np
 
 from givens.objectives.base import Look
 from givens.phases.cayley import turned
-from givens.phases.phase import Phase, counted
+from givens.phases.phase import Phase
 from givens.phases.quasi_newton import Memory
+from givens.support.arguments import counted
 
 if TYPE_CHECKING:
     from givens.loop import Run

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from givens.phases.phase import Phase, counted
+from givens.phases.phase import Phase
+from givens.support.arguments import counted
 
 if TYPE_CHECKING:
     from givens.loop import Run

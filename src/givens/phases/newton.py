@@ -19,7 +19,8 @@ import numpy as np
 
 from givens.objectives.base import Look, Second
 from givens.phases.cayley import turned
-from givens.phases.phase import Phase, counted
+from givens.phases.phase import Phase
+from givens.support.arguments import counted
 
 if TYPE_CHECKING:
     from givens.loop import Run

@@ -41,8 +41,3 @@ class Phase(ABC):
 
     def remember(self, arrays: dict[str, np.ndarray], run: Run) -> None:  # noqa: B027
         """Go on from what a checkpoint held."""
-
-
-def counted(number: int, one: str, many: str) -> str:
-    """A number with its noun."""
-    return f"{number} {one if number == 1 else many}"

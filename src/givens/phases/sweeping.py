@@ -15,9 +15,10 @@ import numpy as np
 
 from givens.numerics import parallel
 from givens.objectives.base import Blocks, Solved
-from givens.phases.phase import Phase, counted
+from givens.phases.phase import Phase
 from givens.rotations import rotate_blocks
 from givens.schedules import Random
+from givens.support.arguments import counted
 
 if TYPE_CHECKING:
     from givens.loop import Run

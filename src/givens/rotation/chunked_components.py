@@ -11,12 +11,11 @@ from sklearn.decomposition import PCA
 
 from givens.moments.repeated_rows import RepeatedRows
 from givens.moments.scatter import MOST_FEATURES, Scatter
-from givens.moments.sums import unit_of
+from givens.moments.sums import too_large
 from givens.numerics import gram
 from givens.streaming.merging import SketchSummary, sketch_of
 from givens.support.arguments import whole
 
-HEAD = 256  # first samples, which tell of what size the data are
 RESERVE = 20
 """Columns that a sketch keeps beside three for every component, at least."""
 
@@ -80,10 +79,9 @@ def principal_components(rows: RepeatedRows, n_components: Any, scale: bool) -> 
         method = f"principal components from a sketch of {columns} columns, merged {over}, that keeps {kept:.2%} of the variance"
     if not found.total > 0:
         raise ValueError("every feature of X is constant, so there is no variance to explain")
-    dtype = np.float32 if rows.chunks.X.dtype == np.float32 else np.float64
-    pca = _as_pca(found, n_components, (samples, features), dtype)
-    deviation = None if found.deviation is None else found.deviation.astype(dtype)
-    return ChunkedComponents(pca, found.mean.astype(dtype), deviation, method)
+    pca = _as_pca(found, n_components, (samples, features), rows.dtype)
+    deviation = None if found.deviation is None else found.deviation.astype(rows.dtype)
+    return ChunkedComponents(pca, found.mean.astype(rows.dtype), deviation, method)
 
 
 def _check_number(n_components: Any, most: int, sketched: bool) -> None:
@@ -107,15 +105,11 @@ def _check_number(n_components: Any, most: int, sketched: bool) -> None:
 
 def _from_products(rows: RepeatedRows, scale: bool) -> _Spectrum:
     """All axes, from the products of features about their means."""
-    head = rows.head(HEAD)
-    unit = unit_of(head.toarray() if hasattr(head, "toarray") else head)
+    unit = rows.unit()
     with np.errstate(over="ignore", invalid="ignore"):
         found = rows.total(Scatter(rows.features, unit), "rotated-pca-products")
     if not np.isfinite(found.C).all():
-        raise ValueError(
-            f"some samples are too large beside the first, which are of the size of {1 / unit:.2g}: their squares exceed what "
-            "float64 holds; leave them out"
-        )
+        raise too_large(unit, "samples")
     norms = np.sqrt(np.diag(found.C))
     C = gram.completed(found.C, norms)
     deviation = None
@@ -132,9 +126,7 @@ def _from_products(rows: RepeatedRows, scale: bool) -> _Spectrum:
 
 def _from_sketch(rows: RepeatedRows, n_components: int, columns: int, scale: bool) -> tuple[_Spectrum, float]:
     """The axes that a sketch of the samples keeps, and the share of the variance that it holds."""
-    assert rows.chunks is not None
-    dtype = np.float32 if rows.chunks.X.dtype == np.float32 else np.float64
-    empty = SketchSummary(rows.features, columns, columns - n_components, dtype, scale)
+    empty = SketchSummary(rows.features, columns, columns - n_components, rows.dtype, scale)
     sketch = sketch_of(rows, empty, "rotated-pca-sketch")
     Y = sketch.columns_now(empty.rule, 1)[0].astype(np.float64)
     deviation = None

@@ -19,11 +19,12 @@ from time import perf_counter
 import numpy as np
 
 from givens.numerics import flop_counts
+from givens.numerics.gram import leading_axes
 from givens.numerics.polar import polar
 from givens.result import Result
 from givens.rotations import orthogonality
 from givens.sparse_pca import exchanges, truncated_power
-from givens.sparse_pca.data import CentredData, CovarianceData, principal_axes
+from givens.sparse_pca.data import CentredData, CovarianceData
 from givens.sparse_pca.forms import (
     HEAVY,
     Axes,
@@ -35,13 +36,12 @@ from givens.sparse_pca.forms import (
     Step,
     orthonormal_columns,
 )
-from givens.sparse_pca.loadings import FitOptions, Loadings, directions, reported_order, rotated
+from givens.sparse_pca.loadings import Loadings, directions, reported_order, rotated
+from givens.sparse_pca.options import FitOptions
 from givens.sparse_pca.truncated_power import GROWTH, Ascent
 from givens.support.progress import bar
 
-SMALL = (
-    1 << 21
-)  # samples x features x components up to which rotations and exchanges take no time to speak of
+SMALL = 1 << 21  # samples x features x components up to which rotations and exchanges take little time
 SAME = 1e-6  # two ascents whose variances differ by less than this share have ended in the same place
 ROTATED = (
     ("rotations with one threshold", True, False),
@@ -258,7 +258,7 @@ class SeveralStarts:
         if previous is None:
             kinds = ROTATED if rotate else ROTATED[:more]
             more -= 0 if rotate else len(kinds)
-            V = principal_axes(At, self.options.m)[0]
+            V = leading_axes(At, self.options.m)[0]
             for name, shared, l0 in kinds:
                 Y, result = rotated(At, self.options, V, shared=shared, l0=l0)
                 self.tried.append(name)

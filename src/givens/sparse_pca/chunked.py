@@ -6,21 +6,20 @@ Chan, Golub and LeVeque (1983), in which nothing cancels; its products are then 
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from givens.cluster import Summary
 from givens.moments.repeated_rows import RepeatedRows
-from givens.moments.scatter import MOST_FEATURES
-from givens.moments.sums import unit_of
+from givens.moments.scatter import MOST_FEATURES, feature_means
+from givens.moments.sums import too_large
 from givens.numerics import gram
 from givens.numerics.scaling import power_of_two
 from givens.sparse_pca.data import FeatureMoments, GramSum, scaled_moments
+from givens.support.arguments import dense
 
 BLOCK = 1 << 21  # entries of a sparse chunk that are made dense together
-HEAD = 256  # first samples, which tell of what size the data are
 
 
 class FeatureSums(Summary):
@@ -36,22 +35,17 @@ class FeatureSums(Summary):
         """Take in samples, dense or csr."""
         step = max(1, BLOCK // rows.shape[1])
         for start in range(0, rows.shape[0], step):
-            part = np.asarray(_dense(rows[start : start + step]), dtype=np.float64) * self.unit
+            part = np.asarray(dense(rows[start : start + step]), dtype=np.float64) * self.unit
             other = FeatureSums(part.shape[1], self.unit)
             other.count = len(part)
-            # A constant feature has its value as its mean, without rounding.
-            constant = np.all(part == part[0], axis=0)
-            other.mean = np.where(constant, part[0], part.mean(axis=0))
+            other.mean = feature_means(part)
             part -= other.mean
             with np.errstate(over="ignore"):  # `moments_of` says so
                 other.squares = np.einsum("ij,ij->j", part, part)
-            self._take(other)
+            self.merge(other)
 
-    def merge(self, other: Self) -> None:
+    def merge(self, other: FeatureSums) -> None:
         """Take in the samples of another."""
-        self._take(other)
-
-    def _take(self, other: FeatureSums) -> None:
         count = self.count + other.count
         if not self.count:
             self.mean, self.squares = other.mean, other.squares
@@ -65,20 +59,13 @@ class FeatureSums(Summary):
 
 def moments_of(data: RepeatedRows, scale: bool) -> FeatureMoments:
     """Means and norms of the features, in one pass."""
-    found = data.total(FeatureSums(data.features, unit_of(_dense(data.head(HEAD)))), "sparse-pca-moments")
+    found = data.total(FeatureSums(data.features, data.unit()), "sparse-pca-moments")
     total = found.squares + found.count * found.mean**2
     if not np.isfinite(total).all():
-        raise ValueError(
-            f"some samples are too large beside the first, which are of the size of {1 / found.unit:.2g}: their squares exceed "
-            "what float64 holds; leave them out"
-        )
+        raise too_large(found.unit, "samples")
     further = power_of_two(np.sqrt(total.max()))
     exponent = further / found.unit
     return scaled_moments(found.mean / further, found.squares / further**2, exponent, found.count, scale)
-
-
-def _dense(rows: Any) -> np.ndarray:
-    return rows.toarray() if sparse.issparse(rows) else rows
 
 
 class ChunkedData:

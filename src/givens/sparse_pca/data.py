@@ -21,16 +21,13 @@ from scipy import sparse
 from givens.cluster import Summary
 from givens.numerics import gram, parallel
 from givens.numerics.scaling import binary_exponent, power_of_two
-from givens.numerics.tiles import scores, turned
-from givens.support.arguments import whole
+from givens.support.arguments import dense, whole
 
 CHUNK = 1024  # features at a time: means and norms are found while they are in a core's cache
 CLOSE = 1e-3  # of the sum of squares: a variance below it is summed again from centred values
 BLOCK = 1 << 21  # entries of a block of samples
 CACHED = 1 << 17  # entries of a block that stay in a core's cache
 DENSE = 0.25  # share of non-zeros above which matrix products are faster than sums through the non-zeros
-MANY = 1500  # samples up to which the products of all of them are decomposed
-SPARE, ITERATIONS = 10, 5  # of the subspace iteration: vectors beside those that are asked for; steps
 TINY = 2.0**-1000
 FAR = 1e4  # a squared mean over the variance: beyond it the mean is subtracted before values are multiplied
 
@@ -58,7 +55,7 @@ class FeatureMoments:
         return self.divisor * self.exponent
 
 
-def largest(X: Any) -> float:
+def largest_entry(X: Any) -> float:
     """The largest |entry|."""
     if sparse.issparse(X):
         return float(np.max(np.abs(X.data), initial=0.0))
@@ -95,9 +92,9 @@ def _amount(X: Any, weights: np.ndarray | None) -> float:
 def _sparse_moments(X: Any, weights: np.ndarray | None) -> tuple[np.ndarray, np.ndarray, float]:
     """As `_dense_moments`, through the entries that are stored."""
     n, d = _amount(X, weights), X.shape[1]
-    exponent = power_of_two(largest(X))
+    exponent = power_of_two(largest_entry(X))
     # Once more for subnormal numbers, which one power of two that has an inverse does not bring near 1.
-    exponent *= power_of_two(largest(X) / exponent)
+    exponent *= power_of_two(largest_entry(X) / exponent)
     sums, stored, squares = np.zeros(d), np.zeros(d), np.zeros(d)
     for features, values, often in _entries(X, weights):
         sums += np.bincount(features, weights=often * values / exponent, minlength=d)
@@ -168,7 +165,7 @@ def _dense_moments(X: np.ndarray, weights: np.ndarray | None) -> tuple[np.ndarra
         parallel.each(work, _chunks(d, CHUNK))
     if not 2.0**-800 < totals.max() < 2.0**800:
         # Squares leave the range of numbers, or all are zero.
-        first = power_of_two(largest(X))
+        first = power_of_two(largest_entry(X))
         parallel.each(work, _chunks(d, CHUNK))
     exponent = first * power_of_two(np.sqrt(totals.max()))
     return mean * (first / exponent), squares * (first / exponent) ** 2, exponent
@@ -198,8 +195,7 @@ class GramSum(Summary):
     def add(self, rows: Any, roots: np.ndarray | None = None) -> None:
         """Take in samples, dense or csr, times `roots`: no more than a block is centred, converted or made dense at a time."""
         for part in _chunks(rows.shape[0], max(len(self.features), BLOCK // len(self.features))):
-            block = rows[part].toarray() if sparse.issparse(rows) else rows[part]
-            block = _taken(block, self.features).astype(np.float64) / self.exponent
+            block = _taken(dense(rows[part]), self.features).astype(np.float64) / self.exponent
             block -= self.mean
             block /= self.divisor
             block[:, self.constant] = 0.0
@@ -320,8 +316,7 @@ class CentredData:
             parallel.each(centre, _chunks(len(A), 512))
             A[constant] = 0.0
             return A.T if keep_layout else _transposed(A)
-        part = _taken(X, features)
-        part = part.toarray() if sparse.issparse(part) else part
+        part = dense(_taken(X, features))
         At = np.empty(part.shape)
 
         def work(rows: slice) -> None:
@@ -385,37 +380,6 @@ def _transposed(A: np.ndarray) -> np.ndarray:
     At = np.empty(A.shape[::-1])
     parallel.each(lambda cut: At.T.__setitem__(cut, A[cut]), _chunks(len(A), 512))
     return At
-
-
-def principal_axes(At: np.ndarray, m: int) -> tuple[np.ndarray, np.ndarray]:
-    """The m leading left singular vectors of At, samples x m, and the squares of their singular values."""
-    n = len(At)
-    if n <= MANY or 5 * m > n:
-        squares, vectors = np.linalg.eigh(scores(At, At, few=False)[0])
-        return np.ascontiguousarray(vectors[:, ::-1][:, :m]), np.maximum(squares[::-1][:m], 0.0)
-    from scipy.sparse.linalg import LinearOperator, eigsh
-
-    # Not from the vector of ones, which centred data take to zero.
-    first = np.random.default_rng(0).standard_normal(n)
-    products = LinearOperator((n, n), matvec=lambda v: At @ (At.T @ v), dtype=np.float64)
-    squares, vectors = eigsh(products, k=m, which="LA", v0=first)
-    return np.ascontiguousarray(vectors[:, ::-1]), np.maximum(squares[::-1], 0.0)
-
-
-def rough_axes(At: np.ndarray, m: int) -> tuple[np.ndarray, np.ndarray]:
-    """As `principal_axes`; of many samples by a few steps of subspace iteration, in which the leading axes come out well."""
-    n = len(At)
-    if n <= MANY or 5 * m > n:
-        return principal_axes(At, m)
-    V = np.random.default_rng(0).standard_normal((m + SPARE, n))
-    Y = np.empty((len(V), At.shape[1]))
-    for _ in range(ITERATIONS):
-        turned(np.ascontiguousarray(np.linalg.qr(V.T)[0].T), At, Y)
-        V = scores(Y, At, few=False)[0]
-    V = np.linalg.qr(V.T)[0]
-    turned(np.ascontiguousarray(V.T), At, Y)
-    squares, vectors = np.linalg.eigh(Y @ Y.T)
-    return np.ascontiguousarray(V @ vectors[:, ::-1][:, :m]), np.maximum(squares[::-1][:m], 0.0)
 
 
 def factor_covariance(R: np.ndarray, n_obs: int, scale: bool) -> tuple[np.ndarray, FeatureMoments]:

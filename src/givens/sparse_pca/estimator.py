@@ -13,7 +13,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import _check_sample_weight, check_array, check_is_fitted, validate_data
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from givens.checkpoint import Checkpoint
 from givens.cluster import applied
@@ -28,8 +28,9 @@ from givens.metrics import (
 from givens.moments.repeated_rows import RepeatedRows
 from givens.numerics import parallel
 from givens.numerics.polar import polar
+from givens.numerics.scaling import refuse_too_large
 from givens.result import Result
-from givens.schedules import Schedule, as_schedule
+from givens.schedules import Schedule
 from givens.sparse_pca import cardinality
 from givens.sparse_pca.chunked import ChunkedData, moments_of
 from givens.sparse_pca.data import (
@@ -37,12 +38,11 @@ from givens.sparse_pca.data import (
     CovarianceData,
     FeatureMoments,
     factor_covariance,
-    largest,
+    largest_entry,
     moments,
 )
 from givens.sparse_pca.forms import ProductForm, SampleForm, SparseRows
 from givens.sparse_pca.loadings import (
-    FitOptions,
     Loadings,
     fill_empty,
     in_units,
@@ -51,12 +51,10 @@ from givens.sparse_pca.loadings import (
     solve,
 )
 from givens.sparse_pca.missing import completed, holes_of
+from givens.sparse_pca.options import fit_options
 from givens.sparse_pca.stability import resampled
-from givens.support.arguments import finite, whole
+from givens.support.arguments import counted, dense, sample_weights, whole
 from givens.support.fitting import atomic_fit
-
-DEFAULT_ALPHA = 0.05
-SPARSITY = ("gamma", "alpha", "n_nonzero", "n_nonzero_total")
 
 
 class SparseScores(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -71,9 +69,8 @@ class SparseScores(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         X, Z, mean = self._validated(X), self.components_, self.mean_
         if self.scale_ is not None:
             scale, limits = self.scale_, np.finfo(X.dtype)
-            if (
-                scale < 4 * limits.tiny
-            ).any():  # their reciprocals may be infinite; times a power of two they are not
+            # Their reciprocals may be infinite; times a power of two they are not.
+            if (scale < 4 * limits.tiny).any():
                 lift = np.where(scale < 4 * limits.tiny, np.ldexp(1.0, limits.nmant + 8), 1.0)
                 scale, mean = scale * lift, mean * lift
                 X = X @ sparse.diags(lift.astype(X.dtype)) if sparse.issparse(X) else X * lift.astype(X.dtype)
@@ -105,10 +102,7 @@ class SparseScores(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         X, Z, mean = self._standard(X)
         with np.errstate(over="ignore", invalid="ignore"):
             scores = np.asarray(X @ Z.T) - mean @ Z.T if sparse.issparse(X) else (X - mean) @ Z.T
-        if not np.isfinite(scores).all():
-            raise ValueError(
-                f"X has numbers so large that scores exceed what {scores.dtype} holds: divide it by the largest first"
-            )
+        refuse_too_large(scores, "X", "scores", "divide it by the largest first")
         return scores
 
     def inverse_transform(self, X: Any) -> np.ndarray:
@@ -137,12 +131,11 @@ class SparseScores(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         X = self._validated(X)
         basis = span(self.components_.astype(np.float64))
         divisor = np.ones(X.shape[1]) if self.scale_ is None else self.scale_
-        unit = max(largest(X), float(np.max(np.abs(self.mean_)))) or 1.0
+        unit = max(largest_entry(X), float(np.max(np.abs(self.mean_)))) or 1.0
         squares = inside = 0.0
         for start in range(0, X.shape[0], 1024):
-            part = X[start : start + 1024]
-            part = part.toarray() if sparse.issparse(part) else part
-            part = (np.asarray(part, dtype=np.float64) / unit - self.mean_ / unit) * (unit / divisor)
+            part = np.asarray(dense(X[start : start + 1024]), dtype=np.float64)
+            part = (part / unit - self.mean_ / unit) * (unit / divisor)
             if self.scale_ is None:
                 part /= unit
             squares += float(np.sum(part**2))
@@ -403,7 +396,7 @@ class SparsePCA(SparseScores):
     def _fit_chunks(self, rows: RepeatedRows) -> Self:
         """Fit to samples on Dask, of which products of features are kept."""
         assert rows.chunks is not None
-        n, dtype = rows.chunks.shape[0], np.float32 if rows.chunks.X.dtype == np.float32 else np.float64
+        n, dtype = rows.chunks.shape[0], rows.dtype
         if n < 2:
             raise ValueError("X has 1 sample, and components need at least 2")
         with parallel.pool(self.threads):
@@ -460,7 +453,7 @@ class SparsePCA(SparseScores):
     ) -> Self:
         """Find the components of `rows` samples that count as `n_obs`."""
         found = data.found
-        options = _options(self, found, rows)
+        options = fit_options(self, found, rows)
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31, size=4))
         table: SampleForm | ProductForm | None = None
         if self.n_nonzero_total is not None:
@@ -478,9 +471,8 @@ class SparsePCA(SparseScores):
             start = None if last is None else polar(At @ last[:, features].T)
             loadings = solve(At, options, start, rng)
         if not loadings.result.converged:
-            sweeps = "one sweep" if options.max_sweeps == 1 else f"{options.max_sweeps} sweeps"
             warnings.warn(
-                f"SparsePCA did not converge in {sweeps}; raise max_sweeps or tol",
+                f"SparsePCA did not converge in {counted(options.max_sweeps, 'sweep', 'sweeps')}; raise max_sweeps or tol",
                 ConvergenceWarning,
                 stacklevel=4,
             )
@@ -541,7 +533,8 @@ def _weighted(X: Any, sample_weight: Any) -> tuple[Any, np.ndarray | None]:
     """The samples that count, and how often each of them does; None where each counts once."""
     if sample_weight is None:
         return X, None
-    weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+    weights = np.asarray(sample_weight, dtype=np.float64)
+    weights = sample_weights(np.full(X.shape[0], weights) if weights.ndim == 0 else weights, X.shape[0])
     kept = weights > 0
     if kept.sum() < 2 or weights.sum() <= 1:
         raise ValueError(
@@ -549,87 +542,3 @@ def _weighted(X: Any, sample_weight: Any) -> tuple[Any, np.ndarray | None]:
             f"{int(kept.sum())} are positive, and the sum is {weights.sum():g}"
         )
     return (X, weights) if kept.all() else (X[kept], weights[kept])
-
-
-def _options(model: Any, found: FeatureMoments, n_obs: int) -> FitOptions:
-    """The checked options of a model, for data with these norms."""
-    d = len(found.norms)
-    most = min(n_obs, d)
-    m = most
-    if model.n_components is not None:
-        m = whole(model.n_components, "n_components", 1, most, "the number of samples or features")
-    if not found.norms.any():
-        raise ValueError("every feature of X is constant, so there is no variance to explain")
-    if model.penalty not in ("l1", "l0"):
-        raise ValueError(f"penalty must be 'l1' or 'l0', got {model.penalty!r}")
-    given = [name for name in SPARSITY if getattr(model, name, None) is not None]
-    if len(given) > 1:
-        raise ValueError(
-            f"give only one of gamma, alpha, n_nonzero and n_nonzero_total, got {' and '.join(given)}"
-        )
-    l0 = model.penalty == "l0"
-    counts = None
-    level = 0.0
-    top = float(found.norms.max())
-    if model.n_nonzero is not None:
-        counts = checked_counts(model.n_nonzero, m, d)
-    elif getattr(model, "n_nonzero_total", None) is not None:
-        counts = equal_counts(model, m, d)
-    elif model.gamma is not None:
-        gamma = finite(model.gamma, "gamma")
-        # Beyond the largest norm nothing is left in any case, and no square overflows.
-        level = min(float(np.sqrt(gamma) if l0 else gamma) / found.unit, 2.0 * top)
-    else:
-        alpha = DEFAULT_ALPHA if model.alpha is None else finite(model.alpha, "alpha")
-        if alpha > 1:
-            raise ValueError(
-                f"alpha is a share of the largest useful threshold, between 0 and 1, got {alpha!r}"
-            )
-        level = top * (np.sqrt(alpha) if l0 else alpha)
-    parallel.count(model.threads)
-    return FitOptions(
-        m=m,
-        level=level,
-        l0=l0,
-        counts=counts,
-        refit=bool(model.refit),
-        tol=finite(model.tol, "tol"),
-        max_sweeps=whole(model.max_sweeps, "max_sweeps", 1),
-        n_starts=whole(model.n_starts, "n_starts", 1),
-        threads=model.threads,
-        progress=bool(model.progress),
-        schedule=_schedule(model),
-    )
-
-
-def _schedule(model: Any) -> Schedule | None:
-    if model.schedule is None:
-        return None
-    if model.n_nonzero is not None or getattr(model, "n_nonzero_total", None) is not None:
-        raise ValueError(
-            "schedule is the order of rotations with a fixed threshold: give gamma or alpha, not n_nonzero"
-        )
-    return as_schedule(model.schedule)
-
-
-def equal_counts(model: Any, m: int, d: int) -> np.ndarray:
-    """`n_nonzero_total` shared out evenly among m components of d features."""
-    total = whole(model.n_nonzero_total, "n_nonzero_total", 1, m * d, "the number of all entries")
-    if total < m:
-        raise ValueError(f"n_nonzero_total must be at least one for each of {m} components, got {total}")
-    if not model.refit:
-        raise ValueError(
-            "n_nonzero_total shares out counts by the variance that refitting explains: say refit=True"
-        )
-    return total // m + (np.arange(m) < total % m)
-
-
-def checked_counts(n_nonzero: Any, m: int, d: int) -> np.ndarray:
-    """`n_nonzero` as a count for each of m components of d features."""
-    if np.ndim(n_nonzero) == 0:
-        return np.full(m, whole(n_nonzero, "n_nonzero", 1, d, "the number of features"))
-    if len(n_nonzero) != m:
-        raise ValueError(
-            f"n_nonzero must be one number or one per component: got {len(n_nonzero)} for {m} components"
-        )
-    return np.array([whole(k, "n_nonzero", 1, d, "the number of features") for k in n_nonzero])

@@ -25,9 +25,9 @@ from givens.numerics import flop_counts, parallel
 from givens.numerics.polar import polar
 from givens.numerics.tiles import scores, turned
 from givens.objectives.sparse_columns import Threshold
-from givens.phases.phase import counted
 from givens.result import PhaseSummary, Result, Trace
 from givens.rotations import check_orthogonal, orthogonality, repair
+from givens.support.arguments import counted
 from givens.support.progress import bar
 
 EPS = float(np.finfo(np.float64).eps)
@@ -271,10 +271,12 @@ class FewColumns:
 
     def _adapt(self, Y: np.ndarray, counts: np.ndarray) -> None:
         """Set each level just above the largest entry that is not to count."""
+        # Above it, since squares of equal numbers may compare as unequal where they are fused with a subtraction.
+        margin = 1 + 4 * EPS
         if self.shared:
-            self.levels[:] = _level(Y.ravel(), int(counts.sum()))
+            self.levels[:] = margin * largest_beyond(Y, int(counts.sum()))
         else:
-            self.levels[:] = [_level(y, int(count)) for y, count in zip(Y, counts)]
+            self.levels[:] = [margin * largest_beyond(y, int(count)) for y, count in zip(Y, counts)]
 
     def _crossing(self, state: State, E: np.ndarray) -> np.ndarray:
         """R = (I − VVᵀ)AᵀS, transposed."""
@@ -317,9 +319,12 @@ def _directed(D: np.ndarray) -> np.ndarray:
     return D[some] / size[some]
 
 
-def _level(y: np.ndarray, count: int) -> float:
-    """A number that the `count` largest |y| exceed, and no others."""
-    sizes = np.abs(y)
-    next_one = len(sizes) - count - 1
-    # Above, not at it: squares of equal numbers may compare as unequal where they are fused with a subtraction.
-    return float(np.partition(sizes, next_one)[next_one]) * (1 + 4 * EPS) if next_one >= 0 else 0.0
+def largest_beyond(y: np.ndarray, count: int) -> float:
+    """The largest |y| that is not among the `count` largest; 0 if there is none.
+
+    >>> largest_beyond(np.array([3.0, -1.0, -2.0]), 1)
+    2.0
+    """
+    sizes = np.abs(y).ravel()
+    place = len(sizes) - count - 1
+    return float(np.partition(sizes, place)[place]) if place >= 0 else 0.0

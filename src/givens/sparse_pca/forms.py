@@ -19,7 +19,6 @@ from scipy import sparse
 from givens.numerics import gram
 from givens.numerics.polar import polar
 from givens.numerics.tiles import scores, turned
-from givens.sparse_pca.data import ITERATIONS, MANY, SPARE, principal_axes, rough_axes
 
 HEAVY = 16  # a loading with more than 1/16 of all features is multiplied as if it were dense
 LARGE = 1 << 20  # entries of the data: a product with fewer is over before another thread has begun
@@ -137,12 +136,12 @@ class SampleForm:
         enough = max(AXES, 10 * self.rows)
         few = 3 * enough <= 2 * len(norms)
         part = taken(self.At, np.argpartition(-norms, enough)[:enough]) if few else self.At
-        axes, squares = rough_axes(part, min(m, self.rows))
+        axes, squares = gram.rough_axes(part, min(m, self.rows))
         return Axes(axes.T * np.sqrt(squares)[:, None], squares)
 
     def principal_columns(self, m: int) -> np.ndarray:
         """AᵀU for the m leading principal axes U, a row for each."""
-        return principal_axes(self.At, m)[0].T @ self.At
+        return gram.leading_axes(self.At, m)[0].T @ self.At
 
     def rest(self, B: np.ndarray, A: np.ndarray) -> SampleRest:
         """What is left beside an orthonormal basis B of scores; rows of B are in the coordinates of A."""
@@ -234,13 +233,10 @@ class ProductForm:
         """The leading m eigenvectors of C; of many features by a few steps of subspace iteration."""
         p = self.features
         m = min(m, p)
-        if p <= MANY or 5 * m > p:
+        if gram.decomposed_whole(p, m):
             squares, V = np.linalg.eigh(self.C)
             return Axes(np.ascontiguousarray(V[:, ::-1][:, :m].T), np.maximum(squares[::-1][:m], 0.0))
-        V = np.random.default_rng(0).standard_normal((m + SPARE, p))
-        for _ in range(ITERATIONS):
-            V = product(np.ascontiguousarray(np.linalg.qr(V.T)[0].T), self.C)
-        V = np.ascontiguousarray(np.linalg.qr(V.T)[0].T)
+        V = gram.leading_subspace(p, m, lambda rows: product(rows, self.C))
         squares, turns = np.linalg.eigh(product(V, self.C) @ V.T)
         return Axes(turns[:, ::-1][:, :m].T @ V, np.maximum(squares[::-1][:m], 0.0))
 

@@ -24,13 +24,13 @@ from scipy.linalg import solve_triangular
 
 from givens.metrics import DEPENDENT, adjusted_from_scores
 from givens.minimize import minimize
+from givens.numerics.gram import leading_axes
 from givens.numerics.scaling import check_data
 from givens.numerics.tiles import scores
 from givens.objectives.sparse_columns import SparseColumns
 from givens.result import Result
-from givens.schedules import Schedule
-from givens.sparse_pca.data import principal_axes
 from givens.sparse_pca.few_components import FewColumns
+from givens.sparse_pca.options import FitOptions
 
 __all__ = [
     "directions",
@@ -44,23 +44,6 @@ __all__ = [
 
 FLAT = 1e-12  # of the value: a gradient that is rounding
 REFIT = 1e-5  # growth of the explained variance below which values are not refitted any further
-
-
-@dataclass(frozen=True)
-class FitOptions:
-    """What a fit is asked for; `level` and `counts` exclude each other."""
-
-    m: int
-    level: float
-    l0: bool
-    counts: np.ndarray | None
-    refit: bool
-    tol: float
-    max_sweeps: int
-    n_starts: int
-    threads: int | None
-    progress: bool
-    schedule: Schedule | None = None
 
 
 @dataclass
@@ -85,7 +68,7 @@ def solve(
     results, reached = [], []
     for k in range(options.n_starts):
         if k == 0:
-            V = principal_axes(At, options.m)[0] if start is None else start
+            V = leading_axes(At, options.m)[0] if start is None else start
         else:
             V = np.linalg.qr(rng.standard_normal((len(At), options.m)))[0]
         merit, found = _from(At, options, V, rng)

@@ -20,11 +20,12 @@ import numpy as np
 
 from givens.metrics import adjusted_from_scores, largest_correlation, loading_overlap, span
 from givens.numerics import parallel
-from givens.sparse_pca.few_components import FewColumns
+from givens.sparse_pca.few_components import FewColumns, largest_beyond
 from givens.sparse_pca.forms import SampleForm, SparseRows
 from givens.sparse_pca.loadings import fill_empty, keep_largest, order_and_sign, reported_order, unit_rows
 from givens.sparse_pca.truncated_power import ascend
 from givens.streaming.sketch import SMALL, Sketch
+from givens.support.arguments import counted
 from givens.support.progress import Bar
 
 
@@ -176,7 +177,7 @@ def rotated(Y: np.ndarray, asked: Asked) -> StreamLoadings:
         return _loadings(Y, axes, asked, _levels(axes, asked), unturned)
     best = _best_start(Y, used, asked)
     if asked.counts is None:
-        levels = np.full(asked.m, _level_of(axes, int(np.count_nonzero(best.Z))))
+        levels = np.full(asked.m, largest_beyond(axes, int(np.count_nonzero(best.Z))))
     else:
         levels = _levels(axes, asked)
     method = f"principal axes, which explain more than {best.method}"
@@ -206,7 +207,7 @@ def _ascended(Y: np.ndarray, found: StreamLoadings, asked: Asked) -> StreamLoadi
     if adjusted.sum() <= found.adjusted.sum():
         return found
     steps = len(ascent.trace) - 1
-    method = f"{found.method}; then {steps} truncated power {'step' if steps == 1 else 'steps'}"
+    method = f"{found.method}; then {counted(steps, 'truncated power step', 'truncated power steps')}"
     levels = ascent.largest_uncounted()[order]
     return StreamLoadings(Z, ascent.Y[order], levels, adjusted, method, found.sweeps + steps, found.flops)
 
@@ -249,15 +250,7 @@ def _from(Y: np.ndarray, used: np.ndarray, asked: Asked, start: np.ndarray) -> t
 def _levels(columns: np.ndarray, asked: Asked) -> np.ndarray:
     if asked.counts is None:
         return np.full(len(columns), asked.level)
-    return np.array([_level_of(column, int(count)) for column, count in zip(columns, asked.counts)])
-
-
-def _level_of(columns: np.ndarray, count: int) -> float:
-    """The largest entry beyond the `count` largest: so many exceed it."""
-    sizes = np.abs(columns).ravel()
-    if count >= len(sizes):
-        return 0.0
-    return float(np.partition(sizes, len(sizes) - count - 1)[len(sizes) - count - 1])
+    return np.array([largest_beyond(column, int(count)) for column, count in zip(columns, asked.counts)])
 
 
 def _loadings(

@@ -3,37 +3,45 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace
-from numbers import Integral, Real
 from typing import Any, Self
 
 import numpy as np
-from scipy import sparse
 from sklearn.exceptions import NotFittedError
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from givens import rows
 from givens.cluster.graph import is_dask
 from givens.moments.repeated_rows import RepeatedRows
 from givens.numerics import parallel
-from givens.sparse_pca.estimator import DEFAULT_ALPHA, SparseScores, checked_counts
-from givens.sparse_pca.missing import Completion, completed, holes_of
+from givens.sparse_pca.estimator import SparseScores
+from givens.sparse_pca.missing import Completion
 from givens.streaming import save as files
-from givens.streaming.components import Asked, StreamComponents, describe
+from givens.streaming.batches import (
+    TYPES,
+    BatchWeights,
+    checked_batch,
+    estimated,
+    finite_only,
+    samples_limit,
+    until,
+)
+from givens.streaming.components import StreamComponents, describe
 from givens.streaming.merging import SketchSummary, sketch_of
-from givens.streaming.rules import DROPS, ROTATING, Frequent, quantile
-from givens.streaming.sketch import Rule, Sketch, StreamSettings, StreamTrace, TooLarge
-from givens.support.arguments import finite, refuse_mask, whole
+from givens.streaming.settings import (
+    StreamSettings,
+    asked_loadings,
+    rule_in_words,
+    stream_rule,
+    stream_settings,
+    threshold,
+)
+from givens.streaming.sketch import Rule, Sketch, StreamTrace, TooLarge
+from givens.support.arguments import refuse_mask
 from givens.support.fitting import atomic_fit
 from givens.support.progress import counting
-
-TYPES = [np.float64, np.float32]
-MAX_OVERSAMPLE = 1_000_000  # more columns than that are a slip
-MIN_OVERSAMPLE = 5  # columns kept beyond those asked for, at least, by default
-COMPONENTS = 10
 
 
 class StreamingSparsePCA(SparseScores):
@@ -235,21 +243,21 @@ class StreamingSparsePCA(SparseScores):
         going_on = self.__sklearn_is_fitted__()
         if going_on:
             self._sketch = self._sketch.successor()
-        most = _limit(self.stop_after, rows.length(X), self._sketch.count if going_on else 0)
-        weights = None if sample_weight is None else StreamWeights(sample_weight, rows.length(X))
+        most = samples_limit(self.stop_after, rows.length(X), self._sketch.count if going_on else 0)
+        weights = BatchWeights(sample_weight, rows.length(X))
         if rows.in_memory(X):
             self._add_table(X, most, going_on, weights)
-        elif most is None and weights is None and self._mergeable(X):
+        elif most is None and sample_weight is None and self._mergeable(X):
             joined = X.rechunk({1: -1}) if hasattr(X, "numblocks") and X.numblocks[1] > 1 else X
             self._add_chunks(RepeatedRows(self, joined, accept_sparse=True, reset=not going_on))
         else:
-            batches = counting(self._until(most, rows.batches(X)), rows.length(X), self.progress)
+            batches = counting(until(self, most, rows.batches(X)), rows.length(X), self.progress)
             with closing(batches):  # or an error would keep the bar
                 for number, batch in enumerate(batches):
                     first = not self.__sklearn_is_fitted__()
-                    checked = self._checked(batch, first, f"batch {number} of X")
-                    self._add(checked, most, None if weights is None else weights.next(checked.shape[0]))
-            if weights is not None and most is None:
+                    checked = checked_batch(self, batch, first, f"batch {number} of X")
+                    self._add(checked, most, weights.next(checked.shape[0]))
+            if most is None:
                 weights.end()
         if not self.__sklearn_is_fitted__():
             raise ValueError("X yields no rows, so there is nothing to learn from")
@@ -274,9 +282,8 @@ class StreamingSparsePCA(SparseScores):
         """
         rows.one_batch(X)
         refuse_mask(X, "X")
-        most = _limit(self.stop_after, None)
+        most = samples_limit(self.stop_after, None)
         first = not self.__sklearn_is_fitted__()
-        finite_only = self._finite_only(X)
         X = validate_data(
             self,
             X,
@@ -284,12 +291,12 @@ class StreamingSparsePCA(SparseScores):
             dtype=TYPES,
             order="C",
             reset=first,
-            ensure_all_finite=finite_only,
+            ensure_all_finite=finite_only(self, X),
         )
-        weights = None if sample_weight is None else StreamWeights(sample_weight, X.shape[0])
+        weights = BatchWeights(sample_weight, X.shape[0]).next(X.shape[0])
         if not first:
             self._sketch = self._sketch.successor(X.shape[0])
-        self._add(X, most, None if weights is None else weights.next(X.shape[0]))
+        self._add(X, most, weights)
         return self
 
     @atomic_fit
@@ -517,47 +524,23 @@ class StreamingSparsePCA(SparseScores):
         columns = columns.astype(np.float64)
         if sketch.scaled:
             columns *= sketch.inverses()
-        asked = self._asked(sketch)
+        asked = asked_loadings(self, self._settings, len(sketch.mean))
         if asked.counts is None:
             norms = np.einsum("ij,ij->j", columns, columns)
-            asked = replace(asked, level=self._level(sketch, norms, sketch.weight))
+            asked = replace(asked, level=threshold(self, sketch, norms, sketch.weight))
         return describe(
             sketch,
             columns,
             asked,
             rotate=self._settings.drop == "frequent",
-            rule=self._described(sketch),
+            rule=rule_in_words(self, self._settings, sketch.count),
             spent=spent,
             threads=self.threads,
         )
 
-    def _described(self, sketch: Sketch) -> str:
-        """What the stream did with its samples, for `method_`."""
-        settings, pairs = self._settings, self._inner_rotations()
-        kept = f"{sketch.count} samples, {settings.columns} columns kept"
-        then = f", then {pairs} rotations of random pairs" if pairs else ""
-        return {
-            "frequent": f"{kept} as principal axes (Frequent Directions)",
-            "leftover": f"{kept}, each turned against every sample{then}",
-            "weakest": f"{kept}, the weakest replaced by each sample{then} (Algorithm 5)",
-        }[settings.drop]
-
     # How samples come in: checked, counted, and refused before anything that lasts is changed.
 
-    def _until(self, most: int | None, batches: Iterator[Any]) -> Iterator[Any]:
-        """The batches until there are enough; the one after, which may not be there yet, is not waited for."""
-        while most is None or not self.__sklearn_is_fitted__() or self._sketch.count < most:
-            try:
-                batch = next(batches)
-            except StopIteration:
-                return
-            yield batch
-
-    def _finite_only(self, X: Any) -> bool | str:
-        """What scikit-learn's checks are told: whether NaN is refused."""
-        return True if self.missing is None or sparse.issparse(X) else "allow-nan"
-
-    def _add_table(self, X: Any, most: int | None, going_on: bool, weights: StreamWeights | None) -> None:
+    def _add_table(self, X: Any, most: int | None, going_on: bool, weights: BatchWeights) -> None:
         """Take in a table. Whether its numbers are finite is found out on the way: looking first takes as long as centring."""
         least = 1 if going_on else 2
         table = validate_data(
@@ -575,11 +558,11 @@ class StreamingSparsePCA(SparseScores):
                 table,
                 accept_sparse="csr",
                 dtype=None,
-                ensure_all_finite=self._finite_only(table),
+                ensure_all_finite=finite_only(self, table),
                 input_name="X",
             )
         try:
-            self._add(table, most, None if weights is None else weights.next(table.shape[0]))
+            self._add(table, most, weights.next(table.shape[0]))
         except TooLarge:
             validate_data(self, X, accept_sparse="csr", dtype=TYPES, reset=False)  # says what is wrong
             raise
@@ -592,253 +575,37 @@ class StreamingSparsePCA(SparseScores):
 
     def _add_chunks(self, data: RepeatedRows) -> None:
         """Take in the chunks of a dask array: a stream for each, and all of them merged."""
-        assert data.chunks is not None
         going_on = self.__sklearn_is_fitted__()
-        settings = self._settings_for(data.features, self._settings if going_on else None)
-        dtype = np.float32 if data.chunks.X.dtype == np.float32 else np.float64
-        if going_on:
-            dtype = self._sketch.W.dtype.type
+        settings = stream_settings(self, data.features, self._settings if going_on else None)
+        dtype = self._sketch.W.dtype if going_on else data.dtype
         empty = SketchSummary(
             data.features, settings.columns, settings.columns - settings.components, dtype, settings.scale
         )
         self._settings, self._found = settings, None
-        self._asked(self._sketch if going_on else empty.begin(0).sketch)
+        asked_loadings(self, settings, data.features)  # refuses what it cannot give
         found = sketch_of(data, empty, "streaming-sketch")
         self._sketch = self._sketch.merged(found, empty.rule) if going_on else found
-
-    def _checked(self, batch: Any, first: bool, name: str) -> Any:
-        """A batch of a stream in a type that can be taken in; whatever is wrong with it, its number is said."""
-        try:
-            refuse_mask(batch, name)
-            checked = check_array(
-                batch,
-                accept_sparse="csr",
-                dtype=TYPES,
-                order="C",
-                input_name=name,
-                ensure_all_finite=self._finite_only(batch),
-            )
-            if not first and checked.shape[1] != self.n_features_in_:
-                raise ValueError(
-                    f"{name} has {checked.shape[1]} features, but those before it have {self.n_features_in_}"
-                )
-            validate_data(self, batch, reset=first, skip_check_array=True)  # the names, of data frames
-        except (TypeError, ValueError) as error:
-            text = " ".join(str(error).split())
-            kind = TypeError if isinstance(error, TypeError) else ValueError
-            raise kind(text if name in text else f"{name}: {text}") from error
-        return checked
 
     def _add(self, X: Any, most: int | None, own: np.ndarray | None = None) -> None:
         """Take in checked rows, with weights of their own; what the parameters forbid is refused first."""
         going_on = self.__sklearn_is_fitted__()
-        settings = self._settings_for(X.shape[1], self._settings if going_on else None)
+        settings = stream_settings(self, X.shape[1], self._settings if going_on else None)
         sketch = (
             self._sketch
             if going_on
             else Sketch(X.shape[1], settings.columns, X.dtype, settings.forgetting, settings.scale)
         )
         self._sketch, self._settings, self._found = sketch, settings, None
-        self._asked(sketch)
+        asked_loadings(self, settings, X.shape[1])  # refuses what it cannot give
+        rule = self._rule(sketch)
         if own is not None:
             X, own = X[own > 0], own[own > 0]
         if most is not None:
             X = X[: max(most - sketch.count, 0)]
             own = None if own is None else own[: X.shape[0]]
         if self.missing is not None:
-            X = self._filled(X, sketch, own)
-        sketch.add(X, self._rule(sketch), self.threads, own)
-
-    def _filled(self, X: Any, sketch: Sketch, own: np.ndarray | None) -> Any:
-        """X with its missing values estimated."""
-        holes = holes_of(X, self.missing, own)
-        if not holes.any():
-            return X
-        sketch.missing += int(holes.sum())
-        if sketch.count >= 2 and sketch.energy > 0:
-            with parallel.pool(self.threads):
-                model = sketch.completion(self._rule(sketch), self._settings.components, self.threads)
-            return model.fill(X.astype(np.float64), holes).astype(X.dtype)
-        empty = np.flatnonzero(holes.all(axis=0))
-        if len(empty):
-            raise ValueError(
-                f"feature {empty[0]} has no value at all in the first batch: begin with more samples, or leave it out "
-                f"({len(empty)} in all)"
-            )
-        rank = min(self._settings.components, max(1, min(X.shape) // 2))
-        return completed(X.astype(np.float64), rank)[0].astype(X.dtype)
-
-    # What users may ask for, checked, and turned into what the sketch and the extraction take.
-
-    def _settings_for(self, features: int, began: StreamSettings | None) -> StreamSettings:
-        """The settings for data of this width; those that the stream `began` with, if they agree."""
-        m = min(COMPONENTS, features)
-        if self.n_components is not None:
-            what = f" (n_features={features}: there are no more)"
-            m = whole(self.n_components, "n_components", 1, features, what)
-        if self.drop not in DROPS:
-            raise ValueError(f"drop must be 'frequent', 'leftover' or 'weakest', got {self.drop!r}")
-        if self.oversample is None:
-            # Algorithm 5 keeps m columns and no others.
-            reserve = max(m, MIN_OVERSAMPLE) if self.drop == "frequent" else 0
-        else:
-            reserve = whole(self.oversample, "oversample", 0, MAX_OVERSAMPLE)
-        forgetting = self.forgetting
-        if not isinstance(forgetting, Real) or isinstance(forgetting, bool) or not 0 < float(forgetting) <= 1:
-            raise ValueError(f"forgetting must be a number above 0 and at most 1, got {forgetting!r}")
-        if self.inner_rotations is not None:
-            whole(self.inner_rotations, "inner_rotations", 0)
-        parallel.count(self.threads)
-        seed = _seed(self.random_state) if began is None else began.seed
-        settings = StreamSettings(m, m + reserve, self.drop, float(forgetting), bool(self.scale), seed)
-        if began is not None:
-            _refuse_changes(began.parameters(), settings.parameters())
-        return settings
-
-    def _asked(self, sketch: Sketch) -> Asked:
-        """What loadings are asked for; the level is 0 until the kept columns are known, where it depends on them."""
-        settings = self._settings
-        if self.penalty not in ("l1", "l0"):
-            raise ValueError(f"penalty must be 'l1' or 'l0', got {self.penalty!r}")
-        given = [name for name in ("gamma", "alpha", "n_nonzero") if getattr(self, name) is not None]
-        if len(given) > 1:
-            raise ValueError(f"give only one of gamma, alpha and n_nonzero, got {' and '.join(given)}")
-        counts = None
-        if self.n_nonzero is not None:
-            counts = checked_counts(self.n_nonzero, settings.components, len(sketch.mean))
-        self._gamma()
-        self._alpha()
-        n_starts = whole(self.n_starts, "n_starts", 1)
-        if n_starts > 1 and settings.drop != "frequent":
-            raise ValueError(
-                f"n_starts = {n_starts} goes with drop='frequent': with drop={settings.drop!r} the components are columns of "
-                "the stream as they are, and nothing is begun anew"
-            )
-        return Asked(
-            m=settings.components,
-            level=0.0,
-            l0=self.penalty == "l0",
-            counts=counts,
-            keep_order=self.n_nonzero is not None and np.ndim(self.n_nonzero) > 0,
-            refit=bool(self.refit),
-            tol=finite(self.tol, "tol"),
-            max_sweeps=whole(self.max_sweeps, "max_sweeps", 0),
-            n_starts=n_starts,
-            seed=settings.seed,
-        )
-
-    def _gamma(self) -> float | None:
-        return None if self.gamma is None else finite(self.gamma, "gamma")
-
-    def _alpha(self) -> float:
-        alpha = DEFAULT_ALPHA if self.alpha is None else finite(self.alpha, "alpha")
-        if alpha > 1:
-            raise ValueError(
-                f"alpha is a share of the largest norm of a feature, between 0 and 1, got {alpha!r}"
-            )
-        return alpha
-
-    def _level(self, sketch: Sketch, norms: np.ndarray, weight: float) -> float:
-        """The threshold of |y| in the sketch's unit: γ√t or γ, or a share of the largest norm of a feature over the columns."""
-        gamma, l0 = self._gamma(), self.penalty == "l0"
-        if gamma is not None:
-            unit = 1.0 if sketch.scaled else sketch.unit or 1.0
-            growth = np.sqrt(weight) if self.gamma_grows else 1.0
-            return float((np.sqrt(gamma) if l0 else gamma) * growth / unit)
-        alpha = self._alpha()
-        return float((np.sqrt(alpha) if l0 else alpha) * np.sqrt(norms.max()))
+            X = estimated(X, sketch, rule, self.missing, settings.components, self.threads, own)
+        sketch.add(X, rule, self.threads, own)
 
     def _rule(self, sketch: Sketch) -> Rule:
-        """The rule by which the stream keeps columns."""
-        settings = self._settings
-        if settings.drop == "frequent":
-            return Frequent(settings.columns - settings.components)
-        if self.n_nonzero is None:
-            threshold = lambda norms, weight, Y: self._level(sketch, norms, weight)  # noqa: E731
-        else:
-            counts = checked_counts(self.n_nonzero, settings.components, len(sketch.mean))
-            share = float(counts.mean()) / len(sketch.mean)
-            threshold = lambda norms, weight, Y: quantile(Y, share)  # noqa: E731
-        rotations = self._inner_rotations()
-        return ROTATING[settings.drop](threshold, rotations, self.penalty == "l0", settings.seed)
-
-    def _inner_rotations(self) -> int:
-        if self.inner_rotations is None:
-            return 2 * self._settings.columns if self._settings.drop == "weakest" else 0
-        return whole(self.inner_rotations, "inner_rotations", 0)
-
-
-class StreamWeights:
-    """The weights of samples that come in batches.
-
-    Parameters
-    ----------
-    sample_weight : array, shape (samples,)
-    total : int or None
-        How many samples there are, if that is known.
-    """
-
-    def __init__(self, sample_weight: Any, total: int | None) -> None:
-        weights = np.asarray(sample_weight, dtype=np.float64)
-        if weights.ndim != 1 or (total is not None and len(weights) != total):
-            wanted = (
-                "one number for each sample" if total is None else f"one number for each of {total} samples"
-            )
-            raise ValueError(f"sample_weight must be {wanted}, got shape {weights.shape}")
-        wrong = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
-        if len(wrong):
-            raise ValueError(
-                f"sample_weight must be finite and not negative, but that of sample {wrong[0]} is {weights[wrong[0]]}"
-            )
-        if len(weights) and not weights.any():
-            raise ValueError("every number of sample_weight is zero, so there is no sample to learn from")
-        self.weights = weights
-        self.given = 0
-
-    def next(self, samples: int) -> np.ndarray:
-        """Of the samples that come next."""
-        self.given += samples
-        if self.given > len(self.weights):
-            raise ValueError(f"sample_weight has {len(self.weights)} numbers, but X has more samples")
-        return self.weights[self.given - samples : self.given]
-
-    def end(self) -> None:
-        """Say whether too many were given."""
-        if self.given < len(self.weights):
-            raise ValueError(f"sample_weight has {len(self.weights)} numbers, but X has {self.given} samples")
-
-
-def _refuse_changes(began: dict[str, Any], now: dict[str, Any]) -> None:
-    """Refuse to go on with other values of the parameters that hold for the whole stream."""
-    changed = [name for name in began if began[name] != now[name]]
-    if len(changed) > 1:
-        changed = [name for name in changed if name != "oversample"]  # its default follows from the others
-    if changed:
-        raise ValueError(
-            "the stream began with "
-            + " and ".join(f"{name}={began[name]!r}, not {now[name]!r}" for name in changed)
-            + ", and that holds for all of it: set it back, or begin anew by fit with warm_start=False"
-        )
-
-
-def _seed(random_state: Any) -> int:
-    if isinstance(random_state, Integral) and not isinstance(random_state, bool) and int(random_state) >= 0:
-        return int(random_state)
-    return int(check_random_state(random_state).randint(2**31))
-
-
-def _limit(stop_after: Any, total: int | None, before: int = 0) -> int | None:
-    """How many samples to learn from at most; None: all. A share is of `total`, those that come after the ones `before`."""
-    if stop_after is None:
-        return None
-    if isinstance(stop_after, Integral) and not isinstance(stop_after, bool):
-        return whole(stop_after, "stop_after", 2)
-    if not isinstance(stop_after, Real) or isinstance(stop_after, bool) or not 0 < float(stop_after) <= 1:
-        raise ValueError(
-            f"stop_after must be a whole number of samples, or a share between 0 and 1, got {stop_after!r}"
-        )
-    if total is None:
-        raise ValueError(
-            f"stop_after = {stop_after!r} is a share of a stream whose length is not known: give a number of samples"
-        )
-    return before + max(2, round(float(stop_after) * total))
+        return stream_rule(self, self._settings, sketch)

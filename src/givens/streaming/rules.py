@@ -29,9 +29,7 @@ import numpy as np
 
 from givens.numerics import flop_counts
 
-ACCURACY = (
-    1e-3  # share of a rotation's gain that may be left: the next samples move the maximum further than that
-)
+ACCURACY = 1e-3  # share of a rotation's gain that may be left; the next samples move the maximum by more
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from givens.streaming.rules import DROPS
-from givens.streaming.sketch import Sketch, StreamSettings, StreamTrace
+from givens.streaming.settings import StreamSettings
+from givens.streaming.sketch import Sketch, StreamTrace
 from givens.support import archive
 
 FORMAT = 3

@@ -25,6 +25,7 @@ from givens.sparse_pca.missing import Completion
 from givens.streaming import products
 from givens.streaming.products import BlockPasses, Samples
 from givens.streaming.rules import SampleBlock, Turn
+from givens.support.arguments import dense
 
 TRACE_ENTRIES = 512
 LEAST = 36  # rows of a block: with fewer, what a block costs beside its arithmetic takes longer than that
@@ -35,40 +36,6 @@ SMALL = 1 << 17  # numbers in a block below which handing parts to threads costs
 
 class TooLarge(ValueError):
     """Sums of squares can not be held."""
-
-
-@dataclass(frozen=True)
-class StreamSettings:
-    """What the first sample settles for the whole stream.
-
-    Attributes
-    ----------
-    components, columns : int
-        How many components are asked for, and how many columns are kept.
-    drop : str
-        The name of the rule.
-    forgetting : float
-    scale : bool
-    seed : int
-        Of the random pairs and starts.
-    """
-
-    components: int
-    columns: int
-    drop: str
-    forgetting: float
-    scale: bool
-    seed: int
-
-    def parameters(self) -> dict[str, Any]:
-        """By the names that users know."""
-        return {
-            "n_components": self.components,
-            "oversample": self.columns - self.components,
-            "drop": self.drop,
-            "forgetting": self.forgetting,
-            "scale": self.scale,
-        }
 
 
 class Rule(Protocol):
@@ -304,8 +271,7 @@ class Sketch:
         step = CHUNK * self.block if sparse.issparse(X) else max(X.shape[0], 1)
         for start in range(0, X.shape[0], step):
             rows = X[start : start + step]
-            dense = np.ascontiguousarray(rows.toarray() if sparse.issparse(rows) else rows)
-            yield slice(start, start + step), dense
+            yield slice(start, start + step), np.ascontiguousarray(dense(rows))
 
     def _add(self, X: np.ndarray, own: np.ndarray, rule: Rule) -> None:
         weights, weight = np.empty(len(X)), self.weight

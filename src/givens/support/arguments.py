@@ -1,4 +1,4 @@
-"""Checks of what users pass, each with one sentence that says what was wrong."""
+"""Checks of arguments. Each error is one sentence that says what is wrong."""
 
 from __future__ import annotations
 
@@ -63,6 +63,42 @@ def are(number: int, one: str, several: str) -> str:
     ('1 entry is', '2,000 entries are')
     """
     return f"1 {one} is" if number == 1 else f"{number:,} {several} are"
+
+
+def counted(number: int, one: str, several: str) -> str:
+    """Return a number with its noun.
+
+    >>> counted(1, "sweep", "sweeps"), counted(3, "sweep", "sweeps")
+    ('1 sweep', '3 sweeps')
+    """
+    return f"{number} {one if number == 1 else several}"
+
+
+def dense(rows: Any) -> Any:
+    """Return the rows of a sparse matrix as an array, and those of anything else as they are."""
+    return rows.toarray() if hasattr(rows, "toarray") else rows
+
+
+def sample_weights(sample_weight: Any, samples: int | None) -> np.ndarray:
+    """Return weights as float64: one number for each sample, finite, none negative, and not all zero.
+
+    `samples` is their number, or None where it is not known yet.
+
+    >>> sample_weights([1, 2], 2)
+    array([1., 2.])
+    """
+    weights = np.asarray(sample_weight, dtype=np.float64)
+    if weights.ndim != 1 or (samples is not None and len(weights) != samples):
+        wanted = "each sample" if samples is None else f"each of {samples} samples"
+        raise ValueError(f"sample_weight must be one number for {wanted}, got shape {weights.shape}")
+    wrong = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
+    if len(wrong):
+        raise ValueError(
+            f"sample_weight must be finite and not negative, but that of sample {wrong[0]} is {weights[wrong[0]]}"
+        )
+    if len(weights) and not weights.any():
+        raise ValueError("every number of sample_weight is zero, so there is no sample to learn from")
+    return weights
 
 
 def as_array(A: Any, name: str) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Ctrl-C at moments when it would leave something half done."""
+"""Delay Ctrl-C where it would leave something half done."""
 
 from __future__ import annotations
 
@@ -11,12 +11,14 @@ from types import FrameType
 
 @contextmanager
 def uninterrupted() -> Iterator[None]:
-    """Keep Ctrl-C waiting until the block is done: for a few steps that belong together.
+    """Delay Ctrl-C until the block is done: for a few steps that belong together.
 
-    The block is left by the KeyboardInterrupt that has waited, if one came.
+    If Ctrl-C came during the block, KeyboardInterrupt is raised at its end.
     """
-    if threading.current_thread() is not threading.main_thread():
-        yield  # signals are for the main thread
+    main = threading.current_thread() is threading.main_thread()
+    # Only the main thread gets signals. A handler that was not installed from Python, None, could not be put back.
+    if not main or signal.getsignal(signal.SIGINT) is None:
+        yield
         return
     came: list[tuple[int, FrameType | None]] = []
     before = signal.signal(signal.SIGINT, lambda number, frame: came.append((number, frame)))

@@ -10,7 +10,6 @@ from numbers import Real
 from typing import Any, Self
 
 import numpy as np
-from scipy import sparse
 from scipy.special import digamma
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
 from sklearn.exceptions import NotFittedError
@@ -26,17 +25,15 @@ from givens.support.fitting import atomic_fit
 from givens.topics.coherence import npmi
 from givens.topics.documents import (
     CHUNK,
-    CountedDocuments,
-    Counts,
     Documents,
     EmptyDocuments,
     checked_counts,
-    rechunked,
 )
 from givens.topics.from_moments import MomentTopics, solve_topics
 from givens.topics.priors import DirichletShares, OneTopic, Prior
 from givens.topics.variational import Inference, refine
 from givens.topics.word_moments import WordMoments, principal_axes
+from givens.topics.word_stream import AxesOptions, WordStream
 
 _COUNTS = {"whole": True, "any": False}
 _STEPS = 100
@@ -145,8 +142,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     """
 
     _fitted: _Fitted | None
-    _moments: WordMoments | None
-    _waiting: list[sparse.csr_matrix]
+    _stream: WordStream | None
 
     def __init__(
         self,
@@ -209,8 +205,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             fitted = self._solve(state, rng, documents)
             if self.refine:
                 fitted = self._refined(documents, fitted)
-        self._fitted = fitted
-        self._moments, self._waiting = None, []
+        self._fitted, self._stream = fitted, None
         return self
 
     @atomic_fit
@@ -231,20 +226,14 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         self
         """
         self._check()
-        streaming = self._streaming
-        rows = checked_counts(self, X, whole=_COUNTS[self.counts], reset=not streaming)
-        if not streaming:
+        stream = getattr(self, "_stream", None)
+        rows = checked_counts(self, X, whole=_COUNTS[self.counts], reset=stream is None)
+        if stream is None:
             self._words(rows.shape[1])
-            self._moments, self._waiting = None, []
-        waiting = [*self._waiting, rows]
-        state = self._moments
+            stream = WordStream(None, [])
         with parallel.pool(self.threads):
-            if state is None and sum(part.shape[0] for part in waiting) >= self._basis_size:
-                state, waiting = self._begun(waiting), waiting
-            if state is not None:
-                state = state.copy()
-                waiting = _add_whole_chunks(state, waiting)
-        self._moments, self._waiting, self._fitted = state, waiting, None
+            self._stream = stream.with_documents(rows, self._axes_options())
+        self._fitted = None
         return self
 
     def sibling(self) -> Self:
@@ -254,13 +243,13 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         -------
         TopicModel
         """
-        state = getattr(self, "_moments", None)
-        if state is None:
+        moments = self._fixed_moments()
+        if moments is None:
             raise NotFittedError(
-                f"only a model whose axes are fixed has siblings: give partial_fit {self._basis_size} documents first"
+                f"only a model whose axes are fixed has siblings: give partial_fit {int(self.basis_documents)} documents first"
             )
         other = clone(self)
-        other._moments, other._waiting, other._fitted = WordMoments(state.axes), [], None
+        other._stream, other._fitted = WordStream(WordMoments(moments.axes), []), None
         other.n_features_in_ = self.n_features_in_
         return other
 
@@ -277,15 +266,17 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         -------
         self
         """
-        mine, others = (getattr(model, "_moments", None) for model in (self, other))
-        if mine is None or others is None:
+        mine = self._fixed_moments()
+        if mine is None or other._fixed_moments() is None:
             raise ValueError(
                 "only models that were fed by partial_fit, and whose axes are fixed, can be merged (see `sibling`)"
             )
-        state = mine.copy()
+        assert self._stream is not None
+        assert other._stream is not None
+        moments = mine.copy()
         with parallel.pool(self.threads):
-            state.merge(_complete(others, other._waiting))
-        self._moments, self._fitted = state, None
+            moments.merge(other._stream.complete(other._axes_options()))
+        self._stream, self._fitted = self._stream._replace(moments=moments), None
         return self
 
     def transform(self, X: Any) -> np.ndarray:
@@ -448,14 +439,6 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     def _n_features_out(self) -> int:
         return len(self._solved().counts)
 
-    @property
-    def _streaming(self) -> bool:
-        return bool(getattr(self, "_waiting", None)) or getattr(self, "_moments", None) is not None
-
-    @property
-    def _basis_size(self) -> int:
-        return int(self.basis_documents)
-
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_fitted")
 
@@ -469,15 +452,15 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         fitted = getattr(self, "_fitted", None)
         if fitted is not None:
             return fitted
-        if not self._streaming:
+        stream = getattr(self, "_stream", None)
+        if stream is None:
             # AttributeError too, so that hasattr says no.
             raise NotFittedError(
                 f"this {type(self).__name__} has seen no documents yet: call fit or partial_fit first"
             )
         with parallel.pool(self.threads):
-            state = self._moments
-            state = self._begun(self._waiting) if state is None else state
-            fitted = self._solve(_complete(state, self._waiting), generator(self.random_state), None)
+            moments = stream.complete(self._axes_options())
+            fitted = self._solve(moments, generator(self.random_state), None)
         self._fitted = fitted
         return fitted
 
@@ -525,12 +508,14 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         )
         return _Fitted(refined.counts, refined.prior, start.found, refined.bounds, len(refined.bounds))
 
-    def _begun(self, waiting: list[sparse.csr_matrix]) -> WordMoments:
-        """Moments without documents, on the axes of the first ones."""
-        head = CountedDocuments(rechunked(_first(waiting, self._basis_size), CHUNK))
+    def _fixed_moments(self) -> WordMoments | None:
+        """The moments of a stream, if there is one and its axes are fixed."""
+        stream = getattr(self, "_stream", None)
+        return None if stream is None else stream.moments
+
+    def _axes_options(self) -> AxesOptions:
         rank = 2 * int(self.n_topics) + 10 if self.basis_rank is None else int(self.basis_rank)
-        axes = principal_axes(head, waiting[0].shape[1], rank, generator(self.random_state))
-        return WordMoments(axes)
+        return AxesOptions(int(self.basis_documents), rank, self.random_state)
 
     def _checked_fit(self) -> _Fitted:
         check_is_fitted(self)
@@ -616,26 +601,6 @@ def _random_topics(
     return topics
 
 
-def _first(matrices: list[sparse.csr_matrix], size: int) -> Any:
-    """The first rows, at most so many."""
-    for rows in matrices:
-        if size <= 0:
-            return
-        yield rows[:size]
-        size -= rows.shape[0]
-
-
-def _add_whole_chunks(state: WordMoments, waiting: list[sparse.csr_matrix]) -> list[sparse.csr_matrix]:
-    """Add all chunks of CHUNK documents; return the documents that do not fill one."""
-    left: list[sparse.csr_matrix] = []
-    for rows in rechunked(waiting, CHUNK):
-        if rows.shape[0] < CHUNK:
-            left.append(rows)
-        else:
-            state.add(Counts.of(rows))
-    return left
-
-
 def _as_list(vocabulary: Any) -> list[Any]:
     try:
         return list(vocabulary)
@@ -643,16 +608,6 @@ def _as_list(vocabulary: Any) -> list[Any]:
         raise ValueError(
             f"vocabulary must be a list of words or a dictionary from words to columns, got {vocabulary!r}"
         ) from None
-
-
-def _complete(state: WordMoments, waiting: list[sparse.csr_matrix]) -> WordMoments:
-    """The state with the documents that wait."""
-    if not waiting:
-        return state
-    state = state.copy()
-    for rows in rechunked(waiting, CHUNK):
-        state.add(Counts.of(rows))
-    return state
 
 
 def _warn_of_empty(state: WordMoments, empty: EmptyDocuments, words: list[str] | None) -> None:

@@ -163,13 +163,3 @@ def tasks(settings: ExperimentSettings, data: str) -> list[Task]:
         for split in range(splits)
         for number, method in enumerate(METHODS)
     ]
-
-
-def cell_tasks(settings: ExperimentSettings) -> list[Task]:
-    """On blood cells."""
-    return tasks(settings, CELLS)
-
-
-def region_tasks(settings: ExperimentSettings) -> list[Task]:
-    """On the brain atlas."""
-    return tasks(settings, REGIONS)

@@ -1,0 +1,69 @@
+"""Documents in batches: the first ones fix the axes, and the moments of all of them are kept on these.
+
+Documents wait until they fill a chunk of a fixed size, so the sums do not depend on how the documents are divided into batches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from scipy import sparse
+
+from givens.support.arguments import generator
+from givens.topics.documents import CHUNK, CountedDocuments, Counts, rechunked
+from givens.topics.word_moments import WordMoments, principal_axes
+
+
+class AxesOptions(NamedTuple):
+    """How axes are chosen: from how many first documents, how many, and the random state."""
+
+    documents: int
+    rank: int
+    random_state: Any
+
+    def moments(self, matrices: list[sparse.csr_matrix]) -> WordMoments:
+        """Moments without documents, on the principal axes of the first documents."""
+        head = CountedDocuments(rechunked(_first(matrices, self.documents), CHUNK))
+        axes = principal_axes(head, matrices[0].shape[1], self.rank, generator(self.random_state))
+        return WordMoments(axes)
+
+
+class WordStream(NamedTuple):
+    """The documents that wait for a full chunk, and the moments of those before them; None until the axes are fixed."""
+
+    moments: WordMoments | None
+    waiting: list[sparse.csr_matrix]
+
+    def with_documents(self, rows: sparse.csr_matrix, options: AxesOptions) -> WordStream:
+        """A stream that has taken in more documents; this one stays as it is."""
+        waiting, moments = [*self.waiting, rows], self.moments
+        if moments is None and sum(part.shape[0] for part in waiting) >= options.documents:
+            moments = options.moments(waiting)
+        if moments is None:
+            return WordStream(None, waiting)
+        moments, left = moments.copy(), []
+        for part in rechunked(waiting, CHUNK):
+            if part.shape[0] < CHUNK:
+                left.append(part)
+            else:
+                moments.add(Counts.of(part))
+        return WordStream(moments, left)
+
+    def complete(self, options: AxesOptions) -> WordMoments:
+        """The moments of all documents so far; before the axes are fixed, on the axes of these documents."""
+        moments = options.moments(self.waiting) if self.moments is None else self.moments
+        if self.waiting:
+            moments = moments.copy()
+            for rows in rechunked(self.waiting, CHUNK):
+                moments.add(Counts.of(rows))
+        return moments
+
+
+def _first(matrices: list[sparse.csr_matrix], size: int) -> Iterator[sparse.csr_matrix]:
+    """The first rows, at most so many."""
+    for rows in matrices:
+        if size <= 0:
+            return
+        yield rows[:size]
+        size -= rows.shape[0]
