@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 HIGHLY_VARIABLE = "highly_variable"
-ENTRIES = 1 << 22  # of a part of a file, as many as are in memory at a time
+ENTRIES = 1 << 22  # of a file that are in memory at a time
 
 
 class MaskDefault(Enum):
@@ -109,7 +109,7 @@ def sparse_pca(
         "variance_ratio": np.asarray(model.explained_variance_ratio_),
         "n_nonzero": np.asarray(model.n_nonzero_),
     }
-    # What is None cannot be written to .h5ad.
+    # None cannot be written to .h5ad.
     adata.uns[key]["params"] = {
         name: value for name, value in adata.uns[key]["params"].items() if value is not None
     }

@@ -1,4 +1,4 @@
-"""Small classical tables, and generators of data whose truth is known."""
+"""Small classical tables, and generators of data with known parameters."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """The order of pairs.
 
-A schedule deals out a sweep in rounds; the blocks of a round share no column, so they may be solved at the same time. A block
-of two columns is the paper's step. With `block=b` the columns are dealt in groups of b/2, and a block is two groups:
-the same pairs, more of them at a time.
+A schedule divides a sweep into rounds; the blocks of a round share no column, so they may be solved at the same time. A block
+of two columns is the paper's step. With `block=b` the columns are divided into groups of b/2, and a block is two groups:
+the same pairs, several at a time.
 
 | schedule | the order | in the literature |
 |---|---|---|
@@ -45,7 +45,7 @@ class Shape(NamedTuple):
 
 
 Derivatives = Callable[[], "np.ndarray | None"]
-"""Gives the first derivatives of every pair at the current state, or None where they are too dear."""
+"""Gives the first derivatives of every pair at the current state, or None where they are too expensive."""
 
 
 @dataclass(frozen=True)
@@ -133,7 +133,7 @@ def as_round(blocks: list[np.ndarray]) -> Blocks:
 
 
 def tournament(players: int) -> Iterator[np.ndarray]:
-    """Rounds in which everybody meets somebody else, and after all of them everybody once (the circle method)."""
+    """Rounds of disjoint pairs of players; over all rounds every pair occurs once (the circle method)."""
     even = players + players % 2
     seats = np.arange(even)
     for _ in range(max(even - 1, 1)):
@@ -268,7 +268,7 @@ class ByGradient(Schedule):
             visits += sum(_pairs_in(block, shape) for block in blocks)
             gain = yield as_round(blocks)
             if gain <= 0 and self.delta is None:
-                # What the gradient points at cannot be improved: rounding is all that is left of it.
+                # The pairs of the largest slopes cannot be improved: their slopes are rounding.
                 yield from _play(_tournament_rounds(shape, self.block))
                 return
 
@@ -324,7 +324,7 @@ def largest_blocks(size: np.ndarray, shape: Shape, block: int) -> list[np.ndarra
 
 
 def _matching(weight: np.ndarray) -> list[tuple[int, int]]:
-    """Disjoint pairs, as if the heaviest were taken first: pairs in which each is the other's heaviest, again and again."""
+    """Disjoint pairs, as a greedy choice of the heaviest gives them: repeatedly, pairs in which each is the other's heaviest."""
     weight = weight.copy()
     index = np.arange(len(weight))
     pairs: list[tuple[int, int]] = []

@@ -186,7 +186,7 @@ def test_other_system_errors_stay_what_they_are():
 
 
 def test_an_interrupt_while_threads_start_leaves_none_waiting(monkeypatch):
-    crew, start, seen = parallel.Crew(3), threading.Thread.start, []
+    workers, start, seen = parallel.Workers(3), threading.Thread.start, []
 
     def interrupted(thread):
         start(thread)
@@ -196,8 +196,8 @@ def test_an_interrupt_while_threads_start_leaves_none_waiting(monkeypatch):
 
     monkeypatch.setattr(threading.Thread, "start", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        crew.ask(lambda: None, 3)
-    crew.dismiss()
+        workers.submit(lambda: None, 3)
+    workers.close()
     for thread in seen:
         thread.join()
     assert len(seen) == 2

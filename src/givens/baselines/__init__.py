@@ -1,4 +1,4 @@
-"""The rivals, implemented as well as we know how: a comparison is worth what the rival's code is worth."""
+"""Rival algorithms, implemented with the same care as the library's own, for comparisons."""
 
 from givens.baselines.gpower import GPower, fill_pattern, gpower
 from givens.baselines.tensor_power import tensor_power

@@ -63,7 +63,7 @@ def read_table(
 ) -> Table:
     """Read a table of samples and variables from a file.
 
-    The separator, the decimal sign, the header and the column of names are found out; what was guessed is
+    The separator, the decimal sign, the header and the column of names are detected; what was guessed is
     in the table's `notes`. Nothing is ever unpickled.
 
     Parameters
@@ -75,7 +75,7 @@ def read_table(
     labels : str or sequence of str, optional
         The columns (or, for a table of variables in rows, the first rows) that hold the samples' labels.
     names : str, optional
-        The column that holds the rows' names; found out if None. For .h5ad a column of var, for 10x Genomics one of the
+        The column that holds the rows' names; detected if None. For .h5ad a column of var, for 10x Genomics one of the
         list of features ("id", "symbol").
     drop : sequence of str
         Columns to leave out.

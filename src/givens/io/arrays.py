@@ -23,7 +23,7 @@ OBJECTS = "holds Python objects, which are never unpickled: save plain numbers a
 
 @contextmanager
 def reading(path: Path, what: str) -> Iterator[None]:
-    """Turn whatever a parser raises at a damaged file into one sentence: there is no list of what that may be."""
+    """Turn any exception of a parser at a damaged file into one sentence."""
     try:
         yield
     except (DataError, ImportError):
@@ -126,7 +126,7 @@ def read_parquet(path: Path, labels: Sequence[str], names: str | None, drop: Seq
     columns = parquet_columns(file, path, labels, names, drop)
     with reading(path, "Parquet"):
         table = file.read()
-    titles: list[str] = table.column_names  # made anew whenever it is asked for
+    titles: list[str] = table.column_names  # pyarrow makes a new list at every access
     values = np.empty((table.num_rows, len(columns.numbers)))
     for at, k in enumerate(columns.numbers):
         values[:, at] = parquet_numbers(table.column(k))

@@ -41,7 +41,7 @@ class Chunk:
 
 @dataclass
 class TableRows:
-    """The samples of a file, to be read in order as often as one likes.
+    """The samples of a file, read in order, any number of times.
 
     Attributes
     ----------

@@ -15,7 +15,7 @@ from givens.support.extras import require
 
 
 def read_excel(path: Path, labels: Sequence[str], names: str | None, drop: Sequence[str]) -> Grid:
-    """Read the first sheet of an Excel file; header, names and orientation are found out as in a text file."""
+    """Read the first sheet of an Excel file; header, names and orientation are detected as in a text file."""
     require("openpyxl", extra="excel")
     pandas = require("pandas", extra="excel")
     with reading(path, "Excel"), warnings.catch_warnings():

@@ -1,6 +1,6 @@
-"""Read the small things of an HDF5 file in a process of their own before it is opened here.
+"""Read the attributes and strings of an HDF5 file in a child process before it is opened here.
 
-The HDF5 library can loop for ever, or read beyond its memory, where the heap that holds a damaged file's strings is broken, and
+The HDF5 library can loop endlessly, or read beyond its memory, where the heap that holds a damaged file's strings is broken, and
 neither a signal nor a thread of Python can end that. A child process can be ended: it reads every attribute and every
 string, and nothing else, so that its time does not grow with the numbers in the file.
 """
@@ -19,7 +19,7 @@ from givens.io.table import DataError
 PATIENCE = 30.0
 BYTES_PER_SECOND = 20e6
 
-# Errors that h5py can raise are left to whoever reads the file: here only the end of the process matters.
+# Exceptions of h5py are raised again when the file is read; here only loops and crashes matter.
 WALK = """
 import sys
 import h5py

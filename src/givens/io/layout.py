@@ -1,4 +1,4 @@
-"""How a text file is written, found out from its first lines.
+"""The layout of a text file, detected from its first lines.
 
 The separator is the one that cuts the first lines into the most fields, equally many in each. A record of
 words over columns of numbers is a header; a first column of unique words is the rows' names.
@@ -31,7 +31,7 @@ CLUSTER_WORDS = {
 
 @dataclass
 class Layout:
-    """How a text file is written."""
+    """The layout of a text file."""
 
     separator: str
     decimal: str
@@ -97,7 +97,7 @@ def find_separator(lines: Sequence[str]) -> str:
 def sniff(
     path: Path, labels: Sequence[str] = (), names: str | None = None, drop: Sequence[str] = ()
 ) -> Layout:
-    """Find out how a text file is written."""
+    """Detect the layout of a text file."""
     first = leading(path)
     sample = sampled(first.table)
     for k, line in enumerate(sample):

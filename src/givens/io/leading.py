@@ -1,4 +1,4 @@
-"""The bytes of a text file, and the first lines of it, from which its layout is found out.
+"""The bytes of a text file, and its first lines, from which its layout is detected.
 
 A table may come with lines of comment before it: those that begin with '#', or with '!' as in the series
 matrices of the Gene Expression Omnibus, whose tables end with such a line too.

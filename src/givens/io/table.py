@@ -1,8 +1,8 @@
-"""A table as a file holds it, and as an estimator wants it.
+"""A table as a file holds it, and as an estimator takes it.
 
 A `Grid` is what a reader found: numbers in rows and columns, names on either side, text columns. `to_table`
 turns it the right way round (samples in rows), picks the labels, and refuses what no estimator could use.
-Whatever had to be guessed on the way is a sentence in `notes`, so that it can be said aloud.
+Every guess is a sentence in `notes`, so that a command can print it.
 """
 
 from __future__ import annotations

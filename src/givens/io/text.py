@@ -3,8 +3,8 @@
 `givens.io.layout` says how the file is written. A block of many lines of few columns, without quotation marks and with as many
 separators in each line as there should be, goes to pandas as it is. Otherwise the lines are cut at the fields of text, and all
 the numbers, row after row, go to pandas as one long column: a column of its own for each variable would cost more than the
-numbers in a wide table. Where pandas finds something that is no number, the block is read once more, field by field, to say
-what stands where.
+numbers in a wide table. Where pandas finds something that is no number, the block is read again, field by field, so that the
+error names the field.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class TextRows:
     block : int
         Bytes read at a time.
     layout : Layout, optional
-        How the file is written, where that need not be found out.
+        The layout of the file; detected if None.
     """
 
     def __init__(

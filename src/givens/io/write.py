@@ -1,8 +1,8 @@
-"""Results that appear whole or not at all.
+"""Results that are written completely or not at all.
 
 Every file is first written beside its final place under a temporary name, with its bytes on the disk; only
-when all of them are there are they moved to their names, one `os.replace` each. A full disk, a closed lid
-or Ctrl-C before that leaves what was there before.
+when all of them are there are they moved to their names, one `os.replace` each. A full disk or Ctrl-C before that
+leaves the old files as they were.
 """
 
 from __future__ import annotations

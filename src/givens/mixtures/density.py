@@ -1,4 +1,4 @@
-"""What a fitted spherical mixture can be asked: probabilities, likelihoods, samples."""
+"""Methods of a fitted spherical mixture: probabilities, likelihoods, samples."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from givens.support.arguments import refuse_mask, whole
 
 
 class SphericalDensity(DensityMixin, BaseEstimator, ABC):
-    """Prediction, scores and samples; `_mixture` is given by those who derive from it."""
+    """Prediction, scores and samples; a subclass defines `_mixture`."""
 
     threads: int | None
     random_state: Any

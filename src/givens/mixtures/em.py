@@ -61,7 +61,7 @@ def refine(
     Parameters
     ----------
     data : RepeatedData
-        The rows, gone through once per step.
+        The rows, read once per step.
     mixture : Mixture
         The start, in the coordinates of unit·x − origin.
     steps, tol : int, float

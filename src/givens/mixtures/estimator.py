@@ -187,7 +187,7 @@ class SphericalMixture(SphericalDensity):
     def _fit_passes(
         self, data: RepeatedRows, head: np.ndarray, beyond: int = 0
     ) -> tuple[SolvedMixture, list[float]]:
-        """Fit to rows that are gone through several times; `beyond` directions, in which all rows agree, have no coordinates."""
+        """Fit to rows that are read several times; `beyond` directions, in which all rows agree, have no coordinates."""
         seconds = data.total(second_moments(head), "mixture-second-moments")
         eigenvalues, basis = principal_basis(seconds, self.n_components - 1)
         thirds, sample = ThirdMoments(basis), EveryNth(-(-seconds.count // SAMPLE))

@@ -1,6 +1,6 @@
 """Fit a spherical mixture to its first three moments, each weighed by how noisy it is.
 
-The decomposition of the whitened third moment treats all its entries alike, and whitening blows up the directions in
+The decomposition of the whitened third moment treats all its entries alike, and whitening amplifies the directions in
 which the means hardly differ. Here the noise decides. On axes scaled so that the data have unit variance, an average over
 n rows of a Hermite polynomial of degree j has variance close to j!/n and the averages are uncorrelated, so that minus
 twice the log-likelihood, expanded in cumulants up to the third, is n times

@@ -142,7 +142,7 @@ def _lifted(K: np.ndarray, noise: float, white: Whitening, count: float) -> np.n
 def _variances(data: Scaled, weights: np.ndarray, b: np.ndarray, noise_third: np.ndarray) -> np.ndarray:
     """σ_i² over their mean, from Σ w_i σ_i² (1, b_i): the mean variance, and its covariance with the axes.
 
-    Both are averages over the q noise directions, with an error of variance 2/(nq), which weak directions blow up: so
+    Both are averages over the q noise directions, with an error of variance 2/(nq), which weak directions amplify: so
     σ_i² gets a normal prior about the mean, of the width that makes what is seen most likely.
     """
     A = np.vstack([weights, b * weights])

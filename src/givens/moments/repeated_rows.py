@@ -1,4 +1,4 @@
-"""Data that is gone through more than once: a table, anything that yields tables of rows each time it is iterated, or Dask's."""
+"""Data that are read more than once: a table, an iterable of tables that can be restarted, or data on Dask."""
 
 from __future__ import annotations
 

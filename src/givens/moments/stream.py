@@ -74,7 +74,7 @@ class Stream:
         thirds = copy(self._thirds)
         if thirds is None:
             room = self.samples - self.count
-            # A copy: whoever fills one array again and again with new rows must not change what waits here.
+            # A copy, since the caller may fill the same array with new rows.
             self._head = [*self._head, np.array(rows[:room])]
             if self.count < self.samples:
                 return

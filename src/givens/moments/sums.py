@@ -71,7 +71,7 @@ class Sums(Summary):
     def add(self, rows: np.ndarray) -> None:
         """Take in more rows; those that do not fill a tile wait for the next ones.
 
-        Sums are replaced, not changed in place: whoever holds a shallow copy of this object still has those of before.
+        Sums are replaced, not changed in place: a shallow copy of this object keeps those of before.
         """
         count = self.count + len(rows)
         tiles = []
@@ -131,7 +131,7 @@ class SecondMoments(Sums):
 
     def _tile(self, rows: np.ndarray) -> tuple[np.ndarray, ...]:
         x = _shifted(rows, self.unit, self.origin)
-        with np.errstate(over="ignore", invalid="ignore"):  # `principal_basis` says so
+        with np.errstate(over="ignore", invalid="ignore"):  # `principal_basis` raises an error
             return x.sum(axis=0), x.T @ x
 
     def mean_and_covariance(self) -> tuple[np.ndarray, np.ndarray]:

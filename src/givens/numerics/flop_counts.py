@@ -1,7 +1,7 @@
 """How many additions and multiplications LAPACK's factorisations take, by Golub and Van Loan's textbook.
 
 Flops are counted as executed, everywhere and for the rivals too: an addition or a multiplication is one; divisions, comparisons,
-sorts and functions such as cos are none. Into LAPACK nobody can look, so its share goes by these figures.
+sorts and functions such as cos are none. Operations inside LAPACK cannot be counted, so these figures stand for them.
 """
 
 from __future__ import annotations

@@ -109,7 +109,7 @@ class Packed:
         return out
 
     def squares(self, U: np.ndarray, unfolded: np.ndarray | None = None) -> np.ndarray:
-        """The vectors T(·, u, u) of the columns u of U; `unfolded()` spares making it anew."""
+        """The vectors T(·, u, u) of the columns u of U; pass `unfolded()` if it is there already."""
         U = np.ascontiguousarray(U)
 
         def share(piece: tuple[slice, slice]) -> np.ndarray:
@@ -129,7 +129,7 @@ class Packed:
         return np.sum(parallel.each(share, _slabs(self.d)), axis=0)
 
     def rotated(self, U: np.ndarray) -> Packed:
-        """T(U, U, U), anew.
+        """T(U, U, U), as a new tensor.
 
         The first mode is multiplied for all (j ≤ k) at once, then each slice from both sides: half the
         tensor's size is needed meanwhile.
@@ -243,7 +243,7 @@ def _rows(d: int) -> np.ndarray:
 def _pieces(
     d: int, blocks: Blocks, rotations: Rotations
 ) -> tuple[list[np.ndarray], list[np.ndarray], list[bool]]:
-    """Cut 0..d−1 into ascending pieces, each with its rotation: small blocks joined, and the indices that rest."""
+    """Cut 0..d−1 into ascending pieces, each with its rotation: small blocks joined, and the indices that do not rotate."""
     pieces: list[np.ndarray] = []
     matrices: list[np.ndarray] = []
     waiting: list[int] = []

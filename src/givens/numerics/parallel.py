@@ -1,4 +1,4 @@
-"""Threads that leave no trace in the bits.
+"""Threads that do not change the result.
 
 Work is cut into pieces that depend on shapes only, each piece is done by single-threaded code, and whatever is summed is
 summed in a fixed order. The number of threads then changes the time and nothing else.
@@ -33,25 +33,24 @@ Item = TypeVar("Item")
 Outcome = TypeVar("Outcome")
 
 
-class Crew:
-    """Threads that work beside the one that opens the pool. They begin when there is first something to do.
+class Workers:
+    """The threads of a pool beside the one that opens it. They are started with the first job.
 
-    Work goes through plain queues: with futures a hand-over took 0.05 to 0.1 ms longer, and a stream makes one for every few
-    samples.
+    Jobs go through plain queues: with futures each took 0.05 to 0.1 ms longer, and a stream has one for every few samples.
     """
 
     def __init__(self, size: int) -> None:
         self.size = size
         self.forget_threads()
-        _crews.add(self)
+        _open_workers.add(self)
 
     def forget_threads(self) -> None:
-        """Begin anew: in a forked process the threads do not exist, and one may have held the lock of the queue."""
+        """Drop threads and queue: in a forked process the threads do not exist, and one may have held the queue's lock."""
         self._jobs: SimpleQueue[tuple[Callable[[], None], SimpleQueue] | None] = SimpleQueue()
         self._threads: list[Thread] = []
 
-    def ask(self, job: Callable[[], None], helpers: int) -> SimpleQueue[BaseException | None]:
-        """Have the job done by so many threads; each puts what it raised, or None, into the queue that is returned."""
+    def submit(self, job: Callable[[], None], helpers: int) -> SimpleQueue[BaseException | None]:
+        """Run the job on so many threads; each puts what it raised, or None, into the queue that is returned."""
         while len(self._threads) < self.size:
             thread = Thread(target=self._serve, name=f"givens-{len(self._threads)}", daemon=True)
             with uninterrupted():
@@ -62,13 +61,13 @@ class Crew:
             self._jobs.put((job, done))
         return done
 
-    def dismiss(self) -> None:
-        """Let all end when they have done what they were asked."""
+    def close(self) -> None:
+        """Let all threads end after the jobs that were submitted."""
         self._jobs.put(None)
-        _crews.discard(self)
+        _open_workers.discard(self)
 
-    def wait(self) -> None:
-        """Wait until all have ended."""
+    def join(self) -> None:
+        """Wait until all threads have ended."""
         for k in range(len(self._threads)):
             self._threads[k].join()
         # Python ignores an interrupt that comes while a weak reference is cleared, and `threading` has some to its threads.
@@ -76,19 +75,21 @@ class Crew:
             self._threads.clear()
 
     def _serve(self) -> None:
-        while (asked := self._jobs.get()) is not None:
-            job, done = asked
+        while (submitted := self._jobs.get()) is not None:
+            job, done = submitted
             raised = None
             try:
                 job()
-            except BaseException as error:  # raised again by the thread that asked
+            except BaseException as error:  # raised again by the thread that submitted the job
                 raised = error
             done.put(raised)
-        self._jobs.put(None)  # for the next, also for one whose start was interrupted before it was noted
+        self._jobs.put(
+            None
+        )  # for the next thread, also for one whose start was interrupted before it was listed
 
 
-_crews: set[Crew] = set()  # that are not dismissed
-_current: ContextVar[Crew | None] = ContextVar("givens_pool", default=None)
+_open_workers: set[Workers] = set()
+_current: ContextVar[Workers | None] = ContextVar("givens_pool", default=None)
 _open: ContextVar[bool] = ContextVar("givens_pool_open", default=False)
 
 
@@ -110,9 +111,9 @@ def _controller() -> ThreadpoolController:
 
 
 class BlasLimit:
-    """One thread for every BLAS while any pool is open, and what was there before the first when the last one is closed.
+    """Limits every BLAS to one thread while a pool is open; the last pool that closes restores the numbers from before the first.
 
-    With OpenMP a limit is its thread's own: each pool sets and restores it.
+    With OpenMP the limit belongs to a thread: each pool sets and restores it.
     """
 
     def __init__(self) -> None:
@@ -142,7 +143,7 @@ class BlasLimit:
                     _limit(library, before)
 
     def keep_own(self, pools: int) -> None:
-        """In a forked process: of all pools, those of the thread that is left."""
+        """In a forked process, count only the pools of the thread that is left."""
         self._lock = Lock()
         if self.pools > pools == 0:
             for library, before in zip(_libraries(), self._before):
@@ -155,8 +156,8 @@ def _libraries() -> list[Any]:
 
 
 def _limit(library: Any, threads: int) -> None:
-    # Recent versions of threadpoolctl listen to one thread only, until that one is done; pools are opened by one thread
-    # and the last one closed by another.
+    # Recent versions of threadpoolctl accept calls from one thread only until it releases control; here one thread may
+    # open the first pool and another close the last.
     release = getattr(library, "clear_controlling_thread", lambda force: None)
     release(force=True)
     library.set_num_threads(threads)
@@ -167,7 +168,7 @@ _limited_blas = BlasLimit()
 
 
 def _after_fork() -> None:
-    for others in list(_crews):
+    for others in list(_open_workers):
         others.forget_threads()
     _limited_blas.keep_own(int(_open.get()))
 
@@ -177,16 +178,16 @@ if hasattr(os, "register_at_fork"):
 
 
 class Pool:
-    """Threads for a `with` block, each of which calls a single-threaded BLAS; within a pool of as many, that one serves.
+    """Threads for a `with` block, each with a single-threaded BLAS. Inside a pool of the same size that pool is used.
 
-    A pool is opened whole or not at all, and closed whole: Ctrl-C waits for that. A generator would not do, since an interrupt
-    may come between its `yield` and the body of the `with`, and leave the pool open.
+    Ctrl-C is delayed while a pool is opened or closed. This is no generator, since an interrupt between its `yield` and the body
+    of the `with` would leave the pool open.
     """
 
     def __init__(self, threads: int | None) -> None:
         self.workers = count(threads)
         self._entered = False
-        self._others: Crew | None = None
+        self._others: Workers | None = None
 
     def __enter__(self) -> int:
         if _open.get() and self.workers == width():
@@ -205,7 +206,7 @@ class Pool:
         finally:
             self._end()  # an interrupt may have come before it was done
             if self._others is not None:
-                self._others.wait()
+                self._others.join()
         if error is not None and _is_interrupt(error):
             raise KeyboardInterrupt from None
 
@@ -215,7 +216,7 @@ class Pool:
         self._entered = True
         # The thread that opens the pool works too.
         if self.workers > 1:
-            self._others = Crew(self.workers - 1)
+            self._others = Workers(self.workers - 1)
         _open.set(True)
         _current.set(self._others)
 
@@ -226,7 +227,7 @@ class Pool:
                 _open.set(self._outside[0])
                 _current.set(self._outside[1])
                 if self._others is not None:
-                    self._others.dismiss()
+                    self._others.close()
                 if self._own is not None:
                     _limited_blas.end(self._own)
 
@@ -279,13 +280,13 @@ def each(work: Callable[[Item], Outcome], items: Iterable[Item]) -> list[Outcome
         while (number := next(numbers)) < len(items):
             outcomes[number] = work(items[number])
 
-    # Everyone takes the next item when done with the last: one hand-over a thread, and this thread is one of them.
+    # Each thread, this one included, takes the next item when it has done its last: one job per thread.
     helpers = min(others.size, len(items) - 1)
-    done = others.ask(take, helpers)
+    done = others.submit(take, helpers)
     try:
         take()
     finally:
-        # An exception must not leave workers writing into arrays that the caller believes to be at rest.
+        # After an exception no worker may still write into arrays of the caller.
         raised = [done.get() for _ in range(helpers)]
     for error in raised:
         if error is not None:
@@ -294,7 +295,7 @@ def each(work: Callable[[Item], Outcome], items: Iterable[Item]) -> list[Outcome
 
 
 def side_by_side(work: Callable[[Item], Outcome], items: Iterable[Item]) -> list[Outcome]:
-    """As `each`, for long pieces of work that use `each` themselves: each of them has one thread, and waits for no other."""
+    """As `each`, for long pieces of work that call `each` themselves: inside them it runs on one thread."""
 
     def alone(item: Item) -> Outcome:
         token = _current.set(None)

@@ -1,11 +1,11 @@
 """Sparse components with exact counts: which features are looked at, several starts, the components in order.
 
-The first start is loadings found one by one, each in what the scores before it leave: the largest count first, and once more in
-the order in which unequal counts are listed. Each
-loading is sought from the leading axis of the rest and from its strongest feature, and the one that explains more is kept: a
-long loading follows the axis; a short one is made of strong features, which the axis may not know. Short loadings have many
-places to end at, so after the ascent (`truncated_power`) each of them is tried against a new one, found in what all the others
-leave. Further starts are rotations whose thresholds follow the counts, and random columns.
+The first start is loadings found one by one, each in what the scores before it leave: the largest count first, and again in the
+order in which unequal counts are listed. Each loading is sought from the leading axis of the rest and from its strongest
+feature, and the one that explains more is kept: a long loading follows the axis; a short one consists of strong features, which
+may have little weight in the axis. Short loadings have many local maxima, so after the ascent (`truncated_power`) each of them is
+compared with a new one, found in what all the others leave. Further starts are rotations whose thresholds follow the counts, and
+random columns.
 
 Arrays are stored one component per row; At is samples x features, centred.
 """
@@ -52,7 +52,7 @@ STEPS = 11  # of one component at the start, before the next one
 AMPLE = 1000  # features, and some per count, are looked at first: enough to hold what will be counted, mostly
 BELOW = 0.5  # of the squared norm of the last feature that would do
 SPARE = 5  # axes beyond the components, since what is left of the first ones grows less
-SHARED = 6  # times that a budget of non-zeros is shared out anew
+SHARED = 6  # times that a budget of non-zeros is divided again
 ROUNDS = 3  # of features that were left out and turn out to count; then all are taken
 
 
@@ -102,7 +102,7 @@ def solve_total(
     previous: np.ndarray | None,
     rng: np.random.Generator,
 ) -> tuple[np.ndarray, SampleForm | ProductForm, Loadings]:
-    """As `solve`, where only the sum of `options.counts` is asked for: it begins with these, and shares them out anew.
+    """As `solve`, where only the sum of `options.counts` is asked for: it begins with these, and divides the sum again.
 
     With orthonormal columns U near the scores, Y = AᵀU has in y_kj² what feature k adds to the variance of component j; so the
     largest entries of all of Y are what a budget should be spent on. Counting them, first of principal components, then of

@@ -1,4 +1,4 @@
-"""The data of sparse PCA, made ready: centred, scaled, screened, and no larger than they have to be.
+"""The data of sparse PCA: centred, scaled, screened, and reduced to their Gram matrix where that is smaller.
 
 A feature whose norm is at most the threshold can never enter a component (rotations keep its norm), so it is left out
 before anything is copied. The objective depends on the data A through AᵀA only: where there are more samples than features,
@@ -138,7 +138,7 @@ def _dense_moments(X: np.ndarray, weights: np.ndarray | None) -> tuple[np.ndarra
     def summed(part: np.ndarray) -> np.ndarray:
         if weights is not None:
             return np.einsum("i,ij,ij->j", weights, part, part)
-        # Both are the same sum, each of them fast where what it sums lies together.
+        # The same sum, with the loop order that is fast for the layout of X.
         if X.flags.f_contiguous:
             return np.einsum("ij,ij->i", part.T, part.T)
         return np.einsum("ij,ij->j", part, part)
@@ -288,7 +288,7 @@ class CentredData:
         return C
 
     def _through_nonzeros(self, features: np.ndarray) -> bool:
-        """Whether products are summed through the non-zeros: where these are few, and no mean is so large that digits go."""
+        """Whether products are summed through the non-zeros: these are few, and subtracting the means loses no digits."""
         if not sparse.issparse(self.X) or self.X.nnz > DENSE * self.shape[0] * self.shape[1]:
             return False
         found = self.found
@@ -300,7 +300,7 @@ class CentredData:
         mean = self.found.mean[features] / self.found.divisor[features]
         inverse = 1.0 / self.found.divisor[features]
         if exponent < TINY:
-            # Its inverse is no number.
+            # Its inverse would overflow.
             X, exponent = X / exponent, 1.0
         inverse /= exponent
         constant = self.found.norms[features] == 0

@@ -405,7 +405,7 @@ class SparsePCA(SparseScores):
             self.scale_ = found.original_divisor().astype(dtype) if self.scale else None
             data = ChunkedData(rows, found)
             if self.n_nonzero is not None or self.n_nonzero_total is not None:
-                # Which features may count is found out on the way: the products of all of them are summed at once.
+                # Which features count is not known yet, so the products of all of them are summed.
                 self._fit(CovarianceData(data.factor(np.arange(rows.features), 0), found), n, n, dtype)
             else:
                 self._fit(data, n, n, dtype)

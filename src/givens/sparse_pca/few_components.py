@@ -1,4 +1,4 @@
-"""Sparse PCA with few components: m columns that count, and of their completion only what is worth turning against.
+"""Sparse PCA with few components: m columns, and of their completion only the directions with a gradient.
 
 With m < n columns of U in the objective, the other n − m are any completion: f does not depend on it. All crossing
 pairs (i ≤ m, j > m) together have the gradient R = (I − VVᵀ)AᵀS, V the m columns and S the thresholded AV. So the completion
@@ -33,11 +33,11 @@ from givens.support.progress import bar
 EPS = float(np.finfo(np.float64).eps)
 PATIENCE = 2  # sweeps: with counts the explained variance may fall and rise again
 GROWTH = 3e-3  # of the explained variance in so many sweeps
-REPAIR_EVERY = 10  # sweeps: V is made orthonormal and AV anew
+REPAIR_EVERY = 10  # sweeps after which V is made orthonormal again and AV recomputed
 
 
 class Seen(NamedTuple):
-    """What one look at a state tells: Σ φ, E = AᵀS and R, transposed; with counts, the entries' scores and adjusted variance."""
+    """Quantities at a state: Σ φ, E = AᵀS and R, transposed; with counts, the entries' scores and adjusted variance."""
 
     value: float
     E: np.ndarray
@@ -57,12 +57,12 @@ class State:
 
 
 class FewColumns:
-    """Σ φ over m < n columns of AU, maximised, each time against a complement chosen anew.
+    """Σ φ over m < n columns of AU, maximised; every sweep has a new complement.
 
     Parameters
     ----------
     At : array of float64, shape (n, features)
-        Samples x features, contiguous, of a size whose squares are in no danger.
+        Samples x features, contiguous, scaled so that squares do not overflow.
     levels : array, shape (m,)
         γ for ℓ1, √γ for ℓ0.
     l0 : bool
@@ -90,7 +90,7 @@ class FewColumns:
         self.At, self.levels, self.l0, self.counts, self.shared = At, levels, l0, counts, shared
         self.n, self.active = len(At), len(levels)
         self.contrast = Threshold(levels, l0)
-        # Far below what values can tell: near a maximum, slopes tell more.
+        # Far below the rounding of values: near a maximum, slopes are more exact.
         self.contrast.noise = EPS**2 * (float(np.einsum("ij,ij->", At, At)) or 1.0)
         # S(Y), and below it, with counts, the entries themselves.
         rows = self.active if counts is None or l0 else 2 * self.active
@@ -106,7 +106,7 @@ class FewColumns:
         threads: int | None = None,
         progress: bool = False,
     ) -> Result:
-        """Choose the complement, make one sweep, choose anew; parameters and stopping rules are those of `minimize`.
+        """Choose a complement and make one sweep, repeatedly; parameters and stopping rules are those of `minimize`.
 
         Parameters
         ----------
@@ -185,7 +185,7 @@ class FewColumns:
         return f"not converged: max_sweeps = {most} reached" if sweeps >= most else ""
 
     def _sweep(self, state: State) -> tuple[float, int]:
-        """Turn V against the complement that is worth it; returns the gain and the number of rotations."""
+        """Rotate V against the chosen complement; returns the gain and the number of rotations."""
         m = self.active
         Wt = self._directions(state, self._look(state).R)
         block = np.arange(m + len(Wt))
@@ -198,7 +198,7 @@ class FewColumns:
         if gain <= 0.0:
             return 0.0, rotations
         state.seen, state.step = None, state.Ut[:m].copy()
-        # The columns beside V are chosen anew, so they need not be turned.
+        # The next sweep has another complement, so these columns need not be rotated.
         Qt = Q[:, :m].T
         state.Ut[:m] = Qt @ state.Ut[block]
         state.Y[:m] = Qt @ state.Y[block]

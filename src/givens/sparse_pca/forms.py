@@ -1,4 +1,4 @@
-"""What the steps with exact counts see of the data: samples themselves, or the products of features.
+"""Two representations of the data for steps with exact counts: the samples, or the products of features.
 
 The steps need the scores E = ZA of sparse loadings in some orthonormal coordinates, the data in the same coordinates, and the
 best entries of what is left beside a basis of scores. `SampleForm` has the data A, samples x features, and works in the
@@ -21,7 +21,7 @@ from givens.numerics.polar import polar
 from givens.numerics.tiles import scores, turned
 
 HEAVY = 16  # a loading with more than 1/16 of all features is multiplied as if it were dense
-LARGE = 1 << 20  # entries of the data: a product with fewer is over before another thread has begun
+LARGE = 1 << 20  # entries of the data from which a product is shared among threads
 AXES = 2000  # features, the strongest, tell the leading axes well enough to begin; or ten times as many as samples
 
 
@@ -72,7 +72,7 @@ class SparseRows(NamedTuple):
 
 
 def taken(At: np.ndarray, features: np.ndarray) -> np.ndarray:
-    """These columns, lying as they did."""
+    """These columns, in the same memory layout."""
     return At.T.take(features, axis=0).T if At.flags.f_contiguous else At.take(features, axis=1)
 
 
@@ -309,7 +309,7 @@ def orthonormal_columns(table: SampleForm | ProductForm, Z: np.ndarray) -> np.nd
 
 
 def product(u: np.ndarray, At: np.ndarray) -> np.ndarray:
-    """uᵀA, for one u or rows of them, by all threads where that is worth handing it over."""
+    """uᵀA, for one u or several rows; by all threads where A is large."""
     if At.size < LARGE:
         return u @ At
     rows = np.atleast_2d(u)

@@ -39,7 +39,7 @@ class Completion:
             hole = missing[i]
             there = self.axes[:, ~hole]
             rest = (X[i, ~hole] - self.mean[~hole]) @ there.T
-            # In units of √variances, so that a direction without variance has no say and σ² = 0 is no matter.
+            # In units of √variances, so that a direction without variance has no effect, and σ² may be 0.
             root = np.sqrt(self.variances)
             product = root[:, None] * (there @ there.T) * root + self.noise * np.eye(len(root))
             z = root * (np.linalg.lstsq(product, root * rest, rcond=1e-12)[0] if len(root) else rest)
@@ -64,7 +64,7 @@ def fitted(X: np.ndarray, rank: int) -> Completion:
     n, d = X.shape
     mean = X.mean(axis=0)
     centred = X - mean
-    # The smaller of the two products has all there is to know.
+    # The smaller of the two products determines the components.
     if n <= d:
         squares, left = np.linalg.eigh(centred @ centred.T)
         squares, left = squares[::-1][:rank], left[:, ::-1][:, :rank]

@@ -1,4 +1,4 @@
-"""Variance against non-zeros along a path of thresholds, to choose by."""
+"""Explained variance against the number of non-zeros along a path of thresholds, for choosing one."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def sparse_pca_path(
     model = SparsePCA(n_components, warm_start=True, **parameters)
     rows = []
     with warnings.catch_warnings():
-        # Components that run empty are what the end of a path looks like.
+        # At large thresholds components are empty, which needs no warning here.
         warnings.filterwarnings("ignore", message="nothing of", category=UserWarning)
         for alpha in alphas:
             model.set_params(alpha=float(alpha)).fit(X)

@@ -73,7 +73,7 @@ def resampled(
             progress=False,
             random_state=0,
         )
-        # What a warm start reads of the last fit.
+        # The attributes that a warm start reads.
         twin.components_, twin.n_features_in_ = whole, whole.shape[1]
         with warnings.catch_warnings():
             # A half that stopped early, or has an empty component, counts as it is.

@@ -8,9 +8,9 @@ The scores of unit loadings, E = XZ = QR, have the adjusted variance Σ R_jj² (
 the linearised variance rises as far as the counts permit, and the best step is kept. Which count belongs to which component
 is free as well: counts are matched to the columns y_j = Xᵀw_j/‖w_j‖, for the largest sum of counted squares.
 
-Where that ends depends on where it begins: see `givens.sparse_pca.cardinality`.
+The result depends on the start: see `givens.sparse_pca.cardinality`.
 
-Arrays are stored one component per row; `givens.sparse_pca.forms` says what is seen of the data.
+Arrays are stored one component per row; `givens.sparse_pca.forms` has the representations of the data.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from givens.support.progress import Bar
 
 PHASE = "truncated power"
 GROWTH = 3e-4  # of the explained variance; a step that brings less is the last
-SETTLED, SETTLING = 1e-9, 200  # the same for values on features that have come to rest; and steps at most
+SETTLED, SETTLING = 1e-9, 200  # the same for values on features that no longer change; and the most steps
 
 
 @dataclass
 class Ascent:
-    """SparseRows and the way there.
+    """Loadings, and how they were reached.
 
     `W` has rows of unit length, `Y` is WX, in which the next loadings would be counted; `explained` is the adjusted variance as
     a sum of squares, `gradient_norm` that of its derivative by the loadings' values, on the sphere of each.
@@ -78,7 +78,7 @@ def matched(Y: np.ndarray, counts: np.ndarray) -> np.ndarray:
     if len(distinct) == 1:
         return counts
     held = np.array([_held_by(y * y, distinct) for y in Y])
-    # Where two orders are as good, the one there is stays.
+    # Of two equally good orders the present one is kept.
     gain = held[:, which] + np.diag(1e-12 * held.max(axis=1))
     return counts[linear_sum_assignment(gain, maximize=True)[1]]
 

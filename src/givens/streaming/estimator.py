@@ -361,7 +361,7 @@ class StreamingSparsePCA(SparseScores):
             return super().transform(X)
         parts = [super(StreamingSparsePCA, self).transform(batch) for batch in rows.batches(X)]
         if not parts:
-            raise ValueError("X yields no rows; an iterator that has been gone through is to be made anew")
+            raise ValueError("X yields no rows; an iterator can be read only once, so pass a new one")
         return np.concatenate(parts)
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -390,8 +390,7 @@ class StreamingSparsePCA(SparseScores):
         model.__dict__.update(state, _found=None)
         return model
 
-    # What is known about the stream so far. Components are found when one of their attributes is first asked for, for the
-    # parameters of that moment.
+    # Components are computed when one of their attributes is first read, for the parameters of that moment.
 
     @property
     def components_(self) -> np.ndarray:  # type: ignore[override]
@@ -462,7 +461,7 @@ class StreamingSparsePCA(SparseScores):
     def completion_(self) -> Completion:
         """The model by which missing values are estimated."""
         if self.missing is None:
-            raise AttributeError("completion_ is there with missing='em' only")
+            raise AttributeError("completion_ exists with missing='em' only")
         sketch = self._stream()
         with parallel.pool(self.threads):
             return sketch.completion(self._rule(sketch), self._settings.components, self.threads)
@@ -503,7 +502,7 @@ class StreamingSparsePCA(SparseScores):
         return self._sketch
 
     def _find(self) -> StreamComponents:
-        """The components for the parameters as they are now; those found last are kept."""
+        """The components for the present parameters; the last ones are cached."""
         sketch = self._stream()
         key = repr(sorted(self.get_params(deep=False).items(), key=lambda item: item[0]))
         if self._found is None or self._found[0] != key:
@@ -538,10 +537,8 @@ class StreamingSparsePCA(SparseScores):
             threads=self.threads,
         )
 
-    # How samples come in: checked, counted, and refused before anything that lasts is changed.
-
     def _add_table(self, X: Any, most: int | None, going_on: bool, weights: BatchWeights) -> None:
-        """Take in a table. Whether its numbers are finite is found out on the way: looking first takes as long as centring."""
+        """Take in a table. That its numbers are finite is checked while they are centred: a check before takes as long."""
         least = 1 if going_on else 2
         table = validate_data(
             self,

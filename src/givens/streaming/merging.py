@@ -1,4 +1,4 @@
-"""A sketch of samples that lie in chunks: a stream for every chunk, the kept columns of which are merged."""
+"""A sketch of samples in chunks: one stream per chunk, whose kept columns are merged."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class SketchSummary(Summary):
         self.sketch.add(rows.astype(self.dtype, copy=False), self.rule, threads=1)
 
     def end(self) -> None:
-        """Take in the samples that wait, and give back the room for more."""
+        """Take in the samples that wait, and release the memory for further ones."""
         self.sketch = self.sketch.closed(self.rule)
 
     def merge(self, other: Self) -> None:

@@ -1,4 +1,4 @@
-"""One pass through the features of a block: turn what is kept, centre the samples that have come, multiply all rows with all.
+"""One pass through the features of a block: rotate the kept columns, centre the new samples, multiply all rows.
 
 Each of the three reads or writes (K + b)·d numbers; together they are nearly all the work of a stream. The features are cut into
 pieces, by the block's shape alone, and a thread does all three to a piece, which stays in its cache, before it takes the next.

@@ -1,4 +1,4 @@
-"""A stream's model in a file, without pickle, and back, to the last bit."""
+"""Save a stream's model to a file without pickle, and load it with the same bits."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def _to_arrays(sketch: Sketch) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
 
 
 def _from_arrays(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Sketch:
-    """The sketch that was taken apart; what no stream can have been is refused before anything is allocated for it."""
+    """The sketch of a saved file; impossible values are refused before anything is allocated."""
     W, mean, squares = arrays["W"], arrays["mean"], arrays["squares"]
     columns, waiting = header["columns"], header["waiting"]
     if W.ndim != 2 or W.dtype not in (np.float32, np.float64) or len(W) != columns + waiting:

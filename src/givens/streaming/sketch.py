@@ -35,19 +35,19 @@ SMALL = 1 << 17  # numbers in a block below which handing parts to threads costs
 
 
 class TooLarge(ValueError):
-    """Sums of squares can not be held."""
+    """Sums of squares overflow."""
 
 
 class Rule(Protocol):
     """How K columns are made of K + b."""
 
     def turn(self, block: SampleBlock) -> Turn:
-        """What to make of a block."""
+        """The turn for a block."""
 
 
 @dataclass
 class StreamTrace:
-    """What the stream was like along the way.
+    """The course of a stream.
 
     Attributes
     ----------
@@ -114,7 +114,7 @@ class Sketch:
     def add(self, X: Any, rule: Rule, threads: int | None = None, own: np.ndarray | None = None) -> None:
         """Take in samples, rows of a dense or CSR matrix, with weights of their `own` above 0, by default 1.
 
-        What is not finite ends in `TooLarge`, in mid-way.
+        Values that are not finite raise `TooLarge`, after some samples may have been taken in.
         """
         own = np.ones(X.shape[0]) if own is None else own
         full = self.waiting + X.shape[0] >= self.block
@@ -136,7 +136,7 @@ class Sketch:
         return other
 
     def closed(self, rule: Rule) -> Sketch:
-        """The same samples in K rows: the last ones are taken in, and there is no room for more, until it is `opened`."""
+        """The same samples in K rows: those that wait are taken in, and further ones need `opened` first."""
         other = self.successor()
         other.W, spent = self.columns_now(rule, 1)
         other.waiting, other.flops = 0, self.flops + spent

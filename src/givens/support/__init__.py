@@ -1,1 +1,1 @@
-"""What has nothing to do with mathematics: checks of arguments, files, optional packages, progress bars, sources of rows."""
+"""Tools without mathematics: checks of arguments, files, optional packages, progress bars, sources of rows."""

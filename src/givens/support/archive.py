@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all: arrays and a header of plain values, in NumPy's format, without pickles."""
+"""Arrays and a header of plain values in one file, in NumPy's format without pickle, written completely or not at all."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from givens.support.unfinished import part_of, remove_leftovers
 
 
 def write(path: str | os.PathLike[str], header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
-    """Write beside the file, then put it in its place in one step: a kill leaves the old file or the new.
+    """Write a temporary file, then rename it: a process that is killed leaves the old file or the new one.
 
-    What writers of the same file left behind when they were killed is removed first.
+    Temporary files of killed writers of the same file are removed first.
     """
     target = Path(path).resolve()  # a link stays a link
     if target.exists() and not target.is_file():
@@ -33,7 +33,7 @@ def write(path: str | os.PathLike[str], header: Mapping[str, Any], arrays: Mappi
     named: dict[str, Any] = dict(arrays)
     part = part_of(target)
     try:
-        # Ctrl-C waits: Python would ignore it where a ZIP file is deleted.
+        # Python ignores an interrupt while it deletes a ZIP file, so Ctrl-C is delayed.
         with uninterrupted(), part.open("xb") as file:
             np.savez(file, header=np.array(json.dumps(header)), **named)
             file.flush()
@@ -48,9 +48,9 @@ def write(path: str | os.PathLike[str], header: Mapping[str, Any], arrays: Mappi
 
 
 def read(path: str | os.PathLike[str], what: str) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Read such a file. What is no file, or may not be read, is an OSError; what is damaged or something else, a ValueError.
+    """Read such a file. OSError: it does not exist or may not be read. ValueError: it is damaged, or of another kind.
 
-    Nothing is allocated for an array before its size has been compared with that of the file.
+    No array is allocated before its size has been compared with the size of the file.
     """
     if os.path.isdir(path):
         raise IsADirectoryError(f"{what} {os.fspath(path)!r} is a folder: name a file in it")
@@ -62,7 +62,7 @@ def read(path: str | os.PathLike[str], what: str) -> tuple[dict[str, Any], dict[
             header = json.loads(str(arrays.pop("header")))
             if not isinstance(header, dict):
                 raise ValueError("the header is no dictionary")
-        # Damaged bytes make the parsers raise nearly everything: BadZipFile, NotImplementedError, RuntimeError, EOFError, ...
+        # Damaged bytes may raise any exception: BadZipFile, NotImplementedError, RuntimeError, EOFError, ...
         except Exception as error:
             raise ValueError(
                 f"{what} {os.fspath(path)!r} is damaged, or was not saved by givens; give another path, or delete it to start "

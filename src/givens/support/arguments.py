@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-LARGEST = 2**31 - 1  # a count beyond it is a slip, and compiled code may not hold it
+LARGEST = 2**31 - 1  # larger counts are mistakes, and compiled code may not hold them
 
 
 def whole(value: Any, name: str, least: int, most: int | None = None, what: str = "") -> int:
@@ -102,7 +102,7 @@ def sample_weights(sample_weight: Any, samples: int | None) -> np.ndarray:
 
 
 def as_array(A: Any, name: str) -> np.ndarray:
-    """What was given as an array, or an error that says why it is none."""
+    """Return the argument as an array, or raise an error that says why it is none."""
     if hasattr(A, "toarray"):
         raise TypeError(f"{name} must be dense, got a sparse {type(A).__name__}; pass {name}.toarray()")
     try:

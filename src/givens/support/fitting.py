@@ -1,7 +1,7 @@
 """Fits that take effect all at once or not at all.
 
 An estimator that assigns its fitted attributes one after the other is left with some of the old and some of the new ones when
-its data are refused or the user interrupts it, and then predicts nonsense without a word. `atomic_fit` runs a fit on a copy of
+its data are refused or the user interrupts it, and then predicts nonsense silently. `atomic_fit` runs a fit on a copy of
 the estimator and gives the estimator the copy's attributes in one step at the end.
 """
 
@@ -87,7 +87,7 @@ def _fine(value: Any, infinite: bool) -> bool:
 
 
 def _shallow_copy(model: Model) -> Model:
-    """A copy without the estimator's own idea of copying: `copy.copy` would go through `__getstate__`."""
+    """A shallow copy that does not call `__getstate__`, as `copy.copy` would."""
     copy = model.__class__.__new__(model.__class__)
     copy.__dict__.update(model.__dict__)
     return copy

@@ -12,7 +12,7 @@ from givens.support.extras import require
 
 
 class Bar:
-    """Shows nothing: what the loop talks to unless it was asked for progress."""
+    """A bar that shows nothing: what the loop uses by default."""
 
     def step(self, phase: str, number: int, most: int, pairs: int) -> None:
         """Begin a step of a phase."""
@@ -30,7 +30,7 @@ class Bar:
 
 
 class RichBar(Bar):
-    """A real bar."""
+    """A bar on the terminal."""
 
     def __init__(self, display: Any) -> None:
         self.display = display
@@ -52,7 +52,7 @@ class RichBar(Bar):
 
 
 def _cross_pairs(block: Any) -> int:
-    # Two groups meet in a block; the pairs inside a group recur in every block it is in.
+    # A block is two groups. Pairs inside a group occur in each of its blocks, and are not counted.
     half = len(block) // 2
     return half * (len(block) - half)
 

@@ -1,8 +1,8 @@
-"""Rows of anything that holds them: in memory, on disk, or still to come.
+"""Read rows in batches: from memory, from disk, or from an iterator.
 
 Arrays, memory maps, scipy.sparse matrices, data sets of HDF5 and zarr, AnnData (also backed), dask arrays and data frames,
 and iterables of rows or of batches: all of them are read a few megabytes at a time, in order. A data set that is stored
-in chunks is read by whole rows of chunks, so that none is unpacked twice.
+in chunks is read by whole rows of chunks, so that no chunk is decompressed twice.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ def _dimensions(rows: Any) -> int:
 
 
 def _blocks(X: Any) -> Iterator[Any]:
-    """The blocks of a dask array or data frame; those that a selection has left empty are nothing to learn from."""
+    """The blocks of a dask array or data frame, without those that a selection has left empty."""
     if not hasattr(X, "numblocks"):
         parts = (X.partitions[number] for number in range(X.npartitions))
     else:
@@ -193,5 +193,5 @@ def _is_sliceable(X: Any) -> bool:
 
 
 def _is_stored(X: Any) -> bool:
-    """HDF5 and zarr: arrays that live in a file or a store."""
+    """Whether X is an array of HDF5 or zarr, in a file or a store."""
     return _is_sliceable(X) and (hasattr(X, "chunks") or hasattr(X, "store") or hasattr(X, "file"))

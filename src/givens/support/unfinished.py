@@ -1,4 +1,4 @@
-"""Files that are being written: their names say by whom, so that what a killed process has left behind can be removed."""
+"""Temporary files, named after the process that writes them, so that those of killed processes can be removed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import secrets
 import zlib
 from pathlib import Path
 
-# The number of a process means something on its own machine only.
+# A process number is valid on its own machine only.
 HOST = f"{zlib.crc32(platform.node().encode()):08x}"
 _NAME = re.compile(rf"\.(?P<name>.+)\.{HOST}-(?P<process>[0-9]+)-[0-9a-f]{{12}}\.part", re.DOTALL)
 
@@ -21,7 +21,7 @@ def part_of(target: Path) -> Path:
 
 
 def remove_leftovers(folder: Path, name: str | None = None) -> None:
-    """Remove the unfinished files in a folder, or those of one name, whose writers live no more, on this machine."""
+    """Remove the unfinished files in a folder, or those of one name, whose writers on this machine have ended."""
     with contextlib.suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
             found = _NAME.fullmatch(entry.name)

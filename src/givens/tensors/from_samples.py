@@ -116,7 +116,7 @@ class MomentTensor(Objective):
         return np.sum(partial, axis=0) / z.shape[1] - np.outer(a, np.sum(U * GU, axis=0)) - 2 * GU * (a @ U)
 
     def squaring(self) -> Callable[[np.ndarray], np.ndarray]:
-        """`squares`: nothing is to be made ready."""
+        """`squares`, which needs no preparation."""
         return self.squares
 
     def solve(self, state: Rotated, blocks: Blocks, enough: float = 0.0) -> Solved:

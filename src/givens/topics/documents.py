@@ -67,7 +67,7 @@ class Counts(NamedTuple):
 
 
 class Documents(RepeatedData):
-    """Documents that can be gone through as often as necessary.
+    """Documents that can be read several times.
 
     Parameters
     ----------

@@ -225,7 +225,7 @@ def _orthogonal_alpha0(
     alpha0, precision = GRID[best], np.inf
     while precision > _FINEST:
         least, U = tried[alpha0]
-        # As precisely as the noise lets α0 be seen: where much less is left than was, once more and nearer.
+        # As precisely as the noise permits: where much less is left than before, again and more precisely.
         precision = float(np.clip(_COARSENESS * np.sqrt(max(least, 0.0)), _FINEST, 0.3))
         # All from the same components: steps that add up from trial to trial would favour the last.
         found = minimize_scalar(

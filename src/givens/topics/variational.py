@@ -5,7 +5,7 @@ A pass infers the topics of every document with the topics β as they are (`prio
     β_iv ∝ η + Σ_documents (expected number of words v of topic i):
 
 the maximum of the bound plus η Σ log β, for which η is so many extra counts of every word in every topic. The prior's parameters
-follow from the same pass. Inference takes a few steps per document and begins anew in every pass: nothing is kept per
+follow from the same pass. Inference takes a few steps per document and starts from the prior in every pass: nothing is kept per
 document.
 """
 
@@ -80,7 +80,7 @@ class Inference(Summary):
         self.documents += counts.size
 
     def end(self) -> None:
-        """Forget the topics, so that they do not travel back."""
+        """Drop the topics, so that they are not sent back."""
         self.topics = np.empty((0, 0))
 
     def merge(self, other: Self) -> None:

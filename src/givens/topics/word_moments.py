@@ -6,8 +6,8 @@ triples of words are used, without those of a word with itself:
     E[x1⊗x2]    ≈ (c⊗c − diag c) / (ℓ(ℓ−1)),
     E[x1⊗x2⊗x3] ≈ (c⊗c⊗c − Σ_v c_v (e_v⊗e_v⊗c, three placements) + 2 Σ_v c_v e_v⊗e_v⊗e_v) / (ℓ(ℓ−1)(ℓ−2)).
 
-Each is unbiased for every document, so the mean over documents may weigh them: it weighs them by ℓ, since a short document says
-little and says it loudly (its few pairs are divided by a small number). Documents of one word count for the first moment, of two
+Each is unbiased for every document, so the mean over documents may be weighted: the weights are ℓ, since the few pairs of a short
+document are divided by a small number and make much noise. Documents of one word count for the first moment, of two
 for the second.
 
 On axes F (words x r), with y = Fᵀc and f_v the rows of F, what is kept are the sums over documents of

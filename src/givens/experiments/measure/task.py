@@ -39,7 +39,7 @@ class ExperimentSettings:
         return key
 
     def options(self) -> str:
-        """As the command line has them, but for the data: where they lie on this machine is nobody's business."""
+        """The settings of the command line, without the path of the data."""
         words = ["--quick" if self.quick else "", f"--seeds {self.seeds}" if self.seeds else ""]
         return " ".join(filter(None, words))
 
