@@ -129,19 +129,6 @@ class DaskRows:
         return nodes[0]
 
 
-def is_dask(X: Any) -> bool:
-    """Whether X is a dask array (which has blocks and partitions) or data frame (partitions alone)."""
-    return hasattr(X, "dask") and hasattr(X, "partitions")
-
-
-def refuse_checkpoint(estimator: Any, X: Any) -> None:
-    """Refuse a checkpoint of data that are not on Dask."""
-    if estimator.checkpoint is not None and not is_dask(X):
-        raise ValueError(
-            "checkpoint saves the passes over a dask array or data frame, and X is neither: leave it out"
-        )
-
-
 def checked(X: Any) -> Any:
     """A dask array of two dimensions that is chunked along samples only, in chunks of known lengths."""
     if X.ndim != 2:

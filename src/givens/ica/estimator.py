@@ -28,7 +28,6 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import validate_data
 
 from givens.checkpoint import Checkpoint
-from givens.cluster.graph import refuse_checkpoint
 from givens.ica.adaptive import fixed_point, sample_stride
 from givens.ica.fourth_moments import FourthMoments, WhiteMoments
 from givens.ica.separation import Separated, SourceSeparation
@@ -45,7 +44,7 @@ from givens.objectives.contrasts import Contrast, Exp, LogCosh
 from givens.objectives.quartic import Kurtosis
 from givens.result import Result
 from givens.rotations import random_orthogonal
-from givens.support.arguments import generator, refuse_mask, tolerance, whole
+from givens.support.arguments import generator, refuse_checkpoint, refuse_mask, tolerance, whole
 from givens.support.fitting import atomic_fit
 from givens.support.rows import in_memory
 

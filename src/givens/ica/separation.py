@@ -15,13 +15,12 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import _check_sample_weight, check_array, check_is_fitted, validate_data
 
 from givens.cluster import applied
-from givens.cluster.graph import is_dask
 from givens.ica.whitening import WhiteSpace, white_space
 from givens.metrics import amari
 from givens.numerics import parallel
 from givens.numerics.scaling import power_of_two
 from givens.result import Result
-from givens.support.arguments import whole
+from givens.support.arguments import is_dask, whole
 from givens.support.fitting import atomic_fit
 
 

@@ -12,10 +12,9 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
 from givens.cluster import applied
-from givens.cluster.graph import is_dask
 from givens.mixtures.model import Mixture, posterior
 from givens.numerics import parallel
-from givens.support.arguments import refuse_mask, whole
+from givens.support.arguments import is_dask, refuse_mask, whole
 
 
 class SphericalDensity(DensityMixin, BaseEstimator, ABC):

@@ -18,7 +18,6 @@ from sklearn.utils.validation import validate_data
 
 from givens.checkpoint import Checkpoint
 from givens.cluster import Together
-from givens.cluster.graph import refuse_checkpoint
 from givens.mixtures.density import SphericalDensity
 from givens.mixtures.em import refine
 from givens.mixtures.model import Mixture
@@ -37,7 +36,7 @@ from givens.moments import (
 from givens.moments.repeated_rows import Parts, RepeatedRows
 from givens.numerics import parallel
 from givens.result import Result
-from givens.support.arguments import refuse_mask, whole
+from givens.support.arguments import refuse_checkpoint, refuse_mask, whole
 from givens.support.fitting import atomic_fit
 
 _VARIANCES = {"common": True, "distinct": False}

@@ -10,9 +10,9 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_array, validate_data
 
 from givens.cluster import RepeatedData
-from givens.cluster.graph import DaskRows, is_dask
+from givens.cluster.graph import DaskRows
 from givens.moments.sums import unit_of
-from givens.support.arguments import dense, refuse_mask
+from givens.support.arguments import dense, is_dask, refuse_mask
 from givens.support.rows import batches, in_memory
 
 _TYPES = [np.float64, np.float32]

@@ -40,7 +40,7 @@ def check_data(A: Any, name: str, dimensions: int | None = None) -> np.ndarray:
 def refuse_too_large(values: Any, name: str, what: str, advice: str) -> None:
     """Raise an error unless the values, sums or products that were computed from `name`, are finite.
 
-    >>> refuse_too_large(np.array([1e308]) * 10, "X", "their sums", "divide it by the largest")
+    >>> refuse_too_large(np.array([np.inf]), "X", "their sums", "divide it by the largest")
     Traceback (most recent call last):
     ValueError: X has numbers so large that their sums exceed what float64 holds: divide it by the largest
     """

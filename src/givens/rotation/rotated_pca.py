@@ -12,12 +12,12 @@ from sklearn.decomposition import PCA
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from givens.cluster import applied
-from givens.cluster.graph import is_dask
 from givens.moments.repeated_rows import RepeatedRows
 from givens.numerics import parallel
 from givens.result import Result
 from givens.rotation.chunked_components import principal_components
 from givens.rotation.factor_rotation import FactorRotation
+from givens.support.arguments import is_dask
 from givens.support.extras import require
 from givens.support.fitting import atomic_fit
 

@@ -17,7 +17,6 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from givens.checkpoint import Checkpoint
 from givens.cluster import applied
-from givens.cluster.graph import is_dask, refuse_checkpoint
 from givens.metrics import (
     adjusted_from_scores,
     largest_correlation,
@@ -53,7 +52,7 @@ from givens.sparse_pca.loadings import (
 from givens.sparse_pca.missing import completed, holes_of
 from givens.sparse_pca.options import fit_options
 from givens.sparse_pca.stability import resampled
-from givens.support.arguments import counted, dense, sample_weights, whole
+from givens.support.arguments import counted, dense, is_dask, refuse_checkpoint, sample_weights, whole
 from givens.support.fitting import atomic_fit
 
 

@@ -13,7 +13,6 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from givens import rows
-from givens.cluster.graph import is_dask
 from givens.moments.repeated_rows import RepeatedRows
 from givens.numerics import parallel
 from givens.sparse_pca.estimator import SparseScores
@@ -39,7 +38,7 @@ from givens.streaming.settings import (
     threshold,
 )
 from givens.streaming.sketch import Rule, Sketch, StreamTrace, TooLarge
-from givens.support.arguments import refuse_mask
+from givens.support.arguments import is_dask, refuse_mask
 from givens.support.fitting import atomic_fit
 from givens.support.progress import counting
 

@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from givens.support.arguments import is_dask
+
 __all__ = ["batches", "in_memory", "length"]
 
 CHUNK = 1 << 22  # bytes of numbers read at a time
@@ -38,7 +40,7 @@ def in_memory(X: Any) -> bool:
         return not len(X) or _dimensions(X[0]) != 2
     if isinstance(X, np.ndarray):
         return not isinstance(X, np.memmap)
-    if _is_dask(X):
+    if is_dask(X):
         return False
     if sparse.issparse(X) or hasattr(X, "iloc") or hasattr(X, "__dataframe__"):
         return True
@@ -66,7 +68,7 @@ def one_batch(X: Any) -> None:
 
 def length(X: Any) -> int | None:
     """How many rows there are, if that is known before reading them."""
-    if _is_dask(X) and not hasattr(X, "numblocks"):
+    if is_dask(X) and not hasattr(X, "numblocks"):
         return None  # a data frame, whose partitions have to be counted
     if hasattr(X, "shape"):
         rows = X.shape[0] if X.shape else 0
@@ -99,7 +101,7 @@ def batches(X: Any) -> Iterator[Any]:
         X = X.X
         if X is None:
             raise ValueError("the AnnData object has no X: pass one of its layers, as in adata.layers[name]")
-    if _is_dask(X):
+    if is_dask(X):
         yield from _blocks(X)
     elif sparse.issparse(X):
         yield from _slices(sparse.csr_matrix(X))
@@ -177,11 +179,6 @@ def _step(X: Any) -> int:
     if together > step:
         return min(together, max(step, MOST // row))
     return step - step % together
-
-
-def _is_dask(X: Any) -> bool:
-    """Arrays have blocks and partitions, data frames partitions alone."""
-    return hasattr(X, "dask") and hasattr(X, "partitions")
 
 
 def _is_anndata(X: Any) -> bool:

@@ -15,7 +15,8 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_array, validate_data
 
 from givens.cluster import RepeatedData, Summary
-from givens.cluster.graph import DaskRows, is_dask
+from givens.cluster.graph import DaskRows
+from givens.support.arguments import is_dask
 from givens.support.rows import batches, in_memory
 
 BLOCK = 256

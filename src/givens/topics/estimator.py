@@ -17,10 +17,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from givens.checkpoint import Checkpoint
 from givens.cluster import Together, applied
-from givens.cluster.graph import is_dask, refuse_checkpoint
 from givens.numerics import parallel
 from givens.result import Result
-from givens.support.arguments import generator, tolerance, whole
+from givens.support.arguments import generator, is_dask, refuse_checkpoint, tolerance, whole
 from givens.support.fitting import atomic_fit
 from givens.topics.coherence import npmi
 from givens.topics.documents import (
