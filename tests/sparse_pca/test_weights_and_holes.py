@@ -119,7 +119,7 @@ def test_holes_that_will_not_do():
         SparsePCA(3, missing="mean").fit(DATA.X)
     holed = DATA.X.copy()
     holed[0, 0] = np.nan
-    with pytest.raises(ValueError, match="can not be estimated with sample_weight"):
+    with pytest.raises(ValueError, match="cannot be estimated with sample_weight"):
         SparsePCA(3, missing="em").fit(holed, sample_weight=np.full(60, 2.0))
 
 

@@ -214,7 +214,7 @@ def test_scores_of_everything_that_yields_rows(tmp_path):
     scores = model().set_output(transform="pandas").fit(frame).transform(iter([frame[:50], frame[50:]]))
     np.testing.assert_allclose(scores, expected, rtol=1e-12, atol=1e-12)
     assert list(scores.columns) == [f"streamingsparsepca{k}" for k in range(3)]
-    with pytest.raises(ValueError, match="an iterator that has been gone through is to be made anew"):
+    with pytest.raises(ValueError, match="an iterator can be read only once, so pass a new one"):
         model().fit_transform(iter(DATA))
     with pytest.raises(NotFittedError):
         model().transform(iter(DATA))

@@ -153,7 +153,7 @@ def test_holes_that_will_not_do():
         StreamingSparsePCA(3, missing="mean").fit(X)
     model = StreamingSparsePCA(3, missing="em").fit(X)
     before = model.components_.copy()
-    with pytest.raises(ValueError, match="can not be estimated with sample_weight"):
+    with pytest.raises(ValueError, match="cannot be estimated with sample_weight"):
         model.partial_fit(holed, sample_weight=np.ones(len(X)))
     np.testing.assert_array_equal(model.components_, before)
     assert model.n_samples_seen_ == 120

@@ -108,7 +108,7 @@ def _limit_claim(rows: list[Row]) -> Claim:
     return Claim(
         f"Theorem 1 (1): the norm of the gradient goes to 0 (seen to fall below {VANISHED:g} of its first).",
         "; ".join(words),
-        # A limit is not refuted by what is not reached yet.
+        # A run that has not converged yet does not refute a limit.
         HOLDS if all(reached) else UNCLEAR,
     )
 

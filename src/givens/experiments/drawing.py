@@ -1,4 +1,4 @@
-"""How the experiments' figures look: one style, few colours that all readers can tell apart, labels beside the lines."""
+"""The style of the experiments' figures: few colours that all readers can distinguish, labels beside the lines."""
 
 from __future__ import annotations
 

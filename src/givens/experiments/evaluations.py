@@ -30,13 +30,9 @@ class Evaluations(Experiment):
     )
     measured = pair_evaluations.__name__
 
-    def source(self, settings: ExperimentSettings) -> str:
-        """The data used."""
-        return tables.prostate(settings).source
-
-    def file(self, settings: ExperimentSettings) -> str | None:
-        """The file used."""
-        return tables.prostate(settings).file
+    def table(self, settings: ExperimentSettings) -> tables.Data:
+        """The gene expression of prostate tumours."""
+        return tables.prostate(settings)
 
     def tasks(self, settings: ExperimentSettings) -> list[Task]:
         """Pairs from one start."""
@@ -60,7 +56,7 @@ class Evaluations(Experiment):
         return finish(figure, f"{self.source(settings)}; {seeds} starts")
 
     def claims(self, rows: list[Row], settings: ExperimentSettings) -> list[Claim]:
-        """Five, and ten."""
+        """The claims about five and about ten evaluations."""
         return [_claim(rows, number) for number in (5, 10)]
 
 

@@ -1,4 +1,4 @@
-"""What an experiment is: tasks that can be done one by one, a figure of their numbers, and claims to be held against them.
+"""The interface of an experiment: tasks that run one by one, a figure of their numbers, and claims that these support or not.
 
 A task is the unit that is kept when a run is interrupted: its rows are written as soon as it is done, and a further run of
 the same experiment goes on behind it.
@@ -14,6 +14,8 @@ from givens.experiments.measure.task import ExperimentSettings, Row, Task
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+    from givens.experiments.measure.tables import Data
 
 __all__ = ["PAPER", "Claim", "Experiment", "ExperimentSettings", "Row", "Task"]
 
@@ -50,17 +52,24 @@ class Experiment(ABC):
     about: str
     measured: str
 
-    @abstractmethod
+    def table(self, settings: ExperimentSettings) -> Data | None:
+        """The real data, or their simulated substitute; None for an experiment on random problems."""
+        return None
+
     def source(self, settings: ExperimentSettings) -> str:
-        """Which data these are: the figure's title says so."""
+        """Which data these are, for the title of the figure."""
+        table = self.table(settings)
+        assert table is not None, "an experiment without a table describes its data itself"
+        return table.source
 
     def file(self, settings: ExperimentSettings) -> str | None:
         """The name of the file of real data, if there is one."""
-        return None
+        table = self.table(settings)
+        return None if table is None else table.file
 
     @abstractmethod
     def tasks(self, settings: ExperimentSettings) -> list[Task]:
-        """All that has to be done."""
+        """The tasks of the experiment."""
 
     @abstractmethod
     def figure(self, rows: list[Row], settings: ExperimentSettings) -> Figure:
@@ -68,4 +77,4 @@ class Experiment(ABC):
 
     @abstractmethod
     def claims(self, rows: list[Row], settings: ExperimentSettings) -> list[Claim]:
-        """Hold the sentences against the numbers."""
+        """The paper's claims, with verdicts."""

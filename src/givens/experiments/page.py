@@ -1,4 +1,4 @@
-"""One page with all of it: figures, claims, how they were made. In HTML self-contained, no script; in Markdown for a site."""
+"""One page with all figures and claims, and how they were made: as self-contained HTML, or as Markdown for a site."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def counts(outcomes: list[ExperimentOutcome]) -> list[str]:
 
 
 def shortfalls(outcomes: list[ExperimentOutcome]) -> list[str]:
-    """What has fewer repetitions than verdicts should rest on, and what is not there."""
+    """Notes on experiments with few repetitions, and on missing ones."""
     few = [
         f"{outcome.experiment.name} ({repetitions(outcome.rows)})"
         for outcome in outcomes
@@ -187,7 +187,7 @@ def _html_row(claim: Claim) -> str:
 
 
 def _inline(path: Path, name: str) -> str:
-    """The figure as it stands in the page; its identifiers made the experiment's own, or figures would share them."""
+    """The figure for the page, with identifiers that no other figure has."""
     svg = path.read_text(encoding="utf-8")
     svg = svg[svg.index("<svg") :]
     svg = re.sub(r'(\bid="|href="#|url\(#)', rf"\1{name}-", svg)

@@ -38,13 +38,9 @@ class Prostate(Experiment):
     )
     measured = all_components.__name__
 
-    def source(self, settings: ExperimentSettings) -> str:
-        """The data used."""
-        return tables.prostate(settings).source
-
-    def file(self, settings: ExperimentSettings) -> str | None:
-        """The file used."""
-        return tables.prostate(settings).file
+    def table(self, settings: ExperimentSettings) -> tables.Data:
+        """The gene expression of prostate tumours."""
+        return tables.prostate(settings)
 
     def tasks(self, settings: ExperimentSettings) -> list[Task]:
         """A run per method, γ and start."""
@@ -73,7 +69,7 @@ class Prostate(Experiment):
         return finish(figure, f"{self.source(settings)}; {starts} starts")
 
     def claims(self, rows: list[Row], settings: ExperimentSettings) -> list[Claim]:
-        """Sparser, better, faster."""
+        """The claims about non-zeros, variance and operations."""
         paper, ours = _claims(rows, ALGORITHM_2, PAPER), _claims(rows, OURS, LIBRARY)
         return [*paper, *ours]
 

@@ -26,12 +26,12 @@ from givens.support.extras import require
 from givens.support.unfinished import part_of, remove_leftovers
 
 Advance = Callable[[str, float], None]
-"""Told the name of a task that is done, and the share of the whole that it was."""
+"""Called with the name of a finished task and its share of the whole."""
 
 
 @dataclass(frozen=True)
 class ExperimentOutcome:
-    """What came of an experiment."""
+    """The rows and claims of an experiment."""
 
     experiment: Experiment
     folder: Path
@@ -95,7 +95,7 @@ def _do(kept: Path, task: Task) -> Task:
 
 
 def read_done(path: Path) -> dict[str, Any]:
-    """Return what a task left, or say which file has been damaged since."""
+    """Return the rows of a task, or raise an error that names a damaged file."""
     try:
         done = json.loads(path.read_text(encoding="utf-8"))
         return {"rows": list(done["rows"]), "seconds": float(done["seconds"])}
@@ -104,7 +104,7 @@ def read_done(path: Path) -> dict[str, Any]:
 
 
 def _begin(kept: Path, experiment: Experiment, settings: ExperimentSettings) -> None:
-    """Keep what was done with the same settings by the same code; what was done with others is of no use."""
+    """Keep the tasks that the same code has done with the same settings; remove others."""
     kept.mkdir(parents=True, exist_ok=True)
     mark = kept / "settings.json"
     key = json.dumps({**settings.key(), "code": code(experiment.measured)}, sort_keys=True)
@@ -120,7 +120,7 @@ def _write(outcome: ExperimentOutcome, settings: ExperimentSettings) -> None:
     figure = outcome.experiment.figure(outcome.rows, settings)
     for kind in ("svg", "png"):
         buffer = io.BytesIO()
-        # No date, and identifiers that are not drawn by lot: the same numbers make the same file.
+        # No date and no random identifiers: the same numbers give the same file.
         with matplotlib.rc_context({"svg.hashsalt": outcome.experiment.name}):
             figure.savefig(buffer, format=kind, dpi=160, metadata={"Date": None} if kind == "svg" else None)
         write_whole(outcome.folder / f"figure.{kind}", buffer.getvalue())
@@ -175,7 +175,7 @@ def table(rows: list[Row]) -> str:
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Write a file that appears whole or not at all; what killed processes have left of it is removed."""
+    """Write a file completely or not at all; temporary files of killed processes are removed."""
     remove_leftovers(path.parent, path.name)
     part = part_of(path)
     try:

@@ -61,7 +61,7 @@ def area(found: Points, low: float, high: float) -> float:
 
 
 def front(found: Points) -> Points:
-    """The points that no other one is better than in both respects."""
+    """The points that no other point dominates."""
     best = np.maximum.accumulate(found[:, 1]) if len(found) else np.zeros(0)
     return found[found[:, 1] > np.append(-np.inf, best[:-1])] if len(found) else found
 
@@ -132,13 +132,9 @@ class Cells(Streams):
     title = "Figure 2, on blood cells: variance against operations, for few components of many samples"
     data = stream_fronts.CELLS
 
-    def source(self, settings: ExperimentSettings) -> str:
-        """The data used."""
-        return tables.cells(settings).source
-
-    def file(self, settings: ExperimentSettings) -> str | None:
-        """The file used."""
-        return tables.cells(settings).file
+    def table(self, settings: ExperimentSettings) -> tables.Data:
+        """The gene expression of blood cells."""
+        return tables.cells(settings)
 
 
 class Brain(Streams):
@@ -148,13 +144,9 @@ class Brain(Streams):
     title = "Figure 2, on the brain atlas: variance against operations, for few components"
     data = stream_fronts.REGIONS
 
-    def source(self, settings: ExperimentSettings) -> str:
-        """The data used."""
-        return tables.brain(settings).source
-
-    def file(self, settings: ExperimentSettings) -> str | None:
-        """The file used."""
-        return tables.brain(settings).file
+    def table(self, settings: ExperimentSettings) -> tables.Data:
+        """The gene expression of brain samples."""
+        return tables.brain(settings)
 
 
 def averaged(rows: list[Row], method: str, m: int, stop: str, limit: float) -> Points:

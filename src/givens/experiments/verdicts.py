@@ -1,6 +1,6 @@
 """From paired differences to a verdict.
 
-A claim "ours is better" is held against the differences of pairs (the same start, seed or split for both methods), by their
+A claim "ours is better" is tested by the differences of pairs (the same start, seed or split for both methods), by their
 mean and its 95 % interval of Student's t. With a margin below which a difference does not matter,
 
 | the interval | verdict |
@@ -40,25 +40,25 @@ class Interval:
     pairs: int
 
     def ratio(self) -> str:
-        """Of logarithms of ratios: the ratio, in words."""
+        """The ratio as text, where the differences are logarithms of ratios."""
         mean, low, high = np.exp([self.mean, self.low, self.high])
         return f"{mean:.2f} [{low:.2f}, {high:.2f}]"
 
     def percent(self) -> str:
-        """In per cent, with a sign."""
+        """The difference as text, in per cent, with a sign."""
         return f"{100 * self.mean:+.2f} % [{100 * self.low:+.2f}, {100 * self.high:+.2f}]"
 
     def difference(self) -> str:
-        """As it is, with a sign."""
+        """The difference as text, with a sign."""
         return f"{self.mean:+.3f} [{self.low:+.3f}, {self.high:+.3f}]"
 
     def reversed(self) -> Interval:
-        """Of the differences the other way round."""
+        """The interval of the differences with the opposite sign."""
         return Interval(-self.mean, -self.high, -self.low, self.pairs)
 
 
 def interval(differences: Iterable[float]) -> Interval:
-    """The mean of paired differences and its 95 % interval; one pair tells nothing of how far others would be off."""
+    """The mean of paired differences and its 95 % interval, which is infinite for one pair."""
     d = np.asarray(list(differences), dtype=float)
     if len(d) < 2:
         return Interval(float(d.mean()) if len(d) else np.nan, -np.inf, np.inf, len(d))

@@ -401,7 +401,7 @@ class SphericalMixture(SphericalDensity):
         return int(seed if isinstance(seed, Integral) else check_random_state(seed).randint(2**31))
 
     def _check(self) -> None:
-        """Refuse parameters that mean nothing."""
+        """Refuse invalid parameters."""
         whole(self.n_components, "n_components", 1)
         whole(self.refine_em, "refine_em", 0)
         whole(self.n_starts, "n_starts", 1)

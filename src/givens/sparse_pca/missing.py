@@ -55,7 +55,7 @@ def holes_of(X: Any, missing: Any, weights: np.ndarray | None) -> np.ndarray:
         raise ValueError("missing='em' is for dense data: in a sparse matrix what is not stored is zero")
     holes = np.isnan(X)
     if weights is not None and holes.any():
-        raise ValueError("missing values can not be estimated with sample_weight: leave one of them out")
+        raise ValueError("missing values cannot be estimated with sample_weight: leave one of them out")
     return holes
 
 

@@ -1,4 +1,4 @@
-"""Do the words of a topic occur together? Normalised pointwise mutual information (Bouma 2009; Lau, Newman and Baldwin 2014).
+"""Coherence of topics: normalised pointwise mutual information of words (Bouma 2009; Lau, Newman and Baldwin 2014).
 
 With p_v the share of documents in which a word occurs, and p_uv that in which two do, NPMI = log(p_uv / (p_u p_v)) / −log p_uv:
 −1 for words that never meet, 0 for independent ones, 1 for words that occur in the same documents only.

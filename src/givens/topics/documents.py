@@ -1,4 +1,4 @@
-"""Documents as word counts, checked, in chunks of a fixed number of documents however they come.
+"""Documents as word counts, checked, in chunks of a fixed number of documents.
 
 Whatever is summed over documents is summed block by block, and blocks are cut at multiples of `BLOCK` documents from the first
 one. So neither the number of threads nor the cut of the data into batches changes the order of any sum.
@@ -195,7 +195,7 @@ class EmptyDocuments(Summary):
 
 
 def _is_memory(X: Any) -> bool:
-    """Whether X is one table in memory; text gets the sentence that it needs."""
+    """Whether X is one table in memory; text is refused."""
     refuse_text(X)
     return in_memory(X)
 
@@ -216,7 +216,7 @@ def refuse_text(X: Any) -> None:
 
 
 def checked_counts(estimator: BaseEstimator, X: Any, *, whole: bool, reset: bool) -> sparse.csr_matrix:
-    """A table of counts as a sparse matrix, or one sentence that says what is wrong with it."""
+    """A table of counts as a sparse matrix; bad counts are refused."""
     refuse_text(X)
     table = validate_data(estimator, X, accept_sparse="csr", reset=reset)
     if not sparse.issparse(table):

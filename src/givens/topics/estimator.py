@@ -464,7 +464,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         return fitted
 
     def _solve(self, state: WordMoments, rng: np.random.Generator, documents: Documents | None) -> _Fitted:
-        """From moments to topics; where moments cannot tell, and a refinement follows, from random documents."""
+        """Topics from moments; where these fail and a refinement follows, topics from random documents."""
         k = int(self.n_topics)
         found: MomentTopics | None = None
         try:
@@ -491,7 +491,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         else:
             prior = DirichletShares(np.maximum(alpha, _LEAST_ALPHA), fixed=self.alpha0 is not None)
         counts = state.totals[0] * weights[:, None] * topics + smoothing
-        # A word that occurs nowhere would have probability 0: it gets the least that any word has.
+        # A word that occurs in no document gets a small probability, not 0.
         counts = np.maximum(counts, 1e-3 * self.topic_word_prior + 1e-300)
         return _Fitted(counts, prior, found, [], 0)
 
@@ -521,7 +521,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         return self._solved()
 
     def _inferred(self, X: Any) -> Inference:
-        """What the documents of X say."""
+        """The inference over the documents of X."""
         fitted = self._checked_fit()
         documents = Documents(self, X, whole=_COUNTS[self.counts], reset=False)
         with parallel.pool(self.threads):
@@ -558,7 +558,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         return words
 
     def _check(self) -> None:
-        """Refuse parameters that mean nothing."""
+        """Refuse invalid parameters."""
         k = whole(self.n_topics, "n_topics", 1, 2**31 - 1)
         whole(self.refine, "refine", 0)
         whole(self.max_doc_update_iter, "max_doc_update_iter", 1)
@@ -578,7 +578,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
 
 def on_simplex(topics: np.ndarray, frequencies: np.ndarray) -> np.ndarray:
-    """Topics of probabilities: negative entries cut, each of sum 1; one of which nothing is left has the words' frequencies."""
+    """Topics as probabilities: negative entries become 0, rows have sum 1; an empty topic becomes the words' frequencies."""
     cut = np.where(frequencies > 0, np.maximum(topics, 0.0), 0.0)
     sums = cut.sum(axis=1, keepdims=True)
     return np.where(sums > 0, cut / np.where(sums > 0, sums, 1.0), frequencies)
@@ -610,7 +610,7 @@ def _as_list(vocabulary: Any) -> list[Any]:
 
 
 def _warn_of_empty(state: WordMoments, empty: EmptyDocuments, words: list[str] | None) -> None:
-    """One sentence for documents without words and words without documents: no error, but seldom meant."""
+    """Warn of documents without words and of words without documents, which are seldom intended."""
     notes = []
     if empty.number:
         notes.append(

@@ -47,10 +47,10 @@ _COARSENESS, _FINEST = 1.0, 1e-3
 """log α0 is searched to this multiple of the share of T that is left, and to this number at best."""
 
 _ENOUGH = 1e-5
-"""Fewer of them where they would gain less than this share of √k ‖T‖."""
+"""Power steps end early where they would gain less than this share of √k ‖T‖."""
 
 _PRECISION = 0.1
-"""The decomposition is as precise as this share of what it leaves unexplained: noise of the moments is not worth more sweeps."""
+"""The precision of the decomposition, as a share of what it leaves unexplained, which is mostly noise of the moments."""
 
 
 class TooFewDirections(ValueError):
@@ -59,7 +59,7 @@ class TooFewDirections(ValueError):
 
 @dataclass(frozen=True)
 class MomentTopics:
-    """Topics as the moments show them.
+    """Topics from moments.
 
     Attributes
     ----------
@@ -177,7 +177,7 @@ def solve_topics(
 def _decomposed(
     T: np.ndarray, start: np.ndarray | None, left: float | None, rng: np.random.Generator, threads: int | None
 ) -> Decomposition:
-    """Decompose as precisely as the noise of T deserves; exactly, if there is none."""
+    """Decompose to the precision of the noise in T; exactly, if there is none."""
     if start is None or left is None:
         rough = _decompose(T, start, _ROUGH, rng, threads)
         start, left = rough.factors, rough.residual

@@ -1,4 +1,4 @@
-"""How the topics of a document are shared out, and how they are inferred from its words.
+"""Priors of a document's topic shares, and inference of the shares from its words.
 
 | prior | a document's topics | inference |
 |---|---|---|
@@ -26,7 +26,7 @@ _LEAST_ALPHA, _MOST_ALPHA = 1e-3, 100.0
 
 
 class Inferred(NamedTuple):
-    """Shares of each document's topics, a bound of the chunk's log-likelihood, and what the prior learns from."""
+    """Topic shares of each document, a bound of the chunk's log-likelihood, and the statistics for learning the prior."""
 
     shares: np.ndarray
     bound: float
@@ -116,15 +116,13 @@ class DirichletShares:
 
 
 def dirichlet_maximum(alpha: np.ndarray, mean_logs: np.ndarray, most: int = 50) -> np.ndarray:
-    """The Dirichlet parameters of the largest likelihood, given the means of log θ: Newton's method in O(k) a step (Minka
-    2000).
-    """
+    """The Dirichlet parameters of the largest likelihood, given the means of log θ, by Newton's method (Minka 2000)."""
     for _ in range(most):
         slope = digamma(alpha.sum()) - digamma(alpha) + mean_logs
         curvature, common = -polygamma(1, alpha), polygamma(1, alpha.sum())
         shift = np.sum(slope / curvature) / (1 / common + np.sum(1 / curvature))
         step = (slope - shift) / curvature
-        # Never past a tenth of the way to 0.
+        # A step keeps at least a tenth of each parameter.
         new = np.maximum(alpha - step, 0.1 * alpha)
         if np.max(np.abs(new - alpha) / alpha) < 1e-9:
             return new

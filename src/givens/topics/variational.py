@@ -45,7 +45,7 @@ class RefinedTopics:
 
 
 class Inference(Summary):
-    """What documents say about topics: expected counts (to be multiplied by the topics), the bound, what the prior learns from.
+    """Sums over documents: expected counts (to be multiplied by the topics), the bound, statistics for learning the prior.
 
     Parameters
     ----------

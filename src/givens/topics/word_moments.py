@@ -1,4 +1,4 @@
-"""Moments of the words of a document, up to the third, on a few axes: nothing of the square of the vocabulary.
+"""Moments of the words of a document, up to the third, on a few axes: no array has the square of the vocabulary's size.
 
 Let x1, x2, x3 be three different words of a document, as unit vectors. Of a document with counts c and length ℓ all its pairs and
 triples of words are used, without those of a word with itself:
