@@ -148,3 +148,14 @@ def test_among_equal_maxima_the_smallest_angle_wins():
     for penalty in ("l1", "l0"):
         assert compiled(x, y, (0.5, 0.5), penalty) == (0.0, 0.0)
         assert breakpoint_search(x, y, (0.5, 0.5), penalty)[1] == pytest.approx(0.0, abs=1e-14)
+
+
+@pytest.mark.parametrize("rows", [5, 25, 300, 10_000])
+def test_without_a_threshold_rounding_turns_nothing(rows):
+    room = np.empty(sparse_pair.ROOM)
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        x, y = rng.standard_normal((2, rows)) * np.exp(2 * rng.standard_normal((2, 1)))
+        found = sparse_pair.search(x, y, rows, 0.0, 0.0, False, 0.0, 1e-3, True, 1.0, room)
+        assert found[:2] == (0.0, 0.0)
+        assert sparse_pair.exact_search(x, y, rows, 0.0, 0.0, False, 0.0, 1e-3, room)[:2] == (0.0, 0.0)

@@ -42,7 +42,7 @@ def best_rotation(AU, i, j, gamma):
     if abs(theta) > np.pi / 4 - np.pi / 16:  # the best angle is θ ± π/2 as well
         raise Ambiguous
     G = np.eye(AU.shape[1])
-    if gain > 0:
+    if gain > 1e-14 * np.square(AU[:, [i, j]]).sum():  # less is rounding: at gamma = 0 every angle is as good
         G[i, i] = G[j, j] = np.cos(theta)
         G[j, i], G[i, j] = np.sin(theta), -np.sin(theta)
     return G

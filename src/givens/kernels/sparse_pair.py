@@ -335,6 +335,12 @@ def _certify(
     return theta, best, flops
 
 
+@inline
+def _rounding(value: float, number: int) -> float:
+    """The difference that rounding alone can make between two values that are sums over so many features."""
+    return (4.0 + np.sqrt(number)) * EPS * value
+
+
 @kernel
 def search(
     x: np.ndarray,
@@ -358,7 +364,7 @@ def search(
     """
     start, slope, bend = _curvature(x, y, number, first, second, l0)
     flops = 18.0 * number
-    noise = max(floor, 4.0 * EPS * start)
+    noise = max(floor, _rounding(start, number))
     # A curvature that is rounding (no threshold: every angle is as good) must not be divided by.
     if bend < -FLAT * start and abs(slope) <= NEAR * -bend and not everywhere:
         if slope * slope <= -2.0 * bend * floor:
@@ -399,7 +405,7 @@ def exact_search(
 ) -> tuple[float, float, float]:
     """Find the best angle of one pair, the global maximum to rounding. Arguments and results are those of `search`."""
     start, slope, _ = _curvature(x, y, number, first, second, l0)
-    noise = max(floor, 4.0 * EPS * start)
+    noise = max(floor, _rounding(start, number))
     flops = 18.0 * number
     if l0:
         theta, cost = sorted_search(x, y, number, first, second, l0)
