@@ -33,6 +33,7 @@ def applied(model: Any, method: str, X: Any, columns: int | None, dtype: Any = n
         X = X.rechunk({1: -1})
     alone = copy(model)
     alone.threads = 1
+    label = f"{type(model).__name__.lower()}-{method}".replace("_", "-")
     shape: dict[str, Any] = {"chunks": (X.chunks[0],), "drop_axis": 1}
     if columns is not None:
         shape = {"chunks": (X.chunks[0], (columns,))}
@@ -43,8 +44,7 @@ def applied(model: Any, method: str, X: Any, columns: int | None, dtype: Any = n
         columns=columns,
         dtype=dtype,
         meta=np.empty((0,) * (1 if columns is None else 2), dtype=dtype),
-        name=None,
-        token=f"{type(model).__name__.lower()}-{method}".replace("_", "-"),
+        name=f"{label}-{dask.base.tokenize(alone, X)}",
         **shape,
     )
 
