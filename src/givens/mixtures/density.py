@@ -36,7 +36,7 @@ class SphericalDensity(DensityMixin, BaseEstimator, ABC):
     @property
     @abstractmethod
     def converged_(self) -> bool:
-        """Whether everything that was iterated settled."""
+        """Whether all iterations converged."""
 
     @property
     @abstractmethod

@@ -295,7 +295,7 @@ class SphericalMixture(SphericalDensity):
 
     @property
     def converged_(self) -> bool:
-        """Whether everything that was iterated settled."""
+        """Whether all iterations converged."""
         return self._fitted().converged
 
     @property

@@ -1,4 +1,4 @@
-"""Moments of data up to the third, from a stream of rows: accumulate, whiten, decompose, undo the whitening.
+"""Moments of data up to the third, from a stream of rows: accumulate, whiten, decompose, revert the whitening.
 
 The third moment of d variables has d³ entries and is never formed. Rows x are projected on r orthonormal axes P about
 an origin o, p = Pᵀ(x − o), and what is kept are sums over rows of

@@ -1,4 +1,4 @@
-"""Rows in the coordinates of their own span: where there are fewer rows than variables, nothing is lost by it.
+"""Rows in the coordinates of their span: an exact reduction where there are fewer rows than variables.
 
 N rows of p variables differ in at most N − 1 directions. With the QR decomposition (X − mean)ᵀ = QR the rows of Rᵀ are those
 of X about their mean in the orthonormal basis Q, so that all their distances and products, and everything that is computed

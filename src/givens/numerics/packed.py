@@ -22,13 +22,13 @@ SLAB = 8
 """How many slices one piece of work takes."""
 
 SINGLE = 32
-"""Up to here all slices are one piece."""
+"""Largest d for which all slices are one piece."""
 
 SERIAL = 64
-"""Up to here one product is faster than several in threads."""
+"""Largest d for which one product is faster than several in threads."""
 
 SMALL = 48
-"""Up to here a tensor is rotated as one cube."""
+"""Largest d for which a tensor is rotated as one cube."""
 
 JOINT = 24
 """Smaller blocks of a round are joined until they have so many indices: products of tiny matrices are slow."""

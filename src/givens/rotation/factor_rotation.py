@@ -173,7 +173,7 @@ class FactorRotation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
                 UserWarning,
                 stacklevel=3,
             )
-        # All products in the pool: a BLAS of several threads would keep these spinning while ours work.
+        # In the pool, since idle threads of a BLAS would spin and take time from ours.
         with parallel.pool(self.threads):
             turned = self._to_target(found.loadings) if self.method == "target" else self._to_structure(found)
             self._describe(X, found, turned)
@@ -225,7 +225,7 @@ class FactorRotation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         result = minimize(
             Columns(A, Orthomax(kappa)),
             None if found is None else found.rotation,
-            # Of what has converged, a sweep makes sure.
+            # A sweep confirms a candidate that has converged.
             phases=None
             if found is None
             else ("sweeps",)
@@ -282,7 +282,7 @@ class FactorRotation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         return A, 1.0
 
     def _describe(self, X: Any, found: Extraction, turned: _Turned) -> None:
-        """Order and sign the factors, and assign what was found: nothing is assigned before all of it is known."""
+        """Order and sign the factors, and assign the fitted attributes."""
         R = turned.rotation
         unit = power_of_two(found.loadings)
         variance, largest = _columns(found.loadings, R, unit)
@@ -374,7 +374,7 @@ class FactorRotation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
 
 @dataclass(frozen=True)
 class _Turned:
-    """A rotation, and what is known of it."""
+    """A rotation, its criterion and certificate."""
 
     rotation: np.ndarray
     kappa: float | None

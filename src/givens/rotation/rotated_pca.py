@@ -180,7 +180,7 @@ class RotatedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     def _describe(
         self, pca: PCA, rotation: FactorRotation, mean: np.ndarray, deviation: np.ndarray | None
     ) -> Self:
-        """Assign what was found."""
+        """Assign the fitted attributes."""
         self.pca_ = pca
         self.mean_ = mean
         self.scale_ = deviation

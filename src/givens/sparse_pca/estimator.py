@@ -64,7 +64,7 @@ class SparseScores(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     scale_: Any
 
     def _standard(self, X: Any) -> tuple[Any, np.ndarray, np.ndarray]:
-        """X as validated, and the loadings and means that apply to it as it is."""
+        """X as validated, and the loadings and means for unscaled data."""
         X, Z, mean = self._validated(X), self.components_, self.mean_
         if self.scale_ is not None:
             scale, limits = self.scale_, np.finfo(X.dtype)
@@ -77,7 +77,7 @@ class SparseScores(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         return X, Z.astype(X.dtype, copy=False), mean.astype(X.dtype, copy=False)
 
     def _validated(self, X: Any) -> Any:
-        """X as validated; its missing values estimated, if the model was fitted so that it can."""
+        """X as validated; its missing values are estimated if the model was fitted with `missing`."""
         check_is_fitted(self)
         completion = getattr(self, "completion_", None)
         X = validate_data(
@@ -105,7 +105,7 @@ class SparseScores(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         return scores
 
     def inverse_transform(self, X: Any) -> np.ndarray:
-        """The data nearest to what the scores say, by least squares: scores (ZZᵀ)⁻¹Z + mean."""
+        """The data that the scores stand for, by least squares: scores (ZZᵀ)⁻¹Z + mean."""
         check_is_fitted(self)
         scores = check_array(
             X,
@@ -156,8 +156,9 @@ class SparsePCA(SparseScores):
     """Principal components made of few variables.
 
     Maximises Σ_j Σ_k [|(AU)_kj| − γ]₊² ("l1") or Σ_j Σ_k [(AU)_kj² − γ]₊ ("l0") over matrices U with orthonormal columns, A
-    the centred data, features x samples, by rotations of two columns at a time; the loadings are what exceeds γ. Pairs are
-    solved exactly where `schedule` says so; by default they are turned in blocks, and leave some of their gain to the next sweep.
+    the centred data, features x samples, by rotations of two columns at a time; the loadings are the entries that exceed γ. By
+    default pairs are rotated in blocks, which leaves a part of their gain to the next sweep; with a `schedule` each pair is
+    solved exactly.
 
     Parameters
     ----------
@@ -166,17 +167,17 @@ class SparsePCA(SparseScores):
     gamma : float, optional
         The threshold of the formula above. Give one of gamma, alpha, n_nonzero and n_nonzero_total, or none.
     alpha : float, optional
-        The threshold as a share, between 0 and 1, of the smallest one that leaves nothing: the largest norm of a centred
-        feature for "l1", its square for "l0". The default, where none of the three is given, is 0.05.
+        The threshold as a share, between 0 and 1, of the smallest threshold that leaves no non-zero: the largest norm of a
+        centred feature for "l1", its square for "l0". If none of the four parameters is given, alpha is 0.05.
     n_nonzero : int or sequence of int, optional
         How many non-zeros each component gets, exactly. The loadings are then those of the largest adjusted variance that
         truncated power steps find, from several starts: loadings one by one and, where the data are small or `n_starts` is more
         than 1, rotations whose thresholds follow the counts; single entries are exchanged as long as that gains. With a list,
         the components come in its order, and the adjusted variance, which depends on the order, is that of this one.
     n_nonzero_total : int, optional
-        How many non-zeros all components have together. They begin with equal counts; then components whose entries are larger
-        get more and others less (the largest entries of all components are counted), as long as the adjusted variance grows, so
-        it is at least that of equal counts.
+        How many non-zeros all components have together. The search begins with equal counts. Then components with larger entries
+        get more non-zeros and others fewer (the largest entries of all components are counted), as long as the adjusted variance
+        grows; it is at least that of equal counts.
     penalty : {"l1", "l0"}
         Which of the two formulas.
     refit : bool
@@ -204,8 +205,8 @@ class SparsePCA(SparseScores):
         the completed table. The uncertainty of the estimates is not added, so variables with many holes seem to vary less than
         they do. Without missing values the result is the same as without this. Refused if None.
     stability : int, optional
-        Fit so many random halves of the samples too, each from the components of the whole, and say what is found again
-        (`selection_frequency_`, `stability_`).
+        Also fit so many random halves of the samples, each from the components of all samples, and report how much of these is
+        found again (`selection_frequency_`, `stability_`).
     warm_start : bool
         Start from the loadings of the last fit, if the shapes agree.
     threads : int, optional
@@ -244,7 +245,7 @@ class SparsePCA(SparseScores):
     n_missing_ : int
         With `missing`: how many values were missing.
     result_ : Result
-        The run: what was done (`method`), value, trace, flops and rotations of all starts, and why it stopped. With `n_nonzero`
+        The run: the algorithm (`method`), value, trace, flops and rotations of all starts, and why it stopped. With `n_nonzero`
         and `refit` the trace is that of the truncated power steps after the best start, and the value is the adjusted variance
         as a sum of squares.
     n_iter_ : int
@@ -450,7 +451,7 @@ class SparsePCA(SparseScores):
     def _fit(
         self, data: CentredData | ChunkedData | CovarianceData, n_obs: float, rows: int, dtype: Any
     ) -> Self:
-        """Find the components of `rows` samples that count as `n_obs`."""
+        """Find the components of `rows` samples, whose weights have the sum `n_obs`."""
         found = data.found
         options = fit_options(self, found, rows)
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31, size=4))
@@ -529,7 +530,7 @@ class SparsePCA(SparseScores):
 
 
 def _weighted(X: Any, sample_weight: Any) -> tuple[Any, np.ndarray | None]:
-    """The samples that count, and how often each of them does; None where each counts once."""
+    """The samples of positive weight, and their weights; None where each has the weight 1."""
     if sample_weight is None:
         return X, None
     weights = np.asarray(sample_weight, dtype=np.float64)

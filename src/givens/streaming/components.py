@@ -1,4 +1,4 @@
-"""From the kept columns of a stream to its components, and everything that is known about them.
+"""Components of a stream from its kept columns, and their fitted attributes.
 
 The kept columns Y take the place of the data: rotations find the m columns that maximise the objective on them, as
 `SparsePCA` does on samples, beginning at the principal axes. What exceeds the threshold are the loadings; their

@@ -1,4 +1,4 @@
-"""Sparse principal components of a stream: the paper's Algorithm 5, and a rule that measures better."""
+"""Sparse principal components of a stream: the paper's Algorithm 5, and Frequent Directions, which loses less variance."""
 
 from __future__ import annotations
 
@@ -44,63 +44,63 @@ from givens.support.progress import counting
 
 
 class StreamingSparsePCA(SparseScores):
-    """Sparse principal components of samples that keep coming, or that do not fit into memory.
+    """Sparse principal components of samples that arrive in batches, or that do not fit into memory.
 
-    Only a few columns are kept, K of them, beside the running mean; one pass is enough, and memory is O(K·features) however
-    many samples come. The same bits come out however the stream is cut into batches.
+    The model keeps the running mean and K columns, which stand for all samples so far. One pass over the samples is enough, and
+    memory is O(K·features) for any number of samples. The result has the same bits however the samples are divided into batches.
 
     Parameters
     ----------
     n_components : int, optional
         By default 10, or as many as there are features.
     gamma : float, optional
-        The threshold after t samples is γ√t ("l0": γt, of squares), since the columns grow like that; with `forgetting` t
-        is the sum of their weights. Give one of gamma, alpha and n_nonzero, or none.
+        The threshold after t samples is γ√t ("l0": γt, of squares), since the columns grow in proportion to √t; with
+        `forgetting` t is the sum of the weights. Give one of gamma, alpha and n_nonzero, or none.
     gamma_grows : bool
         False: the threshold is γ throughout, as the paper prints it.
     alpha : float, optional
         The threshold as a share, between 0 and 1, of the largest norm of a feature over the kept columns ("l0": of its
-        square). The default, where none of the three is given, is 0.05.
+        square). If none of the three parameters is given, alpha is 0.05.
     n_nonzero : int or sequence of int, optional
         How many non-zeros each component gets, exactly.
     penalty : {"l1", "l0"}
         Which objective the rotations maximise, as in `SparsePCA`.
     refit : bool
-        Give the loadings the values of the columns they come from, not shrunk by the threshold, and with drop="frequent" (unless
-        `max_sweeps` is 0) raise what they explain by truncated power steps on the kept columns, with as many non-zeros each.
+        Give the loadings the values of the columns they come from, without the shrinkage by the threshold. With drop="frequent"
+        (unless `max_sweeps` is 0) truncated power steps on the kept columns then raise the variance that they explain; the
+        numbers of non-zeros stay.
     scale : bool
-        Give every feature the variance 1: by its deviation so far where the stream chooses what to drop, by its present one where
-        components are asked for.
+        Give every feature the variance 1: by its deviation so far when columns are dropped, and by its deviation at the end when
+        components are computed.
     drop : {"frequent", "leftover", "weakest"}
-        What is dropped. "frequent": kept and new columns are turned to their principal axes and the weakest axes dropped,
-        as in Frequent Directions; rotations for sparsity are made when components are asked for, so that gamma, alpha,
-        n_nonzero, penalty, refit, tol, max_sweeps and n_starts may be changed at any time. "weakest": the paper's Algorithm 5,
-        where each sample takes the place of the weakest column and `inner_rotations` random pairs are turned (see Notes for
-        the settings that are Algorithm 5 as printed). "leftover": each
-        sample is turned against every column, to the angle best for that column, and what is left of it is dropped; then
-        random pairs, if asked for. With these two the threshold has its part in the stream, and the components are the columns.
+        Which columns are dropped. "frequent": kept columns and new samples are rotated to their principal axes, and the weakest
+        axes are dropped, as in Frequent Directions. Rotations for sparsity are made when components are computed, so gamma,
+        alpha, n_nonzero, penalty, refit, tol, max_sweeps and n_starts may be changed at any time. "weakest": the paper's
+        Algorithm 5, where each sample takes the place of the weakest column and `inner_rotations` random pairs are rotated (see
+        Notes for the settings of Algorithm 5 as printed). "leftover": each sample is rotated against every column, to the angle
+        that is best for that column, and the rest of the sample is dropped; then `inner_rotations` random pairs are rotated.
+        With the last two the threshold takes part in the stream, and the components are the kept columns.
     oversample : int, optional
         Columns kept beyond those asked for. By default as many again, and at least 5 ("leftover", "weakest": none).
     inner_rotations : int, optional
         Rotations of random pairs after each sample. By default none for "leftover", and twice as many as columns are kept for
         "weakest".
     forgetting : float
-        λ: a sample weighs λ times less after each later one, in the mean as in the columns; about 1/(1 − λ) samples are
-        remembered. By default 1: nothing is forgotten, and a late change needs as many samples again to be seen.
+        λ: every further sample multiplies the weights of all earlier ones by λ, in the mean and in the columns, so about
+        1/(1 − λ) samples are remembered. By default 1: nothing is forgotten.
     stop_after : int or float, optional
         Learn from so many samples, or from this share where the length is known, and from no others.
     tol, max_sweeps
-        Of the rotations that are made when components are asked for, as in `SparsePCA`; 0 sweeps: principal axes,
-        thresholded.
+        Of the rotations when components are computed, as in `SparsePCA`; 0 sweeps: the principal axes, thresholded.
     n_starts : int
         Of these rotations ("frequent" only). The first start is the principal axes; further ones are random, the best is kept.
     missing : {"em"}, optional
         Accept missing values (NaN), and estimate them as `SparsePCA` does: the first batch by itself, alternately as expectations
         given each sample's other values, under the model of its principal components, and as these; a later batch as expectations
-        under the model of the samples before it, which the mean and the kept columns make up. What has been taken in is not
-        estimated again, and where the batches begin matters then. Refused if None.
+        under the model of the samples before it, which the mean and the kept columns determine. Estimates are not revised, so
+        the result depends on how the samples are divided into batches. Refused if None.
     warm_start : bool
-        Let `fit` go on with the stream, instead of beginning afresh.
+        Let `fit` continue the stream instead of beginning a new one.
     threads : int, optional
         By default all cores. The number changes the time, never the result.
     random_state : int, RandomState or None
@@ -119,10 +119,10 @@ class StreamingSparsePCA(SparseScores):
         The share of the variance within the span of the loadings, likewise.
     n_nonzero_ : array of int, shape (n_components,)
     gamma_ : array, shape (n_components,)
-        The thresholds of |y| ("l0": of y²) that were used; where principal axes explain more than rotated columns, those
-        that leave as many non-zeros.
+        The thresholds of |y| ("l0": of y²). Where principal axes explain more than rotated columns and are used instead,
+        thresholds that leave as many non-zeros.
     mean_ : array, shape (n_features,)
-        Of the samples so far: every sample is centred by it as if it had been known from the first.
+        Of the samples so far; the result is the same as if all samples were centred by it.
     scale_ : array, shape (n_features,), or None
         Their deviations, 1 for a feature that does not vary; None unless `scale`.
     loading_overlap_, score_correlation_ : float
@@ -135,8 +135,8 @@ class StreamingSparsePCA(SparseScores):
     trace_ : StreamTrace
         Samples, flops and the share of the variance kept, along the stream.
     method_ : str
-        What ran, in one sentence, as `result_.method` of other estimators: how the stream kept its columns, and how the
-        components were made of them.
+        The algorithm in one sentence, as `result_.method` of other estimators: how columns were kept, and how components were
+        computed from them.
     n_iter_ : int
         Sweeps of the rotations made for the components.
     flops_ : float
@@ -217,7 +217,7 @@ class StreamingSparsePCA(SparseScores):
 
     @atomic_fit
     def fit(self, X: Any, y: None = None, sample_weight: Any = None) -> Self:
-        """Go once through the rows of X, afresh (unless `warm_start`). If some are refused, the model is as it was.
+        """Fit to the rows of X in one pass; with `warm_start`, continue the stream. After an error the model is unchanged.
 
         Parameters
         ----------
@@ -265,7 +265,7 @@ class StreamingSparsePCA(SparseScores):
 
     @atomic_fit
     def partial_fit(self, X: Any, y: None = None, sample_weight: Any = None) -> Self:
-        """Go on with a batch of rows. If it is refused, the model is as it was.
+        """Continue the stream with a batch of rows. After an error the model is unchanged.
 
         Parameters
         ----------
@@ -300,10 +300,10 @@ class StreamingSparsePCA(SparseScores):
 
     @atomic_fit
     def merge(self, other: StreamingSparsePCA) -> Self:
-        """Take in the samples that another stream has seen, as far as its kept columns tell.
+        """Add the samples of another stream, as its mean and kept columns represent them.
 
-        Of the scatter A of all samples, columns Y keep YᵀY ≼ A. What is lost, in the streams and by merging them, is no more than
-        the trace of A − YᵀY: the share of the variance that `trace_.kept` says, in its last entry, is not kept.
+        With A the scatter of all samples, kept columns Y have YᵀY ≼ A. The streams and the merge together lose no more than the
+        trace of A − YᵀY; the last entry of `trace_.kept` is the share of the variance that is kept.
 
         Parameters
         ----------
@@ -364,7 +364,7 @@ class StreamingSparsePCA(SparseScores):
         return np.concatenate(parts)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the whole state of the stream to a file, without pickle; it appears whole or not at all.
+        """Write the state of the stream to a file, without pickle; the file is written completely or not at all.
 
         Parameters
         ----------
@@ -374,7 +374,7 @@ class StreamingSparsePCA(SparseScores):
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Read a saved stream; it goes on as if it had never stopped.
+        """Read a saved stream, which continues with the same bits.
 
         Parameters
         ----------
@@ -433,7 +433,7 @@ class StreamingSparsePCA(SparseScores):
 
     @property
     def method_(self) -> str:
-        """What ran, in one sentence."""
+        """The algorithm in one sentence."""
         return self._find().method
 
     @property
@@ -448,7 +448,7 @@ class StreamingSparsePCA(SparseScores):
 
     @property
     def n_samples_seen_(self) -> int:
-        """Samples learnt from."""
+        """How many samples the stream has taken in."""
         return self._stream().count
 
     @property

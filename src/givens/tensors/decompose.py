@@ -27,10 +27,10 @@ from givens.tensors.from_samples import MomentTensor
 STARTS = ("power", "eigh", "random")
 
 SMALL = 32
-"""Up to here power iterations take more time than they save."""
+"""Largest d for which power iterations take more time than they save."""
 
 SERIAL = 64
-"""Up to here threads take more time than they save."""
+"""Largest d for which threads take more time than they save."""
 
 
 @dataclass
