@@ -352,7 +352,7 @@ def test_an_h5ad_file_whose_indices_point_outside(tmp_path, stream, where, value
 @pytest.mark.parametrize("stream", [False, True])
 def test_an_h5ad_file_that_hdf5_reads_for_ever(tmp_path, monkeypatch, stream):
     anndata = pytest.importorskip("anndata")
-    monkeypatch.setattr("givens.io.hdf5.PATIENCE", 3.0)
+    monkeypatch.setattr("givens.io.hdf5.PATIENCE_SECONDS", 3.0)
     path = tmp_path / "x.h5ad"
     anndata.AnnData(np.eye(5)).write_h5ad(path)
     content = bytearray(path.read_bytes())

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 PLUS, MINUS, SOFT = "#0f7c86", "#d2691e", "#5a6675"
-GROUPS = (
+GROUP_COLOURS = (
     "#0072b2",
     "#d55e00",
     "#009e73",
@@ -220,12 +220,12 @@ def scores(
         raise ValueError(f"there are {len(labels)} labels for {len(values)} samples")
     ax = _axes(ax, f"component {across + 1}", f"component {up + 1}")
     if labels is None:
-        ax.scatter(values[:, across], values[:, up], color=GROUPS[0], s=18, alpha=0.8)
+        ax.scatter(values[:, across], values[:, up], color=GROUP_COLOURS[0], s=18, alpha=0.8)
     else:
         marks = np.asarray([str(label) for label in labels])
         for k, label in enumerate(sorted(set(marks.tolist()))):
             rows = marks == label
-            colour, marker = GROUPS[k % len(GROUPS)], MARKERS[k % len(MARKERS)]
+            colour, marker = GROUP_COLOURS[k % len(GROUP_COLOURS)], MARKERS[k % len(MARKERS)]
             x, y = values[rows, across], values[rows, up]
             ax.scatter(x, y, s=20, alpha=0.8, color=colour, marker=marker, label=label)
         legend = ax.legend(frameon=False)

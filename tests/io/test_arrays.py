@@ -201,7 +201,7 @@ def test_other_things_that_are_no_table(tmp_path):
 
 
 def test_streams_check_every_chunk_and_say_where(tmp_path, monkeypatch):
-    monkeypatch.setattr("givens.io.chunks.CHUNK", 3 * 8 * 2)
+    monkeypatch.setattr("givens.io.chunks.CHUNK_BYTES", 3 * 8 * 2)
     values = np.arange(21.0).reshape(7, 3)
     np.save(tmp_path / "x.npy", values)
     rows = open_rows(tmp_path / "x.npy")

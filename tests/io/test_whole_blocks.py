@@ -38,7 +38,7 @@ def reader(request, monkeypatch):
         pytest.skip("pyarrow is not installed")
 
     def choose(whole):
-        monkeypatch.setattr(text, "LARGE", 0 if request.param == "arrow" else 1 << 60)
+        monkeypatch.setattr(text, "ARROW_BYTES", 0 if request.param == "arrow" else 1 << 60)
         monkeypatch.setattr(text, "NARROW", 1000 if whole else 0)
 
     return choose

@@ -152,7 +152,7 @@ def test_more_starts_never_report_less(seed, counts):
 
 @pytest.mark.parametrize("refit", [True, False])
 def test_more_starts_never_report_less_where_the_data_are_large(monkeypatch, refit):
-    monkeypatch.setattr("givens.sparse_pca.cardinality.SMALL", 0)
+    monkeypatch.setattr("givens.sparse_pca.cardinality.SMALL_PROBLEM", 0)
     X = load_wine().data
     shares, rotations = [], []
     for k in (1, 2, 4, 6):

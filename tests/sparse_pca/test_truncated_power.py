@@ -288,7 +288,7 @@ def test_samples_and_their_products_lead_to_the_same_loadings(seed, counts):
 
 @FORMS
 def test_axes_of_many_features_are_the_principal_ones(rng, form, monkeypatch):
-    monkeypatch.setattr(gram, "MANY", 100)
+    monkeypatch.setattr(gram, "MANY_ROWS", 100)
     X = rng.standard_normal((300, 200)) * 0.9 ** np.arange(200)
     table, norms = form(X), np.linalg.norm(X, axis=0)
     found, exact = table.axes(norms, 6), np.linalg.svd(X, full_matrices=False)

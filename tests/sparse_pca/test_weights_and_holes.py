@@ -156,3 +156,15 @@ def test_budgets_that_will_not_do():
     ]:
         with pytest.raises(ValueError, match=told), warnings.catch_warnings():
             SparsePCA(3, **parameters).fit(DATA.X)
+
+
+def test_a_covariance_fit_keeps_nothing_of_an_earlier_fit_to_samples():
+    X = DATA.X.copy()
+    X[3, 2] = np.nan
+    model = SparsePCA(2, n_nonzero=5, missing="em", stability=2, random_state=0).fit(X)
+    assert hasattr(model, "completion_")
+    assert hasattr(model, "stability_")
+    model.set_params(missing=None, stability=None).fit_covariance(np.cov(DATA.X.T), len(DATA.X))
+    for name in ("selection_frequency_", "stability_", "completion_", "n_missing_"):
+        assert not hasattr(model, name)
+    assert not model.mean_.any()

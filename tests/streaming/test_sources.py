@@ -127,7 +127,7 @@ def test_no_chunk_of_a_data_set_is_unpacked_twice(rows, features):
 
 
 def test_rows_of_chunks_that_do_not_fit_are_read_in_parts(monkeypatch):
-    monkeypatch.setattr("givens.support.rows.MOST", 1 << 24)
+    monkeypatch.setattr("givens.support.rows.MOST_READ_BYTES", 1 << 24)
     X = Chunked((500, 20_000), (500, 64))
     assert {len(batch) for batch in batches(X)} == {(1 << 24) // 160_000, 500 % ((1 << 24) // 160_000)}
 

@@ -14,7 +14,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from givens import TopicModel
 from givens.datasets import make_topics
-from givens.topics.documents import CHUNK
+from givens.topics.documents import CHUNK_DOCUMENTS
 
 # Simulated documents seldom have every word. `test_empty_documents_and_words_are_taken_with_a_sentence` looks at this warning.
 pytestmark = pytest.mark.filterwarnings("ignore:.* words occur in no document")
@@ -81,7 +81,7 @@ def test_single_topic_model_tells_the_topic_of_each_document():
 
 @pytest.mark.parametrize("refine", [0, 3])
 def test_same_bits_for_any_number_of_threads_and_any_cut(refine):
-    X = make_topics(CHUNK + 700, n_topics=4, n_words=60, document_length=20, random_state=3).X
+    X = make_topics(CHUNK_DOCUMENTS + 700, n_topics=4, n_words=60, document_length=20, random_state=3).X
     cuts = [X, [X[:100], X[100:5000], X[5000:]], [X[n : n + 999] for n in range(0, X.shape[0], 999)]]
     models = [TopicModel(4, refine=refine, threads=threads).fit(cut) for threads in (1, 2) for cut in cuts]
     for model in models[1:]:

@@ -5,8 +5,8 @@ import pytest
 from scipy import sparse
 
 from givens.numerics import parallel
-from givens.topics.documents import BLOCK, CHUNK, CountedDocuments, Counts, rechunked
-from givens.topics.word_moments import FLATTENING, RARE, SINGLE, WordMoments, principal_axes
+from givens.topics.documents import BLOCK_DOCUMENTS, CHUNK_DOCUMENTS, CountedDocuments, Counts, rechunked
+from givens.topics.word_moments import FLATTENING, RARE, SINGLE_PRECISION_AXES, WordMoments, principal_axes
 
 pytest.importorskip("numba")
 
@@ -54,7 +54,7 @@ def test_moments_are_those_of_all_triples_of_words():
 def test_moments_on_many_axes_are_single_precision_at_worst(scale):
     rng = np.random.default_rng(9)
     X = documents(20, 45, rng, most=3)
-    axes = scale * rng.standard_normal((45, SINGLE + 3))
+    axes = scale * rng.standard_normal((45, SINGLE_PRECISION_AXES + 3))
     state = WordMoments(axes)
     state.add(Counts.of(X))
     third = by_enumeration(X)[2]
@@ -78,7 +78,7 @@ def test_documents_of_one_and_two_words_are_used_where_they_can_be():
 
 def test_moments_have_the_same_bits_for_any_number_of_threads():
     rng = np.random.default_rng(1)
-    X = documents(3 * BLOCK + 17, 40, rng)
+    X = documents(3 * BLOCK_DOCUMENTS + 17, 40, rng)
     axes = rng.standard_normal((40, 12))
     found = []
     for threads in (1, 2):
@@ -98,38 +98,38 @@ def test_moments_have_the_same_bits_for_any_number_of_threads():
         np.testing.assert_array_equal(one, two)
 
 
-@pytest.mark.parametrize("sizes", [[1], [100, 200, 3000], [CHUNK, 1], [5000]])
+@pytest.mark.parametrize("sizes", [[1], [100, 200, 3000], [CHUNK_DOCUMENTS, 1], [5000]])
 def test_rechunked_rows_are_the_same_rows(sizes):
     rng = np.random.default_rng(2)
-    X = sparse.random(CHUNK + 300, 7, density=0.3, format="csr", random_state=rng)
+    X = sparse.random(CHUNK_DOCUMENTS + 300, 7, density=0.3, format="csr", random_state=rng)
     parts, start = [], 0
     while start < X.shape[0]:
         size = sizes[len(parts) % len(sizes)] if len(sizes) > 1 or sizes[0] > 1 else 997
         parts.append(X[start : start + size])
         start += size
-    chunks = list(rechunked(parts, CHUNK))
-    assert [chunk.shape[0] for chunk in chunks] == [CHUNK, 300]
+    chunks = list(rechunked(parts, CHUNK_DOCUMENTS))
+    assert [chunk.shape[0] for chunk in chunks] == [CHUNK_DOCUMENTS, 300]
     assert (sparse.vstack(chunks) != X).nnz == 0
 
 
 def test_merged_moments_are_those_of_all_documents():
     rng = np.random.default_rng(3)
-    X = documents(2 * BLOCK, 9, rng)
+    X = documents(2 * BLOCK_DOCUMENTS, 9, rng)
     axes = rng.standard_normal((9, 4))
     whole, left, right = WordMoments(axes), WordMoments(axes), WordMoments(axes)
     whole.add(Counts.of(X))
-    left.add(Counts.of(X[:BLOCK]))
-    right.add(Counts.of(X[BLOCK:]))
+    left.add(Counts.of(X[:BLOCK_DOCUMENTS]))
+    right.add(Counts.of(X[BLOCK_DOCUMENTS:]))
     left.merge(right)
     np.testing.assert_allclose(left.moments().third, whole.moments().third, atol=1e-14)
-    assert left.documents == 2 * BLOCK
+    assert left.documents == 2 * BLOCK_DOCUMENTS
     with pytest.raises(ValueError, match="different axes"):
         left.merge(WordMoments(axes + 1))
 
 
 def test_principal_axes_have_the_same_bits_for_any_order_of_the_documents():
     rng = np.random.default_rng(11)
-    X = documents(3 * BLOCK, 60, rng, most=9)
+    X = documents(3 * BLOCK_DOCUMENTS, 60, rng, most=9)
     axes = principal_axes(CountedDocuments([X]), 60, 8, np.random.default_rng(0))
     for _ in range(3):
         other = principal_axes(

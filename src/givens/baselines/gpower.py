@@ -36,7 +36,7 @@ from givens.support.arguments import tolerance, whole
 
 __all__ = ["GPower", "fill_pattern", "gpower"]
 
-PIECE = 800  # features, at least, that are worked on together
+PIECE_FEATURES = 800  # features, at least, that are worked on together
 
 
 @dataclass
@@ -183,7 +183,7 @@ def _block(
         if start is None:
             start = np.linalg.eigh(A.T @ A)[1][:, ::-1][:, :m]
         Ut = np.ascontiguousarray(start.T)
-        cut = parallel.parts(len(kept), max(len(kept) // PIECE, 1))
+        cut = parallel.parts(len(kept), max(len(kept) // PIECE_FEATURES, 1))
         At: list[np.ndarray] = parallel.each(lambda part: np.ascontiguousarray(A[kept[part]].T), cut)
         Y = [np.empty((m, piece.shape[1])) for piece in At]
         entries = float(m * len(kept))

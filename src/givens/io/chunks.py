@@ -27,7 +27,7 @@ from givens.io.table import (
     stem,
 )
 
-CHUNK = 1 << 23  # bytes of numbers held at a time
+CHUNK_BYTES = 1 << 23  # bytes of numbers held at a time
 
 
 @dataclass
@@ -218,7 +218,7 @@ def _npy(path: Path, labels: Sequence[str]) -> TableRows:
 
     def read() -> Iterator[Chunk]:
         # Plain reads, not the memory map: mapped pages would count as this process's memory until it ends.
-        step = max(1, CHUNK // max(1, width * dtype.itemsize))
+        step = max(1, CHUNK_BYTES // max(1, width * dtype.itemsize))
         with open(path, "rb") as stream:
             stream.seek(offset)
             for start in range(0, total, step):
@@ -236,7 +236,7 @@ def _parquet(path: Path, labels: Sequence[str], names: str | None, drop: Sequenc
     file = open_parquet(path)
     columns = parquet_columns(file, path, labels, names, drop)
     titles = list(file.schema_arrow.names)
-    step = max(1, CHUNK // (8 * len(columns.numbers)))
+    step = max(1, CHUNK_BYTES // (8 * len(columns.numbers)))
 
     def read() -> Iterator[Chunk]:
         seen = 0
@@ -279,7 +279,7 @@ def _h5ad(path: Path, labels: Sequence[str], names: str | None) -> TableRows:
     variables = h5ad_names(adata, names, path, notes)
     if width == 0:
         raise DataError(f"{path.name} has no variables")
-    step = max(1, CHUNK // (8 * width))
+    step = max(1, CHUNK_BYTES // (8 * width))
 
     def read() -> Iterator[Chunk]:
         for start in range(0, total, step):

@@ -16,7 +16,7 @@ from pathlib import Path
 from givens.io.table import DataError
 
 # Seconds, and one more for each BYTES_PER_SECOND of the file: a slow disk is not a damaged file.
-PATIENCE = 30.0
+PATIENCE_SECONDS = 30.0
 BYTES_PER_SECOND = 20e6
 
 # Exceptions of h5py are raised again when the file is read; here only loops and crashes matter.
@@ -54,7 +54,7 @@ def walked(path: Path) -> Iterator[None]:
     )
     try:
         yield
-        process.wait(PATIENCE + path.stat().st_size / BYTES_PER_SECOND)
+        process.wait(PATIENCE_SECONDS + path.stat().st_size / BYTES_PER_SECOND)
     except subprocess.TimeoutExpired:
         raise DataError(
             f"{path.name} is a damaged .h5ad file (HDF5 does not come to an end reading it)"

@@ -18,9 +18,9 @@ from givens.io.records import lines_of
 from givens.io.table import DataError
 
 LEADING = 1 << 18
-MOST = 1 << 27
-LONGEST = 1 << 26  # bytes of a line
-SAMPLE, FEW = 100, 5  # lines looked at
+MOST_LEADING = 1 << 27
+LONGEST_LINE = 1 << 26  # bytes of a line
+SAMPLE_LINES, FEW_LINES = 100, 5  # lines looked at
 TABLE_END = re.compile(rb"!\w+_table_end\s*$")
 
 
@@ -44,7 +44,8 @@ def read_bytes(stream: IO[bytes], size: int, path: Path) -> bytes:
 def too_long(path: Path, line: int) -> DataError:
     """Return the refusal of a line that is longer than any table's."""
     return DataError(
-        f"{path.name}, line {line:,} is longer than {LONGEST >> 20} MB, and no table has such lines: is it another kind of file?"
+        f"{path.name}, line {line:,} is longer than {LONGEST_LINE >> 20} MB, and no table has such lines: "
+        "is it another kind of file?"
     )
 
 
@@ -75,12 +76,12 @@ def leading(path: Path) -> Leading:
     """Return the first lines: LEADING bytes of them, or as many as comments and a few more take."""
     with open_bytes(path) as stream:
         head = read_bytes(stream, LEADING, path)
-        while _table_lines(head) < FEW and len(head) < MOST:
+        while _table_lines(head) < FEW_LINES and len(head) < MOST_LEADING:
             more = read_bytes(stream, len(head), path)
             if not more:
                 break
             head += more
-            if len(head) - max(head.rfind(b"\n"), head.rfind(b"\r")) > LONGEST:
+            if len(head) - max(head.rfind(b"\n"), head.rfind(b"\r")) > LONGEST_LINE:
                 raise too_long(path, len(head.splitlines()))
     bom = 3 if head.startswith(b"\xef\xbb\xbf") else 0
     text, encoding = decode(head[bom:], path)
@@ -98,16 +99,16 @@ def _table_lines(head: bytes) -> int:
     number = 0
     for line in head.splitlines(keepends=True):
         number += line.endswith((b"\n", b"\r")) and not line.startswith((b"#", b"!"))
-        if number == FEW:
+        if number == FEW_LINES:
             break
     return number
 
 
 def sampled(lines: Sequence[str]) -> list[str]:
-    """Return the lines to look at: not more than SAMPLE, and fewer, but not below FEW, where they are long."""
+    """Return the lines to look at: not more than SAMPLE_LINES, and fewer, but not below FEW_LINES, where they are long."""
     kept: list[str] = []
-    for line in lines[:SAMPLE]:
-        if len(kept) >= FEW and sum(map(len, kept)) > LEADING:
+    for line in lines[:SAMPLE_LINES]:
+        if len(kept) >= FEW_LINES and sum(map(len, kept)) > LEADING:
             break
         if TABLE_END.match(line.encode()):
             break

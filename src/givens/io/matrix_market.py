@@ -21,7 +21,7 @@ from givens.io.text import TextRows
 
 FIELDS = ("real", "integer", "double", "pattern")
 SYMMETRIES = ("general", "symmetric", "skew-symmetric")
-LONGEST = 1 << 20  # bytes that comments may take
+LONGEST_COMMENTS = 1 << 20  # bytes that comments may take
 
 
 def read_matrix_market(path: Path, labels: Sequence[str], names: str | None = None) -> Grid:
@@ -46,7 +46,7 @@ def read_matrix_market(path: Path, labels: Sequence[str], names: str | None = No
 def _header(path: Path) -> tuple[str, str, str, list[int], Layout]:
     """Return the form, the kind of numbers, the symmetry, the sizes, and where and how the body is written."""
     with open_bytes(path) as stream:
-        lines = read_bytes(stream, LONGEST, path).split(b"\n")
+        lines = read_bytes(stream, LONGEST_COMMENTS, path).split(b"\n")
     words = lines[0].decode("ascii", "replace").lower().split()
     if len(words) != 5 or words[1] != "matrix" or words[2] not in ("coordinate", "array"):
         raise DataError(

@@ -22,15 +22,15 @@ from typing import Any, NoReturn
 import numpy as np
 
 from givens.io.layout import MISSING, Layout, as_float, sniff
-from givens.io.leading import LONGEST, TABLE_END, open_bytes, read_bytes, too_long
+from givens.io.leading import LONGEST_LINE, TABLE_END, open_bytes, read_bytes, too_long
 from givens.io.records import UnclosedQuoteError, lines_of, records
 from givens.io.table import DataError, Grid, count
 from givens.support.extras import require
 
-BLOCK = 1 << 22  # bytes
-LARGE = 1 << 20  # bytes from which it pays to load Arrow
+BLOCK_BYTES = 1 << 22  # bytes
+ARROW_BYTES = 1 << 20  # bytes from which it pays to load Arrow
 NARROW = 1000  # columns up to which a block is read as a table
-LONG = 1 << 20  # bytes of a line that is looked at twice before it is split
+LONG_LINE = 1 << 20  # bytes of a line that is looked at twice before it is split
 UNUSED = "\x01"  # separates nothing: the numbers are one column
 SPELLINGS = sorted(
     {"".join(letters) for word in MISSING for letters in product(*({c, c.upper()} for c in word))}
@@ -83,7 +83,7 @@ class TextRows:
         labels: Sequence[str] = (),
         names: str | None = None,
         drop: Sequence[str] = (),
-        block: int = BLOCK,
+        block: int = BLOCK_BYTES,
         layout: Layout | None = None,
     ) -> None:
         self.path = path
@@ -159,7 +159,7 @@ class TextRows:
                 end = self._whole(data) if following else len(data)
                 if end:
                     yield data[:end], line
-                elif len(data) > LONGEST:
+                elif len(data) > LONGEST_LINE:
                     raise too_long(self.path, line)
                 line += line_ends(data[:end])
                 rest, fresh = data[end:], following
@@ -220,7 +220,7 @@ class TextRows:
         separator = self.layout.separator.encode()
         for at, long in enumerate(data.splitlines()):
             # Not split first: millions of fields would take gigabytes.
-            if len(long) > LONG and b'"' not in long and separator != b" ":
+            if len(long) > LONG_LINE and b'"' not in long and separator != b" ":
                 self._check_width(long.count(separator) + 1, line + at)
         words: dict[int, list[str]] = {k: [] for k in self.texts}
         numbers: list[str] = []
@@ -350,7 +350,7 @@ def read_frame(data: bytes, layout: Layout, kinds: dict[int, Any], quoted: bool)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            if len(data) >= LARGE and find_spec("pyarrow") is not None:
+            if len(data) >= ARROW_BYTES and find_spec("pyarrow") is not None:
                 return read_by_arrow(data, layout, kinds, quoted)
             return pandas.read_csv(
                 io.BytesIO(data),

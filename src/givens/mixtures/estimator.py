@@ -22,7 +22,7 @@ from givens.mixtures.density import SphericalDensity
 from givens.mixtures.em import refine
 from givens.mixtures.model import Mixture
 from givens.mixtures.solve import SolvedMixture, by_givens, solve
-from givens.mixtures.starts import SAMPLE, EveryNth, better_start
+from givens.mixtures.starts import SAMPLE_ROWS, EveryNth, better_start
 from givens.moments import (
     TILE,
     Basis,
@@ -189,7 +189,7 @@ class SphericalMixture(SphericalDensity):
         """Fit to rows that are read several times; `beyond` directions, in which all rows agree, have no coordinates."""
         seconds = data.total(second_moments(head), "mixture-second-moments")
         eigenvalues, basis = principal_basis(seconds, self.n_components - 1)
-        thirds, sample = ThirdMoments(basis), EveryNth(-(-seconds.count // SAMPLE))
+        thirds, sample = ThirdMoments(basis), EveryNth(-(-seconds.count // SAMPLE_ROWS))
         thirds, sample = data.total(Together(thirds, sample), "mixture-third-moments").parts
         found = self._solve(thirds, eigenvalues, beyond)
         if not self.refine_em:

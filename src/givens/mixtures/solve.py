@@ -30,7 +30,7 @@ from givens.moments import Cumulants, Whitening, contract, whiten
 from givens.result import Result
 from givens.tensors.decompose import decompose
 
-Decomposition = Callable[[np.ndarray], tuple[np.ndarray, Result]]
+Decomposer = Callable[[np.ndarray], tuple[np.ndarray, Result]]
 """From a symmetric tensor to an orthogonal V, one component per column, and the result to show."""
 
 _LEAST_NOISE = 1e-12
@@ -57,7 +57,7 @@ class SolvedMixture:
 
 
 def solve(
-    moments: Cumulants, k: int, *, common: bool, decomposition: Decomposition, beyond: int = 0
+    moments: Cumulants, k: int, *, common: bool, decomposition: Decomposer, beyond: int = 0
 ) -> SolvedMixture:
     """Find k components from moments kept on at least k − 1 axes.
 

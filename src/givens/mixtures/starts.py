@@ -21,7 +21,7 @@ from givens.mixtures.model import Mixture
 from givens.moments.repeated_rows import Parts
 from givens.numerics import parallel
 
-SAMPLE = 1024
+SAMPLE_ROWS = 1024
 """Rows on which starts are compared, at most."""
 
 _SCREENING = 10  # steps of EM that every start makes

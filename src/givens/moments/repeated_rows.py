@@ -16,7 +16,7 @@ from givens.support.arguments import dense, is_dask, refuse_mask
 from givens.support.rows import batches, in_memory
 
 _TYPES = [np.float64, np.float32]
-HEAD = 256  # first samples, which tell the size of the data
+HEAD_ROWS = 256  # first samples, which tell the size of the data
 
 
 class RepeatedRows(RepeatedData):
@@ -103,7 +103,7 @@ class RepeatedRows(RepeatedData):
 
     def unit(self) -> float:
         """A power of two that brings rows of the size of the first ones near 1."""
-        return unit_of(dense(self.head(HEAD)))
+        return unit_of(dense(self.head(HEAD_ROWS)))
 
     def head(self, size: int) -> np.ndarray:
         """The first rows, at most so many."""

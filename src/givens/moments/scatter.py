@@ -15,8 +15,7 @@ from givens.cluster import Summary
 from givens.numerics import gram
 from givens.support.arguments import dense
 
-BLOCK = 1 << 21  # entries that are converted, centred or made dense together
-MOST_FEATURES = 8192
+MOST_PRODUCT_FEATURES = 8192
 """Features whose products are summed, at most: 512 MB of them."""
 
 
@@ -70,7 +69,7 @@ class Scatter(Summary):
 
     def add(self, rows: Any) -> None:
         """Take in rows, dense or csr."""
-        step = max(len(self.mean), BLOCK // len(self.mean))
+        step = max(len(self.mean), gram.BLOCK_ENTRIES // len(self.mean))
         for start in range(0, rows.shape[0], step):
             part = np.array(dense(rows[start : start + step]), dtype=np.float64, order="C")
             part *= self.unit

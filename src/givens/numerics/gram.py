@@ -18,18 +18,22 @@ from scipy import sparse
 from scipy.linalg.lapack import dpstrf
 
 from givens.numerics import parallel
+from givens.numerics.scaling import EPS
 from givens.numerics.tiles import scores, turned
 
-TILE = 512  # columns of a matrix product of the upper triangle
+BLOCK_ENTRIES = 1 << 21  # entries of a block of rows that are converted, centred or made dense together
+TILE_COLUMNS = 512  # columns of a matrix product of the upper triangle
 PARTS = 64  # of the features of a sparse block, shared out among the threads
-EPS = float(np.finfo(np.float64).eps)
-MANY = 1500  # rows up to which the products of all of them are decomposed
-SPARE, ITERATIONS = 10, 5  # of the subspace iteration: vectors beside those that are asked for; steps
+MANY_ROWS = 1500  # rows up to which the products of all of them are decomposed
+SPARE_VECTORS, SUBSPACE_STEPS = (
+    10,
+    5,
+)  # of the subspace iteration: vectors beside those that are asked for; steps
 
 
 def add_dense(C: np.ndarray, block: np.ndarray) -> None:
     """C ← C + blockᵀ·block, in the upper triangle of tiles; `block` is rows x features, float64."""
-    cut = [slice(k, min(k + TILE, len(C))) for k in range(0, len(C), TILE)]
+    cut = parallel.slices(len(C), TILE_COLUMNS)
     pairs = [(a, b) for k, a in enumerate(cut) for b in cut[k:]]
 
     def work(pair: tuple[slice, slice]) -> None:
@@ -67,7 +71,7 @@ def completed(C: np.ndarray, norms: np.ndarray) -> np.ndarray:
     array([[4., 1.],
            [1., 1.]])
     """
-    cut = [slice(k, min(k + TILE, len(C))) for k in range(0, len(C), TILE)]
+    cut = parallel.slices(len(C), TILE_COLUMNS)
 
     def work(k: int) -> None:
         a = cut[k]
@@ -141,7 +145,7 @@ def rough_axes(At: np.ndarray, m: int) -> tuple[np.ndarray, np.ndarray]:
     n = len(At)
     if decomposed_whole(n, m):
         return leading_axes(At, m)
-    Y = np.empty((m + SPARE, At.shape[1]))
+    Y = np.empty((m + SPARE_VECTORS, At.shape[1]))
 
     def step(rows: np.ndarray) -> np.ndarray:
         turned(rows, At, Y)
@@ -155,12 +159,12 @@ def rough_axes(At: np.ndarray, m: int) -> tuple[np.ndarray, np.ndarray]:
 
 def decomposed_whole(n: int, m: int) -> bool:
     """Whether m axes of a matrix of order n come from all of its eigenvectors, which takes less time than iterations."""
-    return n <= MANY or 5 * m > n
+    return n <= MANY_ROWS or 5 * m > n
 
 
 def leading_subspace(n: int, m: int, step: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
     """Orthonormal rows that span about the m leading axes; `step` multiplies rows with a symmetric matrix of order n."""
-    V = np.random.default_rng(0).standard_normal((m + SPARE, n))
-    for _ in range(ITERATIONS):
+    V = np.random.default_rng(0).standard_normal((m + SPARE_VECTORS, n))
+    for _ in range(SUBSPACE_STEPS):
         V = step(np.ascontiguousarray(np.linalg.qr(V.T)[0].T))
     return np.ascontiguousarray(np.linalg.qr(V.T)[0].T)

@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 SLAB = 8
 """How many slices one piece of work takes."""
 
-SINGLE = 32
+SINGLE_PIECE = 32
 """Largest d for which all slices are one piece."""
 
-SERIAL = 64
+SERIAL_SQUARES = 64
 """Largest d for which one product is faster than several in threads."""
 
-SMALL = 48
+SMALL_CUBE = 48
 """Largest d for which a tensor is rotated as one cube."""
 
 JOINT = 24
@@ -124,7 +124,7 @@ class Packed:
             kernels.products(U, slab.start, slab.stop, right)
             return left @ right
 
-        if unfolded is not None and self.d <= SERIAL:
+        if unfolded is not None and self.d <= SERIAL_SQUARES:
             return share((slice(0, self.d), slice(0, unfolded.shape[1])))
         return np.sum(parallel.each(share, _slabs(self.d)), axis=0)
 
@@ -139,7 +139,7 @@ class Packed:
         if U[0, 0] == 1.0 and np.array_equal(U, np.eye(d)):
             out.entries[:] = self.entries
             return out
-        if d <= SMALL:
+        if d <= SMALL_CUBE:
             out.entries[:] = self.entries
             out.rotate([np.arange(d)], [U])
             return out
@@ -165,7 +165,7 @@ class Packed:
     def making(self) -> float:
         """The flops of `rotated`."""
         d = float(self.d)
-        if d <= SMALL:
+        if d <= SMALL_CUBE:
             return 6.0 * d**4
         return d**3 * (d + 1.0) + d * d * d * (d + 1.0) + d * d * (d + 1.0) * (2.0 * d + 1.0) / 3.0
 
@@ -220,7 +220,7 @@ class Packed:
 def _slabs(d: int) -> list[tuple[slice, slice]]:
     """Ranges of j, and where the (j, k), j ≤ k, of each stand when they are counted in order."""
     edges = np.concatenate(([0], np.cumsum(d - np.arange(d)))).tolist()
-    size = d if d <= SINGLE else SLAB
+    size = d if d <= SINGLE_PIECE else SLAB
     stops = [min(d, j + size) for j in range(0, d, size)]
     starts = [0, *stops[:-1]]
     return [(slice(j, stop), slice(edges[j], edges[stop])) for j, stop in zip(starts, stops)]

@@ -307,6 +307,15 @@ def side_by_side(work: Callable[[Item], Outcome], items: Iterable[Item]) -> list
     return each(alone, items)
 
 
+def slices(total: int, step: int) -> list[slice]:
+    """Cut range(total) into slices of length `step`, the last one shorter.
+
+    >>> slices(5, 2)
+    [slice(0, 2, None), slice(2, 4, None), slice(4, 5, None)]
+    """
+    return [slice(start, min(start + step, total)) for start in range(0, total, step)]
+
+
 def parts(total: int, number: int) -> list[slice]:
     """Cut range(total) into at most `number` slices of nearly equal length."""
     number = max(1, min(number, total))

@@ -8,6 +8,8 @@ import numpy as np
 
 from givens.support.arguments import are, as_array, refuse_mask
 
+EPS = float(np.finfo(np.float64).eps)
+
 
 def check_data(A: Any, name: str, dimensions: int | None = None) -> np.ndarray:
     """A real, finite array of float64 or float32, or an error that says what is wrong and where.

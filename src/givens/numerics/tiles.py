@@ -25,8 +25,7 @@ def tile_width(columns: int) -> int:
 
 def tiles(columns: int, rows: int) -> list[slice]:
     """Cut the rows of the data (the second axis of what is stored) into tiles."""
-    step = tile_width(columns)
-    return [slice(first, min(first + step, rows)) for first in range(0, rows, step)]
+    return parallel.slices(rows, tile_width(columns))
 
 
 def tiled_sum(work: Callable[[np.ndarray], np.ndarray], Y: np.ndarray, *, copy: bool = True) -> np.ndarray:

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.decomposition import PCA
 
 from givens.moments.repeated_rows import RepeatedRows
-from givens.moments.scatter import MOST_FEATURES, Scatter
+from givens.moments.scatter import MOST_PRODUCT_FEATURES, Scatter
 from givens.moments.sums import too_large
 from givens.numerics import gram
 from givens.streaming.merging import SketchSummary, sketch_of
@@ -68,9 +68,9 @@ def principal_components(rows: RepeatedRows, n_components: Any, scale: bool) -> 
     samples, features = rows.chunks.shape
     if samples < 2:
         raise ValueError("X has 1 sample, and components need at least 2")
-    _check_number(n_components, min(samples, features), features > MOST_FEATURES)
+    _check_number(n_components, min(samples, features), features > MOST_PRODUCT_FEATURES)
     over = f"over {rows.chunks.X.numblocks[0]} chunks of samples"
-    if features <= MOST_FEATURES:
+    if features <= MOST_PRODUCT_FEATURES:
         found = _from_products(rows, scale)
         method = f"principal components from the products of features, summed {over}"
     else:
@@ -90,8 +90,8 @@ def _check_number(n_components: Any, most: int, sketched: bool) -> None:
     share = number and 0 < float(n_components) < 1
     if sketched and (n_components is None or share):
         raise ValueError(
-            f"n_components={n_components!r} needs the products of all features, and more than {MOST_FEATURES} features have too "
-            "many: give the number of components"
+            f"n_components={n_components!r} needs the products of all features, and more than {MOST_PRODUCT_FEATURES} "
+            "features have too many: give the number of components"
         )
     if n_components is not None and not share:
         whole(

@@ -134,4 +134,4 @@ def _products(loadings: np.ndarray, rotation: np.ndarray) -> np.ndarray:
 
 def row_tiles(rows: int) -> list[slice]:
     """Cut the rows of a loading matrix into tiles: memory for larger ones would have to be asked of the system every time."""
-    return [slice(first, min(first + TILE_ROWS, rows)) for first in range(0, rows, TILE_ROWS)]
+    return parallel.slices(rows, TILE_ROWS)

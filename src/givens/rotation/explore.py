@@ -19,8 +19,8 @@ from givens.numerics import parallel
 CANDIDATES = 16  # starts that are tried where this is cheap
 FIRST_SWEEPS = 4
 MOST_SWEEPS = 256  # of one candidate
-TOLERANCE = 1e-9  # gain of a sweep relative to Σ l⁴ below which a candidate has converged
-MARGIN = 1e-9  # relative to Σ l⁴: by how much a candidate must exceed the one before it in the list to be called better
+CANDIDATE_TOL = 1e-9  # gain of a sweep relative to Σ l⁴ below which a candidate has converged
+CANDIDATE_MARGIN = 1e-9  # relative to Σ l⁴: by how much a candidate must exceed the one before it in the list to be called better
 SCOUTS = 4  # candidates that are enough where they agree
 SCOUT_SWEEPS = 10
 AGREED = 1e-6  # relative to Σ l⁴
@@ -131,8 +131,8 @@ class _Candidate:
         self.Ut = np.ascontiguousarray(start.T)
         self.Y = self.Ut @ loadings.T
         self.share = kappa / len(loadings)
-        self.handicap = number * MARGIN * size
-        self.little = TOLERANCE * size
+        self.handicap = number * CANDIDATE_MARGIN * size
+        self.little = CANDIDATE_TOL * size
         self.converged = False
         self.merit = -np.inf
 

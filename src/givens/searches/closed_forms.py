@@ -18,7 +18,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from givens.searches.harmonics import EPS, Harmonics
+from givens.numerics.scaling import EPS, binary_exponent
+from givens.searches.harmonics import Harmonics
 
 MAX_HARMONICS = 64
 
@@ -176,7 +177,7 @@ def quartic(P: float, Q: float) -> tuple[float, float]:
     if size == 0:
         return 0.0, 0.0
     # In units of a power of two: squares of the largest numbers overflow, and the smallest have few digits.
-    exponent = int(np.frexp(size)[1])
+    exponent = binary_exponent(size)
     P, Q = np.ldexp(P, -exponent), np.ldexp(Q, -exponent)
     radius = np.hypot(P, Q)
     # For Q > 0 the difference radius − Q would cancel.

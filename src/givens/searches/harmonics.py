@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-EPS = float(np.finfo(np.float64).eps)
+from givens.numerics.scaling import EPS
 
 
 @dataclass(frozen=True)

@@ -38,22 +38,24 @@ from givens.sparse_pca.forms import (
 )
 from givens.sparse_pca.loadings import Loadings, directions, reported_order, rotated
 from givens.sparse_pca.options import FitOptions
-from givens.sparse_pca.truncated_power import GROWTH, Ascent
+from givens.sparse_pca.truncated_power import STEP_GROWTH, Ascent
 from givens.support.progress import bar
 
-SMALL = 1 << 21  # samples x features x components up to which rotations and exchanges take little time
+SMALL_PROBLEM = (
+    1 << 21
+)  # samples x features x components up to which rotations and exchanges take little time
 SAME = 1e-6  # two ascents whose variances differ by less than this share have ended in the same place
 ROTATED = (
     ("rotations with one threshold", True, False),
     ("rotations with a threshold per component", False, False),
     ("rotations with one threshold, l0", True, True),
 )
-STEPS = 11  # of one component at the start, before the next one
+LOADING_STEPS = 11  # of one component at the start, before the next one
 AMPLE = 1000  # features, and some per count, are looked at first: enough to hold what will be counted, mostly
 BELOW = 0.5  # of the squared norm of the last feature that would do
-SPARE = 5  # axes beyond the components, since what is left of the first ones grows less
+SPARE_AXES = 5  # axes beyond the components, since what is left of the first ones grows less
 SHARED = 6  # times that a budget of non-zeros is divided again
-ROUNDS = 3  # of features that were left out and turn out to count; then all are taken
+FEATURE_ROUNDS = 3  # of features that were left out and turn out to count; then all are taken
 
 
 def solve(
@@ -78,7 +80,7 @@ def solve(
     rounds = 0
     while len(missed := _missed(data, search.table, features, able, best)):
         rounds += 1
-        more = np.union1d(features, missed) if rounds < ROUNDS else able
+        more = np.union1d(features, missed) if rounds < FEATURE_ROUNDS else able
         where = [np.searchsorted(more, features[where]) for where in best.loadings.where]
         features = more
         search.table, search.norms = _table(data, features, options), norms[features]
@@ -90,7 +92,7 @@ def _table(
     data: CentredData | CovarianceData, features: np.ndarray, options: FitOptions
 ) -> SampleForm | ProductForm:
     """The products of features where samples are many and one start is enough: exchanges and rotations need samples."""
-    large = len(features) ** 2 * options.m > SMALL
+    large = len(features) ** 2 * options.m > SMALL_PROBLEM
     if large and options.n_starts == 1 and isinstance(data, CentredData) and len(features) < data.shape[0]:
         return ProductForm(data.products(features))
     return SampleForm(data.factor(features, options.m, keep_layout=True))
@@ -172,7 +174,7 @@ class SeveralStarts:
         if many and isinstance(self.table, ProductForm):
             self.table = self.table.samples(self.options.m)
             axes = self._axes()
-        small = isinstance(self.table, SampleForm) and self.table.At.size * self.options.m <= SMALL
+        small = isinstance(self.table, SampleForm) and self.table.At.size * self.options.m <= SMALL_PROBLEM
         thorough = small or self.options.n_starts > 1
         begun = [self._replaced(self.ascend(first), axes, rank) for first in firsts]
         best = max(begun, key=_explained)
@@ -244,7 +246,7 @@ class SeveralStarts:
     def _axes(self) -> Axes:
         whole = self.table.rows or self.table.features
         self.flops += 2.0 * whole * whole * self.table.features + flop_counts.eigh(whole)
-        return self.table.axes(self.norms, len(self.counts) + SPARE)
+        return self.table.axes(self.norms, len(self.counts) + SPARE_AXES)
 
     def _others(
         self, rotate: bool, previous: np.ndarray | None, rng: np.random.Generator
@@ -399,9 +401,9 @@ def _next(rest: SampleRest | ProductRest, left: np.ndarray, axes: Axes, count: i
     if HEAVY * count <= len(left):
         best = max(best, rest.step(rest.feature(pivot), count), key=_held)
     steps, grown = 2, True
-    while grown and steps < STEPS:
+    while grown and steps < LOADING_STEPS:
         tried = rest.step(best.score, count)
-        grown = tried.held > best.held * (1 + GROWTH)
+        grown = tried.held > best.held * (1 + STEP_GROWTH)
         best = max(best, tried, key=_held)
         steps += 1
     return best, steps
@@ -424,7 +426,7 @@ def replaced(
         other, steps = _next(rest, left, axes, len(loadings.where[j]))
         flops += steps * table.product_flops(1, len(loadings.where[j])) + table.product_flops(len(E), 0)
         flops += 2.0 * flop_counts.qr(*E.shape)
-        if other.held > (1 + GROWTH) * float(own @ own):
+        if other.held > (1 + STEP_GROWTH) * float(own @ own):
             loadings.where[j], loadings.values[j] = other.where, other.values
             E, A = table.scores(loadings)
             changed = True

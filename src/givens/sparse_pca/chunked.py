@@ -12,14 +12,12 @@ import numpy as np
 
 from givens.cluster import Summary
 from givens.moments.repeated_rows import RepeatedRows
-from givens.moments.scatter import MOST_FEATURES, feature_means
+from givens.moments.scatter import MOST_PRODUCT_FEATURES, feature_means
 from givens.moments.sums import too_large
 from givens.numerics import gram
 from givens.numerics.scaling import power_of_two
 from givens.sparse_pca.data import FeatureMoments, GramSum, scaled_moments
 from givens.support.arguments import dense
-
-BLOCK = 1 << 21  # entries of a sparse chunk that are made dense together
 
 
 class FeatureSums(Summary):
@@ -33,7 +31,7 @@ class FeatureSums(Summary):
 
     def add(self, rows: Any) -> None:
         """Take in samples, dense or csr."""
-        step = max(1, BLOCK // rows.shape[1])
+        step = max(1, gram.BLOCK_ENTRIES // rows.shape[1])
         for start in range(0, rows.shape[0], step):
             part = np.asarray(dense(rows[start : start + step]), dtype=np.float64) * self.unit
             other = FeatureSums(part.shape[1], self.unit)
@@ -86,10 +84,11 @@ class ChunkedData:
 
     def factor(self, features: np.ndarray, rows: int, keep_layout: bool = False) -> np.ndarray:
         """R with RᵀR = AᵀA of these features, and at least so many rows, of zeros where the rank is less."""
-        if len(features) > MOST_FEATURES:
+        if len(features) > MOST_PRODUCT_FEATURES:
             raise ValueError(
                 f"{len(features)} features of X may count, and their products, {len(features)} x {len(features)} numbers, are "
-                f"more than is sent around (at most {MOST_FEATURES} features): raise gamma or alpha, or use StreamingSparsePCA"
+                f"more than is sent around (at most {MOST_PRODUCT_FEATURES} features): raise gamma or alpha, or use "
+                "StreamingSparsePCA"
             )
         C = self.data.total(GramSum(features, self.found), "sparse-pca-products").C
         return gram.root(C, self.found.norms[features], rows)

@@ -23,12 +23,11 @@ from givens.numerics import gram, parallel
 from givens.numerics.scaling import binary_exponent, power_of_two
 from givens.support.arguments import dense, whole
 
-CHUNK = 1024  # features at a time: means and norms are found while they are in a core's cache
-CLOSE = 1e-3  # of the sum of squares: a variance below it is summed again from centred values
-BLOCK = 1 << 21  # entries of a block of samples
+CHUNK_FEATURES = 1024  # features at a time: means and norms are found while they are in a core's cache
+CANCELLED = 1e-3  # of the sum of squares: a variance below it is summed again from centred values
 CACHED = 1 << 17  # entries of a block that stay in a core's cache
 DENSE = 0.25  # share of non-zeros above which matrix products are faster than sums through the non-zeros
-TINY = 2.0**-1000
+LEAST_INVERTIBLE = 2.0**-1000
 FAR = 1e4  # a squared mean over the variance: beyond it the mean is subtracted before values are multiplied
 
 
@@ -150,7 +149,7 @@ def _dense_moments(X: np.ndarray, weights: np.ndarray | None) -> tuple[np.ndarra
         total = totals[cut]
         squares[cut] = total - n * mean[cut] ** 2
         # A difference of nearly equal numbers is mostly rounding.
-        close = np.flatnonzero((squares[cut] <= CLOSE * total) & (total > 0))
+        close = np.flatnonzero((squares[cut] <= CANCELLED * total) & (total > 0))
         if len(close):
             rest = part[:, close] - mean[cut][close]
             squares[cut.start + close] = (
@@ -162,17 +161,13 @@ def _dense_moments(X: np.ndarray, weights: np.ndarray | None) -> tuple[np.ndarra
 
     first = 1.0
     with np.errstate(over="ignore", invalid="ignore"):
-        parallel.each(work, _chunks(d, CHUNK))
+        parallel.each(work, parallel.slices(d, CHUNK_FEATURES))
     if not 2.0**-800 < totals.max() < 2.0**800:
         # Squares leave the range of numbers, or all are zero.
         first = power_of_two(largest_entry(X))
-        parallel.each(work, _chunks(d, CHUNK))
+        parallel.each(work, parallel.slices(d, CHUNK_FEATURES))
     exponent = first * power_of_two(np.sqrt(totals.max()))
     return mean * (first / exponent), squares * (first / exponent) ** 2, exponent
-
-
-def _chunks(length: int, step: int) -> list[slice]:
-    return [slice(first, min(first + step, length)) for first in range(0, length, step)]
 
 
 class GramSum(Summary):
@@ -194,7 +189,9 @@ class GramSum(Summary):
 
     def add(self, rows: Any, roots: np.ndarray | None = None) -> None:
         """Take in samples, dense or csr, times `roots`: no more than a block is centred, converted or made dense at a time."""
-        for part in _chunks(rows.shape[0], max(len(self.features), BLOCK // len(self.features))):
+        for part in parallel.slices(
+            rows.shape[0], max(len(self.features), gram.BLOCK_ENTRIES // len(self.features))
+        ):
             block = _taken(dense(rows[part]), self.features).astype(np.float64) / self.exponent
             block -= self.mean
             block /= self.divisor
@@ -277,7 +274,7 @@ class CentredData:
                 if self.roots is not None:
                     block.data *= np.repeat(self.roots[part], np.diff(block.indptr))
                 gram.add_sparse(C, block)
-            for part in _chunks(len(C), CHUNK):
+            for part in parallel.slices(len(C), CHUNK_FEATURES):
                 C[part] -= np.outer(self.amount * mean[part], mean)
                 C[part] /= divisor
                 C[part] /= divisor[part, None]
@@ -299,7 +296,7 @@ class CentredData:
         X, exponent = self.X, self.found.exponent
         mean = self.found.mean[features] / self.found.divisor[features]
         inverse = 1.0 / self.found.divisor[features]
-        if exponent < TINY:
+        if exponent < LEAST_INVERTIBLE:
             # Its inverse would overflow.
             X, exponent = X / exponent, 1.0
         inverse /= exponent
@@ -313,7 +310,7 @@ class CentredData:
                 if self.roots is not None:
                     A[rows] *= self.roots
 
-            parallel.each(centre, _chunks(len(A), 512))
+            parallel.each(centre, parallel.slices(len(A), 512))
             A[constant] = 0.0
             return A.T if keep_layout else _transposed(A)
         part = dense(_taken(X, features))
@@ -325,7 +322,7 @@ class CentredData:
             if self.roots is not None:
                 At[rows] *= self.roots[rows, None]
 
-        parallel.each(work, _chunks(len(At), max(1, 102_400 // At.shape[1])))
+        parallel.each(work, parallel.slices(len(At), max(1, 102_400 // At.shape[1])))
         At[:, constant] = 0.0
         return At
 
@@ -378,7 +375,7 @@ def _product(X: Any, loadings: np.ndarray) -> np.ndarray:
 
 def _transposed(A: np.ndarray) -> np.ndarray:
     At = np.empty(A.shape[::-1])
-    parallel.each(lambda cut: At.T.__setitem__(cut, A[cut]), _chunks(len(A), 512))
+    parallel.each(lambda cut: At.T.__setitem__(cut, A[cut]), parallel.slices(len(A), 512))
     return At
 
 

@@ -327,6 +327,7 @@ class SparsePCA(SparseScores):
         -------
         self
         """
+        self._forget()
         if is_dask(X):
             given = {"sample_weight": sample_weight, "stability": self.stability, "missing": self.missing}
             if refused := [name for name, value in given.items() if value is not None]:
@@ -345,17 +346,20 @@ class SparsePCA(SparseScores):
         resamples = self._resamples(X.shape[0])
         X = self._completed(X, weights)
         with parallel.pool(self.threads):
-            found = moments(X, self.scale, weights)
-            self.mean_ = found.original_mean().astype(X.dtype)
-            self.scale_ = found.original_divisor().astype(X.dtype) if self.scale else None
-            amount = X.shape[0] if weights is None else float(weights.sum())
-            self._fit(CentredData(X, found, weights), amount, X.shape[0], X.dtype)
-        for name in ("selection_frequency_", "stability_"):
-            self.__dict__.pop(name, None)
+            data = CentredData(X, moments(X, self.scale, weights), weights)
+            self._fit(data, data.amount, X.shape[0], X.dtype)
         if resamples:
-            rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31, size=4))
-            self.selection_frequency_, self.stability_ = resampled(self, X, resamples, rng, weights)
+            found = resampled(self, X, resamples, self._generator(), weights)
+            self.selection_frequency_, self.stability_ = found
         return self
+
+    def _forget(self) -> None:
+        """Remove the attributes of an earlier fit that only some parameters give."""
+        for name in ("selection_frequency_", "stability_", "completion_", "n_missing_"):
+            self.__dict__.pop(name, None)
+
+    def _generator(self) -> np.random.Generator:
+        return np.random.default_rng(check_random_state(self.random_state).randint(2**31, size=4))
 
     def _resamples(self, n: int) -> int:
         """How many halves of n samples are to be fitted."""
@@ -372,8 +376,6 @@ class SparsePCA(SparseScores):
 
     def _completed(self, X: Any, weights: np.ndarray | None) -> Any:
         """X with its missing values estimated, where that is asked for."""
-        for name in ("completion_", "n_missing_"):
-            self.__dict__.pop(name, None)
         if self.missing is None:
             return X
         holes = holes_of(X, self.missing, weights)
@@ -401,16 +403,12 @@ class SparsePCA(SparseScores):
             raise ValueError("X has 1 sample, and components need at least 2")
         with parallel.pool(self.threads):
             found = moments_of(rows, self.scale)
-            self.mean_ = found.original_mean().astype(dtype)
-            self.scale_ = found.original_divisor().astype(dtype) if self.scale else None
             data = ChunkedData(rows, found)
             if self.n_nonzero is not None or self.n_nonzero_total is not None:
                 # Which features count is not known yet, so the products of all of them are summed.
                 self._fit(CovarianceData(data.factor(np.arange(rows.features), 0), found), n, n, dtype)
             else:
                 self._fit(data, n, n, dtype)
-        for name in ("selection_frequency_", "stability_", "completion_", "n_missing_"):
-            self.__dict__.pop(name, None)
         products = f"on the products of features, summed over {data.chunks} chunks of samples"
         self.result_: Result = replace(self.result_, method=f"{self.result_.method}; {products}")
         return self
@@ -441,11 +439,10 @@ class SparsePCA(SparseScores):
         """
         if self.stability is not None or self.missing is not None:
             raise ValueError("stability and missing are for samples, which a covariance matrix no longer has")
+        self._forget()
         R = validate_data(self, R, dtype=[np.float64, np.float32], ensure_min_samples=1)
         with parallel.pool(self.threads):
             factor, found = factor_covariance(R, n_obs, self.scale)
-            self.mean_ = np.zeros(len(R), R.dtype)
-            self.scale_ = found.original_divisor().astype(R.dtype) if self.scale else None
             return self._fit(CovarianceData(factor, found), n_obs, n_obs, R.dtype)
 
     def _fit(
@@ -454,7 +451,7 @@ class SparsePCA(SparseScores):
         """Find the components of `rows` samples, whose weights have the sum `n_obs`."""
         found = data.found
         options = fit_options(self, found, rows)
-        rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31, size=4))
+        rng = self._generator()
         table: SampleForm | ProductForm | None = None
         if self.n_nonzero_total is not None:
             assert not isinstance(data, ChunkedData)
@@ -506,6 +503,8 @@ class SparsePCA(SparseScores):
         Z, order = order_and_sign(loadings.Z, variances, keep_order=given)
         # Variances and sizes of correlations do not depend on signs.
         scores = loadings.scores[:, order]
+        self.mean_ = found.original_mean().astype(dtype)
+        self.scale_ = found.original_divisor().astype(dtype) if self.scale else None
         self.components_ = np.zeros((len(Z), len(found.norms)), dtype)
         self.components_[:, features] = Z
         total = float(np.sum(found.norms**2))

@@ -24,9 +24,9 @@ from givens.sparse_pca.loadings import directions, reported_order
 from givens.sparse_pca.truncated_power import settled
 
 LEAVING, ENTERING = 12, 48  # candidates of each loading
-ROUNDS = 50  # of exchanges, at most
-LEAST = 1e-4  # of the adjusted variance: a round that gains less is the last
-GROWTH = 1e-5  # the same for values between two rounds
+EXCHANGE_ROUNDS = 50  # of exchanges, at most
+LEAST_GAIN = 1e-4  # of the adjusted variance: a round that gains less is the last
+VALUE_GROWTH = 1e-5  # the same for values between two rounds
 
 
 def exchanged(
@@ -37,16 +37,16 @@ def exchanged(
     `squares` are the squared norms of the features, `asked` are the counts in the order in which components are reported.
     """
     flops, number, held = 0.0, 0, _held(At, loadings, asked)
-    for _ in range(ROUNDS):
+    for _ in range(EXCHANGE_ROUNDS):
         found, spent, made = _round(At, squares, loadings, asked, held)
         flops += spent
         number += made
         if not made:
             break
-        found, spent = settled(SampleForm(At), found, asked, GROWTH)
+        found, spent = settled(SampleForm(At), found, asked, VALUE_GROWTH)
         before, held = held, _held(At, found, asked)
         loadings, flops = found, flops + spent
-        if held - before <= LEAST * before:
+        if held - before <= LEAST_GAIN * before:
             break
     return loadings, flops, number
 
@@ -77,7 +77,7 @@ def _round(
         proposals.append((*own.best(size[place] * sign * QA[place], np.maximum(rest[place], 0.0)), j))
     flops, number = 2.0 * QA.size * len(At), 0
     for gain, where, values, j in sorted(proposals, key=lambda proposal: -proposal[0]):
-        if gain <= LEAST * held / len(order):
+        if gain <= LEAST_GAIN * held / len(order):
             break
         tried = SparseRows(list(loadings.where), list(loadings.values))
         tried.where[j], tried.values[j] = where, values

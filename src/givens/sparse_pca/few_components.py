@@ -23,6 +23,7 @@ from givens.loop import DRIFT
 from givens.metrics import total_adjusted
 from givens.numerics import flop_counts, parallel
 from givens.numerics.polar import polar
+from givens.numerics.scaling import EPS
 from givens.numerics.tiles import scores, turned
 from givens.objectives.sparse_columns import Threshold
 from givens.result import PhaseSummary, Result, Trace
@@ -30,9 +31,8 @@ from givens.rotations import check_orthogonal, orthogonality, repair
 from givens.support.arguments import counted
 from givens.support.progress import bar
 
-EPS = float(np.finfo(np.float64).eps)
-PATIENCE = 2  # sweeps: with counts the explained variance may fall and rise again
-GROWTH = 3e-3  # of the explained variance in so many sweeps
+PATIENCE_SWEEPS = 2  # sweeps: with counts the explained variance may fall and rise again
+SWEEP_GROWTH = 3e-3  # of the explained variance in so many sweeps
 REPAIR_EVERY = 10  # sweeps after which V is made orthonormal again and AV recomputed
 
 
@@ -178,10 +178,8 @@ class FewColumns:
             return f"converged: the gradient norm is at most {gradient_tol:g} times the scale"
         if gain <= tol * self.scale:
             return f"converged: a sweep gained at most {tol:g} times the scale"
-        if self.stale >= PATIENCE:
-            return (
-                f"converged: in {PATIENCE} sweeps the counted entries did not explain {GROWTH:g} of it more"
-            )
+        if self.stale >= PATIENCE_SWEEPS:
+            return f"converged: in {PATIENCE_SWEEPS} sweeps the counted entries did not explain {SWEEP_GROWTH:g} of it more"
         return f"not converged: max_sweeps = {most} reached" if sweeps >= most else ""
 
     def _sweep(self, state: State) -> tuple[float, int]:
@@ -265,7 +263,7 @@ class FewColumns:
     def _remember(self, state: State, seen: Seen) -> None:
         m = self.active
         most = -np.inf if self.best is None else self.best[0].held
-        self.stale = 0 if seen.held > most * (1 + GROWTH) or self.best is None else self.stale + 1
+        self.stale = 0 if seen.held > most * (1 + SWEEP_GROWTH) or self.best is None else self.stale + 1
         if seen.held > most:
             self.best = seen, state.Ut[:m].copy(), state.Y[:m].copy(), self.levels.copy()
 

@@ -21,7 +21,7 @@ from givens.numerics.polar import polar
 from givens.numerics.tiles import scores, turned
 
 HEAVY = 16  # a loading with more than 1/16 of all features is multiplied as if it were dense
-LARGE = 1 << 20  # entries of the data from which a product is shared among threads
+LARGE_PRODUCT = 1 << 20  # entries of the data from which a product is shared among threads
 AXES = 2000  # features, the strongest, tell the leading axes well enough to begin; or ten times as many as samples
 
 
@@ -310,7 +310,7 @@ def orthonormal_columns(table: SampleForm | ProductForm, Z: np.ndarray) -> np.nd
 
 def product(u: np.ndarray, At: np.ndarray) -> np.ndarray:
     """uᵀA, for one u or several rows; by all threads where A is large."""
-    if At.size < LARGE:
+    if At.size < LARGE_PRODUCT:
         return u @ At
     rows = np.atleast_2d(u)
     Y = np.empty((len(rows), At.shape[1]))

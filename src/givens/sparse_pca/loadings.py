@@ -42,8 +42,8 @@ __all__ = [
 ]
 
 
-FLAT = 1e-12  # of the value: a gradient that is rounding
-REFIT = 1e-5  # growth of the explained variance below which values are not refitted any further
+FLAT_GRADIENT = 1e-12  # of the value: a gradient that is rounding
+REFIT_GROWTH = 1e-5  # growth of the explained variance below which values are not refitted any further
 
 
 @dataclass
@@ -108,7 +108,7 @@ def _from(
     else:
         Z = unit_rows(shrink(Y, options.level))
     if options.refit:
-        Z = refit(At, Z, tol=REFIT)
+        Z = refit(At, Z, tol=REFIT_GROWTH)
     return result.value, Loadings(Z, Y, levels, result, scores(Z, At, few=True)[0].T)
 
 
@@ -142,7 +142,7 @@ def _few(objective: FewColumns, options: FitOptions, V: np.ndarray) -> Result:
         V,
         tol=options.tol,
         # Without a threshold the principal axes are the answer, and rounding is all that could turn them.
-        gradient_tol=FLAT,
+        gradient_tol=FLAT_GRADIENT,
         max_sweeps=options.max_sweeps,
         threads=options.threads,
         progress=options.progress,

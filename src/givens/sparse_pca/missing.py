@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-TOL = 1e-5  # change of the estimates, relative to the spread of the table, at which they stay
-STEPS = 300
+EM_TOL = 1e-5  # change of the estimates, relative to the spread of the table, at which they stay
+EM_STEPS = 300
 
 
 @dataclass
@@ -108,10 +108,10 @@ def completed(X: np.ndarray, rank: int) -> tuple[np.ndarray, Completion, int, bo
     # In units of the largest deviation, so that no square overflows or vanishes.
     offset, holed = mean, (X - mean) / unit
     filled = np.where(missing, 0.0, holed)
-    enough = TOL * float(np.sqrt(np.nanmean(holed**2)))
+    enough = EM_TOL * float(np.sqrt(np.nanmean(holed**2)))
     steps, stayed = 0, not missing.any()
     model = fitted(filled, rank)
-    while not stayed and steps < STEPS:
+    while not stayed and steps < EM_STEPS:
         better = model.fill(holed, missing)
         stayed = float(np.sqrt(np.mean((better[missing] - filled[missing]) ** 2))) <= enough
         filled, steps = better, steps + 1

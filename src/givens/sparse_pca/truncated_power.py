@@ -28,8 +28,11 @@ from givens.sparse_pca.loadings import directions, reported_order
 from givens.support.progress import Bar
 
 PHASE = "truncated power"
-GROWTH = 3e-4  # of the explained variance; a step that brings less is the last
-SETTLED, SETTLING = 1e-9, 200  # the same for values on features that no longer change; and the most steps
+STEP_GROWTH = 3e-4  # of the explained variance; a step that brings less is the last
+SETTLED_GROWTH, SETTLING_STEPS = (
+    1e-9,
+    200,
+)  # the same for values on features that no longer change; and the most steps
 
 
 @dataclass
@@ -103,7 +106,7 @@ def cut(Y: np.ndarray, counts: np.ndarray) -> SparseRows:
 
 
 def settled(
-    table: SampleForm | ProductForm, loadings: SparseRows, asked: np.ndarray, growth: float = SETTLED
+    table: SampleForm | ProductForm, loadings: SparseRows, asked: np.ndarray, growth: float = SETTLED_GROWTH
 ) -> tuple[SparseRows, float]:
     """The same features with the values that explain most, and the flops: steps on these features alone.
 
@@ -113,7 +116,7 @@ def settled(
     part, ends = table.part(features), np.cumsum(loadings.counts())[:-1]
     here = SparseRows(np.split(inverse, ends), loadings.values)
     before, flops, counts = -np.inf, 0.0, loadings.counts()
-    for _ in range(SETTLING):
+    for _ in range(SETTLING_STEPS):
         E, A = part.scores(here)
         W, held = directions(E, reported_order(E, counts, asked))
         flops += part.product_flops(len(counts), 0)
@@ -140,7 +143,7 @@ def ascend(
     began, flops, trace = perf_counter(), 0.0, Trace()
     counts, free, done = loadings.counts(), True, False
     best: Ascent | None = None
-    tol = max(tol, GROWTH)
+    tol = max(tol, STEP_GROWTH)
     for step in range(max_steps + 1):
         if best is not None and loadings.same_features(best.loadings):
             loadings, spent = settled(table, loadings, asked)

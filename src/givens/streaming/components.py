@@ -24,7 +24,7 @@ from givens.sparse_pca.few_components import FewColumns, largest_beyond
 from givens.sparse_pca.forms import SampleForm, SparseRows
 from givens.sparse_pca.loadings import fill_empty, keep_largest, order_and_sign, reported_order, unit_rows
 from givens.sparse_pca.truncated_power import ascend
-from givens.streaming.sketch import SMALL, Sketch
+from givens.streaming.sketch import SMALL_BLOCK, Sketch
 from givens.support.arguments import counted
 from givens.support.progress import Bar
 
@@ -105,7 +105,7 @@ def describe(
     threads : int or None
     """
     norms = np.einsum("ij,ij->j", columns, columns)
-    with parallel.pool(threads if columns.size > SMALL else 1):
+    with parallel.pool(threads if columns.size > SMALL_BLOCK else 1):
         found = (rotated if rotate else strongest)(columns, asked)
     Z, empty = fill_empty(cast(Any, found), np.arange(columns.shape[1]), np.sqrt(norms))
     if empty:

@@ -13,7 +13,7 @@ import numpy as np
 
 from givens.numerics import parallel
 
-PIECE = 1 << 17  # numbers of a block that a thread takes at once
+PIECE_NUMBERS = 1 << 17  # numbers of a block that a thread takes at once
 FEW_ROWS = 64  # up to so many, compiled loops are faster than matrix products
 
 
@@ -66,7 +66,7 @@ class BlockPasses:
         self.few = n <= FEW_ROWS
         self.Q = np.zeros((_padded(columns) if self.few else columns, n), W.dtype)
         self.inverse = np.ones(d if scaled else 0, W.dtype)
-        self.parts = parallel.parts(d, -(-W.size // PIECE))
+        self.parts = parallel.parts(d, -(-W.size // PIECE_NUMBERS))
         self.energies = np.zeros((len(self.parts), n))
         self.G = np.zeros((len(self.parts), n, n))
 

@@ -15,7 +15,7 @@ from givens.streaming.settings import StreamSettings
 from givens.streaming.sketch import Sketch, StreamTrace
 from givens.support import archive
 
-FORMAT = 3
+SAVE_FORMAT = 3
 _COUNTERS = ("waiting", "count", "missing", "weight", "square_weight", "energy", "unit", "flops", "stride")
 
 
@@ -30,7 +30,7 @@ def write(path: str | os.PathLike[str], model: Any, sketch: Sketch, settings: St
         raise IsADirectoryError(f"{os.fspath(path)!r} is a folder: name a file in it to save the stream")
     parameters = {name: _plain(value) for name, value in model.get_params(deep=False).items()}
     header, arrays = _to_arrays(sketch)
-    header |= {"format": FORMAT, "parameters": parameters, "settings": asdict(settings)}
+    header |= {"format": SAVE_FORMAT, "parameters": parameters, "settings": asdict(settings)}
     names = getattr(model, "feature_names_in_", None)
     header["names"] = None if names is None else [str(name) for name in names]
     archive.write(path, header, arrays)
@@ -45,8 +45,10 @@ def read(path: str | os.PathLike[str], model: type) -> tuple[dict[str, Any], dic
             f"the file {os.fspath(path)!r} is damaged, or was not saved by StreamingSparsePCA: load another save, or begin anew"
         ) from error
     try:
-        if header["format"] != FORMAT:
-            raise ValueError(f"its format is {header['format']}, of another version of givens, not {FORMAT}")
+        if header["format"] != SAVE_FORMAT:
+            raise ValueError(
+                f"its format is {header['format']}, of another version of givens, not {SAVE_FORMAT}"
+            )
         parameters = header["parameters"]
         inspect.signature(model).bind(**parameters)
         sketch = _from_arrays(header, arrays)

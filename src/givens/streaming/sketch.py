@@ -20,7 +20,7 @@ import numpy as np
 from scipy import sparse
 
 from givens.numerics import parallel
-from givens.numerics.scaling import binary_exponent
+from givens.numerics.scaling import power_of_two
 from givens.sparse_pca.missing import Completion
 from givens.streaming import products
 from givens.streaming.products import BlockPasses, Samples
@@ -28,10 +28,12 @@ from givens.streaming.rules import SampleBlock, Turn
 from givens.support.arguments import dense
 
 TRACE_ENTRIES = 512
-LEAST = 36  # rows of a block: with fewer, what a block costs beside its arithmetic takes longer than that
+LEAST_ROWS = (
+    36  # rows of a block: with fewer, what a block costs beside its arithmetic takes longer than that
+)
 ROWS = 12  # K + b is a multiple of it: products are made in tiles of 3, 4, 8 or 12 rows, and a tile half full costs as much
-CHUNK = 2  # blocks of sparse samples that are made dense together
-SMALL = 1 << 17  # numbers in a block below which handing parts to threads costs more than it saves
+CHUNK_BLOCKS = 2  # blocks of sparse samples that are made dense together
+SMALL_BLOCK = 1 << 17  # numbers in a block below which handing parts to threads costs more than it saves
 
 
 class TooLarge(ValueError):
@@ -95,7 +97,7 @@ class Sketch:
         self, features: int, columns: int, dtype: Any, forgetting: float = 1.0, scaled: bool = False
     ) -> None:
         self.columns, self.forgetting, self.scaled = columns, forgetting, scaled
-        rows = max(-(-3 * columns // ROWS) * ROWS, LEAST)
+        rows = max(-(-3 * columns // ROWS) * ROWS, LEAST_ROWS)
         self.block = rows - columns
         self.W = np.zeros((rows, features), dtype)
         self.mean = np.zeros(features)
@@ -118,7 +120,7 @@ class Sketch:
         """
         own = np.ones(X.shape[0]) if own is None else own
         full = self.waiting + X.shape[0] >= self.block
-        with parallel.pool(threads if full and self.W.size >= SMALL else 1):
+        with parallel.pool(threads if full and self.W.size >= SMALL_BLOCK else 1):
             for rows, chunk in self._chunks(X):
                 self._add(chunk, own[rows], rule)
 
@@ -207,7 +209,7 @@ class Sketch:
             return self.W[: self.columns].copy(), 0.0
         W = self.W.copy()
         W[self.columns + self.waiting :] = 0.0
-        with parallel.pool(threads if W.size >= SMALL else 1):
+        with parallel.pool(threads if W.size >= SMALL_BLOCK else 1):
             passes = BlockPasses(W, self.columns, scaled=self.scaled)
             turn = self._turn(passes, None, rule)
             passes(turn.Q)
@@ -263,12 +265,12 @@ class Sketch:
         for row in rows:
             peak = abs(row).max()
             if peak > 0:
-                return float(np.ldexp(1.0, min(max(binary_exponent(peak), -1000), 1000)))
+                return power_of_two(peak)
         return 1.0
 
     def _chunks(self, X: Any) -> Iterator[tuple[slice, np.ndarray]]:
         """Dense parts of X, and which rows they are: all of it, or if it is sparse, some blocks at a time."""
-        step = CHUNK * self.block if sparse.issparse(X) else max(X.shape[0], 1)
+        step = CHUNK_BLOCKS * self.block if sparse.issparse(X) else max(X.shape[0], 1)
         for start in range(0, X.shape[0], step):
             rows = X[start : start + step]
             yield slice(start, start + step), np.ascontiguousarray(dense(rows))

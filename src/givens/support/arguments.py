@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-LARGEST = 2**31 - 1  # larger counts are mistakes, and compiled code may not hold them
+LARGEST_COUNT = 2**31 - 1  # larger counts are mistakes, and compiled code may not hold them
 
 
 def whole(value: Any, name: str, least: int, most: int | None = None, what: str = "") -> int:
@@ -18,8 +18,8 @@ def whole(value: Any, name: str, least: int, most: int | None = None, what: str 
     """
     good = isinstance(value, Integral) or (isinstance(value, Real) and float(value).is_integer())
     good = good and not isinstance(value, bool)
-    if good and most is None and value > LARGEST:
-        most = LARGEST
+    if good and most is None and value > LARGEST_COUNT:
+        most = LARGEST_COUNT
     if not good or value < least or (most is not None and value > most):
         limit = (
             f"of at least {least}"

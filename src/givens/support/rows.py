@@ -18,8 +18,8 @@ from givens.support.arguments import is_dask
 
 __all__ = ["batches", "in_memory", "length"]
 
-CHUNK = 1 << 22  # bytes of numbers read at a time
-MOST = 1 << 28  # bytes, where a row of the store's own chunks is larger
+READ_BYTES = 1 << 22  # bytes of numbers read at a time
+MOST_READ_BYTES = 1 << 28  # bytes, where a row of the store's own chunks is larger
 
 
 def in_memory(X: Any) -> bool:
@@ -173,11 +173,11 @@ def _two_dimensions(X: Any) -> None:
 def _step(X: Any) -> int:
     """How many rows to read at a time: a few megabytes of them, in whole chunks where the rows are stored in chunks."""
     row = 8 * max(1, X.shape[1])
-    step = max(1, CHUNK // row)
+    step = max(1, READ_BYTES // row)
     chunks = getattr(X, "chunks", None)
     together = int(chunks[0]) if chunks else 1
     if together > step:
-        return min(together, max(step, MOST // row))
+        return min(together, max(step, MOST_READ_BYTES // row))
     return step - step % together
 
 

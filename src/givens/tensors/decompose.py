@@ -24,12 +24,12 @@ from givens.schedules import Schedule
 from givens.support.arguments import generator, tolerance, whole
 from givens.tensors.from_samples import MomentTensor
 
-STARTS = ("power", "eigh", "random")
+START_NAMES = ("power", "eigh", "random")
 
-SMALL = 32
+SMALL_TENSOR = 32
 """Largest d for which power iterations take more time than they save."""
 
-SERIAL = 64
+SERIAL_TENSOR = 64
 """Largest d for which threads take more time than they save."""
 
 
@@ -120,12 +120,12 @@ def decompose(
     """
     objective = _objective(T, rank, symmetrize)
     if start is None:
-        start = "eigh" if objective.active == objective.n <= SMALL else "power"
-    if threads is None and objective.n <= SERIAL:
+        start = "eigh" if objective.active == objective.n <= SMALL_TENSOR else "power"
+    if threads is None and objective.n <= SERIAL_TENSOR:
         threads = 1
-    if isinstance(start, str) and start not in STARTS:
+    if isinstance(start, str) and start not in START_NAMES:
         raise ValueError(
-            f"start must be one of {', '.join(map(repr, STARTS))} or an orthogonal matrix, got {start!r}"
+            f"start must be one of {', '.join(map(repr, START_NAMES))} or an orthogonal matrix, got {start!r}"
         )
     starts = whole(starts, "starts", 1)
     tol = tolerance(tol, "tol")

@@ -33,10 +33,10 @@ from givens.objectives.tensor import (
 )
 from givens.schedules import Tournament
 
-CHUNK = 4096
+CHUNK_SAMPLES = 4096
 """Samples that one matrix product takes at a time."""
 
-BLOCK = 16
+BLOCK_COLUMNS = 16
 """Columns solved together: what a cube of them costs grows with b³, what is saved by it with b."""
 
 
@@ -96,7 +96,8 @@ class MomentTensor(Objective):
         z = np.empty_like(self.samples.z)
         Ut = np.ascontiguousarray(U.T)
         parallel.each(
-            lambda part: np.matmul(Ut, self.samples.z[:, part], out=z[:, part]), _chunks(z.shape[1])
+            lambda part: np.matmul(Ut, self.samples.z[:, part], out=z[:, part]),
+            parallel.slices(z.shape[1], CHUNK_SAMPLES),
         )
         return Rotated(z, U.T @ self.samples.a, U.T @ self.samples.G @ U)
 
@@ -111,7 +112,9 @@ class MomentTensor(Objective):
     def squares(self, U: np.ndarray) -> np.ndarray:
         """T(·, u, u) for the columns u of U, over the unit: what the power method iterates."""
         z, a, G = self.samples.z, self.samples.a, self.samples.G
-        partial = parallel.each(lambda part: z[:, part] @ (z[:, part].T @ U) ** 2, _chunks(z.shape[1]))
+        partial = parallel.each(
+            lambda part: z[:, part] @ (z[:, part].T @ U) ** 2, parallel.slices(z.shape[1], CHUNK_SAMPLES)
+        )
         GU = G @ U
         return np.sum(partial, axis=0) / z.shape[1] - np.outer(a, np.sum(U * GU, axis=0)) - 2 * GU * (a @ U)
 
@@ -153,7 +156,7 @@ class MomentTensor(Objective):
                 state.z[block, part] = Q.T @ state.z[block, part]
 
         N = state.z.shape[1]
-        parallel.each(turn, _chunks(N))
+        parallel.each(turn, parallel.slices(N, CHUNK_SAMPLES))
         return float(sum(2 * len(block) ** 2 * N for block in blocks))
 
     def look(self, state: Rotated, Q: np.ndarray | None = None, slopes: bool = True) -> Look:
@@ -168,13 +171,15 @@ class MomentTensor(Objective):
     def _doubles(self, state: Rotated) -> np.ndarray:
         """The matrix of the T̃_iij."""
         z, a, G = state.z, state.a, state.G
-        partial = parallel.each(lambda part: (z[:, part] ** 2) @ z[:, part].T, _chunks(z.shape[1]))
+        partial = parallel.each(
+            lambda part: (z[:, part] ** 2) @ z[:, part].T, parallel.slices(z.shape[1], CHUNK_SAMPLES)
+        )
         return np.sum(partial, axis=0) / z.shape[1] - np.outer(np.diag(G), a) - 2 * a[:, None] * G
 
     def plan(self) -> Plan:
         """A tournament of small blocks."""
         return Plan(
-            schedule=Tournament(block=BLOCK),
+            schedule=Tournament(block=BLOCK_COLUMNS),
             state_flops=2.0 * self.samples.z.size * self.n + 4.0 * self.n**3,
         )
 
@@ -192,7 +197,7 @@ class MomentTensor(Objective):
         d, N = z.shape
         if d * d < 3 * N:
             return sum(_weight(rows, j) for j, rows in _entries(self.samples))
-        chunks = _chunks(N, 512)
+        chunks = parallel.slices(N, 512)
         gram = sum(parallel.each(lambda part: float(np.sum((z[:, part].T @ z) ** 3)), chunks))
         cross = np.mean((a @ z) * np.einsum("in,in->n", G @ z, z))
         return gram / N**2 - 6 * cross + 3 * (a @ a) * np.sum(G**2) + 6 * np.sum((G @ a) ** 2)
@@ -221,7 +226,7 @@ def from_samples(
         N, d = Y.shape
         sweeps = 8
         formed = N * d**3 / 3 + sweeps * 3 * d**4
-        sampled = sweeps * N * d**2 * (2 * BLOCK / 3 + 4)
+        sampled = sweeps * N * d**2 * (2 * BLOCK_COLUMNS / 3 + 4)
         implicit = sampled < formed or 8 * 0.85 * d**3 > _memory() / 2
     if implicit:
         return MomentTensor(Y, a, G, rank)
@@ -249,7 +254,7 @@ def _entries(rotated: Rotated) -> Iterator[tuple[int, np.ndarray]]:
 
     def middle(j: int) -> np.ndarray:
         total = np.zeros((j + 1, d - j))
-        for part in _chunks(N):
+        for part in parallel.slices(N, CHUNK_SAMPLES):
             total += (z[: j + 1, part] * z[j, part]) @ z[j:, part].T
         total /= N
         total -= np.outer(a[: j + 1], G[j, j:]) + np.outer(G[j, : j + 1], a[j:]) + a[j] * G[: j + 1, j:]
@@ -271,13 +276,12 @@ def _weight(rows: np.ndarray, j: int) -> float:
 
 def _contract(samples: Rotated, r: np.ndarray) -> np.ndarray:
     z, a, G = samples.z, samples.a, samples.G
-    partial = parallel.each(lambda part: (z[:, part] * (r @ z[:, part])) @ z[:, part].T, _chunks(z.shape[1]))
+    partial = parallel.each(
+        lambda part: (z[:, part] * (r @ z[:, part])) @ z[:, part].T,
+        parallel.slices(z.shape[1], CHUNK_SAMPLES),
+    )
     Gr = G @ r
     return np.sum(partial, axis=0) / z.shape[1] - (a @ r) * G - np.outer(a, Gr) - np.outer(Gr, a)
-
-
-def _chunks(N: int, size: int = CHUNK) -> list[slice]:
-    return [slice(start, min(N, start + size)) for start in range(0, N, size)]
 
 
 def _scaled(

@@ -1,7 +1,7 @@
 """Documents as word counts, checked, in chunks of a fixed number of documents.
 
-Whatever is summed over documents is summed block by block, and blocks are cut at multiples of `BLOCK` documents from the first
-one. So neither the number of threads nor the cut of the data into batches changes the order of any sum.
+Sums over documents are taken block by block, and blocks begin at multiples of `BLOCK_DOCUMENTS` documents from the first one. So
+neither the number of threads nor the division of the data into batches changes the order of any sum.
 """
 
 from __future__ import annotations
@@ -16,13 +16,14 @@ from sklearn.utils.validation import check_array, validate_data
 
 from givens.cluster import RepeatedData, Summary
 from givens.cluster.graph import DaskRows
+from givens.numerics import parallel
 from givens.support.arguments import is_dask
 from givens.support.rows import batches, in_memory
 
-BLOCK = 256
+BLOCK_DOCUMENTS = 256
 """Documents that are summed as one piece."""
 
-CHUNK = 16 * BLOCK
+CHUNK_DOCUMENTS = 16 * BLOCK_DOCUMENTS
 """Documents that are held at once, beside the data themselves."""
 
 _LARGEST = 2.0**53
@@ -47,8 +48,8 @@ class Counts(NamedTuple):
 
     @property
     def blocks(self) -> list[slice]:
-        """The documents, BLOCK at a time."""
-        return [slice(first, min(first + BLOCK, self.size)) for first in range(0, self.size, BLOCK)]
+        """The documents, BLOCK_DOCUMENTS at a time."""
+        return parallel.slices(self.size, BLOCK_DOCUMENTS)
 
     def only(self, place: np.ndarray) -> Counts:
         """The counts of some words: `place` has the new number of each word, −1 for those that are left out."""
@@ -117,8 +118,8 @@ class Documents(RepeatedData):
             )
 
     def __iter__(self) -> Iterator[Counts]:
-        """The documents in chunks of CHUNK, the last one shorter."""
-        for rows in rechunked(self._matrices(), CHUNK):
+        """The documents in chunks of CHUNK_DOCUMENTS, the last one shorter."""
+        for rows in rechunked(self._matrices(), CHUNK_DOCUMENTS):
             yield Counts.of(rows)
 
     def _matrices(self) -> Iterator[sparse.csr_matrix]:
@@ -144,8 +145,8 @@ class Documents(RepeatedData):
         return rows
 
     def pieces(self, block: Any, number: int, first: int) -> Iterator[Counts]:
-        """The documents of a chunk, checked, CHUNK at a time."""
-        for rows in rechunked([self._checked(block, number, first)], CHUNK):
+        """The documents of a chunk, checked, CHUNK_DOCUMENTS at a time."""
+        for rows in rechunked([self._checked(block, number, first)], CHUNK_DOCUMENTS):
             yield Counts.of(rows)
 
     def mold(self) -> Documents:
@@ -162,7 +163,7 @@ class Documents(RepeatedData):
 
 
 class CountedDocuments(Documents):
-    """Documents in memory that need no check, in chunks of CHUNK."""
+    """Documents in memory that need no check, in chunks of CHUNK_DOCUMENTS."""
 
     def __init__(self, matrices: Iterable[sparse.csr_matrix]) -> None:
         self.source, self.checked = list(matrices), True

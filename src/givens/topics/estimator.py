@@ -23,7 +23,7 @@ from givens.support.arguments import generator, is_dask, refuse_checkpoint, tole
 from givens.support.fitting import atomic_fit
 from givens.topics.coherence import npmi
 from givens.topics.documents import (
-    CHUNK,
+    CHUNK_DOCUMENTS,
     Documents,
     EmptyDocuments,
     checked_counts,
@@ -588,7 +588,7 @@ def _random_topics(
     documents: Documents, frequencies: np.ndarray, k: int, rng: np.random.Generator
 ) -> np.ndarray:
     """Half the words' frequencies, half those of a few of the first documents, at random."""
-    head = documents.head(CHUNK)
+    head = documents.head(CHUNK_DOCUMENTS)
     topics = np.tile(frequencies, (k, 1))
     for topic in topics:
         for n in rng.integers(head.size, size=4):

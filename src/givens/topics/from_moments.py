@@ -27,10 +27,10 @@ from givens.kernels.packed import products
 from givens.moments.cumulants import contract, whiten
 from givens.numerics.polar import polar_by_products
 from givens.result import Result
-from givens.tensors.decompose import SMALL, Decomposition, decompose
+from givens.tensors.decompose import SMALL_TENSOR, Decomposition, decompose
 from givens.topics.word_moments import TopicMoments
 
-GRID = (0.02, 0.2, 1.0, 5.0, 50.0)
+ALPHA0_GRID = (0.02, 0.2, 1.0, 5.0, 50.0)
 """Where the search for α0 looks first."""
 
 _MOST_TRIALS = 25
@@ -203,8 +203,8 @@ def _orthogonal_alpha0(
     Downhill on a grid, then Brent's method. From one α0 to the next the components move little, so a few power steps from the
     last ones follow them.
     """
-    middle = len(GRID) // 2
-    family, begun = _begun(pulled, GRID[middle], rng, threads)
+    middle = len(ALPHA0_GRID) // 2
+    family, begun = _begun(pulled, ALPHA0_GRID[middle], rng, threads)
     tried: dict[float, tuple[float, np.ndarray]] = {}
 
     def left(alpha0: float, near: np.ndarray) -> float:
@@ -212,17 +212,20 @@ def _orthogonal_alpha0(
         return tried[alpha0][0]
 
     best = middle
-    tried[GRID[best]] = family.left(GRID[best], begun, steps=0)
+    tried[ALPHA0_GRID[best]] = family.left(ALPHA0_GRID[best], begun, steps=0)
     for step in (1, -1):
         while (
-            0 <= best + step < len(GRID)
-            and left(GRID[best + step], tried[GRID[best]][1]) < tried[GRID[best]][0]
+            0 <= best + step < len(ALPHA0_GRID)
+            and left(ALPHA0_GRID[best + step], tried[ALPHA0_GRID[best]][1]) < tried[ALPHA0_GRID[best]][0]
         ):
             best += step
         if best != middle:
             break
-    low, high = np.log(GRID[max(best - 1, 0)]), np.log(GRID[min(best + 1, len(GRID) - 1)])
-    alpha0, precision = GRID[best], np.inf
+    low, high = (
+        np.log(ALPHA0_GRID[max(best - 1, 0)]),
+        np.log(ALPHA0_GRID[min(best + 1, len(ALPHA0_GRID) - 1)]),
+    )
+    alpha0, precision = ALPHA0_GRID[best], np.inf
     while precision > _FINEST:
         least, U = tried[alpha0]
         # As precisely as the noise permits: where much less is left than before, again and more precisely.
@@ -241,7 +244,7 @@ def _orthogonal_alpha0(
     share, U = tried[alpha0]
     # The last bits of α0 are rounding errors of the search.
     alpha0 = float(np.float32(alpha0))
-    if len(U) > SMALL:
+    if len(U) > SMALL_TENSOR:
         U = family.left(alpha0, U, _FINISH)[1]
     return alpha0, U, float(np.sqrt(max(share, 0.0)))
 
@@ -253,7 +256,7 @@ def _begun(
 
     Where noise leaves much of T, single precision shows all of α0 that can be seen.
     """
-    if len(pulled.mean) <= SMALL:
+    if len(pulled.mean) <= SMALL_TENSOR:
         rough = _decompose(pulled.tensor(alpha0), None, _ROUGH, rng, threads)
         return _Family(pulled, np.float32 if rough.residual > _NOISY else np.float64), rough.factors
     family = _Family(pulled, np.float32)

@@ -41,7 +41,7 @@ RARE = 10
 """Words that occur less often are left out of the axes, but not of the topics: their pairs are noise, and there are many of them.
 """
 
-SINGLE = 32
+SINGLE_PRECISION_AXES = 32
 """From so many axes on the triples of a word with itself are taken off in single precision: an error of some 1e-8 of the third
 moment, where sampling leaves one of 1/√documents.
 """
@@ -169,7 +169,7 @@ class WordMoments(Summary):
         cross = (self.pairs - self.diagonals[:, 1:2] * self.axes) / second
         square = self.axes.T @ cross
         square = (square + square.T) / 2
-        if r >= SINGLE:
+        if r >= SINGLE_PRECISION_AXES:
             square, distinct = _rounded(square, distinct)
         return TopicMoments(
             axes=self.axes,
@@ -241,7 +241,7 @@ def add_products(counts: Counts, *products: tuple[np.ndarray, np.ndarray]) -> No
 
 def _placements(f: np.ndarray, g: np.ndarray) -> np.ndarray:
     """Σ_v of f_v⊗f_v⊗g_v in its three placements, packed as `packed_triples` packs; in single precision for many axes."""
-    if f.shape[1] < SINGLE:
+    if f.shape[1] < SINGLE_PRECISION_AXES:
         return _summed_placements(f, g)
     (f, f_unit), (g, g_unit) = _single(f), _single(g)
     return _summed_placements(f, g) * (f_unit**2 * g_unit)
@@ -261,7 +261,7 @@ def _summed_placements(f: np.ndarray, g: np.ndarray) -> np.ndarray:
     from givens.kernels.placements import partners
 
     words, r = f.shape
-    tiles = [slice(start, start + _TILE) for start in range(0, words, _TILE)]
+    tiles = parallel.slices(words, _TILE)
     size = r * (r + 1) // 2
     groups = pair_groups(r)
 

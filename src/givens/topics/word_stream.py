@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from scipy import sparse
 
 from givens.support.arguments import generator
-from givens.topics.documents import CHUNK, CountedDocuments, Counts, rechunked
+from givens.topics.documents import CHUNK_DOCUMENTS, CountedDocuments, Counts, rechunked
 from givens.topics.word_moments import WordMoments, principal_axes
 
 
@@ -24,7 +24,7 @@ class AxesOptions(NamedTuple):
 
     def moments(self, matrices: list[sparse.csr_matrix]) -> WordMoments:
         """Moments without documents, on the principal axes of the first documents."""
-        head = CountedDocuments(rechunked(_first(matrices, self.documents), CHUNK))
+        head = CountedDocuments(rechunked(_first(matrices, self.documents), CHUNK_DOCUMENTS))
         axes = principal_axes(head, matrices[0].shape[1], self.rank, generator(self.random_state))
         return WordMoments(axes)
 
@@ -43,8 +43,8 @@ class WordStream(NamedTuple):
         if moments is None:
             return WordStream(None, waiting)
         moments, left = moments.copy(), []
-        for part in rechunked(waiting, CHUNK):
-            if part.shape[0] < CHUNK:
+        for part in rechunked(waiting, CHUNK_DOCUMENTS):
+            if part.shape[0] < CHUNK_DOCUMENTS:
                 left.append(part)
             else:
                 moments.add(Counts.of(part))
@@ -55,7 +55,7 @@ class WordStream(NamedTuple):
         moments = options.moments(self.waiting) if self.moments is None else self.moments
         if self.waiting:
             moments = moments.copy()
-            for rows in rechunked(self.waiting, CHUNK):
+            for rows in rechunked(self.waiting, CHUNK_DOCUMENTS):
                 moments.add(Counts.of(rows))
         return moments
 
