@@ -269,7 +269,7 @@ def test_tall_data_are_neither_copied_nor_made_dense(rng, monkeypatch):
         monkeypatch.setattr(
             gram, name, lambda C, block, add=add: blocks.append(block.shape[0]) or add(C, block)
         )
-    monkeypatch.setattr(data_module, "BLOCK", 20_000)
+    monkeypatch.setattr(gram, "BLOCK_ENTRIES", 20_000)
     monkeypatch.setattr(data_module, "CACHED", 1000)
     monkeypatch.setattr(CentredData, "_all_samples", None)
     for form in (np.asarray, sparse.csr_matrix, lambda X: sparse.csr_matrix(X + 1)):
