@@ -28,9 +28,10 @@ def front(results: Sequence[Result], stale: Collection[str] = (), unmeasured: Co
         "",
         "![How many times faster givens is than each rival](benchmarks/chart.svg)",
         "",
-        "Each bar compares `givens` with one rival on one task, in one run: the same data, threads and stopping "
-        "rule, the rival with its authors' settings. Figures are written by `make bench` and `make publish` and "
-        "never edited by hand; [all of them](benchmarks.json) are one file.",
+        "How fast and how accurate is `givens` beside other libraries for the same task? Each bar of the chart compares it with "
+        "one rival on one task, measured in the same run on the same data, with the settings of the rival's own authors. Below "
+        "are the targets that are missed, and a link to the tables of each benchmark. `make bench` and `make publish` write all "
+        "figures; none is edited by hand, and [one file](benchmarks.json) holds all of them.",
         "",
     ]
     missed = [(result, claim) for result in results for claim in result["claims"] if not claim["holds"]]
@@ -40,7 +41,7 @@ def front(results: Sequence[Result], stale: Collection[str] = (), unmeasured: Co
         mine = [claim for other, claim in missed if other is result]
         if mine:
             first = mine[0]
-            more = f"; and {len(mine) - 1} more of this kind" if len(mine) > 1 else ""
+            more = f"; and {len(mine) - 1} more in this benchmark" if len(mine) > 1 else ""
             lines.append(
                 f"- [{result['title']}](benchmarks/{result['name']}.md): {first['text']}: "
                 f"{show(first['measured'])}, target {show(first['target'])}{more}"

@@ -28,12 +28,12 @@ SAMPLES = (10_000, 30_000, 50_000, 100_000, 200_000)
 SEEDS = 5
 SETTINGS = (
     "scikit-learn: GaussianMixture(20, covariance_type='spherical', random_state=seed), all else at its default "
-    "(k-means start, n_init=1, tol=1e-3, max_iter=100); 'on' goes on from there (warm_start) to tol=1e-4, max_iter=1000. "
-    "givens: SphericalMixture(20, refine_em=0); with EM, refine_em=1000, tol=1e-4, 'distinct' with a variance for each "
-    "component, which is scikit-learn's model. Paper: uncentred whitening, λ⁻² for the weights, by rotations and by the "
-    "power method (L = 10, N = 30), weights kept within a factor of five of their mean. NMI of the most probable component "
-    "with the true one, on the sample itself; "
-    "likelihoods are means per row; every method has one thread, and seconds are the processor's."
+    "(k-means start, n_init=1, tol=1e-3, max_iter=100); 'scikit-learn, on' continues from there (warm_start) to tol=1e-4, "
+    "max_iter=1000. givens: SphericalMixture(20, refine_em=0); with EM, refine_em=1000, tol=1e-4; 'distinct' has a variance for "
+    "each component, which is scikit-learn's model. Paper: uncentred whitening, λ⁻² for the weights, by rotations and by the "
+    "power method (L = 10, N = 30), weights kept within a factor of five of their mean. NMI is between the most probable "
+    "component and the true one, on the sample itself; likelihoods are means per row; every method has one thread, and times are "
+    "processor seconds."
 )
 
 
@@ -173,10 +173,12 @@ def publish(
     lines = [
         "# Mixtures: the paper's grid",
         "",
+        "How well are the clusters of the paper's experiment found? This page compares [`SphericalMixture`](mixture.md) with the "
+        "paper's methods and with scikit-learn, for all sizes of the paper's Figures 3 and 4: "
         f"k = {COMPONENTS} components, d dimensions, N rows, {cells[0]['seeds']} samples per cell, means ± standard errors. "
+        "The paper's d = 10 is left out, since moments need as many dimensions as components. "
         f"Measured {about['date']} on {about['machine']}; `GIVENS_GRID=full make bench ONLY=mixture` measures it anew and "
-        "writes this page from [the figures](mixture_grid.json). d = 10 of the paper is left out: more components than "
-        "dimensions.",
+        "writes this page from [the figures](mixture_grid.json).",
         "",
         SETTINGS,
         "",

@@ -1,9 +1,9 @@
 """From a file to a report: the command line
 
-A gene-expression table as text (12,600 genes x 102 samples: the prostate data, or simulated data of that shape), read beside
-pandas, and taken from the command to the report by a process of its own, as a user's shell would. Then a stream: a sparse .npy
-file whose rows are mostly holes, with blocks of random rows in between, through `givens sparse-pca --stream`.
-GIVENS_STREAM_GB sets its size; by default it is 2 GB, and 20 GB takes ten times as long.
+A gene-expression table as text (12,600 genes x 102 samples: the prostate data, or simulated data of that shape) is read by us
+and by pandas, and analysed by `givens sparse-pca`, in a process of its own, up to the report. Then `givens sparse-pca
+--stream` reads a large .npy file, most of whose rows are zeros that take no room on the disk, with blocks of random rows in
+between. GIVENS_STREAM_GB sets its size; by default it is 2 GB, and 20 GB takes ten times as long.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """JADE and SOBI: sources from cumulant matrices and from lagged covariances, beside pyRiemann and coroICA.
 
-No package on the index has JADE for Python, so its two halves stand for it: our cumulant matrices, which a test holds against
-brute force, diagonalised by pyRiemann's `rjd`, a translation of JADE's own diagonaliser, at its default tolerance. EEG of 32
-channels x 30,504 samples, and twelve sources with heavy and light tails in turn.
+No other Python package with JADE was found. The rival is put together from our cumulant matrices, which a test compares with
+brute force, and pyRiemann's `rjd`, a translation of JADE's own joint diagonalisation, at its default tolerance. The data are
+EEG of 32 channels x 30,504 samples, and twelve sources with heavy and light tails alternating.
 
-SOBI separates twenty Gaussian resonances of 50,000 samples from covariances at 100 lags. coroICA's `UwedgeICA` gets the same lags
-and the whole recording as one partition; its function `uwedge` alone gets the same matrices as `joint_diagonalize`.
+SOBI separates twenty Gaussian resonances of 50,000 samples from covariances at 100 lags. coroICA's `UwedgeICA` gets the same
+lags and the whole recording as one partition; its function `uwedge` alone gets the same matrices as `joint_diagonalize`.
 """
 
 from __future__ import annotations

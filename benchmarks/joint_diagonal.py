@@ -1,6 +1,6 @@
 """Joint diagonalisation: accuracy beside LAPACK, speed beside pyRiemann.
 
-One random symmetric matrix is Jacobi's eigenvalue method, and `scipy.linalg.eigh` says how accurate it is.
+For one random symmetric matrix this is Jacobi's eigenvalue method, whose accuracy is compared with `scipy.linalg.eigh`.
 Sets of matrices that share a basis are diagonalised jointly; `rjd` is pyRiemann's function for the same
 criterion, at its default tolerance, which it reaches.
 """

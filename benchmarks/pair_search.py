@@ -1,11 +1,12 @@
 """Pairs of columns: is the best angle found, and what does exactness cost?
 
-Random pairs of every penalty and contrast against an oracle that does not know the search. For sparse PCA the oracle is the
-sorted breakpoints in NumPy (`givens.searches.breakpoint_search`), for contrasts a grid of 720 angles a turn, refined at its three
-lowest minima. A pair is short where the oracle's best is higher by more than the stated bound: for contrasts 1e-9 of the range of
-values; for ℓ1 rounding, which is (10 + 5√rows) units of the columns' energy; for ℓ0 2e-14 of the energy more, since the
-search takes maxima for equal that differ by less than 1e-14 of the energy of each column, and then turns by the smallest angle.
-Contrasts get columns of mean 0 and variance 1, for which their search is meant.
+The search for the best angle of two columns is compared with an independent one, on random pairs, for every penalty and
+contrast. For sparse PCA this is the search of sorted breakpoints in NumPy (`givens.searches.breakpoint_search`), for
+contrasts a grid of 720 angles per turn, refined at its three lowest minima. A pair is "short" where the independent search
+finds a better value by more than a bound: for contrasts 1e-9 of the range of values; for ℓ1 rounding, which is (10 + 5√rows)
+eps times the sum of squares of the columns; for ℓ0 2e-14 of this sum more, since the search treats maxima as equal that
+differ by less than 1e-14 of the sum of squares of each column, and then takes the smallest angle. Contrasts get columns of
+mean 0 and variance 1, for which their search is made.
 
 GIVENS_PAIRS says how many pairs of each kind, 10,000 if it is not set.
 """

@@ -1,20 +1,21 @@
 """Sparse PCA of real tables: counts against thresholds, and tall sparse matrices beside scanpy's PCA.
 
-First, sixty settings: five tables, each with 2, 4 and 8 components and four thresholds (`alpha`).
-`SparsePCA(n_nonzero=...)` is given the counts of non-zeros that the fit with the threshold has, in its order, and the two are
-compared by the adjusted variance that both report. More starts must never report less.
+First, sixty settings: five tables, each with 2, 4 and 8 components and four thresholds (`alpha`). `SparsePCA(n_nonzero=...)`
+is given the counts of non-zeros that the fit with the threshold has, in its order, and the two are compared by the adjusted
+variance that both report. More starts must never report less.
 
 Then counts of genes as single cells give them, simulated: 7 % of the entries are not zero. The time and the memory are those
-of scanpy's `pp.pca` with its default settings (fifty principal components, which are not sparse; twenty stand beside them) and of
-`SparsePCA` with twenty components of 50 genes, each in a process of its own that reads the same file. With GIVENS_TABLES=full a
-million cells follow.
+of scanpy's `pp.pca` with its default settings (fifty principal components, which are not sparse; twenty stand beside them)
+and of `SparsePCA` with twenty components of 50 genes, each in a process of its own that reads the same file. With
+GIVENS_TABLES=full a million cells follow.
 
-Then mixtures of spherical Gaussians: 102 tumours by 12,600 genes, and 700 blood cells by 765 genes, beside scikit-learn's best of
-ten starts in which no component holds a single row (such a component has the variance 0, and the likelihood has no bound).
+Then mixtures of spherical Gaussians: 102 tumours by 12,600 genes, and 700 blood cells by 765 genes, beside scikit-learn's
+best of ten starts in which no component holds a single row (such a component has the variance 0, and the likelihood has no
+bound).
 
-Last the readers: a table of 12,625 genes by 128 samples in each spelling, beside pandas with the settings that the file needs;
-and files of counts beside anndata, SciPy and scanpy. Matrix Market files are read as text: SciPy's compiled reader is faster, but
-trusts the numbers of entries that a file announces.
+Last, reading files: a table of 12,625 genes by 128 samples in each text format, compared with pandas with the settings that
+the file needs; and files of counts compared with anndata, SciPy and scanpy. Matrix Market files are read as text: SciPy's
+compiled reader is faster, but trusts the number of entries that a file claims to have.
 """
 
 from __future__ import annotations

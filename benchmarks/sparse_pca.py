@@ -1,11 +1,11 @@
 """Sparse PCA with as many components as samples, beside the Generalized Power Method (block form, ℓ1).
 
 The prostate data, 102 samples of 12,600 genes, m = n = 102, γ a share of γmax, five random starts. Both methods get the same
-start, two threads (or as many as there are), features screened, and are timed from the raw matrix on. GPower
-stops when its value grows by less than 1e-4, or 1e-6, of itself; ours stops when it has reached that value, or is given up
-after four times GPower's seconds: it then counts as four times slower, and the table says how many starts that were. Both run
-on, to 1e-9, for the values at the end. Then the pair problem by itself, on pairs of samples: the exact search, which pairs that
-are solved one by one get, and the grid, which those of blocks get.
+start, two threads (or as many as there are), features screened, and are timed from the raw matrix on. GPower stops when its
+value grows by less than 1e-4, or 1e-6, of itself. Ours stops when it has reached that value; if it has not after four times
+GPower's seconds, it counts as four times slower, and the table says for how many starts. Both then continue to 1e-9, to
+compare the final values. Then the pair problem by itself, on pairs of samples: the exact search, which pairs that are solved
+one by one get, and the grid, which those of blocks get.
 """
 
 from __future__ import annotations

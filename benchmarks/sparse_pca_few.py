@@ -1,11 +1,11 @@
 """Ten sparse components of the prostate data beside the rivals, with the same non-zeros; and the pit props.
 
-Each rival is run at a setting that makes its components sparse; `SparsePCA` then gets the very counts of
-non-zeros that the rival's components have, and the two are compared by adjusted variance (components ordered by the
-variance of their scores, for both). GPower has its authors' rules: pattern filling, and thresholds relative to the
-deflated data. abess is compared on the strongest genes: given data with more genes than samples it
-returns ones for loadings without looking at them, so it gets the covariance matrix, which all genes' would be too large for.
-GPower is met on three more tables: colon tissues, blood cells, and the regions of the brain.
+Each rival runs at a setting that makes its components sparse. `SparsePCA` then gets the same counts of non-zeros as the
+rival's components have, and the two are compared by adjusted variance (components ordered by the variance of their scores,
+for both). GPower has its authors' rules: pattern filling, and thresholds relative to the deflated data. abess is compared on
+the strongest genes: given data with more genes than samples it returns loadings of ones, so it gets the covariance matrix
+instead, which would be too large for all genes. GPower is also compared on three more tables: colon tissues, blood cells, and
+the regions of the brain.
 """
 
 from __future__ import annotations

@@ -1,16 +1,16 @@
 """Streaming sparse PCA beside greedy GPower and the batch SparsePCA: the protocol of the paper's Figure 2.
 
 2,700 cells x 13,714 genes (counts per 10,000, log1p), split 80/20; m = 3, 5 and 10 components; 5, 10 and 20 % non-zeros.
-GPower is the greedy ℓ1 form with two threads and its authors' rules (values filled in on the pattern, thresholds relative to the
-deflated data), over a grid of γ, to convergence (1e-4) and stopped at 14 % of its
-iterations; being greedy, its first 3 and 5 components are its runs for m = 3 and 5. For each panel its instance with
-the most non-zeros within the limit is taken, and everyone else gets as many. The stream sees the samples once, in order,
-or the first 14 % of them; the threshold that gives these non-zeros is looked for outside the clock. The batch SparsePCA is given
-the stream's counts of non-zeros, component by component. Adjusted variance (Zou et al.) is of the cells held out.
+GPower is the greedy ℓ1 form with two threads and its authors' rules (values filled in on the pattern, thresholds relative to
+the deflated data), over a grid of γ, to convergence (1e-4) and stopped at 14 % of its iterations; it is greedy, so the first
+3 and 5 of its components are its runs for m = 3 and 5. For each panel (a number of components and a limit of non-zeros) its
+run with the most non-zeros within the limit is taken, and the other methods get as many. The stream reads the samples once,
+in order, or the first 14 % of them; the search for the threshold that gives these non-zeros is not timed. The batch SparsePCA
+gets the stream's counts of non-zeros, component by component. The adjusted variance (Zou et al.) is that of held-out cells.
 
-One split by default; `GIVENS_STREAM=full make bench ONLY=streaming` takes all five, and simulated data of the
-paper's shape, 3,702 samples x 20,000 features; `GIVENS_STREAM=pbmc3k` or `simulated` takes five splits of one of the two.
-Each split is stored when it is done, so that a run that was stopped goes on with the next.
+One split by default; `GIVENS_STREAM=full make bench ONLY=streaming` takes all five, and simulated data of the paper's shape,
+3,702 samples x 20,000 features; `GIVENS_STREAM=pbmc3k` or `simulated` takes five splits of one of the two. Each split is
+stored when it is done, so that a run that was stopped goes on with the next.
 """
 
 from __future__ import annotations

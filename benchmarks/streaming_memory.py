@@ -1,11 +1,10 @@
 """A stream of 200,000 samples x 5,000 features from a generator: memory stays flat, and throughput beside rivals.
 
-The stream is planted modules in noise, float32, in batches of 500, made while it is read; making it is outside the
-clock. Resident memory is read after every batch, in a process of its own: growth is the most held after the first
-1 %, less what was held there. The rivals that have `partial_fit` get the beginning of the same stream, as much as they can do
-in reasonable time, in batches of the size that suits them best. Rates are compared
-by the median batch of 500, which a busy machine disturbs least. Their components are dense; what they share with this is one
-pass.
+The stream is simulated modules in noise, float32, in batches of 500, generated while it is read; generating it is not timed.
+Resident memory is read after every batch, in a process of its own: growth is the maximum after the first 1 % of the stream,
+minus the memory at that point. The rivals with `partial_fit` get the beginning of the same stream, as much as they can
+process in reasonable time, in batches of the size that is fastest for them. Rates are compared by the median batch of 500,
+which a busy machine disturbs least. The rivals' components are dense; like `StreamingSparsePCA` they read the data once.
 """
 
 from __future__ import annotations

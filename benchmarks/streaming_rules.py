@@ -1,9 +1,9 @@
 """What a stream drops: the default rule, the paper's, and one that drops what is left over of each sample.
 
-2,160 of the pbmc3k cells x 13,714 genes, in order, the other 540 held out; 5 components. Each rule gets the smallest
-threshold, nearly, with which it keeps to 5, 10 and 20 % non-zeros; looking for it is outside the clock, which counts the CPU
-seconds of one thread. Adjusted variance (Zou et al.) is of the cells held out; beside it stands that of the default rule with
-no more non-zeros than these.
+2,160 of the pbmc3k cells x 13,714 genes, in order, the other 540 held out; 5 components. Each rule gets about the smallest
+threshold with which it has at most 5, 10 and 20 % non-zeros; the search for the threshold is not timed. Times are CPU seconds
+of one thread. The adjusted variance (Zou et al.) is that of held-out cells; beside it is that of the default rule with no
+more non-zeros.
 """
 
 from __future__ import annotations

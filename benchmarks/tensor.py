@@ -1,6 +1,6 @@
 """Orthogonal tensor decomposition, against the tensor power method.
 
-Tensors are Σ λ v⊗v⊗v with orthonormal v, λ uniform on [1, 2], plus symmetric Gaussian noise. The rivals are our own
+The tensors are Σ λ v⊗v⊗v with orthonormal v, λ uniform on [1, 2], plus symmetric Gaussian noise. The rivals are our own
 implementation of the robust power method (all starts in one matrix product, early stop) and tensorly's
 `symmetric_parafac_power_iteration` at its defaults.
 """

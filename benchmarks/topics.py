@@ -1,17 +1,18 @@
 """Topics of documents from moments, beside scikit-learn's and gensim's latent Dirichlet allocation.
 
-AP news (2,246 documents, words in at least two training documents, 1,800 documents for training), and simulated documents whose
-topics are known. All models are scored by one function: half of the words of each held-out document tell its topic shares, given
-the model's topics and α, the perplexity is that of the other half. One thread on both sides, and processor seconds instead of
-seconds, so that neither other programs nor the number of cores count. gensim learns both of its priors, which is its best setting
-here, and its single-core model is used for the same reason.
+AP news (2,246 documents, words in at least two training documents, 1,800 documents for training), and simulated documents
+whose topics are known. All models are scored by one function: the topic shares of a held-out document are estimated from half
+of its words, given the model's topics and α, and the perplexity is that of the other half. All methods have one thread, and
+times are processor seconds, so that neither other programs nor the number of cores matter; for the same reason gensim's
+single-core model is used. gensim learns both of its priors, which is its best setting here.
 
-By default one split and small simulations. `GIVENS_TOPICS=full make bench ONLY=topics` takes five splits, scikit-learn's default
-priors too, simulations of 50,000 documents, one of the size of the 20 newsgroups, and 1,000,000 documents streamed from disk;
-`ap`, `simulated`, `newsgroups` or `stream` takes one of these parts in full. With `GIVENS_TOPICS_KEEP=FOLDER` every measurement
-is kept there as soon as it is made, and a later run with the same code (for a rival: the same release and benchmark) takes it
-from there: a run that was interrupted goes on, and `full` after its parts only puts them together. Constants of `TopicModel` were
-chosen on splits of AP with other seeds, on other simulations and on docstrings of Python packages (docs/topics.md).
+By default one split and small simulations. `GIVENS_TOPICS=full make bench ONLY=topics` takes five splits, scikit-learn's
+default priors too, simulations of 50,000 documents, one of the size of the 20 newsgroups, and 1,000,000 documents streamed
+from disk; `ap`, `simulated`, `newsgroups` or `stream` takes one of these parts in full. With `GIVENS_TOPICS_KEEP=FOLDER`
+every measurement is kept there as soon as it is made, and a later run with the same code (for a rival: the same release and
+benchmark) takes it from there: a run that was interrupted goes on, and `full` after its parts only puts them together.
+Constants of `TopicModel` were chosen on splits of AP with other seeds, on other simulations and on docstrings of Python
+packages (docs/topics.md).
 """
 
 from __future__ import annotations
