@@ -6,6 +6,7 @@ import json
 import time
 import warnings
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +19,13 @@ from threadpoolctl import threadpool_limits
 from benchmarks._markdown import table
 from benchmarks._runner import replace, write
 from givens import SphericalMixture
+from givens.baselines import tensor_power
 from givens.datasets import MixtureSample, make_spherical_mixture
-from givens.experiments.mixture_recovery import by_givens, by_power, reconstruct, uncentred
+from givens.experiments.measure.mixture_cells import by_power, by_rotations, reconstruct, uncentred
 from givens.mixtures.model import Mixture, posterior
+from givens.mixtures.solve import Decomposition, solve
+from givens.moments import TILE, ThirdMoments, principal_basis, second_moments
+from givens.result import Result
 
 COMPONENTS = 20
 DIMENSIONS = (20, 50, 100, 200)
@@ -49,16 +54,18 @@ def _measure(d: int, n: int, seed: int) -> dict[str, Any]:
     _enter(row, "truth", data, lambda: Mixture(data.weights, data.means, data.variances))
     for name, options in {
         "givens": {"refine_em": 0},
-        "power": {"refine_em": 0, "decomposition": "power"},
         "em": {"refine_em": 1000},
         "em_distinct": {"refine_em": 1000, "variance": "distinct"},
     }.items():
         model = SphericalMixture(COMPONENTS, threads=1, **options)
         _enter(row, name, data, lambda model=model: _mixture(model.fit(data.X)))
         row[f"{name}_steps"] = len(model.log_likelihood_)
-    moments, noise = uncentred(data.X)
-    for name, decomposition in {"paper_givens": by_givens, "paper_power": by_power}.items():
-        _enter(row, name, data, lambda method=decomposition: reconstruct(moments, noise, method))
+    _enter(row, "power", data, lambda: same_reconstruction(data.X, partial(_power, seed)))
+    moments, eigenvalues = uncentred(data.X, COMPONENTS)
+    noise = float(eigenvalues[: d - COMPONENTS + 1].mean())
+    for name, decomposition in {"paper_givens": by_rotations, "paper_power": by_power}.items():
+        method = partial(decomposition, seed)
+        _enter(row, name, data, lambda method=method: reconstruct(moments, noise, COMPONENTS, method))
     rival = GaussianMixture(COMPONENTS, covariance_type="spherical", random_state=seed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
@@ -67,6 +74,22 @@ def _measure(d: int, n: int, seed: int) -> dict[str, Any]:
         _enter(row, "sklearn_on", data, lambda: _rival(rival.fit(data.X)))
     row["sklearn_on_seconds"] += row["sklearn_seconds"]
     return row
+
+
+def same_reconstruction(X: np.ndarray, decomposition: Decomposition) -> Mixture:
+    """What SphericalMixture(refine_em=0) fits, with another decomposition of the whitened tensor."""
+    seconds = second_moments(X[:TILE])
+    seconds.add(X)
+    basis = principal_basis(seconds, COMPONENTS - 1)[1]
+    state = ThirdMoments(basis)
+    state.add(X)
+    found = solve(state.cumulants(), COMPONENTS, common=True, decomposition=decomposition).mixture
+    return Mixture(found.weights, found.means / basis.unit, found.variances / basis.unit**2)
+
+
+def _power(seed: int, T: np.ndarray) -> tuple[np.ndarray, Result]:
+    found = tensor_power(T, symmetrize=True, random_state=seed)
+    return found.factors, found.result
 
 
 def _mixture(model: SphericalMixture) -> Mixture:

@@ -77,9 +77,9 @@ def reading(report: Report, path: Path) -> None:
     import pandas
 
     from givens.io import read_table
-    from givens.io.text import is_exact
+    from givens.io.text import exact_parser
 
-    exactly = {} if is_exact(pandas) else {"float_precision": "round_trip"}
+    exactly = exact_parser(pandas, path.read_bytes(), ".")
     timings = report.race(
         {
             "givens": lambda: read_table(path, labels="class"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import importlib
 import json
 import os
 import signal
@@ -365,3 +367,12 @@ def test_the_real_machine_is_described():
     assert all(speed >= 0 for speed in machine["read_gbs"].values())
     assert versions()["numpy"] == np.__version__
     assert set(MACHINE) <= set(machine)
+
+
+@pytest.mark.parametrize("path", sorted(_runner.ROOT.glob("benchmarks/*.py")), ids=lambda path: path.stem)
+def test_benchmarks_import_what_the_package_has(path):
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "givens":
+            module = importlib.import_module(node.module)
+            for name in node.names:
+                assert hasattr(module, name.name) or importlib.import_module(f"{module.__name__}.{name.name}")
