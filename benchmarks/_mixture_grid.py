@@ -23,7 +23,7 @@ from givens.baselines import tensor_power
 from givens.datasets import MixtureSample, make_spherical_mixture
 from givens.experiments.measure.mixture_cells import by_power, by_rotations, reconstruct, uncentred
 from givens.mixtures.model import Mixture, posterior
-from givens.mixtures.solve import Decomposition, solve
+from givens.mixtures.solve import Decomposer, solve
 from givens.moments import TILE, ThirdMoments, principal_basis, second_moments
 from givens.result import Result
 
@@ -76,7 +76,7 @@ def _measure(d: int, n: int, seed: int) -> dict[str, Any]:
     return row
 
 
-def same_reconstruction(X: np.ndarray, decomposition: Decomposition) -> Mixture:
+def same_reconstruction(X: np.ndarray, decomposition: Decomposer) -> Mixture:
     """What SphericalMixture(refine_em=0) fits, with another decomposition of the whitened tensor."""
     seconds = second_moments(X[:TILE])
     seconds.add(X)
