@@ -6,8 +6,9 @@ import dask.array as da
 import numpy as np
 from scipy import sparse
 
-from givens import ICA, RotatedPCA, SparsePCA, SphericalMixture, StreamingSparsePCA, TopicModel
+from givens import ICA, RotatedPCA, SparsePCA, SphericalMixture, StreamingSparsePCA, TopicModel, minimize
 from givens.datasets import make_spherical_mixture, make_topics, sparse_modules
+from givens.objectives import Columns
 
 MIXTURE = make_spherical_mixture(9000, n_components=3, n_features=6, scale=6, random_state=0).X
 MODULES = sparse_modules(2000, 40, n_modules=3, module_size=8, random_state=0)
@@ -56,6 +57,13 @@ def fit_stream(X=None, **options):
     return np.concatenate([model.components_.ravel(), model.explained_variance_, model.mean_])
 
 
+def fit_rotations(X=None, contrast="varimax", **options):
+    """Exact rotations of pairs, by rounds over the chunks."""
+    objective = Columns(dense(MIXTURE, 700) if X is None else X, contrast)
+    found = minimize(objective, **(options or {"schedule": "tournament", "max_sweeps": 3}))
+    return np.append(found.U.ravel(), found.value)
+
+
 FITS = {
     "mixture": fit_mixture,
     "topics": fit_topics,
@@ -63,6 +71,7 @@ FITS = {
     "rotated PCA": fit_rotated_pca,
     "stream": fit_stream,
     "ICA": fit_ica,
+    "rotations": fit_rotations,
 }
 
 DATA = {
@@ -72,5 +81,6 @@ DATA = {
     "rotated PCA": lambda: dense(MIXTURE, 700),
     "stream": lambda: dense(MODULES.X, 170),
     "ICA": lambda: dense(SOURCES, 700),
+    "rotations": lambda: dense(MIXTURE, 700),
 }
 """The arrays that the fits are of."""

@@ -65,7 +65,7 @@ def test_the_number_of_workers_does_not_change_the_bits(cluster, expected):
 
 
 # When chunk 1 is read for the last sums: a mixture reads it for the first rows and the second moments before.
-LATE = {"mixture": 2, "topics": 3, "sparse PCA": 1, "rotated PCA": 0, "stream": 0, "ICA": 4}
+LATE = {"mixture": 2, "topics": 3, "sparse PCA": 1, "rotated PCA": 0, "stream": 0, "ICA": 4, "rotations": 4}
 
 
 def test_a_worker_killed_in_a_pass_does_not_change_the_bits(expected, tmp_path):

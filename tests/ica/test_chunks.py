@@ -12,8 +12,8 @@ import pandas as pd
 import pytest
 
 from givens import ICA
-from givens.ica.white_chunks import _EvenRows
 from givens.objectives import Scalar
+from givens.objectives.chunked_columns import EvenRows
 from givens.objectives.quartic import Orthomax
 from tests.cluster.accidents import deadly
 from tests.memory import most_bytes
@@ -166,7 +166,7 @@ def test_the_sample_does_not_depend_on_the_chunks(cut):
     rows = np.arange(200.0).reshape(100, 2)
     total, first = None, 0
     for length in cut:
-        part = _EvenRows(7).begin(first)
+        part = EvenRows(7).begin(first)
         for some in np.array_split(rows[first : first + length], 3):
             part.add(some)
         first += length
@@ -188,6 +188,14 @@ def test_a_map_larger_than_what_is_held(tmp_path):
     assert model.gradient_norm_ <= 1e-7
 
 
+def test_columns_with_their_squares_taken_away(X):
+    """Varimax is no sum over rows, but follows from two."""
+    found = [
+        ICA(contrast=Orthomax(1.0)).fit(data).components_ for data in (X, da.from_array(X, chunks=(1700, -1)))
+    ]
+    np.testing.assert_allclose(found[1], found[0], atol=1e-6)
+
+
 def test_what_needs_memory_is_refused_in_one_sentence(X):
     chunked = da.from_array(X, chunks=(1700, -1))
     with pytest.raises(
@@ -198,8 +206,10 @@ def test_what_needs_memory_is_refused_in_one_sentence(X):
         ICA(stability=2).fit(chunked)
     with pytest.raises(ValueError, match="certify needs all samples in memory"):
         ICA(certify=True).fit(chunked)
+    own = Orthomax(1.0)
+    own.by_rows = False
     with pytest.raises(ValueError, match="no sum over rows: it needs all samples in memory"):
-        ICA(contrast=Orthomax(1.0)).fit(chunked)
+        ICA(contrast=own).fit(chunked)
     with pytest.raises(TypeError, match="yields its rows only once"):
         ICA().fit(iter([X]))
     bad = X.copy()

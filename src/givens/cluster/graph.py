@@ -6,9 +6,10 @@ Dask runs the task again elsewhere, and the tree takes whichever result there is
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import nullcontext
 from copy import copy
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 from uuid import uuid4
 
 import numpy as np
@@ -27,6 +28,13 @@ FAN = 4
 
 ENDS = 64
 """First and last rows that tell the data of a checkpoint from others."""
+
+
+class Kept(NamedTuple):
+    """A value here, and the same value as a result that workers have or fetch."""
+
+    value: Any
+    there: Any
 
 
 class DaskRows:
@@ -87,21 +95,30 @@ class DaskRows:
         """The first rows, at most so many, in memory."""
         return computed(self.X[:size])
 
-    def total(self, empty: Kind, mold: Any, name: str) -> Kind:
-        """The summary of all rows; `mold.pieces` checks the rows of a chunk and cuts them for `Summary.add`."""
+    def keep(self, value: Any, name: str) -> Kept:
+        """A value for many passes: a worker fetches it once, and has it as long as the caller holds what this returns."""
+        dask = require("dask", extra="dask")
+        there = dask.persist(dask.delayed(value, name=f"{name}-{uuid4().hex}", traverse=False))[0]
+        return Kept(value, there)
+
+    def total(self, empty: Kind, mold: Any, name: str, kept: Sequence[Kept] = ()) -> Kind:
+        """The summary of all rows; `mold.pieces` checks the rows of a chunk and cuts them for `Summary.add`.
+
+        `kept` comes from `keep`; `Summary.given` gets its values where the chunk is.
+        """
         self.passes += 1
-        found = None if self.saved is None else self.saved.find(empty, name)
+        found = None if self.saved is None else self.saved.find(empty, name, [one.value for one in kept])
         if found is not None:
             return found
         key = f"{name}-{uuid4().hex}"
         text = f"pass {self.passes}, {name.replace('-', ' ')}:"
         with watched(text, key, self.X.numblocks[0]) if self.progress else nullcontext():
-            found = computed(self._tree(empty, mold, name, key))
+            found = computed(self._tree(empty, mold, name, key, kept))
         if self.saved is not None:
-            self.saved.add(empty, name, found)
+            self.saved.add(empty, name, found, [one.value for one in kept])
         return found
 
-    def _tree(self, empty: Summary, mold: Any, name: str, key: str) -> Any:
+    def _tree(self, empty: Summary, mold: Any, name: str, key: str, kept: Sequence[Kept]) -> Any:
         """The tasks of a pass: a summary of each chunk, and those that merge them."""
         dask = require("dask", extra="dask")
         token = key.removeprefix(f"{name}-")
@@ -111,6 +128,7 @@ class DaskRows:
         leaves = self.X.map_blocks(
             _summarised,
             state=state,
+            kept=[one.there for one in kept],
             dtype=object,
             chunks=((1,) * self.X.numblocks[0], (1,)),
             meta=np.empty((0, 0), dtype=object),
@@ -183,14 +201,16 @@ _CLUSTER_ERRORS = {
 }
 
 
-def _summarised(block: Any, state: tuple[Summary, Any, str | None], block_info: Any = None) -> Summary:
+def _summarised(
+    block: Any, state: tuple[Summary, Any, str | None], kept: Sequence[Any], block_info: Any = None
+) -> Summary:
     """The summary of one chunk: not in an array of objects, whose size Dask would take for that of a pointer."""
     empty, mold, told = state
     number = int(block_info[0]["chunk-location"][0])
     first, last = (int(edge) for edge in block_info[0]["array-location"][0])
     # One thread per task: Dask runs as many tasks as a worker has threads.
     with parallel.pool(1):
-        summary = empty.begin(first)
+        summary = (empty.given(kept) if kept else empty).begin(first)
         try:
             for rows in mold.pieces(block, number, first):
                 summary.add(rows)

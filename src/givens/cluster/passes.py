@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, TypeVar
 
 from givens.cluster.graph import DaskRows
@@ -57,7 +57,11 @@ class RepeatedData(ABC):
             raise
         return block
 
-    def total(self, empty: Kind, name: str) -> Kind:
+    def keep(self, value: Any, name: str) -> Any:
+        """A value for many passes, which every worker fetches once; `name` as for `total`."""
+        return value if self.chunks is None else self.chunks.keep(value, name)
+
+    def total(self, empty: Kind, name: str, kept: Sequence[Any] = ()) -> Kind:
         """The summary of all rows.
 
         Parameters
@@ -66,10 +70,12 @@ class RepeatedData(ABC):
             Left as it is.
         name : str
             Of the pass, in words with hyphens: Dask's dashboard shows it.
+        kept : sequence
+            What `keep` returned, for `Summary.given`.
         """
         if self.chunks is not None:
-            return self.chunks.total(empty, self.mold(), name)
-        summary = empty.begin(0)
+            return self.chunks.total(empty, self.mold(), name, kept)
+        summary = (empty.given(kept) if kept else empty).begin(0)
         for rows in self:
             summary.add(rows)
         summary.end()

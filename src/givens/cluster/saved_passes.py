@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Sequence
 from copy import copy
 from pathlib import Path
 from typing import Any, TypeVar
@@ -62,13 +63,13 @@ class SavedPasses:
                 "another path, or delete it to start afresh"
             )
 
-    def find(self, empty: Kind, name: str) -> Kind | None:
-        """The summary of the next pass, if it is saved."""
+    def find(self, empty: Kind, name: str, kept: Sequence[Any] = ()) -> Kind | None:
+        """The summary of the next pass, if it is saved; `kept` are the values that the empty summary is given on the workers."""
         if self.number >= len(self.passes):
             return None
         try:
             saved = self.passes[self.number]
-            if saved["name"] == name and saved["parameters"] == _token(type(empty).__name__, empty):
+            if saved["name"] == name and saved["parameters"] == _token(type(empty).__name__, empty, *kept):
                 self.number += 1
                 return _unpacked(saved["summary"], empty, self.arrays)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -76,7 +77,7 @@ class SavedPasses:
         del self.passes[self.number :]
         return None
 
-    def add(self, empty: Summary, name: str, found: Summary) -> None:
+    def add(self, empty: Summary, name: str, found: Summary, kept: Sequence[Any] = ()) -> None:
         """Save the summary of a pass that was not found."""
         prefix = f"{self.number}"
         self.arrays = {
@@ -84,7 +85,7 @@ class SavedPasses:
         }
         packed = _packed(found, empty, prefix, self.arrays)
         self.passes.append(
-            {"name": name, "parameters": _token(type(empty).__name__, empty), "summary": packed}
+            {"name": name, "parameters": _token(type(empty).__name__, empty, *kept), "summary": packed}
         )
         self.number += 1
         if self.number % self.place.every == 0:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from copy import copy
 from typing import Any, Self
 
@@ -32,6 +33,10 @@ class Summary(ABC):
     >>> one.value, empty.value
     (7, 0.0)
     """
+
+    def given(self, kept: Sequence[Any]) -> Self:
+        """This empty summary with parameters that are sent apart from it, since many passes need them."""
+        raise NotImplementedError(f"{type(self).__name__} has no such parameters")
 
     def begin(self, first: int) -> Self:
         """An empty summary like this one, of the rows from number `first` on."""

@@ -7,6 +7,9 @@ With u = x² − y², v = 2xy over two columns of length p, the criterion goes w
 Where only the first of two columns counts (a crossing pair of the Stiefel form), it is a quartic form in (c, s), whose
 critical points are the roots of a quartic in t = tan θ: found here by its values on a grid and Newton's method.
 
+Both follow from eight sums over the rows, the fourth and second moments of the two columns (`MOMENTS`), which add up over parts
+of the rows wherever these are.
+
 Rows of Y are columns of the mathematics. `sign` is 1 for the maximum, −1 for the minimum.
 """
 
@@ -23,6 +26,25 @@ GRID = 32
 CHUNK = 1024  # rows
 INSIDE = 13.0  # flops per row: a² − b², 2ab, and the five sums (three of them without κ)
 CROSSING = 16.0  # p², pq, q², their products, and the eight sums
+MOMENTS = 8  # of a pair x, y: Σ of x⁴, x³y, x²y², xy³, y⁴, x², xy, y²
+
+
+@inline
+def _angle_of(
+    uu: float, vv: float, uv: float, su: float, sv: float, kappa: float, sign: float
+) -> tuple[float, float]:
+    P = sign * (2.0 * uv - 2.0 * kappa * su * sv)
+    Q = sign * (uu - vv - kappa * (su * su - sv * sv))
+    radius = math.hypot(P, Q)
+    if Q > 0.0:
+        # An angle below rounding changes nothing, and would be found again in every sweep.
+        if abs(P) <= EPS * Q:
+            return 0.0, 0.0
+        return 0.25 * math.atan2(P, Q), 0.25 * P * (P / (radius + Q))
+    # Two columns that look alike from every angle: what is left is rounding.
+    if radius - Q <= 16.0 * EPS * (uu + vv):
+        return 0.0, 0.0
+    return 0.25 * math.atan2(P, Q), 0.25 * (radius - Q)
 
 
 @inline
@@ -58,18 +80,7 @@ def _angle(x: np.ndarray, y: np.ndarray, kappa: float, sign: float) -> tuple[flo
         uv += 2.0 * part_uv
         su += part_u
         sv += 2.0 * part_v
-    P = sign * (2.0 * uv - 2.0 * kappa * su * sv)
-    Q = sign * (uu - vv - kappa * (su * su - sv * sv))
-    radius = math.hypot(P, Q)
-    if Q > 0.0:
-        # An angle below rounding changes nothing, and would be found again in every sweep.
-        if abs(P) <= EPS * Q:
-            return 0.0, 0.0
-        return 0.25 * math.atan2(P, Q), 0.25 * P * (P / (radius + Q))
-    # Two columns that look alike from every angle: what is left is rounding.
-    if radius - Q <= 16.0 * EPS * (uu + vv):
-        return 0.0, 0.0
-    return 0.25 * math.atan2(P, Q), 0.25 * (radius - Q)
+    return _angle_of(uu, vv, uv, su, sv, kappa, sign)
 
 
 @inline
@@ -80,29 +91,18 @@ def _form(a: float, b: float, m: float, d: float, e: float, theta: float) -> flo
 
 
 @inline
-def _crossing_angle(x: np.ndarray, y: np.ndarray, kappa: float, sign: float) -> tuple[float, float]:
-    a = 0.0
-    b = 0.0
-    m = 0.0
-    d = 0.0
-    e = 0.0
-    xx = 0.0
-    xy = 0.0
-    yy = 0.0
-    for r in range(x.shape[0]):
-        p = np.float64(x[r])
-        q = np.float64(y[r])
-        pp = p * p
-        pq = p * q
-        qq = q * q
-        a += pp * pp
-        b += pp * pq
-        m += pp * qq
-        d += pq * qq
-        e += qq * qq
-        xx += pp
-        xy += pq
-        yy += qq
+def _crossing_angle_of(
+    a: float,
+    b: float,
+    m: float,
+    d: float,
+    e: float,
+    xx: float,
+    xy: float,
+    yy: float,
+    kappa: float,
+    sign: float,
+) -> tuple[float, float]:
     size = a + e
     a = sign * (a - kappa * xx * xx)
     b = sign * (b - kappa * xx * xy)
@@ -154,6 +154,33 @@ def _crossing_angle(x: np.ndarray, y: np.ndarray, kappa: float, sign: float) -> 
 
 
 @inline
+def _crossing_angle(x: np.ndarray, y: np.ndarray, kappa: float, sign: float) -> tuple[float, float]:
+    a = 0.0
+    b = 0.0
+    m = 0.0
+    d = 0.0
+    e = 0.0
+    xx = 0.0
+    xy = 0.0
+    yy = 0.0
+    for r in range(x.shape[0]):
+        p = np.float64(x[r])
+        q = np.float64(y[r])
+        pp = p * p
+        pq = p * q
+        qq = q * q
+        a += pp * pp
+        b += pp * pq
+        m += pp * qq
+        d += pq * qq
+        e += qq * qq
+        xx += pp
+        xy += pq
+        yy += qq
+    return _crossing_angle_of(a, b, m, d, e, xx, xy, yy, kappa, sign)
+
+
+@inline
 def _solve(x: np.ndarray, y: np.ndarray, both: bool, kappa: float, sign: float) -> tuple[float, float]:
     if both:
         return _angle(x, y, kappa, sign)
@@ -191,6 +218,58 @@ def solve_pairs(
         gains[p] = gain
         rotated += gain > 0.0
     return rotations, gains, rotated
+
+
+@kernel
+def pair_moments(Y: np.ndarray, pairs: np.ndarray) -> np.ndarray:
+    """The moments of each pair, one row each."""
+    found = np.zeros((pairs.shape[0], MOMENTS))
+    for p in range(pairs.shape[0]):
+        x = Y[pairs[p, 0]]
+        y = Y[pairs[p, 1]]
+        for start in range(0, x.shape[0], CHUNK):
+            a, b, m, d, e, xx, xy, yy = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+            for r in range(start, min(start + CHUNK, x.shape[0])):
+                pp = x[r] * x[r]
+                pq = x[r] * y[r]
+                qq = y[r] * y[r]
+                a += pp * pp
+                b += pp * pq
+                m += pp * qq
+                d += pq * qq
+                e += qq * qq
+                xx += pp
+                xy += pq
+                yy += qq
+            found[p, 0] += a
+            found[p, 1] += b
+            found[p, 2] += m
+            found[p, 3] += d
+            found[p, 4] += e
+            found[p, 5] += xx
+            found[p, 6] += xy
+            found[p, 7] += yy
+    return found
+
+
+@kernel
+def solve_moments(
+    moments: np.ndarray, both: np.ndarray, kappa: float, sign: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """The best angle and the gain of each pair from its moments; `both` where both of its columns count."""
+    angles = np.empty(moments.shape[0])
+    gains = np.empty(moments.shape[0])
+    for p in range(moments.shape[0]):
+        a, b, m, d, e = moments[p, 0], moments[p, 1], moments[p, 2], moments[p, 3], moments[p, 4]
+        xx, xy, yy = moments[p, 5], moments[p, 6], moments[p, 7]
+        if both[p]:
+            # Sums of u², v² and uv, and of u and v, for u = x² − y² and v = 2xy.
+            uu = max(a - 2.0 * m + e, 0.0)
+            found = _angle_of(uu, 4.0 * m, 2.0 * (b - d), xx - yy, 2.0 * xy, kappa, sign)
+        else:
+            found = _crossing_angle_of(a, b, m, d, e, xx, xy, yy, kappa, sign)
+        angles[p], gains[p] = found
+    return angles, gains
 
 
 @kernel

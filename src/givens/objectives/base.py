@@ -139,6 +139,8 @@ class Plan:
         `second(state, Q)` gives the second derivatives of all pairs at U @ Q, for the phase "newton": a `Second`.
     state_flops : float
         Additions and multiplications that `state` takes.
+    at_once : bool
+        Solve all blocks of a round in one call, since a call is a pass over data in chunks: threads do not share them.
     rounding : float
         Relative error of slopes where data are in single precision: the loop accepts no tolerance below its square.
     """
@@ -150,6 +152,7 @@ class Plan:
     rough: float = 1e-4
     second: Callable[[Any, np.ndarray], Second] | None = None
     state_flops: float = 0.0
+    at_once: bool = False
     rounding: float = 0.0
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from copy import copy
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from givens.objectives.base import Blocks, Look, Objective, Plan, Rotations, Sec
 from givens.objectives.contrasts import Contrast, Exp, LogCosh
 from givens.objectives.quartic import Kurtosis, Orthomax
 from givens.schedules import Schedule, Tournament
-from givens.support.arguments import as_array
+from givens.support.arguments import as_array, is_dask
 
 # So many rows per column are in the samples that a run may begin with, and so many in all at least. The smallest ones are for
 # exact rotations of pairs.
@@ -48,8 +48,9 @@ class Columns(Objective):
 
     Parameters
     ----------
-    A : array, shape (rows, n)
-        Samples x components for ICA, variables x factors for rotation, variables x samples for sparse PCA.
+    A : array, or dask array chunked along its rows, shape (rows, n)
+        Samples x components for ICA, variables x factors for rotation, variables x samples for sparse PCA. The rows of a dask
+        array stay where they are, and only sums over them travel (see `objectives.chunked_columns`).
     contrast : str or Contrast
         "varimax", "quartimax", "kurtosis", "logcosh", "exp", or an object of `givens.objectives.contrasts`.
     active : int, optional
@@ -73,6 +74,14 @@ class Columns(Objective):
            [0.13, 0.59]])
     """
 
+    def __new__(cls, A: Any = None, *args: Any, **options: Any) -> Self:
+        """An object that leaves the rows where they are, if A is a dask array."""
+        if is_dask(A):
+            from givens.objectives.chunked_columns import in_chunks
+
+            cls = in_chunks(cls)  # type: ignore[assignment]
+        return super().__new__(cls)
+
     def __init__(
         self,
         A: np.ndarray,
@@ -84,7 +93,7 @@ class Columns(Objective):
         if A.ndim != 2 or A.shape[0] < 1 or A.shape[1] < 1:
             raise ValueError(f"A must be a matrix with at least one row and one column, got shape {A.shape}")
         A = check_data(A, "A")
-        self.contrast = _as_contrast(contrast)
+        self.contrast = as_contrast(contrast)
         self.weights = None
         if weights is not None:
             self.weights = _checked_weights(weights, len(A))
@@ -95,9 +104,7 @@ class Columns(Objective):
         self.factor = self.contrast.sense * (1.0 if degree is None else power(self.divisor, degree))
         self.A = A if self.divisor == 1.0 else A / A.dtype.type(self.divisor)
         self.n = A.shape[1]
-        self.active = self.n if active is None else active
-        if not 1 <= self.active <= self.n or int(self.active) != self.active:
-            raise ValueError(f"active must be between 1 and the number of columns, {self.n}, got {active!r}")
+        self.active = checked_active(active, self.n)
         self.scale = self.contrast.size(_lying(self.A)) or 1.0
         self.rough = ROUGH
         self.single = False  # whether looks are in single precision
@@ -119,8 +126,8 @@ class Columns(Objective):
             return None
         sweeping = self.single and self.contrast.exact and self._twice()
         rows = (SMALLEST if sweeping else SMALL if self.single else LARGE) * self.n
-        stride = len(self.A) // max(rows, LEAST)
-        everything = stride < 3 and self._twice() and not self.single and len(self.A) >= LEAST
+        stride = self._height() // max(rows, LEAST)
+        everything = stride < 3 and self._twice() and not self.single and self._height() >= LEAST
         if everything:
             stride = 1
         elif stride < 3:
@@ -135,6 +142,10 @@ class Columns(Objective):
         other = self._cheaper(single, rough, stride)
         other.sweeping = sweeping
         return other
+
+    def _height(self) -> int:
+        """How many rows A has."""
+        return len(self.A)
 
     def _rows(self, part: slice) -> np.ndarray:
         """Some rows of A."""
@@ -282,7 +293,17 @@ def _checked_weights(weights: np.ndarray, rows: int) -> np.ndarray:
     return checked
 
 
-def _as_contrast(contrast: str | Contrast) -> Contrast:
+def checked_active(active: int | None, n: int) -> int:
+    """How many of n columns count."""
+    if active is None:
+        return n
+    if not 1 <= active <= n or int(active) != active:
+        raise ValueError(f"active must be between 1 and the number of columns, {n}, got {active!r}")
+    return active
+
+
+def as_contrast(contrast: str | Contrast) -> Contrast:
+    """A contrast from its name, or itself."""
     if isinstance(contrast, Contrast):
         return contrast
     if isinstance(contrast, str) and contrast in CONTRASTS:

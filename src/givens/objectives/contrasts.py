@@ -20,7 +20,7 @@ import numpy as np
 
 from givens.numerics import parallel
 from givens.numerics.tiles import GROUPS, tile_width
-from givens.objectives.base import Look, Second
+from givens.objectives.base import Blocks, Look, Second, Solved
 
 if TYPE_CHECKING:
     from givens.kernels.scalar import ScalarKernels
@@ -57,7 +57,9 @@ class Contrast(ABC):
     twice : bool
         Whether `second` gives all second derivatives, and runs should use them.
     by_rows : bool
-        Whether it is a sum over rows of the data too, so that looks at some of them add up.
+        Whether its look follows from sums over rows, `sums`, so that the rows may lie in several places.
+    solves_gathered : bool
+        Whether blocks are solved from what `gathered` finds in some rows, wherever they lie.
     """
 
     sense: int = 1
@@ -66,6 +68,7 @@ class Contrast(ABC):
     exact: bool = False
     twice: bool = False
     by_rows: bool = False
+    solves_gathered: bool = False
 
     @abstractmethod
     def look(self, Y: np.ndarray, active: int, Q: np.ndarray | None = None, single: bool = False) -> Look:
@@ -93,6 +96,28 @@ class Contrast(ABC):
 
         A gain below `enough` need not be pursued.
         """
+
+    def sums(
+        self, Y: np.ndarray, active: int, Q: np.ndarray | None = None, single: bool = False
+    ) -> tuple[np.ndarray, ...]:
+        """What `look_from` needs of some rows of the data: it adds up over all of them."""
+        raise NotImplementedError(f"{self!r} is no sum over rows: it needs all of them in memory")
+
+    def look_from(self, sums: Sequence[np.ndarray], rows: int) -> Look:
+        """The look at so many rows."""
+        raise NotImplementedError(f"{self!r} is no sum over rows: it needs all of them in memory")
+
+    def gathered(self, Y: np.ndarray, blocks: Blocks, active: int) -> Any:
+        """What solving each of these blocks needs of some rows of the data, if `solves_gathered`."""
+        raise NotImplementedError(f"pairs of columns of {self!r} are searched in memory only")
+
+    def joined(self, first: Any, second: Any) -> Any:
+        """What was gathered of some rows, and of the rows after them, as one."""
+        return [a + b for a, b in zip(first, second)]
+
+    def solve_gathered(self, found: Any, blocks: Blocks, active: int, rows: int, enough: float) -> Solved:
+        """The best rotation of each block, from what was gathered of so many rows."""
+        raise NotImplementedError(f"pairs of columns of {self!r} are searched in memory only")
 
     def weighted(self, weights: np.ndarray) -> tuple[np.ndarray | None, Contrast]:
         """The contrast of data whose rows count so often, and what their rows have to be multiplied by for it, or None."""
@@ -146,14 +171,26 @@ class Pointwise(Contrast):
         return self.sense * self.signs
 
     def look(self, Y: np.ndarray, active: int, Q: np.ndarray | None = None, single: bool = False) -> Look:
-        """One pass over Y, tile by tile: Σ φ(y_i), Σ φ'(y_i) y_j and Σ φ''(y_i) y_j²."""
-        weights = self._weights(active)
-        values, M, S, _ = column_sums(self.kernels.look, Y, active, Q, single=single, counts=self.counts)
+        """One pass over Y, tile by tile."""
+        look = self.look_from(self.sums(Y, active, Q, single), Y.shape[1])
+        return look._replace(flops=look_flops(Y, active, Q, POINT))
+
+    def sums(
+        self, Y: np.ndarray, active: int, Q: np.ndarray | None = None, single: bool = False
+    ) -> tuple[np.ndarray, ...]:
+        """The sums Σ φ(y_i), Σ φ'(y_i) y_j and Σ φ''(y_i) y_j²."""
+        found = column_sums(self.kernels.look, Y, active, Q, single=single, counts=self.counts)
+        return tuple(found[:3])
+
+    def look_from(self, sums: Sequence[np.ndarray], rows: int) -> Look:
+        """Multiplied by the signs of the columns."""
+        values, M, S = sums
+        weights = self._weights(len(values))
         M, S = weights[:, None] * M, weights[:, None] * S
         value = self._finite(float(weights @ values))
         if not np.isfinite(float(M.sum() + S.sum())):
             raise ValueError(f"the derivatives of {self!r} are not finite on this data; whiten or rescale it")
-        return Look(value, *pair_derivatives(M, S), look_flops(Y, active, Q, POINT))
+        return Look(value, *pair_derivatives(M, S))
 
     def value(self, Y: np.ndarray, active: int) -> float:
         """Evaluate f."""

@@ -2,17 +2,19 @@
 
     F(U) = Σ_j [ Σ y⁴ − (κ/p)(Σ y²)² ]        over the columns y of AU, of length p
 
-κ = 0 is quartimax, 1 varimax. For one pair the best angle is ¼·atan2(P, Q); a block is turned in rounds of many pairs.
+κ = 0 is quartimax, 1 varimax. For one pair the best angle is ¼·atan2(P, Q); a block is turned in rounds of many pairs. Where the
+rows of A lie in many places, `block_moments` solves blocks from sums over the rows.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 
 import numpy as np
 
 from givens.numerics import parallel
-from givens.objectives.base import Look, Second
+from givens.objectives.base import Blocks, Look, Second, Solved
 from givens.objectives.contrasts import (
     Contrast,
     Pairs,
@@ -44,6 +46,8 @@ class Orthomax(Contrast):
     degree = 4
     exact = True
     twice = True
+    by_rows = True
+    solves_gathered = True
 
     def __init__(self, kappa: float = 1.0) -> None:
         if not np.isfinite(kappa):
@@ -58,22 +62,32 @@ class Orthomax(Contrast):
         return max(2, min(n, LARGEST_BLOCK))
 
     def look(self, Y: np.ndarray, active: int, Q: np.ndarray | None = None, single: bool = False) -> Look:
-        """One pass over Y: Σ y_i⁴, Σ y_i³ y_j, Σ y_i² y_j² and, where κ needs it, Σ y_i y_j."""
+        """One pass over Y."""
+        look = self.look_from(self.sums(Y, active, Q, single), Y.shape[1])
+        flops = look_flops(Y, active, Q, 6.0) + (2.0 * Y.size * len(Y) if self.kappa else 0.0)
+        return look._replace(flops=flops)
+
+    def sums(
+        self, Y: np.ndarray, active: int, Q: np.ndarray | None = None, single: bool = False
+    ) -> tuple[np.ndarray, ...]:
+        """The sums Σ y_i⁴, 4 Σ y_i³ y_j, 12 Σ y_i² y_j² and, where κ needs it, Σ y_i y_j."""
         from givens.kernels.scalar import fourth_look
 
-        fourths, M, S, gram = column_sums(fourth_look, Y, active, Q, 2 if self.kappa else 1, single)
-        flops = look_flops(Y, active, Q, 6.0)
+        found = column_sums(fourth_look, Y, active, Q, 2 if self.kappa else 1, single)
+        return tuple(found if self.kappa else found[:3])
+
+    def look_from(self, sums: Sequence[np.ndarray], rows: int) -> Look:
+        """Less the part with κ."""
+        fourths, M, S = sums[:3]
+        active = len(fourths)
         if self.kappa:
-            share = self.kappa / Y.shape[1]
+            share, gram = self.kappa / rows, sums[3]
             every, gram = np.diagonal(gram), gram[:active]
             power = every[:active]
             fourths = fourths - share * power**2
             M = M - 4.0 * share * power[:, None] * gram
             S = S - share * (4.0 * power[:, None] * every + 8.0 * gram**2)
-            flops += 2.0 * Y.size * len(Y)
-        return Look(
-            self.sense * float(fourths.sum()), *pair_derivatives(self.sense * M, self.sense * S), flops
-        )
+        return Look(self.sense * float(fourths.sum()), *pair_derivatives(self.sense * M, self.sense * S))
 
     def second(self, Y: np.ndarray, active: int, Q: np.ndarray) -> Second:
         """One pass over Y: Σ y_i³ y_j, Σ y_i² y_j y_k and Σ y_j y_k."""
@@ -107,6 +121,42 @@ class Orthomax(Contrast):
         """Every pair to its best angle, round by round, on a copy."""
         return *in_rounds(Y[block], active, self.kappa / Y.shape[1], -self.sense), None
 
+    def gathered(self, Y: np.ndarray, blocks: Blocks, active: int) -> list[np.ndarray]:
+        """The fourth and second moments of each pair, or of all columns of each block."""
+        from givens.objectives import block_moments
+
+        return block_moments.moments_of(Y, blocks)
+
+    def solve_gathered(
+        self, found: list[np.ndarray], blocks: Blocks, active: int, rows: int, enough: float
+    ) -> Solved:
+        """The closed form of every pair."""
+        from givens.objectives import block_moments
+
+        return block_moments.solved(found, blocks, active, self.kappa / rows, float(-self.sense), enough)
+
+    def gains(self, sums: Sequence[np.ndarray], rows: int) -> float:
+        """What all pairs together could gain, each by its best angle, from the sums of a look; all columns count."""
+        from givens.kernels import quartic
+
+        fourths, M, S = sums[:3]
+        i, j = np.triu_indices(len(fourths), 1)
+        gram = sums[3] if self.kappa else np.zeros_like(M)
+        moments = np.column_stack(
+            (
+                fourths[i],
+                M[i, j] / 4,
+                S[i, j] / 12,
+                M[j, i] / 4,
+                fourths[j],
+                gram[i, i],
+                gram[i, j],
+                gram[j, j],
+            )
+        )
+        both = np.ones(len(i), dtype=bool)
+        return float(quartic.solve_moments(moments, both, self.kappa / rows, float(-self.sense))[1].sum())
+
 
 class Kurtosis(Orthomax):
     """Σ y⁴ over columns of whitened data: a monotone function of the summed kurtosis.
@@ -119,7 +169,6 @@ class Kurtosis(Orthomax):
 
     # Kurtoses of independent sources are well conditioned: quasi-Newton steps end soon enough.
     twice = False
-    by_rows = True
 
     def __init__(self, sign: int = 1) -> None:
         if sign not in (1, -1):

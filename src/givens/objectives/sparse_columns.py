@@ -9,13 +9,13 @@ from the little that is not.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
 from givens.numerics import parallel
 from givens.numerics.tiles import tiled_sum
-from givens.objectives.base import Blocks, Leap, Look, Rotations
+from givens.objectives.base import Blocks, Leap, Look, Rotations, Solved
 from givens.objectives.columns import Columns
 from givens.objectives.contrasts import Contrast, Pairs, Solution, pair_derivatives
 from givens.schedules import Schedule, Tournament
@@ -28,6 +28,7 @@ TIGHT = 1e-15  # the same for a pair that is solved by itself: nothing but round
 REPLAY = 0.2  # so many rotations per pair of columns, twice, and a matrix product turns a block faster than one by one
 FEW = 0.05  # share of non-zeros of S below which products through them are faster than matrix products
 EPS = float(np.finfo(np.float64).eps)
+MOST_GATHERED = 1 << 26  # entries of blocks that are sent in one round, where rows lie in chunks: 512 MB
 
 
 class TurnedBlock(NamedTuple):
@@ -53,11 +54,20 @@ class Threshold(Contrast):
     sense = -1
     degree = 2
     smooth = False
+    by_rows = True
+    solves_gathered = True
 
     def __init__(self, levels: np.ndarray, l0: bool) -> None:
         self.levels = levels
         self.l0 = l0
         self.noise = 0.0
+
+    @classmethod
+    def of(cls, penalty: str) -> Self:
+        """Without levels yet."""
+        if penalty not in ("l1", "l0"):
+            raise ValueError(f"penalty must be 'l1' or 'l0', got {penalty!r}")
+        return cls(np.zeros(0), penalty == "l0")
 
     def __repr__(self) -> str:
         return f"Threshold({'l0' if self.l0 else 'l1'}, {self.levels.tolist()})"
@@ -76,11 +86,20 @@ class Threshold(Contrast):
 
     def look(self, Y: np.ndarray, active: int, Q: np.ndarray | None = None, single: bool = False) -> Look:
         """Value and slopes; curvatures, which jump where an entry crosses its threshold, are of no use."""
+        look = self.look_from(self.sums(Y, active, Q), Y.shape[1])
+        return look._replace(flops=Y.size * (2.0 * active + (0.0 if Q is None else 2.0 * len(Y))))
+
+    def sums(
+        self, Y: np.ndarray, active: int, Q: np.ndarray | None = None, single: bool = False
+    ) -> tuple[np.ndarray, ...]:
+        """The value, and −2 S(y_i)ᵀy_j."""
         turned = Y if Q is None else np.ascontiguousarray(Q.T, dtype=Y.dtype) @ Y
-        M = self.slopes(turned, active)
-        slopes, _ = pair_derivatives(M, np.zeros_like(M))
-        flops = Y.size * (2.0 * active + (0.0 if Q is None else 2.0 * len(Y)))
-        return Look(self.value(turned, active), slopes, None, flops)
+        return np.array(self.value(turned, active)), self.slopes(turned, active)
+
+    def look_from(self, sums: Sequence[np.ndarray], rows: int) -> Look:
+        """The slopes of pairs."""
+        value, M = sums
+        return Look(float(value), pair_derivatives(M, np.zeros_like(M))[0])
 
     def slopes(self, Y: np.ndarray, active: int) -> np.ndarray:
         """−2 S(y_i)ᵀy_j: through the non-zeros of S where they are few, else by matrix products."""
@@ -113,14 +132,67 @@ class Threshold(Contrast):
 
         levels = self.everywhere(len(Y))[block]
         C, rows, others = sparse_blocks.compact(Y, block, levels.min() / np.sqrt(2.0))
-        Qt = np.eye(len(block))
-        steps = np.empty((int(REPLAY * len(block) ** 2), 4))
-        least = max(self.noise, 1e-3 * enough / len(block))
+        Q, gain, turned, flops, steps = self._turned(C, levels, enough)
+        found = TurnedBlock(steps[:turned] if turned <= len(steps) else None, (C, rows, others))
+        return Q, gain, turned, flops, found
+
+    def _turned(
+        self, C: np.ndarray, levels: np.ndarray, enough: float
+    ) -> tuple[np.ndarray, float, int, float, np.ndarray]:
+        """Turn the pairs of C's rows once, in place: Q, its gain, how many turned, the flops, and the rotations."""
+        from givens.kernels import sparse_blocks
+
+        Qt = np.eye(len(C))
+        steps = np.empty((int(REPLAY * len(C) ** 2), 4))
+        least = max(self.noise, 1e-3 * enough / len(C))
         gain, turned, flops = sparse_blocks.turn_block(
             C, levels, self.l0, least, SHARE, LOOSE, RELAXATION, Qt, steps
         )
-        found = TurnedBlock(steps[:turned] if turned <= len(steps) else None, (C, rows, others))
-        return np.ascontiguousarray(Qt.T), gain, turned, flops, found
+        return np.ascontiguousarray(Qt.T), gain, turned, flops, steps
+
+    def gathered(self, Y: np.ndarray, blocks: Blocks, active: int) -> list[np.ndarray]:
+        """The rows of each block that can exceed a threshold, however the block is turned: a turn keeps their length."""
+        levels = self.everywhere(len(Y))
+        found = []
+        for block in blocks:
+            part = Y[block]
+            # Rounding must not leave out a row that gets there by its whole length.
+            reach = np.einsum("ij,ij->j", part, part) * (1.0 + 1e-12) > float(levels[block].min()) ** 2
+            found.append(part[:, reach])
+        return found
+
+    def joined(self, first: list[np.ndarray], second: list[np.ndarray]) -> list[np.ndarray]:
+        """The rows of both, in their order."""
+        joined = [np.concatenate(parts, axis=1) for parts in zip(first, second)]
+        if sum(part.size for part in joined) > MOST_GATHERED:
+            raise ValueError(
+                f"more than {MOST_GATHERED:,} entries may exceed their threshold, too many to send in one round: raise gamma"
+            )
+        return joined
+
+    def solve_gathered(
+        self, found: list[np.ndarray], blocks: Blocks, active: int, rows: int, enough: float
+    ) -> Solved:
+        """As in memory: rows that were left out count nothing."""
+        solutions = [self._of(block).solve_rows(part, enough) for block, part in zip(blocks, found)]
+        rotations, gains, rotated, flops = zip(*solutions)
+        pairs = isinstance(blocks, np.ndarray)
+        return Solved(np.array(rotations) if pairs else rotations, np.array(gains), sum(rotated), sum(flops))
+
+    def _of(self, block: np.ndarray) -> Threshold:
+        """The same thresholds, for the columns of a block alone."""
+        other = Threshold(self.everywhere(max(int(block.max()) + 1, len(self.levels)))[block], self.l0)
+        other.noise = self.noise
+        return other
+
+    def solve_rows(self, Y: np.ndarray, enough: float) -> tuple[np.ndarray, float, int, float]:
+        """Q, its gain, how many pairs turned and the flops, where Y holds the columns of one block."""
+        if not Y.shape[1]:
+            return np.eye(len(Y)), 0.0, 0, 0.0
+        if len(Y) > 2:
+            return self._turned(np.ascontiguousarray(Y), self.levels, enough)[:4]
+        rotations, gains, rotated, flops = self.solve_pairs(Y, np.array([[0, 1]]), 2)
+        return rotations[0], float(gains[0]), rotated, flops
 
     def everywhere(self, n: int) -> np.ndarray:
         """A level for each of n columns, ∞ for those that do not count."""
@@ -136,8 +208,9 @@ class SparseColumns(Columns):
 
     Parameters
     ----------
-    A : array, shape (features, n)
-        Centred data, features x samples, or its rank-reduced factor.
+    A : array, or dask array chunked along its features, shape (features, n)
+        Centred data, features x samples, or its rank-reduced factor. The features of a dask array stay where they are: a round of
+        rotations gathers those that can exceed a threshold.
     gamma : float or array of `active` floats
         The threshold of the paper: of |y| for "l1", of y² for "l0".
     penalty : {"l1", "l0"}
@@ -164,9 +237,10 @@ class SparseColumns(Columns):
         penalty: str = "l1",
         active: int | None = None,
     ) -> None:
-        if penalty not in ("l1", "l0"):
-            raise ValueError(f"penalty must be 'l1' or 'l0', got {penalty!r}")
-        super().__init__(A, Threshold(np.zeros(0), penalty == "l0"), active)
+        super().__init__(A, Threshold.of(penalty), active)
+        self._set_levels(gamma, penalty)
+
+    def _set_levels(self, gamma: float | np.ndarray, penalty: str) -> None:
         gamma = np.asarray(gamma, dtype=np.float64)
         if gamma.shape not in ((), (self.active,)) or not np.all(gamma >= 0):
             raise ValueError(

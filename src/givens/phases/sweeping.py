@@ -89,7 +89,7 @@ class Sweeps(Phase):
 def solve(run: Run, blocks: Blocks) -> Solved:
     """Solve blocks in the threads of the pool; the shares do not show in what comes out."""
     objective, state, enough = run.objective, run.state, run.tol * run.objective.scale
-    width = min(parallel.width(), len(blocks))
+    width = 1 if run.plan.at_once else min(parallel.width(), len(blocks))
     if width == 1:
         return objective.solve(state, blocks, enough)
     shares = [blocks[part] for part in parallel.parts(len(blocks), width)]

@@ -1,0 +1,164 @@
+"""Blocks of columns of a fourth-order contrast, solved from sums over the rows: the rows themselves may lie anywhere.
+
+A pair is solved from its five fourth moments and three second ones. A block of b columns has (b+3 over 4) fourth moments, in
+which all of its pairs can be turned again and again: with the matrix T = Σ m mᵀ of the products m = (y_a y_c, a ≤ c) and columns
+x = Σ v_a y_a, z = Σ w_a y_a, every moment of x and z is a bilinear form in T. So one pass over the rows serves all pairs of a
+block.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+
+from givens.objectives.base import Blocks, Solved
+from givens.rotations import turn
+from givens.schedules import tournament
+
+MOST_COLUMNS = 64
+"""Of a block: 766,480 fourth moments."""
+
+SWEEPS = 60  # over the pairs of a block, at most
+STEP = 1 << 18  # products of two columns that are in work at once
+
+
+class Quadruples(NamedTuple):
+    """Where the moments of b columns stand.
+
+    `a`, `c` are the two indices of each product; `first`, `second` a product each whose product is a moment, every moment once;
+    `place` tells for two products which moment that is.
+    """
+
+    a: np.ndarray
+    c: np.ndarray
+    first: np.ndarray
+    second: np.ndarray
+    place: np.ndarray
+
+
+@cache
+def quadruples(b: int) -> Quadruples:
+    """Of b columns."""
+    a, c = np.triu_indices(b)
+    four = np.sort(
+        np.stack(np.broadcast_arrays(a[:, None], c[:, None], a[None, :], c[None, :]), axis=-1), axis=-1
+    )
+    keys = ((four[..., 0] * b + four[..., 1]) * b + four[..., 2]) * b + four[..., 3]
+    _, where, place = np.unique(keys, return_index=True, return_inverse=True)
+    first, second = np.divmod(where, len(a))
+    return Quadruples(a, c, first, second, place.reshape(keys.shape))
+
+
+def moments_of(Y: np.ndarray, blocks: Blocks) -> list[np.ndarray]:
+    """For a round of pairs, one array of their moments; for larger blocks, their fourth and second moments, one vector each."""
+    from givens.kernels import quartic
+
+    if isinstance(blocks, np.ndarray):
+        return [quartic.pair_moments(Y, blocks)]
+    most = max(map(len, blocks))
+    if most > MOST_COLUMNS:
+        raise ValueError(
+            f"a block of {most} columns has too many fourth moments: use blocks of at most {MOST_COLUMNS} columns"
+        )
+    return [_moments(Y, block) for block in blocks]
+
+
+def _moments(Y: np.ndarray, block: np.ndarray) -> np.ndarray:
+    index = quadruples(len(block))
+    products = len(index.a)
+    T, seconds = np.zeros((products, products)), np.zeros(products)
+    step = max(64, STEP // products)
+    for start in range(0, Y.shape[1], step):
+        y = Y[block, start : start + step]
+        m = np.empty((products, y.shape[1]))
+        place = 0
+        for a in range(len(block)):
+            np.multiply(y[a], y[a:], out=m[place : place + len(block) - a])
+            place += len(block) - a
+        T += m @ m.T
+        seconds += m.sum(axis=1)
+    return np.concatenate((T[index.first, index.second], seconds))
+
+
+def solved(
+    found: list[np.ndarray], blocks: Blocks, active: int, kappa: float, sign: float, enough: float
+) -> Solved:
+    """The best rotation of each pair; of a larger block, what rotations of its pairs come to.
+
+    A sweep over the pairs of a block that gains no more than `enough` is the last.
+    """
+    from givens.kernels import quartic
+
+    if isinstance(blocks, np.ndarray):
+        angles, gains = quartic.solve_moments(found[0], blocks[:, 1] < active, kappa, sign)
+        return Solved(turn(angles), gains, int(np.count_nonzero(gains)), 60.0 * len(blocks))
+    solutions = [
+        _solved_block(part, len(block), int(np.sum(block < active)), kappa, sign, enough)
+        for block, part in zip(blocks, found)
+    ]
+    rotations, gains, rotated, flops = zip(*solutions)
+    return Solved(rotations, np.array(gains), sum(rotated), sum(flops))
+
+
+def _solved_block(
+    found: np.ndarray, b: int, active: int, kappa: float, sign: float, enough: float
+) -> tuple[np.ndarray, float, int, float]:
+    """Q, its gain, how many pairs turned, and the flops."""
+    from givens.kernels import quartic
+
+    index = quadruples(b)
+    products = len(index.a)
+    T = found[:-products][index.place]
+    G = np.empty((b, b))
+    G[index.a, index.c] = G[index.c, index.a] = found[-products:]
+    V, total, rotated, flops = np.eye(b), 0.0, 0, 0.0
+    rounds = [pairs[pairs[:, 0] < active] for pairs in tournament(b)]
+    for _ in range(SWEEPS):
+        gained = 0.0
+        for pairs in rounds:
+            if not len(pairs):
+                continue
+            x, z = V[:, pairs[:, 0]], V[:, pairs[:, 1]]
+            angles, gains = quartic.solve_moments(
+                _pair_moments(T, G, x, z, index), pairs[:, 1] < active, kappa, sign
+            )
+            cosine, sine = np.cos(angles), np.sin(angles)
+            V[:, pairs[:, 0]], V[:, pairs[:, 1]] = cosine * x + sine * z, cosine * z - sine * x
+            gained += float(gains.sum())
+            rotated += int(np.count_nonzero(gains))
+            flops += 4.0 * T.size * len(pairs)
+        total += gained
+        if gained <= enough:
+            break
+    return V, total, rotated, flops
+
+
+def _pair_moments(
+    T: np.ndarray, G: np.ndarray, x: np.ndarray, z: np.ndarray, index: Quadruples
+) -> np.ndarray:
+    """The moments of the pairs of columns that x and z are the coefficients of."""
+    a, c = index.a, index.c
+    times = np.where(a == c, 1.0, 2.0)[:, None]
+    xx, zz = times * x[a] * x[c], times * z[a] * z[c]
+    xz = 0.5 * times * (x[a] * z[c] + x[c] * z[a])
+    k = x.shape[1]
+    both = T @ np.hstack((xx, zz))
+    Txx, Tzz = both[:, :k], both[:, k:]
+    Gx, Gz = G @ x, G @ z
+    return np.column_stack(
+        [
+            np.einsum("pk,pk->k", left, right)
+            for left, right in (
+                (xx, Txx),
+                (xz, Txx),
+                (xx, Tzz),
+                (xz, Tzz),
+                (zz, Tzz),
+                (x, Gx),
+                (x, Gz),
+                (z, Gz),
+            )
+        ]
+    )

@@ -1,0 +1,434 @@
+"""`Columns` of a matrix whose rows lie in chunks on Dask: rotations are found where the rows are, and the rows stay there.
+
+The state is U. Whatever a step needs is one pass over the chunks, a pure function of a chunk and U: the chunk's rows are turned
+in one product, and leave sums, which a tree adds up.
+
+| a step | numbers that a chunk sends for n columns |
+|---|---|
+| a look: value, slopes and curvatures of all pairs | 2n² + n, for varimax 3n² + n |
+| a round of n/2 pairs, fourth-order contrasts | 8 for each pair: 4n |
+| a round of n/b blocks of b columns | (b+3 over 4) fourth and b(b+1)/2 second moments for each block |
+| a round, thresholds | the rows of each block that can exceed a threshold |
+
+Rows are turned by U from the beginning in every pass. Turned rows that stay with the workers would save a product, but would
+have to be held in memory, beside the data, and after the loss of a worker all rotations would have to be done again. What
+workers need of U is sent to each of them once: a matrix, then the rotations of every round, until these are as many
+numbers as the matrix; then it is sent anew. So a sweep sends some n² numbers to every worker, however many rounds it has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from copy import copy
+from typing import Any, Protocol, Self
+
+import numpy as np
+
+from givens.cluster import RepeatedData, Summary
+from givens.cluster.graph import DaskRows
+from givens.numerics.scaling import check_data, power, power_of_two
+from givens.objectives.base import Blocks, Look, Plan, Rotations, Solved
+from givens.objectives.columns import LARGEST, ROUGH, Columns, as_contrast, checked_active
+from givens.objectives.contrasts import Contrast
+from givens.objectives.quartic import Orthomax
+from givens.objectives.sparse_columns import SparseColumns, Threshold
+from givens.rotations import rotate_blocks
+from givens.schedules import Schedule, Tournament
+
+PIECE = 1 << 20  # entries of a chunk that are turned at a time
+WHOLE = 16
+"""Up to so many columns are one block, all of whose fourth moments are summed in one pass."""
+
+BLOCK = 8
+"""Columns of a block else: turning the rows and summing the moments then take about as long, for some hundred columns."""
+
+SPARSE_BLOCK = 16
+MOST_SAMPLED = 256
+"""With more columns than this, the samples that a descent may begin on would be too large to be read to one place."""
+
+
+class Coordinates(Protocol):
+    """Where rows are before they are turned."""
+
+    def coordinates(self, rows: np.ndarray, V: np.ndarray | None = None) -> np.ndarray:
+        """Rows in these coordinates, or in those of V's columns."""
+
+
+class Divided:
+    """Rows divided by a power of two."""
+
+    def __init__(self, divisor: float) -> None:
+        self.divisor = divisor
+
+    def coordinates(self, rows: np.ndarray, V: np.ndarray | None = None) -> np.ndarray:
+        """In double precision."""
+        rows = np.asarray(rows, dtype=np.float64)
+        if self.divisor != 1.0:
+            rows = rows / self.divisor
+        return rows if V is None else rows @ V
+
+
+class MatrixChunks(RepeatedData):
+    """The rows of a dask array of numbers.
+
+    Parameters
+    ----------
+    A : dask array, shape (rows, n), chunked along its rows
+    """
+
+    def __init__(self, A: Any) -> None:
+        self.chunks: DaskRows = DaskRows(A, None)
+        self.shape = self.chunks.shape
+        self.size = self.shape[0] * self.shape[1]
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __iter__(self) -> Iterator[np.ndarray]:
+        raise TypeError("the rows of a dask array are gone through where they are")
+
+    def pieces(self, block: Any, number: int, first: int) -> Iterator[np.ndarray]:
+        """The rows of a chunk, checked; none if it is empty."""
+        rows = check_data(block, f"chunk {number}", 2)
+        if len(rows):
+            yield rows
+
+    def mold(self) -> MatrixChunks:
+        """Without the data."""
+        return MatrixChunks.__new__(MatrixChunks)
+
+
+class TurnedAxes:
+    """U, transposed, here and on the workers: a matrix they were sent, and rotations since."""
+
+    def __init__(self, rows: RepeatedData, space: Any, Ut: np.ndarray) -> None:
+        self.rows, self.space, self.Ut = rows, space, Ut
+        self._send()
+
+    def _send(self) -> None:
+        self.kept = [self.space, self.rows.keep(self.Ut.copy(), "columns-axes")]
+        self.numbers = 0
+
+    def turn(self, blocks: Blocks, rotations: Rotations) -> float:
+        """Rotate columns of U; returns the flops."""
+        flops = rotate_blocks(self.Ut, blocks, rotations)
+        self.numbers += sum(len(block) ** 2 + len(block) for block in blocks)
+        if self.numbers >= self.Ut.size:
+            self._send()
+        else:
+            self.kept.append(self.rows.keep((blocks, rotations), "columns-rotations"))
+        return flops
+
+    def turned(self, Q: np.ndarray | None) -> list[Any]:
+        """What `TurnedSums.given` needs for U, or for U @ Q."""
+        if Q is None:
+            return self.kept
+        return [self.space, self.rows.keep(np.ascontiguousarray((self.Ut.T @ Q).T), "columns-axes")]
+
+
+class ChunkedColumns(Columns):
+    """The sum of a contrast over the columns of AU, where the rows of A lie in chunks; `Columns` of a dask array is this."""
+
+    label = "columns"  # of passes, on Dask's dashboard
+
+    def __init__(
+        self,
+        A: Any,
+        contrast: str | Contrast,
+        active: int | None = None,
+        weights: np.ndarray | None = None,
+    ) -> None:
+        if weights is not None:
+            raise ValueError("weights are for rows in memory: leave them out with a dask array")
+        rows, contrast = MatrixChunks(A), as_contrast(contrast)
+        if not contrast.by_rows:
+            raise ValueError(f"{contrast!r} is no sum over rows: it needs all of them in memory")
+        self.active = checked_active(active, rows.shape[1])
+        self.extent = extent = rows.total(Extent(contrast), "columns-extent")
+        degree = contrast.degree
+        self.divisor = 1.0 if 1 / LARGEST <= extent.unit <= LARGEST or degree is None else extent.unit
+        self.factor = contrast.sense * (1.0 if degree is None else power(self.divisor, degree))
+        self.scale = extent.size * power(extent.unit / self.divisor, degree or 0) or 1.0
+        self._hold(rows, len(rows), Divided(self.divisor), contrast, rows.shape[1])
+
+    def _hold(
+        self, rows: RepeatedData, count: int, space: Coordinates, contrast: Contrast, columns: int
+    ) -> None:
+        """Keep the way to the rows, so many of them, and to their coordinates."""
+        self.rows, self.count, self.contrast, self.n = rows, count, contrast, columns
+        self.here = space
+        self.space = rows.keep(space, f"{self.label}-coordinates")
+        self.weights = None
+        self.rough, self.single, self.sweeping, self.trace_slopes = ROUGH, False, False, True
+
+    def coarse(self) -> Columns | None:
+        """An even sample of the rows, read once, where there are few columns."""
+        if self.n > MOST_SAMPLED:
+            return None
+        return super().coarse()
+
+    def _height(self) -> int:
+        return self.count
+
+    def _twice(self) -> bool:
+        return False
+
+    def _rows(self, part: slice) -> np.ndarray:
+        found = self.rows.total(EvenRows(part.step or 1), "columns-sample")
+        return self.here.coordinates(np.concatenate(found.found))
+
+    def _cheaper(self, A: np.ndarray, rough: float, stride: int) -> Columns:
+        other = super()._cheaper(A, rough, stride)
+        other.__class__ = Columns
+        return other
+
+    def plan(self) -> Plan:
+        """Sweeps of one pass for few columns of a fourth-order contrast; else descent, and sweeps where that finds no slopes."""
+        phases: tuple[str, ...] = ("descent", "sweeps") if self.contrast.solves_gathered else ("descent",)
+        if not self.contrast.smooth or (self.contrast.solves_gathered and self.n <= WHOLE):
+            phases = ("sweeps",)
+        return Plan(
+            phases=phases, schedule=self._schedule(), coarse=self.coarse, rough=self.rough, at_once=True
+        )
+
+    def _schedule(self) -> Schedule:
+        return Tournament(block=max(2, self.n if self.n <= WHOLE else BLOCK))
+
+    def state(self, U: np.ndarray) -> TurnedAxes:  # type: ignore[override]
+        """U, sent to the workers."""
+        return TurnedAxes(self.rows, self.space, np.ascontiguousarray(U.T, dtype=np.float64))
+
+    def value(self, state: TurnedAxes) -> float:  # type: ignore[override]
+        """Evaluate f."""
+        return self.look(state).value
+
+    def look(self, state: TurnedAxes, Q: np.ndarray | None = None, slopes: bool = True) -> Look:  # type: ignore[override]
+        """One pass."""
+        found = self.rows.total(LookSums(self.contrast, self.active), f"{self.label}-look", state.turned(Q))
+        look = self.contrast.look_from(found.sums, self.count)
+        left = None
+        if isinstance(self.contrast, Orthomax) and self.active == self.n:
+            left = self.contrast.gains(found.sums, self.count)
+        return look._replace(flops=self._flops(4.0 * self.active), left=left)
+
+    def solve(self, state: TurnedAxes, blocks: Blocks, enough: float = 0.0) -> Solved:  # type: ignore[override]
+        """One pass for all of the blocks."""
+        if not self.contrast.solves_gathered:
+            raise ValueError(
+                f"pairs of columns of {self.contrast!r} are searched in memory only, and the rows lie in chunks: use "
+                'phases=["descent"]'
+            )
+        empty = GatheredBlocks(self.contrast, blocks, self.active)
+        found = self.rows.total(empty, f"{self.label}-round", state.turned(None)).found
+        solved = self.contrast.solve_gathered(found, blocks, self.active, self.count, enough)
+        return solved._replace(flops=solved.flops + self._flops(0.0))
+
+    def _flops(self, per_entry: float) -> float:
+        """Of turning all rows, and so many further ones for every entry."""
+        return self.count * self.n * (2.0 * self.n + per_entry)
+
+    def apply(  # type: ignore[override]
+        self,
+        state: TurnedAxes,
+        blocks: Blocks,
+        rotations: Rotations,
+        payload: Sequence[Any] | None = None,
+    ) -> float:
+        """Rotate the columns of U."""
+        return state.turn(blocks, rotations)
+
+    def data(self) -> list[np.ndarray | str]:
+        """The lengths of columns, which tell these data from others, the chunks, whose sums they are, and the contrast."""
+        assert self.rows.chunks is not None
+        lengths = [str(length) for length in self.rows.chunks.X.chunks[0]]
+        return [
+            self.extent.squares,
+            np.array([self.extent.unit, self.extent.size]),
+            *lengths,
+            repr(self.contrast),
+        ]
+
+
+class ChunkedSparseColumns(ChunkedColumns, SparseColumns):  # type: ignore[misc]
+    """The sparse PCA objective, where the features lie in chunks; `SparseColumns` of a dask array is this."""
+
+    def __init__(
+        self, A: Any, gamma: float | np.ndarray, penalty: str = "l1", active: int | None = None
+    ) -> None:
+        ChunkedColumns.__init__(self, A, Threshold.of(penalty), active)
+        self._set_levels(gamma, penalty)
+
+    def start(self, rng: np.random.Generator) -> np.ndarray:
+        """Start at the principal axes, the strongest first."""
+        axes = self.state(np.eye(self.n)).turned(None)
+        gram = self.rows.total(GramOfRows(), "columns-products", axes).sums[0]
+        return np.ascontiguousarray(np.linalg.eigh(gram)[1][:, ::-1])
+
+    def _schedule(self) -> Schedule:
+        return Tournament(block=max(2, min(self.n, SPARSE_BLOCK)))
+
+    def propose(self, state: Any, memory: Any, first: bool) -> None:
+        """No leaps: they go through all features many times."""
+        return None
+
+
+def in_chunks(kind: type[Columns]) -> type[Columns]:
+    """The class of the same objective for a dask array."""
+    known: dict[type[Columns], type[Columns]] = {Columns: ChunkedColumns, SparseColumns: ChunkedSparseColumns}
+    return known.get(kind, kind)
+
+
+class Extent(Summary):
+    """The largest |entry| as a power of two, and the contrast's size and the columns' squares, of rows divided by it."""
+
+    def __init__(self, contrast: Contrast) -> None:
+        self.contrast = contrast
+        self.unit, self.size = 0.0, 0.0
+        self.squares: np.ndarray = np.zeros(0)
+
+    def add(self, rows: np.ndarray) -> None:
+        """Each chunk in its own unit."""
+        other = copy(self)
+        other.unit = power_of_two(rows)
+        part = np.ascontiguousarray(rows, dtype=np.float64) / other.unit
+        other.squares = np.einsum("ij,ij->j", part, part)
+        if self.contrast.degree is None:
+            part *= other.unit
+        other.size = self.contrast.size(part)
+        self._take(other)
+
+    def end(self) -> None:
+        """Sums do not need the contrast."""
+        self.degree = self.contrast.degree or 0
+        del self.contrast
+
+    def merge(self, other: Self) -> None:
+        """In the larger unit."""
+        self._take(other)
+
+    def _take(self, other: Extent) -> None:
+        if not len(other.squares):
+            return
+        if not len(self.squares):
+            self.unit, self.size, self.squares = other.unit, other.size, other.squares
+            return
+        degree = (self.contrast.degree or 0) if hasattr(self, "contrast") else self.degree
+        unit = max(self.unit, other.unit)
+        mine, others = self.unit / unit, other.unit / unit
+        self.size = self.size * power(mine, degree) + other.size * power(others, degree)
+        self.squares = self.squares * mine**2 + other.squares * others**2
+        self.unit = unit
+
+
+class TurnedSums(Summary):
+    """Sums over rows in the coordinates of U's columns."""
+
+    space: Coordinates
+    V: np.ndarray
+    sums: tuple[Any, ...] = ()
+
+    def given(self, kept: Sequence[Any]) -> Self:
+        """The coordinates of rows, U transposed, and rotations since."""
+        other = copy(self)
+        other.space, Ut, *rounds = kept
+        if rounds:
+            Ut = Ut.copy()
+            for blocks, rotations in rounds:
+                rotate_blocks(Ut, blocks, rotations)
+        other.V = Ut.T
+        return other
+
+    def add(self, rows: np.ndarray) -> None:
+        """A few rows at a time: how many depends on their length only."""
+        step = max(64, PIECE // rows.shape[1])
+        for start in range(0, len(rows), step):
+            turned = self.space.coordinates(rows[start : start + step], self.V)
+            self._take(self._of(np.ascontiguousarray(turned.T)))
+
+    def end(self) -> None:
+        """Only the sums are sent on."""
+        del self.space, self.V
+
+    def merge(self, other: Self) -> None:
+        """Add the sums."""
+        self._take(other.sums)
+
+    def _of(self, Y: np.ndarray) -> tuple[Any, ...]:
+        """The sums over a few rows; Y has a contiguous row for every column."""
+        raise NotImplementedError
+
+    def _take(self, sums: tuple[Any, ...]) -> None:
+        if sums:
+            self.sums = tuple(a + b for a, b in zip(self.sums, sums)) if self.sums else sums
+
+
+class LookSums(TurnedSums):
+    """What a contrast's look needs."""
+
+    def __init__(self, contrast: Contrast, active: int) -> None:
+        self.contrast, self.active = contrast, active
+
+    def _of(self, Y: np.ndarray) -> tuple[Any, ...]:
+        return self.contrast.sums(Y, self.active)
+
+    def end(self) -> None:
+        """Only the sums are sent on."""
+        super().end()
+        del self.contrast
+
+
+class GramOfRows(TurnedSums):
+    """The products of columns."""
+
+    def _of(self, Y: np.ndarray) -> tuple[Any, ...]:
+        return (Y @ Y.T,)
+
+
+class GatheredBlocks(TurnedSums):
+    """What solving blocks needs."""
+
+    def __init__(self, contrast: Contrast, blocks: Blocks, active: int) -> None:
+        self.contrast, self.active = contrast, active
+        self.blocks: Blocks = blocks
+
+    @property
+    def found(self) -> Any:
+        """For all rows."""
+        return self.sums[0]
+
+    def _of(self, Y: np.ndarray) -> tuple[Any, ...]:
+        return (self.contrast.gathered(Y, self.blocks, self.active),)
+
+    def _take(self, sums: tuple[Any, ...]) -> None:
+        if sums:
+            self.sums = (self.contrast.joined(self.sums[0], sums[0]),) if self.sums else sums
+
+    def end(self) -> None:
+        """The blocks are known to whoever asked."""
+        super().end()
+        self.blocks = []
+
+
+class EvenRows(Summary):
+    """Every so many-th row, from the first of all on."""
+
+    def __init__(self, stride: int) -> None:
+        self.stride = stride
+        self.next = 0
+        self.found: list[np.ndarray] = []
+
+    def begin(self, first: int) -> Self:
+        """Of the rows from number `first` on."""
+        other = type(self)(self.stride)
+        other.next = -first % self.stride
+        return other
+
+    def add(self, rows: np.ndarray) -> None:
+        """Those of them that are in the sample."""
+        if self.next < len(rows):
+            self.found = [*self.found, np.array(rows[self.next :: self.stride])]
+        self.next = (self.next - len(rows)) % self.stride if self.next < len(rows) else self.next - len(rows)
+
+    def merge(self, other: Self) -> None:
+        """Those of the rows that follow."""
+        self.found = [*self.found, *other.found]
