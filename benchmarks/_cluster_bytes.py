@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-LONG_LOG = {"distributed.admin.low-level-log-length": 1_000_000}
-"""Settings with which the log holds all transfers of a benchmark; the default is 1,000."""
+LONG_LOG = {
+    "distributed.admin.low-level-log-length": 1_000_000,
+    "distributed.scheduler.active-memory-manager.start": False,
+}
+"""Settings with which the log holds all transfers of a benchmark (1,000 by default), and workers keep what they have fetched."""
 
 
 def received(client):

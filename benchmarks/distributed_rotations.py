@@ -1,8 +1,8 @@
 """Rotations of columns whose rows lie on the workers of a Dask cluster: what a sweep sends and takes, by pairs and by blocks.
 
-Turned heavy-tailed sources, 65,536 samples in 16 chunks of a zarr store, two workers of one thread each, for
-`Columns(X, "kurtosis")`. Bytes are what workers received from each other in one sweep, the first and the last look included, as Dask counts them. Whole
-runs are held against the run in memory.
+Turned heavy-tailed sources, 65,536 samples in 16 chunks of a zarr store, two workers of one thread each, and the contrast
+"kurtosis". Bytes are what workers received from each other in one sweep, the first and the last look included, as Dask counts
+them. Whole runs are held against the run in memory.
 """
 
 from __future__ import annotations
