@@ -101,12 +101,12 @@ class MatrixChunks(RepeatedData):
 class TurnedAxes:
     """U, transposed, here and on the workers: a matrix they were sent, and rotations since."""
 
-    def __init__(self, rows: RepeatedData, space: Any, Ut: np.ndarray) -> None:
-        self.rows, self.space, self.Ut = rows, space, Ut
+    def __init__(self, rows: RepeatedData, space: Any, Ut: np.ndarray, label: str) -> None:
+        self.rows, self.space, self.Ut, self.label = rows, space, Ut, label
         self._send()
 
     def _send(self) -> None:
-        self.kept = [self.space, self.rows.keep(self.Ut.copy(), "columns-axes")]
+        self.kept = [self.space, self.rows.keep(self.Ut.copy(), f"{self.label}-axes")]
         self.numbers = 0
 
     def turn(self, blocks: Blocks, rotations: Rotations) -> float:
@@ -116,14 +116,14 @@ class TurnedAxes:
         if self.numbers >= self.Ut.size:
             self._send()
         else:
-            self.kept.append(self.rows.keep((blocks, rotations), "columns-rotations"))
+            self.kept.append(self.rows.keep((blocks, rotations), f"{self.label}-rotations"))
         return flops
 
     def turned(self, Q: np.ndarray | None) -> list[Any]:
         """What `TurnedSums.given` needs for U, or for U @ Q."""
         if Q is None:
             return self.kept
-        return [self.space, self.rows.keep(np.ascontiguousarray((self.Ut.T @ Q).T), "columns-axes")]
+        return [self.space, self.rows.keep(np.ascontiguousarray((self.Ut.T @ Q).T), f"{self.label}-axes")]
 
 
 class ChunkedColumns(Columns):
@@ -196,7 +196,7 @@ class ChunkedColumns(Columns):
 
     def state(self, U: np.ndarray) -> TurnedAxes:  # type: ignore[override]
         """U, sent to the workers."""
-        return TurnedAxes(self.rows, self.space, np.ascontiguousarray(U.T, dtype=np.float64))
+        return TurnedAxes(self.rows, self.space, np.ascontiguousarray(U.T, dtype=np.float64), self.label)
 
     def value(self, state: TurnedAxes) -> float:  # type: ignore[override]
         """Evaluate f."""
