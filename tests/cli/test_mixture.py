@@ -56,12 +56,12 @@ def test_what_em_left_open_is_said(givens, tmp_path):
 def test_directions_are_orthonormal_and_there_are_two(tmp_path):
     values, member = planted(k=2)
     means = np.array([values[member == k].mean(axis=0) for k in range(2)])
-    directions = plane(means, np.full(2, 0.5), values)
+    directions = plane(means, np.full(2, 0.5), values, values.mean(axis=0))
     np.testing.assert_allclose(directions @ directions.T, np.eye(2), atol=1e-12)
     difference = (means[0] - means[1]) / np.linalg.norm(means[0] - means[1])
     np.testing.assert_allclose(abs(directions[0] @ difference), 1)
-    assert plane(np.zeros((1, 6)), np.ones(1), values).shape == (2, 6)
-    assert plane(np.zeros((2, 1)), np.full(2, 0.5), values[:, :1]).shape[1] == 1
+    assert plane(np.zeros((1, 6)), np.ones(1), values, values.mean(axis=0)).shape == (2, 6)
+    assert plane(np.zeros((2, 1)), np.full(2, 0.5), values[:, :1], values[:, :1].mean(axis=0)).shape[1] == 1
 
 
 def test_one_variable_and_standardise(givens, tmp_path):

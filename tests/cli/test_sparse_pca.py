@@ -12,7 +12,7 @@ import pytest
 import scipy.sparse
 
 from givens import SparsePCA, StreamingSparsePCA
-from givens.cli.streaming import ScoreMoments, Thinned
+from givens.cli.streaming import ExplainedShares, Thinned
 from givens.io import read_table
 from givens.kernels.compile import bound, compiling
 from givens.metrics import adjusted_variance, total_variance
@@ -212,14 +212,14 @@ def test_moments_of_a_stream_are_those_of_the_whole():
     rng = np.random.default_rng(0)
     values, weights = rng.normal(size=(50, 7)), rng.normal(size=(3, 7))
     weights /= np.linalg.norm(weights, axis=1, keepdims=True)
-    moments = ScoreMoments(values.mean(axis=0), 3)
+    moments = ExplainedShares(values.mean(axis=0), 3)
     for part in np.array_split(values, 6):
         moments.add(part, (part - values.mean(axis=0)) @ weights.T)
     np.testing.assert_allclose(
         moments.adjusted(), adjusted_variance(values, weights) / total_variance(values)
     )
     # A component that repeats another adds nothing.
-    doubled = ScoreMoments(values.mean(axis=0), 2)
+    doubled = ExplainedShares(values.mean(axis=0), 2)
     doubled.add(values, (values - values.mean(axis=0)) @ weights[[0, 0]].T)
     assert doubled.adjusted()[1] == 0
 

@@ -13,6 +13,7 @@ import givens
 from givens.cli import options as o
 from givens.cli.results import (
     CommandOutcome,
+    Described,
     component_table,
     numbered,
     outcome,
@@ -23,6 +24,7 @@ from givens.cli.results import (
 from givens.cli.session import Session
 from givens.cli.session import command as clean
 from givens.io import DataError, Table, staged
+from givens.io.write import Staged
 from givens.mne.recording import SUFFIXES, Recording, read_recording
 from givens.report import Report
 from givens.report.time_courses import sources_view
@@ -35,6 +37,9 @@ Recorded = Annotated[
         show_default=False,
     ),
 ]
+
+
+FIRST = 1 << 16  # samples of a store that the page shows
 
 
 class ContrastName(StrEnum):
@@ -68,13 +73,15 @@ def command(
         ),
     ] = ContrastName.logcosh,
     stability: Annotated[
-        int,
+        int | None,
         typer.Option(
             min=0,
-            help="How many times to compare the sources of two random halves of the samples; 0 leaves it out.",
+            help="How many times to compare the sources of two random halves of the samples; 0 leaves it out. Default: 5, and 0 "
+            "with --cluster.",
             rich_help_panel=o.FITTING,
+            show_default=False,
         ),
-    ] = 5,
+    ] = None,
     starts: Annotated[
         int, typer.Option(min=1, help="Number of starts; the best is kept.", rich_help_panel=o.FITTING)
     ] = 1,
@@ -101,6 +108,8 @@ def command(
     impute: o.ImputeOption = None,
     seed: o.Seed = 0,
     threads: o.Threads = None,
+    cluster: o.Cluster = None,
+    checkpoint: o.CheckpointFile = None,
     out: o.Out = Path("results"),
     excel_safe: o.ExcelSafe = False,
     json: o.Json = False,
@@ -114,9 +123,26 @@ def command(
     Example: [bold]givens ica recording.csv --rate 250 --out results[/]
     """  # fmt: skip
     session = Session(quiet, json)
+    o.refuse_without_cluster(cluster, checkpoint)
+    if rate is not None and not (np.isfinite(rate) and rate > 0):
+        raise DataError(f"--rate must be a positive number of samples per second, not {rate:g}")
+    if cluster is not None and stability:
+        raise DataError("--stability needs all samples in memory: leave out --cluster or --stability")
+    source = o.Source(file, samples, None, names, drop, False, None, impute, excel_safe, False)
+    model = givens.ICA(
+        components,
+        contrast=contrast.value,
+        stability=(5 if cluster is None else 0) if stability is None else stability,
+        n_starts=starts,
+        threads=threads,
+        random_state=seed,
+        progress=session.interactive,
+        checkpoint=checkpoint,
+    )
     with staged(out) as files:
-        if rate is not None and not (np.isfinite(rate) and rate > 0):
-            raise DataError(f"--rate must be a positive number of samples per second, not {rate:g}")
+        if cluster is not None:
+            fit_on_cluster(session, source, model, rate, cluster, files).write(session, out, files)
+            return
         places = None
         if file.suffix.lower() in SUFFIXES:
             if rate is not None:
@@ -131,22 +157,41 @@ def command(
         else:
             if high_pass is not None:
                 raise DataError("--high-pass is for recordings that MNE reads, not for tables")
-            source = o.Source(file, samples, None, names, drop, False, None, impute, excel_safe, False)
             table = source.table(session)
         values = table.values = o.dense(table.values)
-        if components is not None and components > min(values.shape):
-            raise DataError(f"{values.shape[0]} x {values.shape[1]} numbers have no {components} components")
-        model = givens.ICA(
-            components,
-            contrast=contrast.value,
-            stability=stability,
-            n_starts=starts,
-            threads=threads,
-            random_state=seed,
-        )
+        refuse_more_components(components, values.shape)
         with session.step("separating sources"), session.fitting():
             sources = model.fit_transform(values)
-        ica_outcome(session, file, table, model, sources, rate, places).write(session, out, files)
+        variance = float(np.var(values, axis=0).sum())
+        outcome = ica_outcome(session, Described.of(file, table), model, sources, variance, rate, places)
+        headings = numbered("source", sources.shape[1])
+        outcome.files["scores.csv"] = lambda stream: write_scores(stream, table, sources, headings)
+        outcome.write(session, out, files)
+
+
+def refuse_more_components(components: int | None, shape: tuple[int, int]) -> None:
+    """Refuse more components than there are samples or variables."""
+    if components is not None and components > min(shape):
+        raise DataError(f"{shape[0]} x {shape[1]} numbers have no {components} components")
+
+
+def fit_on_cluster(
+    session: Session, source: o.Source, model: givens.ICA, rate: float | None, address: str, files: Staged
+) -> CommandOutcome:
+    """Separate the sources where the chunks of a store are; the page shows the first samples."""
+    from givens.cli.cluster import computed, score, store_on_cluster
+
+    with store_on_cluster(session, source, address, model.threads, dense=True) as store:
+        refuse_more_components(model.n_components, store.X.shape)
+        with session.fitting():
+            model.fit(store.X)
+        scores = model.transform(store.X)
+        scored = score(session, source, store, scores, numbered("source", scores.shape[1]), files)
+        sources = np.asarray(computed(scores[:FIRST]), np.float64)
+        variance = float(computed(store.X.var(axis=0)).sum())
+    if len(sources) < scored.data.samples:
+        scored.data.notes.append(f"the report shows the sources of the first {len(sources):,} samples")
+    return ica_outcome(session, scored.data, model, sources, variance, rate, None)
 
 
 def recording(file: Path, high_pass: float | None) -> Recording:
@@ -159,18 +204,18 @@ def recording(file: Path, high_pass: float | None) -> Recording:
 
 def ica_outcome(
     session: Session,
-    file: Path,
-    table: Table,
+    data: Described,
     model: givens.ICA,
     sources: np.ndarray,
+    variance: float,
     rate: float | None,
     places: np.ndarray | None,
 ) -> CommandOutcome:
-    """Return the results of a separation."""
+    """Return the results of a separation; `sources` are those that the page shows, `variance` is that of all variables."""
     mixing, kurtosis = model.mixing_, model.kurtosis_
     number = len(kurtosis)
     headings = numbered("source", number)
-    share = model.explained_variance_ / float(np.var(table.values, axis=0).sum())
+    share = model.explained_variance_ / variance
     columns = {
         "explained": [percent(value) for value in share],
         "kurtosis": [f"{value:.2f}" for value in kurtosis],
@@ -178,21 +223,21 @@ def ica_outcome(
     if model.stability_ is not None:
         columns["stability"] = [f"{value:.3f}" for value in model.stability_]
     report = Report(
-        title=f"Independent components of {file.name}",
-        subtitle=f"{len(sources):,} samples × {len(table.variables):,} variables, {number} sources",
+        title=f"Independent components of {data.file.name}",
+        subtitle=f"{data.samples:,} samples × {len(data.variables):,} variables, {number} sources",
         facts=[
-            ("Sources", str(number), f"rank {model.rank_} of {len(table.variables):,} variables"),
+            ("Sources", str(number), f"rank {model.rank_} of {len(data.variables):,} variables"),
             ("Variance explained", percent(float(share.sum())), "all sources together"),
             *_found_again(model.stability_),
         ],
-        notes=table.notes,
+        notes=data.notes,
         sources=sources_view(
             sources, share=share, kurtosis=kurtosis, stability=model.stability_, rate=rate, mixing=mixing,
-            variables=table.variables, places=places,
+            variables=data.variables, places=places,
         ),
         components=components_view(
             mixing.T,
-            table.variables,
+            data.variables,
             share=share,
             title="Mixing weights",
             noun="source",
@@ -209,9 +254,9 @@ def ica_outcome(
         session,
         report,
         "ica",
-        file,
+        data.file,
         model.result_,
-        size={"samples": len(sources), "variables": len(table.variables), "rank": model.rank_},
+        size={"samples": data.samples, "variables": len(data.variables), "rank": model.rank_},
         settings={
             key: value
             for key, value in model.get_params().items()
@@ -225,14 +270,13 @@ def ica_outcome(
             "samples_per_second": rate,
         },
         table=component_table(
-            mixing.T, table.variables, "source", columns, f"{number} independent components"
+            mixing.T, data.variables, "source", columns, f"{number} independent components"
         ),
         files={
-            "components.csv": lambda stream: write_components(stream, mixing.T, table.variables, headings),
+            "components.csv": lambda stream: write_components(stream, mixing.T, data.variables, headings),
             "unmixing.csv": lambda stream: write_components(
-                stream, model.components_, table.variables, headings
+                stream, model.components_, data.variables, headings
             ),
-            "scores.csv": lambda stream: write_scores(stream, table, sources, headings),
         },
         criterion="contrast",
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -16,7 +16,6 @@ from givens.cli.results import (
     CommandOutcome,
     Described,
     component_table,
-    described,
     numbered,
     outcome,
     percent,
@@ -27,9 +26,12 @@ from givens.cli.results import (
 from givens.cli.session import Session
 from givens.cli.session import command as clean
 from givens.io import Table, staged
+from givens.io.write import Staged
 from givens.report import Report
 from givens.report.views import components_view, scores_view
 from givens.result import Result
+
+STANDARDISED = "divided each variable by its standard deviation"
 
 
 class Variance(StrEnum):
@@ -62,6 +64,8 @@ def command(
     ] = 20,
     seed: o.Seed = 0,
     threads: o.Threads = None,
+    cluster: o.Cluster = None,
+    checkpoint: o.CheckpointFile = None,
     out: o.Out = Path("results"),
     excel_safe: o.ExcelSafe = False,
     json: o.Json = False,
@@ -76,24 +80,89 @@ def command(
     """
     session = Session(quiet, json)
     source = o.Source(file, samples, labels, names, drop, log2, floor, impute, excel_safe)
+    o.refuse_without_cluster(cluster, checkpoint)
+    model = givens.SphericalMixture(
+        clusters,
+        variance=variance.value,
+        refine_em=refine_em,
+        threads=threads,
+        random_state=seed,
+        progress=session.interactive,
+        checkpoint=checkpoint,
+    )
     with staged(out) as files:
+        if cluster is not None:
+            fit_on_cluster(session, source, model, standardise, cluster, files).write(session, out, files)
+            return
         table = source.table(session)
         values = o.dense(table.values, table.values.dtype)
         if standardise:
             spread = values.std(axis=0)
             values = values / np.where(spread > 0, spread, 1)
-            table.notes.append("divided each variable by its standard deviation")
-        model = givens.SphericalMixture(
-            clusters, variance=variance.value, refine_em=refine_em, threads=threads, random_state=seed
-        )
+            table.notes.append(STANDARDISED)
         with session.step(f"fitting {clusters} clusters"), session.fitting():
             model.fit(values)
-        mixture_outcome(session, file, table, values, model).write(session, out, files)
+        probabilities = np.asarray(model.predict_proba(values))
+        figures = Figures.of(model, values, values.mean(axis=0), probabilities)
+        data = Described.of(file, table)
+        found = mixture_outcome(session, data, table, values, probabilities, model, figures)
+        headings = numbered("cluster", clusters)
+        found.files["scores.csv"] = lambda stream: write_scores(
+            stream, table, probabilities, headings, members(probabilities)
+        )
+        found.write(session, out, files)
 
 
-def plane(means: np.ndarray, weights: np.ndarray, values: np.ndarray) -> np.ndarray:
+@dataclass
+class Figures:
+    """What is said of all samples together: those of each cluster, their mean, and how likely they are."""
+
+    sizes: np.ndarray
+    centre: np.ndarray
+    likelihood: float
+    bic: float
+
+    @classmethod
+    def of(cls, model: Any, values: Any, centre: np.ndarray, probabilities: np.ndarray) -> Figures:
+        """Return the figures of samples in memory, or, but for the sizes, on Dask."""
+        sizes = np.bincount(probabilities.argmax(axis=1), minlength=probabilities.shape[1])
+        return cls(sizes, centre, float(model.score(values)), float(model.bic(values)))
+
+
+def members(probabilities: np.ndarray) -> dict[str, list[str]]:
+    """Return the cluster of each sample, under the heading that it has in scores.csv."""
+    return {"cluster": [f"cluster {k + 1}" for k in probabilities.argmax(axis=1)]}
+
+
+def fit_on_cluster(
+    session: Session, source: o.Source, model: Any, standardise: bool, address: str, files: Staged
+) -> CommandOutcome:
+    """Fit the model where the chunks of a store are."""
+    from givens.cli.cluster import computed, score, store_on_cluster
+
+    with store_on_cluster(session, source, address, model.threads, dense=True) as store:
+        if standardise:
+            spread = computed(store.X.std(axis=0))
+            store.X = store.X / np.where(spread > 0, spread, 1)
+            store.notes.append(STANDARDISED)
+        with session.fitting():
+            model.fit(store.X)
+        figures = Figures.of(
+            model, store.X, computed(store.X.mean(axis=0)), np.empty((0, model.n_components))
+        )
+
+        def seen(part: np.ndarray) -> None:
+            figures.sizes += np.bincount(part.argmax(axis=1), minlength=len(figures.sizes))
+
+        headings = numbered("cluster", model.n_components)
+        scores = model.predict_proba(store.X)
+        scored = score(session, source, store, scores, headings, files, extra=members, seen=seen)
+        values = computed(store.X[scored.rows])
+    return mixture_outcome(session, scored.data, scored.table, values, scored.scores, model, figures)
+
+
+def plane(means: np.ndarray, weights: np.ndarray, values: np.ndarray, centre: np.ndarray) -> np.ndarray:
     """Return orthonormal directions: first those in which the clusters' means differ most, then of the data's spread."""
-    centre = values.mean(axis=0)
     spread = (means - centre) * np.sqrt(weights)[:, None]
     directions = np.linalg.svd(spread, full_matrices=False)[2][: min(len(means) - 1, 6)]
     if len(directions) < 2 <= values.shape[1]:
@@ -117,22 +186,23 @@ def settled(model: Any) -> Result:
 
 
 def mixture_outcome(
-    session: Session, file: Path, table: Table, values: np.ndarray, model: Any
+    session: Session,
+    data: Described,
+    table: Table,
+    values: np.ndarray,
+    probabilities: np.ndarray,
+    model: Any,
+    figures: Figures,
 ) -> CommandOutcome:
-    """Return the results of a fitted SphericalMixture."""
-    data = Described.of(file, table)
+    """Return the results of a fitted SphericalMixture; table, values and probabilities are of the samples that the page shows."""
     means, weights = np.asarray(model.means_), np.asarray(model.weights_)
     variances = np.broadcast_to(np.asarray(model.variances_), weights.shape)
-    probabilities = np.asarray(model.predict_proba(values))
-    member = probabilities.argmax(axis=1)
     clusters = numbered("cluster", len(means))
-    sizes = np.bincount(member, minlength=len(means))
-    centre = values.mean(axis=0)
-    directions = plane(means, weights, values)
-    likelihood, bic = float(model.score(values)), float(model.bic(values))
-    assigned = [clusters[k] for k in member]
+    sizes, centre = figures.sizes, figures.centre
+    directions = plane(means, weights, values, centre)
+    likelihood, bic = figures.likelihood, figures.bic
     report = Report(
-        title=f"Clusters of {file.name}",
+        title=f"Clusters of {data.file.name}",
         subtitle=f"{data.samples:,} samples × {len(data.variables):,} variables, {len(means)} clusters",
         facts=[
             ("Clusters", str(len(means)), f"the largest with {percent(float(weights.max()))} of the samples"),
@@ -140,7 +210,7 @@ def mixture_outcome(
             ("BIC", f"{bic:,.6g}", "to compare numbers of clusters; smaller is better"),
             ("Samples", f"{data.samples:,}", data.labels),
         ],
-        notes=table.notes,
+        notes=data.notes,
         components=components_view(
             means - centre,
             data.variables,
@@ -156,7 +226,8 @@ def mixture_outcome(
             (values - centre) @ directions.T,
             table.samples,
             axes=numbered("Direction", len(directions)),
-            labels=with_labels(table, "cluster", assigned),
+            labels=with_labels(table, "cluster", members(probabilities)["cluster"]),
+            total=data.samples,
             lead="The samples, projected on the directions in which the means of the clusters differ most.",
         ),
     )
@@ -165,12 +236,12 @@ def mixture_outcome(
         "samples": [f"{value:,}" for value in sizes],
         "variance": [f"{value:.4g}" for value in variances],
     }
-    title = f"{len(means)} clusters of {data.samples:,} samples ({described(table.labels)})"
+    title = f"{len(means)} clusters of {data.samples:,} samples ({data.labels})"
     return outcome(
         session,
         report,
         "mixture",
-        file,
+        data.file,
         settled(model),
         size={"samples": data.samples, "variables": len(data.variables)},
         settings=model.get_params(),
@@ -190,8 +261,5 @@ def mixture_outcome(
         table=component_table(means - centre, data.variables, "cluster", columns, title),
         files={
             "components.csv": lambda stream: write_components(stream, means, data.variables, clusters),
-            "scores.csv": lambda stream: write_scores(
-                stream, table, probabilities, clusters, {"cluster": assigned}
-            ),
         },
     )

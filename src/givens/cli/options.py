@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import typer
@@ -17,6 +17,9 @@ from givens.cli.session import Session
 from givens.io import DataError, Table, TableRows, open_rows, read_table
 from givens.io.chunks import Chunk
 from givens.io.table import count
+
+if TYPE_CHECKING:
+    from givens.io.stores import Store
 
 LABELS_ADVICE = re.compile(
     r" \(--labels takes one as labels\)| or --labels(?= takes)|--labels '.*?' takes it as labels, "
@@ -59,6 +62,7 @@ class Order(StrEnum):
 READING = "Reading the file"
 RESULTS = "Results"
 FITTING = "Fitting"
+CLUSTER = "On a Dask cluster"
 
 File = Annotated[
     Path,
@@ -142,6 +146,33 @@ Threads = Annotated[
 ]
 
 
+Cluster = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ADDRESS|local",
+        help="Fit on a Dask cluster: the address of its scheduler, or local to start one on this machine. For zarr, .parquet and "
+        ".h5ad, which are then read in chunks.",
+        rich_help_panel=CLUSTER,
+        show_default=False,
+    ),
+]
+CheckpointFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--checkpoint",
+        help="With --cluster: save each pass over the data in this file, and do not repeat the passes that it holds.",
+        rich_help_panel=CLUSTER,
+        show_default=False,
+    ),
+]
+
+
+def refuse_without_cluster(cluster: str | None, checkpoint: Path | None) -> None:
+    """Refuse options that only fits on a cluster have."""
+    if cluster is None and checkpoint is not None:
+        raise DataError("--checkpoint goes with --cluster, and does nothing without it")
+
+
 @dataclass
 class Source:
     """A file and the options for reading it."""
@@ -223,6 +254,37 @@ class Source:
         for note in rows.notes:
             session.say(note)
         return rows
+
+    def store(self, session: Session, dense: bool) -> Store:
+        """Open a store whose rows Dask reads in chunks."""
+        from givens.io.stores import open_store
+
+        if self.impute is not None:
+            raise DataError(
+                "--impute needs the whole table: leave --cluster out, or fill in missing values before"
+            )
+        with self.advice():
+            store = open_store(
+                self.file,
+                samples=None if self.samples is None else self.samples.value,
+                labels=self.labels,
+                names=self.names,
+                drop=self.drop or (),
+                dense=dense,
+            )
+        if self.log2:
+            if hasattr(store.X._meta, "tocsr"):
+                log2(store.X._meta, self.least)  # refuses a floor that would fill in zeros
+            store.X = store.X.map_blocks(
+                self.prepared, dtype=np.float64, meta=store.X._meta.astype(np.float64)
+            )
+            store.notes.append(f"took log2 of the values, smaller ones raised to {self.least:g} first")
+        if self.excel_safe:
+            store.variables = no_formulas(store.variables)
+            store.label_names = no_formulas(store.label_names)
+        for note in store.notes:
+            session.say(note)
+        return store
 
     def named(self, chunk: Chunk) -> Chunk:
         """Return a chunk with its names as they are written."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -24,6 +24,9 @@ from givens.report.views import components_view, separation_view, trace_view
 SCORES_LEAD = "Each point is a sample. Point at one, or use the arrow keys, to see its name and scores."
 
 
+HIDDEN = ("progress", "checkpoint", "warm_start")  # parameters that say nothing about the result
+
+
 def percent(share: float) -> str:
     """Return a share as a percentage.
 
@@ -33,7 +36,7 @@ def percent(share: float) -> str:
     return f"{100 * share:.1f} %"
 
 
-def described(labels: Sequence[str] | None) -> str:
+def described(labels: Sequence[str] | Counter[str] | None) -> str:
     """Return the most frequent labels with their counts.
 
     >>> described(["a", "b", "a"])
@@ -94,11 +97,21 @@ def write_scores(
     extra: dict[str, list[str]] | None = None,
 ) -> None:
     """Write a line for each sample: its name, its labels if it has any, what else is said of it, its scores."""
-    extra = extra or {}
-    labels = table.all_labels
-    headings = distinct(list(labels), ["sample", *extra, *header])
+    extra, labels = extra or {}, table.all_labels
     words = [table.samples, *labels.values(), *extra.values()]
-    write_matrix(stream, ["sample", *headings, *extra], header, [(words, scores)])
+    write_score_blocks(stream, list(labels), list(extra), header, [(words, scores)])
+
+
+def write_score_blocks(
+    stream: IO[str],
+    labels: list[str],
+    extra: list[str],
+    header: Sequence[str],
+    blocks: Iterable[tuple[list[list[str]], np.ndarray]],
+) -> None:
+    """Write some samples after the other, under the headings of their labels and of what else is said of them."""
+    headings = ["sample", *distinct(labels, ["sample", *extra, *header]), *extra]
+    write_matrix(stream, headings, header, blocks)
 
 
 def with_labels(table: Table, found: str, assigned: list[str]) -> dict[str, list[str]]:
@@ -139,6 +152,7 @@ def outcome(
 
     `size` and `figures` go into the summary: the size of the data, and the numbers that were found.
     """
+    settings = {name: value for name, value in settings.items() if name not in HIDDEN}
     summary = {
         **summary_head(analysis, file, report.notes),
         **size,
@@ -199,8 +213,6 @@ def sparse_pca_outcome(
     nonzero = (weights != 0).sum(axis=1)
     used = int(np.any(weights != 0, axis=0).sum())
     overlapping, correlated = largest_correlation(weights @ weights.T), largest_correlation(score_gram)
-    hidden = ("progress", "warm_start")
-    settings = {key: value for key, value in model.get_params().items() if key not in hidden}
     total = float(share.sum())
     stable, halves = getattr(model, "stability_", None), getattr(model, "stability", None)
     report = Report(
@@ -246,7 +258,7 @@ def sparse_pca_outcome(
         data.file,
         getattr(model, "result_", None),
         size={"samples": data.samples, "variables": len(data.variables)},
-        settings=settings,
+        settings=model.get_params(),
         figures={
             "explained_variance_ratio": total,
             "variables_used": used,

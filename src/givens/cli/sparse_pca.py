@@ -122,6 +122,8 @@ def command(
     ] = None,
     seed: o.Seed = 0,
     threads: o.Threads = None,
+    cluster: o.Cluster = None,
+    checkpoint: o.CheckpointFile = None,
     out: o.Out = Path("results"),
     excel_safe: o.ExcelSafe = False,
     json: o.Json = False,
@@ -156,14 +158,23 @@ def command(
                 "--schedule orders rotations with a threshold: give --alpha or --gamma, not --n-nonzero"
             )
         parameters["schedule"] = schedule.value
+    o.refuse_without_cluster(cluster, checkpoint)
     if stream:
+        if cluster is not None:
+            raise DataError("--stream reads the file on this machine: leave out --stream or --cluster")
         for name, value in (("--stability", stability), ("--n-nonzero-total", n_nonzero_total)):
             if value is not None:
                 raise DataError(f"{name} is for tables in memory: leave out --stream or {name}")
         streaming.run(session, source, givens.StreamingSparsePCA(**parameters), out)
         return
     parameters |= {"n_nonzero_total": n_nonzero_total, "stability": stability}
-    run(session, source, givens.SparsePCA(**parameters, progress=session.interactive), path, out)
+    model = givens.SparsePCA(**parameters, progress=session.interactive, checkpoint=checkpoint)
+    if cluster is not None:
+        if stability is not None:
+            raise DataError("--stability needs all samples in memory: leave out --cluster or --stability")
+        run_on_cluster(session, source, model, cluster, out)
+        return
+    run(session, source, model, path, out)
 
 
 def run(session: Session, source: o.Source, model: Any, path: bool, out: Path) -> None:
@@ -199,6 +210,39 @@ def run(session: Session, source: o.Source, model: Any, path: bool, out: Path) -
         )
         outcome.files["scores.csv"] = lambda stream: write_scores(stream, table, scores, names)
         outcome.write(session, out, files)
+
+
+def run_on_cluster(session: Session, source: o.Source, model: Any, address: str, out: Path) -> None:
+    """Fit the model where the chunks of a store are, and write the results; there is no curve, which needs the whole table."""
+    from givens.cli.cluster import score, store_on_cluster
+
+    with staged(out) as files:
+        with store_on_cluster(session, source, address, model.threads) as store:
+            with session.fitting():
+                model.fit(store.X)
+            scores = model.transform(store.X)
+            moments = streaming.ScoreMoments(scores.shape[1])
+            names = numbered("component", scores.shape[1])
+            scored = score(session, source, store, scores, names, files, seen=moments.add)
+        found, notes = separations(scored.scores, scored.table.all_labels)
+        if len(scored.scores) < scored.data.samples:
+            notes.append(f"Computed from {len(scored.scores):,} of the samples, evenly chosen.")
+        sparse_pca_outcome(
+            session,
+            scored.data,
+            model,
+            share=np.asarray(model.explained_variance_ratio_),
+            score_gram=moments.centred(),
+            scores=scores_view(
+                scored.scores,
+                scored.table.samples,
+                axes=[name.capitalize() for name in names],
+                labels=scored.table.all_labels,
+                lead=SCORES_LEAD,
+                total=scored.data.samples,
+            ),
+            separated=(found, notes),
+        ).write(session, out, files)
 
 
 def looks_like_covariance(values: Any) -> bool:

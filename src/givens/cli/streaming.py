@@ -14,11 +14,17 @@ from typing import IO, Any
 import numpy as np
 
 from givens.cli.options import Source
-from givens.cli.results import SCORES_LEAD, Described, described, numbered, sparse_pca_outcome
+from givens.cli.results import (
+    SCORES_LEAD,
+    Described,
+    described,
+    numbered,
+    sparse_pca_outcome,
+    write_score_blocks,
+)
 from givens.cli.session import Session
 from givens.io import TableRows, staged
 from givens.io.table import count
-from givens.io.write import distinct, write_matrix
 from givens.metrics import adjusted_from_gram
 from givens.report.labels import separations
 from givens.report.views import MOST_POINTS, scores_view
@@ -42,22 +48,16 @@ class Thinned:
 
 
 class ScoreMoments:
-    """Sums over chunks from which the explained variance of a stream is computed."""
+    """The sum and the products of scores, some samples at a time."""
 
-    def __init__(self, mean: np.ndarray, components: int, scale: np.ndarray | None = None) -> None:
-        self.mean, self.scale = mean, scale
+    def __init__(self, components: int) -> None:
         self.rows = 0
-        self.total = 0.0
         self.sum = np.zeros(components)
         self.gram = np.zeros((components, components))
 
-    def add(self, values: np.ndarray, scores: np.ndarray) -> None:
-        """Add a chunk and its scores."""
-        self.rows += len(values)
-        centred = values - self.mean
-        if self.scale is not None:
-            centred /= self.scale
-        self.total += float(np.einsum("ij,ij->", centred, centred))
+    def add(self, scores: np.ndarray) -> None:
+        """Add some scores."""
+        self.rows += len(scores)
         self.sum += scores.sum(axis=0)
         self.gram += scores.T @ scores
 
@@ -65,9 +65,26 @@ class ScoreMoments:
         """Return the Gram matrix of the centred scores."""
         return self.gram - np.outer(self.sum, self.sum) / max(1, self.rows)
 
+
+class ExplainedShares:
+    """Sums over chunks from which the explained variance of a stream is computed."""
+
+    def __init__(self, mean: np.ndarray, components: int, scale: np.ndarray | None = None) -> None:
+        self.mean, self.scale = mean, scale
+        self.total = 0.0
+        self.scores = ScoreMoments(components)
+
+    def add(self, values: np.ndarray, scores: np.ndarray) -> None:
+        """Add a chunk and its scores."""
+        centred = values - self.mean
+        if self.scale is not None:
+            centred /= self.scale
+        self.total += float(np.einsum("ij,ij->", centred, centred))
+        self.scores.add(scores)
+
     def adjusted(self) -> np.ndarray:
         """Return the adjusted share of each component."""
-        adjusted = adjusted_from_gram(self.centred())
+        adjusted = adjusted_from_gram(self.scores.centred())
         return adjusted / self.total if self.total > 0 else np.zeros(len(adjusted))
 
 
@@ -90,7 +107,7 @@ def run(session: Session, source: Source, model: Any, out: Path) -> None:
         with session.step("turning what was kept into components"):
             weights = np.asarray(model.components_)
         mean = np.asarray(model.mean_, np.float64)
-        moments, thinned = ScoreMoments(mean, len(weights), model.scale_), Thinned()
+        moments, thinned = ExplainedShares(mean, len(weights), model.scale_), Thinned()
         with files.open("scores.csv") as stream:
             write_scores(session, source, rows, model, moments, thinned, stream)
         scores, names, words = zip(*thinned.kept)
@@ -101,20 +118,24 @@ def run(session: Session, source: Source, model: Any, out: Path) -> None:
             axes=numbered("Component", len(weights)),
             labels=labels,
             lead=SCORES_LEAD,
-            total=moments.rows,
+            total=moments.scores.rows,
         )
         found, notes = separations(np.array(scores), labels)
-        if len(scores) < moments.rows:
+        if len(scores) < moments.scores.rows:
             notes.append(f"Computed from {len(scores):,} of the samples, evenly chosen.")
         data = Described(
-            source.file, moments.rows, rows.variables, rows.notes, described(labels.get(rows.label_name))
+            source.file,
+            moments.scores.rows,
+            rows.variables,
+            rows.notes,
+            described(labels.get(rows.label_name)),
         )
         outcome = sparse_pca_outcome(
             session,
             data,
             model,
             share=moments.adjusted(),
-            score_gram=moments.centred(),
+            score_gram=moments.scores.centred(),
             scores=view,
             separated=(found, notes),
         )
@@ -126,13 +147,12 @@ def write_scores(
     source: Source,
     rows: TableRows,
     model: Any,
-    moments: ScoreMoments,
+    moments: ExplainedShares,
     thinned: Thinned,
     stream: IO[str],
 ) -> None:
     """Make the second pass."""
-    header = numbered("component", len(moments.sum))
-    headings = ["sample", *distinct(rows.label_names, ["sample", *header])]
+    header = numbered("component", len(moments.scores.sum))
     with session.step("writing the scores", total=rows.total) as advance:
 
         def blocks() -> Iterator[tuple[list[list[str]], np.ndarray]]:
@@ -144,4 +164,4 @@ def write_scores(
                 yield [chunk.names, *chunk.labels], scores
                 advance(len(values))
 
-        write_matrix(stream, headings, header, blocks())
+        write_score_blocks(stream, rows.label_names, [], header, blocks())

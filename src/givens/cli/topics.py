@@ -26,6 +26,7 @@ from givens.cli.results import (
 from givens.cli.session import Session
 from givens.cli.session import command as clean
 from givens.io import DataError, Table, staged
+from givens.io.write import Staged
 from givens.report import Report
 from givens.report.views import components_view, scores_view
 
@@ -82,6 +83,8 @@ def command(
     drop: o.Drop = None,
     seed: o.Seed = 0,
     threads: o.Threads = None,
+    cluster: o.Cluster = None,
+    checkpoint: o.CheckpointFile = None,
     out: o.Out = Path("results"),
     json: o.Json = False,
     quiet: o.Quiet = False,
@@ -94,7 +97,21 @@ def command(
     Example: [bold]givens topics texts/ -k 10 --stop-words --out results[/]
     """  # fmt: skip
     session = Session(quiet, json)
+    o.refuse_without_cluster(cluster, checkpoint)
+    source = o.Source(file, samples, labels, names, drop)
+    model = givens.TopicModel(
+        topics,
+        alpha0=alpha0,
+        refine=refine,
+        threads=threads,
+        random_state=seed,
+        progress=session.interactive,
+        checkpoint=checkpoint,
+    )
     with staged(out) as files:
+        if cluster is not None:
+            fit_on_cluster(session, source, model, vocabulary, cluster, files).write(session, out, files)
+            return
         if file.is_dir():
             if vocabulary is not None:
                 raise DataError(f"--vocabulary is for tables, but {file} is a folder of texts: leave it out")
@@ -103,21 +120,58 @@ def command(
             for note in table.notes:
                 session.say(note)
         else:
-            source = o.Source(file, samples, labels, names, drop)
             table = source.table(session, nouns=("document", "word"))
             if vocabulary is not None:
                 table = replace(table, variables=read_vocabulary(vocabulary, table.values.shape[1]))
-        model = givens.TopicModel(
-            topics,
-            alpha0=alpha0,
-            refine=refine,
-            vocabulary=table.variables,
-            threads=threads,
-            random_state=seed,
-        )
+        model.vocabulary = table.variables
         with session.step(f"fitting {topics} topics"), session.fitting():
             model.fit(table.values)
-        topics_outcome(session, file, table, model).write(session, out, files)
+        shares = np.asarray(model.transform(table.values))
+        data = Described.of(file, table)
+        found = topics_outcome(session, data, table, shares, model, table.values, main_topics(shares))
+        headings = numbered("topic", topics)
+        found.files["scores.csv"] = lambda stream: write_scores(
+            stream, table, shares, headings, assigned(shares)
+        )
+        found.write(session, out, files)
+
+
+def main_topics(shares: np.ndarray) -> np.ndarray:
+    """Return of how many documents each topic is the largest.
+
+    >>> main_topics(np.array([[0.1, 0.9], [0.7, 0.3], [0.2, 0.8]]))
+    array([1, 2])
+    """
+    return np.bincount(shares.argmax(axis=1), minlength=shares.shape[1])
+
+
+def assigned(shares: np.ndarray) -> dict[str, list[str]]:
+    """Return the largest topic of each document, under the heading that it has in scores.csv."""
+    return {"topic": [f"topic {k + 1}" for k in shares.argmax(axis=1)]}
+
+
+def fit_on_cluster(
+    session: Session, source: o.Source, model: Any, vocabulary: Path | None, address: str, files: Staged
+) -> CommandOutcome:
+    """Fit the model where the chunks of a store are."""
+    from givens.cli.cluster import score, store_on_cluster
+
+    nouns = ("document", "word")
+    with store_on_cluster(session, source, address, model.threads, nouns=nouns) as store:
+        if vocabulary is not None:
+            store.variables = read_vocabulary(vocabulary, store.X.shape[1])
+        model.vocabulary = store.variables
+        with session.fitting():
+            model.fit(store.X)
+        documents = np.zeros(model.n_topics, dtype=int)
+
+        def seen(part: np.ndarray) -> None:
+            documents[:] += main_topics(part)
+
+        headings = numbered("topic", model.n_topics)
+        scores = model.transform(store.X)
+        scored = score(session, source, store, scores, headings, files, extra=assigned, seen=seen)
+        return topics_outcome(session, scored.data, scored.table, scored.scores, model, store.X, documents)
 
 
 def read_texts(folder: Path, min_documents: int, stop_words: bool) -> Table:
@@ -181,25 +235,33 @@ def topic_map(topics: np.ndarray) -> np.ndarray:
     return positions
 
 
-def topics_outcome(session: Session, file: Path, table: Table, model: Any) -> CommandOutcome:
-    """Return the results of a fitted TopicModel."""
-    data = Described.of(file, table)
+def topics_outcome(
+    session: Session,
+    data: Described,
+    table: Table,
+    shares: np.ndarray,
+    model: Any,
+    values: Any,
+    documents: np.ndarray,
+) -> CommandOutcome:
+    """Return the results of a fitted TopicModel.
+
+    `table` and `shares` are of the documents that the page shows, `values` the counts of all, in memory or on Dask, `documents`
+    says of how many each topic is the largest.
+    """
     topics = model.components_ / model.components_.sum(axis=1, keepdims=True)
     k = len(topics)
-    shares = np.asarray(model.transform(table.values))
     coherence = (
-        model.coherence(table.values, min(10, topics.shape[1])) if topics.shape[1] > 1 else np.full(k, np.nan)
+        model.coherence(values, min(10, topics.shape[1])) if topics.shape[1] > 1 else np.full(k, np.nan)
     )
-    perplexity = float(model.perplexity(table.values))
+    perplexity = float(model.perplexity(values))
     words = model.top_words(min(10, topics.shape[1]))
     names = numbered("topic", k)
     titled = [f"topic {i + 1}: {', '.join(row[:3])}" for i, row in enumerate(words)]
-    main = shares.argmax(axis=1)
-    assigned = [names[i] for i in main]
     positions = topic_map(topics)
     mean_coherence = f"{np.nanmean(coherence):.3f}" if np.isfinite(coherence).any() else "–"
     report = Report(
-        title=f"Topics of {file.name}",
+        title=f"Topics of {data.file.name}",
         subtitle=f"{data.samples:,} documents × {len(data.variables):,} words, {k} topics",
         facts=[
             ("Topics", str(k), f"the largest has {percent(float(model.weights_.max()))} of the words"),
@@ -208,7 +270,7 @@ def topics_outcome(session: Session, file: Path, table: Table, model: Any) -> Co
             ("α0", f"{float(model.alpha_.sum()):.3g}", "the smaller, the fewer topics per document"),
             ("Documents", f"{data.samples:,}", data.labels),
         ],
-        notes=table.notes,
+        notes=data.notes,
         components=components_view(
             topics,
             data.variables,
@@ -225,7 +287,8 @@ def topics_outcome(session: Session, file: Path, table: Table, model: Any) -> Co
             np.hstack([shares @ positions, shares]),
             table.samples,
             axes=["Map, first direction", "Map, second direction", *(f"Share of {name}" for name in titled)],
-            labels=with_labels(table, "largest topic", assigned),
+            labels=with_labels(table, "largest topic", assigned(shares)["topic"]),
+            total=data.samples,
             marks=[(str(i + 1), np.append(positions[i], np.eye(k)[i])) for i in range(k)],
             lead="A map of the documents. Numbers mark the topics: two topics are near each other if they share words, and a "
             "document lies between the topics that it is made of. Choose other axes to see the shares of single topics.",
@@ -239,7 +302,7 @@ def topics_outcome(session: Session, file: Path, table: Table, model: Any) -> Co
         session,
         report,
         "topics",
-        file,
+        data.file,
         model.result_,
         size={"documents": data.samples, "words": len(data.variables)},
         settings={key: value for key, value in model.get_params().items() if key != "vocabulary"},
@@ -250,7 +313,7 @@ def topics_outcome(session: Session, file: Path, table: Table, model: Any) -> Co
                     "weight": model.weights_[i],
                     "alpha": model.alpha_[i],
                     "coherence": None if np.isnan(coherence[i]) else coherence[i],
-                    "documents": int(np.sum(main == i)),
+                    "documents": int(documents[i]),
                     "words": words[i],
                 }
                 for i in range(k)
@@ -260,11 +323,11 @@ def topics_outcome(session: Session, file: Path, table: Table, model: Any) -> Co
             "passes": model.n_iter_,
         },
         table=summary_table(
-            f"{k} topics of {len(main):,} documents",
+            f"{k} topics of {data.samples:,} documents",
             "topic",
             {
                 "share": [percent(float(weight)) for weight in model.weights_],
-                "documents": [f"{np.sum(main == i):,}" for i in range(k)],
+                "documents": [f"{number:,}" for number in documents],
                 "coherence": ["–" if np.isnan(value) else f"{value:.2f}" for value in coherence],
             },
             "most probable words",
@@ -272,7 +335,6 @@ def topics_outcome(session: Session, file: Path, table: Table, model: Any) -> Co
         ),
         files={
             "components.csv": lambda stream: write_components(stream, topics, data.variables, names),
-            "scores.csv": lambda stream: write_scores(stream, table, shares, names, {"topic": assigned}),
         },
     )
 

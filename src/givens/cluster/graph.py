@@ -14,6 +14,7 @@ from uuid import uuid4
 
 import numpy as np
 
+import givens
 from givens.checkpoint import place_of
 from givens.cluster.saved_passes import SavedPasses
 from givens.cluster.summary import Summary
@@ -164,18 +165,31 @@ def checked(X: Any) -> Any:
 
 
 def refuse_foreign_workers() -> None:
-    """Refuse a cluster whose workers lack this library: they could not read what they are sent, and would be tried for ever."""
+    """Refuse a cluster whose workers lack this library, or have another version of it.
+
+    They could not read what they are sent, and would be tried for ever.
+    """
     client = active_client()
     if client is None:
         return
     # A worker that is just leaving does not answer, which says nothing.
-    answers = client.run(exec, "import givens.cluster.graph", on_error="return")
+    answers = client.run(eval, "__import__('givens.cluster.graph').__version__", on_error="return")
     for answer in answers.values():
         if isinstance(answer, ImportError):
             raise ModuleNotFoundError(
                 f"a worker of the Dask cluster cannot import givens ({answer}): install givens, in this version, on all workers",
                 name="givens",
             ) from answer
+        if isinstance(answer, str) and answer != givens.__version__:
+            raise ImportError(
+                f"a worker of the Dask cluster has givens {answer}, and this process has {givens.__version__}: install the "
+                "same version on all workers",
+                name="givens",
+            )
+
+
+class ClusterError(RuntimeError):
+    """What went wrong with a Dask cluster, in one sentence."""
 
 
 def computed(collection: Any) -> Any:
@@ -187,7 +201,7 @@ def computed(collection: Any) -> Any:
         sentence = _CLUSTER_ERRORS.get(type(error).__name__)
         if sentence is None:
             raise
-        raise RuntimeError(f"{sentence} (Dask says: {' '.join(str(error).split())[:200]})") from error
+        raise ClusterError(f"{sentence} (Dask says: {' '.join(str(error).split())[:200]})") from error
 
 
 _AGAIN = ": fit again; with checkpoint=, the passes that are done are not repeated"

@@ -70,19 +70,8 @@ class TableRows:
 
     def check_orientation(self, seen: int) -> None:
         """Refuse rows that are no samples, as far as is known after so many of them: by the rules of whole tables."""
-        word = stem(self.corner)
-        if self.samples is not None or word in SAMPLE_WORDS or word == "id":
-            return
-        reason = ""
-        if word in VARIABLE_WORDS:
-            reason = f"the rows are headed '{self.corner}'"
-        elif self.named and look_like_variables(seen, len(self.variables)):
-            reason = f"{seen:,} and more named rows of {len(self.variables):,} columns look like genes or other variables"
-        if reason:
-            raise DataError(
-                f"{reason}, so they are no samples, and --stream reads samples as rows: "
-                "transpose the file, leave --stream out, or say --samples rows"
-            )
+        if self.samples is None:
+            refuse_variables(self.corner, self.named, (seen, len(self.variables)), "--stream")
 
     def __iter__(self) -> Iterator[Chunk]:
         """Yield checked chunks."""
@@ -117,6 +106,23 @@ class TableRows:
             chunk.values[kept],
             [name for name, keep in zip(chunk.names, kept) if keep],
             [[word for word, keep in zip(words, kept) if keep] for words in chunk.labels],
+        )
+
+
+def refuse_variables(corner: str, named: bool, shape: tuple[int, int], option: str) -> None:
+    """Refuse rows that are rather variables, by what stands over their names or by how many there are, for an option."""
+    word, (seen, columns) = stem(corner), shape
+    if word in SAMPLE_WORDS or word == "id":
+        return
+    reason = ""
+    if word in VARIABLE_WORDS:
+        reason = f"the rows are headed '{corner}'"
+    elif named and look_like_variables(seen, columns):
+        reason = f"{seen:,} and more named rows of {columns:,} columns look like genes or other variables"
+    if reason:
+        raise DataError(
+            f"{reason}, so they are no samples, and {option} reads samples as rows: "
+            f"transpose the file, leave {option} out, or say --samples rows"
         )
 
 
