@@ -31,7 +31,7 @@ from givens.io.arrays import (
 )
 from givens.io.chunks import refuse_variables
 from givens.io.sources import NOUNS, find_format
-from givens.io.table import DataError, check_names, label_list, made_up
+from givens.io.table import DataError, check_names, label_list, numbered
 from givens.support.extras import require
 
 CHUNK = 1 << 25  # bytes of the numbers of a chunk, if the store's own chunks or row groups are no larger
@@ -287,11 +287,11 @@ def _zarr_array(
     length *= max(1, CHUNK // (length * 8 * max(1, matrix.shape[1])))
     array = require("dask.array", extra="dask")
     X = array.from_zarr(str(path), component=key, chunks=(min(length, max(1, matrix.shape[0])), -1))
-    return Store(X, made_up("variable", matrix.shape[1]), lambda first, last: (_numbered(first, last), []))
-
-
-def _numbered(first: int, last: int) -> list[str]:
-    return [f"sample {k + 1}" for k in range(first, last)]
+    return Store(
+        X,
+        numbered("variable", matrix.shape[1]),
+        lambda first, last: (numbered("sample", last - first, first + 1), []),
+    )
 
 
 # Parquet.
@@ -371,7 +371,9 @@ def _parquet(
         for table in rows.tables(first, last, asked) if asked else ():
             for title in asked:
                 texts[title] += parquet_words(table.column(title), paths[0])
-        return _numbered(first, last) if name is None else texts[name], [texts[label] for label in labels]
+        return numbered("sample", last - first, first + 1) if name is None else texts[name], [
+            texts[label] for label in labels
+        ]
 
     X = _chunked(rows, rows.lengths(), "parquet-rows", False)
     return Store(X, rows.titles, words, notes=columns.notes)
