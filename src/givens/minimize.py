@@ -50,7 +50,7 @@ def minimize(
     repair_every: int | None = 10,
     progress: bool = False,
 ) -> Result:
-    """Minimise a function of an orthogonal matrix, by rotations of two columns at a time.
+    """Minimise a function of an orthogonal matrix, by rotations of two columns or descent of all columns.
 
     Parameters
     ----------
