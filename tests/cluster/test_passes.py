@@ -152,11 +152,11 @@ def test_a_fit_that_stopped_goes_on_in_the_same_bits(name, tmp_path, monkeypatch
     done, last = [], 1 if name == "sparse PCA" else 2
     tree = DaskRows._tree
 
-    def counted(self, empty, mold, name, key):
+    def counted(self, empty, mold, name, key, kept):
         done.append(name)
         if len(done) == last + 1:
             raise _ComesDown
-        return tree(self, empty, mold, name, key)
+        return tree(self, empty, mold, name, key, kept)
 
     monkeypatch.setattr(DaskRows, "_tree", counted)
     with pytest.raises(_ComesDown):
