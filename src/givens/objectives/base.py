@@ -72,6 +72,9 @@ class Look(NamedTuple):
         Additions and multiplications spent.
     left : float, optional
         What all pairs together could still gain, each by its best angle, where a look can tell. A run ends where it is rounding.
+    gradient : array of float64, shape (n, n), optional
+        E = ∂f/∂U, where f is a sum over columns (each column of E depends on that column of U only): descent learns the second
+        derivatives of each column from it, and needs fewer steps.
     """
 
     value: float
@@ -79,6 +82,7 @@ class Look(NamedTuple):
     curvatures: np.ndarray | None = None
     flops: float = 0.0
     left: float | None = None
+    gradient: np.ndarray | None = None
 
 
 class Second(NamedTuple):

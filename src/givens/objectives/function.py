@@ -33,6 +33,8 @@ _STEP, _SMALL_STEP = EPS**0.2, EPS ** (1 / 3)
 _SMALL = 1e-5
 # A gradient that differs from a difference of values by more than this share is wrong.
 _AGREE = 1e-4
+# Where the gradients of columns that stay change by more than this share as others turn, f is no sum over columns.
+_SAME = 1e-6
 # Angles at which f is evaluated beforehand; with a gradient, only the first two.
 PROBES = (0.0, 1.0, 2.0, 4.0)
 
@@ -106,6 +108,7 @@ class Function(Objective):
         if not (jac is None or isinstance(jac, bool) or callable(jac)):
             raise TypeError(f"jac must be a function of U, or True, got {type(jac).__name__}")
         self.jac = jac or None
+        self.by_columns = False
         self._probe(check_jac)
 
     def __call__(self, U: np.ndarray) -> float:
@@ -141,13 +144,18 @@ class Function(Objective):
     def _probe(self, check_jac: bool) -> None:
         """Take the scale of f from its values around a rotation that is always the same; they also tell this f from another."""
         place = random_orthogonal(self.n, np.random.default_rng(0), determinant=1)
-        along = self._turned(place)
         slopes = None
         if self.jac is None:
+            along = self._turned(place)
             values = [along(theta) for theta in PROBES]
         else:
-            first, slopes = self._with_gradient(place)
-            values = [first, along(PROBES[1])]
+            # Every second pair stays where it is: there the gradient of a sum over columns stays as it was.
+            along = self._turned(place, every=4)
+            first, slopes, E = self._with_gradient(place)
+            second, _, moved = self._with_gradient(self._turn(place, PROBES[1], every=4))
+            values = [first, second]
+            change = np.abs(moved - E)[:, np.arange(self.n) % 4 >= 2]
+            self.by_columns = change.size > 0 and bool(change.max() <= _SAME * np.abs(E).max())
         self.probes = np.array(values)
         self.scale = float(np.abs(self.probes).max()) or 1.0
         # What rounding in a well-written f may amount to: no difference below it is believed.
@@ -189,16 +197,15 @@ class Function(Objective):
             "of values; give the matrix of the partial derivatives ∂f/∂U_ij, or check_jac=False if f has kinks"
         )
 
-    def _turned(self, start: np.ndarray) -> Callable[[float], float]:
-        """f along the curve on which columns (0, 1), (2, 3), ... turn by the same angle."""
+    def _turned(self, start: np.ndarray, every: int = 2) -> Callable[[float], float]:
+        """f along the curve on which columns (0, 1), (every, every + 1), ... turn by the same angle."""
+        return lambda theta: self(self._turn(start, theta, every))
 
-        def along(theta: float) -> float:
-            U = start.copy()
-            for i in range(0, self.n - 1, 2):
-                U[:, i : i + 2] = U[:, i : i + 2] @ turn(theta)
-            return self(U)
-
-        return along
+    def _turn(self, start: np.ndarray, theta: float, every: int) -> np.ndarray:
+        U = start.copy()
+        for i in range(0, self.n - 1, every):
+            U[:, i : i + 2] = U[:, i : i + 2] @ turn(theta)
+        return U
 
     def data(self) -> list[np.ndarray | str]:
         """Some values: two functions that agree on them are taken for one."""
@@ -225,28 +232,28 @@ class Function(Objective):
             return Look(self.value(state))
         U = state.Ut.T.copy() if Q is None else state.Ut.T @ Q
         if self.jac is not None:
-            value, first = self._with_gradient(U)
-            return Look(value, first, None, 4.0 * self.n**3)
+            value, first, E = self._with_gradient(U)
+            return Look(value, first, None, 4.0 * self.n**3, gradient=E if self.by_columns else None)
         value = self(U.copy())
         upper, bends = self._differences(U, value)
         return Look(value, upper - upper.T, bends + bends.T, 0.0)
 
-    def _with_gradient(self, U: np.ndarray) -> tuple[float, np.ndarray]:
-        """f, and EᵀU − UᵀE from its gradient E."""
+    def _with_gradient(self, U: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
+        """f, EᵀU − UᵀE from its gradient E, and E."""
         if self.jac is True:
             value, E = self._both(self.f(U.copy()))
             value = self._number(value, U)
         else:
             value = self(U.copy())
             E = self.jac(U.copy())  # type: ignore[operator, misc]
-        E = np.asarray(E, dtype=np.float64)
+        E = np.ascontiguousarray(E, dtype=np.float64)
         if E.shape != U.shape:
             raise ValueError(f"jac must return a matrix of shape {U.shape}, but it returned shape {E.shape}")
         product = E.T @ U
         slopes = product - product.T
         if not math.isfinite(float(np.add.reduce(slopes, axis=None))):
             raise NotFinite("jac must be finite, but it returned NaN or infinity")
-        return value, slopes
+        return value, slopes, E
 
     def _differences(self, U: np.ndarray, value: float) -> tuple[np.ndarray, np.ndarray]:
         """Slopes and curvatures of all pairs i < j, by central differences."""
@@ -280,10 +287,11 @@ class Function(Objective):
 
     def solve(self, state: FunctionState, blocks: Blocks, enough: float = 0.0) -> Solved:
         """Search over θ for every pair of every block, one after the other."""
-        rotations, gains, rotated, resolved = [], [], 0, True
+        rotations, gains, rotated, resolved, points = [], [], 0, True, []
         for block in blocks:
-            Q, gain, turned, all_resolved = self._solve_block(state, block)
+            Q, gain, turned, all_resolved, most = self._solve_block(state, block)
             rotations.append(Q)
+            points.append(most)
             gains.append(gain)
             rotated += turned
             resolved &= all_resolved
@@ -292,17 +300,20 @@ class Function(Objective):
             np.array(gains),
             rotated,
             0.0,
+            points,
             note="" if resolved else _CAPPED,
         )
 
-    def _solve_block(self, state: FunctionState, block: np.ndarray) -> tuple[np.ndarray, float, int, bool]:
+    def _solve_block(
+        self, state: FunctionState, block: np.ndarray
+    ) -> tuple[np.ndarray, float, int, bool, int]:
         size = len(block)
         Vt = state.Ut.copy()
         Q = np.eye(size)
-        value, total, rotated, resolved = self.value(state), 0.0, 0, True
+        value, total, rotated, resolved, points = self.value(state), 0.0, 0, True, state.points
         for a in range(size):
             for b in range(a + 1, size):
-                found = self._search(Vt, (int(block[a]), int(block[b])), value, state)
+                found, points = self._search(Vt, (int(block[a]), int(block[b])), value, points)
                 resolved &= found.resolved
                 if not self._worth(found):
                     continue
@@ -312,11 +323,16 @@ class Function(Objective):
                 value -= found.gain
                 total += found.gain
                 rotated += 1
-        return Q, total, rotated, resolved
+        return Q, total, rotated, resolved, points
 
     def _search(
-        self, Vt: np.ndarray, pair: tuple[int, int], value: float, state: FunctionState
-    ) -> searches.Search:
+        self, Vt: np.ndarray, pair: tuple[int, int], value: float, points: int
+    ) -> tuple[searches.Search, int]:
+        """The best angle of a pair, and from how many points to start the next search.
+
+        That number changes how many evaluations the next search takes, and its rounding errors. It goes from pair to pair within
+        a block only, and from there to the state with `apply`, so that threads which share blocks find the same.
+        """
         i, j = pair
 
         def g(theta: float) -> float:
@@ -327,11 +343,10 @@ class Function(Objective):
             return self(U)
 
         if self.degree is not None:
-            return searches.polynomial(g, self.degree, at_zero=value, noise=self.noise, minimum=_minimum)
-        found = searches.periodic(g, points=state.points, at_zero=value, noise=self.noise, minimum=_minimum)
-        # Only a hint: it changes how many evaluations the next search takes, not what is found.
-        state.points = min(max(8, 4 * found.harmonics.order), 4 * searches.MAX_HARMONICS)
-        return found
+            found = searches.polynomial(g, self.degree, at_zero=value, noise=self.noise, minimum=_minimum)
+            return found, points
+        found = searches.periodic(g, points=points, at_zero=value, noise=self.noise, minimum=_minimum)
+        return found, min(max(8, 4 * found.harmonics.order), 4 * searches.MAX_HARMONICS)
 
     def _worth(self, found: searches.Search) -> bool:
         """Whether the gain is more than rounding in f can feign.
@@ -361,4 +376,6 @@ class Function(Objective):
         rotate_blocks(turned, blocks, rotations)
         # Where f is not finite the state stays as it was.
         state.value, state.Ut = self(turned.T.copy()), turned
+        if payload:
+            state.points = max(payload)
         return 0.0

@@ -8,11 +8,16 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg.lapack import dgesv
 
+SMALL = 24  # the order up to which compiled elimination is faster than LAPACK's
 
-def turned(Q: np.ndarray, skew: np.ndarray) -> np.ndarray:
-    """Q times Cayley's transform of an antisymmetric matrix."""
-    half, eye = 0.5 * skew, np.eye(len(Q))
-    # LAPACK's own solver: for small matrices most of the time of NumPy's goes into calling it.
+
+def turned(Q: np.ndarray, skew: np.ndarray, factor: float = 1.0) -> np.ndarray:
+    """Q times Cayley's transform of `factor` times an antisymmetric matrix."""
+    if len(Q) <= SMALL:
+        from givens.kernels import cayley
+
+        return cayley.turned(np.ascontiguousarray(Q), np.ascontiguousarray(skew), factor)
+    half, eye = 0.5 * factor * skew, np.eye(len(Q))
     R = dgesv(eye - half, eye + half, overwrite_a=1, overwrite_b=1)[2]
     there = Q @ R
     # Repaired every time, as `rotations.repair` does: a drift would show in the comparison of one look with the next.

@@ -3,7 +3,8 @@
     U ← U exp(Θ),  Θ antisymmetric: an angle for every pair of columns
 
 The slopes of all pairs, g, are the gradient of f with respect to these angles. The angles of a step are −H g, where H is made of
-the curvatures of the pairs, if the objective knows them, and of what the last steps told (`quasi_newton`). Steps and slopes
+the curvatures of the pairs, if the objective knows them, and of what the last steps told (`quasi_newton`). Where f is a sum over
+columns, steps tell more, and soon they alone decide (`column_model`). Steps and slopes
 belong to the moving columns, so those of one step can be compared with those of the next as they are. Instead of the exponential
 stands Cayley's transform, which agrees with it to second order and is orthogonal to rounding.
 
@@ -14,12 +15,14 @@ when the phase ends is the state made anew.
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from givens.objectives.base import Look
 from givens.phases.cayley import turned
+from givens.phases.column_model import ColumnModel
 from givens.phases.phase import Phase
 from givens.phases.quasi_newton import Memory
 from givens.support.arguments import counted
@@ -68,6 +71,7 @@ class Descent(Phase):
         following = run.options.phases[run.progress.phase + 1 :]
         self.before_newton = following[:1] == ("newton",) and run.plan.second is not None
         self.past = Memory(size, max(3, min(most, MOST_NUMBERS // (4 * size))))
+        self.model = ColumnModel(n) if look.gradient is not None and n**3 <= MOST_NUMBERS else None
         self.begun = True
 
     def advance(self, run: Run) -> float | None:
@@ -82,8 +86,13 @@ class Descent(Phase):
                 self._begin(run, look)
             self.look, self.g = look, look.slopes.take(self.pairs)
             self.Q = self.eye
+            self.Ut = run.Ut
         # What rounding may do to f.
         self.noise = self.rounding * max(self.scale, abs(look.value))
+        if self.model is not None:
+            gain = self._by_columns(run, look, self.model)
+            if gain is not None or self.verdict:
+                return gain
         direction = self._direction(look)
         promised = -float(self.g @ direction)
         if 0.5 * promised <= run.tol * self.scale:
@@ -102,6 +111,43 @@ class Descent(Phase):
                 self.verdict = "converged: no step along the slopes lowers f by more than its rounding errors"
             return None
         return taken
+
+    def _by_columns(self, run: Run, look: Look, model: ColumnModel) -> float | None:
+        """The best step by what is known of the columns; None if that is too little, or nothing lowers f."""
+        assert look.gradient is not None
+        size = math.sqrt(float(self.g @ self.g))
+        for _ in range(TRIALS):
+            step = model.propose(self.Ut, look.gradient, size)
+            if step is None:
+                return None
+            run.progress.flops += step.flops
+            if step.promised <= run.tol * self.scale:
+                return self._at_rest(run, look)
+            Q = turned(self.Q, step.K)
+            there, Ut = self._look_at(run, look, Q)
+            assert there.slopes is not None
+            slopes = there.slopes.take(self.pairs)
+            fall = look.value - there.value
+            kept = fall / step.promised
+            if step.promised <= 16 * self.noise:
+                # Rounding hides how far f falls, so the slopes decide.
+                kept = 1.0 if fall >= -self.noise and float(slopes @ slopes) <= STEEP * size**2 else 0.0
+            model.judge(step, kept)
+            if kept > SUFFICIENT:
+                return self._take(run, look, step.K.T.take(self.pairs), Q, Ut, there, slopes, 1.0)
+            if step.promised <= self.noise:
+                break
+        model.clear()
+        return None
+
+    def _look_at(self, run: Run, look: Look, Q: np.ndarray) -> tuple[Look, np.ndarray]:
+        """The look at U @ Q, and that matrix, transposed, if it is needed; the columns learn from it."""
+        there = run.look_at(Q)
+        if self.model is None or there.gradient is None:
+            return there, self.Ut
+        Ut = Q.T @ run.Ut
+        run.progress.flops += self.model.learn(Ut - self.Ut, there.gradient - look.gradient)
+        return there, Ut
 
     def _direction(self, look: Look) -> np.ndarray:
         """The angles −H g of a step, none of them too large."""
@@ -129,8 +175,8 @@ class Descent(Phase):
         skew, longest = self._skew(direction), self.longest
         step, best = 1.0, None
         for _ in range(TRIALS):
-            Q = turned(self.Q, step * skew)
-            there = run.look_at(Q)
+            Q = turned(self.Q, skew, step)
+            there, Ut = self._look_at(run, look, Q)
             assert there.slopes is not None
             slopes = there.slopes.take(self.pairs)
             slope = float(slopes @ direction)
@@ -138,9 +184,9 @@ class Descent(Phase):
             if fall >= SUFFICIENT * step * promised or (
                 step * promised <= 16 * self.noise and fall >= -self.noise and abs(slope) <= STEEP * promised
             ):
-                better = best is None or there.value < best[1].value
+                better = best is None or there.value < best[2].value
                 if better:
-                    best = (Q, there, slopes, step)
+                    best = (Q, Ut, there, slopes, step)
                 # Still as steep as it was: the step was too short.
                 if not better or slope > -STEEP * promised or step >= longest:
                     break
@@ -160,12 +206,13 @@ class Descent(Phase):
         look: Look,
         direction: np.ndarray,
         Q: np.ndarray,
+        Ut: np.ndarray,
         there: Look,
         slopes: np.ndarray,
         step: float,
     ) -> float:
         self.past.add(step * direction, slopes - self.g)
-        self.Q, self.look, self.g = Q, there, slopes
+        self.Q, self.Ut, self.look, self.g = Q, Ut, there, slopes
         run.arrive(Q, there)
         return look.value - there.value
 
@@ -195,12 +242,12 @@ class Descent(Phase):
         direction[pair] = -1.0 if self.g[pair] > 0 else 1.0
         skew, step = self._skew(direction), LARGEST
         for _ in range(TRIALS):
-            Q = turned(self.Q, step * skew)
-            there = run.look_at(Q)
+            Q = turned(self.Q, skew, step)
+            there, Ut = self._look_at(run, look, Q)
             if look.value - there.value > 0.1 * bend * step**2:
                 assert there.slopes is not None
                 self.past.clear()
-                return self._take(run, look, direction, Q, there, there.slopes.take(self.pairs), step)
+                return self._take(run, look, direction, Q, Ut, there, there.slopes.take(self.pairs), step)
             step *= 0.5
         return None
 
@@ -213,14 +260,18 @@ class Descent(Phase):
         self.look = None
 
     def memory(self) -> dict[str, np.ndarray]:
-        """The steps that are remembered."""
-        return self.past.arrays() if self.begun else {}
+        """The steps that are remembered, and what is known of columns."""
+        if not self.begun:
+            return {}
+        return self.past.arrays() | ({} if self.model is None else self.model.arrays())
 
     def remember(self, arrays: dict[str, np.ndarray], run: Run) -> None:
         """Go on with these steps."""
         if arrays:
             self._begin(run, run.look())
             self.past.restore(arrays)
+            if self.model is not None:
+                self.model.restore(arrays)
 
 
 def _shorter(fall: float, slope: float, promised: float, step: float) -> float:

@@ -12,8 +12,6 @@ alternate in one array, so that one product serves both.
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 
@@ -50,26 +48,14 @@ class Memory:
 
     def add(self, step: np.ndarray, change: np.ndarray) -> bool:
         """Keep a pair if it says something definite; whether it did."""
-        curvature = float(step @ change)
-        if not curvature > 1e-10 * math.sqrt(float(step @ step) * float(change @ change)):
-            return False
-        if self.last - self.first == self.most:
-            self.first += 1
+        from givens.kernels import quasi_newton as compiled
+
         if self.last == 2 * self.most:
             self._to_the_front()
-        root = curvature**-0.5
-        first, last = self.first, self.last
-        np.multiply(step, root, out=self.rows[2 * last])
-        y = self.rows[2 * last + 1]
-        np.multiply(change, root, out=y)
-        # The new column of R⁻¹ and of Y Yᵀ.
-        products = self.rows[2 * first : 2 * last + 2] @ y
-        inverse, gram = self.inverses, self.grams
-        inverse[first:last, last] = inverse[first:last, first:last] @ -products[:-2:2]
-        inverse[last, first:last] = 0.0
-        inverse[last, last] = 1.0
-        gram[last, first : last + 1] = gram[first : last + 1, last] = products[1::2]
-        self.last = last + 1
+        first = self.first + (len(self) == self.most)
+        if not compiled.add(self.rows, self.inverses, self.grams, first, self.last, step, change):
+            return False
+        self.first, self.last = first, self.last + 1
         return True
 
     def _to_the_front(self) -> None:
@@ -81,25 +67,20 @@ class Memory:
 
     def solve(self, slopes: np.ndarray, weights: np.ndarray | float) -> np.ndarray:
         """H g, for the diagonal W of the weights, or a multiple of the identity."""
-        start = weights * slopes
         first, last = self.first, self.last
         if first == last:
-            return start
-        rows, inverse = self.rows[2 * first : 2 * last], self.inverses[first:last, first:last]
-        along = np.empty(len(rows))
+            return weights * slopes
         if isinstance(weights, float):
-            products = rows @ slopes
-            u = inverse @ products[::2]
-            inner = (self.grams[first:last, first:last] @ u - products[1::2]) * weights
-            along[1::2] = -weights * u
-        else:
-            u = inverse @ (rows[::2] @ slopes)
-            back = weights * (u @ rows[1::2])
-            inner = rows[1::2] @ (back - start)
-            along[1::2] = 0.0
-            start -= back
-        along[::2] = (u + inner) @ inverse
-        start += along @ rows
+            from givens.kernels import quasi_newton as compiled
+
+            return compiled.solve(self.rows, self.inverses, self.grams, first, last, slopes, weights)
+        start = weights * slopes
+        rows, inverse = self.rows[2 * first : 2 * last], self.inverses[first:last, first:last]
+        u = inverse @ (rows[::2] @ slopes)
+        back = weights * (u @ rows[1::2])
+        along = (u + rows[1::2] @ (back - start)) @ inverse
+        start -= back
+        start += along @ rows[::2]
         return start
 
     def arrays(self) -> dict[str, np.ndarray]:
