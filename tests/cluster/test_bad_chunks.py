@@ -161,3 +161,16 @@ def test_a_worker_out_of_memory():
         pytest.raises(RuntimeError, match=r"died again and again on one chunk.*smaller chunks"),
     ):
         fit(da.from_array(ROWS, chunks=(20, 3)).map_blocks(hungry, dtype=float, meta=np.empty((0, 0))))
+
+
+def test_a_cluster_that_has_no_workers_left():
+    """The fit ends with an error and does not wait for ever."""
+    distributed = pytest.importorskip("distributed")
+    settings = {"distributed.scheduler.no-workers-timeout": "1s"}
+    with (
+        dask.config.set(settings),
+        distributed.LocalCluster(n_workers=0, dashboard_address=":0") as cluster,
+        distributed.Client(cluster),
+        pytest.raises(RuntimeError, match=r"has had no workers for as long as .*no-workers-timeout"),
+    ):
+        fit(da.from_array(ROWS, chunks=(20, 3)))

@@ -30,6 +30,7 @@ from givens.report.views import chosen_rows
 from givens.support.extras import require
 
 PATIENCE = "10s"  # until a scheduler answers
+NO_WORKERS = "120s"  # that a local cluster may be without workers, while new ones start
 SCORES = 1 << 22  # scores that are held at a time
 
 
@@ -76,11 +77,13 @@ def store_on_cluster(
 
 @contextmanager
 def _connected(address: str, workers: int | None, session: Session) -> Iterator[Any]:
-    distributed = require("distributed", extra="dask")
+    dask, distributed = require("dask", extra="dask"), require("distributed", extra="dask")
     with ExitStack() as stack, warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         place: Any = address
         if address == "local":
+            # Or a fit would wait for ever if no worker can be started again after all have died.
+            stack.enter_context(dask.config.set({"distributed.scheduler.no-workers-timeout": NO_WORKERS}))
             place = stack.enter_context(
                 distributed.LocalCluster(
                     n_workers=workers or os.cpu_count(),

@@ -208,6 +208,8 @@ _AGAIN = ": fit again; with checkpoint=, the passes that are done are not repeat
 _CLUSTER_ERRORS = {
     "KilledWorker": "workers of the Dask cluster died again and again on one chunk, most often for lack of memory: "
     "use smaller chunks, or give workers more memory",
+    "NoWorkerError": "the Dask cluster has had no workers for as long as its setting no-workers-timeout allows: start some, and "
+    "fit again",
     "FutureCancelledError": f"the Dask cluster was closed, or lost its scheduler, while it computed{_AGAIN}",
     "CancelledError": f"the Dask cluster was closed, or lost its scheduler, while it computed{_AGAIN}",
     "CommClosedError": f"the connection to the Dask scheduler was lost{_AGAIN}",
