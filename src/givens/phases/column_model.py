@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+MOST_COLUMNS = 40  # with more, n matrices of order n cost more time than they save
 FIRST_RADIUS = 0.1  # times √n: the root of the sum of the squared angles of all pairs
 STEEP = (
     0.05  # of the steepest slopes: where they are larger, a step that the radius cuts short is left to others

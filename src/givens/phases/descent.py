@@ -22,7 +22,7 @@ import numpy as np
 
 from givens.objectives.base import Look
 from givens.phases.cayley import turned
-from givens.phases.column_model import ColumnModel
+from givens.phases.column_model import MOST_COLUMNS, ColumnModel
 from givens.phases.phase import Phase
 from givens.phases.quasi_newton import Memory
 from givens.support.arguments import counted
@@ -71,7 +71,7 @@ class Descent(Phase):
         following = run.options.phases[run.progress.phase + 1 :]
         self.before_newton = following[:1] == ("newton",) and run.plan.second is not None
         self.past = Memory(size, max(3, min(most, MOST_NUMBERS // (4 * size))))
-        self.model = ColumnModel(n) if look.gradient is not None and n**3 <= MOST_NUMBERS else None
+        self.model = ColumnModel(n) if look.gradient is not None and n <= MOST_COLUMNS else None
         self.begun = True
 
     def advance(self, run: Run) -> float | None:
