@@ -2,7 +2,8 @@
 
 Tasks are a summary of every chunk and the tree that merges them, `FAN` at a time, as `givens.cluster.graph` makes it. A worker
 takes one task after the other; a task starts when its inputs are there and a worker is free; inputs from other workers take their
-bytes over the bandwidth. The scheduler hands out tasks one by one, a fixed time each.
+bytes over the bandwidth. The scheduler hands out tasks one by one, a fixed time each. A pass takes a fixed time besides: for its
+graph to be made and sent, and for the answer.
 """
 
 from __future__ import annotations
@@ -15,13 +16,14 @@ from givens.cluster.graph import FAN
 
 @dataclass(frozen=True)
 class Constants:
-    """Seconds of a chunk, of a merge, and per task in the scheduler; bytes of a summary, and per second between workers."""
+    """Seconds of a chunk, a merge, a task in the scheduler, and a pass; bytes of a summary, and per second of the network."""
 
     chunk: float
     merge: float
     scheduler: float
     summary: float
     bandwidth: float
+    fixed: float = 0.0
 
 
 def pass_seconds(chunks: int, workers: int, cost: Constants) -> float:
@@ -50,4 +52,4 @@ def pass_seconds(chunks: int, workers: int, cost: Constants) -> float:
         heapq.heapify(free)
         ready = merged
         if len(ready) == 1:
-            return ready[0][0]
+            return cost.fixed + ready[0][0]

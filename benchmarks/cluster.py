@@ -1,10 +1,12 @@
 """Fits on Dask: data on disk, one, two and four worker processes, what they hold and send, and a simulator beside them.
 
-Samples of 500 features, float64, in a zarr store with chunks of 8,192 samples (33 MB), 5 GB of them; GIVENS_CLUSTER_GB sets
-another size, GIVENS_CLUSTER_FOLDER the place. Every worker has one thread. Memory is the most that a worker held (VmHWM) less
-what it held before the fit, in chunks; bytes are what workers received from each other, as Dask counts them. The simulator
-(`_task_graph.py`) replays one pass, the products of `RotatedPCA`, with constants measured on a few chunks in this process and on
-the cluster's empty tasks; more workers than cores are replayed as so many as there are cores. dask-ml's PCA,
+Samples of 500 features, float64, in a zarr store with chunks of 8,192 samples (33 MB), 5 GB of them; GIVENS_CLUSTER_GB
+sets another size, GIVENS_CLUSTER_FOLDER the place. Every worker has one thread. Memory is the most that a worker held
+(VmHWM) less what it held before the fit, in chunks; bytes are what workers received from each other, as Dask counts them.
+The simulator (`_task_graph.py`) replays one pass, the products of `RotatedPCA`, with constants from passes over fewer
+chunks: on one worker, the seconds of a chunk and those of a pass without chunks; on two, how much longer a chunk takes
+where cores share memory and disk. No constant comes from the passes that are predicted. More workers than cores are
+replayed as so many as there are cores. dask-ml's PCA,
 IncrementalPCA and TruncatedSVD stand beside `RotatedPCA`, which finds the same components before it rotates them.
 """
 
@@ -22,6 +24,7 @@ import distributed
 import numpy as np
 import zarr
 
+from benchmarks._cluster_bytes import LONG_LOG, received
 from benchmarks._measure import high_water_mark
 from benchmarks._task_graph import Constants, pass_seconds
 from givens import RotatedPCA, SparsePCA, SphericalMixture, StreamingSparsePCA
@@ -31,6 +34,8 @@ from givens.moments.scatter import Scatter
 GIGABYTES = float(os.environ.get("GIVENS_CLUSTER_GB", "5"))
 FEATURES, ROWS, COMPONENTS = 500, 8192, 5
 WORKERS = (1, 2, 4)
+FEW, SOME = 4, 12  # chunks of the passes that constants are measured on
+BANDWIDTH = 1e9  # bytes per second between workers, assumed
 MODELS = {
     "SparsePCA": lambda: SparsePCA(COMPONENTS, alpha=0.3),
     "RotatedPCA": lambda: RotatedPCA(COMPONENTS),
@@ -41,7 +46,7 @@ MODELS = {
 
 def run(report):
     parent = os.environ.get("GIVENS_CLUSTER_FOLDER")
-    chunks = max(8, round(GIGABYTES * 1e9 / (8 * FEATURES * ROWS)))
+    chunks = max(16, round(GIGABYTES * 1e9 / (8 * FEATURES * ROWS)))
     size = 8 * FEATURES * ROWS * chunks
     with tempfile.TemporaryDirectory(dir=parent) as folder:
         if shutil.disk_usage(folder).free < 1.5 * size:
@@ -49,7 +54,7 @@ def run(report):
             return
         X = store(Path(folder) / "samples.zarr", chunks)
         report.note(f"{chunks} chunks, {size / 1e9:.2f} GB, {os.cpu_count()} cores")
-        constants = measured(X)
+        constants = {"merge": merge_seconds(), "summary": 8.0 * FEATURES**2, "bandwidth": BANDWIDTH}
         seconds, models = {}, {}
         for workers in WORKERS:
             on_cluster(report, X, workers, constants, seconds, models)
@@ -86,27 +91,52 @@ def products(X):
     return RepeatedRows(RotatedPCA(), X).total(Scatter(FEATURES), "benchmark-products")
 
 
-def measured(X):
-    """Seconds of a chunk and of a merge, in this process; the rest is measured on the cluster."""
-    with dask.config.set(scheduler="synchronous"):
-        products(X[: 2 * ROWS])
-        took = []
-        for first in (2, 4, 6):
-            began = perf_counter()
-            one = products(X[first * ROWS : (first + 2) * ROWS])
-            took.append((perf_counter() - began) / 2)
-    other = Scatter(FEATURES).begin(0)
-    other.add(np.random.default_rng(0).standard_normal((ROWS, FEATURES)))
+def merge_seconds():
+    """Seconds of merging two summaries, in this process."""
+    one, other = Scatter(FEATURES).begin(0), Scatter(FEATURES).begin(0)
+    for part in (one, other):
+        part.add(np.random.default_rng(0).standard_normal((ROWS, FEATURES)))
     began = perf_counter()
     for _ in range(20):
         one.merge(other)
-    merge = (perf_counter() - began) / 20
-    return {"chunk": float(np.median(took)), "merge": merge, "summary": 8.0 * FEATURES**2}
+    return (perf_counter() - began) / 20
+
+
+def small_passes(X):
+    """The fewest seconds of passes over few chunks and over some."""
+    took = {FEW: [], SOME: []}
+    for _ in range(3):
+        for chunks, seconds in took.items():
+            began = perf_counter()
+            products(X[: chunks * ROWS])
+            seconds.append(perf_counter() - began)
+    return min(took[FEW]), min(took[SOME])
+
+
+def calibrate(X, workers, constants):
+    """What passes over few chunks tell, on one worker and on two."""
+    few, some = small_passes(X)
+    if workers == 1:
+        each = (some - few) / (SOME - FEW)
+        constants["chunk"] = max(each - constants["merge"] - constants["scheduler"], 0.0)
+        constants["fixed"] = max(few - FEW * each, 0.0)
+        constants["sharing"] = 1.0
+    elif workers == 2:
+        alone = pass_seconds(SOME, 2, costs(constants, 1)) - constants["fixed"]
+        constants["sharing"] = max((some - constants["fixed"]) / alone, 1.0)
+
+
+def costs(constants, workers):
+    """For so many workers on this machine."""
+    known = {name: value for name, value in constants.items() if name != "sharing"}
+    known["chunk"] *= constants["sharing"] if workers > 1 else 1.0
+    return Constants(**known)
 
 
 def on_cluster(report, X, workers, constants, seconds, models):
     """All fits on so many workers."""
     with (
+        dask.config.set(LONG_LOG),
         distributed.LocalCluster(
             n_workers=workers, threads_per_worker=1, memory_limit=None, dashboard_address=None
         ) as cluster,
@@ -118,13 +148,20 @@ def on_cluster(report, X, workers, constants, seconds, models):
             seconds[name, workers], most = row["seconds"], row["worker_peak_chunks"]
             models[name, workers] = _numbers(found)
             report.row(fit=name, workers=workers, **row)
-            report.claim(f"{name}, {workers} workers: peak of a worker, in chunks", "≤ 3", most, most <= 3)
+            limit = 3 + constants["summary"] / (8 * ROWS * FEATURES)
+            report.claim(
+                f"{name}, {workers} workers: peak of a worker, in chunks",
+                "≤ 3 and a summary",
+                most,
+                most <= limit,
+            )
+        products(X[: FEW * ROWS])
         constants["scheduler"] = _empty_tasks(client)
+        calibrate(X, workers, constants)
         began = perf_counter()
         products(X)
         took = perf_counter() - began
-        cost = Constants(**constants, bandwidth=1e9)
-        said = pass_seconds(X.numblocks[0], min(workers, os.cpu_count() or 1), cost)
+        said = pass_seconds(X.numblocks[0], min(workers, os.cpu_count() or 1), costs(constants, workers))
         report.row(one_pass="products", workers=workers, seconds=took, simulated=said)
         report.claim(
             f"one pass, {workers} workers: simulated over measured",
@@ -183,22 +220,19 @@ def larger(report, constants):
         merge=constants["merge"] * 4,
         scheduler=constants["scheduler"],
         summary=constants["summary"] * 4,
-        bandwidth=1e9,
+        bandwidth=BANDWIDTH,
+        fixed=constants["fixed"],
+    )
+    report.note(
+        f"constants: {constants['chunk']:.3f} s for a chunk, {constants['sharing']:.2f} times that where two workers share this "
+        f"machine, {constants['fixed']:.3f} s for a pass, {1e3 * constants['scheduler']:.2f} ms for a task, "
+        f"{1e3 * constants['merge']:.2f} ms for a merge; a network of {8 * BANDWIDTH / 1e9:.0f} Gbit/s is assumed"
     )
     chunks = -(-1_000_000_000 // 65_536)
     for workers in (10, 100, 1000):
         seconds = pass_seconds(chunks, workers, cost)
         ideal = chunks * cost.chunk / workers
         report.row(simulated_workers=workers, chunks=chunks, seconds=seconds, share_of_ideal=ideal / seconds)
-
-
-def received(client):
-    """Bytes that workers have received from each other so far."""
-    return sum(client.run(_received).values())
-
-
-def _received(dask_worker):
-    return sum(entry["total"] for entry in dask_worker.transfer_incoming_log)
 
 
 def _resident():
