@@ -202,8 +202,10 @@ def rivals(report, client, X, workers):
         return
     for name, model in {
         "dask-ml PCA (tsqr)": lambda: PCA(COMPONENTS, svd_solver="full"),
-        "dask-ml PCA (randomized)": lambda: PCA(COMPONENTS, svd_solver="randomized", random_state=0),
-        "dask-ml IncrementalPCA": lambda: IncrementalPCA(COMPONENTS),
+        "dask-ml PCA (randomized)": lambda: PCA(
+            COMPONENTS, svd_solver="randomized", iterated_power=4, random_state=0
+        ),
+        "dask-ml IncrementalPCA": lambda: IncrementalPCA(COMPONENTS, iterated_power=4, random_state=0),
         "dask-ml TruncatedSVD": lambda: TruncatedSVD(COMPONENTS),
     }.items():
         try:
