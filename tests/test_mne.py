@@ -127,7 +127,7 @@ def test_epochs_and_kinds_of_channels(raw):
     assert ica.current_fit == "epochs"
     assert len(np.unique(ica.pre_whitener_)) == 2
     assert len(ica.stability_) == ica.n_components_
-    assert ica.get_sources(epochs).get_data().shape == (len(epochs), ica.n_components_, 200)
+    assert ica.get_sources(epochs).get_data(copy=True).shape == (len(epochs), ica.n_components_, 200)
 
 
 def test_an_average_reference_lowers_the_number_of_components(raw):

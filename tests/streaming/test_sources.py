@@ -87,8 +87,7 @@ def other_sources(folder):
     """Ways to hold the same rows that are rarer."""
     names = [f"gene {k}" for k in range(30)]
     frame = pandas.DataFrame(DATA, columns=names)
-    rows = sparse.csr_array(DATA)
-    yield "sparse rows of one dimension", (rows[k] for k in range(130))
+    yield "sparse rows of one dimension", (sparse.coo_array(row) for row in DATA)
     yield "list of nested lists", [DATA[:50].tolist(), DATA[50:].tolist()]
     yield "generator of nested lists and a row", iter([DATA[:50].tolist(), DATA[50].tolist(), DATA[51:]])
     yield "dask data frame", dask.dataframe.from_pandas(frame, npartitions=1)
