@@ -69,12 +69,17 @@ class PolarLeaps:
         self.flops = self.preparing + 2.0 * n**3 + flop_counts.determinant(n)
         self.preparing = 0.0
         coarse, self.shares = self.shares, ()
+        best = None
         for share in coarse or (1.0,):
             self.features.take(share)
             best = self._steps(SLOW if coarse else -np.inf)
-            if best is None:
-                return None
-            U, V, value, E = best
+        if best is None and coarse:
+            # None of the features that were taken exceeds its level: another may.
+            self.features.take(1.0)
+            best = self._steps(SLOW)
+        if best is None:
+            return None
+        U, V, value, E = best
         self.Ut = completed(U)
         self.flops += flop_counts.qr(n, m) + 3.0 * m * m * n + 6.0 * m * n
         self.reached = value + 2.0 * float(np.vdot(E, self.Ut[:m] - V))
