@@ -136,9 +136,9 @@ class RotatedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             values = (values - values.mean(axis=0)) / deviation
         try:
             with np.errstate(invalid="ignore"):  # shares of a variance of 0, in scikit-learn 1.6
-                pca = PCA(
-                    self.n_components, svd_solver=self.svd_solver, random_state=self.random_state
-                ).fit(values)
+                pca = PCA(self.n_components, svd_solver=self.svd_solver, random_state=self.random_state).fit(
+                    values
+                )
         except (ArpackError, np.linalg.LinAlgError) as error:
             raise ValueError(
                 f"svd_solver={self.svd_solver!r} found no components of X; try 'full' ({error})"
