@@ -124,7 +124,7 @@ def test_sparse_pca_of_sparse_chunks_says_what_it_is_of():
 
 
 def test_too_many_features_are_refused(monkeypatch):
-    monkeypatch.setattr("givens.sparse_pca.chunked.MOST_FEATURES", 5)
+    monkeypatch.setattr("givens.sparse_pca.chunked.MOST_PRODUCT_FEATURES", 5)
     with pytest.raises(ValueError, match=r"6 features of X may count.*StreamingSparsePCA"):
         SparsePCA(2, n_nonzero=2).fit(dense(MIXTURE, 700))
 
@@ -167,7 +167,7 @@ def test_rotated_scores_are_lazy_and_of_unit_variance():
 @pytest.mark.parametrize("scale", [False, True])
 def test_rotated_pca_of_many_features_is_that_of_a_sketch(monkeypatch, scale):
     known = RotatedPCA(3, scale=scale).fit(MODULES.X)
-    monkeypatch.setattr("givens.rotation.chunked_components.MOST_FEATURES", 39)
+    monkeypatch.setattr("givens.rotation.chunked_components.MOST_PRODUCT_FEATURES", 39)
     model = RotatedPCA(3, scale=scale).fit(dense(MODULES.X, 170))
     assert "a sketch of 23 columns, merged over 12 chunks of samples, that keeps" in model.result_.method
     # The subspaces, whose angles the noise that was dropped may turn a little, and what they explain.

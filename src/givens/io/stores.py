@@ -266,7 +266,7 @@ def _zarr(path: Path, labels: list[str], names: str | None, drop: Sequence[str],
         adata = SimpleNamespace(obs=obs, var=var, obs_names=obs.index, var_names=var.index)
         return _annotated(path, adata, opened, labels, names, drop, dense)
     with reading(path, "zarr"):
-        matrices = [key for key, array in opened.arrays() if array.ndim == 2]
+        matrices = sorted(key for key, array in opened.arrays() if array.ndim == 2)
     key = "X" if "X" in matrices else (matrices[0] if len(matrices) == 1 else None)
     if key is None:
         raise DataError(

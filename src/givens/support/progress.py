@@ -57,6 +57,12 @@ def _cross_pairs(block: Any) -> int:
     return half * (len(block) - half)
 
 
+def _displayed(*columns: Any) -> Any:
+    """A display with a console of its own: on the shared one, an interrupt in the middle of printing would silence all later ones."""
+    console = require("rich.console", extra="progress").Console()
+    return require("rich.progress", extra="progress").Progress(*columns, console=console)
+
+
 @contextmanager
 def bar(shown: bool) -> Iterator[Bar]:
     """A bar while the run lasts."""
@@ -64,14 +70,13 @@ def bar(shown: bool) -> Iterator[Bar]:
         yield Bar()
         return
     progress = require("rich.progress", extra="progress")
-    display = progress.Progress(
+    with _displayed(
         progress.TextColumn("{task.description}"),
         progress.BarColumn(),
         progress.TextColumn("value {task.fields[value]}"),
         progress.TextColumn("gain {task.fields[gain]}"),
         progress.TimeElapsedColumn(),
-    )
-    with display:
+    ) as display:
         yield RichBar(display)
 
 
@@ -80,7 +85,7 @@ def counter(text: str, noun: str, total: int | None) -> Iterator[Callable[[int],
     """A bar of how many things of a kind are done, after a few words; yields a function that adds to them."""
     progress = require("rich.progress", extra="progress")
     done = "{task.completed:,.0f}" if total is None else "{task.completed:,.0f} of {task.total:,.0f}"
-    with progress.Progress(
+    with _displayed(
         *([progress.TextColumn("{task.description}")] if text else []),
         progress.TextColumn(f"{done} {noun}"),
         progress.BarColumn(),
