@@ -58,7 +58,7 @@ def _cross_pairs(block: Any) -> int:
 
 
 def _displayed(*columns: Any) -> Any:
-    """A display with a console of its own: on the shared one, an interrupt in the middle of printing would silence all later ones."""
+    """A display with its own console: an interrupt while a shared one prints would silence all later displays."""
     console = require("rich.console", extra="progress").Console()
     return require("rich.progress", extra="progress").Progress(*columns, console=console)
 
