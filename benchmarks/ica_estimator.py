@@ -396,6 +396,12 @@ def many_starts(report, X, number=20):
         times_faster=ratio,
     )
     report.ratio("ICA, EEG, ten starts", "ten runs of FastICA", ratio, wanted=5)
+    report.claim(
+        "EEG: best of ten starts, faster than ten runs of FastICA",
+        "≥ 5 times",
+        f"{ratio:.2f} times",
+        ratio >= 5,
+    )
 
 
 def everywhere(reference, others):
