@@ -1,15 +1,22 @@
 from __future__ import annotations
 
 import signal
+import threading
 
 import numpy as np
 import pytest
 
 from tests.properties import load_profile
 
-# A shell's background jobs ignore Ctrl-C, and so would the programs that tests start and interrupt.
-if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+def pytest_runtest_setup() -> None:
+    """Let Ctrl-C raise KeyboardInterrupt, in the test and in the programs that it starts.
+
+    A shell's background jobs ignore Ctrl-C, and what another test used may have left a handler of its own.
+    """
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
 
 load_profile()
 
