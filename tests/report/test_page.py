@@ -413,6 +413,26 @@ def test_marks_follow_the_axes_and_words_have_their_name(open_page, tmp_path):
     assert places[0] == places[1]
 
 
+@pytest.mark.parametrize(
+    ("size", "shown"),
+    [
+        (1e-5, ["+8.000", "−0.600", "in units of 10⁻⁶"]),
+        (0.1, ["+0.080", "−0.006", "2 non-zero weights in Component 1"]),
+        (1e13, ["+8.000", "−0.600", "in units of 10¹²"]),
+    ],
+)
+def test_weights_of_any_unit_show_their_digits(open_page, tmp_path, size, shown):
+    view = components_view(size * np.array([[0.8, -0.06, 0.0]]), ["a", "b", "c"])
+    path = tmp_path / "units.html"
+    path.write_text(Report("Units", components=view).html(), encoding="utf-8")
+    for width in (320, 1280):
+        page = open_page(path, width=width)
+        cells = page.eval_on_selector_all("#bars tbody tr", "rows => rows.map(r => r.cells[2].textContent)")
+        assert cells == shown[:2]
+        assert page.inner_text("#shown").endswith(shown[2])
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
 @pytest.mark.parametrize("signed", [False, True])
 @pytest.mark.parametrize("width", [320, 1280])
 def test_a_second_bar_stands_beside_each_weight(open_page, tmp_path, signed, width):

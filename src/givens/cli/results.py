@@ -360,9 +360,9 @@ def convergence(result: Any) -> dict[str, Any]:
 
 
 def converged_fact(result: Any, compiled: float) -> list[tuple[str, str, str]]:
-    """Return the card that says whether a run converged, and in how many seconds beside those of the compiler."""
+    """Return the card that says whether a run converged, and in how many seconds."""
     state = "yes" if result.converged else "no"
-    seconds = f"{max(0.0, result.seconds - compiled):.2f} s" + (" without compiling" if compiled else "")
+    seconds = f"{result.seconds:.2f} s" + (", compiling included" if compiled else "")
     return [("Converged", state, f"{_steps(result)}, {seconds}")]
 
 

@@ -15,14 +15,27 @@ function element(tag, attributes = {}, ...children) {
   return node;
 }
 
+const tenTo = (power) => "10" + [...String(power)].map((c) => (c === "-" ? "⁻" : "⁰¹²³⁴⁵⁶⁷⁸⁹"[c])).join("");
 function number(value, digits = 3) {
   if (value === null || value === undefined) return "–";
   if (Number.isInteger(value) && Math.abs(value) < 1e9) return value.toLocaleString("en");
   const size = Math.abs(value);
-  if (size !== 0 && (size < 1e-3 || size >= 1e6)) return value.toExponential(2).replace("e", " · 10^").replace("^+", "^");
+  if (size !== 0 && (size < 1e-3 || size >= 1e6)) {
+    const [mantissa, power] = size.toExponential(2).split("e");
+    return (value < 0 ? "−" : "") + mantissa + " · " + tenTo(Number(power));
+  }
   return (value < 0 ? "−" : "") + size.toLocaleString("en", { maximumSignificantDigits: Math.max(digits, Math.ceil(Math.log10(size + 1))) });
 }
-const signed = (value) => (value > 0 ? "+" : value < 0 ? "−" : "") + Math.abs(value).toFixed(3);
+// Weights keep three decimals, so that a column of them can be compared; where all are tiny or huge (signals in volts), in one power of ten.
+let weightPower = 0;
+function chooseWeightPower(weights) {
+  let largest = 0;
+  for (const list of weights) for (const w of list) largest = Math.max(largest, Math.abs(w));
+  weightPower = largest === 0 || (largest >= 0.01 && largest < 1e6) ? 0 : 3 * Math.floor(Math.log10(largest) / 3);
+}
+const decimals = (value) => (value > 0 ? "+" : value < 0 ? "−" : "") + Math.abs(value / 10 ** weightPower).toFixed(3);
+const signed = (value) => decimals(value) + (weightPower && value ? " · " + tenTo(weightPower) : "");
+const inUnits = () => (weightPower ? `, in units of ${tenTo(weightPower)}` : "");
 const percent = (value) => (value * 100).toFixed(value < 0.0995 ? 2 : 1) + " %";
 
 const tip = $("#tip");

@@ -6,6 +6,7 @@ function drawComponents(view) {
   $(".lead", section).textContent = view.lead;
   const { names, variables, others } = view;
   const beside = Boolean(view.secondTitle);
+  chooseWeightPower(view.entries.flatMap((entry) => (view.secondSigned ? [entry.weights, entry.second] : [entry.weights])));
   // [variable, weight, second] of each entry; made when first asked for.
   const made = [];
   const listOf = (k) => (made[k] ??= view.entries[k].variables.map((v, n) => [v, view.entries[k].weights[n], beside ? view.entries[k].second[n] : 0]));
@@ -33,7 +34,7 @@ function drawComponents(view) {
     name: (a, b) => alphabet.compare(variables[a[0]], variables[b[0]]),
     second: (a, b) => Math.abs(b[2]) - Math.abs(a[2]) || Math.abs(b[1]) - Math.abs(a[1]),
   };
-  const secondText = (s) => (view.secondSigned ? signed(s) : Math.round(100 * s) + " %");
+  const secondText = (s) => (view.secondSigned ? decimals(s) : Math.round(100 * s) + " %");
 
   function describe(v, s) {
     const here = places(v);
@@ -63,7 +64,7 @@ function drawComponents(view) {
     const line = element("tr", { tabindex: "-1" },
       element("th", { scope: "row" }, ...found(name, text)),
       barCell(w, largest, mixed, "bar"),
-      element("td", { class: "number", text: signed(w) }),
+      element("td", { class: "number", text: decimals(w) }),
       ...(beside ? [view.secondSigned ? barCell(s, largest, mixed, "bar second") : barCell(s, 1, false, "bar second"),
         element("td", { class: "number", text: secondText(s) })] : []));
     const tell = (x, y) => showTip(x, y, name, describe(v, s));
@@ -102,7 +103,7 @@ function drawComponents(view) {
     const kept = view.cut[current] ? `, the largest of ${view.cut[current].toLocaleString("en")}` : "";
     $("#shown").textContent = text
       ? `${matches.length} of ${amount.toLocaleString("en")} in ${names[current]} contain “${search.value.trim()}”`
-      : `${amount.toLocaleString("en")} ${view.entry}${amount === 1 ? "" : "s"} in ${names[current]}${kept}`;
+      : `${amount.toLocaleString("en")} ${view.entry}${amount === 1 ? "" : "s"} in ${names[current]}${kept}${inUnits()}`;
     const more = $("#more"), rest = matches.length - shown.length;
     more.hidden = rest === 0;
     more.textContent = rest > MANY ? `Show ${MANY.toLocaleString("en")} more` : `Show all ${matches.length.toLocaleString("en")}`;
@@ -154,7 +155,7 @@ function drawComponents(view) {
     const list = matching().slice(0, most), { largest, mixed } = bounds();
     const width = beside ? 860 : 640, top = 34, step = 20, height = top + step * list.length + 10;
     const colour = (value) => (value < 0 ? "var(--minus)" : "var(--plus)");
-    const svg = element("svg", { viewBox: `0 0 ${width} ${height}` }, element("text", { x: 12, y: 20, "font-weight": 700, text: names[current] }));
+    const svg = element("svg", { viewBox: `0 0 ${width} ${height}` }, element("text", { x: 12, y: 20, "font-weight": 700, text: names[current] + inUnits() }));
     const bar = (value, left, span, both, largest, y) => {
       const size = (Math.abs(value) / largest) * (both ? span / 2 : span), zero = left + (both ? span / 2 : 0);
       const node = element("rect", { x: value < 0 ? zero - size : zero, y: y - 11, width: size, height: 13, rx: 2 });
@@ -164,7 +165,7 @@ function drawComponents(view) {
     list.forEach(([v, w, s], n) => {
       const y = top + step * n + 14, name = variables[v];
       svg.append(element("text", { x: 12, y, text: name.length > 28 ? name.slice(0, 27) + "…" : name }), bar(w, 220, 330, mixed, largest, y),
-        element("text", { x: 622, y, "text-anchor": "end", text: signed(w) }));
+        element("text", { x: 622, y, "text-anchor": "end", text: decimals(w) }));
       if (beside) svg.append(bar(s, 640, 150, view.secondSigned && mixed, view.secondSigned ? largest : 1, y), element("text", { x: 848, y, "text-anchor": "end", text: secondText(s) }));
     });
     if (beside) svg.append(element("text", { x: 640, y: 20, text: view.secondTitle }));
