@@ -1,24 +1,32 @@
 from __future__ import annotations
 
 import signal
-import threading
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
 
+from givens.numerics import parallel
 from tests.properties import load_profile
 
-
-def pytest_runtest_setup() -> None:
-    """Let Ctrl-C raise KeyboardInterrupt, in the test and in the programs that it starts.
-
-    A shell's background jobs ignore Ctrl-C, and what another test used may have left a handler of its own.
-    """
-    if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-
+# A shell's background jobs ignore Ctrl-C, and so would the programs that tests start and interrupt.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 load_profile()
+
+
+def shared_state() -> tuple[object, ...]:
+    """What a test may change for those that run after it in the same process."""
+    return signal.getsignal(signal.SIGINT), parallel._limited_blas.pools, np.geterr()
+
+
+@pytest.fixture(autouse=True)
+def as_before() -> Iterator[None]:
+    """Fail if a test leaves another handler of Ctrl-C, an open pool, or other rules for floating-point errors."""
+    before = shared_state()
+    yield
+    assert shared_state() == before
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sys
+from pathlib import Path
 
 import joblib
 import numpy as np
@@ -10,6 +10,7 @@ import pytest
 from sklearn.base import BaseEstimator
 
 import givens
+from tests.interrupt import SignalAt
 
 # Small counts are data that every model takes: two groups of rows that differ in half of the features.
 GROUPS = (
@@ -18,6 +19,7 @@ GROUPS = (
 OTHERS = (
     np.random.default_rng(1).poisson(np.repeat([[2, 9, 2, 9, 2, 9], [9, 2, 9, 2, 9, 2]], 25, axis=0)) + 4.0
 )
+PACKAGE = str(Path(givens.__file__).parent)
 FITS = ("fit", "partial_fit", "fit_covariance")
 
 
@@ -84,51 +86,24 @@ def test_a_refused_fit_changes_nothing(cls, fit):
     assert seen >= 3
 
 
-class Interrupt:
-    """Raises KeyboardInterrupt at a line of the package, by its number in the order in which lines run; counts them."""
-
-    def __init__(self, moment: int | None = None) -> None:
-        self.moment, self.count = moment, 0
-
-    def __enter__(self) -> Interrupt:
-        sys.settrace(self.trace)
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        sys.settrace(None)
-
-    def trace(self, frame, event, argument):
-        file = frame.f_code.co_filename
-        # Not where locks are held: an error raised by a trace may fall between the body of a `with` and the release of its lock,
-        # where no signal is delivered, and the next fit would wait for ever.
-        if "givens" not in file or "tests" in file or file.endswith(("fitting.py", "parallel.py")):
-            return None
-        if event == "line":
-            self.count += 1
-            if self.count == self.moment:
-                sys.settrace(None)
-                raise KeyboardInterrupt
-        return self.trace
-
-
 @pytest.mark.parametrize(("cls", "fit"), cases())
 def test_an_interrupt_at_any_moment_changes_nothing(cls, fit):
     model = unfitted(cls, fit)
     getattr(model, fit)(*arguments(fit, GROUPS))
     before, data = state(model), arguments(fit, OTHERS)
-    with Interrupt() as every:
+    with SignalAt(within=PACKAGE) as every:
         getattr(unfitted(cls, fit), fit)(*data)
     assert every.count > 20
     for moment in np.random.default_rng(0).choice(every.count, min(every.count, 40), replace=False):
-        # A stream that goes on makes other lines than one that begins, and may have ended before the interrupt.
-        with Interrupt(int(moment) + 1) as interrupt:
+        # A stream that goes on makes other calls than one that begins, and may have ended before the interrupt.
+        with SignalAt(int(moment) + 1, PACKAGE) as interrupt:
             try:
                 getattr(model, fit)(*data)
                 interrupted = False
             except KeyboardInterrupt:
                 interrupted = True
         if interrupted:
-            assert state(model) == before, f"changed by an interrupt at line {moment} of {every.count}"
+            assert state(model) == before, f"changed at moment {moment} of {every.count}"
         else:
             assert interrupt.count < moment + 1
             before = state(model)

@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import threading
-from contextvars import Context
 
 import numpy as np
 import pytest
@@ -16,6 +15,7 @@ from threadpoolctl import threadpool_info
 from givens import minimize
 from givens.numerics import parallel
 from givens.objectives import SparseColumns
+from tests.interrupt import SignalAt
 
 
 def blas_threads():
@@ -89,7 +89,6 @@ def test_minimize_checks_its_arguments_within_its_pool():
 
 CONCURRENT = """
 import threading
-from contextvars import Context
 import numpy as np
 import scipy.linalg
 from threadpoolctl import ThreadpoolController
@@ -218,28 +217,6 @@ def test_an_interrupt_behind_several_system_errors_is_an_interrupt(links):
         raise SystemError from ValueError()
 
 
-class SignalAt:
-    """Sends SIGINT at one of the moments at which Python looks for signals: where functions begin and calls of C end."""
-
-    def __init__(self, moment=None):
-        self.moment, self.count = moment, 0
-
-    def __enter__(self):
-        sys.setprofile(self.profile)
-        return self
-
-    def __exit__(self, *error):
-        sys.setprofile(None)
-
-    def profile(self, frame, event, argument):
-        # Nothing can be done about a signal that comes in the few nanoseconds between the body and the first line of `__exit__`.
-        exits = event == "call" and frame.f_code is parallel.Pool.__exit__.__code__
-        if event in ("call", "c_return") and not exits and frame.f_code is not SignalAt.__exit__.__code__:
-            self.count += 1
-            if self.count == self.moment:
-                signal.raise_signal(signal.SIGINT)
-
-
 def open_and_close():
     with parallel.pool(2):
         parallel.each(abs, range(4))
@@ -249,12 +226,7 @@ def open_and_close():
 
 @pytest.mark.skipif(os.name == "nt", reason="there is no SIGINT")
 def test_an_interrupt_while_a_pool_opens_or_closes_leaves_none_open():
-    # In a context of its own: a pool that another test left open would hide what is tested here.
-    Context().run(interrupt_everywhere)
-
-
-def interrupt_everywhere():
-    before, handler, pools = blas_threads(), signal.getsignal(signal.SIGINT), parallel._limited_blas.pools
+    before, handler = blas_threads(), signal.getsignal(signal.SIGINT)
     open_and_close()
     with SignalAt() as every:
         open_and_close()
@@ -267,7 +239,7 @@ def interrupt_everywhere():
         except KeyboardInterrupt:
             interrupted += 1
         assert (parallel._open.get(), parallel._current.get()) == (False, None), moment
-        assert parallel._limited_blas.pools == pools, moment
+        assert parallel._limited_blas.pools == 0, moment
         assert signal.getsignal(signal.SIGINT) is handler, moment
         for thread in threading.enumerate():
             if thread.name.startswith("givens-"):
