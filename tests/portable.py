@@ -20,7 +20,6 @@ import os
 import random
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -54,18 +53,18 @@ def environment(name: str) -> str:
 
 def run(name: str, seed: int, arguments: list[str]) -> bool:
     """Run the tests in one configuration; whether they pass."""
-    python = environment(name) if name in RESOLUTIONS else sys.executable
-    with tempfile.TemporaryDirectory() as cache:
-        variables = {**os.environ, **PROCESSORS.get(name, {}), "HYPOTHESIS_PROFILE": "portable"}
-        if name != "haswell":
-            # Compiled code of another processor, or of another numba, is not to be found in the package's own folder.
-            variables["NUMBA_CACHE_DIR"] = cache
-        command = [python, "-m", "pytest", "-q", "-n", "2", "--dist", "worksteal", "-p", "randomly"]
-        if name == "oldest":
-            # What old packages say of others that are newer than they.
-            command += ["-W", "ignore::DeprecationWarning"]
-        command += [f"--randomly-seed={seed}", f"--hypothesis-seed={seed}", *arguments]
-        return subprocess.run(command, cwd=ROOT, env=variables).returncode == 0
+    variables = {**os.environ, **PROCESSORS.get(name, {}), "HYPOTHESIS_PROFILE": "portable"}
+    python = sys.executable
+    if name in RESOLUTIONS:
+        python = environment(name)
+        # Versions of numba overwrite each other's compiled code. That of other processors lies beside our own.
+        variables["NUMBA_CACHE_DIR"] = str(ROOT / f".venv-{name}" / "numba")
+    command = [python, "-m", "pytest", "-q", "-n", "2", "--dist", "worksteal", "-p", "randomly"]
+    if name == "oldest":
+        # What old packages say of others that are newer than they.
+        command += ["-W", "ignore::DeprecationWarning"]
+    command += [f"--randomly-seed={seed}", f"--hypothesis-seed={seed}", *arguments]
+    return subprocess.run(command, cwd=ROOT, env=variables).returncode == 0
 
 
 def main() -> int:
