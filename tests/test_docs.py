@@ -6,13 +6,16 @@ The blocks of a page share one namespace, in the order a reader meets them. Shel
 from __future__ import annotations
 
 import re
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = sorted(ROOT.glob("*.md")) + sorted((ROOT / "docs").rglob("*.md"))
-FENCE = re.compile(r"^(?P<indent> *)```python[^\n]*\n(?P<code>.*?)^(?P=indent)```", re.MULTILINE | re.DOTALL)
+FENCE = re.compile(
+    r"^(?P<indent> *)```python(?P<options>[^\n]*)\n(?P<code>.*?)^(?P=indent)```", re.MULTILINE | re.DOTALL
+)
 LINK = re.compile(r"(?<!`)\]\((?P<target>[^)#\s]+)(?:#[^)\s]*)?\)")
 
 
@@ -21,9 +24,12 @@ def name(path: Path) -> str:
 
 
 def blocks(text: str) -> list[tuple[int, str]]:
-    """The first line's number and the code of each Python block."""
+    """The first line's number and the code of each Python block, but for those whose title is a library that is missing."""
     found = []
     for match in FENCE.finditer(text):
+        title = re.search(r'title="(.*)"', match["options"])
+        if title and find_spec(title[1].lower().removeprefix("py")) is None:
+            continue
         indent = len(match["indent"])
         code = "".join(
             line[indent:] if line.strip() else line for line in match["code"].splitlines(keepends=True)

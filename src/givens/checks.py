@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from givens.numerics import parallel
+from givens.numerics.cayley import turned
 from givens.objectives.base import Blocks, Look, Objective, Solved
-from givens.phases.cayley import turned
 from givens.rotations import random_orthogonal, rotate, rotate_blocks, turn
 from givens.schedules import Shape, all_pairs, as_schedule
 

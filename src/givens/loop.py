@@ -10,6 +10,7 @@ What is not a way to lower f is here, once: trace, stopping, callback, checkpoin
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -68,6 +69,7 @@ class Run:
         self.repair_every = options.repair_every if place is None else place.every
         self.plan = objective.plan()
         self.shape = Shape(objective.n, objective.active)
+        self.pairs = self.shape.pairs
         self.unit = abs(objective.factor)
         self.phases: list[Phase] = [PHASES[name]() for name in options.phases]
         self.began = perf_counter()
@@ -134,7 +136,7 @@ class Run:
         """One step of the current phase; returns why to stop, or nothing."""
         progress = self.progress
         phase = self.phases[progress.phase]
-        self.shown.step(phase.name, progress.steps + 1, self.options.max_sweeps, self.shape.pairs)
+        self.shown.step(phase.name, progress.steps + 1, self.options.max_sweeps, self.pairs)
         flops, began = progress.flops, perf_counter()
         gain = phase.advance(self)
         if gain is None:
@@ -164,7 +166,7 @@ class Run:
     def _certify(self, message: str) -> str:
         """The message, if no pair gains anything; else nothing, and the run goes on from there."""
         progress = self.progress
-        self.shown.step("certificate", progress.steps + 1, self.options.max_sweeps, self.shape.pairs)
+        self.shown.step("certificate", progress.steps + 1, self.options.max_sweeps, self.pairs)
         self.certificate, gain = certify(self, self.options.certify)
         progress.certifications += 1
         if gain <= 0.0:
@@ -248,7 +250,7 @@ class Run:
         if slopes is None:
             return float("nan")
         # Antisymmetric: every pair is there twice.
-        return _times(self.unit, float(np.sqrt(np.vdot(slopes, slopes))))
+        return _times(self.unit, math.sqrt(np.vdot(slopes, slopes)))
 
     def _repair_due(self) -> bool:
         if not self.repair_every or self.progress.steps % self.repair_every:
@@ -278,11 +280,11 @@ class Run:
         """Why to stop here; empty if there is no reason."""
         options, progress, scale = self.options, self.progress, self.objective.scale
         progress.converged = True
-        if self.shape.pairs == 0:
+        if self.pairs == 0:
             return "there is nothing to rotate"
         norm = progress.trace.gradient_norm[-1]
         enough = None if options.gradient_tol is None else options.gradient_tol * scale * self.unit
-        if enough is not None and norm <= enough and np.isfinite(norm):
+        if enough is not None and norm <= enough and math.isfinite(norm):
             return f"converged: the gradient norm is at most {options.gradient_tol:g} times the scale"
         if len(progress.gains) >= options.schedule.patience and max(progress.gains) <= self.tol * scale:
             sweeps = "a sweep" if len(progress.gains) == 1 else f"{len(progress.gains)} sweeps"

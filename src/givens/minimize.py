@@ -183,7 +183,7 @@ def minimize(
         runs = [
             (U, own, sign)
             for U, own in _starts(first, n_starts, rng)
-            for sign, own in zip(places, [own, deepcopy(own)])
+            for sign, own in zip(places, [own] if len(places) == 1 else [own, deepcopy(own)])
         ]
         began = perf_counter()
         # A callback, a bar and Python's interpreter, which a plain function needs, are there once.

@@ -8,8 +8,8 @@ import pytest
 from givens import minimize
 from givens.checkpoint import Checkpoint
 from givens.kernels import column_model as compiled
+from givens.numerics.cayley import turned
 from givens.objectives import Function
-from givens.phases.cayley import turned
 from givens.phases.column_model import ColumnModel
 from givens.rotations import orthogonality, random_orthogonal
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from givens import minimize, rotations
+from givens import minimize
 from givens.objectives import Columns, Function, LogCosh
 from givens.phases.quasi_newton import Memory
 from tests.cases import CASES
@@ -193,16 +193,3 @@ def test_a_kinked_function_is_finished_by_sweeps():
     result = minimize(lambda U: float(np.sum(np.abs(U))), n=3, random_state=1)
     assert result.converged
     assert result.value == pytest.approx(3.0, abs=1e-9)
-
-
-def test_autograd_gives_the_gradient():
-    anp = pytest.importorskip("autograd.numpy")
-    from givens import autodiff
-
-    A = np.random.default_rng(1).standard_normal((10, 4))
-    wrapped = autodiff.autograd(lambda U: anp.sum(anp.log(anp.cosh(anp.dot(A, U)))))
-    U = rotations.random_orthogonal(4, 0)
-    value, gradient = wrapped(U)
-    assert value == pytest.approx(float(np.sum(np.log(np.cosh(A @ U)))))
-    np.testing.assert_allclose(gradient, A.T @ np.tanh(A @ U), rtol=1e-12)
-    assert minimize(wrapped, n=4, jac=True, random_state=0).converged

@@ -8,9 +8,9 @@ from scipy.linalg import expm
 
 from givens import check_objective, minimize
 from givens.checkpoint import Checkpoint
+from givens.numerics.cayley import turned
 from givens.objectives import Columns, LogCosh, Orthomax
 from givens.objectives.base import Plan
-from givens.phases.cayley import turned
 from givens.rotations import random_orthogonal
 
 

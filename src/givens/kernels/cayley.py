@@ -1,10 +1,12 @@
-"""Cayley's transform of small matrices: most of the time of LAPACK's solver would go into calling it."""
+"""Cayley's transform of small matrices, and slopes: most of the time of NumPy would go into calling it."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from givens.kernels.compile import kernel
+
+LARGEST = float(np.finfo(np.float64).max)
 
 
 @kernel
@@ -40,3 +42,19 @@ def turned(Q: np.ndarray, skew: np.ndarray, factor: float) -> np.ndarray:
         for j in range(n):
             there[i, j] = 1.5 * there[i, j] - 0.5 * inverse[i, j]
     return there
+
+
+@kernel
+def slopes_of(E: np.ndarray, U: np.ndarray) -> tuple[np.ndarray, bool]:
+    """EᵀU − UᵀE, the slopes of all pairs where f has the gradient E, and whether all of them are finite."""
+    product = np.dot(E.T, U)
+    finite = True
+    for i in range(len(U)):
+        finite &= abs(product[i, i]) <= LARGEST
+        product[i, i] = 0.0
+        for j in range(i):
+            slope = product[i, j] - product[j, i]
+            product[i, j] = slope
+            product[j, i] = -slope
+            finite &= abs(slope) <= LARGEST
+    return product, finite

@@ -76,3 +76,27 @@ def solve(
     for k in range(len(out)):
         out[k] += weight * slopes[k]
     return out
+
+
+@kernel
+def bounded(
+    direction: np.ndarray, slopes: np.ndarray, pairs: np.ndarray, largest: float, skew: np.ndarray
+) -> tuple[float, float]:
+    """Reverse a direction, in place, and shrink it where an angle is larger than allowed.
+
+    The direction is H g, so that it goes uphill where H is positive. Writes the antisymmetric matrix of the angles: minus the
+    angle of the pair (i, j), i < j, at (i, j). Returns how far f would fall by its slopes, and how much longer
+    the step may be.
+    """
+    n = len(skew)
+    most, along = 0.0, 0.0
+    for k in range(len(direction)):
+        most = max(most, abs(direction[k]))
+        along += direction[k] * slopes[k]
+    shrink = min(1.0, largest / most) if most > 0.0 else 1.0
+    for k in range(len(direction)):
+        direction[k] *= -shrink
+        i, j = divmod(pairs[k], n)
+        skew[i, j] = -direction[k]
+        skew[j, i] = direction[k]
+    return shrink * along, largest / (shrink * most) if most > 0.0 else 1.0

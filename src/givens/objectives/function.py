@@ -12,11 +12,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from numbers import Real
 from typing import Any
 
 import numpy as np
 
+from givens.numerics.cayley import turned
 from givens.objectives.base import Blocks, Look, NotFinite, Objective, Plan, Rotations, Solved
 from givens.rotations import random_orthogonal, rotate_blocks, turn
 from givens.searches import closed_forms as searches
@@ -55,6 +57,20 @@ def _minimum(harmonics: Harmonics, noise: float) -> tuple[float, float]:
     from givens.kernels.harmonics import minimum
 
     return minimum(harmonics.a, harmonics.b, noise)
+
+
+@lru_cache(maxsize=8)
+def _place(n: int) -> np.ndarray:
+    """The rotation around which functions are probed."""
+    return random_orthogonal(n, np.random.default_rng(0), determinant=1)
+
+
+@lru_cache(maxsize=8)
+def _direction(n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Angles of all pairs, of norm 1 together, and the antisymmetric matrix that turns columns by them."""
+    angles = np.triu(np.random.default_rng(0).standard_normal((n, n)), 1)
+    angles /= np.linalg.norm(angles)
+    return angles, angles.T - angles
 
 
 class Function(Objective):
@@ -143,7 +159,7 @@ class Function(Objective):
 
     def _probe(self, check_jac: bool) -> None:
         """Take the scale of f from its values around a rotation that is always the same; they also tell this f from another."""
-        place = random_orthogonal(self.n, np.random.default_rng(0), determinant=1)
+        place = _place(self.n)
         slopes = None
         if self.jac is None:
             along = self._turned(place)
@@ -174,13 +190,10 @@ class Function(Objective):
 
     def _compare(self, U: np.ndarray, value: float, slopes: np.ndarray) -> None:
         """Compare the gradient with a difference of values, along one direction in which all columns turn."""
-        angles = np.triu(np.random.default_rng(0).standard_normal((self.n, self.n)), 1)
-        angles /= np.linalg.norm(angles)
-        eye = np.eye(self.n)
+        angles, skew = _direction(self.n)
 
         def along(step: float) -> float:
-            half = 0.5 * step * (angles.T - angles)
-            return self(U @ np.linalg.solve(eye - half, eye + half))
+            return self(turned(U, skew, step))
 
         expected = float(np.sum(angles * slopes))
         norm = float(np.linalg.norm(np.triu(slopes, 1)))
@@ -203,8 +216,11 @@ class Function(Objective):
 
     def _turn(self, start: np.ndarray, theta: float, every: int) -> np.ndarray:
         U = start.copy()
-        for i in range(0, self.n - 1, every):
-            U[:, i : i + 2] = U[:, i : i + 2] @ turn(theta)
+        second = start[:, 1::every]
+        first = start[:, : self.n - 1 : every]
+        c, s = math.cos(theta), math.sin(theta)
+        U[:, : self.n - 1 : every] = c * first + s * second
+        U[:, 1::every] = c * second - s * first
         return U
 
     def data(self) -> list[np.ndarray | str]:
@@ -249,9 +265,10 @@ class Function(Objective):
         E = np.ascontiguousarray(E, dtype=np.float64)
         if E.shape != U.shape:
             raise ValueError(f"jac must return a matrix of shape {U.shape}, but it returned shape {E.shape}")
-        product = E.T @ U
-        slopes = product - product.T
-        if not math.isfinite(float(np.add.reduce(slopes, axis=None))):
+        from givens.kernels.cayley import slopes_of
+
+        slopes, finite = slopes_of(E, U)
+        if not finite:
             raise NotFinite("jac must be finite, but it returned NaN or infinity")
         return value, slopes, E
 

@@ -59,13 +59,13 @@ class ColumnModel:
 
     def learn(self, move: np.ndarray, change: np.ndarray) -> float:
         """Columns moved so, as rows, and their gradients changed so, as columns; returns the flops."""
-        from givens.kernels import column_model as compiled
+        from givens.kernels.column_model import begin, learn
 
         if self.matrices is None:
             if not move.any():
                 return 0.0
-            self.matrices = compiled.begin(move, change)
-        compiled.learn(self.matrices, move, change)
+            self.matrices = begin(move, change)
+        learn(self.matrices, move, change)
         self.steps += 1
         return 6.0 * self.n**3
 

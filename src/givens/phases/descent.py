@@ -16,12 +16,13 @@ when the phase ends is the state made anew.
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from givens.numerics.cayley import turned
 from givens.objectives.base import Look
-from givens.phases.cayley import turned
 from givens.phases.column_model import MOST_COLUMNS, ColumnModel
 from givens.phases.phase import Phase
 from givens.phases.quasi_newton import Memory
@@ -60,12 +61,11 @@ class Descent(Phase):
     def _begin(self, run: Run, look: Look) -> None:
         n, active = run.shape
         self.n = n
-        i, j = np.triu_indices(n, 1)
-        self.pairs = np.ascontiguousarray((i * n + j)[i < active])
+        self.pairs = _places_of_pairs(n, active)
         self.eye = np.eye(n)
         self.scale = run.objective.scale
         self.rounding = max(32 * EPS, run.plan.rounding)
-        self.room = np.zeros((n, n))
+        self.skew = np.zeros((n, n))
         size, known = len(self.pairs), look.curvatures is not None
         most = self.asked or (10 if known else 60)
         following = run.options.phases[run.progress.phase + 1 :]
@@ -93,8 +93,7 @@ class Descent(Phase):
             gain = self._by_columns(run, look, self.model)
             if gain is not None or self.verdict:
                 return gain
-        direction = self._direction(look)
-        promised = -float(self.g @ direction)
+        direction, promised = self._direction(look)
         if 0.5 * promised <= run.tol * self.scale:
             return self._at_rest(run, look)
         if self.before_newton and 0.5 * promised <= HAND_OVER * self.scale:
@@ -102,8 +101,7 @@ class Descent(Phase):
         taken, expected = self._search(run, look, direction, promised), promised
         if taken is None and len(self.past):
             self.past.clear()
-            direction = self._direction(look)
-            promised = -float(self.g @ direction)
+            direction, promised = self._direction(look)
             taken = self._search(run, look, direction, promised)
         if taken is None:
             # Of the first direction: the second knows nothing of curvature, and its promise means little.
@@ -149,8 +147,10 @@ class Descent(Phase):
         run.progress.flops += self.model.learn(Ut - self.Ut, there.gradient - look.gradient)
         return there, Ut
 
-    def _direction(self, look: Look) -> np.ndarray:
-        """The angles −H g of a step, none of them too large."""
+    def _direction(self, look: Look) -> tuple[np.ndarray, float]:
+        """The angles −H g of a step, none of them too large, and by how much f would fall by its slopes."""
+        from givens.kernels.quasi_newton import bounded
+
         weights: np.ndarray | float
         if look.curvatures is not None:
             size = np.abs(look.curvatures.take(self.pairs))
@@ -161,21 +161,19 @@ class Descent(Phase):
         else:
             weights = FIRST / (float(np.abs(self.g).max()) or 1.0)
         direction = self.past.solve(self.g, weights)
-        if float(direction @ self.g) <= 0.0:
+        promised, self.longest = bounded(direction, self.g, self.pairs, LARGEST, self.skew)
+        if promised <= 0.0:
             self.past.clear()
             direction = weights * self.g
-        largest = float(np.abs(direction).max())
-        shrink = min(1.0, LARGEST / largest) if largest > 0 else 1.0
-        self.longest = LARGEST / (shrink * largest) if largest > 0 else 1.0
-        direction *= -shrink
-        return direction
+            promised, self.longest = bounded(direction, self.g, self.pairs, LARGEST, self.skew)
+        return direction, promised
 
     def _search(self, run: Run, look: Look, direction: np.ndarray, promised: float) -> float | None:
         """Go along the direction as far as f falls well; the gain, or None if it does not fall."""
-        skew, longest = self._skew(direction), self.longest
+        longest = self.longest
         step, best = 1.0, None
         for _ in range(TRIALS):
-            Q = turned(self.Q, skew, step)
+            Q = turned(self.Q, self.skew, step)
             there, Ut = self._look_at(run, look, Q)
             assert there.slopes is not None
             slopes = there.slopes.take(self.pairs)
@@ -216,11 +214,6 @@ class Descent(Phase):
         run.arrive(Q, there)
         return look.value - there.value
 
-    def _skew(self, direction: np.ndarray) -> np.ndarray:
-        """Θ: minus the angle of the pair (i, j), i < j, at (i, j)."""
-        self.room.put(self.pairs, direction)
-        return self.room.T - self.room
-
     def _at_rest(self, run: Run, look: Look) -> float | None:
         """The slopes promise nothing more: a minimum, unless a pair bends downwards."""
         if look.curvatures is not None:
@@ -240,7 +233,9 @@ class Descent(Phase):
         """Leave a saddle by the pair that bends downwards most."""
         direction = np.zeros(len(self.pairs))
         direction[pair] = -1.0 if self.g[pair] > 0 else 1.0
-        skew, step = self._skew(direction), LARGEST
+        i, j = divmod(int(self.pairs[pair]), self.n)
+        skew, step = np.zeros((self.n, self.n)), LARGEST
+        skew[i, j], skew[j, i] = -direction[pair], direction[pair]
         for _ in range(TRIALS):
             Q = turned(self.Q, skew, step)
             there, Ut = self._look_at(run, look, Q)
@@ -272,6 +267,13 @@ class Descent(Phase):
             self.past.restore(arrays)
             if self.model is not None:
                 self.model.restore(arrays)
+
+
+@lru_cache(maxsize=8)
+def _places_of_pairs(n: int, active: int) -> np.ndarray:
+    """Where the pairs (i, j), i < j and i < active, are in a matrix of order n, row by row."""
+    i, j = np.triu_indices(n, 1)
+    return np.ascontiguousarray((i * n + j)[i < active])
 
 
 def _shorter(fall: float, slope: float, promised: float, step: float) -> float:

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from givens.numerics.cayley import turned
 from givens.objectives.base import Look, Second
-from givens.phases.cayley import turned
 from givens.phases.phase import Phase
 from givens.support.arguments import counted
 

@@ -48,12 +48,12 @@ class Memory:
 
     def add(self, step: np.ndarray, change: np.ndarray) -> bool:
         """Keep a pair if it says something definite; whether it did."""
-        from givens.kernels import quasi_newton as compiled
+        from givens.kernels.quasi_newton import add
 
         if self.last == 2 * self.most:
             self._to_the_front()
-        first = self.first + (len(self) == self.most)
-        if not compiled.add(self.rows, self.inverses, self.grams, first, self.last, step, change):
+        first = self.first + (self.last - self.first == self.most)
+        if not add(self.rows, self.inverses, self.grams, first, self.last, step, change):
             return False
         self.first, self.last = first, self.last + 1
         return True
@@ -71,9 +71,9 @@ class Memory:
         if first == last:
             return weights * slopes
         if isinstance(weights, float):
-            from givens.kernels import quasi_newton as compiled
+            from givens.kernels.quasi_newton import solve
 
-            return compiled.solve(self.rows, self.inverses, self.grams, first, last, slopes, weights)
+            return solve(self.rows, self.inverses, self.grams, first, last, slopes, weights)
         start = weights * slopes
         rows, inverse = self.rows[2 * first : 2 * last], self.inverses[first:last, first:last]
         u = inverse @ (rows[::2] @ slopes)

@@ -14,9 +14,9 @@ SMALL = 24  # the order up to which compiled elimination is faster than LAPACK's
 def turned(Q: np.ndarray, skew: np.ndarray, factor: float = 1.0) -> np.ndarray:
     """Q times Cayley's transform of `factor` times an antisymmetric matrix."""
     if len(Q) <= SMALL:
-        from givens.kernels import cayley
+        from givens.kernels.cayley import turned as compiled
 
-        return cayley.turned(np.ascontiguousarray(Q), np.ascontiguousarray(skew), factor)
+        return compiled(np.ascontiguousarray(Q), np.ascontiguousarray(skew), factor)
     half, eye = 0.5 * factor * skew, np.eye(len(Q))
     R = dgesv(eye - half, eye + half, overwrite_a=1, overwrite_b=1)[2]
     there = Q @ R
