@@ -12,6 +12,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
 from givens.cluster import applied
+from givens.cluster.graph import computed
 from givens.mixtures.model import Mixture, posterior
 from givens.numerics import parallel
 from givens.support.arguments import is_dask, refuse_mask, whole
@@ -121,8 +122,11 @@ class SphericalDensity(DensityMixin, BaseEstimator, ABC):
 
     def bic(self, X: Any) -> float:
         """Bayesian information criterion on X; lower is better."""
-        n = len(scores := np.asarray(self.score_samples(X)))
-        return float(-2 * scores.sum() + self._freedom() * np.log(n))
+        scores = self.score_samples(X)
+        total, n = scores.sum(), (~np.isnan(scores)).sum()  # no number is known of some dask arrays' rows
+        if is_dask(X):
+            total, n = computed((total, n))
+        return float(-2 * total + self._freedom() * np.log(n))
 
     def aic(self, X: Any) -> float:
         """Akaike's information criterion on X; lower is better."""
