@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
+from contextlib import suppress
 from pathlib import Path
 from uuid import uuid4
 
@@ -24,6 +26,23 @@ def dies(block: np.ndarray, folder: str, moments: tuple[int, ...], chunk: int, b
 def deadly(X: da.Array, folder: Path, moments: tuple[int, ...], chunk: int = 1) -> da.Array:
     """The same array, whose workers die as `dies` says."""
     return X.map_blocks(dies, folder=str(folder), moments=moments, chunk=chunk, dtype=X.dtype, meta=X._meta)
+
+
+def dies_once(block: np.ndarray, folder: str, reading: int, seconds: float) -> np.ndarray:
+    """A chunk; the worker that reads the chunk of that number, counted over all passes from 0, is killed some time later."""
+    (Path(folder) / f"reading {uuid4().hex}").touch()
+    if len(list(Path(folder).glob("reading *"))) > reading:
+        with suppress(FileExistsError):
+            (Path(folder) / "killed").touch(exist_ok=False)
+            threading.Timer(seconds, os.kill, (os.getpid(), signal.SIGKILL)).start()
+    return block
+
+
+def deadly_once(X: da.Array, folder: Path, reading: int, seconds: float) -> da.Array:
+    """The same array; one of its workers dies as `dies_once` says."""
+    return X.map_blocks(
+        dies_once, folder=str(folder), reading=reading, seconds=seconds, dtype=X.dtype, meta=X._meta
+    )
 
 
 def kills(block: np.ndarray, process: int, folder: str, chunk: int, time: int, block_info=None) -> np.ndarray:

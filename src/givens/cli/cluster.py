@@ -82,8 +82,13 @@ def _connected(address: str, workers: int | None, session: Session) -> Iterator[
         warnings.simplefilter("always")
         place: Any = address
         if address == "local":
-            # Or a fit would wait for ever if no worker can be started again after all have died.
-            stack.enter_context(dask.config.set({"distributed.scheduler.no-workers-timeout": NO_WORKERS}))
+            # Or a fit would wait for ever if no worker can be started again after all have died; and Dask would give up workers
+            # that take 15 s to start again, for good.
+            settings = {
+                "distributed.scheduler.no-workers-timeout": NO_WORKERS,
+                "distributed.deploy.lost-worker-timeout": "10 days",
+            }
+            stack.enter_context(dask.config.set(settings))
             place = stack.enter_context(
                 distributed.LocalCluster(
                     n_workers=workers or os.cpu_count(),
