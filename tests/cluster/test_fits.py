@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from concurrent.futures import ThreadPoolExecutor
 
 import dask
@@ -10,11 +11,14 @@ import dask.dataframe
 import numpy as np
 import pandas as pd
 import pytest
+from dask.callbacks import Callback
 from scipy import sparse
 
 from givens import RotatedPCA, SparsePCA, SphericalMixture, StreamingSparsePCA, TopicModel
 from givens.datasets import make_topics
-from tests.cluster.accidents import deadly
+from givens.moments.repeated_rows import RepeatedRows
+from givens.streaming.merging import SketchSummary, kept_columns
+from tests.cluster.accidents import counting_reads, deadly
 from tests.cluster.fits import (
     DATA,
     DOCUMENTS,
@@ -123,10 +127,73 @@ def test_sparse_pca_of_sparse_chunks_says_what_it_is_of():
     np.testing.assert_allclose(lazy.compute(), model.transform(X), rtol=1e-12, atol=1e-12)
 
 
-def test_too_many_features_are_refused(monkeypatch):
-    monkeypatch.setattr("givens.sparse_pca.chunked.MOST_PRODUCT_FEATURES", 5)
-    with pytest.raises(ValueError, match=r"6 features of X may count.*StreamingSparsePCA"):
-        SparsePCA(2, n_nonzero=2).fit(dense(MIXTURE, 700))
+@pytest.mark.parametrize("scale", [False, True])
+@pytest.mark.parametrize(
+    "options", [{"alpha": 0.1}, {"n_nonzero": 8}, {"n_nonzero_total": 24}, {"gamma": 20.0}], ids=str
+)
+def test_sparse_pca_of_many_features_is_that_of_a_sketch(monkeypatch, options, scale):
+    known = SparsePCA(3, scale=scale, **options).fit(MODULES.X)
+    monkeypatch.setattr("givens.sparse_pca.chunked.MOST_PRODUCT_FEATURES", 39)
+    model = SparsePCA(3, scale=scale, **options).fit(dense(MODULES.X, 170))
+    stated = re.search(
+        r"on a sketch of 23 columns, merged over 12 chunks of samples, that keeps .* lacks at most (.*)% of it",
+        model.result_.method,
+    )
+    X = MODULES.X / MODULES.X.std(axis=0, ddof=1) if scale else MODULES.X
+    variance = np.cov(X.T)
+    # The first adjusted variance is that of the first score: none is claimed that the samples do not have.
+    first = model.components_[0]
+    bound = (float(stated[1]) + 0.005) / 100 * np.trace(variance)
+    assert 0 < bound < variance.max()
+    true = first @ variance @ first
+    assert true - bound <= model.explained_variance_[0] <= true * (1 + 1e-12)
+    np.testing.assert_allclose(model.explained_variance_.sum(), known.explained_variance_.sum(), rtol=0.05)
+    overlap = abs(known.components_ @ model.components_.T).max(axis=1)
+    assert overlap.min() > 0.98
+    np.testing.assert_allclose(model.mean_, known.mean_, rtol=1e-10, atol=1e-12)
+
+
+def test_sketches_of_sparse_pca_have_the_same_bits_on_threads_and_from_a_checkpoint(monkeypatch, tmp_path):
+    monkeypatch.setattr("givens.sparse_pca.chunked.MOST_PRODUCT_FEATURES", 39)
+    expected = None
+    reads = []
+    for number, threads in enumerate((1, 3, 3)):
+        folder = tmp_path / f"readings {number}"
+        with ThreadPoolExecutor(threads) as pool, dask.config.set(scheduler="threads", pool=pool):
+            X = counting_reads(dense(MODULES.X, 170), folder)
+            model = SparsePCA(3, alpha=0.1, checkpoint=tmp_path / "fit.npz" if number else None).fit(X)
+        reads.append(len(list(folder.iterdir())))
+        expected = model.components_ if expected is None else expected
+        np.testing.assert_array_equal(model.components_, expected)
+    # The first rows, the means and the sketch; and the first and last rows, for the checkpoint.
+    assert reads[0] == 2 + 2 * 12
+    assert reads[2] < 12
+
+
+def test_too_many_components_for_a_sketch_are_refused(monkeypatch):
+    monkeypatch.setattr("givens.sparse_pca.chunked.MOST_PRODUCT_FEATURES", 39)
+    monkeypatch.setattr("givens.streaming.merging.MOST_PRODUCT_FEATURES", 39)
+    with pytest.raises(
+        ValueError, match=r"40 components of 40 features need a sketch of 40 x 40 numbers.*fewer components"
+    ):
+        SparsePCA(alpha=0.01).fit(dense(MODULES.X, 170))
+
+
+@pytest.mark.parametrize("chunks", [1, 7, 40])
+@pytest.mark.parametrize("decay", [0.0, 0.5, 2.0])
+def test_what_a_sketch_lacks_is_bounded(decay, chunks):
+    rng = np.random.default_rng(chunks)
+    X = rng.standard_normal((1200, 60)) / np.arange(1, 61) ** decay + rng.standard_normal(60)
+    with dask.config.set(scheduler="synchronous"):
+        data = RepeatedRows(RotatedPCA(), dense(X, 1200 // chunks))
+        found = kept_columns(data, SketchSummary(60, 15, 12, np.float64), "sketch")
+    centred = X - X.mean(axis=0)
+    Y = found.Y * found.sketch.unit
+    total = np.sum(centred**2)
+    lacks = np.linalg.eigvalsh(centred.T @ centred - Y.T @ Y)
+    assert lacks[0] >= -1e-10 * total
+    assert lacks[-1] <= found.loss * total * (1 + 1e-10)
+    np.testing.assert_allclose(np.sum(Y**2), found.kept * total, rtol=1e-10)
 
 
 @pytest.mark.filterwarnings("ignore:all loadings of variable 6 are zero")  # of the constant feature
@@ -262,6 +329,21 @@ def test_predictions_are_lazy_and_the_same():
         np.testing.assert_allclose(lazy.compute(), known, rtol=1e-12, atol=1e-12)
     assert model.score(X) == pytest.approx(model.score(MIXTURE), rel=1e-12)
     assert model.bic(X) == pytest.approx(model.bic(MIXTURE), rel=1e-12)
+    assert model.bic(X[X[:, 0] > 0]) == pytest.approx(model.bic(MIXTURE[MIXTURE[:, 0] > 0]), rel=1e-12)
+
+
+@pytest.mark.parametrize("method", ["score", "bic", "aic"])
+def test_sums_alone_come_back(method):
+    model = SphericalMixture(3, refine_em=1, n_starts=1).fit(MIXTURE)
+    sizes = []
+
+    def note(graph, state, failed):
+        sizes.extend(np.size(result) for result in state["cache"].values())
+
+    with dask.config.set(scheduler="synchronous"), Callback(finish=note):
+        getattr(model, method)(dense(MIXTURE, 700))
+    assert sizes
+    assert sum(sizes) <= 2
 
 
 def test_shares_are_lazy_and_the_same():

@@ -22,7 +22,7 @@ from givens.support import archive
 
 Kind = TypeVar("Kind", bound=Summary)
 
-FORMAT = "passes 1"
+FORMAT = "passes 2"
 _IRRELEVANT = ("threads", "progress", "checkpoint")  # parameters that do not change a fit
 
 
@@ -130,13 +130,15 @@ def _digest(value: Any, digest: Any) -> None:
 
 def _packed(value: Any, like: Any, name: str, arrays: dict[str, np.ndarray]) -> Any:
     """A summary as plain values, its arrays apart. What the empty summary `like` holds too is left to it."""
-    if isinstance(value, Summary):
+    if isinstance(value, Summary) or (
+        type(value) is type(like) and type(value).__module__.startswith("givens.")
+    ):
         own = {
             key: _packed(part, getattr(like, key, None), f"{name}_{key}", arrays)
             for key, part in vars(value).items()
             if not _same(part, getattr(like, key, None))
         }
-        return {"summary": own}
+        return {"object": own}
     if isinstance(value, np.ndarray | np.generic):
         arrays[name] = np.array(value)  # a copy: the fit may change its own
         return {"array" if isinstance(value, np.ndarray) else "number": name}
@@ -158,7 +160,7 @@ def _unpacked(saved: Any, like: Any, arrays: dict[str, np.ndarray]) -> Any:
     if not isinstance(saved, dict):
         return saved
     ((kind, content),) = saved.items()
-    if kind == "summary":
+    if kind == "object":
         found = copy(like)
         for key, part in content.items():
             setattr(found, key, _unpacked(part, getattr(like, key, None), arrays))

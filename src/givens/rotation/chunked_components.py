@@ -13,11 +13,8 @@ from givens.moments.repeated_rows import RepeatedRows
 from givens.moments.scatter import MOST_PRODUCT_FEATURES, Scatter
 from givens.moments.sums import too_large
 from givens.numerics import gram
-from givens.streaming.merging import SketchSummary, sketch_of
+from givens.streaming.merging import SketchSummary, kept_columns, sketch_columns
 from givens.support.arguments import whole
-
-RESERVE = 20
-"""Columns that a sketch keeps beside three for every component, at least."""
 
 
 @dataclass(frozen=True)
@@ -69,19 +66,18 @@ def principal_components(rows: RepeatedRows, n_components: Any, scale: bool) -> 
     if samples < 2:
         raise ValueError("X has 1 sample, and components need at least 2")
     _check_number(n_components, min(samples, features), features > MOST_PRODUCT_FEATURES)
-    over = f"over {rows.chunks.X.numblocks[0]} chunks of samples"
     if features <= MOST_PRODUCT_FEATURES:
         found = _from_products(rows, scale)
-        method = f"principal components from the products of features, summed {over}"
+        origin = f"the products of features, summed over {rows.chunks.X.numblocks[0]} chunks of samples"
     else:
-        columns = min(n_components + max(3 * n_components, RESERVE), features)
-        found, kept = _from_sketch(rows, n_components, columns, scale)
-        method = f"principal components from a sketch of {columns} columns, merged {over}, that keeps {kept:.2%} of the variance"
+        found, origin = _from_sketch(rows, n_components, scale)
     if not found.total > 0:
         raise ValueError("every feature of X is constant, so there is no variance to explain")
     pca = _as_pca(found, n_components, (samples, features), rows.dtype)
     deviation = None if found.deviation is None else found.deviation.astype(rows.dtype)
-    return ChunkedComponents(pca, found.mean.astype(rows.dtype), deviation, method)
+    return ChunkedComponents(
+        pca, found.mean.astype(rows.dtype), deviation, f"principal components from {origin}"
+    )
 
 
 def _check_number(n_components: Any, most: int, sketched: bool) -> None:
@@ -124,17 +120,19 @@ def _from_products(rows: RepeatedRows, scale: bool) -> _Spectrum:
     return _Spectrum(found.mean / unit, deviation, axes, energies, float(energies.sum()), size)
 
 
-def _from_sketch(rows: RepeatedRows, n_components: int, columns: int, scale: bool) -> tuple[_Spectrum, float]:
-    """The axes that a sketch of the samples keeps, and the share of the variance that it holds."""
-    empty = SketchSummary(rows.features, columns, columns - n_components, rows.dtype, scale)
-    sketch = sketch_of(rows, empty, "rotated-pca-sketch")
-    Y = sketch.columns_now(empty.rule, 1)[0].astype(np.float64)
+def _from_sketch(rows: RepeatedRows, n_components: int, scale: bool) -> tuple[_Spectrum, str]:
+    """The axes that a sketch of the samples keeps, and the sketch in words."""
+    assert rows.chunks is not None
+    columns, reserve = sketch_columns(n_components, rows.features)
+    kept = kept_columns(
+        rows, SketchSummary(rows.features, columns, reserve, rows.dtype, scale), "rotated-pca-sketch"
+    )
+    sketch = kept.sketch
     deviation = None
     if scale:
         deviations = sketch.deviations()
-        Y *= sketch.inverses()
         deviation = np.where(deviations > 0, deviations * sketch.unit, 1.0)
-    _, roots, axes = np.linalg.svd(Y, full_matrices=False)
+    _, roots, axes = np.linalg.svd(kept.Y, full_matrices=False)
     found = _Spectrum(
         sketch.mean * sketch.unit,
         deviation,
@@ -143,7 +141,7 @@ def _from_sketch(rows: RepeatedRows, n_components: int, columns: int, scale: boo
         sketch.total(),
         1.0 if scale else sketch.unit,
     )
-    return found, float(np.sum(Y**2)) / (sketch.total() or 1.0)
+    return found, kept.in_words(rows.chunks.X.numblocks[0])
 
 
 def _as_pca(found: _Spectrum, n_components: Any, shape: tuple[int, int], dtype: Any) -> PCA:

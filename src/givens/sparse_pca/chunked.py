@@ -1,7 +1,9 @@
 """The data of sparse PCA in chunks on Dask: means and norms in one pass, the products of the features that count in a second.
 
 The objective depends on the data A through AᵀA only. Every chunk's own means and sums of squares are merged by the formula of
-Chan, Golub and LeVeque (1983), in which nothing cancels; its products are then summed about the means of all samples.
+Chan, Golub and LeVeque (1983), in which nothing cancels; its products are then summed about the means of all samples. Of more
+features than `MOST_PRODUCT_FEATURES` a sketch of the centred and scaled samples takes the place of their products: few columns Y
+with 0 ≼ AᵀA − YᵀY ≼ δ·I, where δ is known when the pass is done.
 """
 
 from __future__ import annotations
@@ -16,7 +18,8 @@ from givens.moments.scatter import MOST_PRODUCT_FEATURES, feature_means
 from givens.moments.sums import too_large
 from givens.numerics import gram
 from givens.numerics.scaling import power_of_two
-from givens.sparse_pca.data import FeatureMoments, GramSum, scaled_moments
+from givens.sparse_pca.data import Centring, FeatureMoments, GramSum, scaled_moments
+from givens.streaming.merging import SketchSummary, kept_columns, sketch_columns
 from givens.support.arguments import dense
 
 
@@ -66,6 +69,19 @@ def moments_of(data: RepeatedRows, scale: bool) -> FeatureMoments:
     return scaled_moments(found.mean / further, found.squares / further**2, exponent, found.count, scale)
 
 
+class CentredSketch(SketchSummary):
+    """A sketch of some features of samples, centred and scaled by known means and deviations."""
+
+    def __init__(self, features: np.ndarray, found: FeatureMoments, columns: int, reserve: int) -> None:
+        super().__init__(len(features), columns, reserve, np.float64)
+        self.centring = Centring(features, found)
+
+    def add(self, rows: Any) -> None:
+        """Take in samples, dense or csr."""
+        for block in self.centring.blocks(rows, 1):
+            super().add(block)
+
+
 class ChunkedData:
     """Samples on Dask, as sparse PCA sees them: centred, scaled, in units of `found.unit`.
 
@@ -73,7 +89,14 @@ class ChunkedData:
     ----------
     data : RepeatedRows
     found : FeatureMoments
+
+    Attributes
+    ----------
+    origin : str
+        What the last factor comes from, in words.
     """
+
+    origin: str
 
     def __init__(self, data: RepeatedRows, found: FeatureMoments) -> None:
         assert data.chunks is not None
@@ -83,12 +106,15 @@ class ChunkedData:
         self.chunks = data.chunks.X.numblocks[0]
 
     def factor(self, features: np.ndarray, rows: int, keep_layout: bool = False) -> np.ndarray:
-        """R with RᵀR = AᵀA of these features, and at least so many rows, of zeros where the rank is less."""
-        if len(features) > MOST_PRODUCT_FEATURES:
-            raise ValueError(
-                f"{len(features)} features of X may count, and their products, {len(features)} x {len(features)} numbers, are "
-                f"more than is sent around (at most {MOST_PRODUCT_FEATURES} features): raise gamma or alpha, or use "
-                "StreamingSparsePCA"
-            )
-        C = self.data.total(GramSum(features, self.found), "sparse-pca-products").C
-        return gram.root(C, self.found.norms[features], rows)
+        """R with RᵀR = AᵀA of these features, or with RᵀR ≼ AᵀA from a sketch if they are many.
+
+        R has at least so many rows, which is how many components are asked for.
+        """
+        if len(features) <= MOST_PRODUCT_FEATURES:
+            C = self.data.total(GramSum(features, self.found), "sparse-pca-products").C
+            self.origin = f"the products of features, summed over {self.chunks} chunks of samples"
+            return gram.root(C, self.found.norms[features], rows)
+        empty = CentredSketch(features, self.found, *sketch_columns(rows, len(features)))
+        kept = kept_columns(self.data, empty, "sparse-pca-sketch")
+        self.origin = kept.in_words(self.chunks)
+        return kept.Y * kept.sketch.unit

@@ -170,10 +170,8 @@ def _dense_moments(X: np.ndarray, weights: np.ndarray | None) -> tuple[np.ndarra
     return mean * (first / exponent), squares * (first / exponent) ** 2, exponent
 
 
-class GramSum(Summary):
-    """AᵀA of some features, summed over samples, in the upper triangle of tiles."""
-
-    C: np.ndarray
+class Centring:
+    """Some features of samples as sparse PCA sees them: centred, scaled, in units of `found.unit`."""
 
     def __init__(self, features: np.ndarray, found: FeatureMoments) -> None:
         self.features = features
@@ -181,24 +179,38 @@ class GramSum(Summary):
         self.constant = found.norms[features] == 0
         self.exponent = found.exponent
 
-    def begin(self, first: int) -> Self:
-        """With sums of zero."""
-        other = copy(self)
-        other.C = np.zeros((len(self.features), len(self.features)))
-        return other
-
-    def add(self, rows: Any, roots: np.ndarray | None = None) -> None:
-        """Take in samples, dense or csr, times `roots`: no more than a block is centred, converted or made dense at a time."""
-        for part in parallel.slices(
-            rows.shape[0], max(len(self.features), gram.BLOCK_ENTRIES // len(self.features))
-        ):
+    def blocks(self, rows: Any, least: int, roots: np.ndarray | None = None) -> Iterator[np.ndarray]:
+        """The samples, dense or csr, times `roots`: as many at a time as a block holds, but at least so many."""
+        step = max(least, gram.BLOCK_ENTRIES // len(self.features))
+        for part in parallel.slices(rows.shape[0], step):
             block = _taken(dense(rows[part]), self.features).astype(np.float64) / self.exponent
             block -= self.mean
             block /= self.divisor
             block[:, self.constant] = 0.0
             if roots is not None:
                 block *= roots[part, None]
-            gram.add_dense(self.C, np.ascontiguousarray(block))
+            yield np.ascontiguousarray(block)
+
+
+class GramSum(Summary):
+    """AᵀA of some features, summed over samples, in the upper triangle of tiles."""
+
+    C: np.ndarray
+
+    def __init__(self, features: np.ndarray, found: FeatureMoments) -> None:
+        self.centring = Centring(features, found)
+
+    def begin(self, first: int) -> Self:
+        """With sums of zero."""
+        other = copy(self)
+        features = len(self.centring.features)
+        other.C = np.zeros((features, features))
+        return other
+
+    def add(self, rows: Any, roots: np.ndarray | None = None) -> None:
+        """Take in samples, dense or csr, times `roots`: no more than a block is centred, converted or made dense at a time."""
+        for block in self.centring.blocks(rows, len(self.centring.features), roots):
+            gram.add_dense(self.C, block)
 
     def merge(self, other: Self) -> None:
         """Take in the samples of another."""

@@ -317,7 +317,8 @@ class SparsePCA(SparseScores):
             `n_nonzero`, the weak ones, as long as none of them should have been counted. Where the samples are more than the
             features that are left, only the products of these are kept, summed over blocks of samples: a tall matrix, sparse or
             dense, is never copied. Principal components below 1e-7 of the largest are then lost in rounding. Of a dask array or
-            data frame, chunked along samples, only sums travel: the features' means and norms, and then these products.
+            data frame, chunked along samples, only sums travel: the features' means and norms, and then these products, or, if
+            more than 8,192 features can count, a sketch; `result_.method` says which, and how much the sketch may lack.
         y : ignored
         sample_weight : array, shape (samples,), optional
             How often each sample counts: one of weight 2 counts as two, one of weight 0 as none. The weights' sum takes the
@@ -396,7 +397,7 @@ class SparsePCA(SparseScores):
         return filled.astype(X.dtype) if self.n_missing_ else X
 
     def _fit_chunks(self, rows: RepeatedRows) -> Self:
-        """Fit to samples on Dask, of which products of features are kept."""
+        """Fit to samples on Dask, of which products of features or a sketch are kept."""
         assert rows.chunks is not None
         n, dtype = rows.chunks.shape[0], rows.dtype
         if n < 2:
@@ -406,11 +407,11 @@ class SparsePCA(SparseScores):
             data = ChunkedData(rows, found)
             if self.n_nonzero is not None or self.n_nonzero_total is not None:
                 # Which features count is not known yet, so the products of all of them are summed.
-                self._fit(CovarianceData(data.factor(np.arange(rows.features), 0), found), n, n, dtype)
+                m = fit_options(self, found, n).m
+                self._fit(CovarianceData(data.factor(np.arange(rows.features), m), found), n, n, dtype)
             else:
                 self._fit(data, n, n, dtype)
-        products = f"on the products of features, summed over {data.chunks} chunks of samples"
-        self.result_: Result = replace(self.result_, method=f"{self.result_.method}; {products}")
+        self.result_: Result = replace(self.result_, method=f"{self.result_.method}; on {data.origin}")
         return self
 
     @atomic_fit

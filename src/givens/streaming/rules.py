@@ -84,7 +84,7 @@ class Frequent:
     """
 
     def __init__(self, reserve: int) -> None:
-        self.reserve = reserve
+        self.shrunk = (reserve + 3) // 4  # columns
 
     def turn(self, block: SampleBlock) -> Turn:
         """The turn to the axes that are kept."""
@@ -92,11 +92,19 @@ class Frequent:
         energies, axes = np.linalg.eigh(block.G)
         energies, axes = np.maximum(energies[::-1], 0.0), axes.T[::-1]
         Q = axes[:K] * block.fade
-        low = K - (self.reserve + 3) // 4
+        low = K - self.shrunk
         tail = energies[low:K]
         left = tail - energies[K] if n > K else tail
         Q[low:] *= np.sqrt(np.divide(left, tail, out=np.zeros_like(tail), where=tail > 0))[:, None]
         return Turn(Q, float(energies[:low].sum() + left.sum()), flop_counts.eigh(n) + 2.0 * n * K)
+
+    def largest_loss(self, lost: float) -> float:
+        """What the kept columns lack of zᵀAAᵀz, at most, for any unit vector z, if they lack `lost` of the trace of AAᵀ.
+
+        A turn takes at most δ from the energy in any direction, but at least δ from each column that it shrinks, and from one
+        that it drops: Σδ is at most the trace that is lost over the number of these.
+        """
+        return lost / (self.shrunk + 1)
 
 
 class _Rotated:
