@@ -32,7 +32,7 @@ OPTIMIZERS = {
     "steepest descent": SteepestDescent,
 }
 GRADIENT = 1e-8
-STARTS = {10: 20, 100: 2}
+STARTS = {10: 20, 100: 6}
 TIMED = {10: 5, 100: 2}  # of these starts, so many are timed with each optimizer
 
 

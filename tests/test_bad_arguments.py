@@ -116,6 +116,19 @@ class Unsloped(Objective):
             ValueError,
             r"jac must return a matrix of shape \(3, 3\), but it returned shape \(3,\)",
         ),
+        *(
+            (
+                lambda wrong=wrong: minimize(lambda U: 0.0, n=3, jac=lambda U: wrong),
+                TypeError,
+                f"jac must return a matrix of 3 x 3 real numbers, but it returned {kind}",
+            )
+            for wrong, kind in (
+                (None, "None"),
+                ("x", "str"),
+                ([[1.0, 2.0], [3.0]], "list"),
+                (1j * np.eye(3), "complex numbers"),
+            )
+        ),
         (
             lambda: minimize(Function(lambda U: 0.0, 3, jac=lambda U: np.nan * U)),
             ValueError,

@@ -196,6 +196,26 @@ def test_random_starts_keep_the_best():
     assert np.ptp(values) > 1e-3  # or the test would say nothing
 
 
+@pytest.mark.parametrize("start", ["eigh", "power", "random"])
+def test_flops_and_method_include_the_start(start):
+    rng = np.random.default_rng(0)
+    V = np.linalg.qr(rng.standard_normal((8, 8)))[0]
+    T = np.einsum("a,ia,ja,ka->ijk", np.arange(1.0, 9.0), V, V, V)
+    result = decompose(T, start=start, random_state=0).result
+    before = result.flops - result.trace.flops[-1]
+    if start == "random":
+        assert before == 0
+        assert "contraction" not in result.method
+        return
+    first = result.phases[0]
+    assert first.name == start
+    assert before == first.flops > 0
+    assert result.method.startswith("eigenvectors of a contraction, then ")
+    assert ("power iteration" in result.method) == (start == "power") == (first.steps > 0)
+    several = decompose(T, start=start, starts=3, random_state=0).result
+    assert several.flops > 2 * first.flops + result.flops
+
+
 def test_samples_can_be_decomposed():
     rng = np.random.default_rng(12)
     V = random_orthogonal(5, rng)

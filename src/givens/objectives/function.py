@@ -262,7 +262,7 @@ class Function(Objective):
         else:
             value = self(U.copy())
             E = self.jac(U.copy())  # type: ignore[operator, misc]
-        E = np.ascontiguousarray(E, dtype=np.float64)
+        E = self._real_matrix(E)
         if E.shape != U.shape:
             raise ValueError(f"jac must return a matrix of shape {U.shape}, but it returned shape {E.shape}")
         from givens.kernels.cayley import slopes_of
@@ -271,6 +271,18 @@ class Function(Objective):
         if not finite:
             raise NotFinite("jac must be finite, but it returned NaN or infinity")
         return value, slopes, E
+
+    def _real_matrix(self, E: Any) -> np.ndarray:
+        """What `jac` returned, as an array of real numbers."""
+        try:
+            if not np.iscomplexobj(E) and E is not None:
+                return np.ascontiguousarray(E, dtype=np.float64)
+            kind = "complex numbers" if E is not None else "None"
+        except (TypeError, ValueError):
+            kind = type(E).__name__
+        raise TypeError(
+            f"jac must return a matrix of {self.n} x {self.n} real numbers, but it returned {kind}"
+        )
 
     def _differences(self, U: np.ndarray, value: float) -> tuple[np.ndarray, np.ndarray]:
         """Slopes and curvatures of all pairs i < j, by central differences."""

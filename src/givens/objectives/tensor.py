@@ -105,6 +105,11 @@ class SymmetricTensor(Objective):
         """T(·, u, u) for the columns u of U, over the unit: what the power method iterates."""
         return self.packed.squares(U)
 
+    @property
+    def squares_flops(self) -> float:
+        """The flops of `squares` of n columns."""
+        return 1.0 * self.n**4
+
     def squaring(self) -> Callable[[np.ndarray], np.ndarray]:
         """`squares`, made ready to be called often, for half of the memory that T takes."""
         unfolded = self.packed.unfolded()
@@ -138,7 +143,7 @@ class SymmetricTensor(Objective):
         if Q is None:
             return look_of_pairs(state.doubles(), self.active, 0.0, self.scale)
         images = state.squares(Q)
-        return look_of_pairs((Q.T @ images).T, self.active, 1.0 * self.n**4 + 2.0 * self.n**3)
+        return look_of_pairs((Q.T @ images).T, self.active, self.squares_flops + 2.0 * self.n**3)
 
     def plan(self) -> Plan:
         """A tournament: an even number of groups of columns, so that none rests; one block while d is small."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -18,10 +19,10 @@ from givens.minimize import minimize
 from givens.numerics import parallel
 from givens.numerics.polar import polar_by_products
 from givens.objectives.tensor import SymmetricTensor, negligible
-from givens.result import Result
+from givens.result import PhaseSummary, Result
 from givens.rotations import random_orthogonal
 from givens.schedules import Schedule
-from givens.support.arguments import generator, tolerance, whole
+from givens.support.arguments import counted, generator, tolerance, whole
 from givens.tensors.from_samples import MomentTensor
 
 START_NAMES = ("power", "eigh", "random")
@@ -46,7 +47,7 @@ class Decomposition:
     residual : float
         ‖T − Σ λ_i v_i⊗v_i⊗v_i‖ / ‖T‖, in the Frobenius norm; 0 for T = 0.
     result : Result
-        The run: value (Σ λ_i), trace, flops, why it stopped.
+        The run: value (Σ λ_i), trace, flops, why it stopped. Flops, seconds and method include its start, the trace does not.
     """
 
     weights: np.ndarray
@@ -141,8 +142,10 @@ def decompose(
     }
     with parallel.pool(threads):
         number = starts if isinstance(start, str) else 1
-        runs = [minimize(objective, _start(objective, start, rng, tol), **options) for _ in range(number)]
-        found = _finish(objective, max(runs, key=lambda run: run.value))
+        runs = [_run(objective, start, rng, tol, options) for _ in range(number)]
+        best = max(runs, key=lambda run: run.value)
+        best.flops = sum(run.flops for run in runs)
+        found = _finish(objective, best)
     if objective.active == objective.n and found.residual > residual_tol:
         warnings.warn(
             f"the components found leave {found.residual:.2g} of the norm of T unexplained: T is not an orthogonal tensor, "
@@ -165,32 +168,55 @@ def _objective(
     return T
 
 
-def _start(
-    objective: SymmetricTensor | MomentTensor, start: str | np.ndarray, rng: np.random.Generator, tol: float
-) -> np.ndarray:
+def _run(
+    objective: SymmetricTensor | MomentTensor,
+    start: str | np.ndarray,
+    rng: np.random.Generator,
+    tol: float,
+    options: dict[str, Any],
+) -> Result:
+    """One run; what its start took is part of the result, but for the trace."""
     if not isinstance(start, str):
-        return np.asarray(start)
+        return minimize(objective, np.asarray(start), **options)
     if start == "random":
-        return random_orthogonal(objective.n, rng)
+        return minimize(objective, random_orthogonal(objective.n, rng), **options)
+    began = perf_counter()
+    n, steps = objective.n, 0
     U = objective.start(rng)
-    if start == "eigh":
-        return U
-    return power_steps(objective.squaring(), U, 0.5 * negligible(tol * objective.scale, objective.scale))
+    # The contraction costs as much as the squares of one vector; the eigenvectors 9n³.
+    flops = objective.squares_flops / n + 9.0 * n**3
+    if start == "power":
+        U, steps = power_steps(
+            objective.squaring(), U, 0.5 * negligible(tol * objective.scale, objective.scale)
+        )
+        # Beside the squares two products, and six steps of Newton and Schulz for the polar factor.
+        flops += steps * (objective.squares_flops + 28.0 * n**3)
+    seconds = perf_counter() - began
+    result = minimize(objective, U, **options)
+    result.flops += flops
+    result.seconds += seconds
+    result.phases = (PhaseSummary(start, steps, float("nan"), flops, seconds), *result.phases)
+    words = "eigenvectors of a contraction"
+    if steps:
+        words += f", then {counted(steps, 'power iteration', 'power iterations')}"
+    result.method = f"{words}, then {result.method}"
+    return result
 
 
 def power_steps(
     squares: Callable[[np.ndarray], np.ndarray], U: np.ndarray, enough: float, most: int = 30
-) -> np.ndarray:
+) -> tuple[np.ndarray, int]:
     """U ← polar(T(·, u_i, u_i)) until no more than `enough` is left to gain, or rotations do it sooner; the largest come first.
 
-    `squares` is the function of U whose columns are T(·, u_i, u_i).
+    Returns U and the number of iterations. `squares` is the function of U whose columns are T(·, u_i, u_i).
 
     Near the solution, where UᵀW of the images W is nearly diagonal, its polar factor is I + X with
     X_ij = (T_ijj − T_iij)/(λ_i + λ_j): a step of Newton's method for all pairs at once, with the diagonal of the Hessian.
     Far from it, this is the power method with its columns kept apart.
     """
-    value, left = -np.inf, np.inf
-    for _ in range(most):
+    value, left, steps = -np.inf, np.inf, 0
+    while steps < most:
+        steps += 1
         images = squares(U)
         products = U.T @ images
         heights = np.diag(products)
@@ -203,7 +229,7 @@ def power_steps(
             break
         near = np.abs(skew).max() < 0.1 * heights.min()
         U = polar_by_products(U + U @ (skew / (heights[:, None] + heights)) if near else images)
-    return np.ascontiguousarray(U[:, np.argsort(-np.abs(heights), kind="stable")])
+    return np.ascontiguousarray(U[:, np.argsort(-np.abs(heights), kind="stable")]), steps
 
 
 def _finish(objective: SymmetricTensor | MomentTensor, result: Result) -> Decomposition:

@@ -118,6 +118,11 @@ class MomentTensor(Objective):
         GU = G @ U
         return np.sum(partial, axis=0) / z.shape[1] - np.outer(a, np.sum(U * GU, axis=0)) - 2 * GU * (a @ U)
 
+    @property
+    def squares_flops(self) -> float:
+        """The flops of `squares` of n columns."""
+        return 4.0 * self.n * self.samples.z.size
+
     def squaring(self) -> Callable[[np.ndarray], np.ndarray]:
         """`squares`, which needs no preparation."""
         return self.squares
