@@ -38,9 +38,8 @@ def several_chunks(monkeypatch):
 
 
 def write_zarr(path, values, rows=350):
-    array = zarr.create_array(
-        store=str(path), shape=values.shape, chunks=(rows, values.shape[1]), dtype=values.dtype
-    )
+    chunks = (rows, values.shape[1])
+    array = zarr.open(str(path), mode="w", shape=values.shape, chunks=chunks, dtype=values.dtype)
     array[:] = values
 
 

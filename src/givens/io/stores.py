@@ -89,7 +89,7 @@ def open_store(
     >>> from givens.io.stores import open_store
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder) / "x.zarr"
-    ...     array = zarr.create_array(store=str(path), shape=(5, 3), chunks=(2, 3), dtype="f8")
+    ...     array = zarr.open(str(path), mode="w", shape=(5, 3), chunks=(2, 3), dtype="f8")
     ...     array[:] = 1.0
     ...     store = open_store(path)
     ...     store.X.shape, store.variables[:1], float(store.X.sum().compute())
