@@ -331,9 +331,29 @@ def test_parameters_of_another_type():
         givens.TopicModel(2).fit(counts).transform(np.array(1.0))
 
 
-def test_a_solver_that_fails_on_a_constant_table():
-    with pytest.raises(ValueError, match="svd_solver='arpack' found no components"):
-        givens.RotatedPCA(1, svd_solver="arpack").fit(np.ones((12, 7)))
+def test_a_solver_that_fails(monkeypatch):
+    def fail(self, X):
+        raise np.linalg.LinAlgError("SVD did not converge")
+
+    monkeypatch.setattr(PCA, "fit", fail)
+    with pytest.raises(ValueError, match=r"svd_solver='arpack' found no components.*did not converge"):
+        givens.RotatedPCA(1, svd_solver="arpack").fit(np.eye(12, 7))
+
+
+def test_more_components_than_features_that_vary(rng):
+    X = np.ones((12, 7))
+    X[:, 2:4] = rng.standard_normal((12, 2))
+    with pytest.raises(ValueError, match=r"have 2 components with variance.* than the 3 to rotate"):
+        givens.RotatedPCA(3).fit(X)
+    assert givens.RotatedPCA(2, normalize=False).fit(X).components_.shape == (2, 7)
+
+
+@pytest.mark.parametrize("solver", ["auto", "full", "arpack", "randomized"])
+def test_a_constant_table_has_no_components_to_rotate(solver):
+    with pytest.raises(
+        ValueError, match="every feature of X is constant, so there is no variance to explain"
+    ):
+        givens.RotatedPCA(1, svd_solver=solver).fit(np.ones((12, 7)))
 
 
 @pytest.mark.parametrize(("where", "value"), [("indices", 40_000_000), ("indptr", -1_000_000_000)])

@@ -128,6 +128,8 @@ class RotatedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         )
         # Of a constant feature rounding leaves a deviation and loadings, which a normalisation would make as large as any.
         constant = values.max(axis=0) == values.min(axis=0)
+        if constant.all():
+            raise ValueError("every feature of X is constant, so there is no variance to explain")
         deviation = None
         if self.scale:
             deviation = values.std(axis=0, ddof=1)
@@ -144,6 +146,12 @@ class RotatedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
                 f"svd_solver={self.svd_solver!r} found no components of X; try 'full' ({error})"
             ) from error
         pca.components_[:, constant] = 0.0
+        left = int(np.count_nonzero(np.linalg.norm(pca.components_, axis=1) > 0.999))
+        if left < len(pca.components_):
+            raise ValueError(
+                f"the features of X that are not constant have {left} components with variance, which are fewer than the "
+                f"{len(pca.components_)} to rotate: set n_components to {left} or less"
+            )
         rotation = self._rotated(pca)
         validate_data(self, X, skip_check_array=True)
         mean = pca.mean_ if deviation is None else np.asarray(X, dtype=deviation.dtype).mean(axis=0)
