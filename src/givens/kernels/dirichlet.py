@@ -25,7 +25,7 @@ LN2_LOW = 1.90821492927058770002e-10
 
 
 @inline
-def _write_exp_digamma(x, powers, size, out):  # type: ignore[no-untyped-def]
+def write_exp_digamma(x, powers, size, out):  # type: ignore[no-untyped-def]
     """exp(ψ(x)) of the first `size` numbers x > 0, with a relative error below 1e-10 where the outcome is at least 1e-300.
 
     Free of branches and calls, so that the compiler works on several numbers at a time. `powers` is room for whole numbers whose
@@ -61,12 +61,6 @@ def _write_exp_digamma(x, powers, size, out):  # type: ignore[no-untyped-def]
         out[t] = y * series * e
     for t in range(size):
         out[t] *= scales[t]
-
-
-@kernel
-def exp_digamma(x, out):  # type: ignore[no-untyped-def]
-    """exp(ψ(x)) of every entry of x > 0."""
-    _write_exp_digamma(x, np.empty(len(x), np.int64), len(x), out)
 
 
 @inline
@@ -130,7 +124,7 @@ def infer(data, indices, indptr, topics, alpha, first, last, most, tol, gamma, w
         g = gamma[n]
         for t in range(k):
             g[t] = alpha[t] + words / k
-        _write_exp_digamma(g, powers, k, theta)
+        write_exp_digamma(g, powers, k, theta)
         for _ in range(most):
             steps += 1
             _word_probabilities(theta, rows, size, ratio)
@@ -142,7 +136,7 @@ def infer(data, indices, indptr, topics, alpha, first, last, most, tol, gamma, w
                 new = alpha[t] + theta[t] * sums[t]
                 change += abs(new - g[t])
                 g[t] = new
-            _write_exp_digamma(g, powers, k, theta)
+            write_exp_digamma(g, powers, k, theta)
             if change <= tol * words:
                 break
         _word_probabilities(theta, rows, size, ratio)

@@ -12,6 +12,7 @@ import math
 import numpy as np
 
 from givens.kernels.compile import inline, kernel
+from givens.kernels.rotate import rotate_pair, write_rotation
 
 
 @inline
@@ -44,17 +45,9 @@ def _rotate(C: np.ndarray, i: int, j: int, c: float, s: float) -> None:
     size = C.shape[0]
     depth = C.shape[2]
     for r in range(size):
-        for k in range(depth):
-            x = C[i, r, k]
-            y = C[j, r, k]
-            C[i, r, k] = c * x + s * y
-            C[j, r, k] = c * y - s * x
+        rotate_pair(C[i, r], C[j, r], depth, c, s)
     for r in range(size):
-        for k in range(depth):
-            x = C[r, i, k]
-            y = C[r, j, k]
-            C[r, i, k] = c * x + s * y
-            C[r, j, k] = c * y - s * x
+        rotate_pair(C[r, i], C[r, j], depth, c, s)
 
 
 @kernel
@@ -67,12 +60,7 @@ def solve_pairs(C: np.ndarray, pairs: np.ndarray, least: float) -> tuple[np.ndar
     for p in range(count):
         P, Q = _pair(C, pairs[p, 0], pairs[p, 1])
         theta, gain = _angle(P, Q, least)
-        c = math.cos(theta)
-        s = math.sin(theta)
-        rotations[p, 0, 0] = c
-        rotations[p, 1, 1] = c
-        rotations[p, 1, 0] = s
-        rotations[p, 0, 1] = -s
+        write_rotation(rotations[p], math.cos(theta), math.sin(theta))
         gains[p] = gain
         rotated += gain > 0.0
     return rotations, gains, rotated
@@ -94,11 +82,7 @@ def solve_block(C: np.ndarray, least: float) -> tuple[np.ndarray, float, int]:
             c = math.cos(theta)
             s = math.sin(theta)
             _rotate(C, i, j, c, s)
-            for r in range(size):
-                x = Qt[i, r]
-                y = Qt[j, r]
-                Qt[i, r] = c * x + s * y
-                Qt[j, r] = c * y - s * x
+            rotate_pair(Qt[i], Qt[j], size, c, s)
             total += gain
             rotated += 1
     return Qt.T.copy(), total, rotated

@@ -20,6 +20,7 @@ import math
 import numpy as np
 
 from givens.kernels.compile import inline, kernel
+from givens.kernels.rotate import rotate_pair, write_rotation
 
 EPS = 2.220446049250313e-16
 GRID = 32
@@ -91,18 +92,8 @@ def _form(a: float, b: float, m: float, d: float, e: float, theta: float) -> flo
 
 
 @inline
-def _crossing_angle_of(
-    a: float,
-    b: float,
-    m: float,
-    d: float,
-    e: float,
-    xx: float,
-    xy: float,
-    yy: float,
-    kappa: float,
-    sign: float,
-) -> tuple[float, float]:
+def _crossing_angle(moments: tuple, kappa: float, sign: float) -> tuple[float, float]:
+    a, b, m, d, e, xx, xy, yy = moments
     size = a + e
     a = sign * (a - kappa * xx * xx)
     b = sign * (b - kappa * xx * xy)
@@ -154,16 +145,10 @@ def _crossing_angle_of(
 
 
 @inline
-def _crossing_angle(x: np.ndarray, y: np.ndarray, kappa: float, sign: float) -> tuple[float, float]:
-    a = 0.0
-    b = 0.0
-    m = 0.0
-    d = 0.0
-    e = 0.0
-    xx = 0.0
-    xy = 0.0
-    yy = 0.0
-    for r in range(x.shape[0]):
+def _moments(x: np.ndarray, y: np.ndarray, start: int, stop: int) -> tuple:
+    """Σ of x⁴, x³y, x²y², xy³, y⁴, x², xy, y² over some rows."""
+    a, b, m, d, e, xx, xy, yy = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+    for r in range(start, stop):
         p = np.float64(x[r])
         q = np.float64(y[r])
         pp = p * p
@@ -177,23 +162,14 @@ def _crossing_angle(x: np.ndarray, y: np.ndarray, kappa: float, sign: float) -> 
         xx += pp
         xy += pq
         yy += qq
-    return _crossing_angle_of(a, b, m, d, e, xx, xy, yy, kappa, sign)
+    return a, b, m, d, e, xx, xy, yy
 
 
 @inline
 def _solve(x: np.ndarray, y: np.ndarray, both: bool, kappa: float, sign: float) -> tuple[float, float]:
     if both:
         return _angle(x, y, kappa, sign)
-    return _crossing_angle(x, y, kappa, sign)
-
-
-@inline
-def _turn(x: np.ndarray, y: np.ndarray, c: float, s: float) -> None:
-    for r in range(x.shape[0]):
-        a = x[r]
-        b = y[r]
-        x[r] = c * a + s * b
-        y[r] = c * b - s * a
+    return _crossing_angle(_moments(x, y, 0, x.shape[0]), kappa, sign)
 
 
 @kernel
@@ -209,12 +185,7 @@ def solve_pairs(
         i = pairs[p, 0]
         j = pairs[p, 1]
         theta, gain = _solve(Y[i], Y[j], j < active, kappa, sign)
-        c = math.cos(theta)
-        s = math.sin(theta)
-        rotations[p, 0, 0] = c
-        rotations[p, 1, 1] = c
-        rotations[p, 1, 0] = s
-        rotations[p, 0, 1] = -s
+        write_rotation(rotations[p], math.cos(theta), math.sin(theta))
         gains[p] = gain
         rotated += gain > 0.0
     return rotations, gains, rotated
@@ -228,27 +199,9 @@ def pair_moments(Y: np.ndarray, pairs: np.ndarray) -> np.ndarray:
         x = Y[pairs[p, 0]]
         y = Y[pairs[p, 1]]
         for start in range(0, x.shape[0], CHUNK):
-            a, b, m, d, e, xx, xy, yy = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
-            for r in range(start, min(start + CHUNK, x.shape[0])):
-                pp = x[r] * x[r]
-                pq = x[r] * y[r]
-                qq = y[r] * y[r]
-                a += pp * pp
-                b += pp * pq
-                m += pp * qq
-                d += pq * qq
-                e += qq * qq
-                xx += pp
-                xy += pq
-                yy += qq
-            found[p, 0] += a
-            found[p, 1] += b
-            found[p, 2] += m
-            found[p, 3] += d
-            found[p, 4] += e
-            found[p, 5] += xx
-            found[p, 6] += xy
-            found[p, 7] += yy
+            part = _moments(x, y, start, min(start + CHUNK, x.shape[0]))
+            for k in range(MOMENTS):
+                found[p, k] += part[k]
     return found
 
 
@@ -267,7 +220,7 @@ def solve_moments(
             uu = max(a - 2.0 * m + e, 0.0)
             found = _angle_of(uu, 4.0 * m, 2.0 * (b - d), xx - yy, 2.0 * xy, kappa, sign)
         else:
-            found = _crossing_angle_of(a, b, m, d, e, xx, xy, yy, kappa, sign)
+            found = _crossing_angle((a, b, m, d, e, xx, xy, yy), kappa, sign)
         angles[p], gains[p] = found
     return angles, gains
 
@@ -286,8 +239,9 @@ def turn_pairs(
         gains[p] = gain
         if gain > 0.0:
             rotated += 1
-            _turn(Y[i], Y[j], Y.dtype.type(math.cos(theta)), Y.dtype.type(math.sin(theta)))
-            _turn(Qt[i], Qt[j], math.cos(theta), math.sin(theta))
+            c, s = math.cos(theta), math.sin(theta)
+            rotate_pair(Y[i], Y[j], Y.shape[1], Y.dtype.type(c), Y.dtype.type(s))
+            rotate_pair(Qt[i], Qt[j], Qt.shape[1], c, s)
     return gains, rotated
 
 
@@ -312,8 +266,8 @@ def sweep_all(
                     gained += gain
                     c = math.cos(theta)
                     s = math.sin(theta)
-                    _turn(Y[i], Y[j], c, s)
-                    _turn(Qt[i], Qt[j], c, s)
+                    rotate_pair(Y[i], Y[j], Y.shape[1], c, s)
+                    rotate_pair(Qt[i], Qt[j], Qt.shape[1], c, s)
     criterion = 0.0
     for i in range(count):
         second = 0.0

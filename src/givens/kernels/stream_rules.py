@@ -75,12 +75,13 @@ def _turn_at_random(
 
 
 @kernel
-def replace_weakest(
+def take_in(
     C: np.ndarray,
     G: np.ndarray,
     Qt: np.ndarray,
     live: np.ndarray,
     samples: int,
+    keep_better: bool,
     level: float,
     l0: bool,
     accuracy: float,
@@ -88,7 +89,11 @@ def replace_weakest(
     seed: int,
     first: int,
 ) -> float:
-    """Let the last `samples` rows of C take, one after the other, the place of the weakest live row; turn after each.
+    """Take in the last `samples` rows of C, one after the other, and turn random pairs of live rows after each.
+
+    A sample replaces the weakest live row. Or, if `keep_better`, it is turned against every live row, which alone counts, and
+    what is left of it replaces the weakest live row of which nothing exceeds the level, if it is stronger: so weak rows may
+    grow, and the value of the live rows never falls.
 
     G holds the rows' products over all features, of which C has those that can count. C, G and Qt (rows as of C) turn in
     place, `live` names the rows that are left. Returns the flops.
@@ -97,46 +102,17 @@ def replace_weakest(
     room = (np.empty(features), np.empty(features), np.empty(ROOM))
     flops = 0.0
     for s in range(samples):
-        weakest = 0
-        for i in range(1, kept):
-            if G[live[i], live[i]] < G[live[weakest], live[weakest]]:
-                weakest = i
-        live[weakest] = len(C) - samples + s
-        state = _scatter(np.uint64(seed) ^ _scatter(np.uint64(first + s + 1)))
-        flops += _turn_at_random(C, G, Qt, live, level, l0, accuracy, rotations, state, room)
-    return flops
-
-
-@kernel
-def keep_better(
-    C: np.ndarray,
-    G: np.ndarray,
-    Qt: np.ndarray,
-    live: np.ndarray,
-    samples: int,
-    level: float,
-    l0: bool,
-    accuracy: float,
-    rotations: int,
-    seed: int,
-    first: int,
-) -> float:
-    """Turn the last `samples` rows of C, one after the other, against every live row, which alone counts; drop what is left.
-
-    If what is left is stronger than a live row of which nothing exceeds the level, it takes its place: so weak rows may grow.
-    The value of the live rows never falls. Arguments and the turns that follow are those of `replace_weakest`.
-    """
-    kept, features = len(live), C.shape[1]
-    room = (np.empty(features), np.empty(features), np.empty(ROOM))
-    flops = 0.0
-    for s in range(samples):
         new = len(C) - samples + s
+        least = np.inf
+        if keep_better:
+            for i in range(kept):
+                flops += _turn_pair(C, G, Qt, live[i], new, level, np.inf, l0, accuracy, False, room)
+            least = G[new, new]
+        weakest = -1
         for i in range(kept):
-            flops += _turn_pair(C, G, Qt, live[i], new, level, np.inf, l0, accuracy, False, room)
-        weakest, least = -1, G[new, new]
-        for i in range(kept):
-            if G[live[i], live[i]] < least and not np.any(np.abs(C[live[i]]) > level):
-                weakest, least = i, G[live[i], live[i]]
+            row = live[i]
+            if G[row, row] < least and not (keep_better and np.any(np.abs(C[row]) > level)):
+                weakest, least = i, G[row, row]
         if weakest >= 0:
             live[weakest] = new
         state = _scatter(np.uint64(seed) ^ _scatter(np.uint64(first + s + 1)))

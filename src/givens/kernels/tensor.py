@@ -20,6 +20,7 @@ from __future__ import annotations
 import numpy as np
 
 from givens.kernels.compile import inline, kernel
+from givens.kernels.rotate import write_rotation
 
 STEP = 37.0  # flops of a Newton step along the circle
 ROOTS = 300.0  # of all critical directions and their values, before those steps
@@ -196,6 +197,24 @@ def _solve(
     return _best_direction(A, B, D, E, floor)
 
 
+@inline
+def _solve_rows(
+    V: np.ndarray, W: np.ndarray, i: int, j: int, both: bool, floor: float
+) -> tuple[float, float, float, float]:
+    """The pair problem of directions v_i and v_j, given w_i = T(v_i, v_i, ·) and w_j."""
+    t_iii = 0.0
+    t_iij = 0.0
+    t_ijj = 0.0
+    t_jjj = 0.0
+    for k in range(V.shape[1]):
+        t_iii += V[i, k] * W[i, k]
+        t_iij += V[j, k] * W[i, k]
+        t_ijj += V[i, k] * W[j, k]
+        t_jjj += V[j, k] * W[j, k]
+    c, s, gain, cost = _solve(t_iii, t_iij, t_ijj, t_jjj, both, floor)
+    return c, s, gain, 8.0 * V.shape[1] + cost
+
+
 @kernel
 def directions(coefficients: np.ndarray, floor: float, out: np.ndarray) -> None:
     """Rows of (A, B, D, E) to rows of (c, s, gain): `_best_direction` for many pair problems."""
@@ -231,17 +250,8 @@ def solve_block(
         gained = 0.0
         for i in range(min(active, b - 1)):
             for j in range(i + 1, b):
-                t_iii = 0.0
-                t_iij = 0.0
-                t_ijj = 0.0
-                t_jjj = 0.0
-                for k in range(b):
-                    t_iii += V[i, k] * W[i, k]
-                    t_iij += V[j, k] * W[i, k]
-                    t_ijj += V[i, k] * W[j, k]
-                    t_jjj += V[j, k] * W[j, k]
-                c, s, gain, cost = _solve(t_iii, t_iij, t_ijj, t_jjj, j < active, floor)
-                flops += 8.0 * b + cost
+                c, s, gain, cost = _solve_rows(V, W, i, j, j < active, floor)
+                flops += cost
                 if gain > 0.0:
                     gained += gain
                     rotated += 1
@@ -272,17 +282,8 @@ def turn_pairs(
     for n in range(pairs.shape[0]):
         i = pairs[n, 0]
         j = pairs[n, 1]
-        t_iii = 0.0
-        t_iij = 0.0
-        t_ijj = 0.0
-        t_jjj = 0.0
-        for k in range(b):
-            t_iii += V[i, k] * W[i, k]
-            t_iij += V[j, k] * W[i, k]
-            t_ijj += V[i, k] * W[j, k]
-            t_jjj += V[j, k] * W[j, k]
-        c, s, gain, cost = _solve(t_iii, t_iij, t_ijj, t_jjj, True, floor)
-        flops += 8.0 * b + cost
+        c, s, gain, cost = _solve_rows(V, W, i, j, True, floor)
+        flops += cost
         if gain > 0.0:
             gained += gain
             _turn(S, V, W, x, i, j, c, s)
@@ -339,10 +340,7 @@ def solve_pairs(
         t_jjj = P[row[j, j] + j]
         c, s, gain, cost = _solve(t_iii, t_iij, t_ijj, t_jjj, j < active, floor)
         flops += cost
-        rotations[n, 0, 0] = c
-        rotations[n, 0, 1] = -s
-        rotations[n, 1, 0] = s
-        rotations[n, 1, 1] = c
+        write_rotation(rotations[n], c, s)
         gains[n] = gain
     return flops
 
@@ -408,9 +406,6 @@ def solve_moments(
         t_jjj = moments[n, 3] - 3.0 * a[j] * G[j, j]
         c, s, gain, cost = _solve(t_iii, t_iij, t_ijj, t_jjj, j < active, floor)
         flops += cost
-        rotations[n, 0, 0] = c
-        rotations[n, 0, 1] = -s
-        rotations[n, 1, 0] = s
-        rotations[n, 1, 1] = c
+        write_rotation(rotations[n], c, s)
         gains[n] = gain
     return flops

@@ -121,7 +121,7 @@ class _Rotated:
         The pairs depend on it and on the sample's number alone.
     """
 
-    turns: str  # the name of the compiled loop over the samples
+    keep_better: bool  # whether what is left of a sample takes the place of a weaker column only
 
     def __init__(
         self, level: Callable[[np.ndarray, float, np.ndarray], float], rotations: int, l0: bool, seed: int
@@ -130,7 +130,7 @@ class _Rotated:
 
     def turn(self, block: SampleBlock) -> Turn:
         """The turn that the samples' rotations make together."""
-        from givens.kernels import stream_rules
+        from givens.kernels.stream_rules import take_in
 
         rows = block.kept + block.samples
         W, G, inverse = block.W[:rows], np.ascontiguousarray(block.G[:rows, :rows]), block.inverse
@@ -145,9 +145,10 @@ class _Rotated:
             C *= inverse[counting]
         Qt = np.eye(rows)
         live = np.arange(block.kept)
-        flops = getattr(stream_rules, self.turns)(
-            C, G, Qt, live, block.samples, level, self.l0, ACCURACY, self.rotations, self.seed, block.first
-        )
+        flops = take_in(
+            C, G, Qt, live, block.samples, self.keep_better,
+            level, self.l0, ACCURACY, self.rotations, self.seed, block.first,
+        )  # fmt: skip
         held = float(np.sum(G[live, live]))
         Q = np.zeros((block.kept, len(block.G)))
         Q[:, :rows] = Qt[live] * block.fade[:rows]
@@ -157,13 +158,13 @@ class _Rotated:
 class Weakest(_Rotated):
     """The paper's rule: the sample replaces the weakest column, rotations of random pairs follow."""
 
-    turns = "replace_weakest"
+    keep_better = False
 
 
 class Leftover(_Rotated):
     """The sample is turned against each column, of which only the column counts, and what is left over is dropped."""
 
-    turns = "keep_better"
+    keep_better = True
 
 
 def quantile(Y: np.ndarray, share: float) -> float:
