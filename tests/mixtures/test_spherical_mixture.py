@@ -153,7 +153,7 @@ def test_merging_refuses_what_does_not_belong(data: MixtureSample) -> None:
         one.merge(SphericalMixture(4, basis_samples=500).partial_fit(data.X[1:]))
     with pytest.raises(ValueError, match="fed by partial_fit"):
         one.merge(SphericalMixture(4).fit(data.X))
-    with pytest.raises(NotFittedError, match="give partial_fit 2000 rows first"):
+    with pytest.raises(NotFittedError, match="give partial_fit 2000 samples first"):
         SphericalMixture(4).partial_fit(data.X[:100]).sibling()
     with pytest.raises(NotFittedError, match="no data yet"):
         _ = one.sibling().means_

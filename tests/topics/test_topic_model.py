@@ -127,7 +127,7 @@ def test_stream_before_its_axes_are_fixed(sample):
     model = TopicModel(6, basis_documents=10_000)
     model.partial_fit(sample.X[:2000])
     assert error(sample.topics, model.components_) < 0.4
-    with pytest.raises(NotFittedError, match="10000 documents"):
+    with pytest.raises(NotFittedError, match="10000 samples"):
         model.sibling()
     with pytest.raises(ValueError, match="fed by partial_fit"):
         model.merge(TopicModel(6))
@@ -191,14 +191,14 @@ def test_coherence_of_words_that_meet_and_of_words_that_do_not():
     # Words 0 and 1 are in the same documents, 2 and 3 never meet.
     X = np.array([[3, 3, 1, 0], [3, 3, 0, 1]] * 20 + [[0, 0, 4, 0], [0, 0, 0, 4]] * 20)
     model = TopicModel(2, refine=5).fit(X)
-    model._fitted = type(model._fitted)(
-        np.array([[9.0, 8, 1, 1], [1, 1, 9, 8]]), model._fitted.prior, model._fitted.found, [], 0
+    model._solved = type(model._solved)(
+        np.array([[9.0, 8, 1, 1], [1, 1, 9, 8]]), model._solved.prior, model._solved.found, [], 0
     )
     np.testing.assert_allclose(model.coherence(X, 2), [1.0, -1.0])
     shares = np.array([0.5, 0.5, 0.25])
     expected = np.log(shares[2] / (shares[0] * 0.5)) / -np.log(shares[2])
-    model._fitted = type(model._fitted)(
-        np.array([[9.0, 1, 8, 1], [1, 9, 1, 8]]), model._fitted.prior, model._fitted.found, [], 0
+    model._solved = type(model._solved)(
+        np.array([[9.0, 1, 8, 1], [1, 9, 1, 8]]), model._solved.prior, model._solved.found, [], 0
     )
     np.testing.assert_allclose(model.coherence(X, 2), expected, atol=1e-12)
 

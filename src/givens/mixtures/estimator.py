@@ -11,16 +11,17 @@ from numbers import Integral, Real
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import clone
-from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.base import BaseEstimator, DensityMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.mixture import GaussianMixture
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
 from givens.checkpoint import Checkpoint
-from givens.cluster import Together
-from givens.mixtures.density import SphericalDensity
+from givens.cluster import Together, applied
+from givens.cluster.graph import computed
 from givens.mixtures.em import refine
-from givens.mixtures.model import Mixture
+from givens.mixtures.model import Mixture, posterior
 from givens.mixtures.solve import SolvedMixture, by_givens, solve
 from givens.mixtures.starts import SAMPLE_ROWS, EveryNth, better_start
 from givens.moments import (
@@ -28,6 +29,7 @@ from givens.moments import (
     Basis,
     RowSpan,
     Stream,
+    StreamedMoments,
     ThirdMoments,
     principal_basis,
     second_moments,
@@ -36,13 +38,13 @@ from givens.moments import (
 from givens.moments.repeated_rows import Parts, RepeatedRows
 from givens.numerics import parallel
 from givens.result import Result
-from givens.support.arguments import refuse_checkpoint, refuse_mask, whole
+from givens.support.arguments import is_dask, refuse_checkpoint, refuse_mask, whole
 from givens.support.fitting import atomic_fit
 
 _VARIANCES = {"common": True, "distinct": False}
 
 
-class SphericalMixture(SphericalDensity):
+class SphericalMixture(StreamedMoments, DensityMixin, BaseEstimator):
     """Gaussian mixture with spherical covariances, from moments.
 
     The second moment shows the directions in which the means differ, the third, whitened, is an orthogonal tensor whose
@@ -106,7 +108,7 @@ class SphericalMixture(SphericalDensity):
     """
 
     _solved: SolvedMixture | None
-    _stream: Stream
+    _stream: Stream | None
 
     def __init__(
         self,
@@ -161,7 +163,7 @@ class SphericalMixture(SphericalDensity):
                 self._solved, self.log_likelihood_ = self._fit_span(head)
             else:
                 self._solved, self.log_likelihood_ = self._fit_passes(rows, head[:TILE])
-        self.__dict__.pop("_stream", None)
+        self._stream = None
         return self
 
     def _fit_span(self, rows: np.ndarray) -> tuple[SolvedMixture, list[float]]:
@@ -214,59 +216,148 @@ class SphericalMixture(SphericalDensity):
         self
         """
         self._check()
-        first = not hasattr(self, "_stream")
+        stream = getattr(self, "_stream", None)
         refuse_mask(X, "X")
-        X = validate_data(self, X, dtype=[np.float64, np.float32], order="C", reset=first)
+        X = validate_data(self, X, dtype=[np.float64, np.float32], order="C", reset=stream is None)
         self._check_shape(X.shape[1])
-        if first:
+        if stream is None:
             rank = self.basis_rank or 2 * self.n_components
-            self._stream = Stream(whole(self.basis_samples, "basis_samples", 1), int(rank))
+            stream = Stream(int(self.basis_samples), int(rank))
             self.log_likelihood_ = []
-        else:
-            self._stream = copy(self._stream)
-        self._solved = None
+        self._stream, self._solved = copy(stream), None
         with parallel.pool(self.threads):
             self._stream.add(X)
         return self
 
-    def sibling(self) -> Self:
-        """A new estimator that keeps moments in the same basis and has seen no rows: for another part of the stream.
-
-        Returns
-        -------
-        SphericalMixture
-        """
-        stream = getattr(self, "_stream", None)
-        if stream is None or stream.basis is None:
-            raise NotFittedError(
-                f"only an estimator whose basis is fixed has siblings: give partial_fit {self.basis_samples} rows first"
-            )
-        other = clone(self)
-        other._stream = Stream(stream.samples, stream.rank, stream.basis)
-        other._solved = None
-        other.n_features_in_ = self.n_features_in_
-        return other
-
-    @atomic_fit
-    def merge(self, other: SphericalMixture) -> Self:
-        """Take in the rows that another estimator has seen; both must keep their moments in one basis (see `sibling`).
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Probability of each component, given each row.
 
         Parameters
         ----------
-        other : SphericalMixture
-            Fed by `partial_fit`. It is left as it is.
+        X : array-like of shape (n, d)
+            Of a dask array or data frame the outcome of this and the next methods is a dask array, not computed yet.
 
         Returns
         -------
-        self
+        array of shape (n, k)
         """
-        streams = [getattr(model, "_stream", None) for model in (self, other)]
-        if streams[0] is None or streams[1] is None:
-            raise ValueError("only estimators that were fed by partial_fit can be merged")
-        self._stream = copy(streams[0])
-        self._stream.merge(streams[1])
-        self._solved = None
-        return self
+        if is_dask(X):
+            return applied(self, "predict_proba", X, len(self._mixture()[0].weights))
+        return self._posterior(X)[0]
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Most probable component of each row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+
+        Returns
+        -------
+        array of shape (n,)
+        """
+        if is_dask(X):
+            self._mixture()
+            return applied(self, "predict", X, None, np.intp)
+        return np.argmax(self.predict_proba(X), axis=1)
+
+    def fit_predict(self, X: Any, y: Any = None) -> np.ndarray:
+        """Fit, and return the most probable component of each row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+        y : ignored
+
+        Returns
+        -------
+        array of shape (n,)
+        """
+        return self.fit(X).predict(X)
+
+    def score_samples(self, X: Any) -> np.ndarray:
+        """Log-likelihood of each row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+
+        Returns
+        -------
+        array of shape (n,)
+        """
+        if is_dask(X):
+            self._mixture()
+            return applied(self, "score_samples", X, None)
+        return self._posterior(X)[1]
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Mean log-likelihood of the rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+        y : ignored
+
+        Returns
+        -------
+        float
+        """
+        return float(np.mean(self.score_samples(X)))
+
+    def bic(self, X: Any) -> float:
+        """Bayesian information criterion on X; lower is better."""
+        scores = self.score_samples(X)
+        total, n = scores.sum(), (~np.isnan(scores)).sum()  # no number is known of some dask arrays' rows
+        if is_dask(X):
+            total, n = computed((total, n))
+        return float(-2 * total + self._freedom() * np.log(n))
+
+    def aic(self, X: Any) -> float:
+        """Akaike's information criterion on X; lower is better."""
+        return float(-2 * self.score_samples(X).sum() + 2 * self._freedom())
+
+    def sample(self, n_samples: int = 1) -> tuple[np.ndarray, np.ndarray]:
+        """Draw rows from the fitted mixture.
+
+        Parameters
+        ----------
+        n_samples : int
+
+        Returns
+        -------
+        X : array of shape (n_samples, d)
+        y : array of shape (n_samples,)
+            The component of each row.
+        """
+        whole(n_samples, "n_samples", 1)
+        mixture, unit = self._mixture()
+        rng = check_random_state(self.random_state)
+        y = rng.choice(len(mixture.weights), size=n_samples, p=mixture.weights)
+        noise = rng.standard_normal((n_samples, mixture.means.shape[1]))
+        return (mixture.means[y] + np.sqrt(mixture.variances)[y, None] * noise) / unit, y
+
+    def to_sklearn(self) -> GaussianMixture:
+        """The same mixture as a fitted `sklearn.mixture.GaussianMixture` of spherical covariances.
+
+        Returns
+        -------
+        GaussianMixture
+        """
+        mixture, unit = self._mixture()
+        other = GaussianMixture(
+            len(mixture.weights), covariance_type="spherical", random_state=self.random_state
+        )
+        other.weights_, other.means_, other.covariances_ = (
+            part.copy() for part in mixture.moved(1 / unit, 0.0)
+        )
+        other.precisions_cholesky_ = 1 / np.sqrt(other.covariances_)
+        other.precisions_ = other.precisions_cholesky_**2
+        other.converged_ = self.converged_
+        other.n_iter_ = len(self.log_likelihood_)
+        other.lower_bound_ = self.log_likelihood_[-1] if self.log_likelihood_ else -np.inf
+        other.n_features_in_ = self.n_features_in_
+        return other
 
     @property
     def weights_(self) -> np.ndarray:
@@ -303,9 +394,6 @@ class SphericalMixture(SphericalDensity):
         """The run that decomposed the tensor."""
         return self._fitted().result
 
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "_solved")
-
     @property
     def _common(self) -> bool:
         return _VARIANCES[self.variance]
@@ -314,17 +402,19 @@ class SphericalMixture(SphericalDensity):
         found = self._fitted()
         return found.mixture, found.unit
 
-    def _fitted(self) -> SolvedMixture:
-        solved = getattr(self, "_solved", None)
-        if solved is None:
-            stream = getattr(self, "_stream", None)
-            if stream is None or not stream.count:
-                raise NotFittedError(
-                    f"this {type(self).__name__} has seen no data yet: call fit or partial_fit first"
-                )
-            with parallel.pool(self.threads):
-                solved = self._solved = self._solve(stream.thirds())
-        return solved
+    def _posterior(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
+        mixture, unit = self._mixture()
+        refuse_mask(X, "X")
+        X = validate_data(self, X, dtype=[np.float64, np.float32], order="C", reset=False)
+        with parallel.pool(self.threads):
+            return posterior(mixture, X, unit)
+
+    def _freedom(self) -> int:
+        k, d = self._mixture()[0].means.shape
+        return k * d + k - 1 + (1 if self._common else k)
+
+    def _solve_stream(self, stream: Stream) -> SolvedMixture:
+        return self._solve(stream.thirds())
 
     def _solve(
         self, thirds: ThirdMoments, eigenvalues: np.ndarray | None = None, beyond: int = 0

@@ -15,7 +15,7 @@ finds, and B V leads back.
 
 from givens.moments.cumulants import Cumulants, Whitening, contract, whiten
 from givens.moments.span import RowSpan
-from givens.moments.stream import Stream, principal_basis, second_moments
+from givens.moments.stream import Stream, StreamedMoments, principal_basis, second_moments
 from givens.moments.sums import TILE, Basis, SecondMoments, Sums, ThirdMoments, unit_of
 
 __all__ = [
@@ -25,6 +25,7 @@ __all__ = [
     "RowSpan",
     "SecondMoments",
     "Stream",
+    "StreamedMoments",
     "Sums",
     "ThirdMoments",
     "Whitening",

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from copy import copy
+from typing import Any, Self
 
 import numpy as np
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 
 from givens.moments.sums import Basis, SecondMoments, ThirdMoments, too_large, unit_of
+from givens.numerics import parallel
+from givens.support.fitting import atomic_fit
 
 
 def second_moments(head: np.ndarray) -> SecondMoments:
@@ -87,16 +92,21 @@ class Stream:
         """The moments; before the basis is fixed, in the basis of the rows so far."""
         return self._from_head() if self._thirds is None else self._thirds
 
-    def merge(self, other: Stream) -> None:
-        """Take in the rows of a stream that shares the basis."""
+    def emptied(self) -> Stream:
+        """A stream with the same basis, and without rows."""
+        return Stream(self.samples, self.rank, self.basis)
+
+    def merged(self, other: Stream) -> Stream:
+        """A stream of the rows of both, which share a basis."""
         if self._thirds is None or other._thirds is None:
             raise ValueError(
                 "a stream whose basis is not fixed yet cannot be merged: "
                 f"{self.samples} rows fix it, and {min(self.count, other.count)} have come"
             )
-        thirds = copy(self._thirds)
-        thirds.merge(other._thirds)
-        self._thirds = thirds
+        both = copy(self)
+        both._thirds = copy(self._thirds)
+        both._thirds.merge(other._thirds)
+        return both
 
     def _from_head(self) -> ThirdMoments:
         head = np.concatenate(self._head)
@@ -105,3 +115,72 @@ class Stream:
         thirds = ThirdMoments(principal_basis(seconds, self.rank)[1])
         thirds.add(head)
         return thirds
+
+
+class StreamedMoments:
+    """What estimators that keep the moments of a stream share: a part of a stream each, merged, and solved when it is asked for.
+
+    `_stream` has `samples`, `count`, `basis`, `emptied` and `merged`, as `Stream` has them; it is None after `fit`.
+    """
+
+    _stream: Any
+    _solved: Any
+    threads: int | None
+    n_features_in_: int
+
+    def _solve_stream(self, stream: Any) -> Any:
+        """The parameters, from the moments so far."""
+        raise NotImplementedError
+
+    def sibling(self) -> Self:
+        """A new model that keeps moments on the same axes and has seen no samples: for another part of the stream.
+
+        Returns
+        -------
+        the same class
+        """
+        stream = getattr(self, "_stream", None)
+        if stream is None or stream.basis is None:
+            first = "" if stream is None else f": give partial_fit {stream.samples} samples first"
+            raise NotFittedError(f"only a model of a stream whose axes are fixed has siblings{first}")
+        other = clone(self)
+        other._stream, other._solved = stream.emptied(), None
+        other.n_features_in_ = self.n_features_in_
+        return other
+
+    @atomic_fit
+    def merge(self, other: Self) -> Self:
+        """Take in the samples that another model has seen; both must keep their moments on the same axes (see `sibling`).
+
+        Parameters
+        ----------
+        other : the same class
+            Fed by `partial_fit`. It is left as it is.
+
+        Returns
+        -------
+        self
+        """
+        mine, others = (getattr(model, "_stream", None) for model in (self, other))
+        if mine is None or others is None:
+            raise ValueError("only models that were fed by partial_fit can be merged")
+        with parallel.pool(self.threads):
+            self._stream = mine.merged(others)
+        self._solved = None
+        return self
+
+    def _fitted(self) -> Any:
+        """The parameters, worked out now if there are only moments so far."""
+        if getattr(self, "_solved", None) is None:
+            stream = getattr(self, "_stream", None)
+            if stream is None or not stream.count:
+                # An AttributeError too, so that hasattr says no.
+                raise NotFittedError(
+                    f"this {type(self).__name__} has seen no data yet: call fit or partial_fit first"
+                )
+            with parallel.pool(self.threads):
+                self._solved = self._solve_stream(stream)
+        return self._solved
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "_solved")

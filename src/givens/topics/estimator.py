@@ -11,12 +11,12 @@ from typing import Any, Self
 
 import numpy as np
 from scipy.special import digamma
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
-from sklearn.exceptions import NotFittedError
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from givens.checkpoint import Checkpoint
 from givens.cluster import Together, applied
+from givens.moments import StreamedMoments
 from givens.numerics import parallel
 from givens.result import Result
 from givens.support.arguments import generator, is_dask, refuse_checkpoint, tolerance, whole
@@ -57,7 +57,7 @@ class _Fitted:
         return np.ascontiguousarray((self.counts / self.counts.sum(axis=1, keepdims=True)).T)
 
 
-class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class TopicModel(StreamedMoments, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Topics of documents: latent Dirichlet allocation from moments, refined by variational passes.
 
     The frequencies of pairs and triples of words determine the topics: pairs show the space that the topics span, triples,
@@ -140,7 +140,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     [5, 5, 5]
     """
 
-    _fitted: _Fitted | None
+    _solved: _Fitted | None
     _stream: WordStream | None
 
     def __init__(
@@ -204,7 +204,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             fitted = self._solve(state, rng, documents)
             if self.refine:
                 fitted = self._refined(documents, fitted)
-        self._fitted, self._stream = fitted, None
+        self._solved, self._stream = fitted, None
         return self
 
     @atomic_fit
@@ -229,53 +229,10 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         rows = checked_counts(self, X, whole=_COUNTS[self.counts], reset=stream is None)
         if stream is None:
             self._words(rows.shape[1])
-            stream = WordStream(None, [])
+            stream = WordStream(None, [], self._axes_options())
         with parallel.pool(self.threads):
-            self._stream = stream.with_documents(rows, self._axes_options())
-        self._fitted = None
-        return self
-
-    def sibling(self) -> Self:
-        """A new model that keeps moments on the same axes and has seen no documents: for another part of the stream.
-
-        Returns
-        -------
-        TopicModel
-        """
-        moments = self._fixed_moments()
-        if moments is None:
-            raise NotFittedError(
-                f"only a model whose axes are fixed has siblings: give partial_fit {int(self.basis_documents)} documents first"
-            )
-        other = clone(self)
-        other._stream, other._fitted = WordStream(WordMoments(moments.axes), []), None
-        other.n_features_in_ = self.n_features_in_
-        return other
-
-    @atomic_fit
-    def merge(self, other: TopicModel) -> Self:
-        """Take in the documents that another model has seen; both must keep moments on the same axes (see `sibling`).
-
-        Parameters
-        ----------
-        other : TopicModel
-            Fed by `partial_fit`. It is left as it is.
-
-        Returns
-        -------
-        self
-        """
-        mine = self._fixed_moments()
-        if mine is None or other._fixed_moments() is None:
-            raise ValueError(
-                "only models that were fed by partial_fit, and whose axes are fixed, can be merged (see `sibling`)"
-            )
-        assert self._stream is not None
-        assert other._stream is not None
-        moments = mine.copy()
-        with parallel.pool(self.threads):
-            moments.merge(other._stream.complete(other._axes_options()))
-        self._stream, self._fitted = self._stream._replace(moments=moments), None
+            self._stream = stream.with_documents(rows)
+        self._solved = None
         return self
 
     def transform(self, X: Any) -> np.ndarray:
@@ -366,55 +323,55 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     @property
     def components_(self) -> np.ndarray:
         """Pseudo-counts of the words of each topic."""
-        return self._solved().counts
+        return self._fitted().counts
 
     @property
     def weights_(self) -> np.ndarray:
         """Mean shares of the topics under the prior."""
-        return self._solved().prior.weights
+        return self._fitted().prior.weights
 
     @property
     def alpha_(self) -> np.ndarray:
         """Dirichlet parameters of the topic shares."""
-        return self._solved().prior.alpha
+        return self._fitted().prior.alpha
 
     @property
     def result_(self) -> Result | None:
         """The run that decomposed the third moment."""
-        found = self._solved().found
+        found = self._fitted().found
         return None if found is None else found.result
 
     @property
     def residual_(self) -> float:
         """What the decomposition left unexplained."""
-        found = self._solved().found
+        found = self._fitted().found
         return float("nan") if found is None else found.residual
 
     @property
     def eigenvalues_(self) -> np.ndarray:
         """Eigenvalues of the second moment."""
-        found = self._solved().found
+        found = self._fitted().found
         return np.empty(0) if found is None else found.eigenvalues
 
     @property
     def n_iter_(self) -> int:
         """Variational passes."""
-        return self._solved().passes
+        return self._fitted().passes
 
     @property
     def n_batch_iter_(self) -> int:
         """Variational passes, as scikit-learn calls them in batch learning."""
-        return self._solved().passes
+        return self._fitted().passes
 
     @property
     def bounds_(self) -> list[float]:
         """Bound of the log-likelihood per word before each pass."""
-        return self._solved().bounds
+        return self._fitted().bounds
 
     @property
     def bound_(self) -> float:
         """Perplexity of the training documents."""
-        bounds = self._solved().bounds
+        bounds = self._fitted().bounds
         return float(np.exp(-bounds[-1])) if bounds else float("nan")
 
     @property
@@ -425,21 +382,18 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     @property
     def topic_word_prior_(self) -> float:
         """The parameter of that name."""
-        self._solved()
+        self._fitted()
         return float(self.topic_word_prior)
 
     @property
     def exp_dirichlet_component_(self) -> np.ndarray:
         """exp(E[log topic]) if the components are the parameters of Dirichlet distributions."""
-        counts = self._solved().counts
+        counts = self._fitted().counts
         return np.exp(digamma(counts) - digamma(counts.sum(axis=1))[:, None])
 
     @property
     def _n_features_out(self) -> int:
-        return len(self._solved().counts)
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "_fitted")
+        return len(self._fitted().counts)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -447,21 +401,8 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         tags.input_tags.positive_only = True
         return tags
 
-    def _solved(self) -> _Fitted:
-        fitted = getattr(self, "_fitted", None)
-        if fitted is not None:
-            return fitted
-        stream = getattr(self, "_stream", None)
-        if stream is None:
-            # AttributeError too, so that hasattr says no.
-            raise NotFittedError(
-                f"this {type(self).__name__} has seen no documents yet: call fit or partial_fit first"
-            )
-        with parallel.pool(self.threads):
-            moments = stream.complete(self._axes_options())
-            fitted = self._solve(moments, generator(self.random_state), None)
-        self._fitted = fitted
-        return fitted
+    def _solve_stream(self, stream: WordStream) -> _Fitted:
+        return self._solve(stream.complete(), generator(self.random_state), None)
 
     def _solve(self, state: WordMoments, rng: np.random.Generator, documents: Documents | None) -> _Fitted:
         """Topics from moments; where these fail and a refinement follows, topics from random documents."""
@@ -507,18 +448,13 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         )
         return _Fitted(refined.counts, refined.prior, start.found, refined.bounds, len(refined.bounds))
 
-    def _fixed_moments(self) -> WordMoments | None:
-        """The moments of a stream, if there is one and its axes are fixed."""
-        stream = getattr(self, "_stream", None)
-        return None if stream is None else stream.moments
-
     def _axes_options(self) -> AxesOptions:
         rank = 2 * int(self.n_topics) + 10 if self.basis_rank is None else int(self.basis_rank)
         return AxesOptions(int(self.basis_documents), rank, self.random_state)
 
     def _checked_fit(self) -> _Fitted:
         check_is_fitted(self)
-        return self._solved()
+        return self._fitted()
 
     def _inferred(self, X: Any) -> Inference:
         """The inference over the documents of X."""
@@ -530,7 +466,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     def _top(self, n_words: int) -> np.ndarray:
         n_words = whole(n_words, "n_words", 1, self.n_features_in_, "the number of words")
-        topics = self._solved().topics.T
+        topics = self._fitted().topics.T
         return np.argsort(-topics, axis=1, kind="stable")[:, :n_words]
 
     def _names(self) -> Sequence[str]:

@@ -6,8 +6,10 @@ Documents wait until they fill a chunk of a fixed size, so the sums do not depen
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
+import numpy as np
 from scipy import sparse
 
 from givens.support.arguments import generator
@@ -29,30 +31,64 @@ class AxesOptions(NamedTuple):
         return WordMoments(axes)
 
 
-class WordStream(NamedTuple):
+@dataclass(frozen=True)
+class WordStream:
     """The documents that wait for a full chunk, and the moments of those before them; None until the axes are fixed."""
 
     moments: WordMoments | None
     waiting: list[sparse.csr_matrix]
+    options: AxesOptions
 
-    def with_documents(self, rows: sparse.csr_matrix, options: AxesOptions) -> WordStream:
+    @property
+    def samples(self) -> int:
+        """Documents that fix the axes."""
+        return self.options.documents
+
+    @property
+    def count(self) -> int:
+        """Documents so far."""
+        taken = 0 if self.moments is None else self.moments.documents
+        return taken + sum(part.shape[0] for part in self.waiting)
+
+    @property
+    def basis(self) -> np.ndarray | None:
+        """The axes, once they are fixed."""
+        return None if self.moments is None else self.moments.axes
+
+    def emptied(self) -> WordStream:
+        """A stream with the same axes, and without documents."""
+        assert self.moments is not None
+        return WordStream(WordMoments(self.moments.axes), [], self.options)
+
+    def merged(self, other: WordStream) -> WordStream:
+        """A stream of the documents of both, which share their axes."""
+        if self.moments is None or other.moments is None:
+            raise ValueError(
+                "a stream whose axes are not fixed yet cannot be merged: "
+                f"{self.samples} documents fix them, and {min(self.count, other.count)} have come"
+            )
+        moments = self.moments.copy()
+        moments.merge(other.complete())
+        return replace(self, moments=moments)
+
+    def with_documents(self, rows: sparse.csr_matrix) -> WordStream:
         """A stream that has taken in more documents; this one stays as it is."""
         waiting, moments = [*self.waiting, rows], self.moments
-        if moments is None and sum(part.shape[0] for part in waiting) >= options.documents:
-            moments = options.moments(waiting)
+        if moments is None and self.count + rows.shape[0] >= self.samples:
+            moments = self.options.moments(waiting)
         if moments is None:
-            return WordStream(None, waiting)
+            return replace(self, waiting=waiting)
         moments, left = moments.copy(), []
         for part in rechunked(waiting, CHUNK_DOCUMENTS):
             if part.shape[0] < CHUNK_DOCUMENTS:
                 left.append(part)
             else:
                 moments.add(Counts.of(part))
-        return WordStream(moments, left)
+        return replace(self, moments=moments, waiting=left)
 
-    def complete(self, options: AxesOptions) -> WordMoments:
+    def complete(self) -> WordMoments:
         """The moments of all documents so far; before the axes are fixed, on the axes of these documents."""
-        moments = options.moments(self.waiting) if self.moments is None else self.moments
+        moments = self.options.moments(self.waiting) if self.moments is None else self.moments
         if self.waiting:
             moments = moments.copy()
             for rows in rechunked(self.waiting, CHUNK_DOCUMENTS):
