@@ -159,7 +159,7 @@ class TestEstimators:
             estimator.set_params(n_components=4).fit(X[:, :3])
         estimator.set_params(n_components=None)
         assert all(vars(estimator)[name] is before[name] for name in before)
-        with pytest.raises(ValueError, match="a column for each of 4 sources, got 3"):
+        with pytest.raises(ValueError, match="a column for each of 4 components, got shape"):
             estimator.inverse_transform(np.ones((2, 3)))
 
     def test_not_converged_and_not_fitted(self, estimator):

@@ -383,7 +383,7 @@ class TestRotatedPCA:
 
     def test_refusals(self):
         model = RotatedPCA(2).fit(self.X)
-        with pytest.raises(ValueError, match="a column for each of 2 components, got 3"):
+        with pytest.raises(ValueError, match="a column for each of 2 components, got shape"):
             model.inverse_transform(np.zeros((5, 3)))
         before = model.loadings_
         with pytest.raises(ValueError, match="method must be one of"):

@@ -10,7 +10,6 @@ from abc import ABC, abstractmethod
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import _check_sample_weight, check_array, check_is_fitted, validate_data
 
@@ -22,6 +21,7 @@ from givens.numerics.scaling import power_of_two
 from givens.result import Result
 from givens.support.arguments import is_dask, whole
 from givens.support.fitting import atomic_fit
+from givens.support.transformer import Transformer
 
 
 class Separated(NamedTuple):
@@ -44,24 +44,8 @@ class Separated(NamedTuple):
     samples: float = 0.0
 
 
-class SourceSeparation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, ABC):
-    """Sources of unit variance that samples are linear mixtures of.
-
-    Attributes
-    ----------
-    components_ : array, shape (n_components, n_features)
-        Unmixing: sources are (X − mean) times its transpose. Ordered by the variance that a source explains, largest first.
-    mixing_ : array, shape (n_features, n_components)
-        X is sources times its transpose, plus the mean. The largest entry of each column in absolute value is positive.
-    explained_variance_ : array, shape (n_components,)
-        Variance that each source gives to all features together.
-    whitening_ : array, shape (n_components, n_features)
-    mean_ : array, shape (n_features,)
-    result_ : Result
-        The run: value, trace, and why it stopped.
-    n_iter_ : int
-        Sweeps.
-    """
+class SourceSeparation(Transformer, ABC):
+    """Sources of unit variance that samples are linear mixtures of."""
 
     n_components: int | None
     threads: int | None
@@ -158,8 +142,7 @@ class SourceSeparation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         if is_dask(X):
             kind = np.float32 if getattr(X, "dtype", None) == np.float32 else np.float64
             return applied(self, "_chunk_sources", X, len(self.components_), kind)
-        X = validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
-        return (X - self.mean_.astype(X.dtype)) @ self.components_.T.astype(X.dtype)
+        return self._sources(validate_data(self, X, reset=False, dtype=[np.float64, np.float32]))
 
     def _chunk_sources(self, X: Any) -> np.ndarray:
         """The sources of a chunk, which has no names of features."""
@@ -168,26 +151,15 @@ class SourceSeparation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             raise ValueError(
                 f"X has {X.shape[1]} features, but the model was fitted to {self.n_features_in_}"
             )
+        return self._sources(X)
+
+    def _sources(self, X: np.ndarray) -> np.ndarray:
         return (X - self.mean_.astype(X.dtype)) @ self.components_.T.astype(X.dtype)
 
     def inverse_transform(self, X: Any) -> np.ndarray:
         """The samples that sources stand for: sources times `mixing_` transposed, plus the mean."""
-        check_is_fitted(self)
-        X = check_array(X, dtype=[np.float64, np.float32], input_name="X")
-        if X.shape[1] != self.mixing_.shape[1]:
-            raise ValueError(
-                f"X must have a column for each of {self.mixing_.shape[1]} sources, got {X.shape[1]}"
-            )
+        X = self._checked_scores(X)
         return X @ self.mixing_.T.astype(X.dtype) + self.mean_.astype(X.dtype)
-
-    @property
-    def _n_features_out(self) -> int:
-        return len(self.components_)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags
 
 
 def counted_samples(X: np.ndarray, sample_weight: Any) -> tuple[np.ndarray, np.ndarray | None, float]:

@@ -44,18 +44,9 @@ class SOBI(SourceSeparation):
 
     Attributes
     ----------
-    components_ : array, shape (n_components, n_features)
-        Unmixing: sources are (X − mean) times its transpose. Ordered by the variance that a source explains, largest first.
-    mixing_ : array, shape (n_features, n_components)
-        X is sources times its transpose, plus the mean. The largest entry of each column in absolute value is positive.
-    explained_variance_ : array, shape (n_components,)
-        Variance that each source gives to all features together.
+    components_, mixing_, explained_variance_, whitening_, mean_, result_, n_iter_
+        As in `ICA`.
     lags_ : array of int
-    whitening_ : array, shape (n_components, n_features)
-    mean_ : array, shape (n_features,)
-    result_ : Result
-    n_iter_ : int
-        Sweeps.
 
     References
     ----------

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
@@ -22,12 +21,13 @@ from givens.rotation.extraction import Extraction, is_decomposition, of_decompos
 from givens.support.arguments import generator, tolerance, whole
 from givens.support.extras import require
 from givens.support.fitting import atomic_fit
+from givens.support.transformer import Transformer
 
 if TYPE_CHECKING:
     import pandas
 
 
-class FactorRotation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class FactorRotation(Transformer):
     """Rotate factors to simple structure: varimax, quartimax, equamax and the other criteria of the orthomax family.
 
     Parameters
@@ -358,18 +358,18 @@ class FactorRotation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         x1              0.0              1.0
         """
         check_is_fitted(self)
-        names = getattr(self, "variable_names_in_", [f"x{k}" for k in range(len(self.loadings_))])
-        frame = require("pandas", extra="pandas").DataFrame
-        return frame(self.loadings_, index=list(names), columns=self.get_feature_names_out())
+        return loadings_frame(self, "variable_names_in_")
 
     @property
     def _n_features_out(self) -> int:
         return self.rotation_.shape[1]
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags
+
+def loadings_frame(model: Any, names: str) -> pandas.DataFrame:
+    """The loadings of a fitted model as a pandas frame; its attribute `names`, if it has it, names the rows."""
+    rows = getattr(model, names, [f"x{k}" for k in range(len(model.loadings_))])
+    frame = require("pandas", extra="pandas").DataFrame
+    return frame(model.loadings_, index=list(rows), columns=model.get_feature_names_out())
 
 
 @dataclass(frozen=True)

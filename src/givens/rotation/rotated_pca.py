@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from scipy.sparse.linalg import ArpackError
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.decomposition import PCA
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
@@ -16,16 +15,16 @@ from givens.moments.repeated_rows import RepeatedRows
 from givens.numerics import parallel
 from givens.result import Result
 from givens.rotation.chunked_components import principal_components
-from givens.rotation.factor_rotation import FactorRotation
+from givens.rotation.factor_rotation import FactorRotation, loadings_frame
 from givens.support.arguments import is_dask
-from givens.support.extras import require
 from givens.support.fitting import atomic_fit
+from givens.support.transformer import Transformer
 
 if TYPE_CHECKING:
     import pandas
 
 
-class RotatedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class RotatedPCA(Transformer):
     """Principal components rotated to simple structure.
 
     The loadings of the first principal components (components times standard deviations of their scores) are rotated by
@@ -221,27 +220,11 @@ class RotatedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     def inverse_transform(self, X: Any) -> np.ndarray:
         """The data that rotated scores stand for: scores times loadings, plus the mean."""
-        check_is_fitted(self)
-        X = check_array(X, dtype=[np.float64, np.float32], input_name="X")
-        if X.shape[1] != len(self.components_):
-            raise ValueError(
-                f"X must have a column for each of {len(self.components_)} components, got {X.shape[1]}"
-            )
+        X = self._checked_scores(X)
         X = X @ self.components_.astype(X.dtype)
         return (X if self.scale_ is None else X * self.scale_) + self.mean_
 
     def to_pandas(self) -> pandas.DataFrame:
         """The rotated loadings as a pandas frame: a row for each feature, a column for each component."""
         check_is_fitted(self)
-        names = getattr(self, "feature_names_in_", [f"x{k}" for k in range(len(self.loadings_))])
-        frame = require("pandas", extra="pandas").DataFrame
-        return frame(self.loadings_, index=list(names), columns=self.get_feature_names_out())
-
-    @property
-    def _n_features_out(self) -> int:
-        return len(self.components_)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags
+        return loadings_frame(self, "feature_names_in_")

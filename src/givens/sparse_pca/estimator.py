@@ -10,10 +10,9 @@ from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from givens.checkpoint import Checkpoint
 from givens.cluster import applied
@@ -54,12 +53,12 @@ from givens.sparse_pca.options import fit_options
 from givens.sparse_pca.stability import resampled
 from givens.support.arguments import counted, dense, is_dask, refuse_checkpoint, sample_weights, whole
 from givens.support.fitting import atomic_fit
+from givens.support.transformer import Transformer
 
 
-class SparseScores(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class SparseScores(Transformer):
     """Scores and their inverse, from `components_`, `mean_` and `scale_` (None: not scaled)."""
 
-    components_: Any
     mean_: Any
     scale_: Any
 
@@ -106,20 +105,7 @@ class SparseScores(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
 
     def inverse_transform(self, X: Any) -> np.ndarray:
         """The data that the scores stand for, by least squares: scores (ZZᵀ)⁻¹Z + mean."""
-        check_is_fitted(self)
-        scores = check_array(
-            X,
-            dtype=[np.float64, np.float32],
-            ensure_2d=False,
-            allow_nd=True,
-            ensure_min_samples=0,
-            input_name="scores",
-        )
-        Z = self.components_
-        if scores.ndim != 2 or scores.shape[1] != len(Z):
-            raise ValueError(
-                f"scores must have a column for each of {len(Z)} components, got shape {scores.shape}"
-            )
+        scores, Z = self._checked_scores(X), self.components_
         recovered = scores @ np.linalg.pinv(Z.astype(np.float64)).T.astype(Z.dtype)
         if self.scale_ is not None:
             recovered = recovered * self.scale_
@@ -141,14 +127,9 @@ class SparseScores(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             inside += float(np.sum((part @ basis) ** 2))
         return inside / squares if squares > 0 else 1.0
 
-    @property
-    def _n_features_out(self) -> int:
-        return self.components_.shape[0]
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
 
