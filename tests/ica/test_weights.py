@@ -170,7 +170,7 @@ def test_bad_weights_get_one_sentence(data):
     X, weights = data
     with pytest.raises(ValueError, match="positive for at least two samples, and it is for 1"):
         ICA().fit(X, sample_weight=np.eye(len(X))[0])
-    with pytest.raises(ValueError, match="Negative values in data passed to `sample_weight`"):
+    with pytest.raises(ValueError, match="sample_weight must be finite and not negative"):
         ICA().fit(X, sample_weight=-weights)
     with pytest.raises(ValueError, match="sample_weight"):
         ICA().fit(X, sample_weight=weights[:7])

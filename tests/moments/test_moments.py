@@ -90,7 +90,7 @@ def test_merging_equals_one_stream_and_other_bases_are_refused() -> None:
     X, basis = skewed(5000, 5), some_basis(5, 3)
     one, two = state_of(basis, X[:2000]), state_of(basis, X[2000:])
     before = [part.copy() for part in two.totals()]
-    one.merged(two)
+    one.merge(two)
     assert one.count == 5000
     for a, b in zip(one.totals(), state_of(basis, X).totals()):
         np.testing.assert_allclose(a, b, rtol=1e-11)

@@ -19,7 +19,7 @@ import numpy as np
 
 from givens.ica.whitening import WhiteSpace
 from givens.moments.stream import second_moments
-from givens.moments.sums import TILE, Sums
+from givens.moments.sums import TILE, Sums, too_large
 from givens.objectives.base import Blocks, Look, Objective, Plan, Rotations, Solved
 from givens.objectives.contrasts import Contrast, pair_derivatives
 from givens.rotations import rotate_blocks, turn
@@ -126,10 +126,7 @@ class FourthMoments:
         d = len(sums.origin)
         M = sums.totals()[0] / sums.count
         if not np.isfinite(M).all():
-            raise ValueError(
-                f"some rows are too large beside the first, which are of the size of {1 / sums.unit:.2g}: their fourth powers "
-                "exceed what float64 holds; leave them out"
-            )
+            raise too_large(sums.unit, "rows", "fourth powers")
         pairs = np.empty((d, d), dtype=np.intp)
         a, b = np.triu_indices(d)
         pairs[a, b] = pairs[b, a] = np.arange(len(a)) + d + 1

@@ -15,7 +15,7 @@ import numpy as np
 from givens.ica.separation import Separated, SourceSeparation
 from givens.minimize import minimize
 from givens.numerics import parallel
-from givens.numerics.scaling import check_data
+from givens.numerics.scaling import check_data, refuse_too_large
 from givens.objectives.joint import JointDiagonal
 from givens.support.arguments import tolerance
 
@@ -120,10 +120,7 @@ def cumulant_matrices(Z: np.ndarray) -> np.ndarray:
     p, q = np.triu_indices(n)
     with np.errstate(over="ignore", invalid="ignore"):
         fourth = _fourth_moments(np.ascontiguousarray(Z.T, dtype=np.float64), p, q) / samples
-    if not np.isfinite(fourth).all():
-        raise ValueError(
-            "Z is too large for its fourth powers to be numbers: whiten it first, as whiten_samples does"
-        )
+    refuse_too_large(fourth, "Z", "their fourth powers", "whiten it first, as whiten_samples does")
     Q = np.empty((len(p), n, n))
     Q[:, p, q] = Q[:, q, p] = fourth
     same = p == q

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import _check_sample_weight, check_array, check_is_fitted, validate_data
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from givens.cluster import applied
 from givens.ica.whitening import WhiteSpace, white_space
@@ -19,7 +19,7 @@ from givens.metrics import amari
 from givens.numerics import parallel
 from givens.numerics.scaling import power_of_two
 from givens.result import Result
-from givens.support.arguments import is_dask, whole
+from givens.support.arguments import is_dask, sample_weights, whole
 from givens.support.fitting import atomic_fit
 from givens.support.transformer import Transformer
 
@@ -166,7 +166,7 @@ def counted_samples(X: np.ndarray, sample_weight: Any) -> tuple[np.ndarray, np.n
     """The samples that count; how often each does, in units of a power of two, or None where all count alike; and the sum."""
     if sample_weight is None:
         return X, None, float(len(X))
-    weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+    weights = sample_weights(sample_weight, len(X))
     unit = power_of_two(weights)
     weights = weights / unit
     kept = weights > 0

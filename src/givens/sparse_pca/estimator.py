@@ -514,8 +514,7 @@ def _weighted(X: Any, sample_weight: Any) -> tuple[Any, np.ndarray | None]:
     """The samples of positive weight, and their weights; None where each has the weight 1."""
     if sample_weight is None:
         return X, None
-    weights = np.asarray(sample_weight, dtype=np.float64)
-    weights = sample_weights(np.full(X.shape[0], weights) if weights.ndim == 0 else weights, X.shape[0])
+    weights = sample_weights(sample_weight, X.shape[0])
     kept = weights > 0
     if kept.sum() < 2 or weights.sum() <= 1:
         raise ValueError(

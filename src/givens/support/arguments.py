@@ -95,12 +95,14 @@ def refuse_checkpoint(estimator: Any, X: Any) -> None:
 def sample_weights(sample_weight: Any, samples: int | None) -> np.ndarray:
     """Return weights as float64: one number for each sample, finite, none negative, and not all zero.
 
-    `samples` is their number, or None where it is not known yet.
+    `samples` is their number, or None where it is not known yet; where it is, one number stands for all of them.
 
     >>> sample_weights([1, 2], 2)
     array([1., 2.])
     """
     weights = np.asarray(sample_weight, dtype=np.float64)
+    if weights.ndim == 0 and samples is not None:
+        weights = np.full(samples, weights)
     if weights.ndim != 1 or (samples is not None and len(weights) != samples):
         wanted = "each sample" if samples is None else f"each of {samples} samples"
         raise ValueError(f"sample_weight must be one number for {wanted}, got shape {weights.shape}")
