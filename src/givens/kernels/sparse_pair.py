@@ -13,7 +13,6 @@ import numpy as np
 
 from givens.kernels.compile import inline, kernel
 from givens.kernels.sorted_breakpoints import sorted_search
-from givens.kernels.threshold import soft
 
 EPS = 2.0**-52
 FLAT = 1e-9  # share of the value below which a curvature is rounding
@@ -75,7 +74,12 @@ def _slope(
         for k in range(number):
             a = c * x[k] + s * y[k]
             b = c * y[k] - s * x[k]
-            sa, sb = soft(a, first), soft(b, second)
+            ca = a if a < first else first
+            ca = ca if ca > -first else -first
+            cb = b if b < second else second
+            cb = cb if cb > -second else -second
+            sa = a - ca
+            sb = b - cb
             total += sa * sa + sb * sb
             slope += sa * b - sb * a
     return total, 2.0 * slope
@@ -105,7 +109,12 @@ def _curvature(
         for k in range(number):
             a = x[k]
             b = y[k]
-            sa, sb = soft(a, first), soft(b, second)
+            ca = a if a < first else first
+            ca = ca if ca > -first else -first
+            cb = b if b < second else second
+            cb = cb if cb > -second else -second
+            sa = a - ca
+            sb = b - cb
             total += sa * sa + sb * sb
             slope += sa * b - sb * a
             bend += (b * b - sa * a if sa != 0.0 else 0.0) + (a * a - sb * b if sb != 0.0 else 0.0)
@@ -242,7 +251,12 @@ def _bounds(
     for k in range(number):
         a = c * x[k] + s * y[k]
         b = c * y[k] - s * x[k]
-        sa, sb = soft(a, first), soft(b, second)
+        ca = a if a < first else first
+        ca = ca if ca > -first else -first
+        cb = b if b < second else second
+        cb = cb if cb > -second else -second
+        sa = a - ca
+        sb = b - cb
         total += sa * sa + sb * sb
         slope += sa * b - sb * a
         a, b = abs(a), abs(b)

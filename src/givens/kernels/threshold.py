@@ -11,13 +11,6 @@ from givens.kernels.compile import inline, kernel
 
 
 @inline
-def soft(y: float, level: float) -> float:
-    """y, moved towards 0 by the level, or 0: without a branch."""
-    near = y if y < level else level
-    return y - (near if near > -level else -level)
-
-
-@inline
 def above(y: np.ndarray, number: int, level: float, members: np.ndarray, limit: int) -> int:
     """List the entries above the level; -1 if there are more than `limit`."""
     size = 0
@@ -78,7 +71,9 @@ def shrink(Y: np.ndarray, levels: np.ndarray, l0: bool, S: np.ndarray) -> tuple[
                 count += t > 0.0
         else:
             for k in range(len(y)):
-                t = soft(y[k], level)
+                v = y[k]
+                t = v if v < level else level
+                t = v - (t if t > -level else -level)
                 part += t * t
                 out[k] = t
                 count += t != 0.0
