@@ -20,8 +20,7 @@ from givens.numerics import parallel
 from givens.numerics.scaling import power_of_two
 from givens.result import Result
 from givens.support.arguments import is_dask, sample_weights, whole
-from givens.support.fitting import atomic_fit
-from givens.support.transformer import Transformer
+from givens.support.fitting import Transformer, atomic_fit
 
 
 class Separated(NamedTuple):

@@ -20,8 +20,7 @@ from givens.rotation.explore import affordable, explore
 from givens.rotation.extraction import Extraction, is_decomposition, of_decomposition
 from givens.support.arguments import generator, tolerance, whole
 from givens.support.extras import require
-from givens.support.fitting import atomic_fit
-from givens.support.transformer import Transformer
+from givens.support.fitting import Transformer, atomic_fit
 
 if TYPE_CHECKING:
     import pandas

@@ -17,8 +17,7 @@ from givens.result import Result
 from givens.rotation.chunked_components import principal_components
 from givens.rotation.factor_rotation import FactorRotation, loadings_frame
 from givens.support.arguments import is_dask
-from givens.support.fitting import atomic_fit
-from givens.support.transformer import Transformer
+from givens.support.fitting import Transformer, atomic_fit
 
 if TYPE_CHECKING:
     import pandas

@@ -52,8 +52,7 @@ from givens.sparse_pca.missing import completed, holes_of
 from givens.sparse_pca.options import fit_options
 from givens.sparse_pca.stability import resampled
 from givens.support.arguments import counted, dense, is_dask, refuse_checkpoint, sample_weights, whole
-from givens.support.fitting import atomic_fit
-from givens.support.transformer import Transformer
+from givens.support.fitting import Transformer, atomic_fit
 
 
 class SparseScores(Transformer):

@@ -1,4 +1,4 @@
-"""Fits that take effect all at once or not at all.
+"""What the estimators share: fits that take effect all at once or not at all, and the names, types and checks of scores.
 
 An estimator that assigns its fitted attributes one after the other is left with some of the old and some of the new ones when
 its data are refused or the user interrupts it, and then predicts nonsense silently. `atomic_fit` runs a fit on a copy of
@@ -12,6 +12,8 @@ from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
 import numpy as np
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_array, check_is_fitted
 
 Arguments = ParamSpec("Arguments")
 Model = TypeVar("Model")
@@ -91,3 +93,35 @@ def _shallow_copy(model: Model) -> Model:
     copy = model.__class__.__new__(model.__class__)
     copy.__dict__.update(model.__dict__)
     return copy
+
+
+class Transformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """An estimator whose scores have a column for each row of `components_`, in the precision of the data."""
+
+    components_: Any
+
+    def _checked_scores(self, X: Any) -> np.ndarray:
+        """Scores that are to be transformed back, which must have a column for each component."""
+        check_is_fitted(self)
+        scores = check_array(
+            X,
+            dtype=[np.float64, np.float32],
+            ensure_2d=False,
+            allow_nd=True,
+            ensure_min_samples=0,
+            input_name="X",
+        )
+        if scores.ndim != 2 or scores.shape[1] != self._n_features_out:
+            raise ValueError(
+                f"X must have a column for each of {self._n_features_out} components, got shape {scores.shape}"
+            )
+        return scores
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.components_)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
