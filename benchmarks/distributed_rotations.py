@@ -31,7 +31,7 @@ def run(report):
         tempfile.TemporaryDirectory() as folder,
         dask.config.set(LONG_LOG),
         distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, memory_limit=None, dashboard_address=None
+            n_workers=2, threads_per_worker=1, memory_limit=None, dashboard_address=":0"
         ) as cluster,
         distributed.Client(cluster) as client,
     ):

@@ -14,14 +14,11 @@ GIVENS_ICA_PARTS=laplace,eeg measures only these and keeps them for a later run 
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
-import time
 import warnings
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
@@ -29,8 +26,7 @@ from sklearn.datasets import load_sample_images
 from sklearn.decomposition import FastICA
 from sklearn.exceptions import ConvergenceWarning
 
-from benchmarks._report import Report
-from benchmarks._runner import Suite, write
+from benchmarks._parts import HERE, part
 from givens import ICA, minimize
 from givens.ica import whiten_samples
 from givens.ica.adaptive import fixed_point, sample_stride
@@ -40,8 +36,6 @@ from givens.numerics import parallel
 from givens.objectives import Columns, LogCosh
 from givens.rotations import random_orthogonal
 
-HERE = Path(__file__).resolve().parent
-KEPT = ("rows", "claims", "notes", "missing", "ratios", "figures")
 SMALL = bool(os.environ.get("GIVENS_ICA_SMALL"))  # to try the parts: a few samples, and nothing is kept
 SAMPLES = 4_000 if SMALL else 50_000
 MOST_ITERATIONS = 50 if SMALL else 2000  # of Picard
@@ -53,34 +47,10 @@ def run(report):
     unknown = [name for name in names if name not in PARTS]
     if unknown:
         raise ValueError(f"there are no parts {unknown}; they are {', '.join(PARTS)}")
-    found = {name: part(report, name) for name in names}
+    found = {name: part(report, "ica_estimator", name, PARTS[name], keep=not SMALL) for name in names}
     if asked:
         report.note(f"only the parts {asked} of {', '.join(PARTS)}")
     together(report, [found[name] for name in names if found[name]])
-
-
-def part(report, name):
-    """The figures that a part hands on; from its file, if it was measured with this code."""
-    file = HERE / "results" / "ica_estimator.parts" / f"{name}.json"
-    version = Suite(HERE).version("ica_estimator")
-    if not SMALL and file.is_file():
-        kept = json.loads(file.read_text(encoding="utf-8"))
-        if kept["version"] == version:
-            print(f"  {name}: kept, {kept['seconds']:.0f} s", flush=True)
-            for field in KEPT:
-                getattr(report, field).extend(kept[field])
-            return kept["figures_of_part"]
-    print(f"  {name} ...", flush=True)
-    own, start = Report(report.machine), time.perf_counter()
-    figures = PARTS[name](own)
-    for field in KEPT:
-        getattr(report, field).extend(getattr(own, field))
-    if not SMALL and not own.missing:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        kept = {field: getattr(own, field) for field in KEPT}
-        seconds = time.perf_counter() - start
-        write(file, {"version": version, "seconds": seconds, "figures_of_part": figures, **kept})
-    return figures
 
 
 def together(report, figures):

@@ -28,7 +28,7 @@ def parts(tmp_path, monkeypatch):
         return {}
 
     (tmp_path / "ica_estimator.py").write_text("# the code that is measured")
-    monkeypatch.setattr(ica_estimator, "HERE", tmp_path)
+    monkeypatch.setattr("benchmarks._parts.HERE", tmp_path)
     monkeypatch.setattr(ica_estimator, "SMALL", False)
     monkeypatch.setattr(ica_estimator, "PARTS", {"laplace": laplace, "bits": bits})
     monkeypatch.delenv("GIVENS_ICA_PARTS", raising=False)
