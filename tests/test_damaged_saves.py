@@ -198,8 +198,12 @@ def test_an_unreadable_checkpoint_is_not_to_be_deleted(tmp_path, monkeypatch):
     path = tmp_path / "saved"
     checkpoint(path)
 
-    def refuse(*_, **__):
-        raise PermissionError(13, "Permission denied", str(path))
+    ordinary = open
+
+    def refuse(file, *arguments, **options):
+        if str(file) == str(path):  # other threads go on opening other files
+            raise PermissionError(13, "Permission denied", str(path))
+        return ordinary(file, *arguments, **options)
 
     monkeypatch.setattr("builtins.open", refuse)
     with pytest.raises(PermissionError) as caught:
