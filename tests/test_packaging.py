@@ -178,6 +178,30 @@ def test_the_cache_is_hit_in_the_next_process(tmp_path):
     assert first["warnings"] == second["warnings"] == []
 
 
+BITS = """
+import numpy as np
+from givens import minimize
+from givens.objectives import Columns, SymmetricTensor
+from givens.rotations import random_orthogonal
+rng = np.random.default_rng(0)
+axes = random_orthogonal(20, rng)
+noise = rng.standard_normal((20, 20, 20))
+T = np.einsum("a,ia,ja,ka->ijk", np.linspace(2, 1, 20), axes, axes, axes, optimize=True) + 0.02 * noise
+problems = SymmetricTensor(T, symmetrize=True), Columns(rng.laplace(size=(300, 6)), "logcosh")
+for problem in problems:
+    start = random_orthogonal(problem.n, rng)
+    for phase in ("descent", "sweeps"):
+        print(minimize(problem, start, phases=[phase], max_steps=5, max_sweeps=2).U.tobytes().hex())
+"""
+
+
+def test_a_process_that_compiles_has_the_same_bits_as_one_that_loads_what_was_compiled(tmp_path):
+    """Helpers that are not written out into their entries would be linked to one body here, and to another one there."""
+    first, second = (python(BITS, NUMBA_CACHE_DIR=str(tmp_path)).stdout.split() for _ in range(2))
+    assert len(first) == 4
+    assert first == second
+
+
 def test_a_read_only_install_works_with_one_warning(tmp_path):
     """No folder can be written to: neither the package's own nor the user's.
 

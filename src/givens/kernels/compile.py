@@ -75,12 +75,15 @@ def is_complete(function: Callable) -> bool:
 
 
 def inline(function: Callable) -> Any:
-    """Compile a helper for entries, of this file or another; LLVM writes it out where that pays.
+    """Compile a helper for entries, of this file or another, which LLVM writes out in each of them.
+
+    In all of them: a helper that is called instead is linked by its name. A process that has just compiled it finds another
+    body of that name than one that loads entries from the cache, optimised differently, and results differ in their last bits.
 
     Not numba's `inline="always"`: code written out before types are known is typed and optimised once per call, and sparse
     PCA's first fit took twice as long to compile, for the same speed.
     """
-    return numba.njit(nogil=True, fastmath=FASTMATH)(function)
+    return numba.njit(nogil=True, fastmath=FASTMATH, forceinline=True)(function)
 
 
 def bound(function: Callable) -> Any:
