@@ -75,7 +75,7 @@ def together(report, figures):
 def race_problem(report, name, Z, true, adaptive, large=False):
     """One problem: ours and Picard to a gradient of 1e-7, then ours and FastICA to the contrast at which FastICA stops."""
     start = np.eye(Z.shape[1])
-    model = ICA(whiten=False, contrast="adaptive" if adaptive else "logcosh", w_init=start)
+    model = ICA(whiten=False, contrast="adaptive" if adaptive else "logcosh", w_init=start, tol=1e-7)
     limit = min(400, MOST_ITERATIONS) if large else MOST_ITERATIONS
     racers = {"givens": partial(fit, model, Z), "picard": partial(picard_of, Z, adaptive, limit)}
     timings = report.race(racers, repeat=1 if large else 3, warm=0 if large else 1)

@@ -53,16 +53,26 @@ def wavy(U):
     return float(np.sum(np.cos(np.arange(16).reshape(4, 4) * U)))
 
 
-@pytest.mark.parametrize("case", ["quartimax", "function"])
-def test_several_starts_return_the_best_of_them(case):
-    def problem():
-        if case == "function":
-            return Function(wavy, 4)
-        return Columns(np.random.default_rng(12).standard_normal((25, 7)), "quartimax")
+def wavy_gradient(U):
+    factors = np.arange(16).reshape(4, 4)
+    return -factors * np.sin(factors * U)
 
+
+PROBLEMS = {
+    "quartimax": lambda: Columns(np.random.default_rng(12).standard_normal((25, 7)), "quartimax"),
+    "logcosh": lambda: Columns(np.random.default_rng(13).laplace(size=(300, 9)), "logcosh"),
+    "samples": lambda: Columns(np.random.default_rng(14).standard_normal((9000, 5)), "logcosh"),
+    "function": lambda: Function(wavy, 4),
+    "gradient": lambda: Function(wavy, 4, jac=wavy_gradient),
+}
+
+
+@pytest.mark.parametrize("case", ["quartimax", "function", "gradient"])
+def test_several_starts_return_the_best_of_them(case):
+    problem = PROBLEMS[case]
     sense = np.sign(problem().factor)
     single = minimize(problem(), random_state=1)
-    several = minimize(problem(), n_starts=6, random_state=1)
+    several = minimize(problem(), n_starts=6, race=False, random_state=1)
     assert sense * several.value <= sense * single.value
     assert "; the best of 6 starts, " in several.message
     assert len(several.starts) == 6
@@ -81,11 +91,89 @@ def test_several_starts_return_the_best_of_them(case):
     assert several.value == min(values, key=lambda value: sense * value)
 
 
-def test_several_starts_have_the_same_bits_for_any_number_of_threads():
-    A = np.random.default_rng(4).standard_normal((40, 9))
-    runs = [minimize(Columns(A, "varimax"), n_starts=4, random_state=0, threads=t) for t in (1, 2)]
+@pytest.mark.parametrize("case", PROBLEMS)
+def test_a_race_runs_the_best_start_to_the_end(case):
+    problem = PROBLEMS[case]
+    sense = np.sign(problem().factor)
+    whole, raced = (minimize(problem(), n_starts=6, race=race, random_state=1) for race in (False, True))
+    assert raced.converged
+    assert raced.gradient_norm <= max(10 * whole.gradient_norm, 1e-6 * problem().scale)
+    assert sense * raced.value == np.min(sense * raced.starts)
+    # Nobody stops lower than where a whole run ends, but for the rounding of runs that stop in between.
+    slack = 1e-9 * problem().scale
+    assert np.all(sense * raced.starts >= sense * whole.starts - slack)
+    assert sense * raced.value >= sense * whole.value - slack
+    assert "the best of 6 starts, the 5 others left where" in raced.message
+    assert raced.flops <= whole.flops
+    # The winner ends where it would have ended by itself.
+    winner = int(np.argmin(sense * raced.starts))
+    assert raced.value == pytest.approx(whole.starts[winner], rel=1e-9)
+    # Its trace is one run, in which f only falls.
+    assert np.all(np.diff(sense * np.array(raced.trace.value)) <= 1e-12 * problem().scale)
+    assert np.all(np.diff(raced.trace.step) == 1)
+    assert np.all(np.diff(raced.trace.seconds) >= 0)
+
+
+def test_where_the_first_start_wins_a_race_it_ends_as_it_would_alone():
+    problem = PROBLEMS["logcosh"]
+    best = minimize(problem(), n_starts=6, race=False, random_state=1)
+    raced = minimize(problem(), best.U, n_starts=4, random_state=2)
+    assert raced.value <= best.value
+    assert raced.value == raced.starts[0]
+    assert np.array_equal(raced.U, minimize(problem(), best.U).U)
+
+
+def test_a_race_leaves_the_others_early():
+    problem = PROBLEMS["gradient"]
+    calls = []
+
+    def counted(U):
+        calls.append(1)
+        return wavy(U)
+
+    minimize(Function(counted, 4, jac=wavy_gradient), n_starts=8, race=False, random_state=1)
+    whole = len(calls)
+    minimize(Function(counted, 4, jac=wavy_gradient), n_starts=8, random_state=1)
+    assert len(calls) - whole < 0.9 * whole
+    raced = minimize(problem(), n_starts=8, random_state=1)
+    ended = minimize(problem(), n_starts=8, race=False, random_state=1)
+    assert np.sum(raced.starts > ended.starts) >= 4
+
+
+def test_a_run_that_the_callback_stops_is_not_taken_up_again():
+    problem = PROBLEMS["gradient"]
+    stopped = minimize(problem(), n_starts=3, random_state=1, callback=lambda shot: shot.step >= 2)
+    assert stopped.message.startswith("stopped by the callback")
+    assert not stopped.converged
+    assert stopped.steps == 2
+    limited = minimize(problem(), n_starts=3, random_state=1, max_steps=2, phases=["descent"])
+    assert limited.message.startswith("not converged: max_steps = 2 reached")
+
+
+@pytest.mark.parametrize("race", [True, False])
+@pytest.mark.parametrize("case", PROBLEMS)
+def test_several_starts_have_the_same_bits_for_any_number_of_threads(case, race):
+    runs = [
+        minimize(PROBLEMS[case](), n_starts=5, race=race, random_state=0, threads=threads)
+        for threads in (1, 2)
+    ]
     assert np.array_equal(runs[0].U, runs[1].U)
+    assert np.array_equal(runs[0].starts, runs[1].starts)
     assert runs[0].message == runs[1].message
+    assert runs[0].flops == runs[1].flops
+
+
+def test_every_start_of_a_race_begins_with_samples():
+    X = np.random.default_rng(2).laplace(size=(20_000, 4)) @ np.random.default_rng(3).standard_normal((4, 4))
+    start = rotations.random_orthogonal(4, np.random.default_rng(0))
+    # The first start is given, so it begins with all rows.
+    raced = [
+        minimize(Columns(X, "logcosh"), start, n_starts=3, coarse=coarse, random_state=0)
+        for coarse in (None, False)
+    ]
+    alone = minimize(Columns(X, "logcosh"), start, coarse=False)
+    assert raced[0].flops < raced[1].flops
+    assert raced[1].value <= alone.value * (1 + 1e-12)
 
 
 def test_several_starts_stay_in_the_component_they_are_given():

@@ -78,6 +78,7 @@ class Run:
             False  # a run that goes on from a checkpoint has counted the first look before it was saved
         )
         self._aside: np.ndarray | None = None  # a rotation of all columns that U and the state still lack
+        self.rough = 0.0
 
     def minimise(
         self,
@@ -86,9 +87,22 @@ class Run:
         reproducible: bool,
         before: PhaseSummary | None = None,
     ) -> Result:
-        """Run from U, or from the checkpoint; `reproducible` if another call would have the same U.
+        """Run from U, or from the checkpoint, to the end; the arguments are those of `begin`."""
+        self.begin(U, rng, reproducible, before)
+        self.proceed()
+        return self.result()
 
-        `before` is what it took to find U on cheaper forms of the objective.
+    def begin(
+        self,
+        U: np.ndarray,
+        rng: np.random.Generator,
+        reproducible: bool,
+        before: PhaseSummary | None = None,
+        gained: float = 0.0,
+    ) -> None:
+        """Start at U, or where the checkpoint is; `reproducible` if another call would have the same U.
+
+        `before` is what it took to find U on cheaper forms of the objective, and `gained` what that gained, in scales of theirs.
         """
         self.before = before
         progress = self._resume(U, reproducible) or Progress(start=U, U=U, rng=rng)
@@ -96,7 +110,6 @@ class Run:
         if before is not None and not progress.trace:
             progress.flops, progress.seconds = before.flops, before.seconds
         self.began = perf_counter() - progress.seconds
-        self.tol = max(self.options.tol, self.plan.rounding**2)
         self.Ut = np.ascontiguousarray(progress.U.T)
         self.state = self.objective.state(progress.U)
         if not progress.trace:
@@ -109,16 +122,50 @@ class Run:
             self._counted = True
             self._remember(progress)
         self.certificate: Certificate | None = None
+        self.message = ""
+        self._gained = gained
+
+    def proceed(self, rough: float = 0.0) -> None:
+        """Go on until there is a reason to stop.
+
+        With `rough`, that is where the next step promises no more than this share of all that was gained since the start; another
+        call goes on from there.
+        """
+        progress, certify = self.progress, self.options.certify and not rough
+        if self.message and not progress.converged:
+            return
+        self.began = perf_counter() - progress.seconds
+        self._hold_state()
+        self.rough = rough
+        self._set_tol()
         message = self._stop()
         try:
             while not message:
                 message = self._step()
-                if message and progress.converged and self.options.certify:
+                if message and progress.converged and certify:
                     message = self._certify(message)
         except NotFinite as error:
             progress.converged = False
             message = f"stopped in step {progress.steps + 1}, of the phase {self.options.phases[progress.phase]!r}: {error}"
-        return self._result(message)
+        self.message = message
+
+    def release(self) -> None:
+        """Drop the state, which may be as large as the data, until it is needed again."""
+        self.state = None
+
+    def _hold_state(self) -> None:
+        if self.state is None:
+            self.state = self.objective.state(np.ascontiguousarray(self.Ut.T))
+            self.progress.flops += self.plan.state_flops
+
+    def _set_tol(self) -> None:
+        """What a step has to gain, in scales."""
+        self.tol = max(self.options.tol, self.plan.rounding**2)
+        if self.rough:
+            values, unit = self.progress.trace.value, self.objective.factor * self.objective.scale
+            # Where powers of the data overflow, values are not finite: then nothing is known of the gain, and `tol` holds.
+            gained = self._gained + (values[0] - values[-1]) / (unit or 1.0)
+            self.tol = max(self.tol, self.rough * gained)
 
     def _remember(self, progress: Progress) -> None:
         """Let the phase that a checkpoint was saved in go on, if the file fits this run."""
@@ -154,6 +201,8 @@ class Run:
         if self._repair_due():
             self._repair()
         self._record(phase.name)
+        if self.rough:
+            self._set_tol()
         summary.flops += progress.flops - flops
         summary.seconds += perf_counter() - began
         message = self._stop()
@@ -317,7 +366,8 @@ class Run:
             U=U,
         )
 
-    def _result(self, message: str) -> Result:
+    def result(self) -> Result:
+        """Where the run is, and why it stopped there."""
         progress = self.progress
         value, norm = progress.trace.value[-1], progress.trace.gradient_norm[-1]
         U = self._U()
@@ -325,13 +375,14 @@ class Run:
             U = repair(U)
         notes = progress.note
         if np.isnan(norm):
+            self._hold_state()
             self.moved()
             norm = self._last_norm()
         return Result(
             U=U,
             value=value,
             converged=progress.converged,
-            message=message + (f"; {notes}" if notes else ""),
+            message=self.message + (f"; {notes}" if notes else ""),
             sweeps=progress.sweeps,
             rotations=progress.rotations,
             flops=progress.flops,

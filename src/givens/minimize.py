@@ -1,14 +1,20 @@
-"""`minimize`: what to minimise, where to start, when to stop. The loop itself is in `loop`."""
+"""`minimize`: what to minimise, where to start, when to stop. The loop itself is in `loop`.
+
+Several starts race. The first steps of a run choose an optimum, and most of the others refine it. So every start runs only until
+the next step promises less than a share `ROUGH` of what the run has gained so far, and the one that is lowest there runs to the
+end. Values before that tell little: on functions of twelve kinds, giving up the higher half of ten runs after 4, 8, 16, ... steps
+lost the best optimum as often as three whole runs did, which took as many steps.
+"""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
 from copy import deepcopy
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from time import perf_counter
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,8 +28,10 @@ from givens.result import PhaseSummary, Result
 from givens.rotations import check_orthogonal, random_orthogonal, with_determinant
 from givens.rotations import determinant as determinant_of
 from givens.schedules import Schedule, as_schedule
-from givens.support.arguments import generator, tolerance, whole
+from givens.support.arguments import counted, generator, tolerance, whole
 from givens.support.progress import Bar, bar
+
+ROUGH = 1e-4
 
 
 def minimize(
@@ -43,6 +51,7 @@ def minimize(
     coarse: bool | None = None,
     determinant: int | str | None = None,
     n_starts: int = 1,
+    race: bool = True,
     threads: int | None = None,
     random_state: int | np.random.Generator | np.random.RandomState | None = None,
     callback: Callback | None = None,
@@ -101,8 +110,14 @@ def minimize(
     n_starts : int
         Where f has many local minima (factor rotation, say): run from so many starts, the first as above and then random
         rotations in the same component of O(n), and return the run that ended lowest; `Result.starts` has the values of all.
-        `random_state` makes the choice of starts repeatable. Runs go side by side in the threads, but for plain functions and
-        where there is a callback or a progress bar.
+        `random_state` makes the choice of starts repeatable. Runs go side by side in the threads, but for plain functions, for
+        data in chunks, and where there is a callback or a progress bar.
+    race : bool
+        With several starts, run each only until the next step promises less than 1e-4 of what the run has gained, and the best
+        of them to the end; the other values in `Result.starts` are those where runs were left. False runs all of them to the
+        end. In trials on 216 functions of twelve kinds with ten starts each, 138 of which had several minima, a race missed
+        the lowest one in 4, by at most 2 % of the gain, and took 0.62 of the time (0.13 to 0.85; least where the objective has
+        cheaper forms to begin with or Newton's method to end with).
     threads : int, optional
         By default all cores. The number changes the time, never the result.
     random_state : int, Generator or RandomState, optional
@@ -165,44 +180,20 @@ def minimize(
         if n_starts > 1 and checkpoint is not None:
             raise ValueError(f"a checkpoint holds one run, not {n_starts}; leave out checkpoint, or n_starts")
         places = _places(checkpoint, determinant)
-        outcomes: dict[int | None, list[Result]] = {sign: [] for sign in places}
-        before = None
-        if coarse is None:
-            coarse = first is None
-        if first is None:
-            first = problem.start(rng)
-        if coarse and options.phases[0] == "descent":
-            first, before = _approach(problem, first, options, rng, shown)
-
-        def run(work: tuple[np.ndarray, np.random.Generator, int | None]) -> Result:
-            U, own, sign = work
-            one = Run(problem, options, places[sign], shown)
-            U = U if sign is None else with_determinant(U, sign)
-            return one.minimise(U, own, reproducible, before if work is runs[0] else None)
-
-        runs = [
-            (U, own, sign)
-            for U, own in _starts(first, n_starts, rng)
-            for sign, own in zip(places, [own] if len(places) == 1 else [own, deepcopy(own)])
-        ]
-        began = perf_counter()
-        # A callback, a bar and Python's interpreter, which a plain function needs, are there once.
-        alone = len(runs) == 1 or callback is not None or progress or isinstance(problem, Function)
-        found = [run(work) for work in runs] if alone else parallel.side_by_side(run, runs)
-        seconds = perf_counter() - began
-        for (_, _, sign), outcome in zip(runs, found):
-            outcomes[sign].append(outcome)
-    sense = -1 if problem.factor < 0 else 1
-    best = [_best(found, sense) for found in outcomes.values()]
-    if len(runs) > 1:
-        for result in best:
-            result.seconds = seconds + (0.0 if before is None else before.seconds)
-    if len(best) == 1:
-        return best[0]
-    better, other = sorted(best, key=lambda result: sense * result.value)
-    better.flops += other.flops
-    better.message += f"; the other component of O(n) reached {other.value:.12g}"
-    return better
+        # All starts but a given one may begin with cheaper forms of the objective.
+        approach = coarse or (coarse is None and first is None)
+        any_approach = (approach or n_starts > 1) and coarse is not False and options.phases[0] == "descent"
+        forms = _cheaper_forms(problem) if any_approach else []
+        of_first = forms if approach else []
+        # A callback, a bar, passes over chunks and Python's interpreter, which a plain function needs, are there once.
+        alone = callback is not None or progress or plan.at_once or isinstance(problem, Function)
+        runs = Runs(problem, options, places, reproducible, shown, alone)
+        first = problem.start(rng) if first is None else first
+        best, *other = runs.best(first, n_starts, rng, (of_first, forms), bool(race))
+    if other:
+        best.flops += other[0].flops
+        best.message += f"; the other component of O(n) reached {other[0].value:.12g}"
+    return best
 
 
 def _phases(plan: Plan, phases: Sequence[str] | None, schedule: str | Schedule | None) -> tuple[str, ...]:
@@ -222,33 +213,119 @@ def _share(certify: bool | float) -> float:
     return float(certify)
 
 
-def _approach(
-    problem: Objective, start: np.ndarray, options: RunOptions, rng: np.random.Generator, shown: Bar
-) -> tuple[np.ndarray, PhaseSummary | None]:
-    """Where steps on cheaper forms of the objective lead from a start, the cheapest form first; and what that took."""
+class Start(NamedTuple):
+    """Where a run starts, its random numbers, the component of O(n) to search, and the forms of the objective to begin with."""
+
+    U: np.ndarray
+    rng: np.random.Generator
+    sign: int | None
+    forms: list[Objective]
+
+
+@dataclass(frozen=True)
+class Runs:
+    """Runs of one problem from several starts.
+
+    Parameters
+    ----------
+    problem : Objective
+    options : RunOptions
+    places : dict
+        The components of O(n) to search, and where runs in each are saved.
+    reproducible : bool
+        Whether another call would have the same starts.
+    shown : Bar
+    alone : bool
+        Run one after the other, instead of side by side in the threads.
+    """
+
+    problem: Objective
+    options: RunOptions
+    places: dict[int | None, Checkpoint | None]
+    reproducible: bool
+    shown: Bar
+    alone: bool
+
+    def best(
+        self,
+        first: np.ndarray,
+        number: int,
+        rng: np.random.Generator,
+        forms: tuple[list[Objective], list[Objective]],
+        race: bool,
+    ) -> list[Result]:
+        """The best run from so many starts in each component; `forms` are those of the first start, and those of the others."""
+        starts = [
+            Start(U, own, sign, forms[min(k, 1)])
+            for k, (U, own) in enumerate(_drawn(first, number, rng))
+            for sign, own in zip(self.places, [own] if len(self.places) == 1 else [own, deepcopy(own)])
+        ]
+        began = perf_counter()
+        racing = race and number > 1
+        found = self._all(starts, ROUGH if racing else 0.0)
+        sense = -1 if self.problem.factor < 0 else 1
+        best = [
+            _best([run for run, start in zip(found, starts) if start.sign == sign], sense, racing)
+            for sign in self.places
+        ]
+        if len(starts) > 1:
+            for result in best:
+                result.seconds = perf_counter() - began
+        return sorted(best, key=lambda result: sense * result.value)
+
+    def _all(self, starts: list[Start], rough: float) -> list[Run]:
+        def run(start: Start) -> Run:
+            one = self._begun(start)
+            one.proceed(rough)
+            if len(starts) > 1:
+                one.release()
+            return one
+
+        if self.alone or len(starts) == 1:
+            return [run(start) for start in starts]
+        return parallel.side_by_side(run, starts)
+
+    def _begun(self, start: Start) -> Run:
+        U = start.U if start.sign is None else with_determinant(start.U, start.sign)
+        U, before, gained = self._approach(start, U)
+        run = Run(self.problem, self.options, self.places[start.sign], self.shown)
+        run.begin(U, start.rng, self.reproducible, before, gained)
+        return run
+
+    def _approach(self, start: Start, U: np.ndarray) -> tuple[np.ndarray, PhaseSummary | None, float]:
+        """Where steps on cheaper forms of the objective lead, the cheapest first; what that took, and gained in their scales."""
+        if not start.forms:
+            return U, None, 0.0
+        summary, gained, began = PhaseSummary("samples", gain=float("nan")), 0.0, perf_counter()
+        for form in reversed(start.forms):
+            plan = form.plan()
+            rough = replace(
+                self.options,
+                phases=plan.phases[:1],
+                schedule=as_schedule(plan.schedule),
+                tol=max(self.options.tol, plan.rough),
+                gradient_tol=None,
+                certify=0.0,
+                callback=None,
+            )
+            found = Run(form, rough, None, self.shown).minimise(U, start.rng, reproducible=True)
+            U = found.U
+            summary.steps += found.steps
+            summary.flops += found.flops
+            values = found.trace.value
+            gained += (values[0] - values[-1]) / (form.factor * form.scale or 1.0)
+        summary.seconds = perf_counter() - began
+        return U, summary, gained
+
+
+def _cheaper_forms(problem: Objective) -> list[Objective]:
+    """The cheaper forms of an objective, each of the one before it."""
     coarse = problem.plan().coarse
     cheaper = None if coarse is None else coarse()
-    if cheaper is None:
-        return start, None
-    plan = cheaper.plan()
-    began = perf_counter()
-    start, before = _approach(cheaper, start, options, rng, shown)
-    rough = replace(
-        options,
-        phases=plan.phases[:1],
-        schedule=as_schedule(plan.schedule),
-        tol=max(options.tol, plan.rough),
-        gradient_tol=None,
-        certify=0.0,
-        callback=None,
-    )
-    found = Run(cheaper, rough, None, shown).minimise(start, rng, reproducible=True)
-    steps, flops = (0, 0.0) if before is None else (before.steps, before.flops)
-    seconds = perf_counter() - began
-    return found.U, PhaseSummary("samples", steps + found.steps, float("nan"), flops + found.flops, seconds)
+    return [] if cheaper is None else [cheaper, *_cheaper_forms(cheaper)]
 
 
-def _starts(
+def _drawn(
     first: np.ndarray, number: int, rng: np.random.Generator
 ) -> list[tuple[np.ndarray, np.random.Generator]]:
     """The first start and random ones in the same component of O(n), each with a generator of its own for its run."""
@@ -261,14 +338,24 @@ def _starts(
     return starts + [(U, np.random.default_rng(seed)) for U, seed in zip(others, seeds)]
 
 
-def _best(outcomes: list[Result], sense: int) -> Result:
-    """The lowest, and of equals the first; its message says how many ended there."""
-    best = min(outcomes, key=lambda result: sense * result.value)
-    if len(outcomes) > 1:
-        near = sum(abs(result.value - best.value) <= 1e-9 * abs(best.value) for result in outcomes)
-        best.flops = sum(result.flops for result in outcomes)
-        best.starts = np.array([result.value for result in outcomes])
-        best.message += f"; the best of {len(outcomes)} starts, {near} of which ended there"
+def _best(runs: list[Run], sense: int, racing: bool) -> Result:
+    """The lowest, and of equals the first; after a race it is run to the end. Its message tells of the others."""
+    lowest = min(runs, key=lambda run: sense * run.progress.trace.value[-1])
+    if racing:
+        lowest.proceed()
+    best = lowest.result()
+    if len(runs) == 1:
+        return best
+    best.flops = sum(run.progress.flops for run in runs)
+    best.starts = np.array([run.progress.trace.value[-1] for run in runs])
+    best.message += f"; the best of {len(runs)} starts, "
+    if racing:
+        steps = sum(run.progress.steps for run in runs) - lowest.progress.steps
+        others = counted(len(runs) - 1, "other one", "others")
+        best.message += f"the {others} left where a step promised {ROUGH:g} of the gain, after {counted(steps, 'step', 'steps')}"
+    else:
+        near = sum(abs(value - best.value) <= 1e-9 * abs(best.value) for value in best.starts)
+        best.message += f"{near} of which ended there"
     return best
 
 

@@ -142,7 +142,8 @@ class Result:
     certificate : Certificate, optional
         If it was asked for and the run converged: how much a rotation of two columns, by any angle, could still gain.
     starts : array, optional
-        With several starts, the value that each of them reached, in their order; `np.ptp(starts)` is their spread.
+        With several starts, the value that each of them reached, in their order; `np.ptp(starts)` is their spread. After a race
+        (see `minimize`) the best has run to the end, and the others to where they were left.
     """
 
     U: np.ndarray

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import os
 import warnings
-from dataclasses import replace
 from numbers import Real
 from typing import Any, Self
 
@@ -84,10 +83,11 @@ class ICA(SourceSeparation):
     w_init : array, shape (n_components, n_components), optional
         Where to start, in the white space; made orthogonal first. By default the principal axes.
     n_starts : int
-        The first start is as above, further ones are random; the one with the best contrast is kept (values: `result_.starts`).
+        The first start is as above, further ones are random. They race (see `minimize`): the one with the best contrast is run to
+        the end (values: `result_.starts`). With "adaptive" all have the signs that the first start needs.
     stability : int
-        Cut the samples into two random halves, so many times, separate each half from a random start, and report in
-        `stability_` how well they agree on each source. 0: do not.
+        So many times, cut the samples into two random halves, separate each half from a random start, and all samples from two
+        random starts; report in `stability_` how well these agree on each source. 0: do not.
     certify : bool
         Search every pair of sources over all angles at the end: `certificate_` is the most that turning any two could still gain.
     threads : int, optional
@@ -118,7 +118,9 @@ class ICA(SourceSeparation):
     kurtosis_ : array, shape (n_components,)
         Excess kurtosis: 0 for a Gaussian source, which no method can tell from another.
     stability_ : array, shape (n_components,), or None
-        Mean |correlation| of the matches of each source in two halves of the samples: 1 for sources that every run finds.
+        The mean |correlation| of the matches of each source in two halves of the samples, or the least |correlation| of the
+        source with its matches from random starts, whichever is lower: 1 for sources that every run finds. The halves tell what
+        is due to the sample, the starts what is due to the optimum.
     gradient_norm_ : float
         Per sample, where the run ended.
     certificate_ : float or None
@@ -147,7 +149,7 @@ class ICA(SourceSeparation):
         *,
         contrast: str | Contrast = "logcosh",
         whiten: str | bool = "unit-variance",
-        tol: float = 1e-7,
+        tol: float = 1e-8,
         max_steps: int = 1000,
         w_init: np.ndarray | None = None,
         n_starts: int = 1,
@@ -342,17 +344,7 @@ class ICA(SourceSeparation):
         rng = generator(self.random_state)
         n = white.shape[1]
         self.signs_ = np.ones(n, dtype=int)
-        result = self._separated(white, self._start(n), float(self.tol))
-        results, signs = [result], [self.signs_]
-        for _ in range(1, int(self.n_starts)):
-            results.append(self._separated(white, random_orthogonal(n, rng), float(self.tol)))
-            signs.append(self.signs_)
-        best = int(np.argmin([self._cost(found) for found in results]))
-        result, self.signs_ = results[best], signs[best]
-        if len(results) > 1:
-            others = np.array([found.value for found in results])
-            message = f"{result.message}; the best of {len(results)} starts"
-            result = replace(result, starts=others, message=message)
+        result = self._separated(white, self._start(n), float(self.tol), int(self.n_starts), rng)
         self.stability_ = None
         if self.stability and isinstance(white, WhiteArray):
             self.stability_ = self._found_again(white, result.U, rng)
@@ -369,11 +361,19 @@ class ICA(SourceSeparation):
             )
         return np.ascontiguousarray(polar(W).T)
 
-    def _separated(self, white: White, start: np.ndarray | None, tol: float) -> Result:
-        """Descend from a start; with adaptive signs, until they stay."""
+    def _separated(
+        self,
+        white: White,
+        start: np.ndarray | None,
+        tol: float,
+        n_starts: int = 1,
+        rng: np.random.Generator | None = None,
+    ) -> Result:
+        """Descend from a start, or the best of several; with adaptive signs, which are those of the first, until they stay."""
         start = np.eye(white.shape[1]) if start is None else start
+        several: dict[str, Any] = {"n_starts": n_starts, "random_state": rng}
         if self.contrast != "adaptive" or isinstance(white, WhiteMoments):
-            return self._descended(white, start, self._objective_of(), tol)
+            return self._descended(white, start, self._objective_of(), tol, **several)
         sample, weights = white.sample(sample_stride(*white.shape))
         U, settled = fixed_point(sample, start, weights)
         seen: set[tuple[int, ...]] = set()
@@ -381,7 +381,8 @@ class ICA(SourceSeparation):
         while True:
             seen.add(tuple(signs))
             enough = tol if settled else max(tol, ROUGH)
-            result = self._descended(white, U, LogCosh(signs), enough, coarse=False)
+            result = self._descended(white, U, LogCosh(signs), enough, coarse=False, **several)
+            several = {}
             U, last, signs = result.U, signs, white.tail_sums(result.U).signs
             if np.array_equal(last, signs) or tuple(signs) in seen or len(seen) == ROUNDS:
                 break
@@ -395,7 +396,13 @@ class ICA(SourceSeparation):
         return {"logcosh": LogCosh, "exp": Exp, "kurtosis": Kurtosis}[self.contrast]()
 
     def _descended(
-        self, white: White, start: np.ndarray, contrast: Contrast, tol: float, coarse: bool = True
+        self,
+        white: White,
+        start: np.ndarray,
+        contrast: Contrast,
+        tol: float,
+        coarse: bool = True,
+        **several: Any,
     ) -> Result:
         objective = white.objective(contrast)
         return minimize(
@@ -409,25 +416,27 @@ class ICA(SourceSeparation):
             max_steps=int(self.max_steps),
             certify=bool(self.certify) and tol <= self.tol,
             threads=self.threads,
+            **several,
         )
 
-    def _cost(self, result: Result) -> float:
-        """What is smaller where the sources are further from Gaussian."""
-        return -result.value if self.contrast == "kurtosis" else result.value
-
     def _found_again(self, white: WhiteArray, U: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """Mean |correlation| of the matches of each source in two disjoint halves of the samples, each from a random start."""
-        total, keep = np.zeros(U.shape[1]), self.signs_
+        """How well sources agree in halves of the samples, on average, and with those of other starts, at least."""
+        n = U.shape[1]
+        total, least, keep = np.zeros(n), np.ones(n), self.signs_
+        tol = max(ROUGH, float(self.tol))
         for _ in range(int(self.stability)):
             order = rng.permutation(len(white))
             halves = [np.sort(order[part::2]) for part in (0, 1)]
-            first, second = (self._matched(white, half, U, rng) for half in halves)
+            first, second = (self._of_half(white, half, U, tol, rng) for half in halves)
             total += np.abs(np.einsum("ij,ij->j", first, second))
+            for _ in range(2):
+                other = _matched(self._separated(white, random_orthogonal(n, rng), tol).U, U)
+                least = np.minimum(least, np.abs(np.einsum("ij,ij->j", U, other)))
         self.signs_ = keep
-        return np.minimum(total / int(self.stability), 1.0)
+        return np.minimum(total / int(self.stability), least)
 
-    def _matched(
-        self, white: WhiteArray, half: np.ndarray, U: np.ndarray, rng: np.random.Generator
+    def _of_half(
+        self, white: WhiteArray, half: np.ndarray, U: np.ndarray, tol: float, rng: np.random.Generator
     ) -> np.ndarray:
         """The directions of a half's sources, of unit length, in the order of the sources of all samples."""
         Z, weights = white[half], white.weights_of(half)
@@ -436,11 +445,9 @@ class ICA(SourceSeparation):
             raise ValueError(
                 "half of the samples have a lower rank than all of them; stability needs more samples"
             )
-        start = random_orthogonal(Z.shape[1], rng)
-        found = self._separated(WhiteArray(Z, space, weights), start, max(ROUGH, float(self.tol)))
+        found = self._separated(WhiteArray(Z, space, weights), random_orthogonal(Z.shape[1], rng), tol)
         directions = space.whitening.T @ found.U
-        directions = directions / np.linalg.norm(directions, axis=0)
-        return directions[:, linear_sum_assignment(-np.abs(U.T @ directions))[1]]
+        return _matched(directions / np.linalg.norm(directions, axis=0), U)
 
     def _settle(self, found: Separated, order: np.ndarray) -> None:
         result, white = found.result, found.white
@@ -457,6 +464,11 @@ class ICA(SourceSeparation):
             self.components_ /= root
             self.whitening_ /= root
             self.mixing_ *= root
+
+
+def _matched(directions: np.ndarray, U: np.ndarray) -> np.ndarray:
+    """The columns in the order that fits those of U best."""
+    return directions[:, linear_sum_assignment(-np.abs(U.T @ directions))[1]]
 
 
 def _as_white(mean: np.ndarray, covariance: np.ndarray, samples: int, unit: float = 1.0) -> WhiteSpace:

@@ -19,7 +19,7 @@ def ica(
     extended: bool = False,
     whiten: bool = True,
     centering: bool = True,
-    tol: float = 1e-7,
+    tol: float = 1e-8,
     max_iter: int = 1000,
     w_init: np.ndarray | None = None,
     threads: int | None = None,

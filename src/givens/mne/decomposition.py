@@ -24,7 +24,7 @@ def fit(
     n_components: int | float | None = None,
     *,
     contrast: str | Contrast = "logcosh",
-    tol: float = 1e-7,
+    tol: float = 1e-8,
     max_steps: int = 1000,
     n_starts: int = 1,
     stability: int = 0,

@@ -223,7 +223,7 @@ class Descent(Phase):
                 gain = self._leave(run, look, most, float(-bends[most]))
                 if gain is not None:
                     return gain
-        elif run.progress.summaries[run.progress.phase].steps == 0:
+        elif run.progress.summaries[run.progress.phase].steps == 0 and not run.rough:
             # Nothing but a start without slopes has been seen: exact searches look further.
             return None
         self.verdict = f"converged: the next step would gain at most {run.tol:g} times the scale"
