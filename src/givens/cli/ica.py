@@ -290,6 +290,6 @@ def _found_again(stability: np.ndarray | None) -> list[tuple[str, str, str]]:
         (
             "Stable sources",
             f"{stable} of {len(stability)}",
-            "found again in random halves of the samples, with a stability above 0.95",
+            "found again in every random half of the samples, with a correlation above 0.95",
         )
     ]

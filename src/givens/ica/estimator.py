@@ -86,8 +86,8 @@ class ICA(SourceSeparation):
         The first start is as above, further ones are random. They race (see `minimize`): the one with the best contrast is run to
         the end (values: `result_.starts`). With "adaptive" all have the signs that the first start needs.
     stability : int
-        So many times, cut the samples into two random halves, separate each half from a random start, and all samples from two
-        random starts; report in `stability_` how well these agree on each source. 0: do not.
+        Cut the samples into two random halves, so many times, separate each half from a random start, and report in
+        `stability_` how well each source is found again, at worst. 0: do not.
     certify : bool
         Search every pair of sources over all angles at the end: `certificate_` is the most that turning any two could still gain.
     threads : int, optional
@@ -118,9 +118,8 @@ class ICA(SourceSeparation):
     kurtosis_ : array, shape (n_components,)
         Excess kurtosis: 0 for a Gaussian source, which no method can tell from another.
     stability_ : array, shape (n_components,), or None
-        The mean |correlation| of the matches of each source in two halves of the samples, or the least |correlation| of the
-        source with its matches from random starts, whichever is lower: 1 for sources that every run finds. The halves tell what
-        is due to the sample, the starts what is due to the optimum.
+        The least |correlation| of each source with its match in any of these halves: near 1 for sources that are found in
+        all of them, whatever the start.
     gradient_norm_ : float
         Per sample, where the run ended.
     certificate_ : float or None
@@ -420,34 +419,29 @@ class ICA(SourceSeparation):
         )
 
     def _found_again(self, white: WhiteArray, U: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """How well sources agree in halves of the samples, on average, and with those of other starts, at least."""
-        n = U.shape[1]
-        total, least, keep = np.zeros(n), np.ones(n), self.signs_
-        tol = max(ROUGH, float(self.tol))
+        """The least |correlation| of each source with its match in any half of the samples, separated from a random start."""
+        least, keep = np.ones(U.shape[1]), self.signs_
         for _ in range(int(self.stability)):
             order = rng.permutation(len(white))
-            halves = [np.sort(order[part::2]) for part in (0, 1)]
-            first, second = (self._of_half(white, half, U, tol, rng) for half in halves)
-            total += np.abs(np.einsum("ij,ij->j", first, second))
-            for _ in range(2):
-                other = _matched(self._separated(white, random_orthogonal(n, rng), tol).U, U)
-                least = np.minimum(least, np.abs(np.einsum("ij,ij->j", U, other)))
+            for part in (0, 1):
+                directions = self._of_half(white, np.sort(order[part::2]), rng)
+                cosines = np.abs(U.T @ directions)
+                least = np.minimum(least, cosines[linear_sum_assignment(-cosines)])
         self.signs_ = keep
-        return np.minimum(total / int(self.stability), least)
+        return least
 
-    def _of_half(
-        self, white: WhiteArray, half: np.ndarray, U: np.ndarray, tol: float, rng: np.random.Generator
-    ) -> np.ndarray:
-        """The directions of a half's sources, of unit length, in the order of the sources of all samples."""
+    def _of_half(self, white: WhiteArray, half: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """The directions of a half's sources, of unit length."""
         Z, weights = white[half], white.weights_of(half)
         space = white_space(Z, weights=weights)
         if len(space.W) < Z.shape[1]:
             raise ValueError(
                 "half of the samples have a lower rank than all of them; stability needs more samples"
             )
-        found = self._separated(WhiteArray(Z, space, weights), random_orthogonal(Z.shape[1], rng), tol)
+        start = random_orthogonal(Z.shape[1], rng)
+        found = self._separated(WhiteArray(Z, space, weights), start, max(ROUGH, float(self.tol)))
         directions = space.whitening.T @ found.U
-        return _matched(directions / np.linalg.norm(directions, axis=0), U)
+        return directions / np.linalg.norm(directions, axis=0)
 
     def _settle(self, found: Separated, order: np.ndarray) -> None:
         result, white = found.result, found.white
@@ -464,11 +458,6 @@ class ICA(SourceSeparation):
             self.components_ /= root
             self.whitening_ /= root
             self.mixing_ *= root
-
-
-def _matched(directions: np.ndarray, U: np.ndarray) -> np.ndarray:
-    """The columns in the order that fits those of U best."""
-    return directions[:, linear_sum_assignment(-np.abs(U.T @ directions))[1]]
 
 
 def _as_white(mean: np.ndarray, covariance: np.ndarray, samples: int, unit: float = 1.0) -> WhiteSpace:
