@@ -105,7 +105,12 @@ class Suite:
         """Write the front page, its chart, a page per benchmark and all figures into the documentation.
 
         Results of other code are published too, and marked; what was never measured is listed. A crashed benchmark is refused.
+        A benchmark that was not measured here keeps the figures that were published before, from another checkout perhaps.
         """
+        file = docs / "benchmarks.json"
+        for earlier in json.loads(file.read_text(encoding="utf-8")) if file.is_file() else []:
+            if earlier["name"] in self.names() and self.result(earlier["name"]) is None:
+                write(self.results / f"{earlier['name']}.json", earlier)
         states = {name: self.status(name) for name in self.names()}
         crashed = [name for name, state in states.items() if state == "crashed"]
         if crashed:

@@ -6,6 +6,7 @@ import ast
 import importlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -182,6 +183,20 @@ def test_what_is_measured_is_published_and_the_rest_is_listed(suite, tmp_path):
     suite.run(only=["bad"])
     with pytest.raises(ValueError, match="a benchmark that crashed is not published; run again: bad"):
         suite.publish(docs)
+
+
+def test_figures_of_another_checkout_stay_where_a_benchmark_was_not_measured_here(suite, tmp_path):
+    add(suite, "good", GOOD)
+    suite.run()
+    docs = tmp_path / "docs"
+    suite.publish(docs)
+    shutil.rmtree(suite.results)
+    add(suite, "later", GOOD.replace("0.5", "0.25"))
+    suite.run(only=["later"])
+    suite.publish(docs)
+    rows = {result["name"]: result["rows"] for result in json.loads((docs / "benchmarks.json").read_text())}
+    assert [rows[name][0]["seconds"] for name in ("good", "later")] == [0.5, 0.25]
+    assert (docs / "benchmarks" / "good.md").exists()
 
 
 def test_what_other_code_measured_is_published_with_a_mark_and_old_pages_go(suite, tmp_path):
