@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from givens import metrics
 from givens.datasets import pitprops, sparse_modules
@@ -111,6 +112,17 @@ def test_the_reduction_of_gaussians_is_what_the_covariance_tells():
     assert abs(metrics.mutual_information_reduction(X, np.eye(3))) < 1e-12
     W = np.diag([3.0, -0.1, 1e-3]) @ np.linalg.inv(A)
     assert abs(metrics.mutual_information_reduction(X, W) - expected) < 0.02
+
+
+@pytest.mark.parametrize("law", [stats.norm, stats.laplace, stats.t(3), stats.t(2), stats.uniform], ids=str)
+@pytest.mark.parametrize("scale", [1e-300, 1.0, 1e300])
+def test_entropies_are_those_of_the_distribution_also_with_heavy_tails(law, scale):
+    signal = law.rvs(size=30_000, random_state=0)
+    expected = float(law.entropy()) + np.log(scale)
+    assert abs(metrics._entropy(scale * signal) - expected) < 0.05
+    # Digitised: in steps of a tenth of the interquartile range, each of which occurs a thousand times.
+    step = np.subtract(*np.quantile(signal, [0.75, 0.25])) / 10
+    assert abs(metrics._entropy(scale * step * np.round(signal / step)) - expected) < 0.05
 
 
 def test_the_reduction_is_refused_where_it_is_not_defined():
