@@ -162,8 +162,8 @@ def _unpacked(saved: Any, like: Any, arrays: dict[str, np.ndarray]) -> Any:
     ((kind, content),) = saved.items()
     if kind == "object":
         found = copy(like)
-        for key, part in content.items():
-            setattr(found, key, _unpacked(part, getattr(like, key, None), arrays))
+        own = {key: _unpacked(part, getattr(like, key, None), arrays) for key, part in content.items()}
+        vars(found).update(own)  # frozen objects too
         return found
     if kind in ("array", "number"):
         return arrays[content].copy() if kind == "array" else arrays[content][()]
