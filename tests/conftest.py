@@ -6,7 +6,6 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from givens.numerics import parallel
 from tests.properties import load_profile
 
 # A shell's background jobs ignore Ctrl-C, and so would the programs that tests start and interrupt.
@@ -18,12 +17,12 @@ load_profile()
 
 def shared_state() -> tuple[object, ...]:
     """What a test may change for those that run after it in the same process."""
-    return signal.getsignal(signal.SIGINT), parallel._limited_blas.pools, np.geterr()
+    return signal.getsignal(signal.SIGINT), np.geterr()
 
 
 @pytest.fixture(autouse=True)
 def as_before() -> Iterator[None]:
-    """Fail if a test leaves another handler of Ctrl-C, an open pool, or other rules for floating-point errors."""
+    """Fail if a test leaves another handler of Ctrl-C, or other rules for floating-point errors."""
     before = shared_state()
     yield
     assert shared_state() == before

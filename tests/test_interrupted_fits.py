@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import joblib
@@ -10,6 +11,7 @@ import pytest
 from sklearn.base import BaseEstimator
 
 import givens
+from givens.numerics import parallel
 from tests.interrupt import SignalAt
 
 # Small counts are data that every model takes: two groups of rows that differ in half of the features.
@@ -21,6 +23,14 @@ OTHERS = (
 )
 PACKAGE = str(Path(givens.__file__).parent)
 FITS = ("fit", "partial_fit", "fit_covariance")
+
+
+@pytest.fixture(autouse=True)
+def closes_pools() -> Iterator[None]:
+    """Fail if a fit leaves a pool open. Chunks of a test before may still be at work, and end."""
+    before = parallel._limited_blas.pools
+    yield
+    assert parallel._limited_blas.pools <= before
 
 
 def estimators() -> list[type]:
