@@ -53,7 +53,7 @@ def sparse(schedule, n=8, features=120, share=0.1):
     objective = SparseColumns(np.ascontiguousarray(X.T), share * np.sqrt((X**2).sum(axis=0).max()))
     start = random_orthogonal(n, np.random.default_rng(0), determinant=1)
     counter.counts.clear()
-    with unobserved(Run, "_record", "_result"):
+    with unobserved(Run, "_record", "result"):
         return minimize(
             objective, start, schedule=schedule, tol=1e-6, max_sweeps=3, threads=1, random_state=0
         ).flops
@@ -122,7 +122,7 @@ def tensor(schedule, d=10):
     objective = SymmetricTensor(tensor_data(d))
     start = random_orthogonal(d, np.random.default_rng(0))
     counter.counts.clear()
-    with unobserved(Run, "_record", "_result"):
+    with unobserved(Run, "_record", "result"):
         return minimize(
             objective, start, schedule=schedule, tol=1e-8, max_sweeps=5, threads=1, random_state=0
         ).flops

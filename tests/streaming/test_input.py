@@ -271,7 +271,7 @@ def test_a_truth_value_is_no_share():
 
 def test_scores_that_are_no_numbers_have_no_inverse():
     found = model().fit(DATA)
-    with pytest.raises(ValueError, match="scores contains NaN"):
+    with pytest.raises(ValueError, match="Input X contains NaN"):
         found.inverse_transform(np.full((2, 3), np.nan))
     with pytest.raises(ValueError, match="could not convert string"):
         found.inverse_transform([["a", "b", "c"]])
