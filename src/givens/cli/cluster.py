@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from givens.cli.options import Source
+from givens.cli.options import Source, named
 from givens.cli.results import Described, described, write_score_blocks
 from givens.cli.session import Session
 from givens.cluster.graph import ClusterError, computed
@@ -170,7 +170,7 @@ def score(
     def blocks() -> Iterator[tuple[list[list[str]], np.ndarray]]:
         for first, part in _parts(scores, advance):
             seen(part)
-            chunk = source.named(Chunk(part, *store.words(first, first + len(part))))
+            chunk = named(session, Chunk(part, *store.words(first, first + len(part))))
             here = shown[(shown >= first) & (shown < first + len(part))] - first
             kept.append(part[here])
             names.extend(chunk.names[k] for k in here)

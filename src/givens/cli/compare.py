@@ -8,7 +8,7 @@ one of a pair is turned to agree with the first.
 from __future__ import annotations
 
 import csv
-import json as json_module
+import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -19,9 +19,8 @@ from rich.table import Table as RichTable
 from scipy.optimize import linear_sum_assignment
 
 import givens
-from givens.cli import options as o
 from givens.cli.results import CommandOutcome
-from givens.cli.session import Session, command_line, shown, summary_head
+from givens.cli.session import Out, Session, command_line, shown, summary_head
 from givens.cli.session import command as clean
 from givens.io import DataError, staged
 from givens.io.write import write_matrix
@@ -66,24 +65,24 @@ Folder = Annotated[
 ]
 
 
+@dataclass
+class ComparisonSession(Session):
+    """One run of this command, whose results go into a folder of their own."""
+
+    out: Out = Path("comparison")
+
+
 @clean
-def command(
-    first: Folder,
-    second: Folder,
-    out: o.Out = Path("comparison"),
-    json: o.Json = False,
-    quiet: o.Quiet = False,
-) -> None:
+def command(first: Folder, second: Folder, session: ComparisonSession) -> None:
     """Compare two results: match their components, and say how similar the matched ones are.
 
     Writes pairs.csv, summary.json and report.html.
 
     Example: [bold]givens compare results results_of_the_second_batch --out comparison[/]
     """
-    session = Session(quiet, json)
-    with staged(out) as files:
+    with staged(session.out) as files:
         a, b = load(first), load(second)
-        compared(a, b, first, second).write(session, out, files)
+        compared(a, b, first, second).write(session, files)
 
 
 def read_matrix(path: Path) -> tuple[list[str], list[list[str]]]:
@@ -114,7 +113,7 @@ def load(folder: Path) -> Loaded:
             f"{folder / 'components.csv'} is not a table of components: its first column is '{header[0]}'"
         )
     try:
-        analysis = str(json_module.loads((folder / "summary.json").read_text(encoding="utf-8"))["analysis"])
+        analysis = str(json.loads((folder / "summary.json").read_text(encoding="utf-8"))["analysis"])
     except (OSError, ValueError, KeyError, TypeError):
         analysis = ""
     names = header[1:]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -31,26 +32,28 @@ def write_table(folder: Path) -> Path:
     return folder / TABLE
 
 
-@clean
-def command(
+@dataclass
+class DemoSession(Session):
+    """One run of this command, whose folder holds the data too."""
+
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the data and the results.")] = Path(
         "givens-demo"
-    ),
-    json: o.Json = False,
-    quiet: o.Quiet = False,
-) -> None:
+    )
+
+
+@clean
+def command(session: DemoSession) -> None:
     """Run an example: sparse components of a table of tumours that ships with scikit-learn.
 
     Writes the table, the results and the report, and prints the address of the report.
     """
-    session = Session(quiet, json)
-    file = write_table(out)
-    arguments = f"{file} -m 4 --n-nonzero 8 --standardise --labels diagnosis --out {out}"
+    file = write_table(session.out)
+    arguments = f"{file} -m 4 --n-nonzero 8 --standardise --labels diagnosis --out {session.out}"
     session.say(f"this is the same as: givens sparse-pca {arguments}")
     source = o.Source(file, labels=["diagnosis"])
     model = givens.SparsePCA(n_components=4, n_nonzero=8, scale=True, random_state=0)
     try:
-        sparse_pca.run(session, source, model, path=True, out=out)
+        sparse_pca.fit_in_memory(session, source, model, path=True)
     except KeyboardInterrupt as interrupt:
         complete = "complete" in str(interrupt)
         raise KeyboardInterrupt(

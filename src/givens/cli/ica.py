@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -21,7 +22,7 @@ from givens.cli.results import (
     write_components,
     write_scores,
 )
-from givens.cli.session import Session
+from givens.cli.session import Session, TableSession
 from givens.cli.session import command as clean
 from givens.io import DataError, Table, staged
 from givens.io.write import Staged
@@ -29,15 +30,6 @@ from givens.mne.recording import SUFFIXES, Recording, read_recording
 from givens.report import Report
 from givens.report.time_courses import sources_view
 from givens.report.views import components_view
-
-Recorded = Annotated[
-    Path,
-    typer.Argument(
-        help="CSV or TSV (also .gz), .xlsx, .parquet, .npy, .npz, .mtx; with MNE, .edf, .bdf, .gdf, .set, .fif or .vhdr.",
-        show_default=False,
-    ),
-]
-
 
 FIRST = 1 << 16  # samples of a store that the page shows
 
@@ -51,9 +43,24 @@ class ContrastName(StrEnum):
     adaptive = "adaptive"
 
 
+@dataclass
+class TableOrRecording(o.UnlabelledSource):
+    """A file and the options for reading it; values are taken as they are."""
+
+    file: Annotated[
+        Path,
+        typer.Argument(
+            help="CSV or TSV (also .gz), .xlsx, .parquet, .npy, .npz, .mtx; with MNE, .edf, .bdf, .gdf, .set, .fif or .vhdr.",
+            show_default=False,
+        ),
+    ]
+    log2: bool = field(default=False, init=False)
+    floor: None = field(default=None, init=False)
+
+
 @clean
 def command(
-    file: Recorded,
+    *,
     components: Annotated[
         int | None,
         typer.Option(
@@ -102,18 +109,9 @@ def command(
             show_default=False,
         ),
     ] = None,
-    samples: o.Samples = None,
-    names: o.Names = None,
-    drop: o.Drop = None,
-    impute: o.ImputeOption = None,
-    seed: o.Seed = 0,
-    threads: o.Threads = None,
-    cluster: o.Cluster = None,
-    checkpoint: o.CheckpointFile = None,
-    out: o.Out = Path("results"),
-    excel_safe: o.ExcelSafe = False,
-    json: o.Json = False,
-    quiet: o.Quiet = False,
+    source: TableOrRecording,
+    run: o.Running,
+    session: TableSession,
 ) -> None:
     """Find independent components: the sources of which the variables are mixtures.
 
@@ -122,26 +120,21 @@ def command(
 
     Example: [bold]givens ica recording.csv --rate 250 --out results[/]
     """  # fmt: skip
-    session = Session(quiet, json)
-    o.refuse_without_cluster(cluster, checkpoint)
+    file = source.file
     if rate is not None and not (np.isfinite(rate) and rate > 0):
         raise DataError(f"--rate must be a positive number of samples per second, not {rate:g}")
-    if cluster is not None and stability:
+    if run.cluster is not None and stability:
         raise DataError("--stability needs all samples in memory: leave out --cluster or --stability")
-    source = o.Source(file, samples, None, names, drop, False, None, impute, excel_safe, False)
     model = givens.ICA(
         components,
         contrast=contrast.value,
-        stability=(5 if cluster is None else 0) if stability is None else stability,
+        stability=(5 if run.cluster is None else 0) if stability is None else stability,
         n_starts=starts,
-        threads=threads,
-        random_state=seed,
-        progress=session.interactive,
-        checkpoint=checkpoint,
+        **run.parameters(session),
     )
-    with staged(out) as files:
-        if cluster is not None:
-            fit_on_cluster(session, source, model, rate, cluster, files).write(session, out, files)
+    with staged(session.out) as files:
+        if run.cluster is not None:
+            fit_on_cluster(session, source, model, rate, run.cluster, files).write(session, files)
             return
         places = None
         if file.suffix.lower() in SUFFIXES:
@@ -166,7 +159,7 @@ def command(
         outcome = ica_outcome(session, Described.of(file, table), model, sources, variance, rate, places)
         headings = numbered("source", sources.shape[1])
         outcome.files["scores.csv"] = lambda stream: write_scores(stream, table, sources, headings)
-        outcome.write(session, out, files)
+        outcome.write(session, files)
 
 
 def refuse_more_components(components: int | None, shape: tuple[int, int]) -> None:

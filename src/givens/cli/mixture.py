@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
@@ -23,7 +22,7 @@ from givens.cli.results import (
     write_components,
     write_scores,
 )
-from givens.cli.session import Session
+from givens.cli.session import Session, TableSession
 from givens.cli.session import command as clean
 from givens.io import Table, staged
 from givens.io.write import Staged
@@ -43,18 +42,12 @@ class Variance(StrEnum):
 
 @clean
 def command(
-    file: o.File,
+    *,
     clusters: Annotated[int, typer.Option("--clusters", "-k", help="Number of clusters.", min=1)],
     variance: Annotated[
         Variance, typer.Option(help="One variance for all clusters, or one for each.")
     ] = Variance.common,
-    samples: o.Samples = None,
-    labels: o.Labels = None,
-    names: o.Names = None,
-    drop: o.Drop = None,
-    impute: o.ImputeOption = None,
-    log2: o.Log2 = False,
-    floor: o.Floor = None,
+    source: o.Source,
     standardise: o.Standardise = False,
     refine_em: Annotated[
         int,
@@ -62,14 +55,8 @@ def command(
             min=0, help="Largest number of EM steps after the fit to the moments.", rich_help_panel=o.FITTING
         ),
     ] = 20,
-    seed: o.Seed = 0,
-    threads: o.Threads = None,
-    cluster: o.Cluster = None,
-    checkpoint: o.CheckpointFile = None,
-    out: o.Out = Path("results"),
-    excel_safe: o.ExcelSafe = False,
-    json: o.Json = False,
-    quiet: o.Quiet = False,
+    run: o.Running,
+    session: TableSession,
 ) -> None:
     """Find clusters: a mixture of spherical Gaussians, fitted to the moments of the data and refined by EM.
 
@@ -78,21 +65,12 @@ def command(
 
     Example: [bold]givens mixture table.csv -k 3 --out results[/]
     """
-    session = Session(quiet, json)
-    source = o.Source(file, samples, labels, names, drop, log2, floor, impute, excel_safe)
-    o.refuse_without_cluster(cluster, checkpoint)
     model = givens.SphericalMixture(
-        clusters,
-        variance=variance.value,
-        refine_em=refine_em,
-        threads=threads,
-        random_state=seed,
-        progress=session.interactive,
-        checkpoint=checkpoint,
+        clusters, variance=variance.value, refine_em=refine_em, **run.parameters(session)
     )
-    with staged(out) as files:
-        if cluster is not None:
-            fit_on_cluster(session, source, model, standardise, cluster, files).write(session, out, files)
+    with staged(session.out) as files:
+        if run.cluster is not None:
+            fit_on_cluster(session, source, model, standardise, run.cluster, files).write(session, files)
             return
         table = source.table(session)
         values = o.dense(table.values, table.values.dtype)
@@ -104,13 +82,13 @@ def command(
             model.fit(values)
         probabilities = np.asarray(model.predict_proba(values))
         figures = Figures.of(model, values, values.mean(axis=0), probabilities)
-        data = Described.of(file, table)
+        data = Described.of(source.file, table)
         found = mixture_outcome(session, data, table, values, probabilities, model, figures)
         headings = numbered("cluster", clusters)
         found.files["scores.csv"] = lambda stream: write_scores(
             stream, table, probabilities, headings, members(probabilities)
         )
-        found.write(session, out, files)
+        found.write(session, files)
 
 
 @dataclass

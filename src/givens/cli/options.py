@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -60,66 +60,9 @@ class Order(StrEnum):
 
 
 READING = "Reading the file"
-RESULTS = "Results"
 FITTING = "Fitting"
 CLUSTER = "On a Dask cluster"
 
-File = Annotated[
-    Path,
-    typer.Argument(
-        help="CSV or TSV (also .gz), .xlsx, .parquet, .npy, .npz, .mtx or .h5ad.", show_default=False
-    ),
-]
-Samples = Annotated[
-    Side | None,
-    typer.Option(
-        help="Whether rows or columns are the samples. Guessed if not given; the guess is shown.",
-        rich_help_panel=READING,
-    ),
-]
-Labels = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="COLUMN",
-        help="A column of labels for the samples. May be repeated; the first one colours the scatter plot.",
-        rich_help_panel=READING,
-    ),
-]
-Names = Annotated[
-    str | None,
-    typer.Option(
-        metavar="COLUMN",
-        help="The column with the names of the rows. For .h5ad: a column of var; for 10x Genomics: id or symbol.",
-        rich_help_panel=READING,
-    ),
-]
-Drop = Annotated[
-    list[str] | None,
-    typer.Option(metavar="COLUMN", help="A column to leave out. May be repeated.", rich_help_panel=READING),
-]
-ImputeOption = Annotated[
-    Impute | None,
-    typer.Option(
-        "--impute",
-        help="Replace missing values by the median of their variable, or drop the samples that have any.",
-        rich_help_panel=READING,
-    ),
-]
-ExcelSafe = Annotated[
-    bool,
-    typer.Option(
-        "--excel-safe",
-        help="Write an apostrophe before names that a spreadsheet would read as formulas (= + - @).",
-        rich_help_panel=RESULTS,
-    ),
-]
-Log2 = Annotated[bool, typer.Option("--log2", help="Take log2 of the values first.", rich_help_panel=READING)]
-Floor = Annotated[
-    float | None,
-    typer.Option(
-        help="With --log2: replace smaller values by this one first. Default: 1.", rich_help_panel=READING
-    ),
-]
 Standardise = Annotated[
     bool,
     typer.Option(
@@ -128,14 +71,6 @@ Standardise = Annotated[
         help="Divide each variable by its standard deviation.",
         rich_help_panel=READING,
     ),
-]
-Out = Annotated[Path, typer.Option("--out", "-o", help="Folder for the results.", rich_help_panel=RESULTS)]
-Json = Annotated[
-    bool,
-    typer.Option("--json", help="Print the summary as JSON to standard output.", rich_help_panel=RESULTS),
-]
-Quiet = Annotated[
-    bool, typer.Option("--quiet", "-q", help="Print nothing but errors.", rich_help_panel=RESULTS)
 ]
 Seed = Annotated[int, typer.Option(help="Seed of the random numbers.", rich_help_panel=FITTING)]
 Threads = Annotated[
@@ -146,47 +81,102 @@ Threads = Annotated[
 ]
 
 
-Cluster = Annotated[
-    str | None,
-    typer.Option(
-        metavar="ADDRESS|local",
-        help="Fit on a Dask cluster: the address of its scheduler, or local to start one on this machine. For zarr, .parquet and "
-        ".h5ad, which are then read in chunks.",
-        rich_help_panel=CLUSTER,
-        show_default=False,
-    ),
-]
-CheckpointFile = Annotated[
-    Path | None,
-    typer.Option(
-        "--checkpoint",
-        help="With --cluster: save each pass over the data in this file, and do not repeat the passes that it holds.",
-        rich_help_panel=CLUSTER,
-        show_default=False,
-    ),
-]
+@dataclass
+class Running:
+    """Where and how a model is fitted."""
 
+    seed: Seed = 0
+    threads: Threads = None
+    cluster: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS|local",
+            help="Fit on a Dask cluster: the address of its scheduler, or local to start one on this machine. For zarr, .parquet "
+            "and .h5ad, which are then read in chunks.",
+            rich_help_panel=CLUSTER,
+            show_default=False,
+        ),
+    ] = None
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(
+            help="With --cluster: save each pass over the data in this file, and do not repeat the passes that it holds.",
+            rich_help_panel=CLUSTER,
+            show_default=False,
+        ),
+    ] = None
 
-def refuse_without_cluster(cluster: str | None, checkpoint: Path | None) -> None:
-    """Refuse options that only fits on a cluster have."""
-    if cluster is None and checkpoint is not None:
-        raise DataError("--checkpoint goes with --cluster, and does nothing without it")
+    def __post_init__(self) -> None:
+        if self.cluster is None and self.checkpoint is not None:
+            raise DataError("--checkpoint goes with --cluster, and does nothing without it")
+
+    def parameters(self, session: Session) -> dict[str, Any]:
+        """Return the parameters of an estimator that these options are."""
+        return {
+            "random_state": self.seed,
+            "threads": self.threads,
+            "progress": session.interactive,
+            "checkpoint": self.checkpoint,
+        }
 
 
 @dataclass
 class Source:
     """A file and the options for reading it."""
 
-    file: Path
-    samples: Side | None = None
-    labels: list[str] | None = None
-    names: str | None = None
-    drop: list[str] | None = None
-    log2: bool = False
-    floor: float | None = None
-    impute: Impute | None = None
-    excel_safe: bool = False
-    takes_labels: bool = True  # whether the command has --labels
+    file: Annotated[
+        Path,
+        typer.Argument(
+            help="CSV or TSV (also .gz), .xlsx, .parquet, .npy, .npz, .mtx or .h5ad.", show_default=False
+        ),
+    ]
+    samples: Annotated[
+        Side | None,
+        typer.Option(
+            help="Whether rows or columns are the samples. Guessed if not given; the guess is shown.",
+            rich_help_panel=READING,
+        ),
+    ] = None
+    labels: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="A column of labels for the samples. May be repeated; the first one colours the scatter plot.",
+            rich_help_panel=READING,
+        ),
+    ] = None
+    names: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="The column with the names of the rows. For .h5ad: a column of var; for 10x Genomics: id or symbol.",
+            rich_help_panel=READING,
+        ),
+    ] = None
+    drop: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COLUMN", help="A column to leave out. May be repeated.", rich_help_panel=READING
+        ),
+    ] = None
+    impute: Annotated[
+        Impute | None,
+        typer.Option(
+            help="Replace missing values by the median of their variable, or drop the samples that have any.",
+            rich_help_panel=READING,
+        ),
+    ] = None
+    log2: Annotated[
+        bool, typer.Option("--log2", help="Take log2 of the values first.", rich_help_panel=READING)
+    ] = False
+    floor: Annotated[
+        float | None,
+        typer.Option(
+            help="With --log2: replace smaller values by this one first. Default: 1.", rich_help_panel=READING
+        ),
+    ] = None
+
+    takes_labels = True  # whether the command has --labels
 
     def __post_init__(self) -> None:
         if self.floor is not None and not self.log2:
@@ -195,18 +185,19 @@ class Source:
             raise DataError(f"--floor must be above 0, since logarithms follow, not {self.floor:g}")
         self.least = 1.0 if self.floor is None else self.floor
 
+    def _layout(self) -> dict[str, Any]:
+        """What the readers are told about rows and columns."""
+        return {
+            "samples": self.samples and self.samples.value,
+            "labels": self.labels,
+            "names": self.names,
+            "drop": self.drop or (),
+        }
+
     def table(self, session: Session, nouns: tuple[str, str] = ("sample", "variable")) -> Table:
         """Read the whole table, and print what was guessed; `nouns` are what its rows and columns are."""
-        side = None if self.samples is None else self.samples.value
         with session.step(f"reading {self.file.name}"), self.advice():
-            table = read_table(
-                self.file,
-                samples=side,
-                labels=self.labels,
-                names=self.names,
-                drop=self.drop or (),
-                impute=None if self.impute is None else self.impute.value,
-            )
+            table = read_table(self.file, **self._layout(), impute=self.impute and self.impute.value)
         table.notes = [self.advisable(note) for note in table.notes]
         session.say(f"read {self.file.name}: {' x '.join(map(count, table.shape, nouns))}")
         for note in table.notes:
@@ -215,7 +206,7 @@ class Source:
             table.values, low = log2(table.values, self.least)
             table.notes.append(f"took log2 of the values, {low:,} of them raised to {self.least:g} first")
             session.say(table.notes[-1])
-        if self.excel_safe:
+        if session.excel_safe:
             table.samples, table.variables = no_formulas(table.samples), no_formulas(table.variables)
             table.label_name = no_formulas([table.label_name])[0]
             table.labels = None if table.labels is None else no_formulas(table.labels)
@@ -238,15 +229,8 @@ class Source:
 
     def rows(self, session: Session) -> TableRows:
         """Open the file to read its rows a few at a time."""
-        rows = open_rows(
-            self.file,
-            samples=None if self.samples is None else self.samples.value,
-            labels=self.labels,
-            names=self.names,
-            drop=self.drop or (),
-            impute=None if self.impute is None else self.impute.value,
-        )
-        if self.excel_safe:
+        rows = open_rows(self.file, **self._layout(), impute=self.impute and self.impute.value)
+        if session.excel_safe:
             rows.variables, rows.label_names = no_formulas(rows.variables), no_formulas(rows.label_names)
         rows.notes.append("took the rows as samples, as --stream does")
         if self.log2:
@@ -264,14 +248,7 @@ class Source:
                 "--impute needs the whole table: leave --cluster out, or fill in missing values before"
             )
         with self.advice():
-            store = open_store(
-                self.file,
-                samples=None if self.samples is None else self.samples.value,
-                labels=self.labels,
-                names=self.names,
-                drop=self.drop or (),
-                dense=dense,
-            )
+            store = open_store(self.file, **self._layout(), dense=dense)
         if self.log2:
             if hasattr(store.X._meta, "tocsr"):
                 log2(store.X._meta, self.least)  # refuses a floor that would fill in zeros
@@ -279,22 +256,32 @@ class Source:
                 self.prepared, dtype=np.float64, meta=store.X._meta.astype(np.float64)
             )
             store.notes.append(f"took log2 of the values, smaller ones raised to {self.least:g} first")
-        if self.excel_safe:
+        if session.excel_safe:
             store.variables = no_formulas(store.variables)
             store.label_names = no_formulas(store.label_names)
         for note in store.notes:
             session.say(note)
         return store
 
-    def named(self, chunk: Chunk) -> Chunk:
-        """Return a chunk with its names as they are written."""
-        if not self.excel_safe:
-            return chunk
-        return Chunk(chunk.values, no_formulas(chunk.names), [no_formulas(words) for words in chunk.labels])
-
     def prepared(self, values: np.ndarray) -> np.ndarray:
         """Return the values of a chunk as they go into the model."""
         return log2(values, self.least)[0] if self.log2 else values
+
+
+@dataclass
+class UnlabelledSource(Source):
+    """A file and the options for reading it, for commands that have no use for labels."""
+
+    labels: None = field(default=None, init=False)
+
+    takes_labels = False
+
+
+def named(session: Session, chunk: Chunk) -> Chunk:
+    """Return a chunk with its names as they are written."""
+    if not session.excel_safe:
+        return chunk
+    return Chunk(chunk.values, no_formulas(chunk.names), [no_formulas(words) for words in chunk.labels])
 
 
 def dense(values: Any, dtype: Any = np.float64) -> np.ndarray:

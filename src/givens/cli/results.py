@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -18,8 +18,8 @@ from givens.io.table import numbered
 from givens.io.write import Staged, distinct, write_matrix
 from givens.metrics import largest_correlation
 from givens.report import Report
-from givens.report.labels import PERMUTATIONS, Separation
-from givens.report.views import components_view, separation_view, trace_view
+from givens.report.labels import PERMUTATIONS, Separation, separations
+from givens.report.views import components_view, scores_view, separation_view, trace_view
 
 SCORES_LEAD = "Each point is a sample. Point at one, or use the arrow keys, to see its name and scores."
 
@@ -128,10 +128,10 @@ class CommandOutcome:
     table: RichTable
     files: dict[str, Callable[[IO[str]], None]]
 
-    def write(self, session: Session, out: Path, files: Staged) -> None:
+    def write(self, session: Session, files: Staged) -> None:
         """Write every file, and say where they are."""
         written = write_results(self.summary, self.report, self.files, files)
-        session.finish(out, self.summary, self.table, written)
+        session.finish(self.summary, self.table, written)
 
 
 def outcome(
@@ -200,16 +200,20 @@ def sparse_pca_outcome(
     *,
     share: np.ndarray,
     score_gram: np.ndarray,
-    scores: dict[str, Any] | None,
-    separated: tuple[list[Separation], list[str]] = ([], []),
+    samples: tuple[Sequence[str], np.ndarray, Mapping[str, Sequence[str]]],
     path: dict[str, Any] | None = None,
 ) -> CommandOutcome:
     """Return the summary, the report and the components of a fitted SparsePCA or StreamingSparsePCA.
 
-    `score_gram` is the Gram matrix of the centred scores, `separated` what `separations` found of the labels.
+    `score_gram` is the Gram matrix of the centred scores of all samples. `samples` are the names, scores and labels of those that
+    the page shows: all of them, or some, evenly chosen.
     """
+    sample_names, scores, labels = samples
+    separated, notes = separations(scores, labels)
+    if len(scores) < data.samples:
+        notes.append(f"Computed from {len(scores):,} of the samples, evenly chosen.")
     weights = np.asarray(model.components_)
-    names = numbered("component", len(weights))
+    names, axes = numbered("component", len(weights)), numbered("Component", len(weights))
     nonzero = (weights != 0).sum(axis=1)
     used = int(np.any(weights != 0, axis=0).sum())
     overlapping, correlated = largest_correlation(weights @ weights.T), largest_correlation(score_gram)
@@ -235,8 +239,10 @@ def sparse_pca_outcome(
             second=getattr(model, "selection_frequency_", None),
             second_title="Selected" if halves else "",
         ),
-        separation=separation_view(*separated, [name.capitalize() for name in names], PERMUTATIONS),
-        scores=scores,
+        separation=separation_view(separated, notes, axes, PERMUTATIONS),
+        scores=scores_view(
+            scores, sample_names, axes=axes, labels=labels, lead=SCORES_LEAD, total=data.samples
+        ),
         path=path,
         diagnostics=[
             *stability_lines(stable, halves),
@@ -275,7 +281,7 @@ def sparse_pca_outcome(
             **({"method": model.method_} if hasattr(model, "method_") else {}),
             "largest_overlap": overlapping,
             "largest_score_correlation": correlated,
-            **separation_figures(separated[0], names),
+            **separation_figures(separated, names),
         },
         table=component_table(weights, data.variables, "component", columns, title),
         files={

@@ -20,7 +20,7 @@ from givens.cli.results import (
     shares,
     write_components,
 )
-from givens.cli.session import Session
+from givens.cli.session import Session, TableSession
 from givens.cli.session import command as clean
 from givens.io import DataError, Table, staged
 from givens.io.write import write_matrix
@@ -55,7 +55,7 @@ def principal_loadings(values: Any, factors: int, standardise: bool) -> np.ndarr
 
 @clean
 def command(
-    file: o.File,
+    *,
     criterion: Annotated[
         Criterion, typer.Option(help="The criterion of simple structure.")
     ] = Criterion.varimax,
@@ -81,18 +81,10 @@ def command(
             min=1, help="Number of searches; each tries several starts where that is cheap. The best is kept."
         ),
     ] = 1,
-    samples: o.Samples = None,
-    names: o.Names = None,
-    drop: o.Drop = None,
-    impute: o.ImputeOption = None,
-    log2: o.Log2 = False,
-    floor: o.Floor = None,
+    source: o.UnlabelledSource,
     standardise: o.Standardise = False,
     threads: o.Threads = None,
-    out: o.Out = Path("results"),
-    excel_safe: o.ExcelSafe = False,
-    json: o.Json = False,
-    quiet: o.Quiet = False,
+    session: TableSession,
 ) -> None:
     """Rotate factors to simple structure: varimax, quartimax, equamax and others.
 
@@ -101,16 +93,16 @@ def command(
 
     Example: [bold]givens rotate loadings.csv --criterion varimax --out results[/]
     """
-    session = Session(quiet, json)
-    for option, given in (("--samples", samples), ("--log2", log2), ("--standardise", standardise)):
+    data_options = {"--samples": source.samples, "--log2": source.log2, "--standardise": standardise}
+    for option, given in data_options.items():
         if given and components is None:
             raise DataError(
                 f"{option} is for data, but without -m the file holds loadings: give -m, or leave {option} out"
             )
-    with staged(out) as files:
+    with staged(session.out) as files:
         if components is None:
             # In a table of loadings the rows are the variables, whatever a table of data would look like.
-            source = o.Source(file, o.Side.rows, None, names, drop, False, floor, impute, excel_safe, False)
+            source.samples = o.Side.rows
             table = source.table(session, ("variable", "factor"))
             loadings, before = o.dense(table.values), table.variables
             if len(before) > len(loadings):
@@ -120,9 +112,7 @@ def command(
                 )
             table = Table(loadings.T, before, table.samples, notes=table.notes)
         else:
-            table = o.Source(file, samples, None, names, drop, log2, floor, impute, excel_safe, False).table(
-                session
-            )
+            table = source.table(session)
             loadings = principal_loadings(table.values, components, standardise)
             before = numbered("principal component", components)
             table.notes.append(f"took the loadings of the first {components} principal components")
@@ -135,8 +125,7 @@ def command(
                 threads=threads,
                 progress=session.interactive,
             ).fit(named(loadings, names_of_rows))
-        found = rotate_outcome(session, file, table, before, model)
-        found.write(session, out, files)
+        rotate_outcome(session, source.file, table, before, model).write(session, files)
 
 
 def named(loadings: np.ndarray, variables: list[str]) -> Any:

@@ -8,6 +8,7 @@ command was not understood, 130 Ctrl-C.
 from __future__ import annotations
 
 import functools
+import inspect
 import json
 import os
 import shlex
@@ -18,10 +19,10 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from pathlib import Path
 from types import FrameType
-from typing import IO, Any, ParamSpec
+from typing import IO, Annotated, Any, get_type_hints
 
 import rich
 import typer
@@ -43,28 +44,59 @@ from givens.io import DataError
 from givens.io.write import Staged, plain, write_json
 from givens.report import Report
 
-P = ParamSpec("P")
+RESULTS = "Results"
+Out = Annotated[Path, typer.Option("--out", "-o", help="Folder for the results.", rich_help_panel=RESULTS)]
 
 # What the estimators raise for data or parameters that will not do: one sentence each, by the library's own
 # rule.
 EXPECTED = (DataError, ValueError, ImportError, MemoryError, OSError)
 
 
-def command(function: Callable[P, None]) -> Callable[P, None]:
-    """Turn what a user can mend into one sentence and an exit code."""
+def command(function: Callable[..., None]) -> Callable[..., None]:
+    """Turn what a user can mend into one sentence and an exit code.
+
+    A parameter whose type is a dataclass, such as `Session`, stands for an option for each of its fields that `__init__` takes.
+    """
+    parameters: list[inspect.Parameter] = []
+    groups: dict[str, tuple[Any, list[str]]] = {}
+    for name, parameter in inspect.signature(function, eval_str=True).parameters.items():
+        found = [parameter]
+        if is_dataclass(parameter.annotation):
+            found = _options(parameter.annotation)
+            groups[name] = parameter.annotation, [option.name for option in found]
+        parameters += [option.replace(kind=inspect.Parameter.KEYWORD_ONLY) for option in found]
 
     @functools.wraps(function)
-    def wrapped(*args: P.args, **kwargs: P.kwargs) -> None:
+    def wrapped(**given: Any) -> None:
         try:
             with interruptible():
-                function(*args, **kwargs)
+                for name, (group, names) in groups.items():
+                    given[name] = group(**{option: given.pop(option) for option in names})
+                function(**given)
         except KeyboardInterrupt as interrupt:
             _fail("; ".join(filter(None, ["stopped", str(interrupt)])), 130)
         except EXPECTED as error:
             text = " ".join(str(error).split()) or "there is not enough memory; try --stream"
             _fail(text, 1)
 
+    wrapped.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    wrapped.__annotations__ = {option.name: option.annotation for option in parameters}
     return wrapped
+
+
+def _options(group: Any) -> list[inspect.Parameter]:
+    """The fields of a dataclass as parameters of a function."""
+    types = get_type_hints(group, include_extras=True)
+    return [
+        inspect.Parameter(
+            option.name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=inspect.Parameter.empty if option.default is MISSING else option.default,
+            annotation=types[option.name],
+        )
+        for option in fields(group)
+        if option.init
+    ]
 
 
 @contextmanager
@@ -148,26 +180,37 @@ def command_line() -> str:
 
 @dataclass
 class Session:
-    """One run of a command.
+    """One run of a command, and the options for its results.
 
     Attributes
     ----------
-    quiet : bool
-        Print nothing but errors.
+    out : Path
+        Folder for the results.
+    excel_safe : bool
+        Write names so that no spreadsheet takes them for formulas.
     as_json : bool
         Write the summary to standard output.
+    quiet : bool
+        Print nothing but errors.
     """
 
-    quiet: bool = False
-    as_json: bool = False
-    warnings: list[str] = field(default_factory=list)
-    compiled: float = 0.0  # seconds of the fit that went into compiling
-    told: bool = False  # that something is being compiled
-    seconds_compiling: float = 0.0  # in all, of the curve in the report too
-    kept: bool = True  # what was compiled, for later runs
+    out: Out = Path("results")
+    excel_safe: bool = field(default=False, init=False)
+    as_json: Annotated[
+        bool,
+        typer.Option("--json", help="Print the summary as JSON to standard output.", rich_help_panel=RESULTS),
+    ] = False
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="Print nothing but errors.", rich_help_panel=RESULTS)
+    ] = False
 
     def __post_init__(self) -> None:
         self.started = time.perf_counter()
+        self.warnings: list[str] = []
+        self.compiled = 0.0  # seconds of the fit that went into compiling
+        self.told = False  # that something is being compiled
+        self.seconds_compiling = 0.0  # in all, of the curve in the report too
+        self.kept = True  # what was compiled, for later runs
         # The estimators' own progress bars use Rich's global console: standard output is not theirs.
         rich.reconfigure(stderr=True)
         self.console = Console(stderr=True, quiet=self.quiet, highlight=False)
@@ -242,19 +285,33 @@ class Session:
             often = "once on a machine" if kept else "in every run, since the compiled code cannot be stored"
             self.say(f"compiling, {often}; this takes longer than the fit itself")
 
-    def finish(self, out: Path, summary: dict[str, Any], table: RichTable, files: list[Path]) -> None:
+    def finish(self, summary: dict[str, Any], table: RichTable, files: list[Path]) -> None:
         """Say what came out and where it is."""
         if self.as_json:
             print_all(json.dumps(plain(summary), indent=2, ensure_ascii=False, allow_nan=False))
         self.console.print(table)
         if summary.get("method"):
             self.console.print(f"What ran: {shown(str(summary['method']))}")
-        report = out / "report.html"
+        report = self.out / "report.html"
         others = escape(", ".join(path.name for path in files if path != report))
         self.console.print(
-            f"Wrote {others} and the report to {shown(str(out))} ({self.seconds:.1f} s). Open:"
+            f"Wrote {others} and the report to {shown(str(self.out))} ({self.seconds:.1f} s). Open:"
         )
         self.console.print(f"  {report.resolve().as_uri()}", soft_wrap=True, style="bold cyan", markup=False)
+
+
+@dataclass
+class TableSession(Session):
+    """One run of a command that writes names from a table."""
+
+    excel_safe: Annotated[
+        bool,
+        typer.Option(
+            "--excel-safe",
+            help="Write an apostrophe before names that a spreadsheet would read as formulas (= + - @).",
+            rich_help_panel=RESULTS,
+        ),
+    ] = False
 
 
 def print_all(text: str) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
@@ -12,12 +11,11 @@ import typer
 import givens
 from givens.cli import options as o
 from givens.cli import streaming
-from givens.cli.results import SCORES_LEAD, Described, numbered, sparse_pca_outcome, write_scores
-from givens.cli.session import Session
+from givens.cli.results import Described, numbered, sparse_pca_outcome, write_scores
+from givens.cli.session import RESULTS, Session, TableSession
 from givens.cli.session import command as clean
 from givens.io import DataError, Table, staged
-from givens.report.labels import separations
-from givens.report.views import path_view, scores_view
+from givens.report.views import path_view
 
 # Thresholds of the report's curve: from 0, which is PCA, to one that leaves very few non-zeros.
 ALPHAS = np.concatenate(([0.0, 0.02], np.geomspace(0.08, 0.6, 8)))
@@ -43,7 +41,7 @@ def counts(text: str | None) -> int | list[int] | None:
 
 @clean
 def command(
-    file: o.File,
+    *,
     components: Annotated[int, typer.Option("--components", "-m", help="Number of components.", min=1)] = 5,
     n_nonzero: Annotated[
         str | None,
@@ -73,13 +71,7 @@ def command(
             help="With a threshold: the l1 or the l0 penalty of sparse PCA.", rich_help_panel=o.FITTING
         ),
     ] = o.Penalty.l1,
-    samples: o.Samples = None,
-    labels: o.Labels = None,
-    names: o.Names = None,
-    drop: o.Drop = None,
-    impute: o.ImputeOption = None,
-    log2: o.Log2 = False,
-    floor: o.Floor = None,
+    source: o.Source,
     standardise: o.Standardise = False,
     stream: Annotated[
         bool,
@@ -94,7 +86,7 @@ def command(
         typer.Option(
             "--path/--no-path",
             help="Compute the report's curve of variance against the number of variables.",
-            rich_help_panel=o.RESULTS,
+            rich_help_panel=RESULTS,
         ),
     ] = True,
     starts: Annotated[
@@ -120,14 +112,8 @@ def command(
             rich_help_panel=o.FITTING,
         ),
     ] = None,
-    seed: o.Seed = 0,
-    threads: o.Threads = None,
-    cluster: o.Cluster = None,
-    checkpoint: o.CheckpointFile = None,
-    out: o.Out = Path("results"),
-    excel_safe: o.ExcelSafe = False,
-    json: o.Json = False,
-    quiet: o.Quiet = False,
+    run: o.Running,
+    session: TableSession,
 ) -> None:
     """Find components made of few variables.
 
@@ -135,18 +121,16 @@ def command(
 
     Example: [bold]givens sparse-pca expression.tsv -m 10 --n-nonzero 50 --log2 --out results[/]
     """
-    session = Session(quiet, json)
-    source = o.Source(file, samples, labels, names, drop, log2, floor, impute, excel_safe)
     parameters: dict[str, Any] = {
         "n_components": components,
         "n_nonzero": counts(n_nonzero),
         "alpha": alpha,
         "gamma": gamma,
         "penalty": penalty.value,
-        "random_state": seed,
+        "random_state": run.seed,
         "scale": standardise,
         "n_starts": starts,
-        "threads": threads,
+        "threads": run.threads,
     }
     if max_sweeps is not None:
         parameters["max_sweeps"] = max_sweeps
@@ -158,28 +142,27 @@ def command(
                 "--schedule orders rotations with a threshold: give --alpha or --gamma, not --n-nonzero"
             )
         parameters["schedule"] = schedule.value
-    o.refuse_without_cluster(cluster, checkpoint)
     if stream:
-        if cluster is not None:
+        if run.cluster is not None:
             raise DataError("--stream reads the file on this machine: leave out --stream or --cluster")
         for name, value in (("--stability", stability), ("--n-nonzero-total", n_nonzero_total)):
             if value is not None:
                 raise DataError(f"{name} is for tables in memory: leave out --stream or {name}")
-        streaming.run(session, source, givens.StreamingSparsePCA(**parameters), out)
+        streaming.run(session, source, givens.StreamingSparsePCA(**parameters))
         return
-    parameters |= {"n_nonzero_total": n_nonzero_total, "stability": stability}
-    model = givens.SparsePCA(**parameters, progress=session.interactive, checkpoint=checkpoint)
-    if cluster is not None:
+    parameters |= {"n_nonzero_total": n_nonzero_total, "stability": stability, **run.parameters(session)}
+    model = givens.SparsePCA(**parameters)
+    if run.cluster is not None:
         if stability is not None:
             raise DataError("--stability needs all samples in memory: leave out --cluster or --stability")
-        run_on_cluster(session, source, model, cluster, out)
+        fit_on_cluster(session, source, model, run.cluster)
         return
-    run(session, source, model, path, out)
+    fit_in_memory(session, source, model, path)
 
 
-def run(session: Session, source: o.Source, model: Any, path: bool, out: Path) -> None:
+def fit_in_memory(session: Session, source: o.Source, model: Any, path: bool) -> None:
     """Fit the model to the whole table and write the results."""
-    with staged(out) as files:
+    with staged(session.out) as files:
         table = source.table(session)
         if looks_like_covariance(table.values):
             session.warn(
@@ -198,25 +181,18 @@ def run(session: Session, source: o.Source, model: Any, path: bool, out: Path) -
             model,
             share=np.asarray(model.explained_variance_ratio_),
             score_gram=centred.T @ centred,
-            scores=scores_view(
-                scores,
-                table.samples,
-                axes=[name.capitalize() for name in names],
-                labels=table.all_labels,
-                lead=SCORES_LEAD,
-            ),
-            separated=separations(scores, table.all_labels),
+            samples=(table.samples, scores, table.all_labels),
             path=curve,
         )
         outcome.files["scores.csv"] = lambda stream: write_scores(stream, table, scores, names)
-        outcome.write(session, out, files)
+        outcome.write(session, files)
 
 
-def run_on_cluster(session: Session, source: o.Source, model: Any, address: str, out: Path) -> None:
+def fit_on_cluster(session: Session, source: o.Source, model: Any, address: str) -> None:
     """Fit the model where the chunks of a store are, and write the results; there is no curve, which needs the whole table."""
     from givens.cli.cluster import score, store_on_cluster
 
-    with staged(out) as files:
+    with staged(session.out) as files:
         with store_on_cluster(session, source, address, model.threads) as store:
             with session.fitting():
                 model.fit(store.X)
@@ -224,25 +200,14 @@ def run_on_cluster(session: Session, source: o.Source, model: Any, address: str,
             moments = streaming.ScoreMoments(scores.shape[1])
             names = numbered("component", scores.shape[1])
             scored = score(session, source, store, scores, names, files, seen=moments.add)
-        found, notes = separations(scored.scores, scored.table.all_labels)
-        if len(scored.scores) < scored.data.samples:
-            notes.append(f"Computed from {len(scored.scores):,} of the samples, evenly chosen.")
         sparse_pca_outcome(
             session,
             scored.data,
             model,
             share=np.asarray(model.explained_variance_ratio_),
             score_gram=moments.centred(),
-            scores=scores_view(
-                scored.scores,
-                scored.table.samples,
-                axes=[name.capitalize() for name in names],
-                labels=scored.table.all_labels,
-                lead=SCORES_LEAD,
-                total=scored.data.samples,
-            ),
-            separated=(found, notes),
-        ).write(session, out, files)
+            samples=(scored.table.samples, scored.scores, scored.table.all_labels),
+        ).write(session, files)
 
 
 def looks_like_covariance(values: Any) -> bool:

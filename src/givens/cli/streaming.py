@@ -8,26 +8,17 @@ R = chol(G), ΣR_jj² over the total.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 
-from givens.cli.options import Source
-from givens.cli.results import (
-    SCORES_LEAD,
-    Described,
-    described,
-    numbered,
-    sparse_pca_outcome,
-    write_score_blocks,
-)
+from givens.cli.options import Source, named
+from givens.cli.results import Described, described, numbered, sparse_pca_outcome, write_score_blocks
 from givens.cli.session import Session
 from givens.io import TableRows, staged
 from givens.io.table import count
 from givens.metrics import adjusted_from_gram
-from givens.report.labels import separations
-from givens.report.views import MOST_POINTS, scores_view
+from givens.report.views import MOST_POINTS
 
 
 class Thinned:
@@ -96,9 +87,9 @@ def learn(session: Session, source: Source, rows: TableRows, model: Any) -> None
             advance(len(chunk.values))
 
 
-def run(session: Session, source: Source, model: Any, out: Path) -> None:
+def run(session: Session, source: Source, model: Any) -> None:
     """Learn from the rows of a file, then write what `givens sparse-pca` writes."""
-    with staged(out) as files:
+    with staged(session.out) as files:
         rows = source.rows(session)
         learn(session, source, rows, model)
         if rows.dropped:
@@ -112,17 +103,6 @@ def run(session: Session, source: Source, model: Any, out: Path) -> None:
             write_scores(session, source, rows, model, moments, thinned, stream)
         scores, names, words = zip(*thinned.kept)
         labels = {name: [line[k] for line in words] for k, name in enumerate(rows.label_names)}
-        view = scores_view(
-            np.array(scores),
-            names,
-            axes=numbered("Component", len(weights)),
-            labels=labels,
-            lead=SCORES_LEAD,
-            total=moments.scores.rows,
-        )
-        found, notes = separations(np.array(scores), labels)
-        if len(scores) < moments.scores.rows:
-            notes.append(f"Computed from {len(scores):,} of the samples, evenly chosen.")
         data = Described(
             source.file,
             moments.scores.rows,
@@ -130,16 +110,14 @@ def run(session: Session, source: Source, model: Any, out: Path) -> None:
             rows.notes,
             described(labels.get(rows.label_name)),
         )
-        outcome = sparse_pca_outcome(
+        sparse_pca_outcome(
             session,
             data,
             model,
             share=moments.adjusted(),
             score_gram=moments.scores.centred(),
-            scores=view,
-            separated=(found, notes),
-        )
-        outcome.write(session, out, files)
+            samples=(names, np.array(scores), labels),
+        ).write(session, files)
 
 
 def write_scores(
@@ -156,7 +134,7 @@ def write_scores(
     with session.step("writing the scores", total=rows.total) as advance:
 
         def blocks() -> Iterator[tuple[list[list[str]], np.ndarray]]:
-            for chunk in map(source.named, rows):
+            for chunk in (named(session, chunk) for chunk in rows):
                 values = source.prepared(chunk.values)
                 scores = np.asarray(model.transform(values), np.float64)
                 moments.add(np.asarray(values, np.float64), scores)

@@ -56,6 +56,7 @@ def read_tensor(path: Path) -> np.ndarray:
 
 @clean
 def command(
+    *,
     file: Annotated[Path, typer.Argument(help="A d x d x d array: .npy or .npz.", show_default=False)],
     rank: Annotated[
         int | None, typer.Option(help="Number of terms. Default: d.", min=1, show_default=False)
@@ -66,9 +67,7 @@ def command(
     ] = False,
     seed: o.Seed = 0,
     threads: o.Threads = None,
-    out: o.Out = Path("results"),
-    json: o.Json = False,
-    quiet: o.Quiet = False,
+    session: Session,
 ) -> None:
     """Decompose a symmetric tensor into weights and orthonormal vectors.
 
@@ -76,8 +75,7 @@ def command(
 
     Example: [bold]givens tensor moments.npy --rank 5 --out results[/]
     """
-    session = Session(quiet, json)
-    with staged(out) as files:
+    with staged(session.out) as files:
         with session.step(f"reading {file.name}"):
             tensor = read_tensor(file)
         session.say(f"read {file.name}: {len(tensor)} x {len(tensor)} x {len(tensor)}")
@@ -88,7 +86,7 @@ def command(
                 )
             except ValueError as error:
                 raise DataError(str(error).replace("symmetrize=True", "--symmetrize")) from None
-        tensor_outcome(session, file, found, len(tensor), rank, symmetrize).write(session, out, files)
+        tensor_outcome(session, file, found, len(tensor), rank, symmetrize).write(session, files)
 
 
 def tensor_outcome(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -30,19 +30,28 @@ from givens.io.write import Staged
 from givens.report import Report
 from givens.report.views import components_view, scores_view
 
-Counted = Annotated[
-    Path,
-    typer.Argument(
-        help="A table of counts (CSV or TSV, also .gz; .parquet, .npy, .npz, .mtx, .h5ad), or a folder of .txt files.",
-        show_default=False,
-    ),
-]
 TEXT = "Reading a folder of text"
+
+
+@dataclass
+class CountsOrTexts(o.Source):
+    """A file or folder and the options for reading it; counts are taken as they are."""
+
+    file: Annotated[
+        Path,
+        typer.Argument(
+            help="A table of counts (CSV or TSV, also .gz; .parquet, .npy, .npz, .mtx, .h5ad), or a folder of .txt files.",
+            show_default=False,
+        ),
+    ]
+    impute: None = field(default=None, init=False)
+    log2: bool = field(default=False, init=False)
+    floor: None = field(default=None, init=False)
 
 
 @clean
 def command(
-    file: Counted,
+    *,
     topics: Annotated[int, typer.Option("--topics", "-k", help="Number of topics.", min=1)],
     alpha0: Annotated[
         float | None,
@@ -77,17 +86,9 @@ def command(
             show_default=False,
         ),
     ] = None,
-    samples: o.Samples = None,
-    labels: o.Labels = None,
-    names: o.Names = None,
-    drop: o.Drop = None,
-    seed: o.Seed = 0,
-    threads: o.Threads = None,
-    cluster: o.Cluster = None,
-    checkpoint: o.CheckpointFile = None,
-    out: o.Out = Path("results"),
-    json: o.Json = False,
-    quiet: o.Quiet = False,
+    source: CountsOrTexts,
+    run: o.Running,
+    session: Session,
 ) -> None:
     """Find topics of documents: latent Dirichlet allocation, from moments and variational passes.
 
@@ -96,21 +97,11 @@ def command(
 
     Example: [bold]givens topics texts/ -k 10 --stop-words --out results[/]
     """  # fmt: skip
-    session = Session(quiet, json)
-    o.refuse_without_cluster(cluster, checkpoint)
-    source = o.Source(file, samples, labels, names, drop)
-    model = givens.TopicModel(
-        topics,
-        alpha0=alpha0,
-        refine=refine,
-        threads=threads,
-        random_state=seed,
-        progress=session.interactive,
-        checkpoint=checkpoint,
-    )
-    with staged(out) as files:
-        if cluster is not None:
-            fit_on_cluster(session, source, model, vocabulary, cluster, files).write(session, out, files)
+    file = source.file
+    model = givens.TopicModel(topics, alpha0=alpha0, refine=refine, **run.parameters(session))
+    with staged(session.out) as files:
+        if run.cluster is not None:
+            fit_on_cluster(session, source, model, vocabulary, run.cluster, files).write(session, files)
             return
         if file.is_dir():
             if vocabulary is not None:
@@ -133,7 +124,7 @@ def command(
         found.files["scores.csv"] = lambda stream: write_scores(
             stream, table, shares, headings, assigned(shares)
         )
-        found.write(session, out, files)
+        found.write(session, files)
 
 
 def main_topics(shares: np.ndarray) -> np.ndarray:
