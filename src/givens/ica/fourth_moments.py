@@ -233,11 +233,7 @@ class TensorKurtosis(Objective):
         return 0.25 * float(np.arctan2(C, B)), gain
 
     def apply(
-        self,
-        state: np.ndarray,
-        blocks: Blocks,
-        rotations: Rotations,
-        payload: Sequence[Any] | None = None,
+        self, state: np.ndarray, blocks: Blocks, rotations: Rotations, payload: Sequence[Any] | None = None
     ) -> float:
         """Rotate the columns of U."""
         return rotate_blocks(state, blocks, rotations)

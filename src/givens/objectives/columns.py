@@ -228,11 +228,7 @@ class Columns(Objective):
         return Solved(rotations, np.array(gains), sum(rotated), sum(flops), payload, note)
 
     def apply(
-        self,
-        state: np.ndarray,
-        blocks: Blocks,
-        rotations: Rotations,
-        payload: Sequence[Any] | None = None,
+        self, state: np.ndarray, blocks: Blocks, rotations: Rotations, payload: Sequence[Any] | None = None
     ) -> float:
         """Rotate the columns of Y."""
         if isinstance(blocks, np.ndarray):

@@ -394,11 +394,7 @@ class Function(Objective):
         return small and (slope > self.noise * order or not found.resolved)
 
     def apply(
-        self,
-        state: FunctionState,
-        blocks: Blocks,
-        rotations: Rotations,
-        payload: Sequence[Any] | None = None,
+        self, state: FunctionState, blocks: Blocks, rotations: Rotations, payload: Sequence[Any] | None = None
     ) -> float:
         """Rotate U, and evaluate f there."""
         turned = state.Ut.copy()

@@ -98,11 +98,7 @@ class JointDiagonal(Objective):
         return Solved([Q for Q, _, _ in found], np.array([gain for _, gain, _ in found]), rotated, flops)
 
     def apply(
-        self,
-        state: np.ndarray,
-        blocks: Blocks,
-        rotations: Rotations,
-        payload: Sequence[Any] | None = None,
+        self, state: np.ndarray, blocks: Blocks, rotations: Rotations, payload: Sequence[Any] | None = None
     ) -> float:
         """Rotate rows and columns of the whole stack."""
         depth = state.shape[2]

@@ -252,11 +252,7 @@ class SparseColumns(Columns):
         self.gamma = gamma
 
     def apply(
-        self,
-        state: np.ndarray,
-        blocks: Blocks,
-        rotations: Rotations,
-        payload: Sequence[Any] | None = None,
+        self, state: np.ndarray, blocks: Blocks, rotations: Rotations, payload: Sequence[Any] | None = None
     ) -> float:
         """Rotate the columns of Y, by what solving has left behind where it has."""
         if payload is None:
