@@ -15,12 +15,12 @@ import numpy as np
 
 from givens.numerics import parallel
 from givens.numerics.polar import polar
+from givens.numerics.tiles import tiled_sum
 
 SAMPLE = 256  # rows for each column: with a quarter of that, noise made some signs wrong
 ITERATIONS = 40
 SETTLED = 1e-2  # 1 − |cos| of the angle that the last step turned any column by
-TILE = 1 << 18  # entries of Z at a time
-GROUPS = 16
+TILE = 1 << 14  # entries of Z at a time
 
 
 class TailSums(NamedTuple):
@@ -63,26 +63,17 @@ def fixed_point(A: np.ndarray, U: np.ndarray, weights: np.ndarray | None = None)
 def tail_sums(
     shape: tuple[int, int], turned: Callable[[slice], np.ndarray], weights: np.ndarray | None = None
 ) -> TailSums:
-    """The sums over sources of this shape, of which `turned` gives some rows, in the precision in which it gives them.
-
-    Groups of tiles depend on the shape only and are added up in their order.
-    """
+    """The sums over sources of this shape, of which `turned` gives some rows, in the precision in which it gives them."""
     samples, n = shape
-    step = max(64, TILE // n // GROUPS)
-    cut = [slice(first, min(first + step, samples)) for first in range(0, samples, step)]
 
-    def group(which: slice) -> tuple[np.ndarray, np.ndarray]:
-        products, squares = np.zeros((n, n)), np.zeros(n)
-        for part in cut[which]:
-            Y = turned(part)
-            slopes = np.tanh(Y)
-            counted = slopes if weights is None else slopes * weights[part, None].astype(Y.dtype)
-            products += counted.T @ Y
-            squares += np.einsum("ij,ij->j", counted, slopes)
-        return products, squares
+    def sums(part: slice) -> np.ndarray:
+        Y = turned(part)
+        slopes = np.tanh(Y)
+        counted = slopes if weights is None else slopes * weights[part, None].astype(Y.dtype)
+        found = np.empty((n + 1, n))
+        found[:n], found[n] = counted.T @ Y, np.einsum("ij,ij->j", counted, slopes)
+        return found
 
     total = float(samples) if weights is None else float(weights.sum())
-    sums = parallel.each(group, parallel.parts(len(cut), GROUPS))
-    products = sum((first for first, _ in sums), start=np.zeros((n, n))) / total
-    squares = sum((second for _, second in sums), start=np.zeros(n)) / total
-    return TailSums(products, 1.0 - squares)
+    means = tiled_sum(parallel.slices(samples, max(64, TILE // n)), sums) / total
+    return TailSums(means[:n], 1.0 - means[n])

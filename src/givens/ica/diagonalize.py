@@ -190,4 +190,4 @@ def _rotated(X: np.ndarray, V: np.ndarray) -> np.ndarray:
 
 def _chunks(X: np.ndarray, least: int = 1) -> list[slice]:
     step = max(least, CHUNK // (X.shape[1] * X.shape[2]), 1)
-    return [slice(first, min(first + step, len(X))) for first in range(0, len(X), step)]
+    return parallel.slices(len(X), step)

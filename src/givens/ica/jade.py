@@ -16,12 +16,12 @@ from givens.ica.separation import Separated, SourceSeparation
 from givens.minimize import minimize
 from givens.numerics import parallel
 from givens.numerics.scaling import check_data, refuse_too_large
+from givens.numerics.tiles import tiled_sum
 from givens.objectives.joint import JointDiagonal
 from givens.support.arguments import tolerance
 
 MOST_COMPONENTS = 128  # their cumulant matrices take 8·n⁴/2 bytes: 1.1 GB
 TILE = 1 << 18  # entries of products of coordinates at a time
-GROUPS = 16
 
 
 class JADE(SourceSeparation):
@@ -133,18 +133,12 @@ def cumulant_matrices(Z: np.ndarray) -> np.ndarray:
 
 
 def _fourth_moments(Zt: np.ndarray, p: np.ndarray, q: np.ndarray) -> np.ndarray:
-    """Σ_t z_p z_q z_r z_s of all pairs (p, q), (r, s): sums over groups of tiles that depend on the shape only."""
-    step = max(64, TILE // len(p))
-    cut = [slice(first, first + step) for first in range(0, Zt.shape[1], step)]
+    """Σ_t z_p z_q z_r z_s of all pairs (p, q), (r, s)."""
 
-    def group(which: slice) -> np.ndarray:
-        total = np.zeros((len(p), len(p)))
-        for part in cut[which]:
-            tile = Zt[:, part]
-            products = tile[p] * tile[q]
-            total += products @ products.T
-        return total
+    def sums(part: slice) -> np.ndarray:
+        tile = Zt[:, part]
+        products = tile[p] * tile[q]
+        return products @ products.T
 
     with parallel.pool(parallel.width()):
-        sums = parallel.each(group, parallel.parts(len(cut), GROUPS))
-    return np.sum(sums, axis=0)
+        return tiled_sum(parallel.slices(Zt.shape[1], max(64, TILE // len(p))), sums)

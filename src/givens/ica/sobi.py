@@ -16,12 +16,12 @@ from givens.ica.separation import Separated, SourceSeparation
 from givens.minimize import minimize
 from givens.numerics import parallel
 from givens.numerics.scaling import check_data, power_of_two
+from givens.numerics.tiles import tiled_sum
 from givens.objectives.joint import JointDiagonal
 from givens.support.arguments import tolerance, whole
 
 DEFAULT_LAGS = 100
 TILE = 1 << 16  # entries of lagged samples at a time
-GROUPS = 16
 
 
 class SOBI(SourceSeparation):
@@ -143,20 +143,15 @@ def lagged_covariances(Z: np.ndarray, lags: Any) -> np.ndarray:
     # Behind the end there is nothing to add.
     unit = power_of_two(Z)  # so that no sum of products is a difference of infinities
     padded = np.concatenate((Z.astype(np.float64) / unit, np.zeros((int(lags.max()), n))))
-    step = max(16, TILE // (n * len(lags)))
-    cut = [slice(first, min(first + step, samples)) for first in range(0, samples, step)]
 
-    def group(which: slice) -> np.ndarray:
-        total = np.zeros((n, len(lags) * n))
-        for part in cut[which]:
-            later = padded[np.arange(part.start, part.stop)[:, None] + lags]
-            total += padded[part].T @ later.reshape(len(later), -1)
-        return total
+    def sums(part: slice) -> np.ndarray:
+        later = padded[np.arange(part.start, part.stop)[:, None] + lags]
+        return padded[part].T @ later.reshape(len(later), -1)
 
     # Outside a pool, a pool of one thread: small products by a BLAS of several would be slower.
     with parallel.pool(parallel.width()):
-        sums = parallel.each(group, parallel.parts(len(cut), GROUPS))
-    total = np.sum(sums, axis=0).reshape(n, len(lags), n).swapaxes(0, 1)
+        total = tiled_sum(parallel.slices(samples, max(16, TILE // (n * len(lags)))), sums)
+    total = total.reshape(n, len(lags), n).swapaxes(0, 1)
     total /= (samples - lags)[:, None, None]
     with np.errstate(over="ignore", under="ignore"):
         return (total + total.swapaxes(1, 2)) / 2 * unit * unit

@@ -11,9 +11,9 @@ from dataclasses import replace
 import numpy as np
 
 from givens.ica.adaptive import TailSums, tail_sums
-from givens.ica.whitening import WhiteSpace, summed
+from givens.ica.whitening import WhiteSpace
 from givens.numerics import parallel
-from givens.numerics.tiles import tiles
+from givens.numerics.tiles import tiled_sum, tiles
 from givens.objectives.base import Objective, Plan
 from givens.objectives.columns import ROUGH, Columns
 from givens.objectives.contrasts import Contrast
@@ -88,7 +88,7 @@ class WhiteArray:
             return (rows if weights is None else rows * weights[:, None]).T @ rows
 
         with np.errstate(over="ignore", invalid="ignore"):
-            moments = summed(self.X.shape, sums) / self.total
+            moments = tiled_sum(tiles(self.X.shape[1], len(self.X)), sums) / self.total
             return moments[0, 1:], moments[1:, 1:] - np.outer(moments[0, 1:], moments[0, 1:])
 
     def fourth_moments(self, U: np.ndarray) -> np.ndarray:
@@ -100,7 +100,7 @@ class WhiteArray:
             weights = self.weights_of(part)
             return squares.sum(axis=0) if weights is None else weights @ squares
 
-        return summed(self.shape, fourths) / self.total
+        return tiled_sum(tiles(self.shape[1], self.shape[0]), fourths) / self.total
 
 
 class WhiteColumns(Columns):

@@ -6,14 +6,12 @@ find is an orthogonal matrix. Sums run over tiles of samples, so that no copy of
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
-from givens.numerics import parallel
 from givens.numerics.scaling import check_data, power_of_two
-from givens.numerics.tiles import GROUPS, tiles
+from givens.numerics.tiles import tiled_sum, tiles
 from givens.support.arguments import whole
 
 EPS = float(np.finfo(np.float64).eps)
@@ -138,16 +136,17 @@ def white_space(
     def weighted(part: slice, rows: np.ndarray) -> np.ndarray:
         return rows if weights is None else rows * weights[part, None]
 
-    mean = summed(X.shape, lambda part: weighted(part, centred(part, 0.0)).sum(axis=0)) / total
+    cut = tiles(features, samples)
+    mean = tiled_sum(cut, lambda part: weighted(part, centred(part, 0.0)).sum(axis=0)) / total
     # What the first mean lacks by rounding.
-    mean += summed(X.shape, lambda part: weighted(part, centred(part, mean)).sum(axis=0)) / total
+    mean += tiled_sum(cut, lambda part: weighted(part, centred(part, mean)).sum(axis=0)) / total
     if samples > 2 * features:
 
         def products(part: slice) -> np.ndarray:
             rows = centred(part, mean)
             return weighted(part, rows).T @ rows
 
-        covariance = summed(X.shape, products) / total
+        covariance = tiled_sum(cut, products) / total
         return from_covariance(mean, covariance, samples, unit, n_components, share)
     rows = centred(slice(None), mean)
     if weights is not None:
@@ -199,17 +198,3 @@ def _space(
     deviations, axes = deviations[:number], axes[:, :number]
     W = axes.T / deviations[:, None]
     return WhiteSpace(W, axes * deviations, mean, rank, unit)
-
-
-def summed(shape: tuple[int, int], work: Callable[[slice], np.ndarray]) -> np.ndarray:
-    """The sum of what `work` returns for tiles of the samples: groups depend on the shape only and are added up in order."""
-    cut = tiles(shape[1], shape[0])
-
-    def group(which: slice) -> np.ndarray:
-        total = work(cut[which.start])
-        for part in cut[which.start + 1 : which.stop]:
-            total = total + work(part)
-        return total
-
-    sums = parallel.each(group, parallel.parts(len(cut), GROUPS))
-    return sum(sums[1:], start=sums[0])

@@ -28,26 +28,17 @@ def tiles(columns: int, rows: int) -> list[slice]:
     return parallel.slices(rows, tile_width(columns))
 
 
-def tiled_sum(work: Callable[[np.ndarray], np.ndarray], Y: np.ndarray, *, copy: bool = True) -> np.ndarray:
-    """The sum of work(tile) over the tiles of Y, each a float64 array of all its rows: contiguous, as compiled code wants it.
-
-    Matrix products take a tile as it lies, and need no `copy` unless the numbers have to be converted.
-    """
-    cut = tiles(*Y.shape)
-    convert: Callable[..., np.ndarray] = np.ascontiguousarray if copy else np.asarray
+def tiled_sum(cut: list[slice], work: Callable[[slice], np.ndarray]) -> np.ndarray:
+    """The sum of work(tile), a new array each time, over tiles: groups of tiles are added up in their order."""
 
     def group(which: slice) -> np.ndarray:
-        parts = cut[which]
-        total = work(convert(Y[:, parts[0]], dtype=np.float64))
-        for part in parts[1:]:
-            total += work(convert(Y[:, part], dtype=np.float64))
+        total = work(cut[which.start])
+        for part in cut[which.start + 1 : which.stop]:
+            total += work(part)
         return total
 
     sums = parallel.each(group, parallel.parts(len(cut), GROUPS))
-    total = sums[0]
-    for other in sums[1:]:
-        total = total + other
-    return total
+    return sum(sums[1:], start=sums[0])
 
 
 def turned(Vt: np.ndarray, At: np.ndarray, out: np.ndarray) -> None:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from givens.numerics import parallel
-from givens.numerics.tiles import tiled_sum
+from givens.numerics.tiles import tiled_sum, tiles
 from givens.objectives.base import Blocks, Leap, Look, Rotations, Solved
 from givens.objectives.columns import Columns
 from givens.objectives.contrasts import Contrast, Pairs, Solution, pair_derivatives
@@ -113,12 +113,13 @@ class Threshold(Contrast):
             )
             return -2.0 * np.concatenate(few)
 
-        def product(tile: np.ndarray) -> np.ndarray:
+        def product(part: slice) -> np.ndarray:
+            tile = np.ascontiguousarray(Y[:, part], dtype=np.float64)
             S = np.empty((active, tile.shape[1]))
             threshold.shrink(tile[:active], levels, self.l0, S)
             return S @ tile.T
 
-        return -2.0 * tiled_sum(product, Y)
+        return -2.0 * tiled_sum(tiles(*Y.shape), product)
 
     def solve_pairs(self, Y: np.ndarray, pairs: np.ndarray, active: int) -> Pairs:
         """Find the global maximum of each pair."""
