@@ -1,4 +1,4 @@
-"""Independent components: sources separated by fourth-order cumulants or by lagged covariances; joint diagonalisation."""
+"""Independent components by contrasts, fourth-order cumulants or lagged covariances, and joint diagonalisation."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ __getattr__, __dir__ = lazy_names(__name__, _HOMES)
 
 
 class _Room(ModuleType):
-    """Lets the room be called: `givens.ica(X)` is `givens.ica.solver.ica(X)`."""
+    """Makes the package callable: `givens.ica(X)` is `givens.ica.solver.ica(X)`."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         from givens.ica.solver import ica

@@ -1,9 +1,9 @@
-"""Signs of sources with heavy and light tails, and steps towards the sources that need no signs.
+"""The signs of sources with heavy and light tails, and a fixed-point iteration that needs no signs.
 
-The fixed-point iteration of Hyvärinen (1999) takes each column u of U to E[z φ'(zᵀu)] − E[φ''(zᵀu)] u, and all of them back to an
-orthogonal matrix by the polar factor. Near an independent source this is Newton's method, whatever its tails are like. It may
-cycle where sources are not independent, so it only leads to where signs can be told, on a sample of the rows; what follows is
-a descent, which cannot.
+The iteration of Hyvärinen (1999) replaces each column u of U by E[z φ'(zᵀu)] − E[φ''(zᵀu)] u, and then U by its polar factor.
+Near an independent source this is Newton's method, whether its tails are heavy or light. It may cycle where sources are not
+independent. So it is run on a sample of the rows only, up to a point where the signs can be determined; the descent that follows
+cannot cycle.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from givens.numerics import parallel
 from givens.numerics.polar import polar
 from givens.numerics.tiles import tiled_sum
 
-SAMPLE = 256  # rows for each column: with a quarter of that, noise made some signs wrong
+SAMPLE = 256  # rows of the sample per column; with a quarter of them, noise made some signs wrong
 ITERATIONS = 40
-SETTLED = 1e-2  # 1 − |cos| of the angle that the last step turned any column by
-TILE = 1 << 14  # entries of Z at a time
+SETTLED = 1e-2  # converged when a step rotates every column by an angle whose 1 − |cos| is below this
+TILE = 1 << 14  # entries of Z in a tile
 
 
 class TailSums(NamedTuple):
-    """Of sources Y = ZU, for log cosh: E[φ'(y_i) y_j], and E[φ''(y_i)]."""
+    """Means over the samples of sources Y = ZU, for φ = log cosh: E[φ'(y_i) y_j], and E[φ''(y_i)]."""
 
     products: np.ndarray
     outward: np.ndarray
@@ -33,18 +33,19 @@ class TailSums(NamedTuple):
     def signs(self) -> np.ndarray:
         """1 for each source with heavy tails, −1 for light tails: the sign of E[φ''(y)] − E[φ'(y) y].
 
-        Not `source_signs`, whose E[φ''(y_i) y_j²] holds for what is nearly independent: principal axes, the start, are not.
+        `source_signs` cannot be used here: its E[φ''(y_i) y_j²] assumes nearly independent sources, and the principal axes, from
+        which a run starts, are not.
         """
         return np.where(self.outward >= np.diagonal(self.products), 1, -1)
 
 
 def sample_stride(samples: int, n: int) -> int:
-    """Every so many-th of the samples is in the sample for `fixed_point`."""
+    """The stride of the rows that are the sample for `fixed_point`."""
     return max(1, samples // (SAMPLE * n))
 
 
 def fixed_point(A: np.ndarray, U: np.ndarray, weights: np.ndarray | None = None) -> tuple[np.ndarray, bool]:
-    """Where fixed-point steps for log cosh lead from U, on a sample A of white rows; and whether they settled."""
+    """Run the fixed-point iteration for log cosh from U on a sample A of white rows; return the last U, and if it settled."""
     A = np.ascontiguousarray(A, dtype=np.float32)
     for _ in range(ITERATIONS):
         V = U.astype(np.float32)
@@ -63,7 +64,7 @@ def fixed_point(A: np.ndarray, U: np.ndarray, weights: np.ndarray | None = None)
 def tail_sums(
     shape: tuple[int, int], turned: Callable[[slice], np.ndarray], weights: np.ndarray | None = None
 ) -> TailSums:
-    """The sums over sources of this shape, of which `turned` gives some rows, in the precision in which it gives them."""
+    """The tail sums of sources of this shape. `turned` returns some of their rows, in whose precision products are computed."""
     samples, n = shape
 
     def sums(part: slice) -> np.ndarray:

@@ -20,8 +20,8 @@ from givens.numerics.scaling import check_data
 from givens.objectives.joint import JointDiagonal
 from givens.support.arguments import as_array, tolerance, whole
 
-ASYMMETRY = 1e-6  # relative to the largest entry of a matrix: more than rounding in single precision
-CHUNK = 1 << 18  # entries that are read at a time
+ASYMMETRY = 1e-6  # refused above this, relative to the largest entry of a matrix; rounding in single precision is less
+CHUNK = 1 << 18  # entries of the matrices that are read at a time
 
 
 def joint_diagonalize(
@@ -45,13 +45,13 @@ def joint_diagonalize(
     matrices : array of shape (K, n, n), or list or iterator of K arrays of shape (n, n)
         Real and symmetric. An array of float64 is not copied where K > n(n+1)/2.
     method : {"orthogonal"}
-        What V may be.
+        The constraint on V. Orthogonal matrices are the only one implemented.
     init : array, shape (n, n), optional
-        Where to start: its polar factor. By default the identity.
+        The start is the polar factor of this matrix. By default the identity.
     eps : float
-        Converged when the angles of a sweep are about as small as this.
+        Converged when the angles of all rotations of a sweep are about this small.
     n_iter_max : int
-        Most sweeps; a warning says when they were not enough.
+        Maximum number of sweeps; a warning is given if they were not enough.
     sample_weight : array, shape (K,), optional
         Positive weights of the matrices.
     threads : int, optional
@@ -142,7 +142,7 @@ def _weights(sample_weight: Any, number: int) -> np.ndarray | None:
 
 
 def _start(init: np.ndarray, n: int) -> np.ndarray:
-    """The orthogonal matrix nearest to what was given."""
+    """The orthogonal matrix nearest to `init`."""
     V = as_array(init, "init")
     if V.shape != (n, n):
         raise ValueError(f"init must have the shape of the matrices, ({n}, {n}), got {V.shape}")
@@ -153,14 +153,14 @@ def _start(init: np.ndarray, n: int) -> np.ndarray:
 
 
 def reduced_stack(X: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
-    """At most n(n+1)/2 matrices with the same criterion as the weighted matrices X; or X, if it has no more and no weights."""
+    """At most n(n+1)/2 matrices with the same criterion as the weighted X; X itself if it has no more and no weights."""
     n = X.shape[1]
     i, j = np.triu_indices(n)
     if len(X) <= len(i):
         return X if weights is None else X * np.sqrt(weights)[:, None, None]
-    # An entry off the diagonal stands for two.
+    # Entries off the diagonal occur twice in the criterion.
     factor = np.where(i == j, 1.0, np.sqrt(2.0))
-    # Squares of what is far from 1 would leave the range of numbers.
+    # Squares of very large or small entries would overflow or underflow.
     unit = float(np.abs(X).max()) or 1.0
     R = np.zeros((0, len(i)))
     for part in _chunks(X, least=len(i)):

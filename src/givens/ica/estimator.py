@@ -1,17 +1,17 @@
-"""Independent components by a contrast: quasi-Newton descent on white samples, one deterministic answer, and its doubts.
+"""Independent components by a contrast: quasi-Newton descent on white samples, from a deterministic start.
 
-White samples Z are turned by an orthogonal U until the sum over the sources S = ZU
+Of white samples Z, the estimator finds the orthogonal U for which the sum over the sources S = ZU
 
     f(U) = Σ_j s_j Σ_t φ(S_tj),        φ = log cosh, −exp(−y²/2) or −y⁴/4,
 
-is smallest. For sources with heavy tails (s_j = 1) that is maximum likelihood with a density proportional to e^−φ. A source with
-light tails is where f is *largest*; with `contrast="adaptive"` its s_j is −1. Which sign a source needs is told by
+is smallest. For sources with heavy tails (s_j = 1) that is maximum likelihood with a density proportional to e^−φ. At sources
+with light tails f is *largest*; with `contrast="adaptive"` their s_j is −1. The sign that a source then needs is
 
     s_j = sign( E[φ''(y_j)] − E[φ'(y_j) y_j] ),
 
 the condition for a minimum of f near an independent source of unit variance (Lee, Girolami and Sejnowski 1999, for log cosh).
-A few steps of a fixed-point iteration that needs no signs come first (`adaptive`); then signs are chosen, the descent is run,
-and the two are repeated until the signs stay.
+Such a run begins with a few steps of a fixed-point iteration that needs no signs (`adaptive`). Then signs are chosen and the
+descent is run; these two are repeated until the signs no longer change.
 """
 
 from __future__ import annotations
@@ -48,11 +48,11 @@ from givens.support.fitting import atomic_fit
 from givens.support.rows import in_memory
 
 CONTRASTS = ("logcosh", "kurtosis", "exp", "adaptive")
-HEAD = 4096  # first rows of data in chunks, about whose mean covariances are summed
-MOST_FEATURES = 64  # in partial_fit: their fourth moments take 37 MB, and 0.5 GB while they are centred
-ROUNDS = 20  # of choosing signs anew
-ROUGH = 1e-3  # gradient at which signs are looked at again, and at which a resample has told enough
-NOT_WHITE = 0.05  # of the covariance's entries, beyond which samples that should be white are said not to be
+HEAD = 4096  # first rows of data in chunks; covariances are summed about their mean
+MOST_FEATURES = 64  # of partial_fit: fourth moments then take 37 MB, and 0.5 GB while they are centred
+ROUNDS = 20  # how often signs are chosen at most
+ROUGH = 1e-3  # gradient norm at which signs are chosen again; tolerance of the fits for `stability_`
+NOT_WHITE = 0.05  # with whiten=False, a warning is given if second moments differ from I by more than this
 
 
 White = WhiteArray | WhiteChunks | WhiteMoments
@@ -61,45 +61,47 @@ White = WhiteArray | WhiteChunks | WhiteMoments
 class ICA(SourceSeparation):
     """Independent components: sources of which the samples are linear mixtures.
 
-    A drop-in for scikit-learn's `FastICA` that converges: all sources together, by quasi-Newton steps on the orthogonal matrices,
-    to a gradient of `tol`. The start is deterministic, so `random_state` changes nothing unless `n_starts` or `stability` ask for
-    random starts; sources are ordered by the variance they explain, and the largest weight of each in `mixing_` is positive.
+    A drop-in replacement for scikit-learn's `FastICA`. All sources are found together, by quasi-Newton steps on the orthogonal
+    matrices, until the norm of the gradient is at most `tol`. The start is deterministic, so `random_state` has no effect unless
+    `n_starts` or `stability` ask for random starts. Sources are ordered by the variance they explain, and the largest weight of
+    each in `mixing_` is positive.
 
     Parameters
     ----------
     n_components : int or float, optional
-        How many sources, or the share of the variance, below 1, that the leading principal components should keep. By default the
-        rank of the data, which may be below the number of features (after an average reference, say).
+        Number of sources; or, below 1, the share of the variance that the leading principal components keep. By default the rank
+        of the data, which may be less than the number of features (for example after an average reference).
     contrast : {"logcosh", "kurtosis", "exp", "adaptive"} or Contrast
         "logcosh", the default: robust, for sources with heavy tails. "exp": more robust still. "kurtosis": quicker, and sensitive
-        to outliers. "adaptive": log cosh with a sign per source, for heavy and light tails together. Or a contrast of your own,
-        such as `givens.objectives.Scalar`.
+        to outliers. "adaptive": log cosh with a sign for each source, where some have heavy and others light tails. Or a contrast
+        of your own, such as `givens.objectives.Scalar`.
     whiten : {"unit-variance", "arbitrary-variance", False}
-        As in `FastICA`: sources of variance 1, or 1/samples; False if X is white already.
+        As in `FastICA`: sources have variance 1, or 1/samples. False if X is white already.
     tol : float
         Converged when the norm of the gradient, per sample, is at most this.
     max_steps : int
-        The most steps of a descent.
+        Maximum number of steps of a descent.
     w_init : array, shape (n_components, n_components), optional
-        Where to start, in the white space; made orthogonal first. By default the principal axes.
+        The start, in white coordinates; its polar factor is used. By default the principal axes.
     n_starts : int
-        The first start is as above, further ones are random. They race (see `minimize`): the one with the best contrast is run to
-        the end (values: `result_.starts`). With "adaptive" all have the signs that the first start needs.
+        Number of starts. The first is that of `w_init`, further ones are random. They race (see `minimize`): only the one with
+        the best contrast is run to the end. `result_.starts` has the values. With "adaptive" all use the signs that the first
+        start needs.
     stability : int
-        Cut the samples into two random halves, so many times, separate each half from a random start, and report in
-        `stability_` how well each source is found again, at worst. 0: do not.
+        How many times the samples are divided into two random halves, each of which is separated from a random start.
+        `stability_` reports how well each source is found again in the worst case. 0: not computed.
     certify : bool
-        Search every pair of sources over all angles at the end: `certificate_` is the most that turning any two could still gain.
+        Search every pair of sources over all angles at the end; `certificate_` is the largest gain of such a rotation.
     threads : int, optional
         By default all cores. The number changes the time, never the result.
     random_state : int, Generator, RandomState or None
         For `n_starts` and `stability` only.
     progress : bool
-        Of data on Dask, show the passes, and the chunks that are done in each.
+        Show a progress bar for each pass over data on Dask.
     checkpoint : path or Checkpoint, optional
-        Of data on Dask, save what each pass leaves there, and do not repeat the passes that are in the file if it exists. A file
-        of other data or options is refused; data are told apart by their shape, chunks and type and by their first and last
-        rows.
+        For data on Dask: a file in which the summary of each pass is saved; if it exists, the passes that it holds are not
+        repeated. A file of other data or options is refused; data are compared by their shape, chunks and type and by their first
+        and last rows.
 
     Attributes
     ----------
@@ -108,26 +110,26 @@ class ICA(SourceSeparation):
     mixing_ : array, shape (n_features, n_components)
         X is sources times its transpose, plus the mean. The largest entry of each column in absolute value is positive.
     explained_variance_ : array, shape (n_components,)
-        Variance that each source gives to all features together.
+        Variance that each source explains, summed over the features.
     whitening_ : array, shape (n_components, n_features)
     mean_ : array, shape (n_features,)
     rank_ : int
         Of the centred data.
     signs_ : array of int, shape (n_components,)
-        1 for sources with heavy tails, −1 for light ones: what the contrast was multiplied by.
+        The factor of each source's contrast: 1 for heavy tails, −1 for light ones.
     kurtosis_ : array, shape (n_components,)
-        Excess kurtosis: 0 for a Gaussian source, which no method can tell from another.
+        Excess kurtosis: 0 for Gaussian sources, which no method can tell apart.
     stability_ : array, shape (n_components,), or None
-        The least |correlation| of each source with its match in any of these halves: near 1 for sources that are found in
-        all of them, whatever the start.
+        The smallest |correlation| between each source and its match in any of the halves: near 1 for sources that all of them
+        find, whatever the start. None unless `stability`.
     gradient_norm_ : float
-        Per sample, where the run ended.
+        Norm of the gradient per sample, at the end.
     certificate_ : float or None
-        The most, per sample, that a rotation of two sources by any angle gains; None unless `certify`.
+        The largest gain, per sample, of a rotation of two sources by any angle. None unless `certify`.
     result_ : Result
-        The run: value, trace, method, and why it stopped.
+        The descent: value, trace, method, and why it stopped.
     n_iter_ : int
-        Steps of the descent that ended in the result.
+        Number of steps of the last descent.
 
     Examples
     --------
@@ -182,11 +184,11 @@ class ICA(SourceSeparation):
         X : array or data frame, shape (samples, features)
             For signals: time x channels. A memory map, a data set of zarr or HDF5, a list of arrays, or a dask array or data
             frame chunked along samples is read in chunks: once for the covariance, once for a sample of the rows, and once for
-            each look at the contrast. With weights, `stability` or `certify`, samples have to fit into memory.
+            each evaluation of the contrast. With weights, `stability` or `certify`, samples have to fit into memory.
         y : ignored
         sample_weight : array, shape (samples,), optional
-            How often each sample counts, at least 0: a weight of 2 is the sample twice, a weight of 0 leaves it out. Not for
-            contrasts of your own, unless they are `Scalar`.
+            How often each sample counts, at least 0: a weight of 2 counts the sample twice, a weight of 0 leaves it out. A
+            contrast of your own takes weights only if it is a `Scalar`.
 
         Returns
         -------
@@ -196,7 +198,7 @@ class ICA(SourceSeparation):
         return self
 
     def _streams(self) -> bool:
-        """Whether there is a `partial_fit`; if not, an error that says why."""
+        """Whether `partial_fit` is available; if not, raise an AttributeError that says why."""
         if not (isinstance(self.contrast, str) and self.contrast == "kurtosis"):
             raise AttributeError(
                 f"partial_fit knows fourth moments only: it needs contrast='kurtosis', got {self.contrast!r}"
@@ -206,12 +208,12 @@ class ICA(SourceSeparation):
     @available_if(_streams)
     @atomic_fit
     def partial_fit(self, X: Any, y: None = None) -> Self:
-        """Take in a batch of samples, once, for ``contrast="kurtosis"`` and at most 64 features.
+        """Update the model with a batch of samples, for ``contrast="kurtosis"`` and at most 64 features.
 
-        All moments up to the fourth are kept, and the sources are found anew from them: those of one `fit` on all samples so far
-        (to 1e-6 in the tests) where both end in the same optimum, and the same bits however the samples are cut into batches.
-        With fewer than features + 1 samples there is no model yet. Of d features, a sample takes d⁴/4 multiplications, and the
-        moments 2d⁴ bytes: batches of some thousand samples are best.
+        The model keeps the moments of all samples up to the fourth, and the sources are computed from them. They agree with those
+        of one `fit` on all samples so far (to 1e-6 in the tests) if both end in the same optimum, and they have the same bits
+        however the samples are divided into batches. There is no model until there are more samples than features. With d
+        features, a sample takes d⁴/4 multiplications and the moments 2d⁴ bytes: batches of some thousand samples are best.
 
         Parameters
         ----------
@@ -302,7 +304,7 @@ class ICA(SourceSeparation):
 
     def _in_chunks(self, X: Any, weighted: bool) -> bool:
         refuse_checkpoint(self, X)
-        # A memory map is an array too: where chunks do not do, it is read like one.
+        # Weights, stability and certificates need all samples at once: for them a memory map is read as an array.
         whole_array = isinstance(X, np.memmap) and (weighted or self.stability or self.certify)
         return not in_memory(X) and not whole_array
 
@@ -331,7 +333,7 @@ class ICA(SourceSeparation):
             return Separated(space, self._rotate(white), white, float(seconds.count)), head.dtype
 
     def _number(self, most: int) -> tuple[int | None, float | None]:
-        """How many components were asked for, or which share of the variance."""
+        """The number of components that `n_components` asks for, or the share of the variance."""
         number = self.n_components
         if isinstance(number, Real) and not isinstance(number, bool | int | np.integer) and 0 < number < 1:
             return None, float(number)
@@ -350,7 +352,7 @@ class ICA(SourceSeparation):
         return result
 
     def _start(self, n: int) -> np.ndarray | None:
-        """Where to start in the white space; None: where the principal axes, and samples of the rows, lead."""
+        """The start in white coordinates that `w_init` gives; None for the default."""
         if self.w_init is None:
             return None
         W = check_data(self.w_init, "w_init").astype(np.float64)
@@ -368,7 +370,7 @@ class ICA(SourceSeparation):
         n_starts: int = 1,
         rng: np.random.Generator | None = None,
     ) -> Result:
-        """Descend from a start, or the best of several; with adaptive signs, which are those of the first, until they stay."""
+        """Descend from one start or several; with adaptive signs (of the first start) repeat this until they stay."""
         start = np.eye(white.shape[1]) if start is None else start
         several: dict[str, Any] = {"n_starts": n_starts, "random_state": rng}
         if self.contrast != "adaptive" or isinstance(white, WhiteMoments):
@@ -409,7 +411,7 @@ class ICA(SourceSeparation):
             start,
             phases=("descent",),
             coarse=coarse,
-            # Data so small that their powers vanish have no scale, and any gradient will do.
+            # The scale is 0 if the data are so small that their powers underflow; then any gradient is small enough.
             gradient_tol=tol * white.total / (objective.scale * abs(objective.factor) or 1.0),
             tol=0.0,
             max_steps=int(self.max_steps),
@@ -419,7 +421,7 @@ class ICA(SourceSeparation):
         )
 
     def _found_again(self, white: WhiteArray, U: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """The least |correlation| of each source with its match in any half of the samples, separated from a random start."""
+        """The smallest |correlation| of each source with its match in any half of the samples, separated from random starts."""
         least, keep = np.ones(U.shape[1]), self.signs_
         for _ in range(int(self.stability)):
             order = rng.permutation(len(white))
@@ -431,7 +433,7 @@ class ICA(SourceSeparation):
         return least
 
     def _of_half(self, white: WhiteArray, half: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """The directions of a half's sources, of unit length."""
+        """The directions of the sources that half of the samples give, of unit length."""
         Z, weights = white[half], white.weights_of(half)
         space = white_space(Z, weights=weights)
         if len(space.W) < Z.shape[1]:
@@ -453,7 +455,7 @@ class ICA(SourceSeparation):
         self.gradient_norm_ = result.gradient_norm / white.total
         self.certificate_ = None if result.certificate is None else result.certificate.gain / white.total
         if self.whiten == "arbitrary-variance":
-            # As FastICA has it: the whitening is not multiplied by the root of the number of samples.
+            # As in FastICA, the whitening is not multiplied by the root of the number of samples.
             root = self.components_.dtype.type(np.sqrt(found.samples))
             self.components_ /= root
             self.whitening_ /= root
@@ -461,7 +463,7 @@ class ICA(SourceSeparation):
 
 
 def _as_white(mean: np.ndarray, covariance: np.ndarray, samples: int, unit: float = 1.0) -> WhiteSpace:
-    """The space of samples that are white already; said where their moments, in units, are others."""
+    """The white space of samples that are white already; warns if their second moments, times unit², are not the identity."""
     features = len(mean)
     if samples < features:
         raise ValueError(

@@ -6,8 +6,8 @@ fourth powers that `contrast="kurtosis"` maximises is then
 
     Σ_t Σ_j (Z U)_tj⁴ = N Σ_j T(u_j, u_j, u_j, u_j),
 
-of as many operations as the tensor has entries, however many samples there were. For one pair of columns it is
-A + B cos 4θ + C sin 4θ.
+which takes as many operations as the tensor has entries, whatever the number of samples. As a function of the angle of one pair
+of columns it is A + B cos 4θ + C sin 4θ.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from givens.objectives.base import Blocks, Look, Objective, Plan, Rotations, Sol
 from givens.objectives.contrasts import Contrast, pair_derivatives
 from givens.rotations import rotate_blocks, turn
 
-NOTHING = 1e-28  # of the scale: a gain of rounding errors in slopes
-COLUMNS = 512  # samples whose monomials are in work at once
+NOTHING = 1e-28  # relative to the scale; smaller gains are rounding errors of slopes
+COLUMNS = 512  # samples whose monomials are computed at once
 
 
 class MonomialSums(Sums):
-    """Σ m mᵀ of the monomials up to degree 2, of rows scaled by `unit` and counted from `origin`."""
+    """Σ m mᵀ of the monomials up to degree 2 of the rows unit·x − origin."""
 
     def __init__(self, origin: np.ndarray, unit: float) -> None:
         size = monomials(len(origin))
@@ -40,7 +40,7 @@ class MonomialSums(Sums):
         d = len(self.origin)
         x = np.ascontiguousarray((np.asarray(rows, dtype=np.float64) * self.unit - self.origin).T)
         total = np.zeros((monomials(d), monomials(d)))
-        with np.errstate(over="ignore", invalid="ignore"):  # `central` says so
+        with np.errstate(over="ignore", invalid="ignore"):  # `central` reports overflow
             for start in range(0, x.shape[1], COLUMNS):
                 m = self._monomials(x[:, start : start + COLUMNS])
                 total += m @ m.T
@@ -59,14 +59,14 @@ class MonomialSums(Sums):
 
 
 def monomials(d: int) -> int:
-    """How many monomials of degree 0, 1 and 2 there are in d variables."""
+    """The number of monomials of degree 0, 1 and 2 in d variables."""
     return 1 + d + d * (d + 1) // 2
 
 
 class FourthMoments:
-    """Central moments up to the fourth of a stream: the first rows fix an origin, about which all are summed.
+    """Central moments up to the fourth of a stream of rows, summed about the mean of the first rows.
 
-    Whatever the batches are, the sums have the same bits.
+    The sums have the same bits however the rows are divided into batches.
 
     Examples
     --------
@@ -88,16 +88,16 @@ class FourthMoments:
 
     @property
     def count(self) -> int:
-        """Rows so far."""
+        """Number of rows so far."""
         return sum(map(len, self.head)) if self.sums is None else self.sums.count
 
     @property
     def unit(self) -> float:
-        """What rows are multiplied by."""
+        """The power of two by which rows are multiplied."""
         return self._all().unit
 
     def with_rows(self, rows: np.ndarray) -> FourthMoments:
-        """A stream that has seen these rows too; this one stays as it is."""
+        """A copy of this stream to which these rows are added."""
         other = FourthMoments()
         if self.sums is None:
             room = TILE - self.count
@@ -121,7 +121,7 @@ class FourthMoments:
         return self._from_head() if self.sums is None else self.sums
 
     def central(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The mean, the covariance and E[x⊗x⊗x⊗x] about the mean, of rows in units."""
+        """The mean, the covariance and E[x⊗x⊗x⊗x] about the mean, of rows multiplied by `unit`."""
         sums = self._all()
         d = len(sums.origin)
         M = sums.totals()[0] / sums.count
@@ -135,7 +135,7 @@ class FourthMoments:
         third = M[1 : d + 1][:, pairs]
         fourth = M[np.ix_(pairs.ravel(), pairs.ravel())].reshape(d, d, d, d)
         outer = np.multiply.outer(mean, mean)
-        # E[Π (x − μ)] = m4 − Σ μ m3 + Σ μμ m2 − 3 μμμμ, sums over the 4 and the 6 ways to choose indices.
+        # E[Π (x − μ)] = m4 − Σ μ m3 + Σ μμ m2 − 3 μμμμ, summed over the 4 and the 6 ways to choose the indices of μ.
         lower = np.multiply.outer(mean, third)
         for axis in range(4):
             fourth = fourth - np.moveaxis(lower, 0, axis)
@@ -162,7 +162,7 @@ class TensorKurtosis(Objective):
         self.n = self.active = len(T)
         a, b = np.triu_indices(self.n)
         self.a, self.b = a, b
-        # Each pair of indices once; of those off the diagonal there are two.
+        # Each pair of indices is stored once; pairs off the diagonal count twice.
         self.T = np.ascontiguousarray(T.reshape(self.n**2, self.n**2)[np.ix_(a * self.n + b, a * self.n + b)])
         self.times = np.where(a == b, 1.0, 2.0)
         self.samples = float(samples)
@@ -194,7 +194,7 @@ class TensorKurtosis(Objective):
         return self.look(state).value
 
     def look(self, state: np.ndarray, Q: np.ndarray | None = None, slopes: bool = True) -> Look:
-        """All pairs from the tensor."""
+        """The value and the derivatives of all pairs, from the tensor."""
         V = state.T if Q is None else state.T @ Q
         third, second = self._moments(V, V)
         M, S = -4.0 * self.samples * third, -12.0 * self.samples * second
@@ -202,7 +202,7 @@ class TensorKurtosis(Objective):
         return Look(-self.samples * float(np.trace(third)), *pair_derivatives(M, S), flops)
 
     def solve(self, state: np.ndarray, blocks: Blocks, enough: float = 0.0) -> Solved:
-        """The closed form of every pair of a block in turn."""
+        """Solve the pairs of each block one after the other, in closed form."""
         rotations, gains, rotated, pairs = [], [], 0, 0
         for block in blocks:
             V, Q, total = state[block].T.copy(), np.eye(len(block)), 0.0
@@ -221,12 +221,12 @@ class TensorKurtosis(Objective):
         return Solved(found, np.array(gains), rotated, 4.0 * pairs * self.T.size)
 
     def _best_angle(self, pair: np.ndarray) -> tuple[float, float]:
-        """Of g = −N (A + B cos 4θ + C sin 4θ): the lowest angle, and the gain; zeros where that is rounding."""
+        """The angle that minimises −N (A + B cos 4θ + C sin 4θ), and its gain; zeros if the gain is a rounding error."""
         third, second = self._moments(pair, pair)
         B = 0.25 * float(third[0, 0] + third[1, 1] - 6.0 * second[0, 1])
         C = float(third[0, 1] - third[1, 0])
         size = float(np.hypot(B, C))
-        # As C²/(size + B) where B is positive: a difference would lose the digits of small gains.
+        # Where B is positive, size − B is computed as C²/(size + B), in which nothing cancels.
         gain = self.samples * (C * C / (size + B) if B > 0 else size - B)
         if gain <= NOTHING * self.scale:
             return 0.0, 0.0
@@ -244,13 +244,13 @@ class TensorKurtosis(Objective):
 
 
 class WhiteMoments:
-    """Samples of which only moments are left, and the space in which they are white.
+    """White samples of which only the fourth moments are known.
 
     Parameters
     ----------
     space : WhiteSpace
     fourth : array, shape (features, features, features, features)
-        About the mean, in units.
+        Fourth moments about the mean, of rows divided by `space.unit`.
     samples : int
     """
 
@@ -259,7 +259,7 @@ class WhiteMoments:
         self.total = float(samples)
         T = fourth
         for _ in range(4):
-            # The first index is contracted, and becomes the last: after four times all are.
+            # Contracts the first index, which becomes the last: after four times, every index.
             T = np.tensordot(T, space.W, axes=(0, 1))
         self.T = T
 
@@ -268,5 +268,5 @@ class WhiteMoments:
         return TensorKurtosis(self.T, self.total)
 
     def fourth_moments(self, U: np.ndarray) -> np.ndarray:
-        """The mean fourth power of each column of U."""
+        """The mean fourth power of each column of ZU."""
         return np.einsum("abcd,aj,bj,cj,dj->j", self.T, U, U, U, U, optimize=True)

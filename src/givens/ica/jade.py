@@ -5,7 +5,7 @@ Of white samples z, the cumulant matrices are
     Q_pq = E[z_p z_q z zᵀ] − δ_pq I − e_p e_qᵀ − e_q e_pᵀ,        p ≤ q:  n(n+1)/2 of them for n components.
 
 Independent sources make all of them diagonal. An orthogonal U that makes Σ_pq off(UᵀQ_pqU)² smallest, pairs p < q counted twice,
-is an estimate of the mixing that depends on no choice of a nonlinearity.
+is an estimate of the mixing that needs no choice of a nonlinearity.
 """
 
 from __future__ import annotations
@@ -21,23 +21,24 @@ from givens.objectives.joint import JointDiagonal
 from givens.support.arguments import tolerance
 
 MOST_COMPONENTS = 128  # their cumulant matrices take 8·n⁴/2 bytes: 1.1 GB
-TILE = 1 << 18  # entries of products of coordinates at a time
+TILE = 1 << 18  # products of two coordinates in a tile
 
 
 class JADE(SourceSeparation):
     """Independent components by the joint diagonalisation of fourth-order cumulants.
 
-    Takes sources with heavy and with light tails alike, at most one of them Gaussian. Time and memory go with the fourth power
-    of the number of components: good to about 60; reduce the dimension by `n_components` before.
+    Separates sources with heavy tails and sources with light tails; at most one of them may be Gaussian. Time and memory grow
+    with the fourth power of the number of components, and are moderate up to about 60: choose `n_components` accordingly.
 
     Parameters
     ----------
     n_components : int, optional
         By default the rank of the data.
     tol : float
-        Converged when a sweep gains no more than this share of the sum of squares of all cumulant matrices. At the default, what
-        is left to gain moves the sources by far less than the error of estimated cumulants does.
+        Converged when a sweep gains no more than this share of the sum of squares of all cumulant matrices. With the default, a
+        further gain would change the sources by far less than the sampling error of the cumulants does.
     max_sweeps : int
+        Maximum number of sweeps.
     threads : int, optional
         By default all cores. The number changes the time, never the result.
 
@@ -92,7 +93,7 @@ class JADE(SourceSeparation):
 
 
 def cumulant_matrices(Z: np.ndarray) -> np.ndarray:
-    """The fourth-order cumulant matrices of white samples, those of p < q times √2.
+    """The fourth-order cumulant matrices of white samples; those with p < q are multiplied by √2.
 
     Parameters
     ----------
@@ -133,7 +134,7 @@ def cumulant_matrices(Z: np.ndarray) -> np.ndarray:
 
 
 def _fourth_moments(Zt: np.ndarray, p: np.ndarray, q: np.ndarray) -> np.ndarray:
-    """Σ_t z_p z_q z_r z_s of all pairs (p, q), (r, s)."""
+    """Σ_t z_p z_q z_r z_s, for all pairs (p, q) and (r, s)."""
 
     def sums(part: slice) -> np.ndarray:
         tile = Zt[:, part]

@@ -1,6 +1,6 @@
-"""What the estimators of independent components share: whitening, an orthogonal matrix, order and signs, and the way back.
+"""The base class of the estimators of independent components: whitening, order and signs of sources, transforms.
 
-A method has to find one thing, the orthogonal U that takes white samples to sources, S = Z U; see `SourceSeparation._separate`.
+A method only has to find the orthogonal U that turns white samples into sources, S = Z U; see `SourceSeparation._separate`.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from givens.support.fitting import Transformer, atomic_fit
 
 
 class Separated(NamedTuple):
-    """What a method has found.
+    """The outcome of a method.
 
     Attributes
     ----------
     space : WhiteSpace
     result : Result
-        The run that ended in U.
+        The run that found U.
     white : object
         The white samples, if `_settle` needs them.
     samples : float
-        How many there are, or the sum of their weights.
+        The number of samples, or the sum of their weights.
     """
 
     space: WhiteSpace
@@ -44,7 +44,7 @@ class Separated(NamedTuple):
 
 
 class SourceSeparation(Transformer, ABC):
-    """Sources of unit variance that samples are linear mixtures of."""
+    """Base class of estimators of sources with unit variance, of which the samples are linear mixtures."""
 
     n_components: int | None
     threads: int | None
@@ -54,18 +54,18 @@ class SourceSeparation(Transformer, ABC):
 
     @abstractmethod
     def _separate(self, X: np.ndarray, weights: np.ndarray | None) -> Separated:
-        """Whiten samples and find the orthogonal U, components x components, that takes white samples to sources."""
+        """Whiten samples and find the orthogonal U, components x components, that turns white samples into sources."""
 
     def _in_chunks(self, X: Any, weighted: bool) -> bool:
         """Whether X is to be read in chunks."""
         return False
 
     def _separate_chunks(self, X: Any, sample_weight: Any) -> tuple[Separated, np.dtype]:
-        """As `_separate`, of data that are read in chunks; and the precision of the data."""
+        """As `_separate`, for data that are read in chunks; return also their dtype."""
         raise NotImplementedError
 
     def _space(self, X: np.ndarray) -> WhiteSpace:
-        """The white space of as many components as were asked for."""
+        """The white space of `n_components` components."""
         if self.n_components is None:
             return white_space(X)
         return white_space(
@@ -73,7 +73,7 @@ class SourceSeparation(Transformer, ABC):
         )
 
     def _settle(self, found: Separated, order: np.ndarray) -> None:
-        """Set what else a method reports, of sources in this order."""
+        """Set the attributes that only this method has; `order` is that of the sources."""
 
     @atomic_fit
     def fit(self, X: Any, y: None = None) -> Self:
@@ -112,7 +112,7 @@ class SourceSeparation(Transformer, ABC):
         self._take(found, values.dtype)
 
     def _take(self, found: Separated, kind: np.dtype) -> None:
-        """Set what every method reports."""
+        """Set the attributes that all methods have."""
         space, result = found.space, found.result
         if not result.converged:
             warnings.warn(
@@ -136,7 +136,7 @@ class SourceSeparation(Transformer, ABC):
         return hasattr(self, "components_")
 
     def transform(self, X: Any) -> np.ndarray:
-        """The sources of samples: (X − mean) times `components_` transposed; of a dask array, one that is not computed yet."""
+        """The sources of samples, (X − mean) times `components_` transposed; for a dask array, a dask array not computed yet."""
         check_is_fitted(self)
         if is_dask(X):
             kind = np.float32 if getattr(X, "dtype", None) == np.float32 else np.float64
@@ -144,7 +144,7 @@ class SourceSeparation(Transformer, ABC):
         return self._sources(validate_data(self, X, reset=False, dtype=[np.float64, np.float32]))
 
     def _chunk_sources(self, X: Any) -> np.ndarray:
-        """The sources of a chunk, which has no names of features."""
+        """The sources of a chunk, which has no feature names to check."""
         X = check_array(X, dtype=[np.float64, np.float32], ensure_min_samples=0, input_name="X")
         if X.shape[1] != self.n_features_in_:
             raise ValueError(
@@ -156,13 +156,13 @@ class SourceSeparation(Transformer, ABC):
         return (X - self.mean_.astype(X.dtype)) @ self.components_.T.astype(X.dtype)
 
     def inverse_transform(self, X: Any) -> np.ndarray:
-        """The samples that sources stand for: sources times `mixing_` transposed, plus the mean."""
+        """The samples that belong to sources: sources times `mixing_` transposed, plus the mean."""
         X = self._checked_scores(X)
         return X @ self.mixing_.T.astype(X.dtype) + self.mean_.astype(X.dtype)
 
 
 def counted_samples(X: np.ndarray, sample_weight: Any) -> tuple[np.ndarray, np.ndarray | None, float]:
-    """The samples that count; how often each does, in units of a power of two, or None where all count alike; and the sum."""
+    """The samples of positive weight; their weights over a power of two, or None if all are equal; the sum of the weights."""
     if sample_weight is None:
         return X, None, float(len(X))
     weights = sample_weights(sample_weight, len(X))
@@ -179,7 +179,7 @@ def counted_samples(X: np.ndarray, sample_weight: Any) -> tuple[np.ndarray, np.n
 
 
 def _order_and_signs(mixing: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Sources by the variance they explain, largest first; the sign that makes the largest entry positive; and the variances."""
+    """The order of sources by explained variance, signs that make the largest entry of each positive, and the variances."""
     largest = np.abs(mixing).max() or 1.0
     shares = np.sum((mixing / largest) ** 2, axis=0)
     order = np.argsort(-shares, kind="stable")

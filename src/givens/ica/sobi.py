@@ -1,7 +1,8 @@
 """SOBI: sources with different spectra, by the joint diagonalisation of lagged covariances (Belouchrani et al. 1997).
 
-Of white samples z_t, the lagged covariances are R_τ = E[z_t z_{t+τ}ᵀ], here their symmetric parts. Uncorrelated sources make all
-of them diagonal, with their autocorrelations on the diagonals; these must differ for some lag.
+The lagged covariances of white samples z_t are R_τ = E[z_t z_{t+τ}ᵀ]; their symmetric parts are used. In the coordinates of
+uncorrelated sources all of them are diagonal, with the autocorrelations of the sources on the diagonals. Two sources can be
+separated if their autocorrelations differ for some lag.
 """
 
 from __future__ import annotations
@@ -21,24 +22,25 @@ from givens.objectives.joint import JointDiagonal
 from givens.support.arguments import tolerance, whole
 
 DEFAULT_LAGS = 100
-TILE = 1 << 16  # entries of lagged samples at a time
+TILE = 1 << 16  # entries of the lagged samples in a tile
 
 
 class SOBI(SourceSeparation):
     """Sources with different spectra, from covariances at several lags.
 
-    Samples are a time series, one row after the other. The sources may be Gaussian; their autocorrelations must differ.
+    The rows of X are a time series. The sources may be Gaussian; their autocorrelations must differ.
 
     Parameters
     ----------
     n_components : int, optional
         By default the rank of the data.
     lags : int or sequence of int, optional
-        Lags in samples, at least 1 and less than the number of samples; a number stands for 1, 2, ..., lags. By default 100, or
+        Lags in samples, at least 1 and less than the number of samples; an integer stands for 1, 2, ..., lags. By default 100, or
         half the number of samples if that is less.
     tol : float
         Converged when a sweep gains no more than this share of the sum of squares of all lagged covariances.
     max_sweeps : int
+        Maximum number of sweeps.
     threads : int, optional
         By default all cores. The number changes the time, never the result.
 
@@ -47,6 +49,7 @@ class SOBI(SourceSeparation):
     components_, mixing_, explained_variance_, whitening_, mean_, result_, n_iter_
         As in `ICA`.
     lags_ : array of int
+        The lags that were used.
 
     References
     ----------
@@ -96,7 +99,7 @@ class SOBI(SourceSeparation):
 
 
 def as_lags(lags: Any, samples: int) -> np.ndarray:
-    """The lags that a number, a sequence or None stands for, or an error that says what is wrong with them."""
+    """The lags that a number, a sequence or None stands for; raise an error if they are invalid."""
     if lags is None:
         return np.arange(1, max(2, min(DEFAULT_LAGS, samples // 2) + 1))
     if np.ndim(lags) == 0:
@@ -121,7 +124,7 @@ def lagged_covariances(Z: np.ndarray, lags: Any) -> np.ndarray:
     Parameters
     ----------
     Z : array, shape (samples, n)
-        Of mean 0.
+        With mean 0.
     lags : sequence of int
 
     Returns
@@ -140,15 +143,15 @@ def lagged_covariances(Z: np.ndarray, lags: Any) -> np.ndarray:
     if 0 in Z.shape:
         raise ValueError(f"Z must have samples and components, got shape {Z.shape}")
     lags = as_lags(lags, samples)
-    # Behind the end there is nothing to add.
-    unit = power_of_two(Z)  # so that no sum of products is a difference of infinities
+    unit = power_of_two(Z)  # divided by it, products cannot overflow
+    # Zeros after the last sample: lags that reach beyond it add nothing.
     padded = np.concatenate((Z.astype(np.float64) / unit, np.zeros((int(lags.max()), n))))
 
     def sums(part: slice) -> np.ndarray:
         later = padded[np.arange(part.start, part.stop)[:, None] + lags]
         return padded[part].T @ later.reshape(len(later), -1)
 
-    # Outside a pool, a pool of one thread: small products by a BLAS of several would be slower.
+    # If no pool is open, this opens one of a single thread: a BLAS with several threads is slower on small products.
     with parallel.pool(parallel.width()):
         total = tiled_sum(parallel.slices(samples, max(16, TILE // (n * len(lags)))), sums)
     total = total.reshape(n, len(lags), n).swapaxes(0, 1)

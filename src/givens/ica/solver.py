@@ -24,28 +24,28 @@ def ica(
     w_init: np.ndarray | None = None,
     threads: int | None = None,
 ) -> tuple[np.ndarray | None, np.ndarray, np.ndarray]:
-    """Independent components of signals, one row per signal: stands in for `picard.picard`.
+    """Independent components of signals, one row per signal; a replacement for `picard.picard`.
 
     Parameters
     ----------
     X : array, shape (n_features, n_samples)
     n_components : int, optional
-        By default the rank of the data; only with `whiten`.
+        By default the rank of the data. Ignored unless `whiten`.
     contrast : str or Contrast
         As for `ICA`.
     extended : bool
-        The same as ``contrast="adaptive"``: light tails and heavy ones.
+        The same as ``contrast="adaptive"``, for sources of which some have heavy and others light tails.
     whiten : bool
-        Whiten first. If False, X is taken for white, and K is None.
+        Whiten first. If False, X is assumed to be white, and K is None.
     centering : bool
-        Take the mean of each row away first; always so with `whiten`.
+        Subtract the mean of each row first; with `whiten` this is always done.
     tol, max_iter, w_init, threads
         As for `ICA`, where `max_iter` is `max_steps`.
 
     Returns
     -------
     K : array, shape (n_components, n_features), or None
-        Whitening.
+        The whitening matrix.
     W : array, shape (n_components, n_components)
         Orthogonal. Sources are W K (X − mean).
     Y : array, shape (n_components, n_samples)

@@ -1,7 +1,7 @@
-"""White samples of data in memory, which are never there as a whole: what a contrast needs of them is made from the data.
+"""White samples of data in memory, computed from the data tile by tile: they are never stored as a whole.
 
-A descent holds one turned copy of the samples, Y, in the precision of the data; everything else goes by tiles. So a fit takes
-about as much memory again as the data do.
+A descent holds one copy of the samples in white, rotated coordinates, Y, in the precision of the data. So a fit takes about as
+much memory as the data do, in addition to the data.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from givens.objectives.base import Objective, Plan
 from givens.objectives.columns import ROUGH, Columns
 from givens.objectives.contrasts import Contrast
 
-SAMPLE = 4096  # samples that tell the size of a contrast
+SAMPLE = 4096  # samples from which the size of a contrast is estimated
 
 
 class WhiteArray:
-    """Samples, the space in which they are white, and how often each counts.
+    """Samples, the space in which they are white, and their weights.
 
     Parameters
     ----------
     X : array, shape (samples, features)
     space : WhiteSpace or None
-        None: X is white as it is.
+        None if X is white already.
     weights : array, shape (samples,), optional
         Positive.
 
@@ -37,7 +37,7 @@ class WhiteArray:
     shape : tuple of int
         Samples and components.
     total : float
-        The sum of the weights.
+        The sum of the weights, or the number of samples.
     """
 
     def __init__(self, X: np.ndarray, space: WhiteSpace | None, weights: np.ndarray | None = None) -> None:
@@ -56,12 +56,12 @@ class WhiteArray:
         return np.asarray(X, dtype=np.float64) if self.space is None else self.space.coordinates(X)
 
     def turned(self, which: slice, U: np.ndarray) -> np.ndarray:
-        """Some samples in the coordinates of U's columns."""
+        """Some samples in white coordinates, multiplied by U."""
         X = self.X[which]
         return X.astype(np.float64, copy=False) @ U if self.space is None else self.space.coordinates(X, U)
 
     def weights_of(self, which: slice | np.ndarray) -> np.ndarray | None:
-        """How often some samples count."""
+        """The weights of some samples."""
         return None if self.weights is None else self.weights[which]
 
     def objective(self, contrast: Contrast) -> Objective:
@@ -71,16 +71,16 @@ class WhiteArray:
         return WhiteColumns(self, contrast)
 
     def sample(self, stride: int) -> tuple[np.ndarray, np.ndarray | None]:
-        """Every so many-th sample, and how often it counts."""
+        """Every stride-th sample in white coordinates, and its weight."""
         part = slice(None, None, stride)
         return self[part], self.weights_of(part)
 
     def tail_sums(self, U: np.ndarray) -> TailSums:
-        """What tells heavy from light tails of the columns of U."""
+        """The sums over the sources ZU that tell heavy from light tails."""
         return tail_sums(self.shape, lambda part: self.turned(part, U), self.weights)
 
     def second_moments(self) -> tuple[np.ndarray, np.ndarray]:
-        """The mean, and the covariance, of the samples as they are."""
+        """The mean and the covariance of X."""
 
         def sums(part: slice) -> np.ndarray:
             rows = np.column_stack((np.ones(len(self.X[part])), self.X[part]))
@@ -92,7 +92,7 @@ class WhiteArray:
             return moments[0, 1:], moments[1:, 1:] - np.outer(moments[0, 1:], moments[0, 1:])
 
     def fourth_moments(self, U: np.ndarray) -> np.ndarray:
-        """The mean fourth power of each column of U."""
+        """The mean fourth power of each column of ZU."""
 
         def fourths(part: slice) -> np.ndarray:
             squares = self.turned(part, U) ** 2
@@ -104,7 +104,7 @@ class WhiteArray:
 
 
 class WhiteColumns(Columns):
-    """The sum of a contrast over the columns of white samples times U, which are made of the data in one product."""
+    """The sum of a contrast over the columns of ZU, white samples times U, which is computed from the data in one product."""
 
     def __init__(self, white: WhiteArray, contrast: Contrast) -> None:
         factors = None
@@ -122,7 +122,7 @@ class WhiteColumns(Columns):
         return max(1, len(self.white) // SAMPLE)
 
     def _size(self) -> float:
-        """The contrast's size of an even sample, as if all samples were like it."""
+        """The size of the contrast, extrapolated from evenly spaced samples."""
         part = slice(None, None, self._sample_stride())
         A = self._rows(part)
         contrast, scale = self.contrast, len(self.white) / len(A)
@@ -140,7 +140,7 @@ class WhiteColumns(Columns):
         return other
 
     def plan(self) -> Plan:
-        """As for all columns; Y is rounded to the precision of the data once, and looks at it are in double."""
+        """As for `Columns`; Y is rounded to the precision of the data once, and sums over it are in double precision."""
         return replace(super().plan(), rounding=0.0)
 
     def state(self, U: np.ndarray) -> np.ndarray:
@@ -157,7 +157,7 @@ class WhiteColumns(Columns):
         return Y
 
     def data(self) -> list[np.ndarray | str]:
-        """The samples, the way to white ones, the contrast and the weights."""
+        """The samples, the whitening, the contrast and the weights."""
         space, weights = self.white.space, self.weights
         assert space is not None
         return [self.white.X, space.W, repr(self.contrast), *([] if weights is None else [weights])]

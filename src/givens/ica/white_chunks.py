@@ -1,7 +1,7 @@
-"""White samples of data that are read in chunks, from disk or on Dask: every sum over them is a pass.
+"""White samples of data that are read in chunks, from disk or on Dask: every sum over them is a pass over the data.
 
-Nothing is kept but the way to the white space and an even sample of the rows, on which a descent begins. A look at U is a pass
-over the chunks: each is whitened and turned in one product, and leaves value, slopes and curvatures, which add up.
+Only the whitening and a sample of evenly spaced rows, on which a descent begins, are kept. An evaluation of the contrast at U is
+one pass: each chunk is multiplied by the whitening and U in one product, and its value, slopes and curvatures are added up.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from givens.objectives.contrasts import Contrast
 
 
 class WhiteChunks:
-    """Rows that can be gone through again and again, and the space in which they are white.
+    """Rows that can be read repeatedly, and the space in which they are white.
 
     Parameters
     ----------
     rows : RepeatedRows
     space : WhiteSpace
     samples : int
-        How many rows there are.
+        Number of rows.
 
     Attributes
     ----------
     shape : tuple of int
         Samples and components.
     total : float
-        The sum of the weights, which are 1.
+        The number of samples, whose weights are all 1.
     """
 
     weights = None
@@ -54,7 +54,7 @@ class WhiteChunks:
         return WhiteChunkColumns(self, contrast)
 
     def __getitem__(self, which: slice) -> np.ndarray:
-        """An even sample of the rows, in white coordinates: read once."""
+        """Evenly spaced rows in white coordinates; those of each stride are read once."""
         stride = which.step or 1
         if stride not in self._samples:
             found = self.rows.total(EvenRows(stride), "ica-sample")
@@ -62,24 +62,24 @@ class WhiteChunks:
         return self._samples[stride]
 
     def sample(self, stride: int) -> tuple[np.ndarray, None]:
-        """Every so many-th sample, and that all count alike."""
+        """Every stride-th sample in white coordinates; None, since there are no weights."""
         return self[::stride], None
 
     def _axes(self, U: np.ndarray) -> list[Any]:
         return [self.rows.keep(self.space, "ica-space"), self.rows.keep(U.T, "ica-axes")]
 
     def tail_sums(self, U: np.ndarray) -> TailSums:
-        """What tells heavy from light tails of the columns of U."""
+        """The sums over the sources ZU that tell heavy from light tails."""
         products, squares = self.rows.total(_Tails(), "ica-tails", self._axes(U)).sums
         return TailSums(products / self.total, 1.0 - squares / self.total)
 
     def fourth_moments(self, U: np.ndarray) -> np.ndarray:
-        """The mean fourth power of each column of U."""
+        """The mean fourth power of each column of ZU."""
         return self.rows.total(_Fourths(), "ica-kurtosis", self._axes(U)).sums[0] / self.total
 
 
 class WhiteChunkColumns(ChunkedColumns):
-    """The sum of a contrast over the columns of white samples times U, where samples stay in their chunks."""
+    """The sum of a contrast over the columns of ZU, white samples times U, computed where the chunks are."""
 
     label = "ica"
 
@@ -97,7 +97,7 @@ class WhiteChunkColumns(ChunkedColumns):
         return self.white[part]
 
     def data(self) -> list[np.ndarray | str]:
-        """The way to white samples, which tells these data from others, and the contrast."""
+        """The whitening, which identifies the data, and the contrast."""
         space = self.white.space
         return [space.W, space.origin, np.array([space.unit, len(self.white)]), repr(self.contrast)]
 

@@ -1,7 +1,7 @@
-"""Whitening: samples of uncorrelated coordinates with unit variance, what every method of ICA starts from.
+"""Whitening: a map to uncorrelated coordinates of unit variance, with which every method of ICA begins.
 
-With the covariance C = E diag(λ) Eᵀ of centred samples x, z = W x with W = diag(λ)^{-½} Eᵀ has the covariance I. What is left to
-find is an orthogonal matrix. Sums run over tiles of samples, so that no copy of the data is made on the way.
+With the covariance C = E diag(λ) Eᵀ of centred samples x, z = W x with W = diag(λ)^{-½} Eᵀ has the covariance I. What remains to
+be found is an orthogonal matrix. Sums run over tiles of samples, so no copy of the data is made.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ EPS = float(np.finfo(np.float64).eps)
 
 @dataclass(frozen=True)
 class WhiteSpace:
-    """The way to white coordinates, and back: z = W (x / unit − origin), and x ≈ unit (B z + origin).
+    """The map to white coordinates, z = W (x / unit − origin), and back, x ≈ unit (B z + origin).
 
     Attributes
     ----------
@@ -29,7 +29,7 @@ class WhiteSpace:
     rank : int
         Of the centred data.
     unit : float
-        A power of two of the size of the data: samples are divided by it before anything is multiplied.
+        A power of two near the largest entry of the data: samples are divided by it before they are multiplied.
     """
 
     W: np.ndarray
@@ -40,21 +40,21 @@ class WhiteSpace:
 
     @property
     def whitening(self) -> np.ndarray:
-        """What takes centred samples to white ones: components x features."""
+        """The matrix that takes centred samples to white ones: components x features."""
         return self.W / self.unit
 
     @property
     def dewhitening(self) -> np.ndarray:
-        """What takes white samples to centred ones: features x components."""
+        """The matrix that takes white samples to centred ones: features x components."""
         return self.B * self.unit
 
     @property
     def mean(self) -> np.ndarray:
-        """Of the samples."""
+        """The mean of the samples."""
         return self.origin * self.unit
 
     def coordinates(self, X: np.ndarray, U: np.ndarray | None = None) -> np.ndarray:
-        """White samples, in float64; with U, turned by it in the same product."""
+        """White samples, in float64; with U, multiplied by it in the same product."""
         centred = np.divide(X, self.unit, dtype=np.float64)
         centred -= self.origin
         return centred @ (self.W.T if U is None else self.W.T @ U)
@@ -62,7 +62,7 @@ class WhiteSpace:
 
 @dataclass(frozen=True)
 class Whitened:
-    """White samples and the way back.
+    """White samples, and the map back.
 
     Attributes
     ----------
@@ -93,7 +93,7 @@ def whiten_samples(X: np.ndarray, n_components: int | None = None, *, share: flo
     n_components : int, optional
         By default as many as the rank of the centred data.
     share : float, optional
-        Instead of a number: as many as hold this share of the variance.
+        Instead of a number: keep as many components as explain this share of the variance.
 
     Returns
     -------
@@ -124,9 +124,9 @@ def white_space(
     share: float | None = None,
     weights: np.ndarray | None = None,
 ) -> WhiteSpace:
-    """The white space of finite samples, as for `whiten_samples`; `weights`, positive, say how often each sample counts."""
+    """The white space of finite samples, as for `whiten_samples`; `weights` are those of the samples, and positive."""
     samples, features = X.shape
-    # Exact: no square of what follows leaves the range of numbers.
+    # Division by a power of two is exact, and keeps squares from overflow and underflow.
     unit = power_of_two(X)
     total = float(samples) if weights is None else float(weights.sum())
 
@@ -138,7 +138,7 @@ def white_space(
 
     cut = tiles(features, samples)
     mean = tiled_sum(cut, lambda part: weighted(part, centred(part, 0.0)).sum(axis=0)) / total
-    # What the first mean lacks by rounding.
+    # Correct the rounding error of the mean.
     mean += tiled_sum(cut, lambda part: weighted(part, centred(part, mean)).sum(axis=0)) / total
     if samples > 2 * features:
 
@@ -164,10 +164,10 @@ def from_covariance(
     n_components: int | None = None,
     share: float | None = None,
 ) -> WhiteSpace:
-    """The white space of so many samples with this mean and covariance, both of data that were divided by `unit`."""
+    """The white space of `samples` samples with this mean and covariance, both of data divided by `unit`."""
     variances, axes = np.linalg.eigh((covariance + covariance.T) / 2)
     deviations = np.sqrt(np.maximum(variances[::-1], 0.0))
-    # Of a product, only half the digits of small deviations are left.
+    # A covariance holds only half the digits of small deviations.
     least = float(np.sqrt(max(samples, len(mean)) * EPS))
     return _space(mean, deviations, axes[:, ::-1], least, unit, n_components, share)
 
@@ -181,8 +181,8 @@ def _space(
     n_components: int | None,
     share: float | None,
 ) -> WhiteSpace:
-    """The leading principal axes, of deviations that are more than rounding."""
-    # Constant features have deviations of the order of rounding of their mean.
+    """The space of the leading principal axes; those whose deviations are rounding errors are left out."""
+    # The deviations of constant features are rounding errors of their means.
     size = max(float(deviations.max(initial=0.0)), EPS * float(np.abs(mean).max(initial=0.0)))
     rank = int(np.sum(deviations > least * size))
     if rank == 0:
