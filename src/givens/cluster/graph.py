@@ -1,7 +1,7 @@
-"""A pass over a dask array: a task per chunk, and a tree of tasks that merge what these return.
+"""A pass over a dask array: a task for each chunk, and a tree of tasks that merge their results.
 
-Every task is a pure function. The summary of a chunk is a task with a key of its own, which the tree uses once: if a worker dies,
-Dask runs the task again elsewhere, and the tree takes whichever result there is. The tree depends on the number of chunks only.
+Every task is a pure function. The summary of a chunk is a task with its own key, which the tree uses once: if a worker dies, Dask
+runs the task again on another one, and the tree uses that result. The tree depends on the number of chunks only.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from givens.support.extras import require
 Kind = TypeVar("Kind", bound=Summary)
 
 FAN = 4
-"""Summaries that are merged by one task."""
+"""How many summaries one task merges."""
 
 ENDS = 64
-"""First and last rows that tell the data of a checkpoint from others."""
+"""How many first and how many last rows a checkpoint identifies its data by."""
 
 
 class Kept(NamedTuple):
-    """A value here, and the same value as a result that workers have or fetch."""
+    """A value in this process, and the same value on the cluster, where each worker fetches it once."""
 
     value: Any
     there: Any
@@ -45,7 +45,7 @@ class DaskRows:
     ----------
     X : dask array of shape (samples, features), or dask data frame
     estimator : estimator or None
-        Its parameters `progress` and `checkpoint`, if it has them, say whether passes are shown and where they are saved.
+        Its parameters `progress` and `checkpoint`, if it has them, determine whether passes are shown and where they are saved.
     """
 
     def __init__(self, X: Any, estimator: Any) -> None:
@@ -68,14 +68,14 @@ class DaskRows:
             self.saved = SavedPasses(place_of(checkpoint), estimator, self._identity())
 
     def _identity(self) -> tuple[Any, ...]:
-        """What tells these data from others: shape, chunks and type, the first rows and the last."""
+        """What identifies the data: shape, chunks, type, feature names, the first and the last rows."""
         ends = computed((self.X[:ENDS], self.X[-ENDS:]))
         return self.shape, self.X.chunks, str(self.X.dtype), self.names, ends
 
     def learn_features(self, estimator: Any, reset: bool = True) -> int:
-        """Tell the estimator how many features there are, and their names, as scikit-learn's own validation does.
+        """Set the number and the names of the estimator's features, as scikit-learn's own validation does.
 
-        If not `reset`, they must be those that it knows.
+        Unless `reset`, raise an error if they differ from those that the estimator has.
         """
         if not reset:
             known = getattr(estimator, "feature_names_in_", None)
@@ -93,19 +93,19 @@ class DaskRows:
         return self.shape[1]
 
     def head(self, size: int) -> Any:
-        """The first rows, at most so many, in memory."""
+        """The first rows, at most `size` of them, in memory."""
         return computed(self.X[:size])
 
     def keep(self, value: Any, name: str) -> Kept:
-        """A value for many passes: a worker fetches it once, and has it as long as the caller holds what this returns."""
+        """A value for many passes: each worker fetches it once, and keeps it as long as the caller keeps the returned object."""
         dask = require("dask", extra="dask")
         there = dask.persist(dask.delayed(value, name=f"{name}-{uuid4().hex}", traverse=False))[0]
         return Kept(value, there)
 
     def total(self, empty: Kind, mold: Any, name: str, kept: Sequence[Kept] = ()) -> Kind:
-        """The summary of all rows; `mold.pieces` checks the rows of a chunk and cuts them for `Summary.add`.
+        """The summary of all rows; `mold.pieces` checks the rows of a chunk and divides them into pieces for `Summary.add`.
 
-        `kept` comes from `keep`; `Summary.given` gets its values where the chunk is.
+        `kept` are values that `keep` returned; `Summary.given` gets them on the worker that has the chunk.
         """
         self.passes += 1
         found = None if self.saved is None else self.saved.find(empty, name, [one.value for one in kept])
@@ -120,12 +120,12 @@ class DaskRows:
         return found
 
     def _tree(self, empty: Summary, mold: Any, name: str, key: str, kept: Sequence[Kept]) -> Any:
-        """The tasks of a pass: a summary of each chunk, and those that merge them."""
+        """The tasks of a pass: a summary of each chunk, and the tree that merges them."""
         dask = require("dask", extra="dask")
         token = key.removeprefix(f"{name}-")
         told = key if self.progress else None
         state = dask.delayed((empty, mold, told), name=f"{name}-parameters-{token}", traverse=False)
-        # An array with a summary for every chunk: so reading a chunk and summing it are one task, and no chunk waits in memory.
+        # An array of one summary per chunk: Dask then reads and sums a chunk in one task, and no chunk waits in memory.
         leaves = self.X.map_blocks(
             _summarised,
             state=state,
@@ -149,7 +149,7 @@ class DaskRows:
 
 
 def checked(X: Any) -> Any:
-    """A dask array of two dimensions that is chunked along samples only, in chunks of known lengths."""
+    """Return X, which must have two dimensions and be chunked along samples only, in chunks of known lengths."""
     if X.ndim != 2:
         raise ValueError(f"X must have two dimensions, samples and features, got {X.ndim}")
     if any(length != length for length in X.shape):
@@ -167,12 +167,12 @@ def checked(X: Any) -> Any:
 def refuse_foreign_workers() -> None:
     """Refuse a cluster whose workers lack this library, or have another version of it.
 
-    They could not read what they are sent, and would be tried for ever.
+    Such workers cannot unpickle their tasks, and Dask would send these to them again and again.
     """
     client = active_client()
     if client is None:
         return
-    # A worker that is just leaving does not answer, which says nothing.
+    # Other errors are ignored: a worker that is shutting down does not answer.
     answers = client.run(eval, "__import__('givens.cluster.graph').__version__", on_error="return")
     for answer in answers.values():
         if isinstance(answer, ImportError):
@@ -189,11 +189,11 @@ def refuse_foreign_workers() -> None:
 
 
 class ClusterError(RuntimeError):
-    """What went wrong with a Dask cluster, in one sentence."""
+    """An error of a Dask cluster, described in one sentence."""
 
 
 def computed(collection: Any) -> Any:
-    """Compute on whatever scheduler is active, and say in one sentence what a cluster may have gone wrong with."""
+    """Compute a dask collection on the active scheduler; turn errors of a cluster into a `ClusterError`."""
     dask = require("dask", extra="dask")
     try:
         return dask.compute(collection)[0]
@@ -220,7 +220,7 @@ _CLUSTER_ERRORS = {
 def _summarised(
     block: Any, state: tuple[Summary, Any, str | None], kept: Sequence[Any], block_info: Any = None
 ) -> Summary:
-    """The summary of one chunk: not in an array of objects, whose size Dask would take for that of a pointer."""
+    """The summary of one chunk. It is not put into an array of objects: Dask would take its size for that of a pointer."""
     empty, mold, told = state
     number = int(block_info[0]["chunk-location"][0])
     first, last = (int(edge) for edge in block_info[0]["array-location"][0])
@@ -241,7 +241,7 @@ def _summarised(
 
 
 def _merged(parts: list[Any]) -> Any:
-    """The summaries of neighbouring chunks, or of groups of them, as one."""
+    """Merge the summaries of neighbouring chunks, or of groups of chunks, into one."""
     total = copy(parts[0])
     with parallel.pool(1):
         for part in parts[1:]:

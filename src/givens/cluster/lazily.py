@@ -1,4 +1,4 @@
-"""What a fitted estimator says about every row of a dask array: an array of the same chunks, not computed yet."""
+"""Methods of fitted estimators on dask arrays: the result is a dask array of the same chunks, not computed yet."""
 
 from __future__ import annotations
 
@@ -12,18 +12,20 @@ from givens.support.extras import require
 
 
 def applied(model: Any, method: str, X: Any, columns: int | None, dtype: Any = np.float64) -> Any:
-    """The rows' outcomes of a method that takes a table, as a dask array.
+    """Call a method of an estimator on every chunk; return the results as a dask array.
 
     Parameters
     ----------
     model : estimator
-        Sent to the workers once. Each of its calls there uses one thread.
+        Sent to the workers once. Each call there uses one thread.
     method : str
+        The name of a method that takes rows and returns as many rows, or a vector of as many entries.
     X : dask array or data frame
         Lengths of chunks may be unknown.
     columns : int or None
-        How many columns the method returns; None: a vector.
+        Number of columns that the method returns; None for a vector.
     dtype : dtype
+        Type of the results.
     """
     dask = require("dask", extra="dask")
     refuse_foreign_workers()

@@ -1,4 +1,4 @@
-"""Data that are gone through more than once, in this process or on Dask: one way to sum over them for both."""
+"""Data that are read more than once, in this process or on Dask, and one method that sums over either."""
 
 from __future__ import annotations
 
@@ -13,40 +13,40 @@ Kind = TypeVar("Kind", bound=Summary)
 
 
 class _Nothing(Summary):
-    """The summary of a pass that only checks."""
+    """The empty summary of a pass that only checks the rows."""
 
     def add(self, rows: Any) -> None:
-        """Rows that come here are good."""
+        """Ignore the rows, which have been checked."""
 
     def merge(self, other: _Nothing) -> None:
-        """Good as well."""
+        """Nothing to merge."""
 
 
 class RepeatedData(ABC):
-    """Rows, checked, as often as they are asked for.
+    """Rows that are checked, and can be read repeatedly.
 
     Attributes
     ----------
     chunks : DaskRows or None
-        Where the rows lie, if that is a dask array.
+        The rows, if they are those of a dask array.
     """
 
     chunks: DaskRows | None = None
 
     @abstractmethod
     def __iter__(self) -> Iterator[Any]:
-        """The rows of data that are not on Dask, in order, some at a time."""
+        """Yield the rows of data that are not on Dask, in order, some at a time."""
 
     @abstractmethod
     def pieces(self, block: Any, number: int, first: int) -> Iterator[Any]:
-        """The rows of one chunk, likewise, the first of them number `first`. Called where the chunk is, on a `mold` of this."""
+        """Yield the rows of a chunk, which begins at row `first`, some at a time. Workers call this on a `mold` of the data."""
 
     @abstractmethod
     def mold(self) -> RepeatedData:
-        """This object without its data: what `pieces` needs, and small."""
+        """A small copy of this object without its data, which is sent to the workers and has what `pieces` needs."""
 
     def first_block(self, size: int) -> Any:
-        """The first rows on Dask, at most so many, as they lie there; if they are bad, a pass over the chunks says where."""
+        """The first rows on Dask, at most `size`, unchanged; if they are invalid, a pass raises an error that names the place."""
         assert self.chunks is not None
         block = self.chunks.head(size)
         try:
@@ -58,7 +58,7 @@ class RepeatedData(ABC):
         return block
 
     def keep(self, value: Any, name: str) -> Any:
-        """A value for many passes, which every worker fetches once; `name` as for `total`."""
+        """A value for the `kept` of many passes, which every worker fetches once; `name` as for `total`."""
         return value if self.chunks is None else self.chunks.keep(value, name)
 
     def total(self, empty: Kind, name: str, kept: Sequence[Any] = ()) -> Kind:
@@ -67,11 +67,11 @@ class RepeatedData(ABC):
         Parameters
         ----------
         empty : Summary
-            Left as it is.
+            An empty summary, which is not changed.
         name : str
-            Of the pass, in words with hyphens: Dask's dashboard shows it.
+            Name of the pass, words joined by hyphens; Dask's dashboard shows it.
         kept : sequence
-            What `keep` returned, for `Summary.given`.
+            Values that `keep` returned; they are passed to `Summary.given`.
         """
         if self.chunks is not None:
             return self.chunks.total(empty, self.mold(), name, kept)

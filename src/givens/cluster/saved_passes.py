@@ -1,8 +1,8 @@
-"""Checkpoints of a fit in passes: what a pass left of the data is saved, and a fit that is begun again does not repeat it.
+"""Checkpoints of fits on data in chunks: the summary of each pass is saved, and a fit that is started again does not repeat it.
 
-Between two passes a fit computes little, and the same bits each time. So the summaries of the passes that are done, in their
-order, are the whole of it. A saved summary is used if the pass has the parameters that it was made with; from the first that has
-others on, passes are done again.
+What a fit computes between two passes is little, and has the same bits every time. So the summaries of the finished passes, in
+their order, are all that has to be saved. A saved summary is used if its pass has the parameters with which it was computed; from
+the first pass with other parameters on, passes are computed again.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ _IRRELEVANT = ("threads", "progress", "checkpoint")  # parameters that do not ch
 
 
 class SavedPasses:
-    """The passes of one fit, in a file that is written anew after each of them.
+    """The summaries of the passes of one fit, in a file that is rewritten after each pass.
 
     Parameters
     ----------
     checkpoint : Checkpoint
     estimator : estimator
-        Its class and parameters, and `data`, identify the fit: a checkpoint of another one is refused.
+        Its class and parameters, and `data`, identify the fit: the checkpoint of another fit is refused.
     data : object
-        Numbers, words and arrays that tell the data from others.
+        Numbers, strings and arrays that identify the data.
     """
 
     def __init__(self, checkpoint: Checkpoint, estimator: Any, data: Any) -> None:
@@ -64,7 +64,7 @@ class SavedPasses:
             )
 
     def find(self, empty: Kind, name: str, kept: Sequence[Any] = ()) -> Kind | None:
-        """The summary of the next pass, if it is saved; `kept` are the values that the empty summary is given on the workers."""
+        """The saved summary of the next pass, or None; `kept` are the values that workers pass to `Summary.given`."""
         if self.number >= len(self.passes):
             return None
         try:
@@ -78,7 +78,7 @@ class SavedPasses:
         return None
 
     def add(self, empty: Summary, name: str, found: Summary, kept: Sequence[Any] = ()) -> None:
-        """Save the summary of a pass that was not found."""
+        """Save the summary of a pass that `find` did not return."""
         prefix = f"{self.number}"
         self.arrays = {
             key: array for key, array in self.arrays.items() if int(key.split("_")[0]) < self.number
@@ -94,7 +94,7 @@ class SavedPasses:
 
 
 def _token(*values: Any) -> str:
-    """A hash of what values hold, the same in every process (Dask's own depends on how objects are pickled)."""
+    """A hash of the contents of values, the same in every process (Dask's own hash depends on how objects are pickled)."""
     digest = hashlib.sha256()
     _digest(values, digest)
     return digest.hexdigest()
@@ -129,7 +129,7 @@ def _digest(value: Any, digest: Any) -> None:
 
 
 def _packed(value: Any, like: Any, name: str, arrays: dict[str, np.ndarray]) -> Any:
-    """A summary as plain values, its arrays apart. What the empty summary `like` holds too is left to it."""
+    """A summary as plain values; its arrays go into `arrays`. What the empty summary `like` has too is left out."""
     if isinstance(value, Summary) or (
         type(value) is type(like) and type(value).__module__.startswith("givens.")
     ):
@@ -163,7 +163,7 @@ def _unpacked(saved: Any, like: Any, arrays: dict[str, np.ndarray]) -> Any:
     if kind == "object":
         found = copy(like)
         own = {key: _unpacked(part, getattr(like, key, None), arrays) for key, part in content.items()}
-        vars(found).update(own)  # frozen objects too
+        vars(found).update(own)  # works for frozen objects too
         return found
     if kind in ("array", "number"):
         return arrays[content].copy() if kind == "array" else arrays[content][()]

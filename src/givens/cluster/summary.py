@@ -1,4 +1,4 @@
-"""What a pass over the data leaves of them."""
+"""Summaries: what a pass computes from the rows of the data."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ import numpy as np
 
 
 class Summary(ABC):
-    """Something that adds up over rows: an empty one, which knows the parameters of the pass, takes in rows and other summaries.
+    """A quantity that is added up over rows: sums, or anything else of which two can be merged into one.
 
-    `begin` returns a summary that shares nothing with the empty one that `add` changes; `merge` replaces what it changes and
-    never writes into it. A summary is sent between processes: it should hold little beside its sums.
+    A pass begins with an empty summary that has the parameters of the pass. `begin` returns a copy of it for the rows of a chunk;
+    the copy must not share anything that `add` changes in place. `merge` assigns new values and never writes into old arrays.
+    Summaries are sent between processes: they should hold little besides their sums.
 
     Examples
     --------
@@ -35,31 +36,31 @@ class Summary(ABC):
     """
 
     def given(self, kept: Sequence[Any]) -> Self:
-        """This empty summary with parameters that are sent apart from it, since many passes need them."""
+        """A copy of this empty summary with parameters that are sent separately, since many passes use them."""
         raise NotImplementedError(f"{type(self).__name__} has no such parameters")
 
     def begin(self, first: int) -> Self:
-        """An empty summary like this one, of the rows from number `first` on."""
+        """A copy of this empty summary for the rows from number `first` on."""
         return copy(self)
 
     @abstractmethod
     def add(self, rows: Any) -> None:
-        """Take in the next rows."""
+        """Add the next rows."""
 
     def end(self) -> None:  # noqa: B027
-        """Finish: no more rows come. Most have nothing to do."""
+        """Called after the last rows; most summaries have nothing to do."""
 
     @abstractmethod
     def merge(self, other: Self) -> None:
-        """Take in the summary of the rows that follow, which has ended."""
+        """Add the summary of the rows that follow, whose `end` has been called."""
 
     def __sizeof__(self) -> int:
-        """With the numbers it holds: Dask weighs that before it moves or spills a summary."""
+        """Size including arrays, by which Dask decides whether to move or spill a summary."""
         return object.__sizeof__(self) + _bytes(vars(self))
 
 
 def _bytes(value: Any) -> int:
-    """What arrays take, wherever in an object they are."""
+    """Total size of the arrays in an object and its attributes."""
     if isinstance(value, np.ndarray):
         return value.nbytes
     if isinstance(value, dict):
@@ -70,7 +71,7 @@ def _bytes(value: Any) -> int:
 
 
 class Together(Summary):
-    """Several summaries made in one pass."""
+    """Several summaries that are computed in one pass."""
 
     def __init__(self, *parts: Summary) -> None:
         self.parts: tuple[Any, ...] = parts
@@ -80,7 +81,7 @@ class Together(Summary):
         return type(self)(*(part.begin(first) for part in self.parts))
 
     def add(self, rows: Any) -> None:
-        """Show the rows to all of them."""
+        """Add the rows to all of them."""
         for part in self.parts:
             part.add(rows)
 

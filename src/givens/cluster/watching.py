@@ -1,7 +1,7 @@
-"""Which chunks of a pass are done, while Dask computes: a bar for every pass.
+"""A progress bar of the chunks that are done, for every pass on Dask.
 
-Dask's local schedulers call back after every task. On a cluster the task of a chunk logs an event with its number, and Dask hands
-it to the client. A chunk that is computed again, since its worker died, counts once.
+Dask's local schedulers call a function after every task. On a cluster the task of a chunk logs an event with the chunk's number,
+which Dask sends to the client. A chunk that is computed again because its worker died counts once.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from givens.support.progress import counter
 
 @contextmanager
 def watched(text: str, key: str, chunks: int) -> Iterator[None]:
-    """Show how many chunks are done, of tasks whose keys are (key, chunk, ...)."""
+    """Show how many chunks are done; the tasks of chunks have the keys (key, number of the chunk, ...)."""
     callbacks = require("dask.callbacks", extra="dask")
     done: set[int] = set()
     with counter(text, "chunks", chunks) as advance:
@@ -41,16 +41,16 @@ def watched(text: str, key: str, chunks: int) -> Iterator[None]:
 
 
 def tell(key: str, number: int) -> None:
-    """In the task of a chunk: it is done."""
+    """Report that a chunk is done; called in the task of the chunk."""
     try:
         worker = sys.modules["distributed"].get_worker()
     except (KeyError, ValueError):
-        return  # a local scheduler calls back by itself
+        return  # no cluster: a local scheduler calls `after_task`
     worker.log_event(key, number)
 
 
 def active_client() -> Any:
-    """The client of the cluster that computes, if there is one."""
+    """The client of the active cluster, or None."""
     try:
         return sys.modules["distributed"].default_client()
     except (KeyError, ValueError):
