@@ -1,1 +1,1 @@
-"""Mixtures of spherical Gaussians: from moments (`solve`, `refit`), by likelihood (`em`), and their density (`model`)."""
+"""Mixtures of spherical Gaussians: fits to moments (`solve`, `refit`), EM (`em`, `starts`), densities (`model`)."""

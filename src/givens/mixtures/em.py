@@ -1,4 +1,4 @@
-"""Expectation-maximisation for spherical mixtures, from a start that is already near.
+"""Expectation-maximisation for spherical mixtures, from a given start.
 
 A step is two matrix products per tile of rows: responsibilities from means·xᵀ, new means from responsibilities·x.
 """
@@ -37,7 +37,7 @@ class _Expectation(Sums):
 
 
 class Refined(NamedTuple):
-    """The mixture, the mean log-likelihood before each step, and whether its gain fell below the tolerance."""
+    """The mixture, the mean log-likelihood before each step, and whether the last step gained less than the tolerance."""
 
     mixture: Mixture
     log_likelihood: list[float]
@@ -56,7 +56,7 @@ def refine(
     origin: np.ndarray | None = None,
     beyond: int = 0,
 ) -> Refined:
-    """At most so many steps of EM; stop when a step gains less than `tol` in mean log-likelihood.
+    """Take at most `steps` steps of EM; stop when a step gains less than `tol` in mean log-likelihood.
 
     Parameters
     ----------
@@ -65,15 +65,15 @@ def refine(
     mixture : Mixture
         The start, in the coordinates of unit·x − origin.
     steps, tol : int, float
-        When to stop.
+        Maximum number of steps, and the gain below which they stop.
     common : bool
         One variance for all components.
     floor : float
-        Least variance: a component that sits on equal rows keeps it.
+        Smallest variance, which a component of equal rows gets.
     unit, origin : float, array or None
-        Rows are scaled and moved by these first.
+        Rows x are replaced by unit·x − origin.
     beyond : int
-        Directions in which rows have no coordinates because all of them agree there; they count for the variances.
+        Number of further directions, in which all rows are equal and which have no coordinates. They count for the variances.
     """
     history: list[float] = []
     for _ in range(steps):
@@ -97,7 +97,7 @@ def _maximise(
     beyond: int,
 ) -> Mixture:
     d = first.shape[1] + beyond
-    # A component that no row belongs to stays where it is.
+    # A component to which no row belongs keeps its mean and variance.
     alive = mass > 10 * np.finfo(float).eps
     share = np.where(alive, mass, 1.0)
     means = np.where(alive[:, None], first / share[:, None], mixture.means)

@@ -1,4 +1,4 @@
-"""Mixtures of spherical Gaussians from their third moment, without restarts, in two passes over the data or one."""
+"""`SphericalMixture`: mixtures of spherical Gaussians from moments up to the third, refined by EM."""
 
 from __future__ import annotations
 
@@ -47,40 +47,41 @@ _VARIANCES = {"common": True, "distinct": False}
 class SphericalMixture(StreamedMoments, DensityMixin, BaseEstimator):
     """Gaussian mixture with spherical covariances, from moments.
 
-    The second moment shows the directions in which the means differ, the third, whitened, is an orthogonal tensor whose
-    components are the means; all weights, means and variances are then fitted to the moments, each weighed by its noise.
-    On data that are such a mixture, two passes over them, and one more for each step of EM, give the answer. On other data the
-    moments' solution is one start of EM among others, and a few more are tried on a sample of the rows.
+    The second moment gives the directions in which the means differ. The third, whitened, is an orthogonal tensor whose
+    components are the means. Weights, means and variances are then fitted to the moments, each weighted by its noise, and refined
+    by EM. If the data are such a mixture, this takes two passes over them and one more for each step of EM. On other data the
+    solution from moments is one start of EM among others, which are compared on a sample of the rows.
 
     Parameters
     ----------
     n_components : int
-        k, at most the number of features. The means must not lie in a space of fewer than k − 1 dimensions.
+        k, at most the number of features. The means must span k − 1 dimensions about their centre.
     variance : {"common", "distinct"}
-        One variance for all components, or one each.
+        One variance for all components, or one for each.
     refine_em : int
-        At most so many steps of EM from the moments' solution, each one more pass over the data. 0: moments only.
+        Maximum number of steps of EM after the fit to the moments, each one more pass over the data. 0: moments only.
     n_starts : int
-        Starts of EM. The first is the moments' solution. The others are drawn as k-means++ does and tried on at most 1,024 rows;
-        the best of them goes on if it is clearly more likely there than the first, and the more likely of the two is kept. Starts
-        in which a component holds fewer than two rows are left out: with a variance of its own its likelihood has no bound.
+        Number of starts of EM. The first is the solution from moments. The others are drawn as in k-means++ and tried on at most
+        1,024 rows. If the best of them is clearly more likely there than the first, EM is run from both on all rows, and the more
+        likely result is kept. Starts in which a component has fewer than two rows are discarded: with its own variance, the
+        likelihood would be unbounded.
     tol : float
         EM stops when a step gains less than this in mean log-likelihood.
     basis_rank : int, optional
-        `partial_fit`: on how many axes moments are kept, at least k (and at most the number of features, which is used if
-        smaller). By default 2k.
+        For `partial_fit`: the number of axes on which moments are kept, at least k; at most the number of features is used. By
+        default 2k.
     basis_samples : int
-        `partial_fit`: the axes are the principal ones of so many first rows.
+        For `partial_fit`: the axes are the principal axes of this many first rows.
     threads : int, optional
-        All cores by default. The answer has the same bits for any number.
+        By default all cores. The result has the same bits for any number.
     random_state : int, RandomState or None
-        For the start of the decomposition, on which the answer seldom depends, and for `sample`.
+        For the start of the decomposition, on which the result seldom depends, for the random starts of EM, and for `sample`.
     progress : bool
-        Of data on Dask, show the passes, and the chunks that are done in each.
+        Show a progress bar for each pass over data on Dask.
     checkpoint : path or Checkpoint, optional
-        Of data on Dask, save what each pass leaves there, and do not repeat the passes that are in the file if it exists. A file
-        of other data or options is refused; data are told apart by their shape, chunks and type and by their first and last
-        rows.
+        For data on Dask: a file in which the summary of each pass is saved; if it exists, the passes that it holds are not
+        repeated. A file of other data or options is refused; data are compared by their shape, chunks and type and by their first
+        and last rows.
 
     Attributes
     ----------
@@ -90,11 +91,11 @@ class SphericalMixture(StreamedMoments, DensityMixin, BaseEstimator):
     converged_ : bool
         The decomposition and the fit to the moments converged, and EM, if there was any, gained less than `tol` in the end.
     result_ : Result
-        Of the decomposition.
+        The run that decomposed the tensor.
     eigenvalues_ : array
-        Of the covariance, descending: k − 1 of them must stand out from the rest, which show the noise.
+        Eigenvalues of the covariance, descending: k − 1 of them must stand out from the rest, which are the noise.
     log_likelihood_ : list of float
-        Mean log-likelihood before each step of EM.
+        Mean log-likelihood of the rows before each step of EM.
     n_features_in_ : int
 
     Examples
@@ -144,8 +145,8 @@ class SphericalMixture(StreamedMoments, DensityMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like of shape (n, d), or iterable of such, or dask array or data frame
-            A table; or a list of tables, or an object whose `__iter__` yields tables, anew each time: the data need
-            not fit in memory. Of a dask array, chunked along samples, only sums travel (and some first rows).
+            A table; or a list of tables, or an object whose `__iter__` yields tables each time it is called: the data need not
+            fit in memory. A dask array must be chunked along samples; only sums, and some first rows, leave the workers.
         y : ignored
 
         Returns
@@ -167,7 +168,7 @@ class SphericalMixture(StreamedMoments, DensityMixin, BaseEstimator):
         return self
 
     def _fit_span(self, rows: np.ndarray) -> tuple[SolvedMixture, list[float]]:
-        """Fit to fewer rows than features, in the coordinates of their span: exactly as in all features."""
+        """Fit to fewer rows than features, in the coordinates of their span, which gives the same result as in all features."""
         unit, features = unit_of(rows), rows.shape[1]
         span = RowSpan.of(np.asarray(rows, dtype=float) * unit)
         found, history = self._fit_passes(
@@ -188,7 +189,7 @@ class SphericalMixture(StreamedMoments, DensityMixin, BaseEstimator):
     def _fit_passes(
         self, data: RepeatedRows, head: np.ndarray, beyond: int = 0
     ) -> tuple[SolvedMixture, list[float]]:
-        """Fit to rows that are read several times; `beyond` directions, in which all rows agree, have no coordinates."""
+        """Fit to rows that are read several times; in `beyond` further directions, without coordinates, all rows are equal."""
         seconds = data.total(second_moments(head), "mixture-second-moments")
         eigenvalues, basis = principal_basis(seconds, self.n_components - 1)
         thirds, sample = ThirdMoments(basis), EveryNth(-(-seconds.count // SAMPLE_ROWS))
@@ -200,11 +201,10 @@ class SphericalMixture(StreamedMoments, DensityMixin, BaseEstimator):
 
     @atomic_fit
     def partial_fit(self, X: Any, y: Any = None) -> Self:
-        """Take in a batch of rows, once: the answer does not depend on how the rows are cut into batches.
+        """Update the model with a batch of rows. The result does not depend on how the rows are divided into batches.
 
-        The first `basis_samples` rows fix a basis of `basis_rank` axes, in which the moments of all rows are kept.
-        There is no EM. Parameters are worked out when they are asked for; until the basis is fixed, from the rows
-        so far.
+        The first `basis_samples` rows determine a basis of `basis_rank` axes, on which the moments of all rows are kept. There is
+        no EM. Parameters are computed when they are first used; before the basis is determined, from the rows so far.
 
         Parameters
         ----------
@@ -235,7 +235,7 @@ class SphericalMixture(StreamedMoments, DensityMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like of shape (n, d)
-            Of a dask array or data frame the outcome of this and the next methods is a dask array, not computed yet.
+            For a dask array or data frame, this method, `predict` and `score_samples` return a dask array, not computed yet.
 
         Returns
         -------
@@ -308,7 +308,8 @@ class SphericalMixture(StreamedMoments, DensityMixin, BaseEstimator):
     def bic(self, X: Any) -> float:
         """Bayesian information criterion on X; lower is better."""
         scores = self.score_samples(X)
-        total, n = scores.sum(), (~np.isnan(scores)).sum()  # no number is known of some dask arrays' rows
+        # Scores are counted, since the number of rows of a dask array may be unknown.
+        total, n = scores.sum(), (~np.isnan(scores)).sum()
         if is_dask(X):
             total, n = computed((total, n))
         return float(-2 * total + self._freedom() * np.log(n))
@@ -338,7 +339,7 @@ class SphericalMixture(StreamedMoments, DensityMixin, BaseEstimator):
         return (mixture.means[y] + np.sqrt(mixture.variances)[y, None] * noise) / unit, y
 
     def to_sklearn(self) -> GaussianMixture:
-        """The same mixture as a fitted `sklearn.mixture.GaussianMixture` of spherical covariances.
+        """The same mixture as a fitted `sklearn.mixture.GaussianMixture` with spherical covariances.
 
         Returns
         -------
@@ -419,7 +420,7 @@ class SphericalMixture(StreamedMoments, DensityMixin, BaseEstimator):
     def _solve(
         self, thirds: ThirdMoments, eigenvalues: np.ndarray | None = None, beyond: int = 0
     ) -> SolvedMixture:
-        """From moments to parameters, in the unit of the moments."""
+        """Compute the parameters from the moments, in the unit of the moments."""
         k = self.n_components
         if thirds.count < max(k, 2):
             raise ValueError(f"n_samples={thirds.count} rows are too few for n_components={k}")
@@ -451,8 +452,8 @@ class SphericalMixture(StreamedMoments, DensityMixin, BaseEstimator):
         sample: np.ndarray,
         beyond: int,
     ) -> tuple[SolvedMixture, list[float]]:
-        """EM from the moments' solution, and from another start if that is better on a sample; and its course."""
-        # Moving every row costs as much as a step: done only where rows far from 0 would cancel.
+        """EM from the solution from moments, and from another start if that is better on a sample; and the log-likelihoods."""
+        # Shifting every row costs as much as a step: only done if rows are so far from 0 that differences would cancel.
         far = basis.origin @ basis.origin > 1e6 * found.mixture.variances.min()
         origin = basis.origin if far else np.zeros_like(basis.origin)
         floor = 1e-12 * float(found.eigenvalues[0])

@@ -23,9 +23,9 @@ class Mixture(NamedTuple):
         return Mixture(self.weights, self.means * unit - origin, self.variances * unit * unit)
 
     def log_joint(self, x: np.ndarray, energy: np.ndarray, beyond: int = 0) -> tuple[np.ndarray, np.ndarray]:
-        """Log of w_i p(x | i), shape (k, n), up to a term per row that is returned beside it; energy is ‖x‖².
+        """Log of w_i p(x | i), shape (k, n), without a term that depends on the row only, and that term; energy is ‖x‖².
 
-        `beyond` counts the directions in which rows and means have no coordinates because all of them agree there.
+        `beyond` is the number of further directions, in which all rows and means are equal and which have no coordinates.
         """
         d = x.shape[1] + beyond
         with np.errstate(divide="ignore"):
@@ -59,7 +59,7 @@ class Mixture(NamedTuple):
 def posterior(mixture: Mixture, X: np.ndarray, unit: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
     """p(i | x), shape (n, k), and log p(x), shape (n,), of every row; the mixture is that of unit·x.
 
-    Rows are taken about the mean of the mixture, in units of its standard deviation: nothing cancels or overflows.
+    Rows are shifted by the mean of the mixture and divided by its standard deviation, so nothing cancels or overflows.
     """
     inner = 2.0 ** -binary_exponent(np.sqrt(mixture.variances.max()))
     origin = (mixture.weights @ mixture.means) * inner

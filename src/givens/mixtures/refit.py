@@ -1,16 +1,16 @@
-"""Fit a spherical mixture to its first three moments, each weighed by how noisy it is.
+"""Fit a spherical mixture to its first three moments, each weighted by its noise.
 
-The decomposition of the whitened third moment treats all its entries alike, and whitening amplifies the directions in
-which the means hardly differ. Here the noise decides. On axes scaled so that the data have unit variance, an average over
-n rows of a Hermite polynomial of degree j has variance close to j!/n and the averages are uncorrelated, so that minus
-twice the log-likelihood, expanded in cumulants up to the third, is n times
+The decomposition of the whitened third moment gives all its entries the same weight, and whitening amplifies the directions in
+which the means hardly differ. Here the weights follow from the noise. On axes scaled so that the data have unit variance, the
+averages over n rows of Hermite polynomials of degree j have variances close to j!/n and are uncorrelated. So minus twice the
+log-likelihood, expanded in cumulants up to the third, is n times
 
     (Σw − 1)²·c + ‖Σ w_i b_i‖² + ½‖Σ w_i b_i b_iᵀ + σ²H − I‖² + ⅙‖Σ w_i b_i⊗b_i⊗b_i − K‖² + ½q(σ²/s² − 1)²
 
 with b_i the centred means, K the third cumulant, H = diag(1/h) for data of variance h along the axes before scaling, and
-s² the variance seen in the q directions that carry noise only. Two priors worth one row each keep what the data do not
-determine: log w_i about log 1/k, and b_i about 0 with the variance that the means have along each axis. On the moments of
-a population (n infinite) there is no prior, and the exact solution is the minimum, 0.
+s² the variance in the q directions that carry noise only. Two priors, with the weight of one row each, fix what the data do not
+determine: log w_i is near log 1/k, and b_i near 0 with the variance that the means have along each axis. For the moments of a
+population (n infinite) there is no prior, and the minimum, 0, is at the exact solution.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _STEPS = 1000
 
 @dataclass(frozen=True)
 class Scaled:
-    """What the fit looks at, on axes where the data have unit variance."""
+    """The moments to fit, on axes along which the data have unit variance."""
 
     count: float
     third: np.ndarray  # K
@@ -51,7 +51,7 @@ def refit(data: Scaled, weights: np.ndarray, b: np.ndarray) -> Refitted:
     # √w at the start: curvature in b_i is proportional to w_i, so the problem is better scaled in √w_i b_i.
     root = np.sqrt(weights)
     start = np.concatenate([np.log(weights), (b * root).ravel(), [0.0]])
-    # In units of the log-likelihood; a population's moments are fitted to the last bit.
+    # In units of the log-likelihood; the moments of a population are fitted to machine precision.
     size = min(data.count, 1 / np.finfo(float).eps)
 
     def objective(x: np.ndarray) -> tuple[float, np.ndarray]:
@@ -68,7 +68,7 @@ def refit(data: Scaled, weights: np.ndarray, b: np.ndarray) -> Refitted:
     )
     logs, b, noise = _parts(found.x, root)
     weights = np.exp(logs)
-    # A line search that finds no descent has reached the limits of rounding: that is a minimum too.
+    # A line search that finds no descent (status 2) has reached the limits of rounding: that is a minimum too.
     return Refitted(weights / weights.sum(), b, float(np.exp(noise)), found.status in (0, 2), int(found.nit))
 
 

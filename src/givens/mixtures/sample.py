@@ -20,7 +20,7 @@ class MixtureSample:
     y : array of shape (n,)
         The component of each row.
     weights, means, variances : arrays of shape (k,), (k, d) and (k,)
-        The truth.
+        Parameters of the mixture.
     """
 
     X: np.ndarray
@@ -50,12 +50,12 @@ def make_spherical_mixture(
     weights : array of shape (k,), optional
         Equal by default.
     variances : float or array of shape (k,)
-        Of the components, 2 as in the paper.
+        Variances of the components; by default 2, as in the paper.
     degrees : float, optional
         Degrees of freedom of the inverse Wishart distribution, more than d − 1; d + 2 by default, with which its
         mean is the scale matrix.
     scale : float
-        The scale matrix is so many times the identity.
+        The scale matrix of the inverse Wishart distribution is this multiple of the identity.
     random_state : int, Generator or None
 
     Returns

@@ -1,19 +1,19 @@
 """A mixture of spherical Gaussians from its first three moments.
 
-Centred means b_i = μ_i − m of k components span k − 1 directions; the covariance Σ w_i b_i b_iᵀ + σ²I shows them as its
-k − 1 largest eigenvalues, and σ² as the mean of the others. The third cumulant of the noise is 0, so that K = Σ w_i b_i⊗b_i⊗b_i.
+The centred means b_i = μ_i − m of k components span k − 1 directions: the leading eigenvectors of the covariance
+Σ w_i b_i b_iᵀ + σ²I. σ² is the mean of the other eigenvalues. The third cumulant of the noise is 0, so K = Σ w_i b_i⊗b_i⊗b_i.
 
 Lift the centred means to (1, b_i). Their second moment is diag(1, Σ w b bᵀ), of rank k, whitened by W on the k − 1
 directions, and their whitened third moment
 
     T_000 = 1,   T_00a = 0,   T_0ab = δ_ab,   T_abc = K(W, W, W)_abc
 
-is Σ w_i^{-½} v_i⊗v_i⊗v_i with orthonormal v_i = √w_i (1, Wᵀ b_i): all but K is known without noise, the answer does not
-depend on where the origin lies, and √w_i stands in the first row of V (from the first moment, so to speak, where w_i = λ_i⁻²
-would take it from the noisy third). Weak directions are the noisy ones: with h_a = 1 + σ²/Λ_a, T_abc has an error of
-variance h_a h_b h_c / n beside a signal of about 1/k, and is shrunk by 1/(1 + k h_a h_b h_c / n) before the decomposition.
+is Σ w_i^{-½} v_i⊗v_i⊗v_i with orthonormal v_i = √w_i (1, Wᵀ b_i). All entries but those of K are known without noise, the result
+does not depend on the origin, and the first row of V has √w_i, which is less noisy than the weights w_i = λ_i⁻² of the third
+moment. Weak directions are the noisiest: with h_a = 1 + σ²/Λ_a, the error of T_abc has the variance h_a h_b h_c / n, compared
+with a signal of about 1/k. So T_abc is multiplied by 1/(1 + k h_a h_b h_c / n) before the decomposition.
 
-The result starts `givens.mixtures.refit`, which weighs every moment by its noise.
+`givens.mixtures.refit`, which weights every moment by its noise, starts from the result.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from givens.result import Result
 from givens.tensors.decompose import decompose
 
 Decomposer = Callable[[np.ndarray], tuple[np.ndarray, Result]]
-"""From a symmetric tensor to an orthogonal V, one component per column, and the result to show."""
+"""A function of a symmetric tensor that returns an orthogonal V, one component per column, and the `Result` to report."""
 
 _LEAST_NOISE = 1e-12
 
 
 def by_givens(T: np.ndarray, random_state: int, threads: int | None) -> tuple[np.ndarray, Result]:
-    """All components together, by rotations."""
-    # The residual of a noisy tensor is large; the refit that follows does not need it to be small.
+    """Decompose a tensor into all its components together, by rotations."""
+    # Noisy tensors have a large residual, about which `decompose` would warn; the refit does not need a small one.
     found = decompose(
         T, symmetrize=True, tol=1e-8, residual_tol=np.inf, random_state=random_state, threads=threads
     )
@@ -47,7 +47,7 @@ def by_givens(T: np.ndarray, random_state: int, threads: int | None) -> tuple[np
 
 @dataclass(frozen=True)
 class SolvedMixture:
-    """The mixture of unit·x, the eigenvalues of its covariance, the decomposition's result, and whether all settled."""
+    """The mixture of unit·x, the eigenvalues of its covariance, the run of the decomposition, and whether the fit converged."""
 
     mixture: Mixture
     eigenvalues: np.ndarray
@@ -72,7 +72,7 @@ def solve(
     decomposition : callable
         Finds the orthonormal components of the whitened tensor.
     beyond : int
-        Directions in which the data have no coordinates because all rows agree there: they count as noise of variance 0.
+        Number of further directions, in which all rows are equal and which have no coordinates: they are noise of variance 0.
 
     Returns
     -------
@@ -89,7 +89,7 @@ def solve(
     third = top.third - _with_identity(noise_third)
 
     V, result = decomposition(_lifted(contract(third, white.W), noise, white, top.count))
-    # A component that lost its weight to noise starts with a tenth of the mean weight.
+    # A component whose weight is lost in the noise starts with a tenth of the mean weight.
     root = np.maximum(V[0], np.sqrt(0.1 / k))
     start = white.B @ V[1:] / root
 
@@ -106,7 +106,7 @@ def solve(
 
 
 def _signal(spread: np.ndarray, noise: float, count: float) -> np.ndarray:
-    """The variance of the means along each axis; from samples, not less than the error with which it is seen."""
+    """The variance of the means along each axis; for samples, at least its standard error."""
     return np.maximum(spread - noise, spread * np.sqrt(2 / count))
 
 
@@ -122,13 +122,13 @@ def _whitening(signal: np.ndarray, noise: float) -> Whitening:
 
 
 def _with_identity(vector: np.ndarray) -> np.ndarray:
-    """The symmetric tensor v⊗I in its three placements."""
+    """The symmetric tensor that is the sum of v⊗I over its three placements."""
     once = np.einsum("a,bc->abc", vector, np.eye(len(vector)))
     return once + once.transpose(1, 0, 2) + once.transpose(2, 1, 0)
 
 
 def _lifted(K: np.ndarray, noise: float, white: Whitening, count: float) -> np.ndarray:
-    """The whitened third moment of (1, b), K shrunk by its noise."""
+    """The whitened third moment of (1, b), with K shrunk according to its noise."""
     k = len(K) + 1
     h = 1 + noise / white.eigenvalues
     T = np.zeros((k, k, k))
@@ -142,8 +142,8 @@ def _lifted(K: np.ndarray, noise: float, white: Whitening, count: float) -> np.n
 def _variances(data: Scaled, weights: np.ndarray, b: np.ndarray, noise_third: np.ndarray) -> np.ndarray:
     """σ_i² over their mean, from Σ w_i σ_i² (1, b_i): the mean variance, and its covariance with the axes.
 
-    Both are averages over the q noise directions, with an error of variance 2/(nq), which weak directions amplify: so
-    σ_i² gets a normal prior about the mean, of the width that makes what is seen most likely.
+    Both are averages over the q noise directions, with an error of variance 2/(nq), which weak directions amplify. So σ_i² gets a
+    normal prior about the mean, whose width maximises the likelihood.
     """
     A = np.vstack([weights, b * weights])
     left, size, right = np.linalg.svd(A)
@@ -160,10 +160,10 @@ def _variances(data: Scaled, weights: np.ndarray, b: np.ndarray, noise_third: np
 
 
 def _outside(top: Cumulants, spread: np.ndarray, noise: float, dims: int) -> np.ndarray:
-    """Covariance of x with p outside the axes, as far as it stands out from its own noise (James and Stein's factor).
+    """Covariance of x outside the axes with its coordinates p on them, shrunk by James and Stein's factor for its noise.
 
-    Axes that are eigenvectors of the covariance leave nothing outside. A basis fixed beforehand misses a part of the means,
-    but they are linear in p: this covariance, over that of the means, says how they move outside when they move along p.
+    It is 0 for axes that are eigenvectors of the covariance. A basis that was fixed beforehand misses a part of the means; that
+    part is a linear function of p, whose coefficients are this covariance divided by that of the means.
     """
     outside = top.cross - top.axes @ (top.axes.T @ top.cross)
     size = np.sum(outside**2, axis=0)
@@ -172,7 +172,7 @@ def _outside(top: Cumulants, spread: np.ndarray, noise: float, dims: int) -> np.
 
 
 def _noise(top: Cumulants, spread: np.ndarray, dims: int) -> float:
-    """σ²: the variance outside the axes, per direction, less what of it belongs to the means."""
+    """σ²: the variance outside the axes, per direction, without the part that the means contribute."""
 
     def excess(noise: float) -> float:
         signal = np.maximum(_signal(spread, noise, top.count), least)
@@ -187,7 +187,7 @@ def _noise(top: Cumulants, spread: np.ndarray, dims: int) -> float:
 
 
 def _noise_third(top: Cumulants, paths: np.ndarray, dims: int) -> np.ndarray:
-    """Σ w_i σ_i² b_i, from how ‖x − m‖² outside the axes varies with p, less the part of the means there."""
+    """Σ w_i σ_i² b_i, from the covariance of p with ‖x − m‖² outside the axes, without the part that the means contribute."""
     metric = paths.T @ paths
     seen = top.energy_third - np.einsum("abc,ab->c", top.third, metric)
     matrix = (dims - np.trace(metric)) * np.eye(len(metric)) - 2 * metric

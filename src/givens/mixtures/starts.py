@@ -1,12 +1,12 @@
-"""Starts of EM beside the moments' solution, drawn as k-means++ does, and which of them is worth going on with.
+"""Further starts of EM, drawn as in k-means++, beside the solution from moments; and the choice of the best.
 
-Real data are no mixture of spherical Gaussians, and the moments' solution is then one start among others. A few others are
-drawn on a sample of the rows: k of them as means, each with a probability that grows with the squared distance to those already
-drawn, the best of some trials (greedy k-means++; Arthur and Vassilvitskii 2007). All make a few steps of EM, the most likely ones
-some more.
+Real data are not mixtures of spherical Gaussians, and the solution from moments is then one start among others. Further ones are
+drawn from a sample of the rows: k rows are the means, each drawn with a probability proportional to its squared distance from
+those already drawn, the best of some trials (greedy k-means++; Arthur and Vassilvitskii 2007). All starts take a few steps of EM,
+the most likely ones some more.
 
-With variances of their own the likelihood has no bound: a component that holds one row alone has the variance 0 and
-makes the likelihood as large as the least variance allows. Starts that end with such a component are not counted.
+If each component has its own variance, the likelihood is unbounded: a component of a single row has the variance 0 and makes the
+likelihood as large as the smallest allowed variance permits. Starts that end with such a component are discarded.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from givens.moments.repeated_rows import Parts
 from givens.numerics import parallel
 
 SAMPLE_ROWS = 1024
-"""Rows on which starts are compared, at most."""
+"""Maximum number of rows on which starts are compared."""
 
-_SCREENING = 10  # steps of EM that every start makes
-_FINALISTS = 5  # how many of them go on
-_STEPS = 80  # for so many steps at most
-_MARGIN = 5.0  # by which the log-likelihood of all rows together must be larger
-_LEAST_ROWS = 2.0  # with fewer a component tells nothing about its variance
+_SCREENING = 10  # steps of EM that every start takes
+_FINALISTS = 5  # number of starts that take more steps
+_STEPS = 80  # maximum number of these further steps
+_MARGIN = 5.0  # a start is better if its log-likelihood, summed over the rows, is larger by more than this
+_LEAST_ROWS = 2.0  # fewer rows do not determine the variance of a component
 
 
 class _Trial(NamedTuple):
@@ -45,22 +45,22 @@ class EveryNth(Summary):
         self.found: list[np.ndarray] = []
 
     def begin(self, first: int) -> Self:
-        """Go on counting at `first`."""
+        """An empty summary of the rows from number `first` on."""
         other = type(self)(self.step)
         other.next = first
         return other
 
     def add(self, rows: np.ndarray) -> None:
-        """Take every step-th of these rows."""
+        """Keep every step-th of these rows."""
         self.found = [*self.found, np.array(rows[-self.next % self.step :: self.step])]
         self.next += len(rows)
 
     def merge(self, other: Self) -> None:
-        """Take in those of the rows that follow."""
+        """Add the kept rows of those that follow."""
         self.found, self.next = self.found + other.found, other.next
 
     def rows(self) -> np.ndarray:
-        """All of them."""
+        """All rows that were kept."""
         return np.concatenate(self.found)
 
 
@@ -75,15 +75,15 @@ def better_start(
     floor: float,
     beyond: int = 0,
 ) -> Mixture | None:
-    """A start that is clearly more likely on these rows than `mixture`, after steps of EM on both; None if none is found.
+    """A start that is clearly more likely on these rows than `mixture` after steps of EM from both; None if there is none.
 
     Parameters
     ----------
     rows : array of shape (n, d)
     mixture : Mixture
-        The start to be compared with.
+        The start to compare with.
     starts, seed : int
-        How many others to draw.
+        Number of starts to draw, and the seed of the random numbers.
     tol, common, floor, beyond
         As in `givens.mixtures.em.refine`.
     """
@@ -116,7 +116,7 @@ def better_start(
 def drawn(
     rows: np.ndarray, k: int, rng: np.random.Generator, *, common: bool, floor: float, beyond: int = 0
 ) -> Mixture:
-    """A mixture about k rows that lie apart: weights, means and variances of the rows nearest to each."""
+    """A mixture from k rows drawn as in k-means++: the weights, means and variances of the groups of rows nearest to each."""
     energy = np.einsum("nd,nd->n", rows, rows)
     trials = 2 + int(np.log(k))
     nearest = np.full(len(rows), np.inf)
@@ -129,7 +129,7 @@ def drawn(
             chances = nearest / total if total > 0 else None
         chosen = rng.choice(len(rows), trials if number else 1, p=chances)
         squares = np.maximum(energy[chosen, None] + energy - 2 * (rows[chosen] @ rows.T), 0.0)
-        squares[np.arange(len(chosen)), chosen] = 0.0  # whatever rounding leaves
+        squares[np.arange(len(chosen)), chosen] = 0.0  # without rounding errors
         best = int(np.argmin(np.minimum(squares, nearest).sum(axis=1)))
         owner = np.where(squares[best] < nearest, number, owner)
         nearest = np.minimum(squares[best], nearest)

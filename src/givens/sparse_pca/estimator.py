@@ -196,9 +196,9 @@ class SparsePCA(SparseScores):
     progress : bool
         Show the value while it rises; of data on Dask, also the passes, and the chunks that are done in each.
     checkpoint : path or Checkpoint, optional
-        Of data on Dask, save what each pass leaves there, and do not repeat the passes that are in the file if it exists. A file
-        of other data or options is refused; data are told apart by their shape, chunks and type and by their first and last
-        rows.
+        For data on Dask: a file in which the summary of each pass is saved; if it exists, the passes that it holds are not
+        repeated. A file of other data or options is refused; data are compared by their shape, chunks and type and by their first
+        and last rows.
 
     Attributes
     ----------

@@ -1,7 +1,8 @@
 """Coherence of topics: normalised pointwise mutual information of words (Bouma 2009; Lau, Newman and Baldwin 2014).
 
-With p_v the share of documents in which a word occurs, and p_uv that in which two do, NPMI = log(p_uv / (p_u p_v)) / −log p_uv:
-−1 for words that never meet, 0 for independent ones, 1 for words that occur in the same documents only.
+With p_v the share of documents in which word v occurs, and p_uv the share in which both u and v occur,
+NPMI = log(p_uv / (p_u p_v)) / −log p_uv: −1 for words that never occur together, 0 for independent words, 1 for words that only
+occur together.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from givens.topics.documents import Counts
 
 
 class _Meetings(Summary):
-    """In how many documents two words occur; `column` has the number of each word that is counted, −1 for the others."""
+    """In how many documents two words occur together; `column` has the number of each counted word, −1 for other words."""
 
     def __init__(self, column: np.ndarray, size: int) -> None:
         self.column = column
@@ -24,7 +25,7 @@ class _Meetings(Summary):
         self.documents = 0
 
     def add(self, counts: Counts) -> None:
-        """Count more documents."""
+        """Add documents."""
         rows = np.repeat(np.arange(counts.size), np.diff(counts.indptr))
         found = (self.column[counts.indices] >= 0) & (counts.data > 0)
         present = sparse.csr_matrix(
@@ -36,15 +37,15 @@ class _Meetings(Summary):
         self.documents += counts.size
 
     def merge(self, other: Self) -> None:
-        """Take in the documents of another."""
+        """Add the documents of another summary."""
         self.together = self.together + other.together
         self.documents += other.documents
 
 
 def npmi(documents: RepeatedData, top: np.ndarray, words: int) -> np.ndarray:
-    """Mean NPMI of the pairs among the words `top` (k x n, as columns of the counts) of each topic.
+    """Mean NPMI over the pairs of the n most probable words of each topic; `top` (k x n) has their columns in the counts.
 
-    Words that occur in no document say nothing: their pairs are left out, and a topic without pairs has NaN.
+    Pairs with a word that occurs in no document are left out; a topic without other pairs has NaN.
     """
     used, place = np.unique(top, return_inverse=True)
     place = place.reshape(top.shape)

@@ -1,7 +1,7 @@
-"""Documents as word counts, checked, in chunks of a fixed number of documents.
+"""Documents as word counts, checked and read in chunks of a fixed number of documents.
 
-Sums over documents are taken block by block, and blocks begin at multiples of `BLOCK_DOCUMENTS` documents from the first one. So
-neither the number of threads nor the division of the data into batches changes the order of any sum.
+Sums over documents are computed block by block, and blocks begin at multiples of `BLOCK_DOCUMENTS` documents from the first one.
+So neither the number of threads nor the division of the data into batches changes the order of any sum.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from givens.support.arguments import is_dask
 from givens.support.rows import batches, in_memory
 
 BLOCK_DOCUMENTS = 256
-"""Documents that are summed as one piece."""
+"""Number of documents in a block, whose sum one thread computes."""
 
 CHUNK_DOCUMENTS = 16 * BLOCK_DOCUMENTS
-"""Documents that are held at once, beside the data themselves."""
+"""Number of documents that are held in memory at once, in addition to the data."""
 
 _LARGEST = 2.0**53
 
 
 class Counts(NamedTuple):
-    """A chunk of documents in compressed rows, of the types that compiled code expects."""
+    """Documents as compressed sparse rows, in the types that compiled code expects."""
 
     data: np.ndarray
     indices: np.ndarray
@@ -48,11 +48,11 @@ class Counts(NamedTuple):
 
     @property
     def blocks(self) -> list[slice]:
-        """The documents, BLOCK_DOCUMENTS at a time."""
+        """Slices of BLOCK_DOCUMENTS documents."""
         return parallel.slices(self.size, BLOCK_DOCUMENTS)
 
     def only(self, place: np.ndarray) -> Counts:
-        """The counts of some words: `place` has the new number of each word, −1 for those that are left out."""
+        """The counts of some words only: `place` has the new number of each word, −1 for words that are left out."""
         indices = place[self.indices]
         kept = indices >= 0
         before = np.append(0, np.cumsum(kept))
@@ -60,7 +60,7 @@ class Counts(NamedTuple):
 
     @classmethod
     def of(cls, rows: sparse.csr_matrix) -> Counts:
-        """The counts of a sparse matrix; only what has another type is copied."""
+        """The counts of a sparse matrix; arrays are copied only if their type differs."""
         return cls(
             np.ascontiguousarray(rows.data, dtype=np.float64),
             np.ascontiguousarray(rows.indices, dtype=np.int32),
@@ -74,14 +74,14 @@ class Documents(RepeatedData):
     Parameters
     ----------
     estimator : BaseEstimator
-        Learns the number (and names) of words.
+        Gets the number of words, and their names if X has any, as its features.
     X : sparse matrix or array-like of shape (documents, words), or anything that `givens.rows` reads
         Counts. A list of sparse matrices, a memory map, an object of your own whose `__iter__` starts anew, or a dask array or
-        data frame, whose chunks stay where they are. An iterator, which yields its documents once, is refused.
+        data frame, whose chunks stay where they are. An iterator, which yields its documents only once, is refused.
     whole : bool
-        Refuse counts that are no whole numbers.
+        Refuse counts that are not whole numbers.
     reset : bool
-        Learn the number of words from X; otherwise it must be the one that is known.
+        Set the estimator's number of words to that of X; otherwise X must have as many words as the estimator knows.
     """
 
     def __init__(self, estimator: BaseEstimator, X: Any, *, whole: bool, reset: bool = True) -> None:
@@ -118,7 +118,7 @@ class Documents(RepeatedData):
             )
 
     def __iter__(self) -> Iterator[Counts]:
-        """The documents in chunks of CHUNK_DOCUMENTS, the last one shorter."""
+        """Yield the documents in chunks of CHUNK_DOCUMENTS; the last one may be shorter."""
         for rows in rechunked(self._matrices(), CHUNK_DOCUMENTS):
             yield Counts.of(rows)
 
@@ -145,44 +145,44 @@ class Documents(RepeatedData):
         return rows
 
     def pieces(self, block: Any, number: int, first: int) -> Iterator[Counts]:
-        """The documents of a chunk, checked, CHUNK_DOCUMENTS at a time."""
+        """Yield the documents of a chunk, checked, CHUNK_DOCUMENTS at a time."""
         for rows in rechunked([self._checked(block, number, first)], CHUNK_DOCUMENTS):
             yield Counts.of(rows)
 
     def mold(self) -> Documents:
-        """An object that checks chunks of as many words."""
+        """A copy without documents, which checks chunks of the same number of words."""
         other = Documents.__new__(Documents)
         other.words, other.whole = self.words, self.whole
         return other
 
     def head(self, size: int) -> Counts:
-        """The first documents, at most so many."""
+        """The first documents, at most `size`."""
         if self.chunks is not None:
             return Counts.of(self._checked(self.first_block(size), 0, 0))
         return Counts.of(next(rechunked(self._matrices(), size)))
 
 
 class CountedDocuments(Documents):
-    """Documents in memory that need no check, in chunks of CHUNK_DOCUMENTS."""
+    """Documents in memory that have been checked."""
 
     def __init__(self, matrices: Iterable[sparse.csr_matrix]) -> None:
         self.source, self.checked = list(matrices), True
 
 
 class EmptyDocuments(Summary):
-    """How many documents have no words, and the number of the first of them."""
+    """How many documents have no words, and the number of the first such document."""
 
     def __init__(self) -> None:
         self.next, self.number, self.first = 0, 0, -1
 
     def begin(self, first: int) -> Self:
-        """Go on counting at `first`."""
+        """An empty summary of the documents from number `first` on."""
         other = type(self)()
         other.next = first
         return other
 
     def add(self, counts: Counts) -> None:
-        """Look at more documents."""
+        """Add documents."""
         empty = np.flatnonzero(counts.lengths == 0)
         if len(empty) and not self.number:
             self.first = self.next + int(empty[0])
@@ -190,19 +190,19 @@ class EmptyDocuments(Summary):
         self.next += counts.size
 
     def merge(self, other: Self) -> None:
-        """Take in the documents that follow."""
+        """Add the summary of the documents that follow."""
         self.first = self.first if self.number else other.first
         self.number, self.next = self.number + other.number, other.next
 
 
 def _is_memory(X: Any) -> bool:
-    """Whether X is one table in memory; text is refused."""
+    """Whether X is a single table in memory; raise an error if it is text."""
     refuse_text(X)
     return in_memory(X)
 
 
 def refuse_text(X: Any) -> None:
-    """Refuse documents that are still text."""
+    """Refuse documents that are text, and not counts."""
     first = X
     for _ in range(2):
         if isinstance(first, (list, tuple, np.ndarray)) and np.shape(first) != () and len(first):
@@ -221,7 +221,7 @@ def checked_counts(estimator: BaseEstimator, X: Any, *, whole: bool, reset: bool
     refuse_text(X)
     table = validate_data(estimator, X, accept_sparse="csr", reset=reset)
     if not sparse.issparse(table):
-        # SciPy's matrices hold neither half precision nor the other order of bytes.
+        # SciPy's sparse matrices support neither half precision nor the other byte order.
         kind = np.dtype(np.float32) if table.dtype == np.float16 else table.dtype.newbyteorder("=")
         table = table.astype(kind, copy=False)
     rows = sparse.csr_matrix(table)
@@ -230,7 +230,7 @@ def checked_counts(estimator: BaseEstimator, X: Any, *, whole: bool, reset: bool
 
 
 def refuse_bad_counts(rows: sparse.csr_matrix, *, whole: bool, first: int = 0) -> None:
-    """Refuse negative and fractional counts, and say where the first of them stands."""
+    """Refuse negative, too large and fractional counts; the error names the place of the first."""
     data = rows.data
     if not len(data):
         return
@@ -254,7 +254,7 @@ def _place(rows: sparse.csr_matrix, bad: np.ndarray, first: int) -> str:
 
 
 def rechunked(matrices: Iterable[sparse.csr_matrix], size: int) -> Iterator[sparse.csr_matrix]:
-    """The same rows, `size` at a time."""
+    """Yield the rows of all matrices, `size` at a time."""
     waiting: list[sparse.csr_matrix] = []
     held = 0
     for rows in matrices:

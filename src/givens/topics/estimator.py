@@ -1,4 +1,4 @@
-"""`TopicModel`: latent Dirichlet allocation from the moments of words, with a few variational passes after it."""
+"""`TopicModel`: latent Dirichlet allocation from the moments of words, refined by a few variational passes."""
 
 from __future__ import annotations
 
@@ -60,73 +60,74 @@ class _Fitted:
 class TopicModel(StreamedMoments, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Topics of documents: latent Dirichlet allocation from moments, refined by variational passes.
 
-    The frequencies of pairs and triples of words determine the topics: pairs show the space that the topics span, triples,
-    whitened, are an orthogonal tensor whose components are the topics. No start to choose and no restarts. A few variational
-    passes over the documents then use what moments leave of the data.
+    The frequencies of pairs and triples of words determine the topics: pairs give the space that the topics span; triples,
+    whitened, are an orthogonal tensor whose components are the topics. No start has to be chosen, and there are no restarts. A
+    few variational passes over the documents then use the information that the moments do not contain.
 
     Parameters
     ----------
     n_topics : int
-        k.
+        Number of topics, k.
     alpha0 : float, optional
         Sum of the Dirichlet parameters of a document's topic shares: small if documents have few topics each. 0 is the
-        single-topic model, in which all words of a document are of one topic. By default it is the number for which the whitened
-        third moment is most nearly an orthogonal tensor (it is one for the right number only), and the refinement then learns α.
-        A given number is kept.
+        single-topic model, in which all words of a document belong to one topic. By default α0 is estimated: the whitened third
+        moment is an orthogonal tensor for the right α0 only, and the α0 for which it is most nearly one is taken; the refinement
+        then learns α. A given α0 is not changed.
     refine : int
-        At most so many variational passes. 0: moments only.
+        Maximum number of variational passes. 0: moments only.
     max_doc_update_iter : int
-        At most so many steps per document in each of these passes. Few are as good or better on real texts, which no model
-        describes exactly; 30 come nearer to the topics of documents that follow the model, if there are tens of thousands.
+        Maximum number of steps per document in each of these passes. On real texts, which no model describes exactly, few steps
+        are as good or better; for tens of thousands of documents that follow the model, 30 give more accurate topics.
     topic_word_prior : float
-        η: so many counts are added to every word of every topic in the refinement, and on average to a word of a topic with
-        moments only, in proportion to the words' frequencies.
+        η, the count that the refinement adds to every word of every topic. With moments only, the counts that are added are
+        proportional to the frequencies of the words, and η on average.
     tol : float
-        The refinement stops when a pass raises the bound of the log-likelihood per word by less.
+        The refinement stops when a pass raises the bound of the log-likelihood per word by less than this.
     counts : {"whole", "any"}
-        "whole" refuses fractional counts, for which the moments mean nothing. "any" takes them as they are.
+        "whole" refuses fractional counts, for which the moments have no meaning. "any" accepts them.
     vocabulary : sequence of str, or mapping of str to int, optional
         The words of the columns, for `top_words`; as `CountVectorizer` has them in `get_feature_names_out()` or `vocabulary_`.
     basis_rank : int, optional
-        `partial_fit`: on how many axes moments are kept, at least k. By default 2k + 10.
+        For `partial_fit`: the number of axes on which moments are kept, at least k. By default 2k + 10.
     basis_documents : int
-        `partial_fit`: the axes are the principal ones of so many first documents.
+        For `partial_fit`: the axes are the principal axes of this many first documents.
     threads : int, optional
-        All cores by default. The answer has the same bits for any number.
+        By default all cores. The result has the same bits for any number.
     random_state : int, RandomState, Generator or None
-        For the starts of the search for axes and of the decomposition, on which the answer depends little.
+        For the starts of the search for axes and of the decomposition, on which the result depends little.
     progress : bool
-        Of data on Dask, show the passes, and the chunks that are done in each.
+        Show a progress bar for each pass over data on Dask.
     checkpoint : path or Checkpoint, optional
-        Of data on Dask, save what each pass leaves there, and do not repeat the passes that are in the file if it exists. A file
-        of other data or options is refused; data are told apart by their shape, chunks and type and by their first and last
-        rows.
+        For data on Dask: a file in which the summary of each pass is saved; if it exists, the passes that it holds are not
+        repeated. A file of other data or options is refused; data are compared by their shape, chunks and type and by their first
+        and last rows.
 
     Attributes
     ----------
     components_ : array of shape (k, n_features_in_)
         Pseudo-counts of the words of each topic; each row, divided by its sum, is a topic.
     weights_ : array of shape (k,)
-        Mean shares of the topics under the prior; the topics come in descending order of the moments' components.
+        Mean shares of the topics under the prior. Topics are in descending order of the weights of
+        the components in the decomposition of the third moment.
     alpha_ : array of shape (k,)
         Dirichlet parameters of the shares, 0 in the single-topic model.
     result_ : Result or None
-        Of the decomposition of the third moment; None if the moments could not tell k topics apart (a warning says so).
+        The run that decomposed the third moment; None if the moments could not tell k topics apart (a warning says so).
     residual_ : float
         The share of the whitened third moment that the topics leave unexplained.
     eigenvalues_ : array
-        Of the words' second moment on the axes, descending.
+        Eigenvalues of the second moment of the words on the axes, descending.
     n_iter_ : int
-        Variational passes.
+        Number of variational passes.
     bounds_ : list of float
-        Bound of the log-likelihood per word before each of them.
+        Lower bound of the log-likelihood per word before each of these passes.
     bound_ : float
-        Perplexity of the training documents by the last of them, as scikit-learn's class has it; NaN without refinement.
+        Perplexity of the training documents by the last of these bounds, as in scikit-learn's class; NaN without refinement.
     doc_topic_prior_, topic_word_prior_, exp_dirichlet_component_, n_batch_iter_
         As in scikit-learn's `LatentDirichletAllocation`; the first is `alpha_`.
     n_features_in_ : int
     feature_names_in_ : array of str
-        If X has names of columns.
+        If the columns of X have names.
 
     Examples
     --------
@@ -183,8 +184,8 @@ class TopicModel(StreamedMoments, ClassNamePrefixFeaturesOutMixin, TransformerMi
         Parameters
         ----------
         X : sparse matrix or array-like of shape (documents, words), or iterable of such, or dask array or data frame
-            Counts. A list of matrices, or an object whose `__iter__` yields them anew each time: the documents need not fit in
-            memory. Of a dask array, chunked along documents, only sums travel.
+            Counts. With a list of matrices, or an object whose `__iter__` yields them each time it is called, the documents need
+            not fit in memory. A dask array must be chunked along documents; only sums leave the workers.
         y : ignored
 
         Returns
@@ -209,11 +210,11 @@ class TopicModel(StreamedMoments, ClassNamePrefixFeaturesOutMixin, TransformerMi
 
     @atomic_fit
     def partial_fit(self, X: Any, y: Any = None) -> Self:
-        """Take in a batch of documents, once: the answer does not depend on how the documents are cut into batches.
+        """Update the model with a batch of documents. The result does not depend on how the documents are divided into batches.
 
-        The first `basis_documents` documents fix `basis_rank` axes, on which the moments of all documents are kept: memory is
-        2·words·rank + rank³ numbers, and a batch costs one pass over it. There is no refinement, which would need the documents
-        again. Topics are worked out when they are asked for; until the axes are fixed, from the documents so far.
+        The first `basis_documents` documents determine `basis_rank` axes, on which the moments of all documents are kept. They
+        take 2·words·rank + rank³ numbers. There is no refinement, which would need the documents again. Topics are computed when
+        they are first used; before the axes are determined, from the documents so far.
 
         Parameters
         ----------
@@ -245,8 +246,8 @@ class TopicModel(StreamedMoments, ClassNamePrefixFeaturesOutMixin, TransformerMi
         Returns
         -------
         array of shape (documents, k)
-            Rows of sum 1; a document without words has the shares of the prior. Of a dask array or data frame a dask array, not
-            computed yet.
+            Rows of sum 1; a document without words has the mean shares of the prior. For a dask array or data frame, a dask array
+            that is not computed yet.
         """
         fitted = self._checked_fit()
         if is_dask(X):
@@ -304,7 +305,7 @@ class TopicModel(StreamedMoments, ClassNamePrefixFeaturesOutMixin, TransformerMi
         return [[names[v] for v in row] for row in self._top(n_words)]
 
     def coherence(self, X: Any, n_words: int = 10) -> np.ndarray:
-        """Mean normalised pointwise mutual information of each topic's most probable words, by their documents in X.
+        """Mean normalised pointwise mutual information of each topic's most probable words, estimated from X.
 
         Parameters
         ----------
@@ -314,7 +315,7 @@ class TopicModel(StreamedMoments, ClassNamePrefixFeaturesOutMixin, TransformerMi
         Returns
         -------
         array of shape (k,)
-            Between −1 (words that never meet) and 1; NaN if none of a topic's words occurs.
+            Between −1 (words that never occur together) and 1; NaN if none of a topic's words occurs.
         """
         top = self._top(whole(n_words, "n_words", 2))
         documents = Documents(self, X, whole=_COUNTS[self.counts], reset=False)
@@ -405,7 +406,7 @@ class TopicModel(StreamedMoments, ClassNamePrefixFeaturesOutMixin, TransformerMi
         return self._solve(stream.complete(), generator(self.random_state), None)
 
     def _solve(self, state: WordMoments, rng: np.random.Generator, documents: Documents | None) -> _Fitted:
-        """Topics from moments; where these fail and a refinement follows, topics from random documents."""
+        """Topics from moments; if these fail and a refinement follows, topics from random documents."""
         k = int(self.n_topics)
         found: MomentTopics | None = None
         try:
@@ -432,7 +433,7 @@ class TopicModel(StreamedMoments, ClassNamePrefixFeaturesOutMixin, TransformerMi
         else:
             prior = DirichletShares(np.maximum(alpha, _LEAST_ALPHA), fixed=self.alpha0 is not None)
         counts = state.totals[0] * weights[:, None] * topics + smoothing
-        # A word that occurs in no document gets a small probability, not 0.
+        # Words that occur in no document get a small probability instead of 0.
         counts = np.maximum(counts, 1e-3 * self.topic_word_prior + 1e-300)
         return _Fitted(counts, prior, found, [], 0)
 
@@ -523,7 +524,7 @@ def on_simplex(topics: np.ndarray, frequencies: np.ndarray) -> np.ndarray:
 def _random_topics(
     documents: Documents, frequencies: np.ndarray, k: int, rng: np.random.Generator
 ) -> np.ndarray:
-    """Half the words' frequencies, half those of a few of the first documents, at random."""
+    """Random topics: the mean of the words' frequencies in all documents and in four random documents of the first chunk."""
     head = documents.head(CHUNK_DOCUMENTS)
     topics = np.tile(frequencies, (k, 1))
     for topic in topics:

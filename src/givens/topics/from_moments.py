@@ -1,19 +1,19 @@
 """From the moments of words to topics (Anandkumar et al. 2014, section 3.2).
 
-Of k topics μ_i and Dirichlet parameters α, α0 = Σ α_i, the moments are, with m = E[x1] and a = α0/(α0+1),
+For k topics μ_i and Dirichlet parameters α with α0 = Σ α_i, the moments are, with m = E[x1] and a = α0/(α0+1),
 
     M2 = E[x1⊗x2] − a m⊗m                                            = Σ α_i/(α0(α0+1)) μ_i⊗μ_i,
     M3 = E[x1⊗x2⊗x3] − α0/(α0+2) (E[x1⊗x2]⊗m, three placements)
          + 2α0²/((α0+1)(α0+2)) m⊗m⊗m                                 = Σ 2α_i/(α0(α0+1)(α0+2)) μ_i⊗μ_i⊗μ_i.
 
-E[x1⊗x2] is whitened once: in its coordinates it is I, the mean is y, M2 = I − a y⊗y, and R = M2^(-½) differs from I in the
-direction of y only. So all that depends on α0 is worked out on arrays of k³ numbers. T = M3(R, R, R) = Σ λ_i v_i⊗v_i⊗v_i with
-orthonormal v_i, and
+E[x1⊗x2] is whitened once: in white coordinates it is I, the mean is y, M2 = I − a y⊗y, and R = M2^(-½) differs from I in the
+direction of y only. So everything that depends on α0 is computed from arrays of k³ numbers. T = M3(R, R, R) = Σ λ_i v_i⊗v_i⊗v_i
+with orthonormal v_i, and
 
     α_i = 4α0(α0+1) / ((α0+2)² λ_i²),    μ_i = ((α0+2)/2) λ_i M2 R v_i.
 
-Whatever α0 is, these μ_i and α_i reproduce m and M2. What a wrong α0 spoils is that T is an orthogonal tensor. So α0, if it is
-not given, is the number for which the components found leave the least share of T unexplained.
+These μ_i and α_i reproduce m and M2 for every α0. But only for the right α0 is T an orthogonal tensor. So α0, if it is not given,
+is the number for which the components leave the smallest share of T unexplained.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from givens.tensors.decompose import SMALL_TENSOR, Decomposition, decompose
 from givens.topics.word_moments import TopicMoments
 
 ALPHA0_GRID = (0.02, 0.2, 1.0, 5.0, 50.0)
-"""Where the search for α0 looks first."""
+"""The values of α0 that the search tries first."""
 
 _MOST_TRIALS = 25
 _ROUGH = 1e-3
@@ -41,16 +41,16 @@ _BEGIN, _STEPS, _FINISH = 8, 1, 40
 """Power steps before the search for α0, at each α0 that it tries, and at the one that it ends with."""
 
 _NEAR = 0.3
-"""Angles up to which all pairs of components are turned at once by Newton's method."""
+"""Largest angle for which all pairs of components are rotated at once by Newton's method."""
 
 _COARSENESS, _FINEST = 1.0, 1e-3
-"""log α0 is searched to this multiple of the share of T that is left, and to this number at best."""
+"""The precision of log α0: the first number times the unexplained share of T, but no less than the second."""
 
 _ENOUGH = 1e-5
-"""Power steps end early where they would gain less than this share of √k ‖T‖."""
+"""Power steps stop when they would gain less than this share of √k ‖T‖."""
 
 _PRECISION = 0.1
-"""The precision of the decomposition, as a share of what it leaves unexplained, which is mostly noise of the moments."""
+"""The precision of the decomposition, relative to the unexplained share of T, which is mostly noise of the moments."""
 
 
 class TooFewDirections(ValueError):
@@ -70,13 +70,13 @@ class MomentTopics:
     alpha : array of shape (k,)
         0 for the single-topic model.
     alpha0 : float
-        Their sum, as given or found.
+        Their sum, given or estimated.
     eigenvalues : array
-        Of the second moment on its axes, descending.
+        Eigenvalues of the second moment on its axes, descending.
     residual : float
         The share of T that the components leave unexplained.
     result : Result
-        Of the decomposition.
+        The run that decomposed T.
     """
 
     topics: np.ndarray
@@ -96,7 +96,7 @@ class _Whitened:
     third: np.ndarray
 
     def tensor(self, alpha0: float) -> np.ndarray:
-        """T for this α0."""
+        """The tensor T of this α0."""
         y, k = self.mean, len(self.mean)
         T = self.third + 2 * alpha0**2 / ((alpha0 + 1) * (alpha0 + 2)) * np.multiply.outer(np.outer(y, y), y)
         every = np.arange(k)
@@ -107,9 +107,9 @@ class _Whitened:
         return _stretched(T, *self.root(alpha0))
 
     def root(self, alpha0: float) -> tuple[np.ndarray, float]:
-        """R = I + s u⊗u as the unit vector u and s."""
+        """The unit vector u and the number s of R = I + s u⊗u."""
         size = float(np.linalg.norm(self.mean))
-        # The length of y is at most 1 but for noise.
+        # Without noise, the length of y is at most 1.
         shrunk = max(1 - alpha0 / (alpha0 + 1) * size**2, 1e-3)
         return self.mean / (size or 1.0), 1 / np.sqrt(shrunk) - 1
 
@@ -137,7 +137,7 @@ def solve_topics(
     moments : TopicMoments
     k : int
     alpha0 : float or None
-        0: the single-topic model, in which all words of a document are of one topic. None: from the third moment.
+        0: the single-topic model, in which all words of a document belong to one topic. None: estimated from the third moment.
     rng : Generator
         For the start of the decomposition.
     threads : int, optional
@@ -177,7 +177,7 @@ def solve_topics(
 def _decomposed(
     T: np.ndarray, start: np.ndarray | None, left: float | None, rng: np.random.Generator, threads: int | None
 ) -> Decomposition:
-    """Decompose to the precision of the noise in T; exactly, if there is none."""
+    """Decompose T as precisely as its noise permits; exactly, if there is none."""
     if start is None or left is None:
         rough = _decompose(T, start, _ROUGH, rng, threads)
         start, left = rough.factors, rough.residual
@@ -189,7 +189,7 @@ def _decomposed(
 def _decompose(
     T: np.ndarray, start: np.ndarray | None, tol: float, rng: np.random.Generator, threads: int | None
 ) -> Decomposition:
-    """Decompose, without a warning where much is left: moments of real documents are never exactly those of a model."""
+    """Decompose without a warning about a large residual: moments of real documents are never exactly those of a model."""
     return decompose(
         T, start=start, tol=tol, symmetrize=True, residual_tol=np.inf, threads=threads, random_state=rng
     )
@@ -198,10 +198,10 @@ def _decompose(
 def _orthogonal_alpha0(
     pulled: _Whitened, rng: np.random.Generator, threads: int | None
 ) -> tuple[float, np.ndarray, float]:
-    """The α0 for which T is most nearly orthogonal, its components and the share that they leave.
+    """The α0 for which T is most nearly orthogonal, the components of that T, and the share of it that they leave unexplained.
 
-    Downhill on a grid, then Brent's method. From one α0 to the next the components move little, so a few power steps from the
-    last ones follow them.
+    Descends on a grid, then uses Brent's method. The components change little from one α0 to the next, so a few power steps from
+    the last ones are enough.
     """
     middle = len(ALPHA0_GRID) // 2
     family, begun = _begun(pulled, ALPHA0_GRID[middle], rng, threads)
@@ -228,9 +228,9 @@ def _orthogonal_alpha0(
     alpha0, precision = ALPHA0_GRID[best], np.inf
     while precision > _FINEST:
         least, U = tried[alpha0]
-        # As precisely as the noise permits: where much less is left than before, again and more precisely.
+        # As precisely as the noise permits: repeated with more precision if the unexplained share has become much smaller.
         precision = float(np.clip(_COARSENESS * np.sqrt(max(least, 0.0)), _FINEST, 0.3))
-        # All from the same components: steps that add up from trial to trial would favour the last.
+        # All trials start from the same components: otherwise later trials would have taken more steps, and look better.
         found = minimize_scalar(
             lambda point: left(float(np.exp(point)), U),  # noqa: B023
             bounds=(low, high),
@@ -252,9 +252,9 @@ def _orthogonal_alpha0(
 def _begun(
     pulled: _Whitened, alpha0: float, rng: np.random.Generator, threads: int | None
 ) -> tuple[_Family, np.ndarray]:
-    """The tensors of all α0, and rough components of the one of this α0.
+    """The family of tensors, and rough components of the tensor of this α0.
 
-    Where noise leaves much of T, single precision shows all of α0 that can be seen.
+    If noise leaves much of T unexplained, single precision is precise enough for the search.
     """
     if len(pulled.mean) <= SMALL_TENSOR:
         rough = _decompose(pulled.tensor(alpha0), None, _ROUGH, rng, threads)
@@ -268,7 +268,7 @@ def _begun(
 
 
 class _Family:
-    """The tensors T of all α0, none of which is formed.
+    """The tensors T of all α0, none of which is stored.
 
     T = S(R, R, R) with S = E + c u⊗u⊗u − d (I⊗u, three placements): E the third moment, u the direction of the mean. So
     T(·, w, w) = R S(·, v, v) with v = Rw, and with R² = I + t u⊗u, ‖T‖² = ‖S‖² + 3t‖S(u)‖² + 3t²‖S(u, u)‖² + t³S(u, u, u)².
@@ -286,7 +286,7 @@ class _Family:
         self.unfolded: np.ndarray = third.astype(dtype)[:, first, second]
 
     def start(self, alpha0: float, rng: np.random.Generator) -> np.ndarray:
-        """The eigenvectors of T contracted with a random vector: those of a T without noise, up to signs."""
+        """The eigenvectors of T contracted with a random vector: without noise, the components up to signs."""
         u, s = self.pulled.root(alpha0)
         c, d = self._factors(alpha0)
         r = rng.standard_normal(len(u))
@@ -299,10 +299,10 @@ class _Family:
         return np.linalg.eigh((matrix + matrix.T) / 2)[1]
 
     def left(self, alpha0: float, U: np.ndarray, steps: int) -> tuple[float, np.ndarray]:
-        """The squared share of T that its components leave, after at most so many steps from U, and the components.
+        """Take at most `steps` steps from U; return the squared share of T that is left unexplained, and the components.
 
-        Far from the components a step is U ← polar(T(·, u_i, u_i)); near them Newton's, with the diagonal of the Hessian
-        (`tensors.decompose.power_steps`), whose polar factor costs a few products of matrices.
+        Far from the components a step is U ← polar(T(·, u_i, u_i)). Near them it is a Newton step with the diagonal of the
+        Hessian (`tensors.decompose.power_steps`), whose polar factor takes a few matrix products.
         """
         norm = max(self._norm(alpha0), 0.0)
         for step in range(steps + 1):
@@ -321,7 +321,7 @@ class _Family:
         return 1 - float(heights @ heights) / norm, U
 
     def _factors(self, alpha0: float) -> tuple[float, float]:
-        """The numbers c and d."""
+        """The numbers c and d of the class's docstring."""
         c = 2 * alpha0**2 / ((alpha0 + 1) * (alpha0 + 2)) * self.size**3
         return c, alpha0 / (alpha0 + 2) * self.size
 

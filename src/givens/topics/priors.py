@@ -5,8 +5,8 @@
 | `DirichletShares` | shares of a Dirichlet distribution with parameters α | variational (`kernels.dirichlet`) |
 | `OneTopic` | one topic for all words, with probabilities w | exact: the posterior of a mixture of multinomials |
 
-Both give a lower bound of the log-likelihood of the documents (for `OneTopic` the likelihood itself), the expected counts of the
-topics' words, and, from all documents, better parameters of the prior.
+Both compute a lower bound of the log-likelihood of the documents (for `OneTopic` the log-likelihood itself), the expected counts
+of the words of each topic, and, from the statistics of all documents, better parameters of the prior.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _LEAST_ALPHA, _MOST_ALPHA = 1e-3, 100.0
 
 
 class Inferred(NamedTuple):
-    """Topic shares of each document, a bound of the chunk's log-likelihood, and the statistics for learning the prior."""
+    """Topic shares of each document, a lower bound of their log-likelihood, and the statistics from which a prior is learned."""
 
     shares: np.ndarray
     bound: float
@@ -38,7 +38,7 @@ class Prior(Protocol):
 
     @property
     def alpha(self) -> np.ndarray:
-        """Dirichlet parameters, 0 for one topic a document."""
+        """Dirichlet parameters; 0 if every document has one topic."""
 
     @property
     def weights(self) -> np.ndarray:
@@ -47,15 +47,15 @@ class Prior(Protocol):
     def infer(
         self, counts: Counts, topics: np.ndarray, *, steps: int, tol: float, expected: np.ndarray | None
     ) -> Inferred:
-        """Infer the topics of documents; add the expected counts, to be multiplied by `topics`, to `expected`."""
+        """Infer the topics of documents; add to `expected` the expected counts divided by `topics`."""
 
     def learned(self, statistics: np.ndarray, documents: int) -> Prior:
-        """The prior that suits the documents best."""
+        """The prior with the parameters that fit the documents best."""
 
 
 @dataclass(frozen=True)
 class DirichletShares:
-    """Dirichlet with parameters alpha; `fixed` if they are not learned."""
+    """A Dirichlet distribution with parameters `alpha`, which are learned unless `fixed`."""
 
     alpha: np.ndarray
     fixed: bool = False
@@ -68,7 +68,7 @@ class DirichletShares:
     def infer(
         self, counts: Counts, topics: np.ndarray, *, steps: int, tol: float, expected: np.ndarray | None
     ) -> Inferred:
-        """Infer by at most `steps` variational steps per document, fewer if they change γ by less than `tol` of its words."""
+        """Infer by at most `steps` variational steps per document; stop when one changes γ by less than `tol` times the words."""
         from givens.kernels.dirichlet import infer
 
         n, k = counts.size, len(self.alpha)
@@ -91,7 +91,7 @@ class DirichletShares:
         start, stop = counts.indptr[part.start], counts.indptr[part.stop]
         data = counts.data[start:stop]
         used = data > 0
-        # log Σ_k exp(ψ(γ_k)) β_vk, since ratio = count / that sum; ψ(Σγ) is taken off below.
+        # log Σ_k exp(ψ(γ_k)) β_vk, since ratio = count / that sum; ψ(Σγ) is subtracted below.
         words = float(np.sum(data[used] * np.log(data[used] / ratios[start:stop][used])))
         g, alpha = gamma[part], self.alpha
         total = g.sum(axis=1)
@@ -107,7 +107,7 @@ class DirichletShares:
         return logs.sum(axis=0), bound
 
     def learned(self, statistics: np.ndarray, documents: int) -> DirichletShares:
-        """α that maximises the bound, by Newton's method, at most twice and at least half of what it was."""
+        """The α that maximises the bound, by Newton's method, but at most twice and at least half the old α."""
         if self.fixed or not documents or len(self.alpha) == 1:
             return self
         alpha = dirichlet_maximum(self.alpha, statistics / documents)
@@ -116,13 +116,13 @@ class DirichletShares:
 
 
 def dirichlet_maximum(alpha: np.ndarray, mean_logs: np.ndarray, most: int = 50) -> np.ndarray:
-    """The Dirichlet parameters of the largest likelihood, given the means of log θ, by Newton's method (Minka 2000)."""
+    """The Dirichlet parameters of maximum likelihood, given the means of log θ, by Newton's method (Minka 2000)."""
     for _ in range(most):
         slope = digamma(alpha.sum()) - digamma(alpha) + mean_logs
         curvature, common = -polygamma(1, alpha), polygamma(1, alpha.sum())
         shift = np.sum(slope / curvature) / (1 / common + np.sum(1 / curvature))
         step = (slope - shift) / curvature
-        # A step keeps at least a tenth of each parameter.
+        # No step reduces a parameter to less than a tenth.
         new = np.maximum(alpha - step, 0.1 * alpha)
         if np.max(np.abs(new - alpha) / alpha) < 1e-9:
             return new
@@ -132,19 +132,19 @@ def dirichlet_maximum(alpha: np.ndarray, mean_logs: np.ndarray, most: int = 50) 
 
 @dataclass(frozen=True)
 class OneTopic:
-    """One topic a document, with probabilities `weights`."""
+    """One topic per document, with probabilities `weights`."""
 
     weights: np.ndarray
 
     @property
     def alpha(self) -> np.ndarray:
-        """The limit of Dirichlet distributions with ever smaller parameters."""
+        """Zeros: the model is the limit of Dirichlet distributions as their parameters tend to 0."""
         return np.zeros(len(self.weights))
 
     def infer(
         self, counts: Counts, topics: np.ndarray, *, steps: int, tol: float, expected: np.ndarray | None
     ) -> Inferred:
-        """Infer the posterior of each document's topic; `steps` and `tol` are not needed."""
+        """Compute the posterior of each document's topic; `steps` and `tol` are not used."""
         logs = projected(counts, np.log(np.maximum(topics, 1e-300, dtype=np.float64)))
         logs += np.log(np.maximum(self.weights, 1e-300))
         likelihood = logsumexp(logs, axis=1)
@@ -156,5 +156,5 @@ class OneTopic:
         return Inferred(shares, float(np.sum(likelihood)), shares.sum(axis=0))
 
     def learned(self, statistics: np.ndarray, documents: int) -> OneTopic:
-        """The mean shares."""
+        """The prior whose weights are the mean shares of the documents."""
         return OneTopic(statistics / statistics.sum())

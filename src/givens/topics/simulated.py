@@ -1,4 +1,4 @@
-"""Documents drawn from a latent Dirichlet allocation whose topics are known."""
+"""Documents drawn from a latent Dirichlet allocation with known topics."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from givens.support.arguments import generator, whole
 
 
 class TopicSample(NamedTuple):
-    """Documents, and what they were drawn from.
+    """Documents, and the parameters that they were drawn from.
 
     Attributes
     ----------
@@ -49,10 +49,10 @@ def make_topics(
     ----------
     n_documents, n_topics, n_words : int
     document_length : int
-        Every document has so many words.
+        Number of words of every document.
     alpha0 : float
-        Sum of the Dirichlet parameters, which are unequal: in proportion to draws of a Gamma distribution of shape 5. 0: one
-        topic a document.
+        Sum of the Dirichlet parameters, which are proportional to draws from a Gamma distribution of shape 5. 0: one topic per
+        document.
     topic_sparsity : float
         Topics are drawn from a symmetric Dirichlet distribution with this parameter.
     topics, alpha : arrays of shape (k, words) and (k,), optional
@@ -95,7 +95,7 @@ def make_topics(
 def _drawn(
     shares: np.ndarray, topics: np.ndarray, length: int, rng: np.random.Generator
 ) -> sparse.csr_matrix:
-    """Counts of so many words per document: first how many of each topic, then the words of each topic."""
+    """Counts of documents with `length` words: first the number of words of each topic is drawn, then the words."""
     numbers = rng.multinomial(length, shares)
     rows, columns = [], []
     for number, topic in zip(numbers.T, topics):

@@ -1,12 +1,12 @@
-"""Refinement of topics: passes over the documents that raise a bound of their likelihood.
+"""Refinement of topics: passes over the documents, each of which raises a lower bound of their likelihood.
 
-A pass infers the topics of every document with the topics β as they are (`priors`), and then sets
+A pass infers the topic shares of every document, given the present topics β (`priors`), and then sets
 
     β_iv ∝ η + Σ_documents (expected number of words v of topic i):
 
-the maximum of the bound plus η Σ log β, for which η is so many extra counts of every word in every topic. The prior's parameters
-follow from the same pass. Inference takes a few steps per document and starts from the prior in every pass: nothing is kept per
-document.
+which maximises the bound plus η Σ log β: η extra counts for every word of every topic. The parameters of the prior are learned in
+the same pass. Inference takes a few steps per document and starts from the prior in every pass: nothing is stored for single
+documents.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ STEP_TOL = 1e-3
 
 @dataclass(frozen=True)
 class RefinedTopics:
-    """Outcome of a refinement.
+    """The result of a refinement.
 
     Attributes
     ----------
@@ -33,7 +33,7 @@ class RefinedTopics:
         Expected counts of the words of each topic, η included.
     prior : Prior
     bounds : list of float
-        Of the log-likelihood per word, before each pass.
+        Lower bounds of the log-likelihood per word, before each pass.
     converged : bool
         The last pass gained less than `tol`.
     """
@@ -45,16 +45,16 @@ class RefinedTopics:
 
 
 class Inference(Summary):
-    """Sums over documents: expected counts (to be multiplied by the topics), the bound, statistics for learning the prior.
+    """Sums over documents: expected counts divided by the topics, the bound, statistics from which the prior is learned.
 
     Parameters
     ----------
     topics : array of shape (words, k)
     prior : Prior
     steps, tol
-        Of the inference.
+        Maximum number of steps per document, and the change at which they stop.
     counted : bool
-        Whether the expected counts are wanted.
+        Whether to sum the expected counts.
     """
 
     def __init__(self, topics: np.ndarray, prior: Prior, steps: int, tol: float, counted: bool) -> None:
@@ -64,13 +64,13 @@ class Inference(Summary):
         self.bound, self.words, self.documents = 0.0, 0.0, 0
 
     def begin(self, first: int) -> Self:
-        """Without documents."""
+        """A copy without documents."""
         other = type(self)(self.topics, self.prior, self.steps, self.tol, self.counted)
         other.expected = np.zeros(self.topics.shape) if self.counted else None
         return other
 
     def add(self, counts: Counts) -> None:
-        """Infer the topics of more documents."""
+        """Infer the topics of documents and add them to the sums."""
         inferred = self.prior.infer(
             counts, self.topics, steps=self.steps, tol=self.tol, expected=self.expected
         )
@@ -84,7 +84,7 @@ class Inference(Summary):
         self.topics = np.empty((0, 0))
 
     def merge(self, other: Self) -> None:
-        """Take in the documents of another."""
+        """Add the sums of another summary."""
         if self.expected is not None and other.expected is not None:
             self.expected = self.expected + other.expected
         self.statistics = self.statistics + other.statistics
@@ -103,7 +103,7 @@ def refine(
     smoothing: float,
     tol: float,
 ) -> RefinedTopics:
-    """Refine topics (k x words, each of sum 1) by at most so many passes of at most so many steps per document.
+    """Refine topics (k x words, each of sum 1) by at most `passes` passes, with at most `steps` steps per document in each.
 
     Stop when a pass gains less than `tol` per word.
     """

@@ -1,21 +1,20 @@
-"""Moments of the words of a document, up to the third, on a few axes: no array has the square of the vocabulary's size.
+"""Moments of the words of documents, up to the third, on a few axes: no array is as large as the vocabulary squared.
 
-Let x1, x2, x3 be three different words of a document, as unit vectors. Of a document with counts c and length ℓ all its pairs and
-triples of words are used, without those of a word with itself:
+Let x1, x2, x3 be three different words of a document, as unit vectors. All pairs and triples of words of a document with counts c
+and length ℓ are used, except those of a word with itself:
 
     E[x1⊗x2]    ≈ (c⊗c − diag c) / (ℓ(ℓ−1)),
     E[x1⊗x2⊗x3] ≈ (c⊗c⊗c − Σ_v c_v (e_v⊗e_v⊗c, three placements) + 2 Σ_v c_v e_v⊗e_v⊗e_v) / (ℓ(ℓ−1)(ℓ−2)).
 
-Each is unbiased for every document, so the mean over documents may be weighted: the weights are ℓ, since the few pairs of a short
-document are divided by a small number and make much noise. Documents of one word count for the first moment, of two
-for the second.
+Both are unbiased for every document, so any weighted mean over documents is. The weights are ℓ, since the estimates from short
+documents are noisy. Documents of one word only count for the first moment, those of two words for the first and second.
 
-On axes F (words x r), with y = Fᵀc and f_v the rows of F, what is kept are the sums over documents of
+On axes F (words x r), with y = Fᵀc and f_v the rows of F, the sums over documents of
 
     c,    c yᵀ/(ℓ−1),    c/(ℓ−1),    y⊗y⊗y / ((ℓ−1)(ℓ−2)),    c yᵀ / ((ℓ−1)(ℓ−2)),    c / ((ℓ−1)(ℓ−2)),
 
-2·words·r + r³ numbers. They add up over chunks, machines and time. For the same bits everywhere, the tables with a row per word
-are added up entry by entry in the order of the documents, and y⊗y⊗y block by block (`CUBE_BLOCK`).
+are kept, 2·words·r + r³ numbers. Those of chunks, machines or batches are added up. So that the bits are always the same, the
+tables with a row per word are summed entry by entry in the order of the documents, and y⊗y⊗y block by block (`CUBE_BLOCK`).
 """
 
 from __future__ import annotations
@@ -34,20 +33,20 @@ from givens.topics.documents import Counts
 OVERSAMPLING = 10
 POWER_STEPS = 4
 FLATTENING = 5.0
-"""Words are scaled by 1/√(m_v + FLATTENING·mean(m)): between none (frequent words dominate) and 1/√m_v (rare words make noise).
+"""Words are scaled by 1/√(m_v + FLATTENING·mean(m)), a compromise between no scaling, with which frequent words dominate, and
+1/√m_v, with which rare words add much noise.
 """
 
 RARE = 10
-"""Words that occur less often are left out of the axes, but not of the topics: their pairs are noise, and there are many of them.
-"""
+"""Words that occur less often have no part in the axes, but in the topics: their pairs are mostly noise, and there are many."""
 
 SINGLE_PRECISION_AXES = 32
-"""From so many axes on the triples of a word with itself are taken off in single precision: an error of some 1e-8 of the third
-moment, where sampling leaves one of 1/√documents.
+"""From this number of axes on, the triples of a word with itself are subtracted in single precision. The error is about 1e-8 of
+the third moment, compared with a sampling error of 1/√documents.
 """
 
 CUBE_BLOCK = 1024
-"""Documents whose y⊗y⊗y are summed as one piece."""
+"""Number of documents in a block, whose y⊗y⊗y are summed by one product."""
 
 _AT_ONCE = 1 << 23
 _TILE = 2048
@@ -84,7 +83,7 @@ class WordMoments(Summary):
     Parameters
     ----------
     axes : array of shape (words, r)
-        States that share them merge.
+        Sums on the same axes can be merged.
 
     Examples
     --------
@@ -106,20 +105,20 @@ class WordMoments(Summary):
         self.totals = np.zeros(3)  # words in documents of at least one, two and three words
         self.diagonals = np.zeros((words, 3))  # Σ c, Σ c/(ℓ−1), Σ c/((ℓ−1)(ℓ−2))
         self.pairs = np.zeros((words, r))
-        self.on_axes = self.axes.any(axis=1)  # the others make no triples
+        self.on_axes = self.axes.any(axis=1)  # words with zeros on all axes are in no triples
         self.triples = np.zeros((int(np.sum(self.on_axes)), r))
         self.cubes = np.zeros((r * (r + 1) // 2, r))
 
     def __reduce__(self) -> Any:
-        # Without documents the axes are all there is to send.
+        # Without documents only the axes have to be sent.
         return super().__reduce__() if self.documents else (type(self), (self.axes,))
 
     def begin(self, first: int) -> Self:
-        """Sums of their own on the same axes."""
+        """Empty sums on the same axes."""
         return type(self)(self.axes)
 
     def add(self, counts: Counts) -> None:
-        """Take in more documents; all chunks but the last must hold a multiple of CUBE_BLOCK of them."""
+        """Add documents, a multiple of CUBE_BLOCK of them in each chunk but the last."""
         lengths = counts.lengths
         scales = document_scales(lengths)
         self.documents += counts.size
@@ -139,7 +138,7 @@ class WordMoments(Summary):
                 self.cubes += part
 
     def merge(self, other: Self) -> None:
-        """Take in the documents of another state, which must share the axes."""
+        """Add the sums of other documents, which must be on the same axes."""
         if not np.array_equal(self.axes, other.axes):
             raise ValueError(
                 "moments kept on different axes cannot be merged: start both from one model (see `sibling`)"
@@ -149,13 +148,13 @@ class WordMoments(Summary):
             setattr(self, name, getattr(self, name) + getattr(other, name))
 
     def copy(self) -> WordMoments:
-        """A state of its own with the same sums."""
+        """A copy of the sums."""
         other = WordMoments(self.axes)
         other.merge(self)
         return other
 
     def moments(self) -> TopicMoments:
-        """The moments, without the pairs and triples that a word makes with itself."""
+        """The moments, without the pairs and triples of a word with itself."""
         if not self.totals[2] > 0:
             raise ValueError(
                 "no document has three words, and topics are told apart by triples of words: give longer documents"
@@ -183,8 +182,8 @@ class WordMoments(Summary):
 def _rounded(second: np.ndarray, packed: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Second and third moments, packed, as multiples of 2^-26 and 2^-22 of the sizes of their axes.
 
-    From here on topics are found in single precision, in which roundings grow: sums over the same documents in another order, as
-    on a cluster, must lead to the same bits. They do, but for the few entries that lie between two multiples.
+    Topics are then found in single precision, in which rounding errors grow. So sums over the same documents in another order, as
+    on a cluster, are rounded to the same bits first; only the few entries that lie between two multiples may differ.
     """
     r = len(second)
     sizes = np.sqrt(np.abs(np.diag(second)))
@@ -199,7 +198,7 @@ def _rounded(second: np.ndarray, packed: np.ndarray) -> tuple[np.ndarray, np.nda
 
 
 def document_scales(lengths: np.ndarray) -> np.ndarray:
-    """By what counts, pairs and triples of each document are multiplied: 1, 1/(ℓ−1), 1/((ℓ−1)(ℓ−2)); 0 where there are none."""
+    """The factors of counts, pairs and triples of each document: 1, 1/(ℓ−1), 1/((ℓ−1)(ℓ−2)); 0 if the document has none."""
     scales = np.zeros((len(lengths), 3))
     scales[:, 0] = 1.0
     pairs, triples = lengths >= 2, lengths >= 3
@@ -218,14 +217,14 @@ def projected(counts: Counts, axes: np.ndarray) -> np.ndarray:
 
 
 def add_product(counts: Counts, y: np.ndarray, out: np.ndarray) -> None:
-    """Add Σ c yᵀ over the documents to `out`, some words per thread: each entry in the order of the documents."""
+    """Add Σ c yᵀ over the documents to `out`. Threads share the words; each entry is summed in the order of the documents."""
     add_products(counts, (y, out))
 
 
 def add_products(counts: Counts, *products: tuple[np.ndarray, np.ndarray]) -> None:
-    """Add Σ c yᵀ to `out` for several (y, out).
+    """Add Σ c yᵀ to `out` for several pairs (y, out).
 
-    The counts are put into the order of the words first, so that the rows that are read at random are the documents' few.
+    The counts are sorted by words first: the rows that are then read in random order are those of y, which are few.
     """
     from givens.kernels.counts import add_by_words, by_words
 
@@ -240,7 +239,7 @@ def add_products(counts: Counts, *products: tuple[np.ndarray, np.ndarray]) -> No
 
 
 def _placements(f: np.ndarray, g: np.ndarray) -> np.ndarray:
-    """Σ_v of f_v⊗f_v⊗g_v in its three placements, packed as `packed_triples` packs; in single precision for many axes."""
+    """Σ_v f_v⊗f_v⊗g_v in its three placements, packed as by `packed_triples`; in single precision for many axes."""
     if f.shape[1] < SINGLE_PRECISION_AXES:
         return _summed_placements(f, g)
     (f, f_unit), (g, g_unit) = _single(f), _single(g)
@@ -248,7 +247,7 @@ def _placements(f: np.ndarray, g: np.ndarray) -> np.ndarray:
 
 
 def _single(table: np.ndarray) -> tuple[np.ndarray, float]:
-    """A table in single precision, divided by a power of two because its range is short, and that power."""
+    """A table in single precision, divided by a power of two so that it neither overflows nor underflows, and that power."""
     unit = power_of_two(table)
     return (table * (1 / unit)).astype(np.float32), unit
 
@@ -256,7 +255,7 @@ def _single(table: np.ndarray) -> tuple[np.ndarray, float]:
 def _summed_placements(f: np.ndarray, g: np.ndarray) -> np.ndarray:
     """The same, with products in the precision of f and g.
 
-    f_b (f_a g_c + ½ g_a f_c), and the same with b and c exchanged, make the three: for some a at a time one product of matrices.
+    The three placements are f_b (f_a g_c + ½ g_a f_c), and the same with b and c exchanged: one matrix product for several a.
     """
     from givens.kernels.placements import partners
 
@@ -294,19 +293,19 @@ class _Frequencies(Summary):
         self.words = words
 
     def begin(self, first: int) -> Self:
-        """With sums of zero."""
+        """A copy whose sums are 0."""
         other = type(self)(self.words)
         other.sums = np.zeros((self.words, 2))
         return other
 
     def add(self, counts: Counts) -> None:
-        """Take in more documents."""
+        """Add documents."""
         scales = np.ascontiguousarray(document_scales(counts.lengths)[:, :2])
         scales[:, 1] = np.rint(scales[:, 1] * 2.0**25)
         add_product(counts, scales, self.sums)
 
     def merge(self, other: Self) -> None:
-        """Take in the documents of another."""
+        """Add the sums of other documents."""
         self.sums = self.sums + other.sums
 
     sums: np.ndarray
@@ -315,8 +314,8 @@ class _Frequencies(Summary):
 class _SecondImage(Summary):
     """Sum over documents of c yᵀ/(ℓ−1) on some words, y = Fᵀc for an F in single precision.
 
-    What each document adds is rounded to a multiple of `unit`, so large that the double-precision sum is exact: it has the same
-    bits in whatever order the documents come, also on a cluster.
+    The terms of each document are rounded to multiples of `unit`, which is so large that the sum in double precision is exact. It
+    has the same bits in any order of the documents, and so on a cluster too.
 
     Parameters
     ----------
@@ -331,13 +330,13 @@ class _SecondImage(Summary):
         self.F, self.place, self.unit = F, place, np.float32(unit)
 
     def begin(self, first: int) -> Self:
-        """Without documents."""
+        """A copy without documents."""
         other = type(self)(self.F, self.place, float(self.unit))
         other.image = np.zeros(self.F.shape)
         return other
 
     def add(self, counts: Counts) -> None:
-        """Take in more documents."""
+        """Add documents."""
         scales = document_scales(counts.lengths)[:, 1:2]
         counts = counts.only(self.place)
         y = projected(counts, self.F)
@@ -347,18 +346,18 @@ class _SecondImage(Summary):
         add_product(counts, y, self.image)
 
     def merge(self, other: Self) -> None:
-        """Take in the documents of another."""
+        """Add the sums of other documents."""
         self.image = self.image + other.image
 
     image: np.ndarray
 
 
 def principal_axes(documents: RepeatedData, words: int, rank: int, rng: np.random.Generator) -> np.ndarray:
-    """The axes on which the second moment of the words is largest, by power steps from random ones.
+    """The leading axes of the second moment of the words, by power steps from random axes.
 
-    One pass for the frequencies of the words and one per step. The words are scaled first (`FLATTENING`), and the axes scaled
-    back. Steps are made with some axes more than are wanted (`OVERSAMPLING`), which the last one leaves out. Rare words
-    (`RARE`) have zeros on all axes.
+    Takes one pass for the frequencies of the words and one per step. Words are scaled first (`FLATTENING`), and the axes scaled
+    back. Steps use some additional axes (`OVERSAMPLING`), which are dropped after the last one. Rare words (`RARE`) have zeros on
+    all axes.
     """
     frequencies, diagonal = documents.total(_Frequencies(words), "topics-frequencies").sums.T
     total = frequencies.sum()
@@ -371,11 +370,11 @@ def principal_axes(documents: RepeatedData, words: int, rank: int, rng: np.rando
     scale = np.sqrt(total / (frequencies[kept] + FLATTENING * frequencies.mean()))[:, None]
     rows = scale * np.sqrt(1 / total)
     alone = 2.0**-25 * diagonal[kept, None]
-    # Single precision will do: moments on slightly other axes are as exact.
+    # Single precision is enough: moments on slightly different axes are as exact.
     Q = rng.random((len(kept), min(width, len(kept))), dtype=np.float32) - np.float32(0.5)
     for step in range(POWER_STEPS):
         F = rows.astype(np.float32) * Q
-        # |y|/(ℓ−1) is at most twice the largest entry of F: so many units that the sums stay below 2^53.
+        # |y|/(ℓ−1) is at most twice the largest entry of F: with this unit, all sums stay below 2^53 units.
         unit = 2.0**-51 * power_of_two(F) * power_of_two(frequencies)
         image = documents.total(_SecondImage(F, place, unit), "topics-axes").image
         image -= alone * F
@@ -390,7 +389,7 @@ def principal_axes(documents: RepeatedData, words: int, rank: int, rng: np.rando
 
 
 def _least_frequency(frequencies: np.ndarray, width: int) -> float:
-    """How often a word of the axes occurs at least: `RARE` times, less if too few words or occurrences were left."""
+    """The smallest frequency of words on the axes: `RARE`, or less if too few words or occurrences would be left."""
     falling = np.sort(frequencies)[::-1]
     most = int(np.searchsorted(np.cumsum(falling), 0.75 * falling.sum()))
     number = min(max(most + 1, 4 * width), len(falling))
@@ -398,7 +397,7 @@ def _least_frequency(frequencies: np.ndarray, width: int) -> float:
 
 
 def _orthonormal(A: np.ndarray, C: np.ndarray, dtype: type) -> np.ndarray:
-    """Nearly orthonormal columns of the span of AC, in this precision: by a Cholesky factor, if there is one."""
+    """Nearly orthonormal columns with the span of AC, in this precision: by a Cholesky factor if there is one, or QR."""
     try:
         factor = np.linalg.cholesky(C.T @ (A.T @ A) @ C)
         sizes = np.diag(factor)

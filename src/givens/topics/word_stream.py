@@ -1,6 +1,6 @@
-"""Documents in batches: the first ones fix the axes, and the moments of all of them are kept on these.
+"""Documents in batches: the first documents determine the axes on which the moments of all documents are kept.
 
-Documents wait until they fill a chunk of a fixed size, so the sums do not depend on how the documents are divided into batches.
+Documents are held until they fill a chunk of a fixed size, so the sums do not depend on the division into batches.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from givens.topics.word_moments import WordMoments, principal_axes
 
 
 class AxesOptions(NamedTuple):
-    """How axes are chosen: from how many first documents, how many, and the random state."""
+    """How the axes are chosen: the number of first documents, the number of axes, and the random state."""
 
     documents: int
     rank: int
     random_state: Any
 
     def moments(self, matrices: list[sparse.csr_matrix]) -> WordMoments:
-        """Moments without documents, on the principal axes of the first documents."""
+        """Empty moments on the principal axes of the first documents."""
         head = CountedDocuments(rechunked(_first(matrices, self.documents), CHUNK_DOCUMENTS))
         axes = principal_axes(head, matrices[0].shape[1], self.rank, generator(self.random_state))
         return WordMoments(axes)
@@ -33,7 +33,7 @@ class AxesOptions(NamedTuple):
 
 @dataclass(frozen=True)
 class WordStream:
-    """The documents that wait for a full chunk, and the moments of those before them; None until the axes are fixed."""
+    """The moments of all full chunks (None until the axes are fixed), and the documents that wait for their chunk to be full."""
 
     moments: WordMoments | None
     waiting: list[sparse.csr_matrix]
@@ -41,12 +41,12 @@ class WordStream:
 
     @property
     def samples(self) -> int:
-        """Documents that fix the axes."""
+        """Number of documents that determine the axes."""
         return self.options.documents
 
     @property
     def count(self) -> int:
-        """Documents so far."""
+        """Number of documents so far."""
         taken = 0 if self.moments is None else self.moments.documents
         return taken + sum(part.shape[0] for part in self.waiting)
 
@@ -56,7 +56,7 @@ class WordStream:
         return None if self.moments is None else self.moments.axes
 
     def emptied(self) -> WordStream:
-        """A stream with the same axes, and without documents."""
+        """A stream with the same axes and no documents."""
         assert self.moments is not None
         return WordStream(WordMoments(self.moments.axes), [], self.options)
 
@@ -72,7 +72,7 @@ class WordStream:
         return replace(self, moments=moments)
 
     def with_documents(self, rows: sparse.csr_matrix) -> WordStream:
-        """A stream that has taken in more documents; this one stays as it is."""
+        """A copy of this stream to which documents are added."""
         waiting, moments = [*self.waiting, rows], self.moments
         if moments is None and self.count + rows.shape[0] >= self.samples:
             moments = self.options.moments(waiting)
@@ -97,7 +97,7 @@ class WordStream:
 
 
 def _first(matrices: list[sparse.csr_matrix], size: int) -> Iterator[sparse.csr_matrix]:
-    """The first rows, at most so many."""
+    """Yield the first `size` rows of the matrices."""
     for rows in matrices:
         if size <= 0:
             return
