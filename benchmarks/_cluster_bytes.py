@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-LONG_LOG = {
-    "distributed.admin.low-level-log-length": 1_000_000,
-    "distributed.scheduler.active-memory-manager.start": False,
-}
-"""Settings with which the log holds all transfers of a benchmark (1,000 by default), and workers keep what they have fetched."""
+from collections import deque
+
+KEEP_COPIES = {"distributed.scheduler.active-memory-manager.start": False}
+"""Settings with which workers keep what they have fetched."""
+
+
+def log_all(client):
+    """Let all workers log all transfers, not the last 1,000; their other logs stay short, since they take memory."""
+    client.run(_log_all)
 
 
 def received(client):
     """So far, by all workers."""
     return sum(client.run(_received).values())
+
+
+def _log_all(dask_worker):
+    dask_worker.transfer_incoming_log = deque(dask_worker.transfer_incoming_log, maxlen=None)
 
 
 def _received(dask_worker):

@@ -34,7 +34,7 @@ import distributed
 import numpy as np
 import zarr
 
-from benchmarks._cluster_bytes import LONG_LOG, received
+from benchmarks._cluster_bytes import KEEP_COPIES, log_all, received
 from benchmarks._measure import high_water_mark
 from benchmarks._parts import HERE, part
 from benchmarks._runner import replace as write_text
@@ -112,12 +112,13 @@ def stored(path):
 def cluster(workers, memory_limit=None):
     """A client of so many workers, which have loaded what fits need."""
     with (
-        dask.config.set(LONG_LOG),
+        dask.config.set(KEEP_COPIES),
         distributed.LocalCluster(
             n_workers=workers, threads_per_worker=1, memory_limit=memory_limit, dashboard_address=":0"
         ) as local,
         distributed.Client(local) as client,
     ):
+        log_all(client)
         client.run(exec, "import givens.cluster.graph, givens.moments.scatter, givens.streaming.merging")
         yield client
 
@@ -129,7 +130,7 @@ def fits(workers, samples, report):
         for name, make in MODELS.items():
             model, row = fitted(client, make, X)
             report.row(fit=name, workers=workers, **row)
-            limit = 3 + 8 * FEATURES**2 / (8 * ROWS * FEATURES)
+            limit = 3 + FEATURES / ROWS
             most = row["worker_peak_chunks"]
             report.claim(
                 f"{name}, {workers} workers: peak of a worker, in chunks",
@@ -197,6 +198,7 @@ def merge_seconds():
     one, other = Scatter(FEATURES).begin(0), Scatter(FEATURES).begin(0)
     for summary in (one, other):
         summary.add(np.random.default_rng(0).standard_normal((ROWS, FEATURES)))
+        summary.end()
     began = perf_counter()
     for _ in range(20):
         one.merge(other)
@@ -229,7 +231,7 @@ def costs(known, workers):
         chunk=known["chunk"] * slower,
         merge=known["merge"] * slower,
         scheduler=known["scheduler"],
-        summary=8.0 * FEATURES**2,
+        summary=4.0 * FEATURES * (FEATURES + 1),
         bandwidth=BANDWIDTH,
         fixed=known["fixed"],
     )

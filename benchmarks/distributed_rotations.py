@@ -17,7 +17,7 @@ import distributed
 import numpy as np
 import zarr
 
-from benchmarks._cluster_bytes import LONG_LOG, received
+from benchmarks._cluster_bytes import KEEP_COPIES, log_all, received
 from givens import minimize
 from givens.objectives import Columns
 from givens.rotations import random_orthogonal
@@ -29,12 +29,13 @@ SAMPLES, CHUNKS = 65_536, 16
 def run(report):
     with (
         tempfile.TemporaryDirectory() as folder,
-        dask.config.set(LONG_LOG),
+        dask.config.set(KEEP_COPIES),
         distributed.LocalCluster(
             n_workers=2, threads_per_worker=1, memory_limit=None, dashboard_address=":0"
         ) as cluster,
         distributed.Client(cluster) as client,
     ):
+        log_all(client)
         sweeps(report, client, Path(folder))
         whole_runs(report, client, Path(folder))
 

@@ -39,7 +39,9 @@ class Scatter(Summary):
     count : int
     mean : array, shape (features,)
     C : array, shape (features, features)
-        In the upper triangle.
+        The products of the rows that were added, in the upper triangle.
+    upper : array, shape (features * (features + 1) / 2,)
+        The upper triangle of C, in place of C, after `end`: this is what is sent and merged.
 
     Examples
     --------
@@ -49,12 +51,15 @@ class Scatter(Summary):
     >>> one, two = Scatter(3).begin(0), Scatter(3).begin(40)
     >>> one.add(X[:40])
     >>> two.add(X[40:])
+    >>> one.end(), two.end()
+    (None, None)
     >>> one.merge(two)
-    >>> bool(np.allclose(np.triu(one.C), np.triu(99 * np.cov(X.T))))
+    >>> bool(np.allclose(one.products(), np.triu(99 * np.cov(X.T))))
     True
     """
 
     C: np.ndarray
+    upper: np.ndarray
 
     def __init__(self, features: int, unit: float = 1.0) -> None:
         self.unit = unit
@@ -76,20 +81,33 @@ class Scatter(Summary):
             mean = feature_means(part)
             part -= mean
             gram.add_dense(self.C, part)
-            self._join(len(part), mean)
+            between = self._join(len(part), mean)
+            if between is not None:
+                self.C += between
+
+    def end(self) -> None:
+        """Keep the upper triangle of C alone."""
+        self.upper = gram.packed(self.C)
+        del self.C
 
     def merge(self, other: Self) -> None:
         """Take in the rows of another."""
-        self.C = self.C + other.C
-        self._join(other.count, other.mean)
+        self.upper = self.upper + other.upper
+        between = self._join(other.count, other.mean)
+        if between is not None:
+            self.upper += gram.packed(between)
 
-    def _join(self, count: int, mean: np.ndarray) -> None:
-        """Move to the mean of these rows and of so many others, whose products about their own mean are in C already."""
-        both = self.count + count
-        if not self.count:
+    def products(self) -> np.ndarray:
+        """C of all rows, in the upper triangle."""
+        return gram.unpacked(self.upper, len(self.mean))
+
+    def _join(self, count: int, mean: np.ndarray) -> np.ndarray | None:
+        """Move to the mean of these rows and of so many others; returns what the distance of both means adds to C."""
+        mine, self.count = self.count, self.count + count
+        if not mine:
             self.mean = mean
         elif count:
             gap = mean - self.mean
-            self.C += np.outer(self.count * count / both * gap, gap)
-            self.mean = self.mean + gap * (count / both)
-        self.count = both
+            self.mean = self.mean + gap * (count / self.count)
+            return np.outer(mine * count / self.count * gap, gap)
+        return None

@@ -13,7 +13,7 @@ import numpy as np
 
 from givens.cluster import Summary
 from givens.moments.cumulants import Cumulants
-from givens.numerics import parallel
+from givens.numerics import gram, parallel
 from givens.numerics.scaling import power_of_two
 
 TILE = 4096
@@ -134,9 +134,19 @@ class SecondMoments(Sums):
         with np.errstate(over="ignore", invalid="ignore"):  # `principal_basis` raises an error
             return x.sum(axis=0), x.T @ x
 
+    def end(self) -> None:
+        """Sum the rows that wait, and keep the upper triangle alone: it is sent and merged."""
+        super().end()
+        assert self._sums is not None
+        self._sums[1] = gram.packed(self._sums[1])
+        self._shapes = tuple(total.shape for total in self._sums)
+
     def mean_and_covariance(self) -> tuple[np.ndarray, np.ndarray]:
         """The mean, and the covariance (divided by the count)."""
         total, outer = (sums / self.count for sums in self.totals())
+        if outer.ndim == 1:
+            outer = gram.unpacked(outer, len(total))
+            outer += np.triu(outer, 1).T
         covariance = outer - np.outer(total, total)
         return self.origin + total, (covariance + covariance.T) / 2
 

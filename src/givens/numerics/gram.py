@@ -60,6 +60,29 @@ def add_sparse(C: np.ndarray, block: sparse.csr_matrix) -> None:
     parallel.each(work, parallel.parts(features, PARTS))
 
 
+def packed(C: np.ndarray) -> np.ndarray:
+    """The upper triangle of C, row by row: half of the numbers, for what has to be sent."""
+    return np.concatenate([row[k:] for k, row in enumerate(C)])
+
+
+def unpacked(upper: np.ndarray, n: int) -> np.ndarray:
+    """A matrix of order n with this upper triangle, as `packed` returns it, and zeros below.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from givens.numerics.gram import packed, unpacked
+    >>> unpacked(packed(np.array([[1.0, 2.0], [9.0, 3.0]])), 2)
+    array([[1., 2.],
+           [0., 3.]])
+    """
+    C, end = np.zeros((n, n)), 0
+    for k in range(n):
+        C[k, k:] = upper[end : end + n - k]
+        end += n - k
+    return C
+
+
 def completed(C: np.ndarray, norms: np.ndarray) -> np.ndarray:
     """C with its upper triangle in the lower one too, and the squares of the norms on the diagonal; C is overwritten.
 

@@ -104,10 +104,11 @@ def _from_products(rows: RepeatedRows, scale: bool) -> _Spectrum:
     unit = rows.unit()
     with np.errstate(over="ignore", invalid="ignore"):
         found = rows.total(Scatter(rows.features, unit), "rotated-pca-products")
-    if not np.isfinite(found.C).all():
+    if not np.isfinite(found.upper).all():
         raise too_large(unit, "samples")
-    norms = np.sqrt(np.diag(found.C))
-    C = gram.completed(found.C, norms)
+    C = found.products()
+    norms = np.sqrt(np.diag(C))
+    C = gram.completed(C, norms)
     deviation = None
     if scale:
         deviation = norms / np.sqrt(found.count - 1)

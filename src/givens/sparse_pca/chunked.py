@@ -111,7 +111,8 @@ class ChunkedData:
         R has at least so many rows, which is how many components are asked for.
         """
         if len(features) <= MOST_PRODUCT_FEATURES:
-            C = self.data.total(GramSum(features, self.found), "sparse-pca-products").C
+            found = self.data.total(GramSum(features, self.found), "sparse-pca-products")
+            C = gram.unpacked(found.upper, len(features))
             self.origin = f"the products of features, summed over {self.chunks} chunks of samples"
             return gram.root(C, self.found.norms[features], rows)
         empty = CentredSketch(features, self.found, *sketch_columns(rows, len(features)))

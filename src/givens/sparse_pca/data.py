@@ -183,19 +183,28 @@ class Centring:
         """The samples, dense or csr, times `roots`: as many at a time as a block holds, but at least so many."""
         step = max(least, gram.BLOCK_ENTRIES // len(self.features))
         for part in parallel.slices(rows.shape[0], step):
-            block = _taken(dense(rows[part]), self.features).astype(np.float64) / self.exponent
-            block -= self.mean
-            block /= self.divisor
-            block[:, self.constant] = 0.0
-            if roots is not None:
-                block *= roots[part, None]
-            yield np.ascontiguousarray(block)
+            # Nothing here holds a block while the next one is made.
+            yield self._block(rows[part], None if roots is None else roots[part, None])
+
+    def _block(self, rows: Any, roots: np.ndarray | None) -> np.ndarray:
+        taken = _taken(dense(rows), self.features)
+        block = np.array(
+            taken, dtype=np.float64, order="C", copy=None if len(self.features) < rows.shape[1] else True
+        )
+        block /= self.exponent
+        block -= self.mean
+        block /= self.divisor
+        block[:, self.constant] = 0.0
+        if roots is not None:
+            block *= roots
+        return block
 
 
 class GramSum(Summary):
-    """AᵀA of some features, summed over samples, in the upper triangle of tiles."""
+    """AᵀA of some features, summed over samples: the upper triangle of C, which is `upper` after `end`."""
 
     C: np.ndarray
+    upper: np.ndarray
 
     def __init__(self, features: np.ndarray, found: FeatureMoments) -> None:
         self.centring = Centring(features, found)
@@ -211,10 +220,16 @@ class GramSum(Summary):
         """Take in samples, dense or csr, times `roots`: no more than a block is centred, converted or made dense at a time."""
         for block in self.centring.blocks(rows, len(self.centring.features), roots):
             gram.add_dense(self.C, block)
+            del block
+
+    def end(self) -> None:
+        """Keep the upper triangle of C alone: it is sent and merged."""
+        self.upper = gram.packed(self.C)
+        del self.C
 
     def merge(self, other: Self) -> None:
         """Take in the samples of another."""
-        self.C = self.C + other.C
+        self.upper = self.upper + other.upper
 
 
 class CentredData:
