@@ -248,3 +248,15 @@ def test_scoring_leaves_the_checkpoint_alone(tmp_path):
     assert np.isfinite(model.perplexity(part))
     assert np.isfinite(model.coherence(part, 5)).all()
     assert path.read_bytes() == before
+
+
+def test_what_is_kept_for_many_passes_goes_to_each_task_by_itself():
+    # A list of kept values would be a task of its own, whose result workers send each other in every pass.
+    rows = DaskRows(dense(MIXTURE, 700), None)
+    kept = [rows.keep(np.full(3, number), "kept-values") for number in range(40)]
+    graph = dict(rows._tree(None, None, "sums", "sums-0", kept).__dask_graph__())
+    names = {str(key if isinstance(key, str) else key[0]).rsplit("-", 1)[0] for key in graph}
+    assert not any(name.startswith(("list", "tuple")) for name in names), names
+    leaves = [task for key, task in graph.items() if isinstance(key, tuple) and key[0] == "sums-0"]
+    assert all(one.there.key in leaf.dependencies for one in kept for leaf in leaves)
+    assert len(leaves) == rows.X.numblocks[0]

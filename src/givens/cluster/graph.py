@@ -129,7 +129,8 @@ class DaskRows:
         leaves = self.X.map_blocks(
             _summarised,
             state=state,
-            kept=[one.there for one in kept],
+            # Each by itself: of a list of them Dask would make a task, whose result is sent anew in every pass.
+            **{f"kept{number}": one.there for number, one in enumerate(kept)},
             dtype=object,
             chunks=((1,) * self.X.numblocks[0], (1,)),
             meta=np.empty((0, 0), dtype=object),
@@ -218,7 +219,7 @@ _CLUSTER_ERRORS = {
 
 
 def _summarised(
-    block: Any, state: tuple[Summary, Any, str | None], kept: Sequence[Any], block_info: Any = None
+    block: Any, state: tuple[Summary, Any, str | None], block_info: Any = None, **kept: Any
 ) -> Summary:
     """The summary of one chunk. It is not put into an array of objects: Dask would take its size for that of a pointer."""
     empty, mold, told = state
@@ -226,7 +227,7 @@ def _summarised(
     first, last = (int(edge) for edge in block_info[0]["array-location"][0])
     # One thread per task: Dask runs as many tasks as a worker has threads.
     with parallel.pool(1):
-        summary = (empty.given(kept) if kept else empty).begin(first)
+        summary = (empty.given(list(kept.values())) if kept else empty).begin(first)
         try:
             for rows in mold.pieces(block, number, first):
                 summary.add(rows)
