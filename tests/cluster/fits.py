@@ -8,6 +8,7 @@ from scipy import sparse
 
 from givens import ICA, RotatedPCA, SparsePCA, SphericalMixture, StreamingSparsePCA, TopicModel, minimize
 from givens.datasets import make_spherical_mixture, make_topics, sparse_modules
+from givens.moments.scatter import MOST_PRODUCT_FEATURES
 from givens.objectives import Columns
 
 MIXTURE = make_spherical_mixture(9000, n_components=3, n_features=6, scale=6, random_state=0).X
@@ -19,6 +20,20 @@ SOURCES = np.random.default_rng(0).laplace(size=(9000, 4)) @ np.random.default_r
 
 def dense(X, rows):
     return da.from_array(X, chunks=(rows, X.shape[1]))
+
+
+def wide():
+    """So many features that sparse PCA makes a sketch of them; each worker makes its own chunks."""
+    chunks = ((40,) * 10, (MOST_PRODUCT_FEATURES + 8,))
+    return da.map_blocks(_wide_chunk, chunks=chunks, dtype=float, meta=np.empty((0, 0)))
+
+
+def _wide_chunk(block_info=None):
+    rng = np.random.default_rng(block_info[None]["chunk-location"][0])
+    rows = rng.normal(size=block_info[None]["chunk-shape"])
+    rows[:, :20] += 3 * rng.normal(size=(len(rows), 1))
+    rows[:, 20:40] += 2 * rng.normal(size=(len(rows), 1))
+    return rows
 
 
 def counts(X, rows):
@@ -39,6 +54,10 @@ def fit_topics(X=None):
 def fit_sparse_pca(X=None, **options):
     model = SparsePCA(2, **(options or {"alpha": 0.3})).fit(dense(MIXTURE, 700) if X is None else X)
     return np.concatenate([model.components_.ravel(), model.explained_variance_, model.gamma_, model.mean_])
+
+
+def fit_sketched_pca(X=None):
+    return fit_sparse_pca(wide() if X is None else X, n_nonzero=20)
 
 
 def fit_rotated_pca(X=None, n_components=3, **options):
@@ -68,6 +87,7 @@ FITS = {
     "mixture": fit_mixture,
     "topics": fit_topics,
     "sparse PCA": fit_sparse_pca,
+    "sparse PCA, sketch": fit_sketched_pca,
     "rotated PCA": fit_rotated_pca,
     "stream": fit_stream,
     "ICA": fit_ica,
@@ -78,6 +98,7 @@ DATA = {
     "mixture": lambda: dense(MIXTURE, 700),
     "topics": lambda: counts(DOCUMENTS, 401),
     "sparse PCA": lambda: dense(MIXTURE, 700),
+    "sparse PCA, sketch": wide,
     "rotated PCA": lambda: dense(MIXTURE, 700),
     "stream": lambda: dense(MODULES.X, 170),
     "ICA": lambda: dense(SOURCES, 700),
