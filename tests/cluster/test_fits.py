@@ -14,7 +14,7 @@ import pytest
 from dask.callbacks import Callback
 from scipy import sparse
 
-from givens import RotatedPCA, SparsePCA, SphericalMixture, StreamingSparsePCA, TopicModel
+from givens import ICA, RotatedPCA, SparsePCA, SphericalMixture, StreamingSparsePCA, TopicModel
 from givens.datasets import make_topics
 from givens.moments.repeated_rows import RepeatedRows
 from givens.streaming.merging import SketchSummary, kept_columns
@@ -25,6 +25,7 @@ from tests.cluster.fits import (
     FITS,
     MIXTURE,
     MODULES,
+    SOURCES,
     counts,
     dense,
     fit_mixture,
@@ -362,6 +363,27 @@ def test_data_frames_have_names():
     assert list(model.feature_names_in_) == list("abcdef")
     expected = SphericalMixture(3, refine_em=1, n_starts=1).fit(frame)
     np.testing.assert_allclose(model.means_, expected.means_, rtol=1e-9)
+
+
+FRAMED = {
+    "mixture": (MIXTURE, lambda: SphericalMixture(3, refine_em=1, n_starts=1)),
+    "sparse PCA": (MIXTURE, lambda: SparsePCA(2, alpha=0.3)),
+    "rotated PCA": (MIXTURE, lambda: RotatedPCA(3)),
+    "stream": (MIXTURE, lambda: StreamingSparsePCA(2, n_nonzero=3)),
+    "ICA": (SOURCES, lambda: ICA(3)),
+    "topics": (DOCUMENTS.toarray(), lambda: TopicModel(3)),
+}
+
+
+@pytest.mark.parametrize("name", FRAMED)
+def test_a_data_frame_is_fitted_as_its_array(name):
+    X, make = FRAMED[name]
+    frame = pd.DataFrame(X, columns=[f"feature {number}" for number in range(X.shape[1])])
+    parts = dask.dataframe.from_pandas(frame, npartitions=5)
+    model, expected = make().fit(parts), make().fit(parts.to_dask_array(lengths=True))
+    assert list(model.feature_names_in_) == list(frame.columns)
+    found = "means_" if name == "mixture" else "components_"
+    np.testing.assert_array_equal(getattr(model, found), getattr(expected, found))
 
 
 def test_the_tree_depends_on_the_number_of_chunks_only():
