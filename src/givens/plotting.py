@@ -1,7 +1,7 @@
 """Four figures: convergence, the path of variance against non-zeros, a component, the scores.
 
-Each function draws on the axes it is given, or on the current ones, and returns them. Colours are told apart
-by readers who do not see red or green, and groups differ in shape as well.
+Each function draws on the axes it is given, or on the current ones, and returns them. Colours can be told apart by readers who do
+not see red or green, and groups also differ in their markers.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ MARKERS = "o^sDv"
 
 
 def _axes(ax: Axes | None, across: str, up: str, grid: bool = True) -> Axes:
-    """The axes to draw on, labelled."""
+    """The axes to draw on, with their labels."""
     ax = require("matplotlib.pyplot", extra="plot").gca() if ax is None else ax
     ax.set_xlabel(across)
     ax.set_ylabel(up)
@@ -50,7 +50,7 @@ def convergence(result: Any, *, gradient: bool = False, ax: Axes | None = None) 
     Parameters
     ----------
     result : Result, or an estimator or decomposition that holds one
-        As `minimize` returns it.
+        What to draw, such as the result of `minimize` or a fitted estimator.
     gradient : bool
         Draw the gradient norm instead, on a logarithmic scale.
     ax : matplotlib Axes, optional
@@ -61,8 +61,6 @@ def convergence(result: Any, *, gradient: bool = False, ax: Axes | None = None) 
 
     Examples
     --------
-    >>> import matplotlib
-    >>> matplotlib.use("Agg")
     >>> import numpy as np
     >>> from givens import minimize, plotting
     >>> from givens.objectives import JointDiagonal
@@ -84,7 +82,7 @@ def convergence(result: Any, *, gradient: bool = False, ax: Axes | None = None) 
 
 
 def path(curve: Any, *, ax: Axes | None = None) -> Axes:
-    """Draw explained variance against non-zeros along a path, to choose by.
+    """Draw explained variance against the number of non-zeros along a path, to choose a threshold.
 
     Parameters
     ----------
@@ -98,8 +96,6 @@ def path(curve: Any, *, ax: Axes | None = None) -> Axes:
 
     Examples
     --------
-    >>> import matplotlib
-    >>> matplotlib.use("Agg")
     >>> from givens import plotting, sparse_pca_path
     >>> from givens.datasets import sparse_modules
     >>> data = sparse_modules(40, 100, n_modules=2, module_size=10, random_state=0)
@@ -134,11 +130,11 @@ def components(
     model : fitted estimator
         Anything with `components_`, or an array of components x variables.
     component : int
-        Which, from 0.
+        Index of the component, from 0.
     names : sequence of str, optional
-        Of the variables; those the model was fitted with if it knows any.
+        Names of the variables. By default those that the model was fitted with, if any.
     most : int
-        Draw at most so many bars.
+        Maximum number of bars.
     ax : matplotlib Axes, optional
 
     Returns
@@ -147,8 +143,6 @@ def components(
 
     Examples
     --------
-    >>> import matplotlib
-    >>> matplotlib.use("Agg")
     >>> import numpy as np
     >>> from givens import plotting
     >>> ax = plotting.components(np.array([[0.8, 0.0, -0.6]]), names=["KLK3", "TP53", "AMACR"])
@@ -170,7 +164,7 @@ def components(
     ax = _axes(ax, f"weight in component {component % len(rows) + 1}", "", grid=False)
     places = np.arange(len(order))
     ax.barh(places, weights[order], color=[MINUS if value < 0 else PLUS for value in weights[order]])
-    # parse_math off: a variable may be called anything, and a dollar sign is no formula.
+    # Names of variables may contain dollar signs, which do not mean formulas.
     ax.set_yticks(places, [str(names[k]) for k in order], parse_math=False)
     ax.invert_yaxis()
     ax.axvline(0, color=SOFT, linewidth=0.8)
@@ -193,7 +187,7 @@ def scores(
     labels : sequence, optional
         One for each sample.
     axes : (int, int)
-        The components across and up, from 0.
+        Indices of the components on the horizontal and the vertical axis, from 0.
     ax : matplotlib Axes, optional
 
     Returns
@@ -202,8 +196,6 @@ def scores(
 
     Examples
     --------
-    >>> import matplotlib
-    >>> matplotlib.use("Agg")
     >>> import numpy as np
     >>> from givens import plotting
     >>> ax = plotting.scores(np.eye(3), labels=["a", "b", "a"])

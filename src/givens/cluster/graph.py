@@ -80,7 +80,7 @@ class DaskRows:
         if not reset:
             known = getattr(estimator, "feature_names_in_", None)
             if known is not None and self.names is not None and list(known) != self.names:
-                raise ValueError("X has not the feature names that were seen when the fit began")
+                raise ValueError("the feature names of X differ from those that were seen when the fit began")
             if self.shape[1] != estimator.n_features_in_:
                 raise ValueError(
                     f"X has {self.shape[1]} features, but {type(estimator).__name__} is expecting {estimator.n_features_in_}"

@@ -193,7 +193,7 @@ def _space(
         number = int(np.searchsorted(held, share * held[-1])) + 1
     if number > rank:
         raise ValueError(
-            f"n_components = {number}, but the centred data have rank {rank} only; ask for at most so many"
+            f"n_components = {number}, but the centred data have rank {rank} only; ask for at most {rank}"
         )
     deviations, axes = deviations[:number], axes[:, :number]
     W = axes.T / deviations[:, None]

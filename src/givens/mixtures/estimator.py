@@ -435,7 +435,7 @@ class SphericalMixture(StreamedMoments, DensityMixin, BaseEstimator):
         found = solve(moments, k, common=self._common, decomposition=decomposition, beyond=beyond)
         if not found.converged:
             warnings.warn(
-                "the fit to the moments did not settle, and is left as it is; steps of EM may go on from it",
+                "the fit to the moments did not converge; steps of EM may improve it",
                 ConvergenceWarning,
                 stacklevel=4,
             )

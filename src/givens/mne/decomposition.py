@@ -1,11 +1,12 @@
 """Independent components of recordings in MNE-Python: a solver for `mne.preprocessing.ICA`.
 
-MNE picks channels, leaves out what is annotated as bad, scales channels by their type, and sorts components by the variance they
-explain. In between, white data have to be turned into sources: that part is ours.
+MNE picks channels, leaves out periods that are annotated as bad, scales channels by their type, and sorts components by the
+variance they explain. This module whitens the data and finds the sources.
 """
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,8 +16,8 @@ from givens.numerics import parallel
 from givens.objectives.contrasts import Contrast
 from givens.support.extras import require
 
-NEGLIGIBLE = 0.999999  # by default, as in MNE, components keep this share of the variance
-STABLE = 1e-6  # of the largest variance: MNE cannot invert the unmixing of components with less
+NEGLIGIBLE = 0.999999  # share of the variance that components keep by default, as in MNE
+STABLE = 1e-6  # least variance of a component over the largest; MNE cannot invert the unmixing of weaker ones
 
 
 def fit(
@@ -48,21 +49,21 @@ def fit(
     inst : mne.io.Raw or mne.Epochs
         High-pass filtered, as for `mne.preprocessing.ICA.fit`.
     n_components : int or float, optional
-        How many components, or the share of variance, below 1, that principal components should keep. By default 0.999999
-        of it, which leaves out what an average reference or a projection has made dependent.
+        Number of components; or, below 1, the share of the variance that the principal components keep. By default 0.999999,
+        which leaves out directions that an average reference or a projection has removed.
     contrast, tol, max_steps, n_starts, stability, threads, random_state
         As for `givens.ICA`.
     noise_cov : mne.Covariance, optional
-        Whiten channels by it first. By default channels are divided by the standard deviation of their type.
+        Covariance by which channels are whitened first. By default they are divided by the standard deviation of their type.
     picks, start, stop, decim, reject, flat, tstep, reject_by_annotation, verbose
         As for `mne.preprocessing.ICA.fit`.
 
     Returns
     -------
     mne.preprocessing.ICA
-        Fitted, with `method` "givens". `get_sources`, `apply`, `plot_components`, `save` and the rest work as for
-        any other. The largest weight of each component's topography is positive. Beside MNE's attributes there are
-        `kurtosis_`, `stability_` and `gradient_norm_`, in the order of the components; they are not saved.
+        Fitted, with `method` "givens". `get_sources`, `apply`, `plot_components`, `save` and all other methods work as usual.
+        The largest weight of each component's topography is positive. In addition to MNE's attributes there are `kurtosis_`,
+        `stability_` and `gradient_norm_`, in the order of the components; they are not saved.
 
     Examples
     --------
@@ -76,7 +77,7 @@ def fit(
     (4, 5000)
     """
     preprocessing = require("mne.preprocessing", "mne")
-    # "imported_eeglab" is the name under which MNE accepts components that its own solvers have not found.
+    # "imported_eeglab" is the name under which MNE accepts components that another program has found.
     ica = preprocessing.ICA(
         n_components=n_components, method="imported_eeglab", noise_cov=noise_cov, verbose=verbose
     )
@@ -91,12 +92,8 @@ def fit(
         random_state=random_state,
     )
 
-    def solve(data: np.ndarray, kind: str) -> None:
-        _solve(ica, model, data, kind)
-
-    ica._fit = (
-        solve  # takes the place of the method while `fit` runs: channels x samples, after MNE's own selection
-    )
+    # While `fit` runs, this replaces the method that gets the selected data, channels x samples.
+    ica._fit = partial(_solve, ica, model)
     try:
         ica.fit(
             inst,
@@ -120,7 +117,7 @@ def fit(
 
 
 def _solve(ica: Any, model: ICA, data: np.ndarray, kind: str) -> None:
-    """Set what MNE's own `_fit` sets."""
+    """Set the attributes that MNE's own `_fit` sets."""
     if not np.isfinite(data).all():
         raise ValueError(
             "the recording holds NaN or infinite values; annotate these periods as bad, or interpolate them"
@@ -149,7 +146,7 @@ def _solve(ica: Any, model: ICA, data: np.ndarray, kind: str) -> None:
     ica._update_ica_names()
     ica._update_mixing_matrix()
     ica.current_fit = kind
-    # MNE sorts components once more, by their variance in all channels: tell where each of ours went.
+    # MNE then sorts the components by their variance in all channels; `_point_upwards` finds each of them again.
     ica._found = model.components_ / deviations, model
 
 
@@ -164,13 +161,13 @@ def _number(asked: int | float | None, variances: np.ndarray) -> int:
     if asked > stable:
         raise ValueError(
             f"n_components = {asked}, but only {stable} principal components have more than {STABLE:g} of the largest "
-            "variance; ask for at most so many, or leave n_components out"
+            f"variance; ask for at most {stable}, or leave n_components out"
         )
     return int(asked)
 
 
 def _point_upwards(ica: Any) -> None:
-    """The largest weight of each topography positive; and what is known of each component, in MNE's order."""
+    """Make the largest weight of each topography positive, and set our attributes in the order of MNE's components."""
     found, model = ica.__dict__.pop("_found")
     order = np.array([int(np.abs(found - row).sum(axis=1).argmin()) for row in ica.unmixing_matrix_])
     maps = ica.get_components()

@@ -243,7 +243,7 @@ def refuse_bad_counts(rows: sparse.csr_matrix, *, whole: bool, first: int = 0) -
     if whole and data.dtype.kind == "f" and np.any(fractional := data != np.floor(data)):
         raise ValueError(
             f"X must hold whole counts, not weights such as tf-idf, but {_place(rows, fractional, first)}; "
-            "pass the counts themselves, or counts='any' if you mean it"
+            "pass the counts themselves, or counts='any' to accept them"
         )
 
 
