@@ -12,8 +12,8 @@ import pandas as pd
 import pytest
 
 from givens import ICA
+from givens.cluster import EveryNth
 from givens.objectives import Scalar
-from givens.objectives.chunked_columns import EvenRows
 from givens.objectives.quartic import Orthomax
 from tests.cluster.accidents import deadly
 from tests.memory import most_bytes
@@ -170,7 +170,7 @@ def test_the_sample_does_not_depend_on_the_chunks(cut):
     rows = np.arange(200.0).reshape(100, 2)
     total, first = None, 0
     for length in cut:
-        part = EvenRows(7).begin(first)
+        part = EveryNth(7).begin(first)
         for some in np.array_split(rows[first : first + length], 3):
             part.add(some)
         first += length
@@ -178,7 +178,7 @@ def test_the_sample_does_not_depend_on_the_chunks(cut):
             total = part
         else:
             total.merge(part)
-    np.testing.assert_array_equal(np.concatenate(total.found), rows[::7])
+    np.testing.assert_array_equal(total.rows(), rows[::7])
 
 
 def test_a_map_larger_than_what_is_held(tmp_path):

@@ -11,6 +11,6 @@ Dask schedules, retries and spills. Data in memory, or read from disk batch by b
 
 from givens.cluster.lazily import applied
 from givens.cluster.passes import RepeatedData
-from givens.cluster.summary import Summary, Together
+from givens.cluster.summary import EveryNth, Summary, Together
 
-__all__ = ["RepeatedData", "Summary", "Together", "applied"]
+__all__ = ["EveryNth", "RepeatedData", "Summary", "Together", "applied"]

@@ -95,3 +95,33 @@ class Together(Summary):
         self.parts = tuple(copy(part) for part in self.parts)
         for mine, others in zip(self.parts, other.parts):
             mine.merge(others)
+
+
+class EveryNth(Summary):
+    """The rows whose numbers are multiples of `step`."""
+
+    def __init__(self, step: int) -> None:
+        self.step = step
+        self.next = 0
+        self.found: list[np.ndarray] = []
+
+    def begin(self, first: int) -> Self:
+        """An empty summary of the rows from number `first` on."""
+        other = type(self)(self.step)
+        other.next = first
+        return other
+
+    def add(self, rows: np.ndarray) -> None:
+        """Keep every step-th of these rows."""
+        kept = rows[-self.next % self.step :: self.step]
+        if len(kept):
+            self.found = [*self.found, np.array(kept)]
+        self.next += len(rows)
+
+    def merge(self, other: Self) -> None:
+        """Add the kept rows of those that follow."""
+        self.found, self.next = self.found + other.found, other.next
+
+    def rows(self) -> np.ndarray:
+        """All rows that were kept."""
+        return np.concatenate(self.found)

@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from givens.cluster import EveryNth
 from givens.ica.adaptive import TailSums, tail_sums
 from givens.ica.whitening import WhiteSpace
 from givens.moments.repeated_rows import RepeatedRows
-from givens.objectives.chunked_columns import ChunkedColumns, EvenRows, TurnedSums
+from givens.objectives.chunked_columns import ChunkedColumns, TurnedSums
 from givens.objectives.columns import LARGE, LEAST
 from givens.objectives.contrasts import Contrast
 
@@ -57,8 +58,8 @@ class WhiteChunks:
         """Evenly spaced rows in white coordinates; those of each stride are read once."""
         stride = which.step or 1
         if stride not in self._samples:
-            found = self.rows.total(EvenRows(stride), "ica-sample")
-            self._samples[stride] = self.space.coordinates(np.concatenate(found.found))
+            sample = self.rows.total(EveryNth(stride), "ica-sample")
+            self._samples[stride] = self.space.coordinates(sample.rows())
         return self._samples[stride]
 
     def sample(self, stride: int) -> tuple[np.ndarray, None]:

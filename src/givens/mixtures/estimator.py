@@ -18,12 +18,12 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
 from givens.checkpoint import Checkpoint
-from givens.cluster import Together, applied
+from givens.cluster import EveryNth, Together, applied
 from givens.cluster.graph import computed
 from givens.mixtures.em import refine
 from givens.mixtures.model import Mixture, posterior
 from givens.mixtures.solve import SolvedMixture, by_givens, solve
-from givens.mixtures.starts import SAMPLE_ROWS, EveryNth, better_start
+from givens.mixtures.starts import SAMPLE_ROWS, better_start
 from givens.moments import (
     TILE,
     Basis,

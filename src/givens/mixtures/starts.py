@@ -11,11 +11,10 @@ likelihood as large as the smallest allowed variance permits. Starts that end wi
 
 from __future__ import annotations
 
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 import numpy as np
 
-from givens.cluster import Summary
 from givens.mixtures.em import refine
 from givens.mixtures.model import Mixture
 from givens.moments.repeated_rows import Parts
@@ -34,34 +33,6 @@ _LEAST_ROWS = 2.0  # fewer rows do not determine the variance of a component
 class _Trial(NamedTuple):
     mixture: Mixture
     log_likelihood: float
-
-
-class EveryNth(Summary):
-    """The rows whose numbers are multiples of `step`."""
-
-    def __init__(self, step: int) -> None:
-        self.step = step
-        self.next = 0
-        self.found: list[np.ndarray] = []
-
-    def begin(self, first: int) -> Self:
-        """An empty summary of the rows from number `first` on."""
-        other = type(self)(self.step)
-        other.next = first
-        return other
-
-    def add(self, rows: np.ndarray) -> None:
-        """Keep every step-th of these rows."""
-        self.found = [*self.found, np.array(rows[-self.next % self.step :: self.step])]
-        self.next += len(rows)
-
-    def merge(self, other: Self) -> None:
-        """Add the kept rows of those that follow."""
-        self.found, self.next = self.found + other.found, other.next
-
-    def rows(self) -> np.ndarray:
-        """All rows that were kept."""
-        return np.concatenate(self.found)
 
 
 def better_start(

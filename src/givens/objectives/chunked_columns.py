@@ -24,7 +24,7 @@ from typing import Any, Protocol, Self
 
 import numpy as np
 
-from givens.cluster import RepeatedData, Summary
+from givens.cluster import EveryNth, RepeatedData, Summary
 from givens.cluster.graph import DaskRows
 from givens.numerics.scaling import check_data, power, power_of_two
 from givens.objectives.base import Blocks, Look, Plan, Rotations, Solved
@@ -174,8 +174,8 @@ class ChunkedColumns(Columns):
         return False
 
     def _rows(self, part: slice) -> np.ndarray:
-        found = self.rows.total(EvenRows(part.step or 1), "columns-sample")
-        return self.here.coordinates(np.concatenate(found.found))
+        sample = self.rows.total(EveryNth(part.step or 1), "columns-sample")
+        return self.here.coordinates(sample.rows())
 
     def _cheaper(self, A: np.ndarray, rough: float, stride: int) -> Columns:
         other = super()._cheaper(A, rough, stride)
@@ -407,28 +407,3 @@ class GatheredBlocks(TurnedSums):
         """The blocks are known to whoever asked."""
         super().end()
         self.blocks = []
-
-
-class EvenRows(Summary):
-    """Every so many-th row, from the first of all on."""
-
-    def __init__(self, stride: int) -> None:
-        self.stride = stride
-        self.next = 0
-        self.found: list[np.ndarray] = []
-
-    def begin(self, first: int) -> Self:
-        """Of the rows from number `first` on."""
-        other = type(self)(self.stride)
-        other.next = -first % self.stride
-        return other
-
-    def add(self, rows: np.ndarray) -> None:
-        """Those of them that are in the sample."""
-        if self.next < len(rows):
-            self.found = [*self.found, np.array(rows[self.next :: self.stride])]
-        self.next = (self.next - len(rows)) % self.stride if self.next < len(rows) else self.next - len(rows)
-
-    def merge(self, other: Self) -> None:
-        """Those of the rows that follow."""
-        self.found = [*self.found, *other.found]
