@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.signal import welch
 
-from givens.report.views import shortened
+from givens.report.views import shortened_all
 
 MOST_BINS = 1500  # of a time course; each holds the least and the largest value in it
 MOST_SOURCES = 128
@@ -53,15 +53,15 @@ def sources_view(
         lead += f" The first {number} of {sources.shape[1]} sources are shown."
     return {
         "lead": lead,
-        "share": [shortened(value) for value in share[:number]],
-        "kurtosis": [shortened(value) for value in kurtosis[:number]],
-        "stability": None if stability is None else [shortened(value) for value in stability[:number]],
+        "share": shortened_all(share[:number]),
+        "kurtosis": shortened_all(kurtosis[:number]),
+        "stability": None if stability is None else shortened_all(stability[:number]),
         "timeTitle": "sample" if rate is None else "seconds",
         "frequencyTitle": "frequency, per sample" if rate is None else "frequency, Hz",
-        "times": [shortened(value) for value in edges[:-1] / unit],
+        "times": shortened_all(edges[:-1] / unit),
         "low": low.T.round(2).tolist(),
         "high": high.T.round(2).tolist(),
-        "frequencies": [shortened(value) for value in frequencies[1:]],
+        "frequencies": shortened_all(frequencies[1:]),
         "decibels": decibels.T.round(1).tolist(),
         "map": None if places is None else _map(places, mixing[:, :number], variables),
     }

@@ -89,7 +89,7 @@ def components_view(
         "entry": entry,
         "variable": variable,
         "names": list(names) if names else [f"{noun.capitalize()} {k + 1}" for k in range(len(weights))],
-        "share": None if share is None else [shortened(value) for value in share],
+        "share": None if share is None else shortened_all(share),
         "variables": [variables[k] for k in used],
         "others": [variables[k] for k in left_out[:MOST_NAMES]],
         "othersCut": len(left_out) > MOST_NAMES,
@@ -170,13 +170,9 @@ def heat_map_view(
         "lead": lead,
         "variables": [variables[k] for k in order],
         "places": [int(k) for k in order],
-        "before": {"names": list(names_before), "values": _rounded(before[order])},
-        "after": {"names": list(names_after), "values": _rounded(after[order])},
+        "before": {"names": list(names_before), "values": [shortened_all(row) for row in before[order]]},
+        "after": {"names": list(names_after), "values": [shortened_all(row) for row in after[order]]},
     }
-
-
-def _rounded(values: np.ndarray) -> list[list[float]]:
-    return [[shortened(value) for value in row] for row in values]
 
 
 def shortened(value: float) -> float:
@@ -184,13 +180,13 @@ def shortened(value: float) -> float:
     return float(f"{value:.6g}")
 
 
-def shortened_all(values: np.ndarray) -> list[float]:
+def shortened_all(values: Sequence[float] | np.ndarray) -> list[float]:
     """Return numbers with six digits.
 
     >>> shortened_all(np.array([0.123456789, 0.0, -1e-300]))
     [0.123457, 0.0, -1e-300]
     """
-    return [float(f"{value:.6g}") for value in values.tolist()]
+    return [shortened(value) for value in np.asarray(values).tolist()]
 
 
 def chosen_rows(total: int) -> np.ndarray:
@@ -229,11 +225,11 @@ def scores_view(
         "lead": lead,
         "axes": list(axes),
         "names": [samples[k] for k in rows],
-        "values": [[shortened(value) for value in scores[k]] for k in rows],
+        "values": [shortened_all(scores[k]) for k in rows],
         "labels": [
             {"name": name, **coded([words[k] for k in rows])} for name, words in (labels or {}).items()
         ],
-        "marks": [{"name": name, "values": [shortened(value) for value in place]} for name, place in marks],
+        "marks": [{"name": name, "values": shortened_all(place)} for name, place in marks],
     }
 
 
