@@ -16,23 +16,23 @@ from givens.support.arguments import dense, is_dask, refuse_mask
 from givens.support.rows import batches, in_memory
 
 _TYPES = [np.float64, np.float32]
-HEAD_ROWS = 256  # first samples, which tell the size of the data
+HEAD_ROWS = 256  # first rows, from which the size of the data is estimated
 
 
 class RepeatedRows(RepeatedData):
-    """The rows of X, checked, as often as they are asked for: contiguous by rows, so that no bit depends on how X lies in memory.
+    """The rows of X, checked, which can be read repeatedly; contiguous by rows, so that no bit depends on the layout of X.
 
     Parameters
     ----------
     estimator : BaseEstimator
-        Learns the number (and names) of features.
+        Gets the number of features, and their names if X has any.
     X : array-like of shape (n, d), or anything that `givens.rows` reads
         A memory map or a data set on disk, a list of arrays, an object of your own whose `__iter__` starts anew, or a dask array
         or data frame, whose chunks stay where they are. An iterator, which yields its rows once, is refused.
     accept_sparse : bool
-        Whether sparse chunks are taken, as csr matrices.
+        Whether chunks may be sparse; they are then csr matrices.
     reset : bool
-        False: the estimator knows its features, and those of X must be the same.
+        Set the features of the estimator; otherwise X must have those that it knows.
     """
 
     sparse: bool = False
@@ -72,7 +72,7 @@ class RepeatedRows(RepeatedData):
             yield from self.pieces(chunk, number, 0)
 
     def pieces(self, block: Any, number: int, first: int) -> Iterator[np.ndarray]:
-        """The rows of a chunk, checked; none if it is empty."""
+        """Yield the rows of a chunk, checked; nothing if it is empty."""
         name = f"chunk {number} of X"
         refuse_mask(block, name)
         chunk = check_array(
@@ -90,23 +90,23 @@ class RepeatedRows(RepeatedData):
             yield chunk
 
     def mold(self) -> RepeatedRows:
-        """An object that checks chunks of as many features."""
+        """A copy without data, which checks chunks of the same number of features."""
         other = RepeatedRows.__new__(RepeatedRows)
         other.features, other.sparse = self.features, self.sparse
         return other
 
     @property
     def dtype(self) -> type[np.floating]:
-        """Of chunks on Dask: float32 if they are, else float64."""
+        """Type of the chunks on Dask: float32 or float64."""
         assert self.chunks is not None
         return np.float32 if self.chunks.X.dtype == np.float32 else np.float64
 
     def unit(self) -> float:
-        """A power of two that brings rows of the size of the first ones near 1."""
+        """A power of two by which rows are multiplied, so that those of the size of the first rows are near 1."""
         return unit_of(dense(self.head(HEAD_ROWS)))
 
     def head(self, size: int) -> np.ndarray:
-        """The first rows, at most so many."""
+        """The first rows, at most `size`."""
         if self.chunks is not None:
             return next(self.pieces(self.first_block(size), 0, 0))
         found: list[np.ndarray] = []
@@ -118,7 +118,7 @@ class RepeatedRows(RepeatedData):
 
 
 class Parts(RepeatedRows):
-    """Rows in memory that need no check."""
+    """Rows in memory that have been checked."""
 
     def __init__(self, *parts: np.ndarray) -> None:
         self.source, self.checked = parts, True

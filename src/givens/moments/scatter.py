@@ -1,7 +1,7 @@
-"""Means and products of all features about them, in one pass: what principal components need of many samples.
+"""The means of all features, and their products about the means, in one pass: from them principal components are computed.
 
-The sums of two parts, each about its own mean, are joined as Chan, Golub and LeVeque (1983) do, and nothing cancels:
-C = C₁ + C₂ + n₁n₂/(n₁ + n₂)·g gᵀ, g the distance of the two means.
+The sums of two parts, each about its own mean, are merged by the formula of Chan, Golub and LeVeque (1983), in which nothing
+cancels: C = C₁ + C₂ + n₁n₂/(n₁ + n₂)·g gᵀ, where g is the difference of the two means.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from givens.numerics import gram
 from givens.support.arguments import dense
 
 MOST_PRODUCT_FEATURES = 8192
-"""Features whose products are summed, at most: 512 MB of them."""
+"""Maximum number of features whose products are summed; the products then take 512 MB."""
 
 
 def feature_means(rows: np.ndarray) -> np.ndarray:
-    """The mean of each feature; of a constant one its value, without rounding."""
+    """The mean of each feature; for a constant feature its value, without rounding errors."""
     constant = np.all(rows == rows[0], axis=0)
     return np.where(constant, rows[0], rows.mean(axis=0))
 
@@ -32,7 +32,7 @@ class Scatter(Summary):
     ----------
     features : int
     unit : float
-        A power of two, so that rows of any size have squares; see `givens.moments.sums.unit_of`.
+        A power of two, so that squares neither overflow nor underflow; see `givens.moments.sums.unit_of`.
 
     Attributes
     ----------
@@ -67,13 +67,13 @@ class Scatter(Summary):
         self.mean = np.zeros(features)
 
     def begin(self, first: int) -> Self:
-        """With sums of zero."""
+        """A copy whose sums are 0."""
         other = copy(self)
         other.C = np.zeros((len(self.mean), len(self.mean)))
         return other
 
     def add(self, rows: Any) -> None:
-        """Take in rows, dense or csr."""
+        """Add rows, dense or csr."""
         step = max(len(self.mean), gram.BLOCK_ENTRIES // len(self.mean))
         for start in range(0, rows.shape[0], step):
             part = np.array(dense(rows[start : start + step]), dtype=np.float64, order="C")
@@ -91,7 +91,7 @@ class Scatter(Summary):
         del self.C
 
     def merge(self, other: Self) -> None:
-        """Take in the rows of another."""
+        """Add the sums of other rows."""
         self.upper = self.upper + other.upper
         between = self._join(other.count, other.mean)
         if between is not None:
@@ -102,7 +102,7 @@ class Scatter(Summary):
         return gram.unpacked(self.upper, len(self.mean))
 
     def _join(self, count: int, mean: np.ndarray) -> np.ndarray | None:
-        """Move to the mean of these rows and of so many others; returns what the distance of both means adds to C."""
+        """Add `count` rows of this mean to the count and the mean; return what the difference of both means adds to C."""
         mine, self.count = self.count, self.count + count
         if not mine:
             self.mean = mean

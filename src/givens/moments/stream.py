@@ -1,4 +1,4 @@
-"""One pass over a stream: the first rows fix the axes, and moments of all rows are kept on them."""
+"""One pass over a stream: the first rows determine the axes on which the moments of all rows are kept."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from givens.support.fitting import atomic_fit
 
 
 def second_moments(head: np.ndarray) -> SecondMoments:
-    """Empty sums in the unit and about the mean of some first rows: nothing is lost to cancellation."""
+    """Empty sums in the unit of some first rows and about their mean, so that nothing cancels."""
     unit = unit_of(head)
     return SecondMoments((np.asarray(head, dtype=float) * unit).mean(axis=0), unit)
 
 
 def finite_moments(seconds: SecondMoments) -> tuple[np.ndarray, np.ndarray]:
-    """The mean and the covariance, in units, or an error where rows are too large."""
+    """The mean and the covariance of rows multiplied by `seconds.unit`; raise an error if rows are too large."""
     with np.errstate(over="ignore", invalid="ignore"):
         mean, covariance = seconds.mean_and_covariance()
     if not np.isfinite(covariance).all():
@@ -42,9 +42,9 @@ class Stream:
     Parameters
     ----------
     samples, rank : int
-        Rows that fix the basis, and how many axes it has (all variables, if there are fewer).
+        Number of rows that determine the basis, and of its axes (at most the number of variables).
     basis : Basis, optional
-        A basis that was fixed elsewhere.
+        A basis that has been determined already.
 
     Examples
     --------
@@ -66,16 +66,16 @@ class Stream:
 
     @property
     def count(self) -> int:
-        """Rows so far."""
+        """Number of rows so far."""
         return sum(map(len, self._head)) if self._thirds is None else self._thirds.count
 
     @property
     def basis(self) -> Basis | None:
-        """The basis, once it is fixed."""
+        """The basis, or None until it is determined."""
         return None if self._thirds is None else self._thirds.basis
 
     def add(self, rows: np.ndarray) -> None:
-        """Take in more rows; a shallow copy of this stream is left as it is."""
+        """Add rows; shallow copies of this stream are not changed."""
         thirds = copy(self._thirds)
         if thirds is None:
             room = self.samples - self.count
@@ -89,15 +89,15 @@ class Stream:
         self._thirds, self._head = thirds, []
 
     def thirds(self) -> ThirdMoments:
-        """The moments; before the basis is fixed, in the basis of the rows so far."""
+        """The moments; before the basis is determined, in the basis of the rows so far."""
         return self._from_head() if self._thirds is None else self._thirds
 
     def emptied(self) -> Stream:
-        """A stream with the same basis, and without rows."""
+        """A stream with the same basis and no rows."""
         return Stream(self.samples, self.rank, self.basis)
 
     def merged(self, other: Stream) -> Stream:
-        """A stream of the rows of both, which share a basis."""
+        """A stream of the rows of both, which must have the same basis."""
         if self._thirds is None or other._thirds is None:
             raise ValueError(
                 "a stream whose basis is not fixed yet cannot be merged: "
@@ -118,9 +118,10 @@ class Stream:
 
 
 class StreamedMoments:
-    """What estimators that keep the moments of a stream share: a part of a stream each, merged, and solved when it is asked for.
+    """Base class of estimators that keep the moments of a stream: models of parts of it can be merged.
 
-    `_stream` has `samples`, `count`, `basis`, `emptied` and `merged`, as `Stream` has them; it is None after `fit`.
+    Parameters are computed from the moments when they are first used. `_stream` has the attributes `samples`, `count`, `basis`,
+    `emptied` and `merged` of `Stream`; it is None after `fit`.
     """
 
     _stream: Any
@@ -129,7 +130,7 @@ class StreamedMoments:
     n_features_in_: int
 
     def _solve_stream(self, stream: Any) -> Any:
-        """The parameters, from the moments so far."""
+        """Compute the parameters from the moments so far."""
         raise NotImplementedError
 
     def sibling(self) -> Self:
@@ -150,12 +151,12 @@ class StreamedMoments:
 
     @atomic_fit
     def merge(self, other: Self) -> Self:
-        """Take in the samples that another model has seen; both must keep their moments on the same axes (see `sibling`).
+        """Add the samples that another model has seen; both must keep their moments on the same axes (see `sibling`).
 
         Parameters
         ----------
         other : the same class
-            Fed by `partial_fit`. It is left as it is.
+            A model that was fitted by `partial_fit`. It is not changed.
 
         Returns
         -------
@@ -170,7 +171,7 @@ class StreamedMoments:
         return self
 
     def _fitted(self) -> Any:
-        """The parameters, worked out now if there are only moments so far."""
+        """The fitted parameters, computed from the moments if that has not been done."""
         if getattr(self, "_solved", None) is None:
             stream = getattr(self, "_stream", None)
             if stream is None or not stream.count:

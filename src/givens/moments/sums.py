@@ -13,20 +13,20 @@ import numpy as np
 
 from givens.cluster import Summary
 from givens.moments.cumulants import Cumulants
-from givens.numerics import gram, parallel
+from givens.numerics import gram
 from givens.numerics.scaling import power_of_two
+from givens.numerics.tiles import add_in_order
 
 TILE = 4096
-"""Rows that are summed as one piece: fixed, so that neither batches nor threads change the order of any sum."""
+"""Number of rows in a tile: fixed, so that neither batches nor threads change the order of any sum."""
 
 _COLUMNS = 256
 _PAIRS = 256
-_AT_ONCE = 1 << 23
 
 
 @dataclass(frozen=True)
 class Basis:
-    """The coordinates of third moments: rows are scaled by `unit`, taken about `origin` and projected on `axes`."""
+    """The coordinates of third moments: rows x are replaced by unit·x − origin and projected on `axes`."""
 
     origin: np.ndarray
     axes: np.ndarray
@@ -48,7 +48,7 @@ def unit_of(rows: np.ndarray) -> float:
 
 
 def too_large(unit: float, noun: str, powers: str = "squares") -> ValueError:
-    """The error for rows whose powers overflow in the unit that the first rows have given."""
+    """The error for rows whose powers overflow in the unit of the first rows."""
     return ValueError(
         f"some {noun} are too large beside the first, which are of the size of {1 / unit:.2g}: their {powers} exceed "
         "what float64 holds; leave them out"
@@ -56,12 +56,12 @@ def too_large(unit: float, noun: str, powers: str = "squares") -> ValueError:
 
 
 class Sums(Summary):
-    """Sums over rows, taken tile by tile in the order in which the rows come."""
+    """Sums over rows, computed tile by tile in the order of the rows."""
 
     def __init__(self, *shapes: tuple[int, ...]) -> None:
         self.count = 0
         self._shapes = shapes
-        self._sums: list[np.ndarray] | None = None  # sums over no rows take no room where they are sent
+        self._sums: list[np.ndarray] | None = None  # None before the first tile: small when sent
         self._waiting: np.ndarray | None = None
 
     @abstractmethod
@@ -69,9 +69,9 @@ class Sums(Summary):
         """Sum over the rows of one tile."""
 
     def add(self, rows: np.ndarray) -> None:
-        """Take in more rows; those that do not fill a tile wait for the next ones.
+        """Add rows; those that do not fill a tile wait for the next ones.
 
-        Sums are replaced, not changed in place: a shallow copy of this object keeps those of before.
+        Sums are replaced, not changed in place: a shallow copy of this object keeps the old ones.
         """
         count = self.count + len(rows)
         tiles = []
@@ -86,18 +86,10 @@ class Sums(Summary):
         tiles += [rows[start : start + TILE] for start in range(0, whole, TILE)]
         waiting = np.array(rows[whole:]) if whole < len(rows) else None
         if tiles:
-            self._sums = self._with_tiles(tiles)
+            sums = self._summed()
+            add_in_order(sums, self._tile, tiles)
+            self._sums = sums
         self.count, self._waiting = count, waiting
-
-    def _with_tiles(self, tiles: list[np.ndarray]) -> list[np.ndarray]:
-        # So many tiles are in work at once that their sums stay within 64 MB: a number fixed by the shapes.
-        sums = self._summed()
-        width = max(2, min(16, _AT_ONCE // sum(total.size for total in sums)))
-        for start in range(0, len(tiles), width):
-            for parts in parallel.each(self._tile, tiles[start : start + width]):
-                for total, part in zip(sums, parts):
-                    total += part
-        return sums
 
     def _summed(self) -> list[np.ndarray]:
         """A copy of the sums over whole tiles."""
@@ -106,17 +98,17 @@ class Sums(Summary):
         return [total.copy() for total in self._sums]
 
     def totals(self) -> list[np.ndarray]:
-        """The sums over all rows so far, those that wait included."""
+        """The sums over all rows so far, including those that wait."""
         if self._waiting is None:
             return self._summed()
         return [total + part for total, part in zip(self._summed(), self._tile(self._waiting))]
 
     def end(self) -> None:
-        """Sum the rows that wait."""
+        """Add the rows that wait to the sums."""
         self._sums, self._waiting = self.totals(), None
 
     def merge(self, other: Self) -> None:
-        """Take in the rows of other sums of the same kind."""
+        """Add the sums of other rows."""
         self._sums = [total + part for total, part in zip(self._summed(), other.totals())]
         self.count += other.count
 
@@ -135,7 +127,7 @@ class SecondMoments(Sums):
             return x.sum(axis=0), x.T @ x
 
     def end(self) -> None:
-        """Sum the rows that wait, and keep the upper triangle alone: it is sent and merged."""
+        """Add the rows that wait to the sums, and keep only the upper triangle, which is sent and merged."""
         super().end()
         assert self._sums is not None
         self._sums[1] = gram.packed(self._sums[1])
@@ -157,7 +149,7 @@ class ThirdMoments(Sums):
     Parameters
     ----------
     basis : Basis
-        Origin, axes and unit. States that share it merge exactly.
+        Origin, axes and unit. Only sums in the same basis can be merged.
 
     Examples
     --------
@@ -185,7 +177,7 @@ class ThirdMoments(Sums):
         return x.sum(axis=0), x.T @ p.T, packed_triples(p), np.append(energy.sum(), p @ energy)
 
     def merge(self, other: Self) -> None:
-        """Take in the rows of another state, which must share the basis."""
+        """Add the sums of other rows, which must be in the same basis."""
         if not self.basis.same(other.basis):
             raise ValueError(
                 "moments kept in different bases cannot be merged: start both from one basis (see `sibling`)"
@@ -226,7 +218,7 @@ def _shifted(rows: np.ndarray, unit: float, origin: np.ndarray) -> np.ndarray:
 
 
 class PairGroup(NamedTuple):
-    """The pairs (a, b ≥ a) of low ≤ a < high, and the rows where they stand among all pairs."""
+    """The pairs (a, b ≥ a) with low ≤ a < high, and their rows among all pairs."""
 
     low: int
     high: int
@@ -234,7 +226,7 @@ class PairGroup(NamedTuple):
 
 
 def pair_groups(r: int) -> list[PairGroup]:
-    """Cut the first index a into ranges whose pairs (a, b ≥ a) make matrices of some 256 rows."""
+    """Divide the first index a into ranges with about 256 pairs (a, b ≥ a) each."""
     groups, start, row, size = [], 0, 0, 0
     for a in range(r):
         size += r - a
@@ -245,9 +237,9 @@ def pair_groups(r: int) -> list[PairGroup]:
 
 
 def packed_triples(p: np.ndarray, columns: int = _COLUMNS) -> np.ndarray:
-    """Σ p_a p_b p_c, one row per pair a ≤ b, filled for c ≥ a: symmetry saves half the work and more.
+    """Σ p_a p_b p_c, one row per pair a ≤ b, filled for c ≥ a: symmetry saves more than half of the work.
 
-    So many columns of p, which has a row per axis, are taken at a time: the order of the sums depends on it.
+    `columns` columns of p, which has a row per axis, are multiplied at a time: the order of the sums depends on this number.
     """
     r, n = p.shape
     sums = np.zeros((r * (r + 1) // 2, r), dtype=p.dtype)
@@ -265,7 +257,7 @@ def packed_triples(p: np.ndarray, columns: int = _COLUMNS) -> np.ndarray:
 
 
 def unpacked_triples(packed: np.ndarray, r: int) -> np.ndarray:
-    """The full symmetric tensor, each entry from the one place a ≤ b ≤ c."""
+    """The full symmetric tensor; each entry is copied from the place with a ≤ b ≤ c."""
     full = np.empty((r, r, r))
     upper = np.tri(r, dtype=bool).T
     row = 0

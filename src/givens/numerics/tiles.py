@@ -6,7 +6,8 @@ their order: so the sum has the same bits for any number of threads.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from givens.numerics import parallel
 TILE_ENTRIES = 24_576
 GROUPS = 16
 PIECES = 4
+ENTRIES_AT_ONCE = 1 << 23  # of the sums of tiles that wait to be added up: 64 MB
 
 
 def tile_width(columns: int) -> int:
@@ -39,6 +41,17 @@ def tiled_sum(cut: list[slice], work: Callable[[slice], np.ndarray]) -> np.ndarr
 
     sums = parallel.each(group, parallel.parts(len(cut), GROUPS))
     return sum(sums[1:], start=sums[0])
+
+
+def add_in_order(
+    totals: Sequence[np.ndarray], work: Callable[[Any], Sequence[np.ndarray]], tiles: Sequence[Any]
+) -> None:
+    """Add the arrays of work(tile) to `totals`, in the order of the tiles; how many are in work at once depends on the shapes."""
+    width = max(2, min(16, ENTRIES_AT_ONCE // sum(total.size for total in totals)))
+    for start in range(0, len(tiles), width):
+        for parts in parallel.each(work, tiles[start : start + width]):
+            for total, part in zip(totals, parts):
+                total += part
 
 
 def turned(Vt: np.ndarray, At: np.ndarray, out: np.ndarray) -> None:

@@ -28,6 +28,7 @@ from givens.cluster import RepeatedData, Summary
 from givens.moments.sums import packed_triples, pair_groups, unpacked_triples
 from givens.numerics import parallel
 from givens.numerics.scaling import power_of_two
+from givens.numerics.tiles import add_in_order
 from givens.topics.documents import Counts
 
 OVERSAMPLING = 10
@@ -48,7 +49,6 @@ the third moment, compared with a sampling error of 1/√documents.
 CUBE_BLOCK = 1024
 """Number of documents in a block, whose y⊗y⊗y are summed by one product."""
 
-_AT_ONCE = 1 << 23
 _TILE = 2048
 
 
@@ -129,13 +129,8 @@ class WordMoments(Summary):
         add_product(counts.only(place), y * scales[:, 2:3], self.triples)
         # y⊗y⊗y needs one factor: the cube root of the scale with each y.
         y *= np.cbrt(scales[:, 2:3])
-        blocks = [y[start : start + CUBE_BLOCK] for start in range(0, len(y), CUBE_BLOCK)]
-        width = max(2, min(16, _AT_ONCE // self.cubes.size))
-        for start in range(0, len(blocks), width):
-            for part in parallel.each(
-                lambda block: packed_triples(block.T, CUBE_BLOCK), blocks[start : start + width]
-            ):
-                self.cubes += part
+        blocks = parallel.slices(len(y), CUBE_BLOCK)
+        add_in_order([self.cubes], lambda block: [packed_triples(y[block].T, CUBE_BLOCK)], blocks)
 
     def merge(self, other: Self) -> None:
         """Add the sums of other documents, which must be on the same axes."""
@@ -260,24 +255,20 @@ def _summed_placements(f: np.ndarray, g: np.ndarray) -> np.ndarray:
     from givens.kernels.placements import partners
 
     words, r = f.shape
-    tiles = parallel.slices(words, _TILE)
     size = r * (r + 1) // 2
     groups = pair_groups(r)
 
-    def tile(part: slice) -> np.ndarray:
+    def tile(part: slice) -> list[np.ndarray]:
         sums = np.zeros((size, r), dtype=f.dtype)
         rows, other = np.ascontiguousarray(f[part].T), np.ascontiguousarray(g[part].T)
         for low, high, place in groups:
             products = np.empty((place.stop - place.start, rows.shape[1]), dtype=f.dtype)
             partners(rows, other, low, high, products)
             sums[place, low:] = products @ rows[low:].T
-        return sums
+        return [sums]
 
     total = np.zeros((size, r))
-    width = max(2, min(16, _AT_ONCE // total.size))
-    for start in range(0, len(tiles), width):
-        for sums in parallel.each(tile, tiles[start : start + width]):
-            total += sums
+    add_in_order([total], tile, parallel.slices(words, _TILE))
     row = 0
     for a in range(r):
         half = total[row : row + r - a, a:]
