@@ -24,7 +24,7 @@ from givens.cluster.graph import ClusterError, computed
 from givens.io import DataError, Table
 from givens.io.chunks import Chunk
 from givens.io.stores import Store
-from givens.io.table import count
+from givens.io.table import count, numbered
 from givens.io.write import Staged
 from givens.report.views import chosen_rows
 from givens.support.extras import require
@@ -144,7 +144,7 @@ def score(
     source: Source,
     store: Store,
     scores: Any,
-    header: list[str],
+    noun: str,
     files: Staged,
     *,
     extra: Callable[[np.ndarray], dict[str, list[str]]] = lambda block: {},
@@ -154,8 +154,8 @@ def score(
 
     Parameters
     ----------
-    header : list of str
-        What the columns of scores are called.
+    noun : str
+        What a column of scores is called, together with its number.
     extra : callable
         What else is written of samples with these scores, by name.
     seen : callable
@@ -180,11 +180,12 @@ def score(
                 tally.update(chunk.labels[0])
             yield [chunk.names, *chunk.labels, *extra(part).values()], part
 
-    words = list(extra(np.empty((0, len(header)))))
+    words = list(extra(np.empty((0, scores.shape[1]))))
     with (
         session.step("writing the scores", total=scores.numblocks[0]) as advance,
         files.open("scores.csv") as stream,
     ):
+        header = numbered(noun, scores.shape[1])
         write_score_blocks(stream, store.label_names, words, header, blocks())
     table = Table(None, names, store.variables, notes=store.notes)
     if labels:

@@ -20,7 +20,6 @@ from givens.cli.results import (
     outcome,
     percent,
     write_components,
-    write_scores,
 )
 from givens.cli.session import Session, TableSession
 from givens.cli.session import command as clean
@@ -157,9 +156,7 @@ def command(
             sources = model.fit_transform(values)
         variance = float(np.var(values, axis=0).sum())
         outcome = ica_outcome(session, Described.of(file, table), model, sources, variance, rate, places)
-        headings = numbered("source", sources.shape[1])
-        outcome.files["scores.csv"] = lambda stream: write_scores(stream, table, sources, headings)
-        outcome.write(session, files)
+        outcome.with_scores(table, sources, "source").write(session, files)
 
 
 def refuse_more_components(components: int | None, shape: tuple[int, int]) -> None:
@@ -179,7 +176,7 @@ def fit_on_cluster(
         with session.fitting():
             model.fit(store.X)
         scores = model.transform(store.X)
-        scored = score(session, source, store, scores, numbered("source", scores.shape[1]), files)
+        scored = score(session, source, store, scores, "source", files)
         sources = np.asarray(computed(scores[:FIRST]), np.float64)
         variance = float(computed(store.X.var(axis=0)).sum())
     if len(sources) < scored.data.samples:

@@ -20,7 +20,6 @@ from givens.cli.results import (
     percent,
     with_labels,
     write_components,
-    write_scores,
 )
 from givens.cli.session import Session, TableSession
 from givens.cli.session import command as clean
@@ -84,11 +83,7 @@ def command(
         figures = Figures.of(model, values, values.mean(axis=0), probabilities)
         data = Described.of(source.file, table)
         found = mixture_outcome(session, data, table, values, probabilities, model, figures)
-        headings = numbered("cluster", clusters)
-        found.files["scores.csv"] = lambda stream: write_scores(
-            stream, table, probabilities, headings, members(probabilities)
-        )
-        found.write(session, files)
+        found.with_scores(table, probabilities, "cluster", members(probabilities)).write(session, files)
 
 
 @dataclass
@@ -132,9 +127,8 @@ def fit_on_cluster(
         def seen(part: np.ndarray) -> None:
             figures.sizes += np.bincount(part.argmax(axis=1), minlength=len(figures.sizes))
 
-        headings = numbered("cluster", model.n_components)
         scores = model.predict_proba(store.X)
-        scored = score(session, source, store, scores, headings, files, extra=members, seen=seen)
+        scored = score(session, source, store, scores, "cluster", files, extra=members, seen=seen)
         values = computed(store.X[scored.rows])
     return mixture_outcome(session, scored.data, scored.table, values, scored.scores, model, figures)
 

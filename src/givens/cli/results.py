@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Self
 
 import numpy as np
 from rich.table import Table as RichTable
@@ -89,19 +89,6 @@ def write_components(
     write_matrix(stream, ["variable"], header, [([list(variables)], np.asarray(weights).T)])
 
 
-def write_scores(
-    stream: IO[str],
-    table: Table,
-    scores: np.ndarray,
-    header: Sequence[str],
-    extra: dict[str, list[str]] | None = None,
-) -> None:
-    """Write a line for each sample: its name, its labels if it has any, what else is said of it, its scores."""
-    extra, labels = extra or {}, table.all_labels
-    words = [table.samples, *labels.values(), *extra.values()]
-    write_score_blocks(stream, list(labels), list(extra), header, [(words, scores)])
-
-
 def write_score_blocks(
     stream: IO[str],
     labels: list[str],
@@ -109,7 +96,7 @@ def write_score_blocks(
     header: Sequence[str],
     blocks: Iterable[tuple[list[list[str]], np.ndarray]],
 ) -> None:
-    """Write some samples after the other, under the headings of their labels and of what else is said of them."""
+    """Write a line for each sample: its name, its labels if it has any, what else is said of it, its scores."""
     headings = ["sample", *distinct(labels, ["sample", *extra, *header]), *extra]
     write_matrix(stream, headings, header, blocks)
 
@@ -127,6 +114,18 @@ class CommandOutcome:
     report: Report
     table: RichTable
     files: dict[str, Callable[[IO[str]], None]]
+
+    def with_scores(
+        self, table: Table, scores: np.ndarray, noun: str, extra: dict[str, list[str]] | None = None
+    ) -> Self:
+        """Add scores.csv: the scores of all samples, a column for each `noun`, and what else is said of them."""
+        extra, labels = extra or {}, table.all_labels
+        words = [table.samples, *labels.values(), *extra.values()]
+        header = numbered(noun, scores.shape[1])
+        self.files["scores.csv"] = lambda stream: write_score_blocks(
+            stream, list(labels), list(extra), header, [(words, scores)]
+        )
+        return self
 
     def write(self, session: Session, files: Staged) -> None:
         """Write every file, and say where they are."""

@@ -11,7 +11,7 @@ import typer
 import givens
 from givens.cli import options as o
 from givens.cli import streaming
-from givens.cli.results import Described, numbered, sparse_pca_outcome, write_scores
+from givens.cli.results import Described, sparse_pca_outcome
 from givens.cli.session import RESULTS, Session, TableSession
 from givens.cli.session import command as clean
 from givens.io import DataError, Table, staged
@@ -174,7 +174,6 @@ def fit_in_memory(session: Session, source: o.Source, model: Any, path: bool) ->
         curve = walk(session, table, model) if path else None
         scores = np.asarray(model.transform(table.values), np.float64)
         centred = scores - scores.mean(axis=0)
-        names = numbered("component", scores.shape[1])
         outcome = sparse_pca_outcome(
             session,
             Described.of(source.file, table),
@@ -184,8 +183,7 @@ def fit_in_memory(session: Session, source: o.Source, model: Any, path: bool) ->
             samples=(table.samples, scores, table.all_labels),
             path=curve,
         )
-        outcome.files["scores.csv"] = lambda stream: write_scores(stream, table, scores, names)
-        outcome.write(session, files)
+        outcome.with_scores(table, scores, "component").write(session, files)
 
 
 def fit_on_cluster(session: Session, source: o.Source, model: Any, address: str) -> None:
@@ -198,8 +196,7 @@ def fit_on_cluster(session: Session, source: o.Source, model: Any, address: str)
                 model.fit(store.X)
             scores = model.transform(store.X)
             moments = streaming.ScoreMoments(scores.shape[1])
-            names = numbered("component", scores.shape[1])
-            scored = score(session, source, store, scores, names, files, seen=moments.add)
+            scored = score(session, source, store, scores, "component", files, seen=moments.add)
         sparse_pca_outcome(
             session,
             scored.data,

@@ -21,7 +21,6 @@ from givens.cli.results import (
     summary_table,
     with_labels,
     write_components,
-    write_scores,
 )
 from givens.cli.session import Session
 from givens.cli.session import command as clean
@@ -120,11 +119,7 @@ def command(
         shares = np.asarray(model.transform(table.values))
         data = Described.of(file, table)
         found = topics_outcome(session, data, table, shares, model, table.values, main_topics(shares))
-        headings = numbered("topic", topics)
-        found.files["scores.csv"] = lambda stream: write_scores(
-            stream, table, shares, headings, assigned(shares)
-        )
-        found.write(session, files)
+        found.with_scores(table, shares, "topic", assigned(shares)).write(session, files)
 
 
 def main_topics(shares: np.ndarray) -> np.ndarray:
@@ -159,9 +154,8 @@ def fit_on_cluster(
         def seen(part: np.ndarray) -> None:
             documents[:] += main_topics(part)
 
-        headings = numbered("topic", model.n_topics)
         scores = model.transform(store.X)
-        scored = score(session, source, store, scores, headings, files, extra=assigned, seen=seen)
+        scored = score(session, source, store, scores, "topic", files, extra=assigned, seen=seen)
         return topics_outcome(session, scored.data, scored.table, scored.scores, model, store.X, documents)
 
 
