@@ -19,7 +19,7 @@ from givens.cli.results import (
     numbered,
     outcome,
     percent,
-    write_components,
+    weight_files,
 )
 from givens.cli.session import Session, TableSession
 from givens.cli.session import command as clean
@@ -204,7 +204,6 @@ def ica_outcome(
     """Return the results of a separation; `sources` are those that the page shows, `variance` is that of all variables."""
     mixing, kurtosis = model.mixing_, model.kurtosis_
     number = len(kurtosis)
-    headings = numbered("source", number)
     share = model.explained_variance_ / variance
     columns = {
         "explained": [percent(value) for value in share],
@@ -262,12 +261,11 @@ def ica_outcome(
         table=component_table(
             mixing.T, data.variables, "source", columns, f"{number} independent components"
         ),
-        files={
-            "components.csv": lambda stream: write_components(stream, mixing.T, data.variables, headings),
-            "unmixing.csv": lambda stream: write_components(
-                stream, model.components_, data.variables, headings
-            ),
-        },
+        files=weight_files(
+            {"components.csv": mixing.T, "unmixing.csv": model.components_},
+            data.variables,
+            numbered("source", number),
+        ),
         criterion="contrast",
     )
 

@@ -18,8 +18,8 @@ from givens.cli.results import (
     numbered,
     outcome,
     percent,
+    weight_files,
     with_labels,
-    write_components,
 )
 from givens.cli.session import Session, TableSession
 from givens.cli.session import command as clean
@@ -231,7 +231,5 @@ def mixture_outcome(
             "bic": bic,
         },
         table=component_table(means - centre, data.variables, "cluster", columns, title),
-        files={
-            "components.csv": lambda stream: write_components(stream, means, data.variables, clusters),
-        },
+        files=weight_files({"components.csv": means}, data.variables, clusters),
     )

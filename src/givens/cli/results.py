@@ -82,11 +82,15 @@ def component_table(
     return summary_table(title, noun, columns, "largest variables", words)
 
 
-def write_components(
-    stream: IO[str], weights: np.ndarray, variables: Sequence[str], header: Sequence[str]
-) -> None:
-    """Write a line for each variable and a column for each component."""
-    write_matrix(stream, ["variable"], header, [([list(variables)], np.asarray(weights).T)])
+def weight_files(
+    weights: dict[str, np.ndarray | None], variables: Sequence[str], header: Sequence[str]
+) -> dict[str, Callable[[IO[str]], None]]:
+    """Return files of weights, components x variables, by name: with a line for each variable and a column for each component."""
+
+    def written(rows: np.ndarray) -> Callable[[IO[str]], None]:
+        return lambda stream: write_matrix(stream, ["variable"], header, [([list(variables)], rows.T)])
+
+    return {name: written(np.asarray(rows)) for name, rows in weights.items() if rows is not None}
 
 
 def write_score_blocks(
@@ -218,6 +222,7 @@ def sparse_pca_outcome(
     overlapping, correlated = largest_correlation(weights @ weights.T), largest_correlation(score_gram)
     total = float(share.sum())
     stable, halves = getattr(model, "stability_", None), getattr(model, "stability", None)
+    selected = getattr(model, "selection_frequency_", None)
     report = Report(
         title=f"Sparse components of {data.file.name}",
         subtitle=f"{data.samples:,} samples × {len(data.variables):,} variables, {len(weights)} components",
@@ -235,7 +240,7 @@ def sparse_pca_outcome(
             lead="Each component is a weighted sum of few variables. The percentage is the share of the variance that it "
             "adds to those before it. Point at a bar to see its variable in every component."
             + (STABILITY if halves else ""),
-            second=getattr(model, "selection_frequency_", None),
+            second=selected,
             second_title="Selected" if halves else "",
         ),
         separation=separation_view(separated, notes, axes, PERMUTATIONS),
@@ -283,10 +288,7 @@ def sparse_pca_outcome(
             **separation_figures(separated, names),
         },
         table=component_table(weights, data.variables, "component", columns, title),
-        files={
-            "components.csv": lambda stream: write_components(stream, weights, data.variables, names),
-            **selection_file(model, data.variables, names),
-        },
+        files=weight_files({"components.csv": weights, "selection.csv": selected}, data.variables, names),
     )
 
 
@@ -319,16 +321,6 @@ def stability_lines(stable: np.ndarray | None, halves: int | None) -> list[tuple
         "the same component. This is the least stable one."
     )
     return [("Stability", f"{stable.min():.2f}", f"Component {int(stable.argmin()) + 1}. {meaning}")]
-
-
-def selection_file(
-    model: Any, variables: Sequence[str], names: Sequence[str]
-) -> dict[str, Callable[[IO[str]], None]]:
-    """Return the file of how often each variable was selected, where that is known."""
-    frequency = getattr(model, "selection_frequency_", None)
-    if frequency is None:
-        return {}
-    return {"selection.csv": lambda stream: write_components(stream, frequency, variables, names)}
 
 
 def stream_lines(model: Any) -> list[tuple[str, str, str]]:

@@ -18,7 +18,7 @@ from givens.cli.results import (
     outcome,
     percent,
     shares,
-    write_components,
+    weight_files,
 )
 from givens.cli.session import Session, TableSession
 from givens.cli.session import command as clean
@@ -188,7 +188,7 @@ def rotate_outcome(
         figures={"sum_of_squares": sizes, "certificate": model.certificate_},
         table=component_table(rotated.T, table.variables, "factor", columns, title),
         files={
-            "components.csv": lambda stream: write_components(stream, rotated.T, table.variables, factors),
+            **weight_files({"components.csv": rotated.T}, table.variables, factors),
             "rotation.csv": lambda stream: write_matrix(
                 stream, ["before"], factors, [([before], model.rotation_)]
             ),

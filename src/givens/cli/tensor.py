@@ -17,7 +17,7 @@ from givens.cli.results import (
     outcome,
     percent,
     shares,
-    write_components,
+    weight_files,
 )
 from givens.cli.session import Session
 from givens.cli.session import command as clean
@@ -139,5 +139,5 @@ def tensor_outcome(
         settings={"rank": rank, "symmetrize": symmetrize},
         figures={"weights": weights, "residual": residual},
         table=component_table(factors.T, variables, "factor", columns, title),
-        files={"components.csv": lambda stream: write_components(stream, factors.T, variables, names)},
+        files=weight_files({"components.csv": factors.T}, variables, names),
     )

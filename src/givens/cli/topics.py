@@ -19,8 +19,8 @@ from givens.cli.results import (
     outcome,
     percent,
     summary_table,
+    weight_files,
     with_labels,
-    write_components,
 )
 from givens.cli.session import Session
 from givens.cli.session import command as clean
@@ -318,9 +318,7 @@ def topics_outcome(
             "most probable words",
             [", ".join(row[:8]) for row in words],
         ),
-        files={
-            "components.csv": lambda stream: write_components(stream, topics, data.variables, names),
-        },
+        files=weight_files({"components.csv": topics}, data.variables, names),
     )
 
 
