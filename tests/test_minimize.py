@@ -126,6 +126,13 @@ def test_the_result_says_what_was_done():
         minimize(CASES["cubic"](0), phases=["jumps"])
 
 
+def test_only_exact_searches_are_called_exact():
+    searched = minimize(CASES["logcosh"](0), schedule="cyclic", certify=True)
+    assert "not proved to be exact" in searched.message
+    assert " of rotations; certified by " in searched.method
+    assert "exact" not in searched.method
+
+
 def test_the_progress_bar_is_a_real_one(capsys):
     minimize(CASES["smooth"](0), random_state=0, schedule="tournament", progress=True, max_sweeps=3)
     # On whichever of the two Rich's console writes to: a command sends it to the second.

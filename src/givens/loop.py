@@ -418,7 +418,8 @@ class Run:
         searched = self.progress.certifications
         if self.certificate is not None and self.progress.converged:
             share = "" if self.certificate.share == 1.0 else f" of {self.certificate.share:.0%} of the pairs"
-            text += f"; certified by {'one sweep' if searched == 1 else f'{searched} sweeps'} of exact searches{share}"
+            exact = "" if self.progress.note else "exact "
+            text += f"; certified by {'one sweep' if searched == 1 else f'{searched} sweeps'} of {exact}searches{share}"
         return text
 
     # Checkpoints.

@@ -75,11 +75,12 @@ class Sweeps(Phase):
         return float(solved.gains[turned].sum())
 
     def describe(self, steps: int, run: Run) -> str:
-        """As "3 sweeps of exact rotations"; in blocks a pair may leave some of its gain to the next sweep."""
+        """For example "3 sweeps of exact rotations". A search that is not exact has left a note; blocks are not claimed to be."""
         schedule = run.options.schedule
-        alone = min(getattr(schedule, "block", 2), run.objective.n) <= 2
+        alone = min(schedule.block, run.objective.n) <= 2
+        exact = "" if run.progress.note else "exact "
         text = counted(steps, "sweep", "sweeps") + (
-            " of exact rotations" if alone else " of rotations in blocks"
+            f" of {exact}rotations" if alone else " of rotations in blocks"
         )
         if isinstance(schedule, Random) and schedule.block == 2:
             text += " of random pairs (Algorithm 1)"
