@@ -103,7 +103,7 @@ def test_a_race_runs_the_best_start_to_the_end(case):
     slack = 1e-9 * problem().scale
     assert np.all(sense * raced.starts >= sense * whole.starts - slack)
     assert sense * raced.value >= sense * whole.value - slack
-    assert "the best of 6 starts, the 5 others left where" in raced.message
+    assert "the best of 6 starts, the 5 others stopped where" in raced.message
     assert raced.flops <= whole.flops
     # The winner ends where it would have ended by itself.
     winner = int(np.argmin(sense * raced.starts))

@@ -1,8 +1,8 @@
-"""Checkpoints: a run that was killed goes on, and ends in the same bits.
+"""Checkpoints: a run that was killed resumes, and ends in the same bits.
 
-The run repairs U and makes its state anew every so many steps (a count, never seconds). Where that has just happened, U,
-the random generator, the counters, the trace and what the current phase remembers are the whole of the run: that is what is
-saved, as a NumPy archive without pickles, written beside the file and then put in its place in one step.
+The run repairs U and recomputes its state after a fixed number of steps (never of seconds). Directly after that, U, the random
+generator, the counters, the trace and the memory of the current phase determine the rest of the run. They are saved as a NumPy
+archive without pickles, written to a temporary file that then replaces the old one.
 """
 
 from __future__ import annotations
@@ -29,10 +29,23 @@ class Checkpoint:
     Parameters
     ----------
     path : path
+        The file. If it exists, the run resumes from it.
     every : int
-        So many steps lie between two saves: sweeps, leaps, or steps of descent. It is part of what the run
-        computes, since U is repaired there: runs to be
-        compared bit by bit need the same number.
+        Number of steps between two saves: sweeps, leaps, or steps of descent. U is repaired at each of them, so only runs with
+        the same number end in the same bits.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import numpy as np
+    >>> from givens import Checkpoint, minimize
+    >>> from givens.objectives import JointDiagonal
+    >>> problem = JointDiagonal(np.array([[2.0, 1.0], [1.0, 2.0]]))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     result = minimize(problem, checkpoint=Checkpoint(Path(folder) / "run.npz", every=5))
+    >>> result.converged
+    True
     """
 
     path: str | os.PathLike[str]
@@ -47,17 +60,18 @@ class Checkpoint:
             raise IsADirectoryError(f"the checkpoint {os.fspath(self.path)!r} is a folder: name a file in it")
 
 
-def place_of(checkpoint: str | os.PathLike[str] | Checkpoint) -> Checkpoint:
-    """A path as a checkpoint that is saved after every step."""
-    place = Checkpoint(checkpoint) if isinstance(checkpoint, str | os.PathLike) else checkpoint
-    if not isinstance(place, Checkpoint):
-        raise TypeError(f"checkpoint must be a path or a Checkpoint, got {type(place).__name__}")
-    return place
+def as_checkpoint(checkpoint: str | os.PathLike[str] | Checkpoint) -> Checkpoint:
+    """A checkpoint itself; for a path, a checkpoint that is saved after every step."""
+    if isinstance(checkpoint, str | os.PathLike):
+        return Checkpoint(checkpoint)
+    if not isinstance(checkpoint, Checkpoint):
+        raise TypeError(f"checkpoint must be a path or a Checkpoint, got {type(checkpoint).__name__}")
+    return checkpoint
 
 
 @dataclass
 class Progress:
-    """All of a run that is not data: what a checkpoint holds."""
+    """The variables of a run, apart from the data: what a checkpoint holds."""
 
     start: np.ndarray
     U: np.ndarray
@@ -80,7 +94,7 @@ class Progress:
 
 
 def save(path: str | os.PathLike[str], progress: Progress, problem: str) -> None:
-    """Write a checkpoint, whole or not at all."""
+    """Write a checkpoint: all of it, or nothing."""
     counters: dict[str, Any] = {
         "format": FORMAT,
         "problem": problem,
@@ -98,7 +112,7 @@ def save(path: str | os.PathLike[str], progress: Progress, problem: str) -> None
 
 
 def load(path: str | os.PathLike[str]) -> tuple[Progress, str] | None:
-    """Read a checkpoint: the run so far, and which problem it belongs to; None if there is no such file."""
+    """Read a checkpoint: the run so far, and the digest of its problem; None if there is no such file."""
     if not Path(path).exists():
         return None
     counters, arrays = archive.read(path, "the checkpoint")
@@ -108,7 +122,7 @@ def load(path: str | os.PathLike[str]) -> tuple[Progress, str] | None:
         rng = np.random.default_rng()
         rng.bit_generator.state = counters["rng"]
         if not all(arrays[f"trace_{name}"].dtype == np.float64 for name in _NUMBERS):
-            raise ValueError("its trace is no list of numbers")
+            raise ValueError("its trace is not a list of numbers")
         trace = Trace(
             **{name: arrays[f"trace_{name}"].tolist() for name in _NUMBERS}, phase=counters["trace_phase"]
         )
@@ -131,18 +145,18 @@ def load(path: str | os.PathLike[str]) -> tuple[Progress, str] | None:
 
 
 def damaged(path: str | os.PathLike[str], error: Exception) -> ValueError:
-    """What to raise for a checkpoint that cannot be used, and why."""
+    """The error to raise for a checkpoint that cannot be used."""
     return ValueError(
         f"the checkpoint {os.fspath(path)!r} is damaged ({error}); give another path, or delete it to start afresh"
     )
 
 
 def _check(progress: Progress) -> None:
-    """Refuse what no run can have saved: a U that is not orthogonal, counters that count nothing, arrays that are not finite."""
+    """Refuse what no run can have saved: a U that is not orthogonal, negative counters, arrays that are not finite."""
     for name in ("start", "U"):
         matrix = getattr(progress, name)
         if matrix.ndim != 2 or matrix.dtype != np.float64 or not np.isfinite(matrix).all():
-            raise ValueError(f"{name} is no matrix of finite numbers")
+            raise ValueError(f"{name} is not a matrix of finite numbers")
         products = matrix.T @ matrix
         if not np.max(np.abs(products - np.eye(len(products))), initial=0.0) < _ORTHOGONAL:
             raise ValueError(f"the columns of {name} are not orthonormal")
@@ -152,18 +166,18 @@ def _check(progress: Progress) -> None:
         kind = int if isinstance(getattr(Progress, name, None), int) else list if name == "gains" else float
         value = getattr(progress, name)
         good = isinstance(value, (int, float) if kind is float else kind) and not isinstance(value, bool)
-        if not good or (kind is int and value < -1):  # −1: leaps that have been given up
+        if not good or (kind is int and value < -1):  # leaps = −1: there will be no more leaps
             raise ValueError(f"{name} is {value!r}")
     if not all(isinstance(gain, (int, float)) for gain in progress.gains):
-        raise ValueError("gains are no numbers")
+        raise ValueError("gains are not numbers")
     if len({len(values) for values in vars(progress.trace).values()}) != 1:
-        raise ValueError("the trace is not as long everywhere")
+        raise ValueError("the lists of the trace differ in length")
     if not (
         isinstance(progress.trace.phase, list) and all(isinstance(name, str) for name in progress.trace.phase)
     ):
-        raise ValueError("the phases of the trace are no names")
+        raise ValueError("the phases of the trace are not names")
     if np.isnan(progress.trace.value).any():
-        raise ValueError("not all values of the trace are numbers")
+        raise ValueError("the trace has a value that is NaN")
     for summary in progress.summaries:
         numbers = (summary.gain, summary.flops, summary.seconds)
         if not _is_count(summary.steps) or not all(type(number) in (int, float) for number in numbers):

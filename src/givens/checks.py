@@ -1,7 +1,7 @@
-"""Tell the author of an objective what is wrong with it.
+"""`check_objective`: find the errors of a new objective.
 
-An objective's parts have to agree: the value, its slopes and curvatures, the state that rotates, the pair problem and its gain.
-Each check below compares one of them with an independent computation of the same thing.
+The parts of an objective must agree: the value, its slopes and curvatures, the state that rotates, the pair problem and its gain.
+Each check compares one of them with an independent computation.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from givens.schedules import Shape, all_pairs, as_schedule
 
 @dataclass(frozen=True)
 class Finding:
-    """One check: what was compared, whether it agrees, and by how much."""
+    """The outcome of one check: its name, whether it passed, and what was compared, with the error."""
 
     name: str
     passed: bool
@@ -47,18 +47,19 @@ class ObjectiveReport:
 def check_objective(
     objective: Objective, *, pairs: int = 10, grid: int = 720, tolerance: float = 1e-6, random_state: int = 0
 ) -> ObjectiveReport:
-    """Check an objective against brute force, at a random U.
+    """Compare the parts of an objective with brute force, at a random U.
 
     Parameters
     ----------
     objective : Objective
     pairs : int
-        How many random pairs to try.
+        Number of random pairs to check.
     grid : int
-        How many angles to compare each pair's solution with.
+        Number of angles at which f is compared with each pair's solution.
     tolerance : float
-        What counts as agreement, relative to the objective's scale.
+        Largest error that is accepted, relative to the objective's scale.
     random_state : int
+        Seed of U and of the pairs.
 
     Returns
     -------
@@ -111,7 +112,7 @@ def check_objective(
         try:
             with parallel.interrupts():
                 passed, detail = step()
-        except Exception as error:  # what a user's code raises is a finding like any other
+        except Exception as error:  # an error in the user's code is a finding, too
             passed, detail = False, f"raised {type(error).__name__}: {error}"
         findings.append(Finding(name, passed, detail))
     return ObjectiveReport(tuple(findings))
@@ -189,7 +190,7 @@ class _Check:
         if second is None:
             return True, 'plan() names none, so the phase "newton" is left out'
         n, step = self.objective.n, 1e-4
-        # An angle for every pair that counts, all turned at once.
+        # A random angle for every pair; all of them are rotated at once.
         K = np.zeros((n, n))
         for i, j in all_pairs(Shape(n, self.objective.active)):
             K[j, i] = self.rng.uniform(-1, 1)
@@ -213,10 +214,10 @@ class _Check:
 
     def gain(self) -> tuple[bool, str]:
         worst = max((self._gain_error(pair) for pair in self.pairs), default=0.0)
-        return self._judge(worst, "the gain that solve() reports differs from what the value falls by")
+        return self._judge(worst, "the gain that solve() reports differs from the decrease of the value")
 
     def _gain_error(self, blocks: Blocks) -> float:
-        """Of one block, applied to U itself and to the state."""
+        """The error of one block's gain, where its rotation is applied to U, and to the state."""
         state = self.objective.state(self.U)
         solved = self.objective.solve(state, blocks)
         V, block = self.U.copy(), blocks[0]
@@ -243,10 +244,10 @@ class _Check:
         Q = np.asarray(self._solve([block]).rotations[0])
         error = float(np.abs(Q.T @ Q - np.eye(size)).max())
         if error > 1e-12 * size:
-            return False, f"the rotation of {size} columns is orthogonal to {error:.1e} only"
+            return False, f"the rotation of {size} columns is orthogonal up to {error:.1e} only"
         worst = self._gain_error([block])
         return self._judge(
-            worst, f"the gain of a block of {size} columns differs from what the value falls by"
+            worst, f"the gain of a block of {size} columns differs from the decrease of the value"
         )
 
     def state(self) -> tuple[bool, str]:
@@ -257,7 +258,7 @@ class _Check:
             rotate_blocks(Ut, pair, rotations)
         return self._judge(
             abs(float(self.objective.look(state, slopes=False).value) - self._value(Ut.T.copy())),
-            "after apply() the state's value differs from that of state(U) made anew",
+            "after apply() the state's value differs from that of state(U), recomputed",
         )
 
     def purity(self) -> tuple[bool, str]:
@@ -273,7 +274,7 @@ class _Check:
         for pair in self.pairs:
             Q = np.asarray(self._solve(pair).rotations)[0]
             worst = max(worst, float(np.abs(Q.T @ Q - np.eye(len(Q))).max()))
-        return worst <= 1e-12, f"the rotations are orthogonal to {worst:.1e}"
+        return worst <= 1e-12, f"the rotations are orthogonal up to {worst:.1e}"
 
     def proposal(self) -> tuple[bool, str]:
         leap = self.objective.propose(self.objective.state(self.U), None, True)
@@ -281,9 +282,9 @@ class _Check:
             return True, "there is none"
         Q = leap.rotation
         error = float(np.abs(Q.T @ Q - np.eye(self.objective.n)).max())
-        return error <= 1e-9 and np.linalg.det(Q) > 0, f"its rotation is orthogonal to {error:.1e}"
+        return error <= 1e-9 and np.linalg.det(Q) > 0, f"its rotation is orthogonal up to {error:.1e}"
 
     def _judge(self, error: float, what: str, slack: float = 1.0) -> tuple[bool, str]:
         relative = error / self.objective.scale
-        # Written so that NaN is no agreement.
+        # NaN must not pass.
         return bool(relative <= slack * self.tolerance), f"{what} by {max(relative, 0.0):.1e} of the scale"

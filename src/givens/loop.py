@@ -2,9 +2,9 @@
 
     for phase in phases:
         while the phase can make a step:
-            record it; stop, save, tell the callback
+            record it; stop, save, call the callback
 
-What is not a way to lower f is here, once: trace, stopping, callback, checkpoint, drift. The ways are in `givens.phases`.
+This file has everything but the ways to lower f, which are in `givens.phases`: trace, stopping, callback, checkpoint, repair.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ DRIFT = 5e-14
 """‖UᵀU − I‖ above which the U of a result is repaired once more."""
 
 NOTHING = 1e-26
-"""Of the scale: a gain of all pairs together that is rounding."""
+"""Relative to the scale: a smaller gain of all pairs together is rounding."""
 
 
 @dataclass(frozen=True)
 class RunOptions:
-    """What `minimize` was asked for, checked."""
+    """Arguments of `minimize`, checked."""
 
     phases: tuple[str, ...]
     schedule: Schedule
@@ -60,35 +60,27 @@ class Run:
     progress: Progress
 
     def __init__(
-        self, objective: Objective, options: RunOptions, place: Checkpoint | None, shown: Bar
+        self, objective: Objective, options: RunOptions, checkpoint: Checkpoint | None, shown: Bar
     ) -> None:
         self.objective = objective
         self.options = options
-        self.place = place
+        self.checkpoint = checkpoint
         self.shown = shown
-        self.repair_every = options.repair_every if place is None else place.every
+        self.repair_every = options.repair_every if checkpoint is None else checkpoint.every
         self.plan = objective.plan()
         self.shape = Shape(objective.n, objective.active)
         self.pairs = self.shape.pairs
         self.unit = abs(objective.factor)
         self.phases: list[Phase] = [PHASES[name]() for name in options.phases]
         self.began = perf_counter()
-        self._look: Look | None = None  # where the run is, if it has not moved since
-        self._counted = (
-            False  # a run that goes on from a checkpoint has counted the first look before it was saved
-        )
-        self._aside: np.ndarray | None = None  # a rotation of all columns that U and the state still lack
+        self._look: Look | None = None  # the look at the present U, if there was one
+        self._counted = False  # whether flops include the next look, as those of a checkpoint do
+        self._pending: np.ndarray | None = None  # a rotation, not yet applied to U and the state
         self.rough = 0.0
 
-    def minimise(
-        self,
-        U: np.ndarray,
-        rng: np.random.Generator,
-        reproducible: bool,
-        before: PhaseSummary | None = None,
-    ) -> Result:
+    def minimise(self, U: np.ndarray, rng: np.random.Generator, reproducible: bool) -> Result:
         """Run from U, or from the checkpoint, to the end; the arguments are those of `begin`."""
-        self.begin(U, rng, reproducible, before)
+        self.begin(U, rng, reproducible)
         self.proceed()
         return self.result()
 
@@ -100,9 +92,10 @@ class Run:
         before: PhaseSummary | None = None,
         gained: float = 0.0,
     ) -> None:
-        """Start at U, or where the checkpoint is; `reproducible` if another call would have the same U.
+        """Start at U, or at the checkpoint; `reproducible` if another call would have the same U.
 
-        `before` is what it took to find U on cheaper forms of the objective, and `gained` what that gained, in scales of theirs.
+        `before` summarises the steps on cheaper forms of the objective that led to U, and `gained` is their gain, relative to
+        the scales of these forms.
         """
         self.before = before
         progress = self._resume(U, reproducible) or Progress(start=U, U=U, rng=rng)
@@ -116,20 +109,20 @@ class Run:
             progress.flops += self.plan.state_flops
             progress.summaries = [PhaseSummary(phase.name) for phase in self.phases]
             if self.phases[0].name == "descent":
-                self.look()  # it begins with this, so the trace may have the gradient too
+                self.look()  # descent needs it anyway, and the trace gets the gradient norm
             self._record("" if before is None else before.name)
         else:
             self._counted = True
-            self._remember(progress)
+            self._restore_phase(progress)
         self.certificate: Certificate | None = None
         self.message = ""
         self._gained = gained
 
     def proceed(self, rough: float = 0.0) -> None:
-        """Go on until there is a reason to stop.
+        """Continue until there is a reason to stop.
 
-        With `rough`, that is where the next step promises no more than this share of all that was gained since the start; another
-        call goes on from there.
+        With `rough`, also stop where the next step is predicted to gain at most this share of the total gain so far; another call
+        continues from there.
         """
         progress, certify = self.progress, self.options.certify and not rough
         if self.message and not progress.converged:
@@ -150,7 +143,7 @@ class Run:
         self.message = message
 
     def release(self) -> None:
-        """Drop the state, which may be as large as the data, until it is needed again."""
+        """Free the state, which may be as large as the data; it is recomputed when it is needed."""
         self.state = None
 
     def _hold_state(self) -> None:
@@ -159,28 +152,28 @@ class Run:
             self.progress.flops += self.plan.state_flops
 
     def _set_tol(self) -> None:
-        """What a step has to gain, in scales."""
+        """Set the gain, relative to the scale, that a step must exceed."""
         self.tol = max(self.options.tol, self.plan.rounding**2)
         if self.rough:
             values, unit = self.progress.trace.value, self.objective.factor * self.objective.scale
-            # Where powers of the data overflow, values are not finite: then nothing is known of the gain, and `tol` holds.
+            # Where powers of the data overflow, the gain is NaN, and `max` keeps `tol`.
             gained = self._gained + (values[0] - values[-1]) / (unit or 1.0)
             self.tol = max(self.tol, self.rough * gained)
 
-    def _remember(self, progress: Progress) -> None:
-        """Let the phase that a checkpoint was saved in go on, if the file fits this run."""
+    def _restore_phase(self, progress: Progress) -> None:
+        """Give the current phase its memory from the checkpoint, if the file fits this run."""
         try:
             if [summary.name for summary in progress.summaries] != [phase.name for phase in self.phases]:
-                raise ValueError("its phases are others")
+                raise ValueError("its phases differ")
             if not 0 <= progress.phase < len(self.phases):
                 raise ValueError(f"its phase is {progress.phase}")
             self.phases[progress.phase].remember(progress.memory, self)
         except (KeyError, TypeError, ValueError, OverflowError) as error:
-            assert self.place is not None
-            raise checkpoints.damaged(self.place.path, error) from error
+            assert self.checkpoint is not None
+            raise checkpoints.damaged(self.checkpoint.path, error) from error
 
     def _step(self) -> str:
-        """One step of the current phase; returns why to stop, or nothing."""
+        """Make one step of the current phase; return why to stop, or an empty string."""
         progress = self.progress
         phase = self.phases[progress.phase]
         self.shown.step(phase.name, progress.steps + 1, self.options.max_sweeps, self.pairs)
@@ -207,13 +200,13 @@ class Run:
         summary.seconds += perf_counter() - began
         message = self._stop()
         self._save()
-        if not message and self._told_to_stop():
+        if not message and self._callback_stops():
             progress.converged = False
             message = "stopped by the callback"
         return message
 
     def _certify(self, message: str) -> str:
-        """The message, if no pair gains anything; else nothing, and the run goes on from there."""
+        """The message, if no pair gains anything; else an empty string, and the run continues."""
         progress = self.progress
         self.shown.step("certificate", progress.steps + 1, self.options.max_sweeps, self.pairs)
         self.certificate, gain = certify(self, self.options.certify)
@@ -226,17 +219,17 @@ class Run:
         self._record("certificate")
         return ""
 
-    def _told_to_stop(self) -> bool:
+    def _callback_stops(self) -> bool:
         if self.options.callback is None:
             return False
         answer = self.options.callback(self._snapshot())
-        # Comparisons of numpy's numbers give numpy's True.
+        # Comparisons of NumPy's numbers give np.True_.
         return isinstance(answer, bool | np.bool_) and bool(answer)
 
-    # What phases use.
+    # Methods for phases.
 
     def look(self) -> Look:
-        """Value, slopes and curvatures here; found once. They count as flops where steps are made of them, not for the trace."""
+        """Value, slopes and curvatures at the present U, computed once. Flops are counted in descent, not for the trace alone."""
         if self._look is None or self._look.slopes is None:
             self._look = self._counted_look(self.objective.look(self.state))
         return self._look
@@ -248,27 +241,27 @@ class Run:
         return look
 
     def moved(self) -> None:
-        """The state was turned: what was seen before is no longer true."""
+        """Discard the last look, since the state was rotated."""
         self._look, self._counted = None, False
 
     def look_at(self, Q: np.ndarray) -> Look:
-        """The look at U @ Q, while the state stays as it is."""
+        """The look at U @ Q; the state is not changed."""
         look = self.objective.look(self.state, Q)
-        # Beside it, Cayley's transform, a product and a repair.
+        # Including Cayley's transform, a product and a repair.
         self.progress.flops += look.flops + 26.0 / 3.0 * float(len(Q)) ** 3
         return look
 
     def arrive(self, Q: np.ndarray, look: Look) -> None:
-        """The run is at U @ Q, and sees this there; the state follows when `settle` is called."""
-        self._aside, self._look = Q, look
+        """Move to U @ Q, where the look is known; U and the state are rotated when `settle` is called."""
+        self._pending, self._look = Q, look
 
     def settle(self) -> None:
-        """Turn U by what was put aside, and make the state anew."""
-        if self._aside is not None:
+        """Apply the pending rotation to U, and recompute the state."""
+        if self._pending is not None:
             self._repair()
 
     def turn(self, Q: np.ndarray) -> float:
-        """Turn all columns; returns the flops."""
+        """Rotate all columns; return the flops."""
         self.moved()
         everything = [np.arange(self.shape.n)]
         return self.objective.apply(self.state, everything, [Q]) + rotate_blocks(self.Ut, everything, [Q])
@@ -278,11 +271,11 @@ class Run:
         return self.look().slopes
 
     def value(self) -> float:
-        """The value of f here."""
+        """The value of f at the present U."""
         return self._glance().value
 
     def _glance(self) -> Look:
-        """A look for the value, with slopes where they are cheap."""
+        """A look for the value, which has slopes where they are cheap."""
         if self._look is None:
             self._look = self._counted_look(self.objective.look(self.state, slopes=False))
         return self._look
@@ -290,28 +283,28 @@ class Run:
     # Records.
 
     def _U(self) -> np.ndarray:
-        if self._aside is not None:
-            return repair(self.Ut.T @ self._aside)
+        if self._pending is not None:
+            return repair(self.Ut.T @ self._pending)
         return np.ascontiguousarray(self.Ut.T)
 
-    def _gradient_norm(self, at_any_price: bool) -> float:
-        slopes = (self.look() if at_any_price else self._glance()).slopes
+    def _gradient_norm(self, even_if_expensive: bool) -> float:
+        slopes = (self.look() if even_if_expensive else self._glance()).slopes
         if slopes is None:
             return float("nan")
-        # Antisymmetric: every pair is there twice.
+        # Every pair occurs twice in the antisymmetric matrix.
         return _times(self.unit, math.sqrt(np.vdot(slopes, slopes)))
 
     def _repair_due(self) -> bool:
         if not self.repair_every or self.progress.steps % self.repair_every:
             return False
-        # What is put aside gathers no rounding errors in the state; but a checkpoint holds U only.
-        return self._aside is None or self.place is not None
+        # While a rotation is pending, the state does not accumulate rounding errors; but a checkpoint has U only.
+        return self._pending is None or self.checkpoint is not None
 
     def _repair(self) -> None:
         U = self._U()
-        self.Ut = np.ascontiguousarray((U if self._aside is not None else repair(U)).T)
-        self._aside = None
-        self.state = None  # two states at once may be more than fits into memory
+        self.Ut = np.ascontiguousarray((U if self._pending is not None else repair(U)).T)
+        self._pending = None
+        self.state = None  # two states at once may not fit into memory
         self.state = self.objective.state(self._U())
         self.progress.flops += 4.0 * len(self.Ut) * self.Ut.size + self.plan.state_flops
         self.moved()
@@ -320,20 +313,20 @@ class Run:
     def _record(self, phase: str) -> None:
         objective, progress = self.objective, self.progress
         value = _times(objective.factor, self.value())
-        norm = self._gradient_norm(at_any_price=self.options.gradient_tol is not None)
+        norm = self._gradient_norm(even_if_expensive=self.options.gradient_tol is not None)
         progress.seconds = perf_counter() - self.began
         progress.trace.append(progress.steps, progress.seconds, progress.flops, value, norm, phase)
         self.shown.show(value, progress.gain / objective.scale)
 
     def _stop(self) -> str:
-        """Why to stop here; empty if there is no reason."""
+        """Why to stop now; an empty string if there is no reason."""
         options, progress, scale = self.options, self.progress, self.objective.scale
         progress.converged = True
         if self.pairs == 0:
             return "there is nothing to rotate"
         norm = progress.trace.gradient_norm[-1]
-        enough = None if options.gradient_tol is None else options.gradient_tol * scale * self.unit
-        if enough is not None and norm <= enough and math.isfinite(norm):
+        limit = None if options.gradient_tol is None else options.gradient_tol * scale * self.unit
+        if limit is not None and norm <= limit and math.isfinite(norm):
             return f"converged: the gradient norm is at most {options.gradient_tol:g} times the scale"
         if len(progress.gains) >= options.schedule.patience and max(progress.gains) <= self.tol * scale:
             sweeps = "a sweep" if len(progress.gains) == 1 else f"{len(progress.gains)} sweeps"
@@ -367,7 +360,7 @@ class Run:
         )
 
     def result(self) -> Result:
-        """Where the run is, and why it stopped there."""
+        """The present U, its value, and why the run stopped."""
         progress = self.progress
         value, norm = progress.trace.value[-1], progress.trace.gradient_norm[-1]
         U = self._U()
@@ -398,12 +391,12 @@ class Run:
 
     def _last_norm(self) -> float:
         try:
-            return self._gradient_norm(at_any_price=True)
-        except NotFinite:  # the run has stopped next to such a place
+            return self._gradient_norm(even_if_expensive=True)
+        except NotFinite:  # why the run stopped
             return float("nan")
 
     def _method(self) -> str:
-        """One clause for each phase that made a step."""
+        """`Result.method`: one clause for each phase that made a step."""
         clauses = [
             phase.describe(summary.steps, self)
             for phase, summary in zip(self.phases, self.progress.summaries)
@@ -426,24 +419,24 @@ class Run:
 
     def _save(self) -> None:
         progress = self.progress
-        if self.place is None or progress.steps % self.place.every:
+        if self.checkpoint is None or progress.steps % self.checkpoint.every:
             return
         progress.U = self._U()
         progress.memory = self.phases[progress.phase].memory()
-        checkpoints.save(self.place.path, progress, self._problem())
+        checkpoints.save(self.checkpoint.path, progress, self._problem())
 
     def _problem(self) -> str:
         text = f"{fingerprint(self.objective)} {self.options.phases} {self.options.schedule!r} {self.repair_every}"
         return hashlib.sha256(text.encode()).hexdigest()
 
     def _resume(self, start: np.ndarray, reproducible: bool) -> Progress | None:
-        if self.place is None:
+        if self.checkpoint is None:
             return None
-        found = checkpoints.load(self.place.path)
+        found = checkpoints.load(self.checkpoint.path)
         if found is None:
             return None
         progress, problem = found
-        path = os.fspath(self.place.path)
+        path = os.fspath(self.checkpoint.path)
         same_start = not reproducible or np.array_equal(progress.start, start)
         if progress.start.shape == start.shape and same_start and problem == self._problem():
             return progress
@@ -454,12 +447,12 @@ class Run:
 
 
 def _times(unit: float, number: float) -> float:
-    """A number in units that may be infinite, where powers of the data are: zero stays zero."""
+    """unit * number; 0 for the number 0, even if the unit is infinite because powers of the data overflow."""
     return unit * number if number else 0.0
 
 
 def fingerprint(objective: Objective) -> str:
-    """Identify a problem, so that a checkpoint of another one is refused."""
+    """A digest of a problem, by which a checkpoint of another one is recognised."""
     digest = hashlib.sha256(f"{type(objective).__name__} {objective.n} {objective.active}".encode())
     for part in objective.data():
         if isinstance(part, str):

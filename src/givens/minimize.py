@@ -1,9 +1,9 @@
 """`minimize`: what to minimise, where to start, when to stop. The loop itself is in `loop`.
 
-Several starts race. The first steps of a run choose an optimum, and most of the others refine it. So every start runs only until
-the next step promises less than a share `ROUGH` of what the run has gained so far, and the one that is lowest there runs to the
-end. Values before that tell little: on functions of twelve kinds, giving up the higher half of ten runs after 4, 8, 16, ... steps
-lost the best optimum as often as three whole runs did, which took as many steps.
+Several starts race. The first steps of a run decide which minimum it reaches, and most of the later ones only refine it. So every
+start runs until the next step is predicted to gain less than `ROUGH` times the gain so far, and only the lowest run continues to
+the end. Earlier values tell little: on functions of twelve kinds, dropping the higher half of ten runs after 4, 8, 16, ... steps
+missed the lowest minimum as often as three complete runs did, which took as many steps.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from givens.checkpoint import Checkpoint, place_of
+from givens.checkpoint import Checkpoint, as_checkpoint
 from givens.loop import Callback, Run, RunOptions
 from givens.numerics import parallel
 from givens.objectives.base import Objective, Plan
@@ -64,78 +64,79 @@ def minimize(
     Parameters
     ----------
     objective : Objective or callable
-        What to minimise. A callable f(U) -> float is wrapped in `objectives.Function`; `n` is then needed, unless there is a
-        `start`.
+        What to minimise. A callable f(U) -> float is wrapped in `objectives.Function` and needs `n` or `start`.
     start : array, shape (n, n), optional
-        An orthogonal matrix to start from. By default the objective chooses: the identity for data, a random rotation
-        for a plain function.
+        An orthogonal matrix to start from. By default the objective chooses: the identity for `Columns`, the principal axes for
+        `SparseColumns`, a random rotation for a plain function.
     n : int, optional
         The order of U, for a plain function.
     jac : callable or True, optional
-        Of a plain function, the matrix ∂f/∂U of partial derivatives, as in `scipy.optimize.minimize`: a function of U, or True
-        if f returns the value and this matrix. Without it, slopes come from differences of values. `givens.autodiff` has it
-        from PyTorch, JAX or autograd.
+        For a plain function, the matrix ∂f/∂U of partial derivatives: a function of U, or True if f returns the value and this
+        matrix, as in `scipy.optimize.minimize`. Without it, slopes are finite differences. `givens.autodiff` computes it by
+        PyTorch, JAX or autograd.
     check_jac : bool
-        Compare `jac` with a difference of values once, at the start.
+        Compare `jac` with a finite difference once, before the run.
     phases : sequence of str, optional
-        How f is lowered, in this order: "descent" (quasi-Newton steps of all columns, from their slopes), "newton" (Newton's
-        method, for objectives that know all second derivatives; it takes over from descent where that gets slow), "leaps"
-        (rotations of all columns that the objective proposes), "sweeps" (exact rotations of pairs, or rotations of blocks). By
-        default the objective chooses. `Result.method` says what was done.
+        The ways to lower f, in this order: "descent" (quasi-Newton steps of all columns, from the slopes of all pairs), "newton"
+        (Newton's method, for objectives with second derivatives; it takes over where descent becomes slow), "leaps" (rotations
+        of all columns that the objective proposes), "sweeps" (rotations of pairs to their best angle, or of blocks of columns).
+        By default the objective chooses. `Result.method` says what was done.
     schedule : str or Schedule, optional
-        The order of pairs, and sweeps only, unless `phases` are given too: "tournament", "random" (Algorithm 1),
-        "without-replacement" (the appendix), "cyclic", "shuffled", "gradient", or an object of `givens.schedules`, which also
-        sets the size of blocks. By default the objective chooses: a tournament, in blocks where that is faster.
+        The order of pairs in a sweep: "tournament", "random" (Algorithm 1), "without-replacement" (the appendix), "cyclic",
+        "shuffled", "gradient", or an object of `givens.schedules`, which also sets the size of blocks. By default the objective
+        chooses: a tournament, in blocks where that is faster. If a schedule is given without `phases`, the run is made of sweeps
+        (and of leaps before them, if the schedule has `leaps=True`).
     tol : float
-        Converged when a whole sweep gained no more than tol times the objective's scale. Gains come from the pair problems,
-        not from differences of values, so a tolerance below rounding has a meaning: the gradient goes with its root.
+        The run has converged when a whole sweep has gained, or the next step of descent is predicted to gain, at most tol times
+        the objective's scale. Gains are computed from slopes and pair problems, not as differences of values, so they can be
+        smaller than the rounding errors of f. Near a minimum, the gain is proportional to the squared norm of the gradient.
     gradient_tol : float, optional
-        Converged also when the gradient norm is at most this times the scale.
+        The run has also converged when the norm of the gradient is at most gradient_tol times the scale.
     max_sweeps : int
-        Stop after so many sweeps or leaps.
+        Maximum number of sweeps, leaps and steps of Newton's method, together.
     max_steps : int
-        Stop after so many steps of descent.
+        Maximum number of steps of descent.
     certify : bool or float, optional
         When the run has converged, search every pair of columns over all angles, which takes about as long as a sweep.
-        `Result.certificate` is the most that any of these rotations gains; if that is worth taking, it is taken, and the run goes
-        on. A number between 0 and 1 searches this share of the pairs, chosen at random. By default only plain functions without
-        `jac` are certified.
+        `Result.certificate` has the largest gain found. Gains above rounding are taken, and the run continues. A number between
+        0 and 1 searches this share of the pairs, chosen at random. By default only plain functions without `jac` are certified.
     coarse : bool, optional
-        Let a run that begins with descent make its first steps on cheaper forms of the objective where it has them: with very
-        many rows, on even samples of them in single precision. By default only where no `start` is given. The flops and the
-        trace are those of the full objective.
+        Let a run that begins with descent make its first steps on cheaper forms of the objective, if it has them: with very many
+        rows, on evenly spaced samples of the rows in single precision. By default only where no `start` is given. The trace has
+        values of the full objective only; seconds and flops include those of the cheaper forms.
     determinant : {1, -1, "both"}, optional
-        The component of O(n) to search; rotations never leave the one they start in. A start in the other one has its
-        last column reversed. "both" searches each and keeps the better; None stays where the start is.
+        The component of O(n) to search, which rotations never leave. A start in the other component has its last column
+        reversed. "both" searches both components and returns the better result; None keeps the component of the start.
     n_starts : int
-        Where f has many local minima (factor rotation, say): run from so many starts, the first as above and then random
-        rotations in the same component of O(n), and return the run that ended lowest; `Result.starts` has the values of all.
-        `random_state` makes the choice of starts repeatable. Runs go side by side in the threads, but for plain functions, for
-        data in chunks, and where there is a callback or a progress bar.
+        Number of starts, for functions with many local minima. The first one is as above, the others are random orthogonal
+        matrices of the same determinant. The lowest run is returned, and `Result.starts` has the values of all. `random_state`
+        makes the starts reproducible. Runs share the threads, except for plain functions, for data in chunks, and with a callback
+        or a progress bar.
     race : bool
-        With several starts, run each only until the next step promises less than 1e-4 of what the run has gained, and the best
-        of them to the end; the other values in `Result.starts` are those where runs were left. False runs all of them to the
-        end. In trials on 216 functions of twelve kinds with ten starts each, 138 of which had several minima, a race missed
-        the lowest one in 4, by at most 2 % of the gain, and took 0.62 of the time (0.13 to 0.85; least where the objective has
-        cheaper forms to begin with or Newton's method to end with).
+        With several starts, run each only until the next step is predicted to gain less than 1e-4 of the run's gain so far, and
+        continue the lowest one to the end; the other values in `Result.starts` are those where runs stopped. False runs all of
+        them to the end. In trials on 216 functions of twelve kinds with ten starts each, 138 of which had several minima, a race
+        missed the lowest one in 4, by at most 2 % of the gain, and took 0.62 of the time (0.13 to 0.85; least where the
+        objective has cheaper forms to begin with or Newton's method to end with).
     threads : int, optional
-        By default all cores. The number changes the time, never the result.
+        Number of threads, by default one per core. It changes the time, never the result.
     random_state : int, Generator or RandomState, optional
-        For the start and the schedule.
+        Seed or generator of the start and the schedule.
     callback : callable, optional
         Called after each step with a `Snapshot`; stops the run by returning True.
     checkpoint : path or Checkpoint, optional
-        Save the run there after every step (or every so many: `Checkpoint(path, every=10)`), and go on from there if the
-        file exists. With determinant="both" there are two files, named .plus and .minus.
+        Save the run to this file after every step (or every ten: `Checkpoint(path, every=10)`), and resume from it if it exists.
+        With determinant="both" there are two files, with .plus and .minus before the suffix.
     repair_every : int, optional
-        Every so many steps take the rounding errors out of U and make the state anew; None: never. A checkpoint's `every`
-        takes its place.
+        Number of steps after which the rounding errors of U are removed and the state is recomputed; None: never. With a
+        checkpoint, its `every` is used instead.
     progress : bool
         Show a progress bar.
 
     Returns
     -------
     Result
+        The matrix U, its value, why the run stopped, and how it got there.
 
     Examples
     --------
@@ -154,8 +155,8 @@ def minimize(
     >>> np.allclose(np.sort(np.diag(result.U.T @ A @ result.U)), np.linalg.eigvalsh(A))
     True
     """
-    # All of it: one small product by a BLAS of several threads would leave these turning on the spot for a tenth of a second,
-    # on the cores that our own threads need.
+    # Everything runs inside the pool: after a single product outside, idle threads of BLAS would spin for a tenth of a second, on
+    # the cores that the pool needs.
     with parallel.pool(threads), bar(progress) as shown:
         problem, first = _problem(objective, start, n, jac, check_jac)
         plan = problem.plan()
@@ -179,15 +180,15 @@ def minimize(
         n_starts = whole(n_starts, "n_starts", least=1)
         if n_starts > 1 and checkpoint is not None:
             raise ValueError(f"a checkpoint holds one run, not {n_starts}; leave out checkpoint, or n_starts")
-        places = _places(checkpoint, determinant)
-        # All starts but a given one may begin with cheaper forms of the objective.
+        checkpoints = _checkpoints(checkpoint, determinant)
+        # By default every start begins on cheaper forms of the objective, except a given one.
         approach = coarse or (coarse is None and first is None)
         any_approach = (approach or n_starts > 1) and coarse is not False and options.phases[0] == "descent"
         forms = _cheaper_forms(problem) if any_approach else []
         of_first = forms if approach else []
-        # A callback, a bar, passes over chunks and Python's interpreter, which a plain function needs, are there once.
+        # Runs must not share a callback, a bar or passes over chunks; plain functions hold the interpreter.
         alone = callback is not None or progress or plan.at_once or isinstance(problem, Function)
-        runs = Runs(problem, options, places, reproducible, shown, alone)
+        runs = Runs(problem, options, checkpoints, reproducible, shown, alone)
         first = problem.start(rng) if first is None else first
         best, *other = runs.best(first, n_starts, rng, (of_first, forms), bool(race))
     if other:
@@ -205,7 +206,7 @@ def _phases(plan: Plan, phases: Sequence[str] | None, schedule: str | Schedule |
 
 
 def _share(certify: bool | float) -> float:
-    """Which share of the pairs to certify; 0 is none."""
+    """The share of the pairs to certify; 0 for none."""
     if isinstance(certify, bool | np.bool_):
         return float(certify)
     if not (isinstance(certify, int | float | np.number) and 0 <= certify <= 1):
@@ -214,7 +215,7 @@ def _share(certify: bool | float) -> float:
 
 
 class Start(NamedTuple):
-    """Where a run starts, its random numbers, the component of O(n) to search, and the forms of the objective to begin with."""
+    """The start of a run: U, random generator, component of O(n), and the cheaper forms of the objective to begin on."""
 
     U: np.ndarray
     rng: np.random.Generator
@@ -230,18 +231,19 @@ class Runs:
     ----------
     problem : Objective
     options : RunOptions
-    places : dict
-        The components of O(n) to search, and where runs in each are saved.
+    checkpoints : dict
+        The components of O(n) to search, and the checkpoint of each.
     reproducible : bool
         Whether another call would have the same starts.
     shown : Bar
+        The progress bar.
     alone : bool
         Run one after the other, instead of side by side in the threads.
     """
 
     problem: Objective
     options: RunOptions
-    places: dict[int | None, Checkpoint | None]
+    checkpoints: dict[int | None, Checkpoint | None]
     reproducible: bool
     shown: Bar
     alone: bool
@@ -254,11 +256,13 @@ class Runs:
         forms: tuple[list[Objective], list[Objective]],
         race: bool,
     ) -> list[Result]:
-        """The best run from so many starts in each component; `forms` are those of the first start, and those of the others."""
+        """The best run of each component, the lowest first; `forms` are those of the first start, and those of the others."""
         starts = [
             Start(U, own, sign, forms[min(k, 1)])
             for k, (U, own) in enumerate(_drawn(first, number, rng))
-            for sign, own in zip(self.places, [own] if len(self.places) == 1 else [own, deepcopy(own)])
+            for sign, own in zip(
+                self.checkpoints, [own] if len(self.checkpoints) == 1 else [own, deepcopy(own)]
+            )
         ]
         began = perf_counter()
         racing = race and number > 1
@@ -266,7 +270,7 @@ class Runs:
         sense = -1 if self.problem.factor < 0 else 1
         best = [
             _best([run for run, start in zip(found, starts) if start.sign == sign], sense, racing)
-            for sign in self.places
+            for sign in self.checkpoints
         ]
         if len(starts) > 1:
             for result in best:
@@ -288,12 +292,12 @@ class Runs:
     def _begun(self, start: Start) -> Run:
         U = start.U if start.sign is None else with_determinant(start.U, start.sign)
         U, before, gained = self._approach(start, U)
-        run = Run(self.problem, self.options, self.places[start.sign], self.shown)
+        run = Run(self.problem, self.options, self.checkpoints[start.sign], self.shown)
         run.begin(U, start.rng, self.reproducible, before, gained)
         return run
 
     def _approach(self, start: Start, U: np.ndarray) -> tuple[np.ndarray, PhaseSummary | None, float]:
-        """Where steps on cheaper forms of the objective lead, the cheapest first; what that took, and gained in their scales."""
+        """Run on the cheaper forms, the cheapest first: U, a summary, and the gain relative to their scales."""
         if not start.forms:
             return U, None, 0.0
         summary, gained, began = PhaseSummary("samples", gain=float("nan")), 0.0, perf_counter()
@@ -319,7 +323,7 @@ class Runs:
 
 
 def _cheaper_forms(problem: Objective) -> list[Objective]:
-    """The cheaper forms of an objective, each of the one before it."""
+    """The cheaper forms of an objective, each cheaper than the one before it."""
     coarse = problem.plan().coarse
     cheaper = None if coarse is None else coarse()
     return [] if cheaper is None else [cheaper, *_cheaper_forms(cheaper)]
@@ -339,7 +343,7 @@ def _drawn(
 
 
 def _best(runs: list[Run], sense: int, racing: bool) -> Result:
-    """The lowest, and of equals the first; after a race it is run to the end. Its message tells of the others."""
+    """The lowest run, the first among equals; after a race it is run to the end. Its message mentions the others."""
     lowest = min(runs, key=lambda run: sense * run.progress.trace.value[-1])
     if racing:
         lowest.proceed()
@@ -352,7 +356,8 @@ def _best(runs: list[Run], sense: int, racing: bool) -> Result:
     if racing:
         steps = sum(run.progress.steps for run in runs) - lowest.progress.steps
         others = counted(len(runs) - 1, "other one", "others")
-        best.message += f"the {others} left where a step promised {ROUGH:g} of the gain, after {counted(steps, 'step', 'steps')}"
+        best.message += f"the {others} stopped where a step promised {ROUGH:g} of the gain, "
+        best.message += f"after {counted(steps, 'step', 'steps')}"
     else:
         near = sum(abs(value - best.value) <= 1e-9 * abs(best.value) for value in best.starts)
         best.message += f"{near} of which ended there"
@@ -388,17 +393,17 @@ def _problem(
     return objective, first
 
 
-def _places(
+def _checkpoints(
     checkpoint: str | os.PathLike[str] | Checkpoint | None, determinant: int | str | None
 ) -> dict[int | None, Checkpoint | None]:
-    place = None if checkpoint is None else place_of(checkpoint)
+    """The components of O(n) to search, each with its checkpoint."""
+    one = None if checkpoint is None else as_checkpoint(checkpoint)
     if determinant != "both":
-        return {determinant: place}  # type: ignore[dict-item]
-    if place is None:
+        return {determinant: one}  # type: ignore[dict-item]
+    if one is None:
         return {1: None, -1: None}
-    path = Path(place.path)
+    path = Path(one.path)
     names = {1: "plus", -1: "minus"}
     return {
-        sign: Checkpoint(path.with_suffix(f".{name}{path.suffix}"), place.every)
-        for sign, name in names.items()
+        sign: Checkpoint(path.with_suffix(f".{name}{path.suffix}"), one.every) for sign, name in names.items()
     }

@@ -1,4 +1,4 @@
-"""What a run returns: one shape, whatever was minimised and however it ended."""
+"""What a run returns: a `Result`, whatever was minimised and however the run ended."""
 
 from __future__ import annotations
 
@@ -15,22 +15,32 @@ if TYPE_CHECKING:
 
 @dataclass
 class Trace:
-    """The run, step by step; entry 0 is the start.
+    """The run, step by step, as lists of the same length; entry 0 is the start.
 
     Attributes
     ----------
     step : list of int
-        Its number: a step of descent, a leap, or a sweep.
+        Number of the step: a step of descent or of Newton's method, a leap, or a sweep.
     seconds : list of float
         Wall-clock time since the start.
     flops : list of float
-        Additions and multiplications so far.
+        Number of additions and multiplications so far.
     value : list of float
+        Value of the objective.
     gradient_norm : list of float
-        NaN where the objective's derivatives are too expensive to have them every sweep.
+        As in `Result`; NaN where the objective's derivatives are too expensive to be computed in every sweep.
     phase : list of str
-        Which phase made the step; empty for the start, or "samples" where steps on samples of the data, or in single
-        precision, led there first.
+        The phase that made the step. For the start it is empty, or "samples" if steps on samples of the data or in single
+        precision led to it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from givens import minimize
+    >>> from givens.objectives import JointDiagonal
+    >>> trace = minimize(JointDiagonal(np.array([[2.0, 1.0], [1.0, 2.0]]))).trace
+    >>> trace.step[:2], trace.phase[:2]
+    ([0, 1], ['', 'sweeps'])
     """
 
     step: list[int] = field(default_factory=list)
@@ -43,7 +53,7 @@ class Trace:
     def append(
         self, step: int, seconds: float, flops: float, value: float, gradient_norm: float, phase: str = ""
     ) -> None:
-        """Add a line."""
+        """Add a step."""
         self.step.append(step)
         self.seconds.append(seconds)
         self.flops.append(flops)
@@ -69,11 +79,12 @@ class Certificate:
     Attributes
     ----------
     gain : float
-        The most by which a rotation of two columns, by any angle, would still improve the value.
+        The largest improvement of the value that a rotation of two columns, by any angle, would bring. It is an
+        estimate where `Result.message` says that the search is not exact.
     pairs : int
-        How many pairs were searched.
+        Number of pairs that were searched.
     share : float
-        Which share of all pairs that is; below 1 they were chosen at random.
+        Their share of all pairs; if it is below 1, they were chosen at random.
     """
 
     gain: float
@@ -88,14 +99,14 @@ class PhaseSummary:
     Attributes
     ----------
     name : str
-        "descent", "newton", "leaps" or "sweeps"; "samples" for steps on samples of the data or in single precision, which looks
-        for a start.
+        "descent", "newton", "leaps" or "sweeps"; "samples" for steps on samples of the data or in single precision that
+        precede the run.
     steps : int
-        How many steps it made.
+        Number of steps.
     gain : float
-        By how much they improved the value, together; NaN for "samples", whose value is another.
+        Improvement of the value by all steps; NaN for "samples", which minimise another function.
     flops, seconds : float
-        What they took.
+        Additions and multiplications, and time, of all steps.
     """
 
     name: str
@@ -112,21 +123,20 @@ class Result:
     Attributes
     ----------
     U : array of float64, shape (n, n)
-        The orthogonal matrix found. In the Stiefel form only its first columns count; sparse PCA with m < n components stores no
-        others, and U is n x m.
+        The orthogonal matrix found. If f depends on the first m < n columns only (the Stiefel form), the others are arbitrary;
+        sparse PCA with m components does not compute them, and U is n x m.
     value : float
-        The objective there, with the sign its users know it by.
+        The value of the objective at U, with its usual sign: objectives that are maximised have their maximum here.
     converged : bool
         Whether a tolerance was met.
     message : str
-        Why it stopped.
+        Why the run stopped.
     sweeps, rotations : int
-        How many sweeps of rotations were made, and how many Givens rotations these took. Steps of all columns at once
-        count for none.
+        Number of sweeps, and number of Givens rotations in them. Steps of all columns at once are not counted.
     flops : float
-        Additions and multiplications, of all starts together (a function given as a callable counts for none).
+        Number of additions and multiplications, over all starts, without those inside a function given as a callable.
     gradient_norm : float
-        The norm of the Riemannian gradient at U, by the paper's definition: the root of Σ 2·g'_ij(0)² over the pairs.
+        The norm of the Riemannian gradient at U, by the paper's definition: √(Σ 2·g'_ij(0)²) over the pairs i < j.
     orthogonality : float
         The Frobenius norm of UᵀU − I.
     determinant : int or None
@@ -138,12 +148,12 @@ class Result:
     method : str
         What was done, in one sentence: "4 leaps, then 3 sweeps of rotations in blocks".
     phases : tuple of PhaseSummary
-        What each phase gained, and what that took.
+        Steps, gain, flops and seconds of each phase.
     certificate : Certificate, optional
-        If it was asked for and the run converged: how much a rotation of two columns, by any angle, could still gain.
+        With `certify`, and if the run converged: how much a rotation of two columns, by any angle, could still gain.
     starts : array, optional
-        With several starts, the value that each of them reached, in their order; `np.ptp(starts)` is their spread. After a race
-        (see `minimize`) the best has run to the end, and the others to where they were left.
+        With several starts, the value that each run reached, in the order of the starts. After a race (see `minimize`) only the
+        best of them has run to the end.
     """
 
     U: np.ndarray
@@ -165,7 +175,7 @@ class Result:
 
     @property
     def steps(self) -> int:
-        """How many steps the run made, of whatever phase."""
+        """Number of steps, of all phases."""
         return len(self.trace) - 1
 
     def __repr__(self) -> str:
@@ -177,7 +187,23 @@ class Result:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """What a callback is shown after each step; `U` is a copy that cannot be written to."""
+    """What a callback gets after each step.
+
+    Attributes
+    ----------
+    step, rotations : int
+        Number of steps, and of Givens rotations in sweeps, so far.
+    phase : str
+        The phase that made the step.
+    seconds, flops : float
+        Wall-clock time, and number of additions and multiplications, so far.
+    value, gradient_norm : float
+        As in `Trace`.
+    gain : float
+        By how much the step improved the value.
+    U : array of float64, shape (n, n)
+        A read-only copy of the present matrix.
+    """
 
     step: int
     phase: str

@@ -1,11 +1,11 @@
-"""Givens rotations: build, apply, compose; factor an orthogonal matrix into them; measure and repair drift.
+"""Givens rotations: build, apply, compose; factor an orthogonal matrix into them; measure and repair rounding errors.
 
-G(i, j, θ) turns columns i and j of whatever it multiplies from the right: with c = cos θ and s = sin θ,
+Multiplied from the right, G(i, j, θ) rotates columns i and j: with c = cos θ and s = sin θ,
 
     y_i ← c·y_i + s·y_j        y_j ← c·y_j − s·y_i,
 
-so that G_ii = G_jj = c, G_ji = s and G_ij = −s. Turning keeps an orthogonal matrix orthogonal up to rounding; the
-rounding adds up like a random walk, and one Newton-Schulz step takes it away.
+so that G_ii = G_jj = c, G_ji = s and G_ij = −s. Rotations keep an orthogonal matrix orthogonal up to rounding errors. These grow
+like a random walk, and one Newton-Schulz step removes them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,16 @@ if TYPE_CHECKING:
 
 
 def turn(theta: float | np.ndarray) -> np.ndarray:
-    """The 2 x 2 matrices Q of rotations by the given angles, shape (..., 2, 2).
+    """The 2 x 2 matrices of rotations.
+
+    Parameters
+    ----------
+    theta : float or array
+        Angles in radians.
+
+    Returns
+    -------
+    array of float64, shape (..., 2, 2)
 
     Examples
     --------
@@ -42,7 +51,30 @@ def turn(theta: float | np.ndarray) -> np.ndarray:
 
 
 def rotation(n: int, i: int, j: int, theta: float) -> np.ndarray:
-    """The n x n matrix G(i, j, θ)."""
+    """The n x n matrix G(i, j, θ).
+
+    Parameters
+    ----------
+    n : int
+        Order of the matrix.
+    i, j : int
+        The columns to rotate.
+    theta : float
+        The angle in radians.
+
+    Returns
+    -------
+    array of float64, shape (n, n)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from givens.rotations import rotation
+    >>> rotation(3, 0, 2, np.pi / 6).round(3)
+    array([[ 0.866,  0.   , -0.5  ],
+           [ 0.   ,  1.   ,  0.   ],
+           [ 0.5  ,  0.   ,  0.866]])
+    """
     n = whole(n, "n", least=1)
     _check_pair(n, i, j)
     if not np.isfinite(theta):
@@ -53,7 +85,19 @@ def rotation(n: int, i: int, j: int, theta: float) -> np.ndarray:
 
 
 def rotate(Y: np.ndarray, i: int, j: int, theta: float) -> np.ndarray:
-    """Y·G(i, j, θ), as a new array: columns i and j turned, the others as they were.
+    """Y·G(i, j, θ), a copy of Y with columns i and j rotated.
+
+    Parameters
+    ----------
+    Y : array, shape (rows, n)
+    i, j : int
+        The columns to rotate.
+    theta : float
+        The angle in radians.
+
+    Returns
+    -------
+    array, shape (rows, n)
 
     Examples
     --------
@@ -88,7 +132,7 @@ class Factors:
     signs: np.ndarray
 
     def compose(self) -> np.ndarray:
-        """Multiply it all out again.
+        """The matrix U.
 
         Examples
         --------
@@ -102,7 +146,27 @@ class Factors:
 
 
 def compose(n: int, pairs: np.ndarray, angles: np.ndarray) -> np.ndarray:
-    """The product G(i₁, j₁, θ₁) ··· G(i_K, j_K, θ_K) of n x n rotations."""
+    """The product G(i₁, j₁, θ₁) ··· G(i_K, j_K, θ_K) of n x n rotations.
+
+    Parameters
+    ----------
+    n : int
+        Order of the matrices.
+    pairs : array of int, shape (K, 2)
+    angles : array, shape (K,)
+
+    Returns
+    -------
+    array of float64, shape (n, n)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from givens.rotations import compose, rotation
+    >>> U = compose(3, [(0, 1), (1, 2)], [0.3, 0.2])
+    >>> np.allclose(U, rotation(3, 0, 1, 0.3) @ rotation(3, 1, 2, 0.2))
+    True
+    """
     U = np.eye(n)
     for (i, j), Q in zip(np.asarray(pairs, dtype=int).reshape(-1, 2), turn(angles)):
         _check_pair(n, i, j)
@@ -113,7 +177,16 @@ def compose(n: int, pairs: np.ndarray, angles: np.ndarray) -> np.ndarray:
 def factor(U: np.ndarray) -> Factors:
     """Factor an orthogonal matrix into at most n(n−1)/2 rotations and signs.
 
-    The transpose is made diagonal by turning its columns, row after row, each rotation annihilating one entry.
+    The columns of Uᵀ are rotated until it is diagonal: row by row, each rotation annihilates one entry.
+
+    Parameters
+    ----------
+    U : array, shape (n, n)
+        Orthogonal.
+
+    Returns
+    -------
+    Factors
 
     Examples
     --------
@@ -131,7 +204,7 @@ def factor(U: np.ndarray) -> Factors:
         for j in range(i + 1, n):
             if V[i, j] == 0:
                 continue
-            # Up to the sign of V_ii, which goes into `signs`: so the angle stays within a quarter turn.
+            # The sign of V_ii goes into `signs`, so that the angle is at most a quarter turn.
             theta = np.arctan2(np.copysign(V[i, j], V[i, j] * V[i, i]), abs(V[i, i]))
             V[:, [i, j]] = V[:, [i, j]] @ turn(theta)
             pairs.append((i, j))
@@ -141,7 +214,15 @@ def factor(U: np.ndarray) -> Factors:
 
 
 def orthogonality(U: np.ndarray) -> float:
-    """How far U is from orthogonal: the Frobenius norm of UᵀU − I."""
+    """How far U is from orthogonal: the Frobenius norm of UᵀU − I.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from givens.rotations import orthogonality
+    >>> orthogonality(np.diag([1.0, 2.0]))
+    3.0
+    """
     U = _matrix(U)
     excess = U.T @ U
     excess.flat[:: len(excess) + 1] -= 1.0
@@ -149,13 +230,30 @@ def orthogonality(U: np.ndarray) -> float:
 
 
 def repair(U: np.ndarray) -> np.ndarray:
-    """Take the drift out of a nearly orthogonal U: U(3I − UᵀU)/2, a Newton-Schulz step towards the polar factor."""
+    """Remove the rounding errors of a nearly orthogonal U: U(3I − UᵀU)/2, a Newton-Schulz step towards the polar factor.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from givens.rotations import orthogonality, random_orthogonal, repair
+    >>> U = 1.0001 * random_orthogonal(5, 0)
+    >>> bool(orthogonality(repair(U)) < 1e-6 < orthogonality(U))
+    True
+    """
     U = _matrix(U)
     return U @ (1.5 * np.eye(U.shape[1]) - 0.5 * (U.T @ U))
 
 
 def determinant(U: np.ndarray) -> int:
-    """+1 or −1: the component of O(n) that U is in."""
+    """The determinant of an orthogonal U, 1 or −1: the component of O(n) that it is in.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from givens.rotations import determinant
+    >>> determinant(np.diag([1.0, -1.0]))
+    -1
+    """
     U = _matrix(U)
     if U.shape[0] != U.shape[1]:
         raise ValueError(f"U must be a square matrix, got shape {U.shape}")
@@ -165,9 +263,20 @@ def determinant(U: np.ndarray) -> int:
 def random_orthogonal(
     n: int, rng: np.random.Generator | int | None = None, determinant: int | None = None
 ) -> np.ndarray:
-    """An orthogonal matrix from the uniform (Haar) distribution, or from one of its two components.
+    """An orthogonal matrix from the uniform (Haar) distribution on O(n), or on one of its two components.
 
-    `rng` is a generator, or a seed for one.
+    Parameters
+    ----------
+    n : int
+        Order of the matrix.
+    rng : Generator or int, optional
+        Random generator, or its seed.
+    determinant : {1, -1}, optional
+        The component of O(n); by default both are equally likely.
+
+    Returns
+    -------
+    array of float64, shape (n, n)
 
     Examples
     --------
@@ -177,14 +286,22 @@ def random_orthogonal(
     True
     """
     n, rng = whole(n, "n", least=1), generator(rng)
-    # The QR factorisation of a Gaussian matrix is uniform once the signs of R's diagonal are made positive.
+    # The Q of a Gaussian matrix is uniform if the diagonal of R is made positive.
     Q, R = np.linalg.qr(rng.standard_normal((n, n)))
     U = Q * np.where(np.diag(R) < 0, -1.0, 1.0)
     return U if determinant is None else with_determinant(U, determinant)
 
 
 def with_determinant(U: np.ndarray, sign: int) -> np.ndarray:
-    """U itself if it is in that component of O(n), else U with its last column reversed."""
+    """U itself if it has the determinant `sign`, else U with its last column reversed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from givens.rotations import with_determinant
+    >>> with_determinant(np.eye(2), -1).diagonal()
+    array([ 1., -1.])
+    """
     if determinant(U) == sign:
         return U
     U = np.array(U, dtype=np.float64)
@@ -195,9 +312,30 @@ def with_determinant(U: np.ndarray, sign: int) -> np.ndarray:
 def check_orthogonal(
     U: np.ndarray, name: str = "U", tolerance: float = 1e-6, columns: int | None = None
 ) -> np.ndarray:
-    """U as a float64 array, orthogonal to rounding, or a ValueError that says what is wrong with it and by how much.
+    """Check that U is orthogonal, and remove its rounding errors.
 
-    With `columns`, a matrix of so many orthonormal columns.
+    Parameters
+    ----------
+    U : array, shape (n, n)
+    name : str
+        What error messages call it.
+    tolerance : float
+        Largest ‖UᵀU − I‖ that is accepted, divided by n.
+    columns : int, optional
+        U must be an n x columns matrix with orthonormal columns, instead of a square one.
+
+    Returns
+    -------
+    array of float64
+        A copy, orthogonal up to rounding errors.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from givens.rotations import check_orthogonal
+    >>> check_orthogonal(np.array([[0, 1], [1, 0]]))
+    array([[0., 1.],
+           [1., 0.]])
     """
     U = as_array(U, name)
     if np.iscomplexobj(U) or U.dtype.kind not in "fiub":
@@ -215,7 +353,7 @@ def check_orthogonal(
             f"{name} must be orthogonal, but ‖UᵀU − I‖ = {defect:.3g} (allowed: {tolerance * len(U):.3g}); "
             "take its polar factor, or the Q of its QR factorisation"
         )
-    # Single-precision matrices are welcome, their rounding is not.
+    # A matrix of single precision is accepted, without its rounding errors.
     return repair(U) if defect > 1e-13 * len(U) else U
 
 
@@ -234,7 +372,7 @@ def rotate_blocks(Ut: np.ndarray, blocks: Blocks, rotations: Rotations) -> float
 
 
 def _matrix(U: np.ndarray) -> np.ndarray:
-    """A matrix of real numbers; what is one already is looked at no further, since every step comes by."""
+    """Check that U is a matrix of real numbers; quickly for arrays of floats, since every step calls this."""
     if type(U) is np.ndarray and U.ndim == 2 and U.dtype in (np.float64, np.float32):
         return U
     return check_data(U, "U", 2)

@@ -1,13 +1,13 @@
-"""The order of pairs.
+"""The order of pairs in a sweep.
 
-A schedule divides a sweep into rounds; the blocks of a round share no column, so they may be solved at the same time. A block
-of two columns is the paper's step. With `block=b` the columns are divided into groups of b/2, and a block is two groups:
-the same pairs, several at a time.
+A schedule divides a sweep into rounds of blocks. The blocks of a round share no column, so they can be solved at the same time. A
+block of two columns is the paper's step. With `block=b` the columns are divided into groups of b/2, and a block is two of them,
+whose pairs are solved together.
 
 | schedule | the order | in the literature |
 |---|---|---|
 | `Random` | pairs drawn uniformly with replacement | Algorithm 1 |
-| `WithoutReplacement` | drawn without replacement until something improves, then afresh | the appendix's Algorithm 1 |
+| `WithoutReplacement` | pairs drawn without replacement; afresh after each gain | the appendix's Algorithm 1 |
 | `Cyclic` | (0,1), (0,2), ... row by row | Jacobi's cyclic method |
 | `Shuffled` | every pair once, in a new random order each sweep | |
 | `Tournament` | every pair once, in rounds of disjoint pairs | parallel Jacobi methods |
@@ -33,19 +33,19 @@ Rounds: TypeAlias = "Generator[Blocks, float, None]"
 
 
 class Shape(NamedTuple):
-    """Which pairs there are: (i, j) with i < j < n and i < active."""
+    """The pairs of a problem: (i, j) with i < j < n and i < active."""
 
     n: int
     active: int
 
     @property
     def pairs(self) -> int:
-        """How many."""
+        """Number of pairs."""
         return self.active * (self.active - 1) // 2 + self.active * (self.n - self.active)
 
 
 Derivatives = Callable[[], "np.ndarray | None"]
-"""Gives the first derivatives of every pair at the current state, or None where they are too expensive."""
+"""Returns the first derivatives of all pairs at the current state, or None where they are too expensive."""
 
 
 @dataclass(frozen=True)
@@ -55,15 +55,15 @@ class Schedule(ABC):
     Parameters
     ----------
     block : int
-        How many columns are solved together; 2 is one rotation at a time.
+        Number of columns that are solved together; 2 is one rotation at a time.
     leaps : bool
-        Begin with rotations of all columns at once, where the objective has them.
+        Begin the run with rotations of all columns at once, if the objective proposes them.
     """
 
     block: int = 2
     leaps: bool = field(default=False, kw_only=True)
 
-    # How many sweeps without gain mean that no pair can improve: more than one where a sweep may miss pairs.
+    # Number of sweeps without gain after which no pair can improve f: more than 1 where a sweep may miss pairs.
     patience = 1
 
     def __post_init__(self) -> None:
@@ -71,7 +71,7 @@ class Schedule(ABC):
 
     @abstractmethod
     def sweep(self, shape: Shape, rng: np.random.Generator, derivatives: Derivatives) -> Rounds:
-        """Deal out one sweep."""
+        """Yield the rounds of one sweep."""
 
 
 def all_pairs(shape: Shape) -> np.ndarray:
@@ -82,9 +82,9 @@ def all_pairs(shape: Shape) -> np.ndarray:
 
 
 def groups(shape: Shape, block: int) -> list[np.ndarray]:
-    """The columns in groups of half a block; with blocks of two, every column by itself.
+    """The columns in groups of half a block; with blocks of two, every column is a group.
 
-    Where some columns are inactive, groups do not mix the two kinds: so a block is never without work for half of its columns.
+    No group has both active and inactive columns. Otherwise a block could have little to rotate.
     """
     half = max(block // 2, 1)
     parts = []
@@ -96,7 +96,7 @@ def groups(shape: Shape, block: int) -> list[np.ndarray]:
 
 
 def all_blocks(shape: Shape, block: int) -> list[np.ndarray]:
-    """Every pair of groups that has a pair to turn, row by row; all columns at once if they fit into one block."""
+    """Every block of two groups that has a pair to rotate, row by row; all columns, if they fit into one block."""
     if shape.n <= block:
         return [np.arange(shape.n)]
     if block == 2:
@@ -111,7 +111,7 @@ def all_blocks(shape: Shape, block: int) -> list[np.ndarray]:
 
 
 def disjoint_runs(blocks: list[np.ndarray] | np.ndarray) -> Iterator[Blocks]:
-    """Cut a sequence of blocks into rounds wherever one meets a column of its round again: the order stays what it was."""
+    """Cut a sequence of blocks into rounds: a new one begins where a block shares a column with its round."""
     run: list[np.ndarray] = []
     seen: set[int] = set()
     for block in blocks:
@@ -126,14 +126,14 @@ def disjoint_runs(blocks: list[np.ndarray] | np.ndarray) -> Iterator[Blocks]:
 
 
 def as_round(blocks: list[np.ndarray]) -> Blocks:
-    """Blocks of two columns as one array of shape (k, 2), for the compiled code; others as they are."""
+    """Blocks of two columns as one array of shape (k, 2), for the compiled code; other blocks unchanged."""
     if all(len(block) == 2 for block in blocks):
         return np.array(blocks, dtype=np.int64).reshape(-1, 2)
     return blocks
 
 
 def tournament(players: int) -> Iterator[np.ndarray]:
-    """Rounds of disjoint pairs of players; over all rounds every pair occurs once (the circle method)."""
+    """Rounds of disjoint pairs of players, in which every pair occurs once (the circle method)."""
     even = players + players % 2
     seats = np.arange(even)
     for _ in range(max(even - 1, 1)):
@@ -143,7 +143,7 @@ def tournament(players: int) -> Iterator[np.ndarray]:
         seats = np.concatenate((seats[:1], seats[-1:], seats[1:-1]))
 
 
-def _play(rounds: Iterator[Blocks]) -> Rounds:
+def _nonempty(rounds: Iterator[Blocks]) -> Rounds:
     for blocks in rounds:
         if len(blocks):
             yield blocks
@@ -153,26 +153,26 @@ def _play(rounds: Iterator[Blocks]) -> Rounds:
 class Random(Schedule):
     """Algorithm 1: pairs drawn uniformly at random, with replacement; a sweep is as many draws as there are pairs."""
 
-    patience = 5  # a pair escapes five sweeps with probability e⁻⁵
+    patience = 5  # the probability that a pair is not drawn in five sweeps is about e⁻⁵
 
     def sweep(self, shape: Shape, rng: np.random.Generator, derivatives: Derivatives) -> Rounds:
-        """Deal out one sweep."""
+        """Yield the rounds of one sweep."""
         blocks = all_blocks(shape, self.block)
         drawn = rng.integers(len(blocks), size=len(blocks))
-        yield from _play(disjoint_runs([blocks[k] for k in drawn]))
+        yield from _nonempty(disjoint_runs([blocks[k] for k in drawn]))
 
 
 @dataclass(frozen=True)
 class WithoutReplacement(Schedule):
-    """The appendix's variant: pairs drawn without replacement until one improves, then all of them are in the draw again.
+    """The appendix's Algorithm 1: pairs drawn without replacement until one improves f; then all are drawn from again.
 
-    A sweep is as many draws as there are pairs. If the last of a whole draw brought nothing, no pair can.
+    A sweep is as many draws as there are pairs. When all pairs have been drawn and none has improved f, none can.
     """
 
-    patience = 2  # a whole draw without gain may begin in one sweep and end in the next
+    patience = 2  # such a series of draws may begin in one sweep and end in the next
 
     def sweep(self, shape: Shape, rng: np.random.Generator, derivatives: Derivatives) -> Rounds:
-        """Deal out one sweep."""
+        """Yield the rounds of one sweep."""
         blocks = all_blocks(shape, self.block)
         order = rng.permutation(len(blocks))
         drawn = 0
@@ -188,8 +188,8 @@ class Cyclic(Schedule):
     """Every pair once, row by row."""
 
     def sweep(self, shape: Shape, rng: np.random.Generator, derivatives: Derivatives) -> Rounds:
-        """Deal out one sweep."""
-        yield from _play(disjoint_runs(all_blocks(shape, self.block)))
+        """Yield the rounds of one sweep."""
+        yield from _nonempty(disjoint_runs(all_blocks(shape, self.block)))
 
 
 @dataclass(frozen=True)
@@ -197,9 +197,9 @@ class Shuffled(Schedule):
     """Every pair once, in a new random order each sweep."""
 
     def sweep(self, shape: Shape, rng: np.random.Generator, derivatives: Derivatives) -> Rounds:
-        """Deal out one sweep."""
+        """Yield the rounds of one sweep."""
         blocks = all_blocks(shape, self.block)
-        yield from _play(disjoint_runs([blocks[k] for k in rng.permutation(len(blocks))]))
+        yield from _nonempty(disjoint_runs([blocks[k] for k in rng.permutation(len(blocks))]))
 
 
 @dataclass(frozen=True)
@@ -207,8 +207,8 @@ class Tournament(Schedule):
     """Every pair once, in rounds of disjoint pairs (or blocks) that threads can work on at the same time."""
 
     def sweep(self, shape: Shape, rng: np.random.Generator, derivatives: Derivatives) -> Rounds:
-        """Deal out one sweep."""
-        yield from _play(_tournament_rounds(shape, self.block))
+        """Yield the rounds of one sweep."""
+        yield from _nonempty(_tournament_rounds(shape, self.block))
 
 
 def _tournament_rounds(shape: Shape, block: int) -> Iterator[Blocks]:
@@ -227,21 +227,21 @@ def _tournament_rounds(shape: Shape, block: int) -> Iterator[Blocks]:
 
 @dataclass(frozen=True)
 class ByGradient(Schedule):
-    """The pairs that the gradient points at.
+    """The pairs with large derivatives.
 
     Parameters
     ----------
     block : int
-        As for every schedule.
+        Number of columns that are solved together.
     delta : float, optional
-        None: in every round the largest |g'_ij| first, then the largest that shares no column with it, and so on. A number:
-        every pair in cyclic order, but only those with |g'_ij| ≥ δ‖∇f‖ at their turn (the gate of Jacobi-G). If none passes, the
-        largest does: some pair always has |g'_ij| ≥ ‖∇f‖/√(n(n−1)).
+        None: every round has the pair with the largest |g'_ij|, then the largest that shares no column with it, and so on. A
+        number δ: the pairs in cyclic order, without those whose |g'_ij| < δ‖∇f‖ when it is their turn (Jacobi-G). If no pair
+        passes, the one with the largest derivative does: some pair always has |g'_ij| ≥ ‖∇f‖/√(n(n−1)).
 
     Notes
     -----
-    The derivatives are computed anew for every round, so the objective must have them. Where they all vanish
-    the sweep is a tournament: a saddle point is not taken for a minimum.
+    The objective must have slopes, which are computed in every round. Where all of them vanish the sweep is a tournament, so that
+    a run does not end at a saddle point.
     """
 
     delta: float | None = None
@@ -252,14 +252,14 @@ class ByGradient(Schedule):
             raise ValueError(f"delta must be in (0, 1], got {self.delta!r}")
 
     def sweep(self, shape: Shape, rng: np.random.Generator, derivatives: Derivatives) -> Rounds:
-        """Deal out one sweep."""
+        """Yield the rounds of one sweep."""
         visits = 0
         position = 0
         while visits < shape.pairs:
             size = self._sizes(shape, derivatives)
             if not size.any():
                 if visits == 0:
-                    yield from _play(_tournament_rounds(shape, self.block))
+                    yield from _nonempty(_tournament_rounds(shape, self.block))
                 return
             if self.delta is None:
                 blocks = largest_blocks(size, shape, self.block)
@@ -268,8 +268,8 @@ class ByGradient(Schedule):
             visits += sum(_pairs_in(block, shape) for block in blocks)
             gain = yield as_round(blocks)
             if gain <= 0 and self.delta is None:
-                # The pairs of the largest slopes cannot be improved: their slopes are rounding.
-                yield from _play(_tournament_rounds(shape, self.block))
+                # The pairs with the largest slopes do not gain: all slopes are rounding errors.
+                yield from _nonempty(_tournament_rounds(shape, self.block))
                 return
 
     def _sizes(self, shape: Shape, derivatives: Derivatives) -> np.ndarray:
@@ -283,7 +283,7 @@ class ByGradient(Schedule):
         return size
 
     def _gated(self, size: np.ndarray, shape: Shape, position: int) -> tuple[list[np.ndarray], int]:
-        """From the current position in the cyclic order on: the pairs that pass, as long as they are disjoint."""
+        """The pairs that pass, from a position in the cyclic order, up to the first that shares a column; the next position."""
         pairs = all_pairs(shape)
         order = np.roll(pairs, -position, axis=0)
         slopes = size[order[:, 0], order[:, 1]]
@@ -304,7 +304,7 @@ class ByGradient(Schedule):
 
 
 def largest_blocks(size: np.ndarray, shape: Shape, block: int) -> list[np.ndarray]:
-    """Disjoint blocks by weight: the heaviest pairs first, and then the blocks that weigh most with each other, joined."""
+    """Disjoint blocks of large weight: pairs by greedy matching, then pairs of blocks, until a block is full."""
     if shape.n <= block:
         return [np.arange(shape.n)]
     weight = size + size.T
@@ -324,7 +324,7 @@ def largest_blocks(size: np.ndarray, shape: Shape, block: int) -> list[np.ndarra
 
 
 def _matching(weight: np.ndarray) -> list[tuple[int, int]]:
-    """Disjoint pairs, as a greedy choice of the heaviest gives them: repeatedly, pairs in which each is the other's heaviest."""
+    """Disjoint pairs by greedy matching: repeatedly, all pairs in which each index has its largest weight with the other."""
     weight = weight.copy()
     index = np.arange(len(weight))
     pairs: list[tuple[int, int]] = []

@@ -15,7 +15,7 @@ from uuid import uuid4
 import numpy as np
 
 import givens
-from givens.checkpoint import place_of
+from givens.checkpoint import as_checkpoint
 from givens.cluster.saved_passes import SavedPasses
 from givens.cluster.summary import Summary
 from givens.cluster.watching import active_client, tell, watched
@@ -65,7 +65,7 @@ class DaskRows:
         checkpoint = getattr(estimator, "checkpoint", None)
         self.saved: SavedPasses | None = None
         if checkpoint is not None:
-            self.saved = SavedPasses(place_of(checkpoint), estimator, self._identity())
+            self.saved = SavedPasses(as_checkpoint(checkpoint), estimator, self._identity())
 
     def _identity(self) -> tuple[Any, ...]:
         """What identifies the data: shape, chunks, type, feature names, the first and the last rows."""
