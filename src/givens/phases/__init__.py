@@ -1,14 +1,14 @@
-"""Phases: the ways in which a run may lower f.
+"""Phases: the ways in which a run lowers f.
 
-A run is a short list of phases on one state. The loop asks the current phase to `advance` by one step, until the phase says that
-it has nothing more to do; then comes the next one.
+A run is a short list of phases on one state. The loop asks the current phase to `advance` by one step, until the phase returns
+None; then the next phase follows.
 
 | phase | a step |
 |---|---|
 | `Descent` | a quasi-Newton step of all columns at once, from the slopes of all pairs |
 | `Newton` | a step of all columns at once, from all second derivatives |
-| `Leaps` | a rotation of all columns that the objective itself proposes; taken back if f does not fall |
-| `Sweeps` | every pair, or block of columns, turned to its best rotation, in the order of a schedule |
+| `Leaps` | a rotation of all columns that the objective proposes; undone if f does not decrease |
+| `Sweeps` | a rotation of every pair, or of every block of columns, in the order of a schedule |
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ PHASES: dict[str, Callable[[], Phase]] = {
 
 
 def as_phases(names: Sequence[str]) -> tuple[str, ...]:
-    """The names of phases, checked."""
+    """Check names of phases."""
     if isinstance(names, str):
         names = (names,)
     for name in names:

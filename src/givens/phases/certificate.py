@@ -1,7 +1,8 @@
 """The certificate: how much any rotation of two columns, by any angle, could still lower f.
 
-Slopes and curvatures speak of small angles only. The exact searches that sweeps are made of see the whole circle of each pair,
-and they only read the state: so all pairs can be asked at one and the same U. If a pair gains, it is turned, and the run goes on.
+Slopes and curvatures describe f for small angles only. The pair searches of sweeps cover all angles, and they only read the
+state, so that all pairs are searched at the same U. Pairs that gain are rotated, and the run continues. The certificate is as
+exact as the objective's searches.
 """
 
 from __future__ import annotations
@@ -19,11 +20,11 @@ if TYPE_CHECKING:
     from givens.loop import Run
 
 WORTH = 1e-11
-"""Of the scale: a smaller gain is not worth going on for."""
+"""Relative to the scale: smaller gains are not applied."""
 
 
 def certify(run: Run, share: float) -> tuple[Certificate, float]:
-    """Ask every pair, or a random share of them, for its gain; turn those that gain, and return what that gained together."""
+    """Search all pairs, or a random share of them, and rotate disjoint pairs that gain; also returns their total gain."""
     run.settle()
     objective, progress = run.objective, run.progress
     pairs = all_pairs(run.shape)
@@ -57,7 +58,7 @@ def certify(run: Run, share: float) -> tuple[Certificate, float]:
 
 
 def _disjoint(pairs: np.ndarray, gains: np.ndarray, worth: float) -> list[int]:
-    """The pairs that gain most, no column twice."""
+    """The indices of disjoint pairs whose gains are above `worth`, the largest first."""
     chosen: list[int] = []
     seen: set[int] = set()
     for k in np.argsort(-gains, kind="stable").tolist():

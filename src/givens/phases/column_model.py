@@ -1,13 +1,13 @@
-"""What the steps of a descent tell of the second derivatives of f, where f is a sum over columns.
+"""Second derivatives of a sum over columns, learned from the steps of a descent.
 
-Then the gradient ∂f/∂U of f holds the gradient of each column in its own column, which changes with that column only. A step of
-all columns gives every column a pair of vectors, its move and the change of its gradient, and from these pairs n symmetric
-matrices of order n are learned (Griewank and Toint 1982): in far fewer steps than one matrix for all pairs of columns. The other
-part of the second derivatives, due to columns that turn instead of moving along a straight line, is known exactly from ∂f/∂U.
+If f is a sum over columns, column j of the gradient ∂f/∂U depends on column j of U only. Each step of descent gives for every
+column its move and the change of its gradient. From these, n symmetric matrices of order n are learned (Griewank and Toint
+1982), in far fewer steps than one matrix for all pairs of columns. The other part of the second derivatives, due to columns
+that rotate instead of moving along a straight line, is known exactly from ∂f/∂U.
 
-A step is the minimum of the quadratic function within a radius (a trust region). The radius is set by how well f kept what the
-function promised. Far from a minimum the function says little, and following it would lead to the nearest minimum, which is often
-not the best: there such steps are made only where they stay inside the radius.
+A step minimises this quadratic model within a radius (a trust region), which is set by comparing the actual with the predicted
+decrease of f. Far from a minimum the model is poor, and following it would lead to the nearest minimum, which is often not the
+best: there only steps inside the radius are made.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from typing import NamedTuple
 import numpy as np
 
 MOST_COLUMNS = 40  # with more, n matrices of order n cost more time than they save
-FIRST_RADIUS = 0.1  # times √n: the root of the sum of the squared angles of all pairs
-STEEP = (
-    0.05  # of the steepest slopes: where they are larger, a step that the radius cuts short is left to others
-)
-LEAST_STEPS = 12  # and at least n: before so many steps are known, too
-INEXACT = 0.1  # of the slopes: what conjugate gradients leave at most
+FIRST_RADIUS = 0.1  # times √n; radii are norms of the angles of all pairs
+# No step that ends at the radius is proposed where the norm of the slopes is above this share of the largest norm so far,
+STEEP = 0.05
+# or before this number of steps is known (or n, if that is larger).
+LEAST_STEPS = 12
+INEXACT = 0.1  # conjugate gradients stop at this share of the slopes, or at a smaller one
 MOST_PRODUCTS = 500
-POOR, GOOD = 0.25, 0.75  # shares of the promised fall
+POOR, GOOD = 0.25, 0.75  # ratios of the actual to the predicted decrease, for the radius
 
 
 class Proposal(NamedTuple):
-    """A step: the antisymmetric K, how far f should fall, whether the radius cut it short, and the flops that it took."""
+    """A step: the antisymmetric K, the predicted decrease of f, whether the step ends at the radius, and the flops spent."""
 
     K: np.ndarray
     promised: float
@@ -38,7 +38,7 @@ class Proposal(NamedTuple):
 
 
 class ColumnModel:
-    """The quadratic function that the steps so far describe.
+    """The quadratic model.
 
     Parameters
     ----------
@@ -51,14 +51,14 @@ class ColumnModel:
         self.clear()
 
     def clear(self) -> None:
-        """Forget all of it."""
+        """Forget all steps."""
         self.matrices: np.ndarray | None = None
         self.steps = 0
         self.radius = FIRST_RADIUS * math.sqrt(self.n)
         self.steepest = 0.0
 
     def learn(self, move: np.ndarray, change: np.ndarray) -> float:
-        """Columns moved so, as rows, and their gradients changed so, as columns; returns the flops."""
+        """Learn from the moves of the columns, as rows, and the changes of their gradients, as columns; return the flops."""
         from givens.kernels.column_model import begin, learn
 
         if self.matrices is None:
@@ -70,7 +70,7 @@ class ColumnModel:
         return 6.0 * self.n**3
 
     def propose(self, Ut: np.ndarray, E: np.ndarray, slope: float) -> Proposal | None:
-        """The best step from U, where f has the gradient E and this norm of the slopes; None where too little is known."""
+        """The best step from U, given the gradient E and the norm of the slopes; None where too little is known."""
         from givens.kernels.column_model import bounded_step
 
         self.steepest = max(self.steepest, slope)
@@ -85,20 +85,20 @@ class ColumnModel:
         return Proposal(K, promised, bounded, 8.0 * products * self.n**3)
 
     def judge(self, step: Proposal, kept: float) -> None:
-        """Set the radius by the share of the promised fall that f kept."""
+        """Set the radius by `kept`, the ratio of the actual to the predicted decrease of f."""
         if kept < POOR:
             self.radius = POOR * math.sqrt(0.5 * float(np.vdot(step.K, step.K)))
         elif kept > GOOD and step.bounded:
             self.radius *= 2.0
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """What there is to save."""
+        """The arrays for a checkpoint."""
         if self.matrices is None:
             return {}
         return {"matrices": self.matrices, "column_model": np.array([self.steps, self.radius, self.steepest])}
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
-        """Have what was saved, to the bit; a ValueError where it is not of this size, or not finite."""
+        """Restore saved arrays, bit by bit; raise a ValueError if their size is wrong, or if they are not finite."""
         if "matrices" not in arrays:
             return
         matrices, numbers = arrays["matrices"], arrays["column_model"]

@@ -2,15 +2,15 @@
 
     U ← U exp(Θ),  Θ antisymmetric: an angle for every pair of columns
 
-The slopes of all pairs, g, are the gradient of f with respect to these angles. The angles of a step are −H g, where H is made of
-the curvatures of the pairs, if the objective knows them, and of what the last steps told (`quasi_newton`). Where f is a sum over
-columns, steps tell more, and soon they alone decide (`column_model`). Steps and slopes
-belong to the moving columns, so those of one step can be compared with those of the next as they are. Instead of the exponential
-stands Cayley's transform, which agrees with it to second order and is orthogonal to rounding.
+The slopes g of all pairs are the gradient of f with respect to these angles. The angles of a step are −H g, where H is
+estimated from the curvatures of the pairs, if the objective has them, and from the last steps (`quasi_newton`). If f is a sum
+over columns, the steps tell more, and a model of the columns soon replaces H (`column_model`). Steps and slopes are expressed
+in the moving columns, so that those of different steps can be compared directly. The exponential is replaced by Cayley's
+transform, which agrees with it to second order and is orthogonal up to rounding errors.
 
-A step is taken if f falls by a share of what the slopes promise. Close to the optimum, where f falls by less than its rounding
-errors, the slopes decide. The state is not touched: each look passes the data through the rotation found so far, and only
-when the phase ends is the state made anew.
+A step is accepted if f decreases by a share of what the slopes predict. Close to the minimum, where the decrease is smaller
+than the rounding errors of f, the slopes decide. The state is not changed: each look rotates the data by the product of all
+steps so far, and the state is recomputed when the phase ends.
 """
 
 from __future__ import annotations
@@ -31,43 +31,43 @@ from givens.support.arguments import counted
 if TYPE_CHECKING:
     from givens.loop import Run
 
-LARGEST = 0.8  # radians: no angle of a step is larger
-FIRST = 0.2  # the largest angle of a first step, where nothing is known of the curvature
-LEAST_CURVATURE = 0.01  # of the largest: smaller ones are taken for this
-SUFFICIENT = 1e-4  # of the promised fall that a step has to keep (Armijo)
-STEEP = 0.9  # where the slope along a step has kept this share, the step was too short (Wolfe)
+LARGEST = 0.8  # the largest angle of a step, in radians
+FIRST = 0.2  # the largest angle of the first step, if curvatures are unknown
+LEAST_CURVATURE = 0.01  # share of the largest curvature to which smaller ones are raised
+SUFFICIENT = 1e-4  # share of the predicted decrease that a step must reach (Armijo)
+STEEP = 0.9  # a step was too short if more than this share of the slope is left at its end (Wolfe)
 TRIALS = 25
-HAND_OVER = 1e-6  # of the scale: where a step promises no more, Newton's method goes on, if it may
-MOST_NUMBERS = 4_000_000  # in the memory
+HAND_OVER = 1e-6  # predicted gain, relative to the scale, below which a phase "newton" takes over
+MOST_NUMBERS = 4_000_000  # size of the memory
 EPS = float(np.finfo(np.float64).eps)
 
 
 class Descent(Phase):
-    """Follow the slopes of all pairs downhill, by limited-memory BFGS with a line search.
+    """Limited-memory BFGS over the angles of all pairs, with a line search.
 
     Parameters
     ----------
     memory : int, optional
-        How many steps are remembered. By default 10, and 60 where curvatures are unknown.
+        Number of steps to remember. By default 10, or 60 if curvatures are unknown.
     """
 
     name = "descent"
 
     def __init__(self, memory: int | None = None) -> None:
-        self.asked = memory
+        self.memory_size = memory
         self.begun = False
         self.look: Look | None = None
 
     def _begin(self, run: Run, look: Look) -> None:
         n, active = run.shape
         self.n = n
-        self.pairs = _places_of_pairs(n, active)
+        self.pairs = _flat_indices(n, active)
         self.eye = np.eye(n)
         self.scale = run.objective.scale
         self.rounding = max(32 * EPS, run.plan.rounding)
         self.skew = np.zeros((n, n))
         size, known = len(self.pairs), look.curvatures is not None
-        most = self.asked or (10 if known else 60)
+        most = self.memory_size or (10 if known else 60)
         following = run.options.phases[run.progress.phase + 1 :]
         self.before_newton = following[:1] == ("newton",) and run.plan.second is not None
         self.past = Memory(size, max(3, min(most, MOST_NUMBERS // (4 * size))))
@@ -75,7 +75,7 @@ class Descent(Phase):
         self.begun = True
 
     def advance(self, run: Run) -> float | None:
-        """One step that lowers f."""
+        """Make one step that lowers f."""
         self.verdict = ""
         look = self.look
         if look is None:
@@ -87,7 +87,7 @@ class Descent(Phase):
             self.look, self.g = look, look.slopes.take(self.pairs)
             self.Q = self.eye
             self.Ut = run.Ut
-        # What rounding may do to f.
+        # Rounding error of f.
         self.noise = self.rounding * max(self.scale, abs(look.value))
         if self.model is not None:
             gain = self._by_columns(run, look, self.model)
@@ -104,14 +104,14 @@ class Descent(Phase):
             direction, promised = self._direction(look)
             taken = self._search(run, look, direction, promised)
         if taken is None:
-            # Of the first direction: the second knows nothing of curvature, and its promise means little.
+            # The prediction of the first direction counts: the second one has no memory of curvatures.
             if expected <= 16 * self.noise:
                 self.verdict = "converged: no step along the slopes lowers f by more than its rounding errors"
             return None
         return taken
 
     def _by_columns(self, run: Run, look: Look, model: ColumnModel) -> float | None:
-        """The best step by what is known of the columns; None if that is too little, or nothing lowers f."""
+        """Make the best step of the column model; None if it knows too little, or if no step lowers f."""
         assert look.gradient is not None
         size = math.sqrt(float(self.g @ self.g))
         for _ in range(TRIALS):
@@ -128,7 +128,7 @@ class Descent(Phase):
             fall = look.value - there.value
             kept = fall / step.promised
             if step.promised <= 16 * self.noise:
-                # Rounding hides how far f falls, so the slopes decide.
+                # The decrease is below the rounding error of f, so the slopes decide.
                 kept = 1.0 if fall >= -self.noise and float(slopes @ slopes) <= STEEP * size**2 else 0.0
             model.judge(step, kept)
             if kept > SUFFICIENT:
@@ -139,7 +139,7 @@ class Descent(Phase):
         return None
 
     def _look_at(self, run: Run, look: Look, Q: np.ndarray) -> tuple[Look, np.ndarray]:
-        """The look at U @ Q, and that matrix, transposed, if it is needed; the columns learn from it."""
+        """The look at U @ Q, from which the column model learns; and (U @ Q)ᵀ, where there is such a model."""
         there = run.look_at(Q)
         if self.model is None or there.gradient is None:
             return there, self.Ut
@@ -148,7 +148,7 @@ class Descent(Phase):
         return there, Ut
 
     def _direction(self, look: Look) -> tuple[np.ndarray, float]:
-        """The angles −H g of a step, none of them too large, and by how much f would fall by its slopes."""
+        """The angles −H g of a step, none above `LARGEST`, and the decrease of f that the slopes predict."""
         from givens.kernels.quasi_newton import bounded
 
         weights: np.ndarray | float
@@ -169,7 +169,7 @@ class Descent(Phase):
         return direction, promised
 
     def _search(self, run: Run, look: Look, direction: np.ndarray, promised: float) -> float | None:
-        """Go along the direction as far as f falls well; the gain, or None if it does not fall."""
+        """Line search: make the step and return its gain; None if f does not decrease."""
         longest = self.longest
         step, best = 1.0, None
         for _ in range(TRIALS):
@@ -185,7 +185,7 @@ class Descent(Phase):
                 better = best is None or there.value < best[2].value
                 if better:
                     best = (Q, Ut, there, slopes, step)
-                # Still as steep as it was: the step was too short.
+                # Where f is still about as steep as at the start, the step was too short.
                 if not better or slope > -STEEP * promised or step >= longest:
                     break
                 further = promised / (promised + slope) if promised + slope > 0 else 4.0
@@ -215,7 +215,7 @@ class Descent(Phase):
         return look.value - there.value
 
     def _at_rest(self, run: Run, look: Look) -> float | None:
-        """The slopes promise nothing more: a minimum, unless a pair bends downwards."""
+        """End the phase, since the slopes predict no gain; but leave a saddle point by a pair of negative curvature."""
         if look.curvatures is not None:
             bends = look.curvatures.take(self.pairs)
             most = int(np.argmin(bends))
@@ -224,13 +224,13 @@ class Descent(Phase):
                 if gain is not None:
                     return gain
         elif run.progress.summaries[run.progress.phase].steps == 0 and not run.rough:
-            # Nothing but a start without slopes has been seen: exact searches look further.
+            # All slopes vanish at the start, which need not be a minimum: leave it to the next phase.
             return None
         self.verdict = f"converged: the next step would gain at most {run.tol:g} times the scale"
         return None
 
     def _leave(self, run: Run, look: Look, pair: int, bend: float) -> float | None:
-        """Leave a saddle by the pair that bends downwards most."""
+        """Leave a saddle point along the pair with the most negative curvature, −`bend`."""
         direction = np.zeros(len(self.pairs))
         direction[pair] = -1.0 if self.g[pair] > 0 else 1.0
         i, j = divmod(int(self.pairs[pair]), self.n)
@@ -247,21 +247,21 @@ class Descent(Phase):
         return None
 
     def describe(self, steps: int, run: Run) -> str:
-        """As "quasi-Newton descent, 23 steps"."""
+        """For example "quasi-Newton descent, 23 steps"."""
         return f"quasi-Newton descent, {counted(steps, 'step', 'steps')}"
 
     def forget(self) -> None:
-        """The state was made anew, so the next look is one at it."""
+        """Discard the look, so that the next one is at the recomputed state."""
         self.look = None
 
     def memory(self) -> dict[str, np.ndarray]:
-        """The steps that are remembered, and what is known of columns."""
+        """The remembered steps, and the column model."""
         if not self.begun:
             return {}
         return self.past.arrays() | ({} if self.model is None else self.model.arrays())
 
     def remember(self, arrays: dict[str, np.ndarray], run: Run) -> None:
-        """Go on with these steps."""
+        """Restore the remembered steps, and the column model."""
         if arrays:
             self._begin(run, run.look())
             self.past.restore(arrays)
@@ -270,14 +270,14 @@ class Descent(Phase):
 
 
 @lru_cache(maxsize=8)
-def _places_of_pairs(n: int, active: int) -> np.ndarray:
-    """Where the pairs (i, j), i < j and i < active, are in a matrix of order n, row by row."""
+def _flat_indices(n: int, active: int) -> np.ndarray:
+    """The flat indices of the pairs (i, j), i < j and i < active, in a matrix of order n, row by row."""
     i, j = np.triu_indices(n, 1)
     return np.ascontiguousarray((i * n + j)[i < active])
 
 
 def _shorter(fall: float, slope: float, promised: float, step: float) -> float:
-    """By what to multiply a step that was too long: the minimum of the cubic through both ends, between 0.1 and 0.5."""
+    """The factor for a step that was too long: the minimum of the cubic through both ends, between 0.1 and 0.5."""
     if not np.isfinite(fall) or not np.isfinite(slope):
         return 0.1
     # The cubic with values 0 and −fall and slopes −promised and `slope` at 0 and `step`, in units of the step.

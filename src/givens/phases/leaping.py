@@ -1,4 +1,4 @@
-"""Leaps: rotations of all columns that the objective itself proposes, for the beginning of a run."""
+"""Leaps: rotations of all columns that the objective proposes, at the beginning of a run."""
 
 from __future__ import annotations
 
@@ -12,43 +12,43 @@ if TYPE_CHECKING:
 
 
 class Leaps(Phase):
-    """Take the objective's proposals as long as f falls by them.
+    """Apply the objective's proposals as long as they lower f.
 
-    Of an objective that proposes nothing, this phase is over at once.
+    The phase ends at once if the objective proposes nothing.
     """
 
     name = "leaps"
 
     def __init__(self) -> None:
-        self.memory_of_last: Any = None
+        self.last_memory: Any = None
 
     def advance(self, run: Run) -> float | None:
-        """Leap; where f does not fall, take it back and try once more without what the leaps before have told."""
+        """Apply a proposal. If f does not decrease, undo it, and try once more without the memory of earlier leaps."""
         objective, progress = run.objective, run.progress
         while progress.leaps >= 0:
             before = run.value()
-            fresh = progress.leaps > 0 and self.memory_of_last is None
-            leap = objective.propose(run.state, self.memory_of_last, progress.leaps == 0)
+            fresh = progress.leaps > 0 and self.last_memory is None
+            leap = objective.propose(run.state, self.last_memory, progress.leaps == 0)
             if leap is None:
                 break
             progress.flops += leap.flops + run.turn(leap.rotation)
             gain = before - run.value()
             if gain > 0.0:
                 progress.leaps = progress.leaps + 1 if leap.again else -1
-                self.memory_of_last = leap.memory if leap.again else None
+                self.last_memory = leap.memory if leap.again else None
                 return gain
             progress.flops += run.turn(leap.rotation.T)
-            self.memory_of_last = None
+            self.last_memory = None
             progress.leaps = 1
             if fresh:
                 break
-        progress.leaps, self.memory_of_last = -1, None
+        progress.leaps, self.last_memory = -1, None
         return None
 
     def forget(self) -> None:
-        """A run that goes on from a checkpoint does not know the leaps before either."""
-        self.memory_of_last = None
+        """Discard the memory of earlier leaps, which a checkpoint does not save."""
+        self.last_memory = None
 
     def describe(self, steps: int, run: Run) -> str:
-        """As "4 leaps"."""
+        """For example "4 leaps"."""
         return counted(steps, "leap", "leaps")

@@ -2,13 +2,12 @@
 
     U ← U exp(K),  K antisymmetric, the minimum of  ⟨g, K⟩ + ½ ⟨K, H K⟩  over angles of at most a radius
 
-Where some pairs of columns look nearly alike from every angle, f is nearly flat in some directions, and quasi-Newton steps take
-hundreds of steps along them. The second derivatives tell those directions from the others: a few steps end a run. They cost
-as much as several looks, so this phase comes after descent has made most of the way, and keeps them while steps are small.
+Where f is nearly flat in some directions, quasi-Newton methods take hundreds of steps along them. With the second derivatives a
+few steps end the run. They cost as much as several looks, so this phase follows descent, and keeps them while steps are small.
 
-The minimum is found by conjugate gradients with the product H K (Steihaug 1983): they end at the boundary, or where a direction
-bends downwards, and so need no H that is positive definite. The radius is halved or doubled by how well f kept what the
-quadratic function promised; a step that raises f is taken back.
+The minimum is found by conjugate gradients with the product H K (Steihaug 1983). They end at the radius or at a direction of
+negative curvature, so H need not be positive definite. The radius is reduced or doubled by the ratio of the actual to the
+predicted decrease of f; a step that does not lower f is not made.
 """
 
 from __future__ import annotations
@@ -25,18 +24,18 @@ from givens.support.arguments import counted
 if TYPE_CHECKING:
     from givens.loop import Run
 
-FIRST, LARGEST, LEAST = 0.3, 0.8, 1e-9  # radians: the radius at the beginning, and its bounds
-LEAST_CURVATURE = 0.01  # of the largest: smaller ones of pairs are taken for this
-POOR, GOOD = 0.25, 0.75  # shares of the promised fall
-SMALL = 0.05  # radians: a step of smaller angles hardly changes the second derivatives
-EXACT, INEXACT = 1e-3, 1e-2  # of the squared slopes: what conjugate gradients leave of them
+FIRST, LARGEST, LEAST = 0.3, 0.8, 1e-9  # the first radius and its bounds, in radians
+LEAST_CURVATURE = 0.01  # share of the largest curvature of a pair to which smaller ones are raised
+POOR, GOOD = 0.25, 0.75  # ratios of the actual to the predicted decrease, for the radius
+SMALL = 0.05  # after a step of angles below this, in radians, the second derivatives are kept
+EXACT, INEXACT = 1e-3, 1e-2  # bounds of the share of the squared slopes at which conjugate gradients stop
 MOST_PRODUCTS = 500
 EPS = float(np.finfo(np.float64).eps)
 TINY = 1e-290
 
 
 class Newton(Phase):
-    """Newton's method with a trust region, for objectives that know all second derivatives."""
+    """Newton's method with a trust region, for objectives with second derivatives."""
 
     name = "newton"
 
@@ -46,7 +45,7 @@ class Newton(Phase):
         self.second: Second | None = None
 
     def advance(self, run: Run) -> float | None:
-        """One step that lowers f."""
+        """Make one step that lowers f."""
         self.verdict = ""
         if run.plan.second is None:
             return None
@@ -73,7 +72,7 @@ class Newton(Phase):
             fall = look.value - there.value
             kept = fall / model.promised
             if fall <= 0 and not fresh:
-                # Those of an earlier place are to blame.
+                # The second derivatives are those of an earlier U: recompute them.
                 self.second = None
                 continue
             self.angle = float(np.abs(model.step).max())
@@ -93,11 +92,11 @@ class Newton(Phase):
         return None
 
     def describe(self, steps: int, run: Run) -> str:
-        """As "4 steps of Newton's method"."""
+        """For example "4 steps of Newton's method"."""
         return f"{counted(steps, 'step', 'steps')} of Newton's method"
 
     def forget(self) -> None:
-        """The state was made anew, so the next look is one at it."""
+        """Discard the look, so that the next one is at the recomputed state."""
         self.look = None
 
     def memory(self) -> dict[str, np.ndarray]:
@@ -105,12 +104,12 @@ class Newton(Phase):
         return {"radius": np.array(self.radius)}
 
     def remember(self, arrays: dict[str, np.ndarray], run: Run) -> None:
-        """Go on with this radius."""
+        """Restore the radius."""
         self.radius = float(np.clip(arrays["radius"], LEAST, LARGEST))
 
 
 class _Model(NamedTuple):
-    """The minimum of the quadratic function: where it is, how much it promises, and whether the radius or a bend ended it."""
+    """The step to the minimum of the quadratic model, the predicted decrease, and whether the step ends at the radius."""
 
     step: np.ndarray
     promised: float
@@ -118,7 +117,7 @@ class _Model(NamedTuple):
 
 
 def _minimum(look: Look, second: Second, radius: float, little: float) -> _Model:
-    """Conjugate gradients, preconditioned by the curvatures of the pairs, down to so small a share of the squared slopes."""
+    """Conjugate gradients, preconditioned by the curvatures of pairs, until a share `little` of the squared slopes is left."""
     assert look.slopes is not None
     assert look.curvatures is not None
     sizes = np.abs(look.curvatures)
@@ -153,11 +152,11 @@ def _minimum(look: Look, second: Second, radius: float, little: float) -> _Model
 
 
 def _inner(a: np.ndarray, b: np.ndarray) -> float:
-    """The inner product over pairs, each of which is in a matrix twice."""
+    """The inner product over pairs, each of which occurs twice in an antisymmetric matrix."""
     return 0.5 * float(np.vdot(a, b))
 
 
 def _room(K: np.ndarray, direction: np.ndarray, radius: float) -> float:
-    """How far one can go from K along a direction until an angle has the size of the radius."""
+    """The largest multiple of a direction that can be added to K until an angle reaches the radius."""
     ahead = (radius - K * np.sign(direction)) / np.maximum(np.abs(direction), TINY)
     return max(float(ahead.min()), 0.0)

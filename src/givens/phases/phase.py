@@ -1,4 +1,4 @@
-"""What a phase is: something that lowers f step by step, and knows when it can do no more."""
+"""The base class of phases: a phase lowers f step by step, and says when it can do no more."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Phase(ABC):
     ----------
     name : str
     verdict : str
-        Why the phase ended, if its end means that the run has converged; else empty.
+        Why the phase ended, if the run has then converged; else empty.
     """
 
     name: str
@@ -26,18 +26,18 @@ class Phase(ABC):
 
     @abstractmethod
     def advance(self, run: Run) -> float | None:
-        """Make one step, and return by how much it lowered f; None if there is nothing more to do here."""
+        """Make one step, and return by how much it lowered f; None if the phase is over."""
 
     @abstractmethod
     def describe(self, steps: int, run: Run) -> str:
-        """Say what so many steps of this phase were, for `Result.method`."""
+        """Describe the steps of this phase, for `Result.method`."""
 
     def forget(self) -> None:  # noqa: B027 (most phases remember nothing)
-        """The state was made anew: whatever a run that goes on from a checkpoint would not know is to be dropped."""
+        """Discard whatever is not in `memory`: the state was recomputed, and a resumed run must take the same steps."""
 
     def memory(self) -> dict[str, np.ndarray]:
-        """What a checkpoint has to hold of this phase."""
+        """The arrays of this phase that a checkpoint saves."""
         return {}
 
     def remember(self, arrays: dict[str, np.ndarray], run: Run) -> None:  # noqa: B027
-        """Go on from what a checkpoint held."""
+        """Restore the `memory` of a checkpoint."""

@@ -1,12 +1,12 @@
-"""What the last steps of a descent told of the curvature: the memory of the method of Broyden, Fletcher, Goldfarb and Shanno.
+"""The memory of descent: the last steps, from which limited-memory BFGS estimates the curvature.
 
-A step s that changed the slopes by y says that the Hessian takes s to y. With the last m of them as the rows of S and Y, the
-inverse Hessian that agrees with all of them, and else with the diagonal W, is (Byrd, Nocedal and Schnabel 1994)
+If a step s changed the slopes by y, the Hessian maps s to y. With the last m steps and changes as the rows of S and Y, and W the
+diagonal matrix that the estimate starts from, the inverse Hessian is (Byrd, Nocedal and Schnabel 1994)
 
     H g = W g + Sᵀv − W Yᵀu,     u = R⁻¹ S g,     v = R⁻ᵀ((I + Y W Yᵀ) u − Y W g),
 
-where R is the upper triangle of S Yᵀ. Each pair is divided by the root of s·y, so that the diagonal of R is 1. A new pair adds a
-column to R⁻¹, and the oldest leaves by its first row and column: a handful of products, whatever m is. The rows of S and Y
+where R is the upper triangle of S Yᵀ. Each pair (s, y) is divided by √(s·y), so that the diagonal of R is 1. A new pair adds a
+column to R⁻¹, and dropping the oldest one removes its first row and column: a few matrix products for any m. The rows of S and Y
 alternate in one array, so that one product serves both.
 """
 
@@ -21,21 +21,21 @@ class Memory:
     Parameters
     ----------
     size : int
-        How many numbers a step has.
+        Length of a step.
     most : int
-        How many steps are kept.
+        Number of steps to keep.
     """
 
     def __init__(self, size: int, most: int) -> None:
         self.most = min(most, max(size, 1))
-        # Twice the room: the rows move to the front once in `most` steps only.
+        # Twice the rows that are needed, so that they move to the front only once in `most` steps.
         self.rows = np.empty((4 * self.most, size))
         self.inverses = np.zeros((2 * self.most, 2 * self.most))
         self.grams = np.zeros((2 * self.most, 2 * self.most))
         self.clear()
 
     def clear(self) -> None:
-        """Forget all of it."""
+        """Forget all steps."""
         self.first = self.last = 0
 
     def __len__(self) -> int:
@@ -43,22 +43,22 @@ class Memory:
 
     @property
     def scaling(self) -> float:
-        """The size of the inverse Hessian along the last step, s·y / y·y."""
+        """The inverse curvature along the last step, s·y / y·y."""
         return 1.0 / float(self.grams[self.last - 1, self.last - 1])
 
     def add(self, step: np.ndarray, change: np.ndarray) -> bool:
-        """Keep a pair if it says something definite; whether it did."""
+        """Keep a step and the change of the slopes if the curvature along it is clearly positive; return whether it is."""
         from givens.kernels.quasi_newton import add
 
         if self.last == 2 * self.most:
-            self._to_the_front()
+            self._move_to_front()
         first = self.first + (self.last - self.first == self.most)
         if not add(self.rows, self.inverses, self.grams, first, self.last, step, change):
             return False
         self.first, self.last = first, self.last + 1
         return True
 
-    def _to_the_front(self) -> None:
+    def _move_to_front(self) -> None:
         first, last, kept = self.first, self.last, len(self)
         self.rows[: 2 * kept] = self.rows[2 * first : 2 * last].copy()
         for square in (self.inverses, self.grams):
@@ -66,7 +66,7 @@ class Memory:
         self.first, self.last = 0, kept
 
     def solve(self, slopes: np.ndarray, weights: np.ndarray | float) -> np.ndarray:
-        """H g, for the diagonal W of the weights, or a multiple of the identity."""
+        """H g, where W has the weights on its diagonal; a float is a multiple of the identity."""
         first, last = self.first, self.last
         if first == last:
             return weights * slopes
@@ -84,7 +84,7 @@ class Memory:
         return start
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """What there is to save."""
+        """The arrays for a checkpoint."""
         kept = slice(self.first, self.last)
         return {
             "rows": self.rows[2 * self.first : 2 * self.last].copy(),
@@ -94,7 +94,7 @@ class Memory:
         }
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
-        """Have what was saved, to the bit; a ValueError where the arrays contradict each other."""
+        """Restore saved arrays, bit by bit; raise a ValueError if they contradict each other."""
         rows, inverse, gram = arrays["rows"], arrays["inverse"], arrays["gram"]
         number, place = len(inverse), int(arrays["place"])
         if (
@@ -102,9 +102,9 @@ class Memory:
             or inverse.shape != gram.shape
             or gram.shape != (number, number)
         ):
-            raise ValueError("the remembered steps are not as many everywhere")
+            raise ValueError("the arrays of remembered steps differ in length")
         if number > self.most or not 0 <= place <= 2 * self.most - number:
-            raise ValueError("there are more remembered steps than are kept")
+            raise ValueError("there are more remembered steps than the memory holds")
         with np.errstate(over="ignore", invalid="ignore"):
             triangle, squares = np.triu(rows[::2] @ rows[1::2].T), rows[1::2] @ rows[1::2].T
             good = np.allclose(np.diagonal(triangle), 1.0, atol=1e-6) and np.allclose(

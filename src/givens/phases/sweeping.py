@@ -1,8 +1,8 @@
-"""Sweeps: exact rotations of pairs, or rotations of blocks of columns, in the order of a schedule.
+"""Sweeps: rotations of pairs to their best angle, or of blocks of columns, in the order of a schedule.
 
     for blocks in schedule:                 # the blocks of a round share no column
-        solve every block                   # reads the state only, so threads may share it
-        apply all the rotations             # writes
+        solve every block                   # only reads the state, so threads can share it
+        apply all rotations                 # writes the state
 
 With `schedule="random"` and blocks of two columns this is the paper's Algorithm 1.
 """
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class Sweeps(Phase):
-    """Turn every block to its best rotation; goes on until the loop stops it."""
+    """Rotate every block in the order of the schedule; the phase continues until the loop stops it."""
 
     name = "sweeps"
 
@@ -38,7 +38,7 @@ class Sweeps(Phase):
             blocks = next(rounds)
             while True:
                 gain = 0.0
-                # Where the gains of disjoint blocks do not add up, each has to see what the one before has done.
+                # Where the gains of disjoint blocks do not add up, each is solved after the one before it is applied.
                 for share in (
                     (blocks,) if objective.separable else [blocks[k : k + 1] for k in range(len(blocks))]
                 ):
@@ -88,7 +88,7 @@ class Sweeps(Phase):
 
 
 def solve(run: Run, blocks: Blocks) -> Solved:
-    """Solve blocks in the threads of the pool; the shares do not show in what comes out."""
+    """Solve blocks in the threads of the pool; the result does not depend on how they share the blocks."""
     objective, state, enough = run.objective, run.state, run.tol * run.objective.scale
     width = 1 if run.plan.at_once else min(parallel.width(), len(blocks))
     if width == 1:
@@ -101,7 +101,7 @@ def solve(run: Run, blocks: Blocks) -> Solved:
         np.array(rotations) if isinstance(blocks, np.ndarray) else rotations,
         np.concatenate([part.gains for part in solved]),
         sum(part.rotated for part in solved),
-        # Whole numbers: their sum does not depend on how the blocks were shared out.
+        # Integers, whose sum does not depend on how the threads share the blocks.
         sum(part.flops for part in solved),
         [found for payload in payloads for found in payload] if len(payloads) == len(solved) else None,
         max((part.note for part in solved), key=len),
