@@ -175,7 +175,7 @@ def test_bad_weights_get_one_sentence(data):
     with pytest.raises(ValueError, match="sample_weight"):
         ICA().fit(X, sample_weight=weights[:7])
     assert isinstance(Mine(1.0), Contrast)
-    with pytest.raises(ValueError, match="is no sum over rows that could have weights"):
+    with pytest.raises(ValueError, match="is not a sum over rows that could have weights"):
         ICA(contrast=Mine(1.0)).fit(X, sample_weight=weights)
     with pytest.raises(ValueError, match="weights must be 3 positive numbers, one for each row of A"):
         Columns(np.ones((3, 2)), "logcosh", weights=[1.0, 0.0, 1.0])

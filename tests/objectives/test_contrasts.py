@@ -227,7 +227,7 @@ def test_signs_that_do_not_fit_are_refused(rng):
     with pytest.raises(ValueError, match="list of 1 and -1"):
         LogCosh([1, 0])
     objective = Columns(rng.laplace(size=(9, 3)), LogCosh([1, -1]))
-    with pytest.raises(ValueError, match="has 2 signs, but 3 columns count"):
+    with pytest.raises(ValueError, match="has 2 signs, but there are 3 active columns"):
         objective.look(objective.state(np.eye(3)))
 
 

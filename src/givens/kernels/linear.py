@@ -1,4 +1,4 @@
-"""Compiled linearisation of the sparse PCA objective: features laid out for it; the few entries that exceed their threshold."""
+"""Linearisation of the sparse PCA objective, from the few entries above their threshold; see `objectives.leaps`."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import numpy as np
 
 from givens.kernels.compile import kernel
 
-WIDE = 32  # features that are turned over together: a row of so many is read in full lines of the cache
+WIDE = 32  # number of features that are transposed together, so that whole cache lines are read
 
 
 @kernel
-def lay(Y: np.ndarray, rank: np.ndarray, scaling: float, B: np.ndarray) -> None:
-    """Row rank[k] of B ← column k of Y, scaled, for every rank that B has."""
+def lay_out(Y: np.ndarray, rank: np.ndarray, scaling: float, B: np.ndarray) -> None:
+    """Write column k of Y, times `scaling`, into row rank[k] of B, if B has this row."""
     n, features = Y.shape
     tile = np.empty((n, WIDE), B.dtype)
     for first in range(0, features, WIDE):
@@ -28,10 +28,9 @@ def lay(Y: np.ndarray, rank: np.ndarray, scaling: float, B: np.ndarray) -> None:
 
 @kernel
 def linearise(T: np.ndarray, levels: np.ndarray, l0: bool, B: np.ndarray, E: np.ndarray) -> tuple[float, int]:
-    """E ← E + S(T)B for the rows T of a tile and its features B; returns Σ φ(T) and the number of non-zeros of S.
+    """E ← E + S(T)B for a tile T of V Bᵀ and its features B; returns Σ φ(T) and the number of non-zeros of S.
 
-    T is overwritten, by S where that is not 0.
-    For ℓ0 a level is √γ: |t| > level is what t² > γ means.
+    The entries of T where S is not 0 are overwritten by S. For ℓ0 a level is √γ, so that |t| > level means t² > γ.
     """
     total = 0.0
     nonzeros = 0
@@ -42,7 +41,7 @@ def linearise(T: np.ndarray, levels: np.ndarray, l0: bool, B: np.ndarray, E: np.
         t = T[j]
         e = E[j]
         found = 0
-        # Without a branch: an entry that does not count is overwritten by the next.
+        # Without a branch: the index of an entry below the level is overwritten by the next.
         for k in range(length):
             where[found] = k
             found += abs(t[k]) > level
@@ -53,7 +52,7 @@ def linearise(T: np.ndarray, levels: np.ndarray, l0: bool, B: np.ndarray, E: np.
             total += v * v - level * level if l0 else size * size
             if not l0:
                 t[where[k]] = np.copysign(size, v)
-        # Four features together: e is read and written a quarter as often.
+        # Four features at a time, to read and write e less often.
         last = found - found % 4
         for k in range(0, last, 4):
             k0, k1, k2, k3 = where[k], where[k + 1], where[k + 2], where[k + 3]

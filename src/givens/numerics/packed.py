@@ -162,7 +162,7 @@ class Packed:
         parallel.each(other_modes, range(0, d, SLAB))
         return out
 
-    def making(self) -> float:
+    def rotated_flops(self) -> float:
         """The flops of `rotated`."""
         d = float(self.d)
         if d <= SMALL_CUBE:

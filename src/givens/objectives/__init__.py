@@ -3,10 +3,10 @@
 | objective | f(U) |
 |---|---|
 | `Columns(A, contrast)` | a sum over the columns of AU |
-| `SparseColumns(A, gamma)` | what of AU exceeds a threshold: sparse PCA |
-| `JointDiagonal(matrices)` | what is off the diagonal of every UᵀC_kU |
+| `SparseColumns(A, gamma)` | sparse PCA: a sum over the entries of AU above a threshold |
+| `JointDiagonal(matrices)` | the sum of the squared off-diagonal entries of all UᵀC_kU |
 | `SymmetricTensor(T)` | −Σ T(u_i, u_i, u_i) |
-| `MomentTensor(Y, a, G)` | the same, of a third moment given by its samples; `from_samples` chooses between the two |
+| `MomentTensor(Y, a, G)` | the same, for a third moment given by samples; `from_samples` chooses between the two |
 | `Function(f, n)` | any function |
 """
 
@@ -51,7 +51,7 @@ __all__ = [
     "from_samples",
 ]
 
-# Imported when first used: some bring compiled code along, which a plain function does not need.
+# Imported when first used: some load compiled code, which a plain function does not need.
 _HOMES = {
     "Blocks": "givens.objectives.base",
     "Columns": "givens.objectives.columns",

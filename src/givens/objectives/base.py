@@ -1,12 +1,12 @@
-"""What an objective is: the arrays that rotate with U, and the best rotation of a block of columns.
+"""The base class of objectives: the arrays that rotate with U, and how to find rotations of blocks of columns.
 
-The loop in `givens.minimize` knows nothing of data, contrasts or tensors. It asks an objective for its `state` at
-U, has a `look` at f and its slopes there, lets it `solve` the blocks of a round (which only reads the state), and then has it
-`apply` the rotations found (which only writes). A rotation is a small orthogonal matrix Q, so that U[:, block] ← U[:, block] @ Q;
-for a block of two columns Q is the Givens rotation G(i, j, θ) of the paper. Nothing outside the kernels assumes one angle.
+The loop in `givens.loop` knows nothing of data, contrasts or tensors. It asks an objective for its `state` at U, for a `look`
+at f and its slopes, to `solve` the blocks of a round (which only reads the state), and to `apply` the rotations found (which
+writes it). A rotation is a small orthogonal matrix Q: U[:, block] ← U[:, block] @ Q. For a block of two columns Q is the Givens
+rotation G(i, j, θ) of the paper.
 
-To write an objective, derive from `Objective` and give it `n`, `scale`, `state`, `look`, `solve` and `apply`;
-`givens.check_objective` then tells what is wrong with it.
+To write an objective, derive from `Objective` and define `n`, `active`, `scale`, `state`, `look`, `solve` and `apply`;
+`givens.check_objective` finds errors in it.
 """
 
 from __future__ import annotations
@@ -19,29 +19,29 @@ from typing import Any, NamedTuple
 import numpy as np
 
 Blocks = Sequence[np.ndarray] | np.ndarray
-"""Disjoint sets of columns, each ascending. A round of pairs is one integer array of shape (k, 2)."""
+"""Disjoint sets of columns, each in ascending order. A round of pairs is one integer array of shape (k, 2)."""
 
 Rotations = Sequence[np.ndarray] | np.ndarray
 """One small orthogonal matrix per block. For a round of pairs, one array of shape (k, 2, 2)."""
 
 
 class Solved(NamedTuple):
-    """The best rotations of some blocks.
+    """The rotations that `Objective.solve` found.
 
     Attributes
     ----------
     rotations : sequence of arrays
         One orthogonal Q per block.
     gains : array of float64
-        By how much each rotation, applied alone, lowers f: 0 for a block that stays as it is (then Q is I).
+        By how much each rotation, applied alone, lowers f; 0 if the block is not rotated (then Q is I).
     rotated : int
-        How many Givens rotations these matrices are made of.
+        Number of Givens rotations in all these matrices.
     flops : float
-        Additions and multiplications spent.
+        Number of additions and multiplications.
     payload : sequence, optional
-        For each block, what was worked out on the way and would help `apply`, which gets it back.
+        For each block, intermediate results that `apply` can use; they are passed to it.
     note : str
-        What the result's message should say about the searches (that they are not exact, say); empty if nothing.
+        A remark on the searches for the result's message, if they are not exact; else empty.
     """
 
     rotations: Rotations
@@ -53,27 +53,28 @@ class Solved(NamedTuple):
 
 
 class NotFinite(ValueError):
-    """An objective, or its gradient, is NaN or infinite at some U: a run that has begun ends where it was before."""
+    """An objective or its gradient is NaN or infinite at some U. A run then ends at the U before."""
 
 
 class Look(NamedTuple):
-    """What one look at a state tells: f, and how f changes as each pair of columns begins to turn.
+    """The value of f, and its first and second derivatives with respect to the angle of each pair of columns.
 
     Attributes
     ----------
     value : float
-        f.
+        The value of f.
     slopes : array of float64, shape (n, n), or None
         Antisymmetric; entry (i, j), i < j, is g'(0) of the pair problem g(θ) = f(U·G(i, j, θ)). With E = ∂f/∂U this is
-        EᵀU − UᵀE. Entries of two columns that do not count (i, j ≥ active) are 0. None where slopes are unknown.
+        EᵀU − UᵀE. Entries with i, j ≥ active are 0. None if slopes are unknown.
     curvatures : array of float64, shape (n, n), or None
-        Symmetric; entry (i, j) is g''(0) of the pair. Only rows i < active are read. None where curvatures are unknown.
+        Symmetric; entry (i, j) is g''(0) of the pair. Only rows i < active are read. None if curvatures are unknown.
     flops : float
-        Additions and multiplications spent.
+        Number of additions and multiplications.
     left : float, optional
-        What all pairs together could still gain, each by its best angle, where a look can tell. A run ends where it is rounding.
+        The sum of the gains of all pairs, each rotated alone to its best angle, if the objective knows it at no further cost. A
+        run ends where this is rounding.
     gradient : array of float64, shape (n, n), optional
-        E = ∂f/∂U, where f is a sum over columns (each column of E depends on that column of U only): descent learns the second
+        E = ∂f/∂U, if f is a sum over columns (each column of E depends on that column of U only). Descent learns the second
         derivatives of each column from it, and needs fewer steps.
     """
 
@@ -86,15 +87,15 @@ class Look(NamedTuple):
 
 
 class Second(NamedTuple):
-    """The second derivatives of f with respect to the angles of all pairs, as a product.
+    """The second derivatives of f with respect to the angles of all pairs, as a linear map.
 
     Attributes
     ----------
     product : callable
-        For an antisymmetric K of order n, the antisymmetric H so that f(U exp(tK)) has the second derivative ½ Σ K_ij H_ij at
-        t = 0, and a bilinear form of two such matrices likewise. K_ji is the angle of the pair (i, j), i < j.
+        Maps an antisymmetric K of order n, in which K_ji is the angle of the pair (i, j), i < j, to an antisymmetric matrix H(K).
+        The map is linear and symmetric, and f(U exp(tK)) has the second derivative ½ Σ K_ij H(K)_ij at t = 0.
     flops : float
-        Additions and multiplications spent.
+        Number of additions and multiplications to compute it.
     """
 
     product: Callable[[np.ndarray], np.ndarray]
@@ -109,10 +110,11 @@ class Leap(NamedTuple):
     rotation : array, shape (n, n)
         Orthogonal, of determinant 1.
     flops : float
+        Number of additions and multiplications.
     again : bool
-        Whether another leap is worth its while.
+        Whether another leap is likely to gain.
     memory : object
-        Handed to the next leap, if U has not been repaired in between.
+        Passed to the next call of `Objective.propose`, unless U was repaired in between.
     """
 
     rotation: np.ndarray
@@ -123,30 +125,30 @@ class Leap(NamedTuple):
 
 @dataclass(frozen=True)
 class Plan:
-    """How an objective is minimised if nobody says.
+    """The defaults of `minimize` for an objective.
 
     Attributes
     ----------
     phases : tuple of str
-        In their order: "descent", "newton", "leaps", "sweeps".
+        Some of "descent", "newton", "leaps" and "sweeps", in the order in which they run.
     schedule : str or Schedule
         The order of pairs in a sweep.
     certify : bool
-        End a run with a search of every pair over all angles.
+        Whether to end a run with a search of every pair over all angles.
     coarse : callable, optional
-        Returns a cheaper objective of the same order with a minimum near this one's (some of the data, or single precision), or
-        None where there is none. A run that nobody gives a start begins with the first phase of its plan, and goes on from there.
+        Returns a cheaper objective of the same order that has a minimum near this one's (by fewer rows, or single precision), or
+        None. A descent without a given start begins with the first phase of that objective's plan, and continues from there.
     rough : float
-        Where this objective is the cheaper form of another one: a run on it ends where the next step would gain no more than
-        this, times the scale.
+        The `tol` of a run on this objective as the cheaper form of another one.
     second : callable, optional
-        `second(state, Q)` gives the second derivatives of all pairs at U @ Q, for the phase "newton": a `Second`.
+        `second(state, Q)` returns the second derivatives at U @ Q, a `Second`, for the phase "newton".
     state_flops : float
-        Additions and multiplications that `state` takes.
+        Number of additions and multiplications of `state`.
     at_once : bool
-        Solve all blocks of a round in one call, since a call is a pass over data in chunks: threads do not share them.
+        Whether one call of `solve` gets all blocks of a round, instead of one call per thread: where a call is a pass over data
+        in chunks.
     rounding : float
-        Relative error of slopes where data are in single precision: the loop accepts no tolerance below its square.
+        Relative rounding error of slopes, for data in single precision. Tolerances below its square have no effect.
     """
 
     phases: tuple[str, ...] = ("leaps", "sweeps")
@@ -168,15 +170,15 @@ class Objective(ABC):
     n : int
         Order of U.
     active : int
-        Only pairs (i, j) with i < active are turned: active < n is the Stiefel form, in which f depends on the first
-        `active` columns only. A block's active columns come first, since blocks are ascending.
+        Number of columns that f depends on, the first ones; n, or less in the Stiefel form. Only pairs (i, j) with i < active are
+        rotated. The active columns of a block come first, since blocks are in ascending order.
     separable : bool
-        f is a sum over columns, so the gains of disjoint blocks add up. If not, blocks go one after the other.
+        Whether the gains of disjoint blocks add up, as for a sum over columns. If not, blocks are rotated one after the other.
     scale : float
-        A size of f; tolerances are relative to it.
+        The size of f; tolerances are relative to it.
     factor : float
-        What people call the value is factor * f: negative for what is maximised, and of another size than 1 where an objective
-        has rescaled its data to avoid overflow.
+        Users see the value factor * f: negative if the objective is maximised, and not ±1 if it has rescaled its data to avoid
+        overflow.
     """
 
     n: int
@@ -187,49 +189,50 @@ class Objective(ABC):
 
     @abstractmethod
     def state(self, U: np.ndarray) -> Any:
-        """The arrays that rotate with U, made anew: a pure function of the data and U."""
+        """Compute the arrays that rotate with U: a pure function of the data and U."""
 
     @abstractmethod
     def look(self, state: Any, Q: np.ndarray | None = None, slopes: bool = True) -> Look:
-        """Value, slopes and curvatures of all pairs, in one pass: at U, or at U @ Q for an orthogonal Q of order n.
+        """Compute the value, and slopes and curvatures of all pairs: at U, or at U @ Q for an orthogonal Q of order n.
 
-        Reads the state only. Without `slopes` nothing but the value is needed: those that take much longer may be left out.
+        Only reads the state. With `slopes=False` only the value is needed; slopes may be left out if they take much longer.
         """
 
     @abstractmethod
     def solve(self, state: Any, blocks: Blocks, enough: float = 0.0) -> Solved:
-        """Find the best rotation of each block by itself. Reads the state only; may run in several threads at once.
+        """Find a rotation of each block, applied alone, that lowers f; for a block of two columns the best one.
 
-        A gain of `enough` is as good as none: what a run stops at.
+        Only reads the state; several threads may call it at once. `enough` is the gain at which a run stops: smaller gains need
+        not be found.
         """
 
     @abstractmethod
     def apply(
         self, state: Any, blocks: Blocks, rotations: Rotations, payload: Sequence[Any] | None = None
     ) -> float:
-        """Rotate the state's columns of every block of a round; return the flops spent.
+        """Rotate the columns of the state, for every block of a round; return the flops.
 
-        The payload is what `solve` gave with these rotations; None where they do not come from it.
+        The payload is that of `solve` for these rotations; None if they do not come from it.
         """
 
     def start(self, rng: np.random.Generator) -> np.ndarray:
-        """Where to start if nobody says: at a random rotation."""
+        """The default start: a random rotation."""
         from givens.rotations import random_orthogonal
 
         return random_orthogonal(self.n, rng, determinant=1)
 
     def plan(self) -> Plan:
-        """How to run it if nobody says."""
+        """The defaults of `minimize` for this objective."""
         return Plan()
 
     def propose(self, state: Any, memory: Any, first: bool) -> Leap | None:
-        """A rotation of all columns at once that should gain much, found without pair problems; None where there is none.
+        """Propose a rotation of all columns at once that is likely to lower f; None if there is none.
 
-        Asked for at the beginning of a run, if the schedule wants leaps: with `first`, then with the `memory` of the last
-        leap, or None where that is lost. Reads the state only. The loop takes back a leap that raises f.
+        The phase "leaps" calls it, first with `first=True`, then with the `memory` of the last leap, or None if U was repaired
+        since or the last leap failed. Only reads the state. The loop undoes a leap that does not lower f.
         """
         return None
 
     def data(self) -> Sequence[np.ndarray | str]:
-        """The arrays and words that define the problem, so that a checkpoint of another one is refused."""
+        """The arrays and strings that define the problem, so that a checkpoint of another one is refused."""
         return ()

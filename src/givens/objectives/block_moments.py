@@ -1,9 +1,9 @@
-"""Blocks of columns of a fourth-order contrast, solved from sums over the rows: the rows themselves may lie anywhere.
+"""Blocks of columns of a fourth-order contrast, solved from moments: the rows may be distributed over many places.
 
-A pair is solved from its five fourth moments and three second ones. A block of b columns has (b+3 over 4) fourth moments, in
-which all of its pairs can be turned again and again: with the matrix T = Σ m mᵀ of the products m = (y_a y_c, a ≤ c) and columns
-x = Σ v_a y_a, z = Σ w_a y_a, every moment of x and z is a bilinear form in T. So one pass over the rows serves all pairs of a
-block.
+A pair is solved from its five fourth and three second moments. A block of b columns has (b+3 over 4) fourth moments, which
+determine those of all rotated columns: let y_a be the columns of the block and T = Σ m mᵀ, summed over the rows, with the
+products m = (y_a y_c, a ≤ c). Then every fourth moment of x = Σ v_a y_a and z = Σ w_a y_a is a bilinear form in T. So after one
+pass over the rows, all pairs of a block can be rotated any number of times.
 """
 
 from __future__ import annotations
@@ -18,17 +18,23 @@ from givens.rotations import turn
 from givens.schedules import tournament
 
 MOST_COLUMNS = 64
-"""Of a block: 766,480 fourth moments."""
+"""The largest block: it has 766,480 fourth moments."""
 
-SWEEPS = 60  # over the pairs of a block, at most
-STEP = 1 << 18  # products of two columns that are in work at once
+SWEEPS = 60  # maximum number of sweeps over the pairs of a block
+STEP = 1 << 18  # number of products of two columns that are formed at a time
 
 
 class Quadruples(NamedTuple):
-    """Where the moments of b columns stand.
+    """Indices of the fourth moments of b columns.
 
-    `a`, `c` are the two indices of each product; `first`, `second` a product each whose product is a moment, every moment once;
-    `place` tells for two products which moment that is.
+    Attributes
+    ----------
+    a, c : array of int
+        The two columns of each product y_a y_c, a ≤ c.
+    first, second : array of int
+        For every fourth moment, two products whose product it is.
+    place : array of int, shape (products, products)
+        The index of the moment that is the product of two products.
     """
 
     a: np.ndarray
@@ -40,7 +46,7 @@ class Quadruples(NamedTuple):
 
 @cache
 def quadruples(b: int) -> Quadruples:
-    """Of b columns."""
+    """The indices for b columns."""
     a, c = np.triu_indices(b)
     four = np.sort(
         np.stack(np.broadcast_arrays(a[:, None], c[:, None], a[None, :], c[None, :]), axis=-1), axis=-1
@@ -52,7 +58,7 @@ def quadruples(b: int) -> Quadruples:
 
 
 def moments_of(Y: np.ndarray, blocks: Blocks) -> list[np.ndarray]:
-    """For a round of pairs, one array of their moments; for larger blocks, their fourth and second moments, one vector each."""
+    """For a round of pairs, one array of moments; for larger blocks, a vector of fourth and second moments for each."""
     from givens.kernels import quartic
 
     if isinstance(blocks, np.ndarray):
@@ -85,10 +91,7 @@ def _moments(Y: np.ndarray, block: np.ndarray) -> np.ndarray:
 def solved(
     found: list[np.ndarray], blocks: Blocks, active: int, kappa: float, sign: float, enough: float
 ) -> Solved:
-    """The best rotation of each pair; of a larger block, what rotations of its pairs come to.
-
-    A sweep over the pairs of a block that gains no more than `enough` is the last.
-    """
+    """The best rotation of each pair; for a larger block, sweeps over its pairs, until one gains no more than `enough`."""
     from givens.kernels import quartic
 
     if isinstance(blocks, np.ndarray):
@@ -105,7 +108,7 @@ def solved(
 def _solved_block(
     found: np.ndarray, b: int, active: int, kappa: float, sign: float, enough: float
 ) -> tuple[np.ndarray, float, int, float]:
-    """Q, its gain, how many pairs turned, and the flops."""
+    """Q, its gain, the number of rotations, and the flops."""
     from givens.kernels import quartic
 
     index = quadruples(b)
@@ -138,7 +141,7 @@ def _solved_block(
 def _pair_moments(
     T: np.ndarray, G: np.ndarray, x: np.ndarray, z: np.ndarray, index: Quadruples
 ) -> np.ndarray:
-    """The moments of the pairs of columns that x and z are the coefficients of."""
+    """The moments of pairs of rotated columns, of which x and z have the coefficients."""
     a, c = index.a, index.c
     times = np.where(a == c, 1.0, 2.0)[:, None]
     xx, zz = times * x[a] * x[c], times * z[a] * z[c]

@@ -1,19 +1,19 @@
-"""`Columns` of a matrix whose rows lie in chunks on Dask: rotations are found where the rows are, and the rows stay there.
+"""`Columns` of a dask array: the rows of the matrix stay in their chunks, and only sums over rows are sent.
 
-The state is U. Whatever a step needs is one pass over the chunks, a pure function of a chunk and U: the chunk's rows are turned
-in one product, and leave sums, which a tree adds up.
+The state is U. Every step is one pass over the chunks, which computes a pure function of a chunk and U: the rows of the chunk are
+rotated by one matrix product, and sums over them are added up by a tree.
 
-| a step | numbers that a chunk sends for n columns |
+| step | numbers that a chunk sends, for n columns |
 |---|---|
 | a look: value, slopes and curvatures of all pairs | 2n² + n, for varimax 3n² + n |
 | a round of n/2 pairs, fourth-order contrasts | 8 for each pair: 4n |
 | a round of n/b blocks of b columns | (b+3 over 4) fourth and b(b+1)/2 second moments for each block |
 | a round, thresholds | the rows of each block that can exceed a threshold |
 
-Rows are turned by U from the beginning in every pass. Turned rows that stay with the workers would save a product, but would
-have to be held in memory, beside the data, and after the loss of a worker all rotations would have to be done again. What
-workers need of U is sent to each of them once: a matrix, then the rotations of every round, until these are as many
-numbers as the matrix; then it is sent anew. So a sweep sends some n² numbers to every worker, however many rounds it has.
+Every pass multiplies the original rows by U. Keeping rotated rows on the workers would save this product, but they would take
+as much memory as the data, and after the loss of a worker all rotations would have to be repeated. Workers get U once as a
+matrix, and then the rotations of each round, until these have as many numbers as the matrix; then U is sent again. So a sweep
+sends about n² numbers to every worker, for any number of rounds.
 """
 
 from __future__ import annotations
@@ -35,23 +35,23 @@ from givens.objectives.sparse_columns import SparseColumns, Threshold
 from givens.rotations import rotate_blocks
 from givens.schedules import Schedule, Tournament
 
-PIECE = 1 << 20  # entries of a chunk that are turned at a time
+PIECE = 1 << 20  # number of entries of a chunk that are rotated at a time
 WHOLE = 16
-"""Up to so many columns are one block, all of whose fourth moments are summed in one pass."""
+"""Up to this number, all columns are one block, whose fourth moments are computed in one pass."""
 
 BLOCK = 8
-"""Columns of a block else: turning the rows and summing the moments then take about as long, for some hundred columns."""
+"""Size of blocks of more columns: for about a hundred columns, rotating rows and summing moments then take the same time."""
 
 SPARSE_BLOCK = 16
 MOST_SAMPLED = 256
-"""With more columns than this, the samples that a descent may begin on would be too large to be read to one place."""
+"""With more columns, the samples on which descent may begin would be too large for one machine."""
 
 
 class Coordinates(Protocol):
-    """Where rows are before they are turned."""
+    """A transformation of the rows of a chunk, before they are rotated."""
 
     def coordinates(self, rows: np.ndarray, V: np.ndarray | None = None) -> np.ndarray:
-        """Rows in these coordinates, or in those of V's columns."""
+        """The transformed rows, times V if it is given."""
 
 
 class Divided:
@@ -61,7 +61,7 @@ class Divided:
         self.divisor = divisor
 
     def coordinates(self, rows: np.ndarray, V: np.ndarray | None = None) -> np.ndarray:
-        """In double precision."""
+        """Divide, in double precision."""
         rows = np.asarray(rows, dtype=np.float64)
         if self.divisor != 1.0:
             rows = rows / self.divisor
@@ -85,7 +85,7 @@ class MatrixChunks(RepeatedData):
         return self.shape[0]
 
     def __iter__(self) -> Iterator[np.ndarray]:
-        raise TypeError("the rows of a dask array are gone through where they are")
+        raise TypeError("a dask array is read chunk by chunk, and cannot be iterated over")
 
     def pieces(self, block: Any, number: int, first: int) -> Iterator[np.ndarray]:
         """The rows of a chunk, checked; none if it is empty."""
@@ -94,12 +94,12 @@ class MatrixChunks(RepeatedData):
             yield rows
 
     def mold(self) -> MatrixChunks:
-        """Without the data."""
+        """An object of this kind without the data."""
         return MatrixChunks.__new__(MatrixChunks)
 
 
 class TurnedAxes:
-    """U, transposed, here and on the workers: a matrix they were sent, and rotations since."""
+    """Uᵀ, here and on the workers, which were sent a matrix and the rotations since then."""
 
     def __init__(self, rows: RepeatedData, space: Any, Ut: np.ndarray, label: str) -> None:
         self.rows, self.space, self.Ut, self.label = rows, space, Ut, label
@@ -110,7 +110,7 @@ class TurnedAxes:
         self.numbers = 0
 
     def turn(self, blocks: Blocks, rotations: Rotations) -> float:
-        """Rotate columns of U; returns the flops."""
+        """Rotate columns of U; return the flops."""
         flops = rotate_blocks(self.Ut, blocks, rotations)
         self.numbers += sum(len(block) ** 2 + len(block) for block in blocks)
         if self.numbers >= self.Ut.size:
@@ -127,9 +127,9 @@ class TurnedAxes:
 
 
 class ChunkedColumns(Columns):
-    """The sum of a contrast over the columns of AU, where the rows of A lie in chunks; `Columns` of a dask array is this."""
+    """The sum of a contrast over the columns of AU, for a dask array A; made by `Columns(A, ...)`."""
 
-    label = "columns"  # of passes, on Dask's dashboard
+    label = "columns"  # name of the passes on Dask's dashboard
 
     def __init__(
         self,
@@ -142,7 +142,7 @@ class ChunkedColumns(Columns):
             raise ValueError("weights are for rows in memory: leave them out with a dask array")
         rows, contrast = MatrixChunks(A), as_contrast(contrast)
         if not contrast.by_rows:
-            raise ValueError(f"{contrast!r} is no sum over rows: it needs all of them in memory")
+            raise ValueError(f"{contrast!r} is not a sum over rows, so it needs all of them in memory")
         self.active = checked_active(active, rows.shape[1])
         self.extent = extent = rows.total(Extent(contrast), "columns-extent")
         degree = contrast.degree
@@ -154,7 +154,7 @@ class ChunkedColumns(Columns):
     def _hold(
         self, rows: RepeatedData, count: int, space: Coordinates, contrast: Contrast, columns: int
     ) -> None:
-        """Keep the way to the rows, so many of them, and to their coordinates."""
+        """Set the attributes: the chunks, their number of rows, and the transformation of rows."""
         self.rows, self.count, self.contrast, self.n = rows, count, contrast, columns
         self.here = space
         self.space = rows.keep(space, f"{self.label}-coordinates")
@@ -162,7 +162,7 @@ class ChunkedColumns(Columns):
         self.rough, self.single, self.sweeping, self.trace_slopes = ROUGH, False, False, True
 
     def coarse(self) -> Columns | None:
-        """An even sample of the rows, read once, where there are few columns."""
+        """Evenly spaced rows, read once; None if there are many columns."""
         if self.n > MOST_SAMPLED:
             return None
         return super().coarse()
@@ -183,7 +183,7 @@ class ChunkedColumns(Columns):
         return other
 
     def plan(self) -> Plan:
-        """Sweeps of one pass for few columns of a fourth-order contrast; else descent, and sweeps where that finds no slopes."""
+        """Sweeps for thresholds, and for few columns of a fourth-order contrast; else descent, then sweeps if possible."""
         phases: tuple[str, ...] = ("descent", "sweeps") if self.contrast.solves_gathered else ("descent",)
         if not self.contrast.smooth or (self.contrast.solves_gathered and self.n <= WHOLE):
             phases = ("sweeps",)
@@ -195,7 +195,7 @@ class ChunkedColumns(Columns):
         return Tournament(block=max(2, self.n if self.n <= WHOLE else BLOCK))
 
     def state(self, U: np.ndarray) -> TurnedAxes:  # type: ignore[override]
-        """U, sent to the workers."""
+        """U, which is sent to the workers."""
         return TurnedAxes(self.rows, self.space, np.ascontiguousarray(U.T, dtype=np.float64), self.label)
 
     def value(self, state: TurnedAxes) -> float:  # type: ignore[override]
@@ -203,7 +203,7 @@ class ChunkedColumns(Columns):
         return self.look(state).value
 
     def look(self, state: TurnedAxes, Q: np.ndarray | None = None, slopes: bool = True) -> Look:  # type: ignore[override]
-        """One pass."""
+        """Value, slopes and curvatures, by one pass."""
         found = self.rows.total(LookSums(self.contrast, self.active), f"{self.label}-look", state.turned(Q))
         look = self.contrast.look_from(found.sums, self.count)
         left = None
@@ -212,10 +212,10 @@ class ChunkedColumns(Columns):
         return look._replace(flops=self._flops(4.0 * self.active), left=left)
 
     def solve(self, state: TurnedAxes, blocks: Blocks, enough: float = 0.0) -> Solved:  # type: ignore[override]
-        """One pass for all of the blocks."""
+        """Solve all blocks, by one pass."""
         if not self.contrast.solves_gathered:
             raise ValueError(
-                f"pairs of columns of {self.contrast!r} are searched in memory only, and the rows lie in chunks: use "
+                f"pairs of columns of {self.contrast!r} are searched in memory only, and the rows are in chunks: use "
                 'phases=["descent"]'
             )
         empty = GatheredBlocks(self.contrast, blocks, self.active)
@@ -224,7 +224,7 @@ class ChunkedColumns(Columns):
         return solved._replace(flops=solved.flops + self._flops(0.0))
 
     def _flops(self, per_entry: float) -> float:
-        """Of turning all rows, and so many further ones for every entry."""
+        """Flops of rotating all rows, and `per_entry` more for every entry."""
         return self.count * self.n * (2.0 * self.n + per_entry)
 
     def apply(  # type: ignore[override]
@@ -238,7 +238,7 @@ class ChunkedColumns(Columns):
         return state.turn(blocks, rotations)
 
     def data(self) -> list[np.ndarray | str]:
-        """The lengths of columns, which tell these data from others, the chunks, whose sums they are, and the contrast."""
+        """The squared norms of columns and the size of f, which identify the data; the lengths of chunks; the contrast."""
         assert self.rows.chunks is not None
         lengths = [str(length) for length in self.rows.chunks.X.chunks[0]]
         return [
@@ -250,7 +250,7 @@ class ChunkedColumns(Columns):
 
 
 class ChunkedSparseColumns(ChunkedColumns, SparseColumns):  # type: ignore[misc]
-    """The sparse PCA objective, where the features lie in chunks; `SparseColumns` of a dask array is this."""
+    """The sparse PCA objective for a dask array, chunked by features; made by `SparseColumns(A, ...)`."""
 
     def __init__(
         self, A: Any, gamma: float | np.ndarray, penalty: str = "l1", active: int | None = None
@@ -259,7 +259,7 @@ class ChunkedSparseColumns(ChunkedColumns, SparseColumns):  # type: ignore[misc]
         self._set_levels(gamma, penalty)
 
     def start(self, rng: np.random.Generator) -> np.ndarray:
-        """Start at the principal axes, the strongest first."""
+        """The principal axes, in the order of their variances."""
         axes = self.state(np.eye(self.n)).turned(None)
         gram = self.rows.total(GramOfRows(), "columns-products", axes).sums[0]
         return np.ascontiguousarray(np.linalg.eigh(gram)[1][:, ::-1])
@@ -268,18 +268,18 @@ class ChunkedSparseColumns(ChunkedColumns, SparseColumns):  # type: ignore[misc]
         return Tournament(block=max(2, min(self.n, SPARSE_BLOCK)))
 
     def propose(self, state: Any, memory: Any, first: bool) -> None:
-        """No leaps: they go through all features many times."""
+        """No leaps, since each takes many passes over the features."""
         return None
 
 
 def in_chunks(kind: type[Columns]) -> type[Columns]:
-    """The class of the same objective for a dask array."""
+    """The class of an objective for dask arrays."""
     known: dict[type[Columns], type[Columns]] = {Columns: ChunkedColumns, SparseColumns: ChunkedSparseColumns}
     return known.get(kind, kind)
 
 
 class Extent(Summary):
-    """The largest |entry| as a power of two, and the contrast's size and the columns' squares, of rows divided by it."""
+    """A power of two near the largest |entry|; the contrast's size and the squared norms of columns of rows divided by it."""
 
     def __init__(self, contrast: Contrast) -> None:
         self.contrast = contrast
@@ -287,7 +287,7 @@ class Extent(Summary):
         self.squares: np.ndarray = np.zeros(0)
 
     def add(self, rows: np.ndarray) -> None:
-        """Each chunk in its own unit."""
+        """Add rows, in a unit of their own."""
         other = copy(self)
         other.unit = power_of_two(rows)
         part = np.ascontiguousarray(rows, dtype=np.float64) / other.unit
@@ -298,12 +298,12 @@ class Extent(Summary):
         self._take(other)
 
     def end(self) -> None:
-        """Sums do not need the contrast."""
+        """Discard the contrast, which is not sent."""
         self.degree = self.contrast.degree or 0
         del self.contrast
 
     def merge(self, other: Self) -> None:
-        """In the larger unit."""
+        """Add sums, in the larger of the two units."""
         self._take(other)
 
     def _take(self, other: Extent) -> None:
@@ -321,14 +321,14 @@ class Extent(Summary):
 
 
 class TurnedSums(Summary):
-    """Sums over rows in the coordinates of U's columns."""
+    """Sums over rotated rows."""
 
     space: Coordinates
     V: np.ndarray
     sums: tuple[Any, ...] = ()
 
     def given(self, kept: Sequence[Any]) -> Self:
-        """The coordinates of rows, U transposed, and rotations since."""
+        """With what `TurnedAxes.turned` keeps: the transformation of rows, Uᵀ, and the rotations since then."""
         other = copy(self)
         other.space, Ut, *rounds = kept
         if rounds:
@@ -339,14 +339,14 @@ class TurnedSums(Summary):
         return other
 
     def add(self, rows: np.ndarray) -> None:
-        """A few rows at a time: how many depends on their length only."""
+        """Add rows in pieces, whose size depends on the length of rows only."""
         step = max(64, PIECE // rows.shape[1])
         for start in range(0, len(rows), step):
             turned = self.space.coordinates(rows[start : start + step], self.V)
             self._take(self._of(np.ascontiguousarray(turned.T)))
 
     def end(self) -> None:
-        """Only the sums are sent on."""
+        """Discard everything but the sums."""
         del self.space, self.V
 
     def merge(self, other: Self) -> None:
@@ -354,7 +354,7 @@ class TurnedSums(Summary):
         self._take(other.sums)
 
     def _of(self, Y: np.ndarray) -> tuple[Any, ...]:
-        """The sums over a few rows; Y has a contiguous row for every column."""
+        """The sums over some rows; Y has a contiguous row for every column."""
         raise NotImplementedError
 
     def _take(self, sums: tuple[Any, ...]) -> None:
@@ -363,7 +363,7 @@ class TurnedSums(Summary):
 
 
 class LookSums(TurnedSums):
-    """What a contrast's look needs."""
+    """The sums that a contrast's look needs."""
 
     def __init__(self, contrast: Contrast, active: int) -> None:
         self.contrast, self.active = contrast, active
@@ -372,20 +372,20 @@ class LookSums(TurnedSums):
         return self.contrast.sums(Y, self.active)
 
     def end(self) -> None:
-        """Only the sums are sent on."""
+        """Discard everything but the sums."""
         super().end()
         del self.contrast
 
 
 class GramOfRows(TurnedSums):
-    """The products of columns."""
+    """The inner products of columns."""
 
     def _of(self, Y: np.ndarray) -> tuple[Any, ...]:
         return (Y @ Y.T,)
 
 
 class GatheredBlocks(TurnedSums):
-    """What solving blocks needs."""
+    """What `Contrast.solve_gathered` needs."""
 
     def __init__(self, contrast: Contrast, blocks: Blocks, active: int) -> None:
         self.contrast, self.active = contrast, active
@@ -393,7 +393,7 @@ class GatheredBlocks(TurnedSums):
 
     @property
     def found(self) -> Any:
-        """For all rows."""
+        """What was gathered from all rows."""
         return self.sums[0]
 
     def _of(self, Y: np.ndarray) -> tuple[Any, ...]:
@@ -404,6 +404,6 @@ class GatheredBlocks(TurnedSums):
             self.sums = (self.contrast.joined(self.sums[0], sums[0]),) if self.sums else sums
 
     def end(self) -> None:
-        """The blocks are known to whoever asked."""
+        """Discard the blocks, which are not sent."""
         super().end()
         self.blocks = []

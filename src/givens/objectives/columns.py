@@ -2,8 +2,8 @@
 
     f(U) = Σ_j φ((AU)_j)
 
-Turning columns i and j of U turns columns i and j of Y, so Y is all that has to be kept. It is stored transposed,
-one column of the mathematics per contiguous row.
+Rotating columns i and j of U rotates columns i and j of Y, so the state is Y. It is stored transposed: each column of AU is a
+contiguous row.
 """
 
 from __future__ import annotations
@@ -23,15 +23,14 @@ from givens.objectives.quartic import Kurtosis, Orthomax
 from givens.schedules import Schedule, Tournament
 from givens.support.arguments import as_array, is_dask
 
-# So many rows per column are in the samples that a run may begin with, and so many in all at least. The smallest ones are for
-# exact rotations of pairs.
+# Rows per column of the samples on which a run may begin, and the smallest number of rows of a sample. The smallest samples are
+# for sweeps.
 LARGE, SMALL, SMALLEST, LEAST = 256, 64, 24, 1024
-# Of the scale: what the last step may gain on a sample, whose minimum is elsewhere, and on all rows in single precision. A sweep
-# is many steps.
+# Tolerances of runs on samples, whose minimum is elsewhere, and on all rows in single precision; and of sweeps on samples.
 ROUGH, NEAR, ROUGH_SWEEP = 1e-4, 1e-6, 3e-4
-# Second derivatives of more columns than this take too long, for there are n³/2 sums.
+# With more columns, Newton's method is not used: the second derivatives are n³/2 sums over the rows.
 MOST_TWICE = 128
-# Single precision holds the fourth powers of what is not larger, or not smaller than its inverse.
+# Fourth powers of numbers between its inverse and this neither overflow nor underflow in single precision.
 LARGEST = 2.0**15
 
 CONTRASTS: dict[str, Callable[[], Contrast]] = {
@@ -49,14 +48,14 @@ class Columns(Objective):
     Parameters
     ----------
     A : array, or dask array chunked along its rows, shape (rows, n)
-        Samples x components for ICA, variables x factors for rotation, variables x samples for sparse PCA. The rows of a dask
-        array stay where they are, and only sums over them travel (see `objectives.chunked_columns`).
+        Samples x components for ICA, variables x factors for factor rotation. The rows of a dask array stay in their chunks, and
+        only sums over them are sent.
     contrast : str or Contrast
-        "varimax", "quartimax", "kurtosis", "logcosh", "exp", or an object of `givens.objectives.contrasts`.
+        "varimax", "quartimax", "kurtosis", "logcosh", "exp", or a `Contrast` object such as `Scalar(phi, dphi)`.
     active : int, optional
-        Only the first so many columns of AU count: the Stiefel form. By default all.
+        Number of columns of AU that are summed over, the first ones (the Stiefel form). By default all.
     weights : array, shape (rows,), optional
-        How often each row counts, positive; for "kurtosis", "logcosh", "exp" and `Scalar`. By default once.
+        Positive weights of the rows, for "kurtosis", "logcosh", "exp" and `Scalar`. By default 1.
 
     Examples
     --------
@@ -75,7 +74,7 @@ class Columns(Objective):
     """
 
     def __new__(cls, A: Any = None, *args: Any, **options: Any) -> Self:
-        """An object that leaves the rows where they are, if A is a dask array."""
+        """An object of the class for dask arrays, if A is one."""
         if is_dask(A):
             from givens.objectives.chunked_columns import in_chunks
 
@@ -105,22 +104,22 @@ class Columns(Objective):
         self.A = A if self.divisor == 1.0 else A / A.dtype.type(self.divisor)
         self.n = A.shape[1]
         self.active = checked_active(active, self.n)
-        self.scale = self.contrast.size(_lying(self.A)) or 1.0
+        self.scale = self.contrast.size(_contiguous(self.A)) or 1.0
         self.rough = ROUGH
         self.single = False  # whether looks are in single precision
-        self.sweeping = False  # whether this is a sample for exact rotations of pairs
-        self.trace_slopes = True  # whether looks that need the value only have slopes too, for the trace
+        self.sweeping = False  # whether this is a sample for sweeps
+        self.trace_slopes = True  # whether looks for the value have slopes too, for the trace
 
     def start(self, rng: np.random.Generator) -> np.ndarray:
-        """Start at the identity, the data's own columns."""
+        """The identity."""
         return np.eye(self.n)
 
     def coarse(self) -> Columns | None:
-        """With very many rows, an even sample of them in single precision; of a sample, a smaller one.
+        """With very many rows, evenly spaced ones in single precision; of such a sample, a smaller one; else None.
 
-        A sum over 50,000 samples differs little from one over 10,000: most of the way is made where it is cheap. Where Newton's
-        method ends a run, all rows in single precision come before it, even if they are too few for a sample; and if
-        the best angle of a pair is known in closed form, the way begins with sweeps over the smallest sample.
+        A sum over 50,000 rows differs little from one over 10,000, so that most steps can be made on the cheaper one. If the
+        plan has Newton's method, all rows in single precision are a cheaper form where they are too few for a sample. If the
+        best angle of a pair has a closed form, too, a run begins with sweeps over the smallest sample.
         """
         if self.sweeping or not self.contrast.smooth:
             return None
@@ -144,7 +143,7 @@ class Columns(Objective):
         return other
 
     def _height(self) -> int:
-        """How many rows A has."""
+        """Number of rows of A."""
         return len(self.A)
 
     def _rows(self, part: slice) -> np.ndarray:
@@ -157,13 +156,13 @@ class Columns(Objective):
         if self.weights is not None:
             other.weights = self.weights[::stride]
             other.contrast = self.contrast.weighted(other.weights)[1]
-        other.scale = other.contrast.size(_lying(A)) or 1.0
+        other.scale = other.contrast.size(_contiguous(A)) or 1.0
         return other
 
     def plan(self) -> Plan:
-        """Descent, if the contrast is smooth, and sweeps where that finds no slopes; sweeps alone where they are cheap.
+        """Descent if the contrast is smooth, then Newton's method if it has second derivatives, then sweeps.
 
-        Newton's method ends a descent where all second derivatives are known.
+        Leaps and sweeps if it is not smooth; sweeps alone if pairs have a closed form and the rows are few.
         """
         phases: tuple[str, ...] = ("leaps", "sweeps")
         if self.contrast.smooth:
@@ -181,23 +180,23 @@ class Columns(Objective):
         )
 
     def _twice(self) -> bool:
-        """Whether all second derivatives are known, and few enough."""
+        """Whether to use second derivatives."""
         return self.contrast.twice and self.n <= MOST_TWICE
 
     def _second(self, state: np.ndarray, Q: np.ndarray) -> Second:
         return self.contrast.second(state, self.active, Q)
 
     def _schedule(self) -> Schedule:
-        """A tournament, in blocks as large as the contrast likes them."""
+        """A tournament, with the contrast's size of blocks."""
         return Tournament(block=self.contrast.block(self.n))
 
     def data(self) -> list[np.ndarray | str]:
-        """The matrix A, the power of two it was divided by, the contrast, and the weights if there are any."""
+        """The matrix A, the power of two it was divided by, the contrast, and the weights."""
         weights = [] if self.weights is None else [self.weights]
         return [self.A, np.array(self.divisor), repr(self.contrast), *weights]
 
     def state(self, U: np.ndarray) -> np.ndarray:
-        """Y = AU, transposed."""
+        """(AU)ᵀ."""
         Y = np.empty((self.n, len(self.A)), dtype=self.A.dtype)
         Ut = np.ascontiguousarray(U.T, dtype=self.A.dtype)
 
@@ -212,13 +211,13 @@ class Columns(Objective):
         return self.contrast.value(state, self.active)
 
     def look(self, state: np.ndarray, Q: np.ndarray | None = None, slopes: bool = True) -> Look:
-        """All pairs at once, by one pass over Y, or over the data on their way through Q."""
+        """Value, slopes and curvatures, by one pass over Y, or over YQ tile by tile."""
         if Q is None and not (slopes or self.trace_slopes):
             return Look(self.value(state))
         return self.contrast.look(state, self.active, Q, self.single)
 
     def solve(self, state: np.ndarray, blocks: Blocks, enough: float = 0.0) -> Solved:
-        """The contrast's pair problem, or a sweep of it on a copy of the block's columns."""
+        """Solve the contrast's pair problem for each pair; for each larger block, rotate its pairs on a copy of its columns."""
         note = self.contrast.note()
         if isinstance(blocks, np.ndarray):
             return Solved(*self.contrast.solve_pairs(state, blocks, self.active), note=note)
@@ -248,13 +247,13 @@ class Columns(Objective):
             Qt = np.ascontiguousarray(rotations[work[0]].T, dtype=state.dtype)
             rotate_block(state, blocks[work[0]], Qt, work[1].start, work[1].stop)
 
-        # Pieces of whole tiles: two for each block, so that few blocks still keep the threads busy.
+        # Two pieces for each block, so that a few blocks keep all threads busy.
         pieces = parallel.parts(state.shape[1], 2)
         parallel.each(part, [(k, rows) for k in range(len(blocks)) for rows in pieces])
         return float(sum(2 * len(block) ** 2 for block in blocks)) * state.shape[1]
 
     def _turn(self, state: np.ndarray, Q: np.ndarray) -> float:
-        """All columns at once: rows of tiles need not be gathered."""
+        """Rotate all columns, without gathering those of a block."""
         Qt = np.ascontiguousarray(Q.T, dtype=state.dtype)
 
         def tile(part: slice) -> None:
@@ -264,18 +263,18 @@ class Columns(Objective):
         return 2.0 * len(Q) ** 2 * state.shape[1]
 
 
-def _lying(A: np.ndarray) -> np.ndarray:
-    """The matrix, either way round: turning it over would take longer than adding it up."""
+def _contiguous(A: np.ndarray) -> np.ndarray:
+    """A or its transpose, whichever is contiguous, to avoid a copy; for sums over all entries."""
     return A.T if A.flags.f_contiguous else np.ascontiguousarray(A)
 
 
 def _single_rounding(n: int) -> float:
-    """Y is rotated in single precision: a slope known to eps moves an angle that gains eps²."""
+    """Relative error of slopes, if Y is rotated in single precision; errors of eps in an angle cost a gain of eps²."""
     return n * 4 * float(np.finfo(np.float32).eps)
 
 
 def _rescaling(A: np.ndarray) -> float:
-    """The power of two to divide by: 1 where fourth powers are in no danger, which saves a copy of the data."""
+    """The power of two to divide A by; 1, which saves a copy, if fourth powers neither overflow nor underflow."""
     factor = power_of_two(A)
     return 1.0 if 1 / LARGEST <= factor <= LARGEST and A.dtype == np.float64 else factor
 
@@ -290,7 +289,7 @@ def _checked_weights(weights: np.ndarray, rows: int) -> np.ndarray:
 
 
 def checked_active(active: int | None, n: int) -> int:
-    """How many of n columns count."""
+    """The number of active columns, n by default."""
     if active is None:
         return n
     if not 1 <= active <= n or int(active) != active:

@@ -1,9 +1,9 @@
-"""Contrasts: what `Columns` sums over the columns of AU, and the ones that are a plain Σ φ(y).
+"""Contrasts: the functions that `Columns` sums over the columns of AU; here those of the form Σ φ(y).
 
-The fourth-order ones, whose angle has a closed form, are in `quartic`. A contrast works on arrays Y stored with one column
-of the mathematics per contiguous row. The first `active` of them count.
+The fourth-order ones, whose pair problems have a closed form, are in `quartic`. A contrast works on arrays Y = (AU)ᵀ, in which a
+column y_i of AU is a contiguous row. The sum is over the first `active` columns.
 
-For a sum of functions of columns, the slopes and curvatures of all pairs come from two matrices (see `pair_derivatives`):
+The slopes and curvatures of all pairs follow from two matrices (see `pair_derivatives`):
 
     M_ij = ∂f/∂y_i · y_j        S_ij = y_jᵀ (∂²f/∂y_i²) y_j
 """
@@ -26,19 +26,19 @@ if TYPE_CHECKING:
     from givens.kernels.scalar import ScalarKernels
 
 Pairs = tuple[np.ndarray, np.ndarray, int, float]
-"""Of some pairs: their rotations, gains, how many turn, and the flops spent."""
+"""The solution of some pairs: rotations, gains, the number of pairs that rotate, and the flops."""
 
 Solution = tuple[np.ndarray, float, int, float, Any]
-"""Of a block: Q, its gain, how many pairs turned, the flops spent, and what would help to apply Q, or None."""
+"""The solution of a block: Q, its gain, the number of rotations, the flops, and the payload for `Objective.apply`, or None."""
 
 
-# Flops per row of the data for a look at one angle of a pair: two columns turned, and the three sums. What φ and its derivatives
-# take is not known; for the built-in contrasts it is about POINT each.
+# Flops for one angle of a pair, per row of the data: rotating two columns, and three sums. POINT is an estimate for φ and its
+# derivatives at an entry, as in the built-in contrasts.
 ANGLE = 26.0
 POINT = 30.0
-PRODUCTS = 1 << 19  # products of two columns, twice, in a tile
-SECOND_GROUPS = 8  # of tiles, whose sums of second derivatives are large
-ONCE = np.empty(0)  # the counts of rows that all count once
+PRODUCTS = 1 << 19  # twice the number of products of two columns in a tile
+SECOND_GROUPS = 8  # groups of tiles for second derivatives; few, since their sums are large
+ONCE = np.empty(0)  # row weights that are all 1
 
 
 class Contrast(ABC):
@@ -47,19 +47,19 @@ class Contrast(ABC):
     Attributes
     ----------
     sense : int
-        1 if it is minimised, −1 if maximised; `value` gives what is minimised.
+        1 if the sum is minimised, −1 if it is maximised. `value` and `look` return sense times the sum, which is minimised.
     degree : int or None
-        Scaling the data by a scales the value by a**degree. None: no such law, and data are never rescaled.
+        Multiplying the data by a multiplies the value by a**degree. None if this does not hold; data are then not rescaled.
     smooth : bool
-        Whether slopes lead to the optimum; if not, a run is made of sweeps.
+        Whether descent reaches a minimum; if not, runs are made of sweeps.
     exact : bool
-        Whether a pair's best angle is known in closed form, so that sweeps over few rows are cheap.
+        Whether the best angle of a pair has a closed form, so that sweeps over few rows are cheap.
     twice : bool
-        Whether `second` gives all second derivatives, and runs should use them.
+        Whether `second` returns second derivatives, and runs should use them.
     by_rows : bool
-        Whether its look follows from sums over rows, `sums`, so that the rows may lie in several places.
+        Whether a look can be computed from sums over rows, `sums`, so that the rows may be in chunks.
     solves_gathered : bool
-        Whether blocks are solved from what `gathered` finds in some rows, wherever they lie.
+        Whether blocks can be solved from what `gathered` collects from each chunk.
     """
 
     sense: int = 1
@@ -72,63 +72,63 @@ class Contrast(ABC):
 
     @abstractmethod
     def look(self, Y: np.ndarray, active: int, Q: np.ndarray | None = None, single: bool = False) -> Look:
-        """Value, slopes and curvatures at Y, or at QᵀY; Y stays as it is. With `single`, in single precision within a tile."""
+        """Value, slopes and curvatures at Y, or at QᵀY; only reads Y. With `single`, in single precision within a tile."""
 
     def value(self, Y: np.ndarray, active: int) -> float:
-        """Evaluate f: the value of `look`, to the bit."""
+        """Evaluate f: the value of `look`, with the same bits."""
         return self.look(Y, active).value
 
     def second(self, Y: np.ndarray, active: int, Q: np.ndarray) -> Second:
-        """All second derivatives at QᵀY, where `twice` says that they are known."""
-        raise NotImplementedError(f"{type(self).__name__} knows no second derivatives but those of pairs")
+        """Second derivatives at QᵀY, if `twice`."""
+        raise NotImplementedError(f"{type(self).__name__} has no second derivatives but those of pairs")
 
     @abstractmethod
     def size(self, Y: np.ndarray) -> float:
-        """A positive size of f, for tolerances. It does not depend on which way round Y lies."""
+        """A positive size of f, for tolerances; the same for Y and its transpose."""
 
     @abstractmethod
     def solve_pairs(self, Y: np.ndarray, pairs: np.ndarray, active: int) -> Pairs:
-        """The best rotation of each pair."""
+        """Find the best rotation of each pair."""
 
     @abstractmethod
     def solve_block(self, Y: np.ndarray, block: np.ndarray, active: int, enough: float) -> Solution:
-        """Turn all pairs of a block, on a copy of its rows, the first `active` of which count.
+        """Rotate all pairs of a block, on a copy; `active` is the number of its active columns, which come first.
 
-        A gain below `enough` need not be pursued.
+        Gains below `enough` need not be found.
         """
 
     def sums(
         self, Y: np.ndarray, active: int, Q: np.ndarray | None = None, single: bool = False
     ) -> tuple[np.ndarray, ...]:
-        """What `look_from` needs of some rows of the data: it adds up over all of them."""
-        raise NotImplementedError(f"{self!r} is no sum over rows: it needs all of them in memory")
+        """Sums over some rows of the data, from whose totals `look_from` computes a look."""
+        raise NotImplementedError(f"{self!r} is not a sum over rows, so it needs all of them in memory")
 
     def look_from(self, sums: Sequence[np.ndarray], rows: int) -> Look:
-        """The look at so many rows."""
-        raise NotImplementedError(f"{self!r} is no sum over rows: it needs all of them in memory")
+        """The look, from sums over all rows."""
+        raise NotImplementedError(f"{self!r} is not a sum over rows, so it needs all of them in memory")
 
     def gathered(self, Y: np.ndarray, blocks: Blocks, active: int) -> Any:
-        """What solving each of these blocks needs of some rows of the data, if `solves_gathered`."""
+        """What `solve_gathered` needs from some rows of the data, if `solves_gathered`."""
         raise NotImplementedError(f"pairs of columns of {self!r} are searched in memory only")
 
     def joined(self, first: Any, second: Any) -> Any:
-        """What was gathered of some rows, and of the rows after them, as one."""
+        """Join what was gathered from some rows and from the rows after them."""
         return [a + b for a, b in zip(first, second)]
 
     def solve_gathered(self, found: Any, blocks: Blocks, active: int, rows: int, enough: float) -> Solved:
-        """The best rotation of each block, from what was gathered of so many rows."""
+        """Find a rotation of each block, from what was gathered from all rows."""
         raise NotImplementedError(f"pairs of columns of {self!r} are searched in memory only")
 
     def weighted(self, weights: np.ndarray) -> tuple[np.ndarray | None, Contrast]:
-        """The contrast of data whose rows count so often, and what their rows have to be multiplied by for it, or None."""
-        raise ValueError(f"{self!r} is no sum over rows that could have weights")
+        """The factors by which rows must be multiplied, or None, and the contrast for these rows and weights."""
+        raise ValueError(f"{self!r} is not a sum over rows that could have weights")
 
     def block(self, n: int) -> int:
-        """How many of n columns to solve together if nobody says."""
+        """The default size of blocks of n columns."""
         return 2
 
     def note(self) -> str:
-        """What the result's message should add."""
+        """A remark on the pair searches, for the result's message."""
         return ""
 
     def __repr__(self) -> str:
@@ -136,17 +136,18 @@ class Contrast(ABC):
 
 
 class Pointwise(Contrast):
-    """A sum Σ φ(y) over all entries, of φ, φ' and φ'' that are compiled.
+    """A sum Σ φ(y) over all entries, with compiled φ, φ' and φ''.
 
-    A pair's angle is searched. Beside a grid of 720 angles, the search missed nothing in 50,000 pairs of columns of variance 1,
-    with `LogCosh` as with `Exp`. On columns multiplied by up to 30, whose wells are narrower, it missed the best one in 6 of
-    50,000 pairs with `LogCosh` (by at most 4 % of the range), and in 414 with `Exp`: whiten data first.
+    The angle of a pair is found by a search that is not exact. Compared with a grid of 720 angles, it missed no minimum in
+    50,000 pairs of columns of variance 1, with `LogCosh` and with `Exp`. For columns multiplied by up to 30, whose minima are
+    narrower, it missed the best one in 6 of 50,000 pairs with `LogCosh` (by at most 4 % of the range), and in 414 with `Exp`:
+    whiten data first.
 
     Parameters
     ----------
     signs : array of 1 and −1, optional
-        One for each column that counts: Σ φ is minimised over columns of sign 1, and maximised over the others. By default all
-        columns count alike.
+        One for each active column: Σ φ is minimised over columns of sign 1, and maximised over the others. By default all signs
+        are 1.
     maximise : bool
         Reverse all signs.
     """
@@ -156,22 +157,23 @@ class Pointwise(Contrast):
     def __init__(self, signs: Sequence[int] | np.ndarray | None = None, *, maximise: bool = False) -> None:
         self.sense = -1 if maximise else 1
         self.signs = None if signs is None else _checked_signs(signs)
-        self.counts = ONCE  # how often each row counts
+        self.counts = ONCE  # weights of the rows
 
     @property
     @abstractmethod
     def kernels(self) -> ScalarKernels:
-        """The compiled entries."""
+        """The compiled functions."""
 
     def _weights(self, active: int) -> np.ndarray:
+        """The factor of each active column, 1 or −1."""
         if self.signs is None:
             return np.full(active, float(self.sense))
         if len(self.signs) != active:
-            raise ValueError(f"{self!r} has {len(self.signs)} signs, but {active} columns count")
+            raise ValueError(f"{self!r} has {len(self.signs)} signs, but there are {active} active columns")
         return self.sense * self.signs
 
     def look(self, Y: np.ndarray, active: int, Q: np.ndarray | None = None, single: bool = False) -> Look:
-        """One pass over Y, tile by tile."""
+        """Value, slopes and curvatures, by one pass over Y."""
         look = self.look_from(self.sums(Y, active, Q, single), Y.shape[1])
         return look._replace(flops=look_flops(Y, active, Q, POINT))
 
@@ -183,7 +185,7 @@ class Pointwise(Contrast):
         return tuple(found[:3])
 
     def look_from(self, sums: Sequence[np.ndarray], rows: int) -> Look:
-        """Multiplied by the signs of the columns."""
+        """The look, from the sums times the signs of the columns."""
         values, M, S = sums
         weights = self._weights(len(values))
         M, S = weights[:, None] * M, weights[:, None] * S
@@ -203,25 +205,25 @@ class Pointwise(Contrast):
         return value
 
     def size(self, Y: np.ndarray) -> float:
-        """|Σ φ|, or 1, times the mean weight."""
+        """|Σ φ|, or 1 if that is 0, times the mean weight."""
         mean = float(self.counts.mean()) if len(self.counts) else 1.0
         return (abs(self._finite(entry_sum(self.kernels.look, Y))) or 1.0) * mean
 
     def weighted(self, weights: np.ndarray) -> tuple[None, Pointwise]:
-        """Σ w φ(y)."""
+        """The contrast Σ w φ(y)."""
         other = copy(self)
         other.counts = np.ascontiguousarray(weights, dtype=np.float64)
         return None, other
 
     def solve_pairs(self, Y: np.ndarray, pairs: np.ndarray, active: int) -> Pairs:
-        """The search for each pair's angle."""
+        """Search for the best angle of each pair."""
         rotations, gains, turned, angles = self.kernels.solve_pairs(
             Y, self.counts, pairs, active, self._weights(active)
         )
         return rotations, gains, turned, (ANGLE + 2 * POINT) * angles * Y.shape[1]
 
     def solve_block(self, Y: np.ndarray, block: np.ndarray, active: int, enough: float) -> Solution:
-        """A sweep of it. Of the block's columns, those that count come first."""
+        """Rotate each pair of a block once, to the best angle of the search."""
         weights = self._weights(active) if self.signs is None else self.sense * self.signs[block[:active]]
         Q, gain, turned, angles = self.kernels.solve_block(Y[block], self.counts, active, weights)
         return Q, gain, turned, Y.shape[1] * ((ANGLE + 2 * POINT) * angles + 6.0 * turned), None
@@ -236,13 +238,24 @@ class Pointwise(Contrast):
 
 
 class LogCosh(Pointwise):
-    """Σ log cosh y, minimised: a smooth |y|, for independent components of heavy-tailed sources.
+    """Σ log cosh y, minimised: a smooth form of |y|, for independent components with heavy tails.
 
     Parameters
     ----------
     signs : array of 1 and −1, optional
-        One for each column that counts: 1 for a heavy-tailed source, −1 for a light-tailed one, over which the sum is maximised.
+        One for each active column: 1 for a heavy-tailed source, −1 for a light-tailed one, over which the sum is maximised.
         `source_signs` chooses them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from givens import minimize
+    >>> from givens.objectives import Columns, LogCosh
+    >>> sources = np.random.default_rng(0).laplace(size=(2000, 2))
+    >>> mixed = sources @ np.array([[0.6, -0.8], [0.8, 0.6]])
+    >>> result = minimize(Columns(mixed, LogCosh()))
+    >>> np.abs(np.corrcoef(sources.T, (mixed @ result.U).T)[:2, 2:]).max(axis=1).round(2)
+    array([1., 1.])
     """
 
     def __init__(self, signs: Sequence[int] | np.ndarray | None = None) -> None:
@@ -250,19 +263,29 @@ class LogCosh(Pointwise):
 
     @property
     def kernels(self) -> ScalarKernels:
-        """Cached on disk."""
+        """The compiled functions, cached on disk."""
         from givens.kernels.scalar import LOG_COSH
 
         return LOG_COSH
 
 
 class Exp(Pointwise):
-    """Σ −exp(−y²/2), minimised: for independent components where outliers must not count.
+    """Σ −exp(−y²/2), minimised: for independent components, robust against outliers.
 
     Parameters
     ----------
     signs : array of 1 and −1, optional
         As in `LogCosh`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from givens import minimize
+    >>> from givens.objectives import Columns, Exp
+    >>> sources = np.random.default_rng(0).laplace(size=(2000, 2))
+    >>> mixed = sources @ np.array([[0.6, -0.8], [0.8, 0.6]])
+    >>> minimize(Columns(mixed, Exp())).converged
+    True
     """
 
     def __init__(self, signs: Sequence[int] | np.ndarray | None = None) -> None:
@@ -270,37 +293,38 @@ class Exp(Pointwise):
 
     @property
     def kernels(self) -> ScalarKernels:
-        """Cached on disk."""
+        """The compiled functions, cached on disk."""
         from givens.kernels.scalar import EXP
 
         return EXP
 
 
 class Scalar(Pointwise):
-    """Σ φ(y): a contrast of your own.
+    """Σ φ(y), for a function φ of your own.
 
     The functions are compiled by numba. In them, `exp`, `expm1`, `log`, `log1p`, `tanh`, `cosh` and `sinh` of `math` or `numpy`
-    are replaced by versions that work on several numbers at once, accurate to 4 units in the last place; functions that you
-    have compiled yourself are taken as they are.
+    are replaced by vectorised versions, accurate to 4 units in the last place; functions that are already compiled by numba are
+    not changed.
 
     Parameters
     ----------
     phi, dphi : callable
         φ and its derivative, functions of a float that numba can compile.
     d2phi : callable, optional
-        The second derivative, by default a difference of `dphi`.
+        The second derivative, by default a finite difference of `dphi`.
     pair : callable, optional
-        The exact pair problem: two arrays x, y to (angle, gain), to be compiled too. Without it the angle is searched; the
-        result's message says that this is not exact.
+        The exact solution of the pair problem, as a function that numba can compile: of two columns x and y, the best angle and
+        its gain. Without it the angle is searched, and the result's message says that this is not exact.
     signs : array of 1 and −1, optional
-        One for each column that counts, −1 for those over which the sum is maximised.
+        One for each active column, −1 for those over which the sum is maximised.
     even : bool
-        φ(−y) = φ(y). Then a quarter of the angles is enough.
+        Whether φ(−y) = φ(y). The search then covers a quarter of the angles.
     maximise : bool
+        Maximise the sum instead of minimising it.
 
     Examples
     --------
-    Independent components by a robust contrast, in a few lines:
+    Independent components by a robust contrast:
 
     >>> import numpy as np
     >>> from givens import minimize
@@ -331,13 +355,13 @@ class Scalar(Pointwise):
 
     @cached_property
     def kernels(self) -> ScalarKernels:
-        """Compiled once for this contrast."""
+        """The functions, compiled once for this contrast."""
         from givens.kernels.scalar import compile_scalar
 
         return compile_scalar(self.phi, self.dphi, self.d2phi, self.pair, self.even)
 
     def note(self) -> str:
-        """Say whether the search is exact."""
+        """A remark, unless there is an exact `pair`."""
         return super().note() if self.pair is None else ""
 
     def __repr__(self) -> str:
@@ -347,10 +371,20 @@ class Scalar(Pointwise):
 
 
 def source_signs(Y: np.ndarray, contrast: Pointwise) -> np.ndarray:
-    """Of white sources, samples x sources: 1 where Σ φ has a minimum under rotations with the others, −1 where a maximum.
+    """The signs of sources: 1 where Σ φ has a minimum under rotations with the others, −1 where it has a maximum.
 
-    The sign of E[φ''(y_i)] E[y_j²] − E[φ'(y_i) y_i], over all other sources j: for `LogCosh`, 1 for heavy tails and −1 for light
-    ones. Signs hold for a run; at its end they can be chosen anew.
+    It is the sign of E[φ''(y_i) y_j²] − E[φ'(y_i) y_i], where the first term is the mean over the other sources j: for
+    `LogCosh`, 1 for heavy tails and −1 for light ones. Signs are fixed during a run; at its end they can be chosen again.
+
+    Parameters
+    ----------
+    Y : array, shape (samples, sources)
+        White sources.
+    contrast : LogCosh, Exp or Scalar
+
+    Returns
+    -------
+    array of int, shape (sources,)
 
     Examples
     --------
@@ -378,10 +412,10 @@ def column_sums(
     single: bool = False,
     counts: np.ndarray = ONCE,
 ) -> list[np.ndarray]:
-    """What a compiled look finds in Y, or in QᵀY: the sums of `kernels.scalar.look_of`. `counts`: how often each row counts.
+    """The sums of `kernels.scalar.look_of` over Y, or over QᵀY; `counts` are the weights of the rows of the data.
 
-    With `single`, the sums within a tile are made in single precision, and tiles are added up in double. Groups of tiles depend
-    on the shape only and are added up in their order, so the bits do not depend on the threads.
+    With `single`, sums within a tile are computed in single precision, and added up in double precision. Groups of tiles depend
+    on the shape only and are added up in order, so the bits do not depend on the number of threads.
     """
     n, rows = Y.shape
     step = tile_width(n)
@@ -398,9 +432,9 @@ def column_sums(
 def second_sums(
     entry: Callable, Y: np.ndarray, active: int, Q: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """What `kernels.scalar.second_of` finds in QᵀY, with the matrices of the pairs (j, k) unpacked."""
+    """The sums of `kernels.scalar.second_of` over QᵀY, with the symmetric matrices unpacked."""
     n, rows = Y.shape
-    # All products of two columns of a tile are in the cache at once.
+    # The products of all pairs of columns of a tile must fit into the cache.
     step = max(64, PRODUCTS // (n * (n + 1)))
     Qt = np.ascontiguousarray(Q.T, dtype=np.float32)
     groups = [
@@ -420,10 +454,10 @@ def second_sums(
 
 
 def second_of_columns(M: np.ndarray, T: np.ndarray, flops: float) -> Second:
-    """The product with the second derivatives of a sum over columns.
+    """The second derivatives of a sum over columns.
 
-    Turned by exp(K), column i moves by Y(k_i + ½ (K²)_i), where k_i is column i of K. With M_ij = Σ φ'(y_i) y_j and
-    T_i = Σ_r φ''(y_ri) y_r y_rᵀ, f changes by Σ_ij M_ij (K + ½ K²)_ji + ½ Σ_i k_iᵀ T_i k_i.
+    A rotation by exp(K) moves column i by AU(k_i + ½ (K²)_i), to second order, where k_i is column i of K. With
+    M_ij = Σ φ'(y_i) y_j and T_i = Σ_r φ''(y_ri) y_r y_rᵀ, f changes by Σ_ij M_ij (K + ½ K²)_ji + ½ Σ_i k_iᵀ T_i k_i.
     """
     from givens.kernels.scalar import bend
 
@@ -443,20 +477,20 @@ def second_of_columns(M: np.ndarray, T: np.ndarray, flops: float) -> Second:
 
 
 def entry_sum(entry: Callable, Y: np.ndarray) -> float:
-    """Σ φ over all entries, which may lie in any order."""
+    """Σ φ over all entries of Y."""
     return float(column_sums(entry, Y.reshape(1, -1), 1, products=0)[0][0])
 
 
 def look_flops(Y: np.ndarray, active: int, Q: np.ndarray | None, point: float) -> float:
-    """Flops of a look: the rotation, two products, the squares, and so many for φ and its derivatives at every entry."""
+    """Flops of a look: the rotation, two products, the squares, and `point` for φ and its derivatives at every entry."""
     n, rows = Y.shape
     return rows * (n * ((0.0 if Q is None else 2.0 * n) + 1.0) + active * (4.0 * n + point))
 
 
 def pair_derivatives(M: np.ndarray, S: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Slopes and curvatures of all pairs, from M and S for the columns i that count and every j.
+    """Slopes and curvatures of all pairs, from M_ij and S_ij for every active column i and every j.
 
-    A pair turned by θ moves column i by θ y_j − ½ θ² y_i, so g' = M_ij − M_ji and g'' = S_ij + S_ji − M_ii − M_jj.
+    Rotating a pair by θ moves column i by θ y_j − ½ θ² y_i, so g' = M_ij − M_ji and g'' = S_ij + S_ji − M_ii − M_jj.
     """
     active, n = M.shape
     first, second, inward = np.zeros((n, n)), np.zeros((n, n)), np.zeros(n)

@@ -1,10 +1,10 @@
 """Any function of an orthogonal matrix, given as a callable.
 
-With its gradient E = ∂f/∂U the slopes of all pairs are EᵀU − UᵀE. Without, they and the curvatures come from differences, two
-evaluations a pair, and four where the slopes are so small that more digits are wanted.
+With its gradient E = ∂f/∂U the slopes of all pairs are EᵀU − UᵀE. Without it, slopes and curvatures are finite differences, from
+two evaluations per pair, and from four more where all slopes are small.
 
-A pair problem g(θ) = f(U·G(i, j, θ)) is periodic, so it is interpolated by harmonics and the sum minimised globally
-(`givens.searches`). If f is a polynomial of degree p in the entries of U, 2p+1 evaluations make that exact.
+A pair problem g(θ) = f(U·G(i, j, θ)) is periodic. It is interpolated by a sum of harmonics, whose global minimum is found
+(`givens.searches`). If f is a polynomial of degree p in the entries of U, 2p+1 evaluations make this exact.
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ EPS = float(np.finfo(np.float64).eps)
 _CAPPED = (
     f"some pair problems have more than {searches.MAX_HARMONICS} harmonics, so their minima may not be global"
 )
-# The central difference of order p errs by h^p and by eps/h: this is where the two meet, for p = 2 and 4.
+# Steps at which the two errors of a central difference, of order h^p and eps/h, are equal, for p = 4 and 2.
 _STEP, _SMALL_STEP = EPS**0.2, EPS ** (1 / 3)
-# Slopes below this share of the scale are worth four evaluations each.
+# If all slopes are below this, relative to the scale, they are computed by the difference of order 4.
 _SMALL = 1e-5
-# A gradient that differs from a difference of values by more than this share is wrong.
+# A gradient that differs from a finite difference by more than this share is wrong.
 _AGREE = 1e-4
-# Where the gradients of columns that stay change by more than this share as others turn, f is no sum over columns.
+# If rotating other columns changes the gradient of a column by more than this share, f is not a sum over columns.
 _SAME = 1e-6
-# Angles at which f is evaluated beforehand; with a gradient, only the first two.
+# Angles at which f is evaluated before the run; with a gradient, only the first two.
 PROBES = (0.0, 1.0, 2.0, 4.0)
 
 
 @dataclass
 class FunctionState:
-    """U (stored transposed), f there, and how many points the last search needed."""
+    """Uᵀ, the value of f if it is known, and the number of points with which the next search begins."""
 
     Ut: np.ndarray
     value: float | None = None
@@ -60,14 +60,14 @@ def _minimum(harmonics: Harmonics, noise: float) -> tuple[float, float]:
 
 
 @lru_cache(maxsize=8)
-def _place(n: int) -> np.ndarray:
-    """The rotation around which functions are probed."""
+def _probe_start(n: int) -> np.ndarray:
+    """The rotation near which functions are evaluated before the run."""
     return random_orthogonal(n, np.random.default_rng(0), determinant=1)
 
 
 @lru_cache(maxsize=8)
 def _direction(n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Angles of all pairs, of norm 1 together, and the antisymmetric matrix that turns columns by them."""
+    """Random angles of all pairs, a vector of norm 1, and the antisymmetric matrix of these angles."""
     angles = np.triu(np.random.default_rng(0).standard_normal((n, n)), 1)
     angles /= np.linalg.norm(angles)
     return angles, angles.T - angles
@@ -79,17 +79,18 @@ class Function(Objective):
     Parameters
     ----------
     f : callable
-        Gets an n x n array of its own, returns a real number.
+        Gets a copy of U, an n x n array, and returns a real number.
     n : int
         The order of U.
     degree : int, optional
-        f is a polynomial of this degree in the entries of U: every pair problem is then exact from 2·degree+1 evaluations.
-        Without it, harmonics are added until nothing changes, up to 64; the result's message says if that was not enough.
+        The degree of f, if it is a polynomial in the entries of U: every pair problem is then solved exactly by 2·degree+1
+        evaluations. Without it, harmonics are added until nothing changes, up to 64; if that is not enough, the result's message
+        says so.
     jac : callable or True, optional
-        The matrix ∂f/∂U of partial derivatives, as in Euclidean space; True if f returns the value and this matrix. See
-        `givens.autodiff` for functions written in PyTorch, JAX or autograd.
+        The matrix ∂f/∂U of partial derivatives, in Euclidean space: a function of U, or True if f returns the value and this
+        matrix. `givens.autodiff` computes it for functions written in PyTorch, JAX or autograd.
     check_jac : bool
-        Compare `jac` with a difference of values once, beforehand.
+        Compare `jac` with a finite difference once, before the run.
 
     Examples
     --------
@@ -128,7 +129,7 @@ class Function(Objective):
         self._probe(check_jac)
 
     def __call__(self, U: np.ndarray) -> float:
-        """Evaluate f, or say what is wrong with what it returned."""
+        """Evaluate f, and check what it returned."""
         value = self.f(U)
         if self.jac is True:
             value = self._both(value)[0]
@@ -142,7 +143,7 @@ class Function(Objective):
         )
 
     def _number(self, value: Any, U: np.ndarray) -> float:
-        # What nearly every f returns needs no closer look.
+        # Nearly every f returns a float: it is checked first.
         if not isinstance(value, float) and isinstance(value, np.ndarray | np.generic) and value.ndim == 0:
             value = value.item()
         if not isinstance(value, float | Real):
@@ -158,14 +159,14 @@ class Function(Objective):
         return value
 
     def _probe(self, check_jac: bool) -> None:
-        """Take the scale of f from its values around a rotation that is always the same; they also tell this f from another."""
-        place = _place(self.n)
+        """Set the scale of f from its values near a fixed rotation; for checkpoints, these values also identify f."""
+        place = _probe_start(self.n)
         slopes = None
         if self.jac is None:
             along = self._turned(place)
             values = [along(theta) for theta in PROBES]
         else:
-            # Every second pair stays where it is: there the gradient of a sum over columns stays as it was.
+            # Every second pair is not rotated: there the gradient of a sum over columns does not change.
             along = self._turned(place, every=4)
             first, slopes, E = self._with_gradient(place)
             second, _, moved = self._with_gradient(self._turn(place, PROBES[1], every=4))
@@ -174,10 +175,10 @@ class Function(Objective):
             self.by_columns = change.size > 0 and bool(change.max() <= _SAME * np.abs(E).max())
         self.probes = np.array(values)
         self.scale = float(np.abs(self.probes).max()) or 1.0
-        # What rounding in a well-written f may amount to: no difference below it is believed.
+        # An estimate of the rounding errors of f: smaller differences are ignored.
         self.noise = 32 * EPS * self.scale
         if self.degree is not None:
-            # Every entry of U is linear in (cos θ, sin θ) along that curve too, so f has no harmonic above its degree.
+            # Along this curve every entry of U is linear in (cos θ, sin θ), so f has no harmonic above its degree.
             claimed = searches.polynomial(along, self.degree, at_zero=values[0]).harmonics
             error = float(np.abs(claimed(np.array(PROBES[: len(values)])) - self.probes).max())
             if error > 1e-8 * self.scale:
@@ -189,7 +190,7 @@ class Function(Objective):
             self._compare(place, values[0], slopes)
 
     def _compare(self, U: np.ndarray, value: float, slopes: np.ndarray) -> None:
-        """Compare the gradient with a difference of values, along one direction in which all columns turn."""
+        """Compare the gradient with a finite difference, along one direction in which all columns rotate."""
         angles, skew = _direction(self.n)
 
         def along(step: float) -> float:
@@ -197,8 +198,8 @@ class Function(Objective):
 
         expected = float(np.sum(angles * slopes))
         norm = float(np.linalg.norm(np.triu(slopes, 1)))
-        # One more value tells nearly always. Else: a function with large higher derivatives needs a smaller step than one with
-        # much noise.
+        # One more value is nearly always enough. If not, a noisy function needs a large step, and one with large higher
+        # derivatives a small step.
         for step, behind in ((1e-6, value), (1e-4, None), (1e-6, None)):
             width = step if behind is not None else 2 * step
             difference = (along(step) - (along(-step) if behind is None else behind)) / width
@@ -211,7 +212,7 @@ class Function(Objective):
         )
 
     def _turned(self, start: np.ndarray, every: int = 2) -> Callable[[float], float]:
-        """f along the curve on which columns (0, 1), (every, every + 1), ... turn by the same angle."""
+        """f along the curve on which columns (0, 1), (every, every + 1), ... rotate by the same angle."""
         return lambda theta: self(self._turn(start, theta, every))
 
     def _turn(self, start: np.ndarray, theta: float, every: int) -> np.ndarray:
@@ -224,11 +225,11 @@ class Function(Objective):
         return U
 
     def data(self) -> list[np.ndarray | str]:
-        """Some values: two functions that agree on them are taken for one."""
+        """Some values of f: functions that agree on them are taken to be the same."""
         return [self.probes, str(self.degree)]
 
     def state(self, U: np.ndarray) -> FunctionState:
-        """U itself; f there is found when somebody asks."""
+        """U itself; f is evaluated when it is needed."""
         return FunctionState(np.ascontiguousarray(U.T))
 
     def value(self, state: FunctionState) -> float:
@@ -238,13 +239,13 @@ class Function(Objective):
         return state.value
 
     def plan(self) -> Plan:
-        """Descent; where f has kinks that end it early, sweeps. Without `jac`, a certificate."""
+        """Descent, then sweeps, in case kinks of f end descent early; without `jac`, a certificate."""
         return Plan(phases=("descent", "sweeps"), certify=self.jac is None)
 
     def look(self, state: FunctionState, Q: np.ndarray | None = None, slopes: bool = True) -> Look:
-        """f and its slopes; without `jac`, curvatures too."""
+        """Value and slopes; without `jac`, curvatures too."""
         if self.jac is None and not slopes and Q is None:
-            # Differences take two evaluations a pair: nobody wants them after every sweep.
+            # Finite differences take two evaluations per pair, too many after every sweep.
             return Look(self.value(state))
         U = state.Ut.T.copy() if Q is None else state.Ut.T @ Q
         if self.jac is not None:
@@ -255,7 +256,7 @@ class Function(Objective):
         return Look(value, upper - upper.T, bends + bends.T, 0.0)
 
     def _with_gradient(self, U: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
-        """f, EᵀU − UᵀE from its gradient E, and E."""
+        """The value, the slopes EᵀU − UᵀE, and the gradient E."""
         if self.jac is True:
             value, E = self._both(self.f(U.copy()))
             value = self._number(value, U)
@@ -298,7 +299,7 @@ class Function(Objective):
         return slopes, bends
 
     def _beside(self, U: np.ndarray, step: float) -> tuple[np.ndarray, np.ndarray]:
-        """f where each pair i < j is turned by the step, and by minus the step."""
+        """The values of f with each pair i < j rotated by the step, and by minus the step."""
         i, j = np.triu_indices(self.n, 1)
         c, s = math.cos(step), math.sin(step)
         values = []
@@ -315,7 +316,7 @@ class Function(Objective):
         return values[0], values[1]
 
     def solve(self, state: FunctionState, blocks: Blocks, enough: float = 0.0) -> Solved:
-        """Search over θ for every pair of every block, one after the other."""
+        """Find the best angle of every pair of every block, one after the other."""
         rotations, gains, rotated, resolved, points = [], [], 0, True, []
         for block in blocks:
             Q, gain, turned, all_resolved, most = self._solve_block(state, block)
@@ -357,10 +358,10 @@ class Function(Objective):
     def _search(
         self, Vt: np.ndarray, pair: tuple[int, int], value: float, points: int
     ) -> tuple[searches.Search, int]:
-        """The best angle of a pair, and from how many points to start the next search.
+        """The best angle of a pair, and the number of points with which the next search begins.
 
-        That number changes how many evaluations the next search takes, and its rounding errors. It goes from pair to pair within
-        a block only, and from there to the state with `apply`, so that threads which share blocks find the same.
+        This number affects the rounding errors of the next search. It is passed from pair to pair within a block, and to the
+        state by `apply`, so that results do not depend on how threads share the blocks.
         """
         i, j = pair
 
@@ -378,10 +379,10 @@ class Function(Objective):
         return found, min(max(8, 4 * found.harmonics.order), 4 * searches.MAX_HARMONICS)
 
     def _worth(self, found: searches.Search) -> bool:
-        """Whether the gain is more than rounding in f can feign.
+        """Whether the gain is more than rounding error.
 
-        A far jump must gain more than the noise. A small turn inside the basin of θ = 0 is judged by the slope there, which
-        is known as well as the values are: differences of values alone would tell only the root of that.
+        A large angle must gain more than the noise of f. A small angle, in the basin of θ = 0, is judged by the slope at 0, which
+        is as accurate as the values: from differences of values, an angle would be known to the square root of eps only.
         """
         if found.gain <= 0:
             return False
@@ -389,7 +390,7 @@ class Function(Objective):
             return True
         order = max(found.harmonics.order, 1)
         slope = abs(float(found.harmonics(0.0, 1)))
-        # A search that ran out of harmonics has judged its slope itself.
+        # A search that reached the limit of harmonics has tested its slope itself.
         small = abs(found.theta) < 1e-3 / order if found.resolved else abs(found.theta) < 1e-2
         return small and (slope > self.noise * order or not found.resolved)
 
@@ -399,7 +400,7 @@ class Function(Objective):
         """Rotate U, and evaluate f there."""
         turned = state.Ut.copy()
         rotate_blocks(turned, blocks, rotations)
-        # Where f is not finite the state stays as it was.
+        # If f is not finite, this raises before the state is changed.
         state.value, state.Ut = self(turned.T.copy()), turned
         if payload:
             state.points = max(payload)

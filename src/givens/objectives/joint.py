@@ -27,7 +27,7 @@ class JointDiagonal(Objective):
     Parameters
     ----------
     matrices : array, shape (K, n, n) or (n, n)
-        Real matrices; they need not be symmetric, but only their symmetric parts can be made diagonal.
+        Real matrices. If they are not symmetric, only their symmetric parts can be made diagonal.
 
     Examples
     --------
@@ -54,32 +54,32 @@ class JointDiagonal(Objective):
         self.n = self.active = C.shape[1]
         self.factor = power(self.divisor, 2)
         self.scale = float(np.sum(self.C**2)) or 1.0
-        # Below this nothing can be told from rounding: a gain is of second order in the entries it removes.
+        # Smaller gains are rounding: a gain is the square of the entries that it removes.
         self.least = (8 * EPS) ** 2 * self.scale
 
     def start(self, rng: np.random.Generator) -> np.ndarray:
-        """Start at the identity: the data's own coordinates."""
+        """The identity."""
         return np.eye(self.n)
 
     def plan(self) -> Plan:
-        """Sweeps of blocks large enough for matrix products, small enough for the cache."""
+        """Sweeps in blocks that are large enough for matrix products and small enough for the cache."""
         return Plan(schedule=Tournament(block=64), state_flops=4.0 * self.C.size * self.n)
 
     def data(self) -> list[np.ndarray]:
-        """The matrices."""
+        """The matrices, and the power of two they were divided by."""
         return [self.C, np.array(self.divisor)]
 
     def state(self, U: np.ndarray) -> np.ndarray:
-        """The rotated stack, as C[i, j, k]."""
+        """The rotated matrices UᵀC_kU, as an array with the indices i, j, k."""
         return np.ascontiguousarray(np.moveaxis(U.T @ self.C @ U, 0, -1))
 
     def value(self, state: np.ndarray) -> float:
-        """Evaluate f, from the off-diagonal entries themselves: a difference of norms would cancel."""
+        """Evaluate f as a sum over off-diagonal entries; a difference of norms would cancel."""
         squares = np.sum(state**2, axis=2)
         return float(squares.sum(where=~np.eye(self.n, dtype=bool)))
 
     def solve(self, state: np.ndarray, blocks: Blocks, enough: float = 0.0) -> Solved:
-        """The closed form, for pairs; a sweep of it on the block's own stack, for blocks."""
+        """Solve pairs by the closed form; for each larger block, rotate its pairs once, on a copy."""
         from givens.kernels import joint
 
         depth = state.shape[2]
@@ -100,7 +100,7 @@ class JointDiagonal(Objective):
     def apply(
         self, state: np.ndarray, blocks: Blocks, rotations: Rotations, payload: Sequence[Any] | None = None
     ) -> float:
-        """Rotate rows and columns of the whole stack."""
+        """Rotate the rows and columns of all matrices."""
         depth = state.shape[2]
         if isinstance(blocks, np.ndarray):
             from givens.kernels import joint
@@ -108,7 +108,7 @@ class JointDiagonal(Objective):
             joint.rotate_pairs(state, blocks, np.asarray(rotations))
             return 12.0 * len(blocks) * self.n * depth
         flops = 0.0
-        # Rows first, for every block, then columns: within either, blocks touch different entries.
+        # All rows before all columns: within either, blocks have no entry in common.
         parallel.each(lambda k: _rotate_rows(state, blocks[k], rotations[k]), range(len(blocks)))
         parallel.each(lambda k: _rotate_columns(state, blocks[k], rotations[k]), range(len(blocks)))
         for block in blocks:
@@ -116,7 +116,7 @@ class JointDiagonal(Objective):
         return flops
 
     def look(self, state: np.ndarray, Q: np.ndarray | None = None, slopes: bool = True) -> Look:
-        """f; and of every pair −P and 4Q, from the diagonals D and the sums V = C + Cᵀ."""
+        """Value, slopes −P and curvatures 4Q (see `kernels.joint`), from the diagonals D and the sums C + Cᵀ."""
         from givens.kernels import joint
 
         turning = 0.0

@@ -1,22 +1,21 @@
-"""Leaps: all columns turned at once towards sparse components, before the rotations of pairs begin.
+"""Leaps of sparse PCA: rotations of all columns at once, before the rotations of pairs begin.
 
-The sparse PCA objective F(U) = Σ φ(AU) is convex in U, so at any matrix V, orthogonal or not,
+The sparse PCA objective F(U) = Σ φ(AU), which is maximised, is convex in U, so for any matrix V, orthogonal or not,
 
     F(U) ≥ F(V) + 2⟨E, U − V⟩,   E = AᵀS(AV),
 
-and the orthogonal U that raises the right-hand side most is the polar factor of E. With V the last U this is a step of the
-Generalized Power Method, which creeps. Four things make it leap: V lies beyond the last U, the further the more steps agreed
-(Nesterov's extrapolation, and a share of the last step itself); the first steps see the strongest features only, which hold most
-of the sum; S is used through its non-zeros where they are few; and E is worked out in single precision. The bound also says, at
-no cost, what U is worth at least, over all features even where only some were seen, since no feature counts negatively.
+and the orthogonal U that maximises the right-hand side is the polar factor of E. If V is the last U, this is a step of the
+Generalized Power Method, which is slow. Four things make it faster: V is extrapolated beyond the last U (by Nesterov's method,
+and by a share of the last step); the first steps use only the strongest features, which hold most of the sum; products with S
+use its non-zeros where they are few; and E is computed in single precision. The right-hand side is also a lower bound of F(U),
+at no cost, and of the sum over all features if only some are used, since no feature contributes a negative term.
 
-Single precision and a rough polar factor (`givens.numerics.polar`) cost no accuracy: a step may start from any V and may lead
-to any orthogonal U, whose worth the loop looks up in the precision of the data, and rotations of pairs take over where leaps
-gain little: they are exact, and converge.
+Single precision and an approximate polar factor (`givens.numerics.polar`) cost no accuracy: V may be any matrix and U any
+orthogonal one, the loop evaluates F(U) in the precision of the data, and where leaps gain little, rotations of pairs take over
+and converge.
 
-Extrapolation matters for more than speed: it carries entries across the threshold that the plain step leaves below for ever, so
-that components which had died come back. A component with nothing above its level gets a random direction at right angles to
-the living ones.
+Extrapolation also lifts entries above the threshold that plain steps never reach, so that components that had become zero come
+back. A component without any entry above its level gets a random direction, orthogonal to the other components.
 """
 
 from __future__ import annotations
@@ -29,24 +28,24 @@ from givens.numerics.scaling import power_of_two
 from givens.numerics.tiles import GROUPS, tiles
 
 FEW = 0.2  # share of non-zeros of S below which products through them are faster than matrix products
-STEPS = 5  # of one leap; and of each share of the features in the first one, at most
-SHARES = (0.5, 0.85)  # of what could be gained: so much the features hold that the first leap sees
-SLOW = 0.005  # a step on some of the features that gains less than this share of the sum is their last one
-BEYOND = 0.3  # V lies beyond U by this share of the step from the last V
-LEAST = 1e-7  # a leap that gains less than this share of the sum is the last one
+STEPS = 5  # maximum number of steps of a leap; in the first one, for each of its shares of the features
+SHARES = (0.5, 0.85)  # shares of the largest possible sum that the features of the first leap hold
+SLOW = 0.005  # steps on some of the features end when one gains less than this share of the sum
+BEYOND = 0.3  # V is extrapolated beyond U by this share of the step from the last V
+LEAST = 1e-7  # leaps end when one gains less than this share of the sum
 
 
 class PolarLeaps:
-    """A run of leaps: features and matrices are those at its beginning.
+    """A series of leaps; features and matrices refer to the columns at its beginning.
 
     Attributes
     ----------
     reached : float
-        What the sum is at least at U, but for the errors of single precision.
+        A lower bound of the sum at U, up to the errors of single precision.
     flops : float
-        Of the last leap.
+        Flops of the last leap.
     again : bool
-        Whether another leap is worth its while.
+        Whether another leap is likely to gain.
     """
 
     def __init__(self, Y: np.ndarray, levels: np.ndarray, l0: bool, shares: tuple[float, ...]) -> None:
@@ -54,7 +53,7 @@ class PolarLeaps:
         self.shares = shares
         self.Ut = np.eye(len(Y))
         self.V = self.before = self.Ut[: len(levels)]
-        # The same every time, so that a run that goes on from a checkpoint ends in the same bits.
+        # A fixed seed, so that a resumed run ends in the same bits.
         self.fresh = np.random.default_rng(0).standard_normal(self.V.shape, dtype=np.float32)
         self.agreed = 0
         self.reached = -np.inf
@@ -63,7 +62,7 @@ class PolarLeaps:
         self.again = True
 
     def go(self) -> np.ndarray | None:
-        """Leap, and return the rotation from the last U to the new one; None if nothing exceeds a level or is gained."""
+        """Make a leap: the rotation from the last U to the new one; None if no entry exceeds its level."""
         last, before = self.Ut, self.reached
         m, n = self.V.shape
         self.flops = self.preparing + 2.0 * n**3 + flop_counts.determinant(n)
@@ -71,11 +70,11 @@ class PolarLeaps:
         coarse, self.shares = self.shares, ()
         best = None
         for share in coarse or (1.0,):
-            self.features.take(share)
+            self.features.select(share)
             best = self._steps(SLOW if coarse else -np.inf)
         if best is None and coarse:
-            # None of the features that were taken exceeds its level: another may.
-            self.features.take(1.0)
+            # None of the selected features exceeds its level, but others may.
+            self.features.select(1.0)
             best = self._steps(SLOW)
         if best is None:
             return None
@@ -84,12 +83,12 @@ class PolarLeaps:
         self.flops += flop_counts.qr(n, m) + 3.0 * m * m * n + 6.0 * m * n
         self.reached = value + 2.0 * float(np.vdot(E, self.Ut[:m] - V))
         if np.linalg.slogdet(self.Ut)[0] < 0:
-            self.Ut[-1] *= -1.0  # the sum does not see the sign of a column
+            self.Ut[-1] *= -1.0  # the sum does not depend on the sign of a column
         self.again = bool(coarse) or self.reached - before > LEAST * self.reached
         return last @ self.Ut.T
 
     def _steps(self, slow: float) -> tuple[np.ndarray, np.ndarray, float, np.ndarray] | None:
-        """Steps on the features that were taken, until one is slow: the best U, its V, F(V), E. None if no level is exceeded."""
+        """Make steps on the selected features until one is slow: the best U, its V, F(V), E; None if no level is exceeded."""
         m, n = self.V.shape
         bound = most = -np.inf
         for _ in range(STEPS):
@@ -98,7 +97,7 @@ class PolarLeaps:
             if value == 0.0:
                 return None
             if slow > 0.0:
-                # Other directions in every step of the first leap: extrapolated, they are long, and find something to live on.
+                # Zero components get other directions in every step of the first leap: extrapolated, they may exceed a level.
                 self.fresh = np.roll(self.fresh, 1, axis=1)
             U, spent = rough_polar(E, self.fresh)
             self.flops += flops + spent + 9.0 * m * n
@@ -115,9 +114,9 @@ class PolarLeaps:
 
 
 class Features:
-    """The features that can count, the strongest first, one per contiguous row, in single precision.
+    """The features that can exceed a level, the strongest first, one per contiguous row, in single precision.
 
-    All in units of a power of two, so that nothing overflows or underflows.
+    They are divided by a power of two, so that nothing overflows or underflows.
     """
 
     def __init__(self, Y: np.ndarray, levels: np.ndarray, l0: bool) -> None:
@@ -138,20 +137,20 @@ class Features:
         self.unit = power_of_two(norms[0]) if self.number else 1.0
         self.levels = (levels / self.unit).astype(np.float32)
         self.B = np.empty((self.number, len(Y)), dtype=np.float32)
-        parallel.each(lambda t: linear.lay(Y[:, t], rank[t], 1.0 / self.unit, self.B), cut)
-        # No rotation gets more than this out of a feature.
+        parallel.each(lambda t: linear.lay_out(Y[:, t], rank[t], 1.0 / self.unit, self.B), cut)
+        # Cumulated upper bounds of what features contribute at any U.
         self.most = np.cumsum((norms[: self.number] - least) ** 2)
         self.density = float(np.mean(np.abs(Y[: len(levels), ::64]) > levels[:, None]))
 
-    def take(self, share: float) -> None:
-        """Work on the strongest features that hold a share of what could be had."""
+    def select(self, share: float) -> None:
+        """Select the strongest features, which hold this share of the largest possible sum."""
         if share < 1.0 and len(self.most):
             self.number = int(np.searchsorted(self.most, share * self.most[-1])) + 1
         else:
             self.number = len(self.B)
 
     def linearise(self, V: np.ndarray) -> tuple[float, np.ndarray, float]:
-        """F(V) and E, of which V holds the rows; and the flops."""
+        """F(V), E and the flops; V and E are stored transposed, with a row for each component."""
         from givens.kernels import linear, threshold
 
         sparse = self.density < FEW
@@ -191,12 +190,12 @@ class Features:
 
 
 def _pieces(features: int, n: int) -> list[slice]:
-    """Pieces for threads: of two tiles or more, since handing over a small one takes longer than its work."""
+    """Pieces for threads, of two tiles or more: passing a smaller one to a thread takes longer than its work."""
     return parallel.parts(
         features, min(GROUPS, features // (2 * _tiles(features, n)[0].stop) + 1) if features else 1
     )
 
 
 def _tiles(features: int, n: int) -> list[slice]:
-    """Numbers of single precision take half the room."""
+    """Tiles of twice the usual size, since single precision takes half the memory."""
     return tiles(n // 2, features)

@@ -1,9 +1,9 @@
-"""Sparse PCA: what of each column of Y = AU exceeds a threshold, Algorithm 2 of the paper.
+"""Sparse PCA, the objective of the paper's Algorithm 2: a sum over the entries of Y = AU above a threshold.
 
     ℓ1:  f(U) = −Σ_j Σ_k [ |(AU)_kj| − γ_j ]₊²           ℓ0:  f(U) = −Σ_j Σ_k [ (AU)_kj² − γ_j ]₊
 
-Most of Y is below the threshold and stays there: `givens.kernels.sparse_blocks` says how the rotations of a block are found
-from the little that is not.
+Most entries of Y stay below the threshold: `givens.kernels.sparse_blocks` finds the rotations of a block from the few that do
+not. A pair that is rotated by itself gets its global maximum; the pairs of a block do not.
 """
 
 from __future__ import annotations
@@ -20,21 +20,26 @@ from givens.objectives.columns import Columns
 from givens.objectives.contrasts import Contrast, Pairs, Solution, pair_derivatives
 from givens.schedules import Schedule, Tournament
 
-# A pair of a block near its maximum is turned so many times its Newton step, past the maximum, which the others move anyway.
+# Pairs of a block near their maximum are rotated by this multiple of the Newton step: later pairs move the maximum anyway.
 RELAXATION = 1.35
-SHARE = 0.1  # a pair that promises less than this share of the block's mean gain waits for the next sweep
-LOOSE = 1e-2  # the share of its gain that a pair of a block may leave to the next sweep
-TIGHT = 1e-15  # the same for a pair that is solved by itself: nothing but rounding
-REPLAY = 0.2  # so many rotations per pair of columns, twice, and a matrix product turns a block faster than one by one
-FEW = 0.05  # share of non-zeros of S below which products through them are faster than matrix products
+SHARE = (
+    0.1  # pairs whose predicted gain is below this share of the block's mean gain are left to the next sweep
+)
+LOOSE = 1e-2  # share of its gain that a pair of a block may leave to the next sweep
+TIGHT = 1e-15  # the same for a pair that is solved by itself: rounding only
+REPLAY = (
+    0.2  # up to this number of rotations, times the squared number of columns, they are applied one by one
+)
+FEW = 0.05  # share of non-zeros of S below which products over them are faster than matrix products
 EPS = float(np.finfo(np.float64).eps)
-MOST_GATHERED = 1 << 26  # entries of blocks that are sent in one round, where rows lie in chunks: 512 MB
+MOST_GATHERED = 1 << 26  # maximum number of entries that chunks send in one round: 512 MB
 
 
 class TurnedBlock(NamedTuple):
-    """What a block's rotation was found on, so that applying it need not do the work again.
+    """The payload of a block: what `solve_block` has computed and `apply` can use.
 
-    `steps` are its rotations, if they are few; `compact` the turned compact columns, their features and the others.
+    `steps` are the rotations of pairs, if they are few; `compact` are the rotated compact columns, the indices of their
+    features, and those of the other features.
     """
 
     steps: np.ndarray | None
@@ -47,8 +52,9 @@ class Threshold(Contrast):
     Parameters
     ----------
     levels : array
-        One per column that counts, in the units of y: γ for "l1", √γ for "l0".
+        One per active column, in the units of y: γ for "l1", √γ for "l0".
     l0 : bool
+        Whether the second sum is meant.
     """
 
     sense = -1
@@ -64,7 +70,7 @@ class Threshold(Contrast):
 
     @classmethod
     def of(cls, penalty: str) -> Self:
-        """Without levels yet."""
+        """A contrast without levels, which are set later."""
         if penalty not in ("l1", "l0"):
             raise ValueError(f"penalty must be 'l1' or 'l0', got {penalty!r}")
         return cls(np.zeros(0), penalty == "l0")
@@ -76,16 +82,16 @@ class Threshold(Contrast):
         """Evaluate f."""
         from givens.kernels.threshold import value
 
-        # The pieces depend on the shape only, and are added up in their order.
+        # The parts depend on the shape only and are added up in order, so the bits do not depend on the threads.
         parts = parallel.parts(active, 4)
         return -float(sum(parallel.each(lambda part: value(Y[part], self.levels[part], self.l0), parts)))
 
     def size(self, Y: np.ndarray) -> float:
-        """‖Y‖², which |f| never exceeds."""
+        """‖Y‖², an upper bound of |f|."""
         return float(np.einsum("ij,ij->", Y, Y, dtype=np.float64))
 
     def look(self, Y: np.ndarray, active: int, Q: np.ndarray | None = None, single: bool = False) -> Look:
-        """Value and slopes; curvatures, which jump where an entry crosses its threshold, are of no use."""
+        """Value and slopes, without curvatures, which jump where an entry crosses its threshold."""
         look = self.look_from(self.sums(Y, active, Q), Y.shape[1])
         return look._replace(flops=Y.size * (2.0 * active + (0.0 if Q is None else 2.0 * len(Y))))
 
@@ -97,12 +103,12 @@ class Threshold(Contrast):
         return np.array(self.value(turned, active)), self.slopes(turned, active)
 
     def look_from(self, sums: Sequence[np.ndarray], rows: int) -> Look:
-        """The slopes of pairs."""
+        """The look, from the sums."""
         value, M = sums
         return Look(float(value), pair_derivatives(M, np.zeros_like(M))[0])
 
     def slopes(self, Y: np.ndarray, active: int) -> np.ndarray:
-        """−2 S(y_i)ᵀy_j: through the non-zeros of S where they are few, else by matrix products."""
+        """−2 S(y_i)ᵀy_j: over the non-zeros of S if they are few, else by matrix products."""
         from givens.kernels import threshold
 
         levels = self.levels[:active]
@@ -122,13 +128,13 @@ class Threshold(Contrast):
         return -2.0 * tiled_sum(tiles(*Y.shape), product)
 
     def solve_pairs(self, Y: np.ndarray, pairs: np.ndarray, active: int) -> Pairs:
-        """Find the global maximum of each pair."""
+        """Find the global maximum of each pair, up to rounding errors."""
         from givens.kernels.sparse_blocks import solve_pairs
 
         return solve_pairs(Y, pairs, self.everywhere(len(Y)), self.l0, self.noise, TIGHT)
 
     def solve_block(self, Y: np.ndarray, block: np.ndarray, active: int, enough: float) -> Solution:
-        """Turn the pairs of a block once, on a compact copy; not exactly, as `givens.kernels.sparse_blocks` says."""
+        """Rotate the pairs of a block once, on a compact copy; not exactly (see `givens.kernels.sparse_blocks`)."""
         from givens.kernels import sparse_blocks
 
         levels = self.everywhere(len(Y))[block]
@@ -140,7 +146,7 @@ class Threshold(Contrast):
     def _turned(
         self, C: np.ndarray, levels: np.ndarray, enough: float
     ) -> tuple[np.ndarray, float, int, float, np.ndarray]:
-        """Turn the pairs of C's rows once, in place: Q, its gain, how many turned, the flops, and the rotations."""
+        """Rotate the pairs of rows of C once, in place: Q, its gain, the number of rotations, the flops, and the rotations."""
         from givens.kernels import sparse_blocks
 
         Qt = np.eye(len(C))
@@ -152,18 +158,18 @@ class Threshold(Contrast):
         return np.ascontiguousarray(Qt.T), gain, turned, flops, steps
 
     def gathered(self, Y: np.ndarray, blocks: Blocks, active: int) -> list[np.ndarray]:
-        """The rows of each block that can exceed a threshold, however the block is turned: a turn keeps their length."""
+        """The rows of each block that can exceed a threshold after some rotation, by their norm, which rotations keep."""
         levels = self.everywhere(len(Y))
         found = []
         for block in blocks:
             part = Y[block]
-            # Rounding must not leave out a row that gets there by its whole length.
+            # Rounding errors must not exclude a row whose norm is at the threshold.
             reach = np.einsum("ij,ij->j", part, part) * (1.0 + 1e-12) > float(levels[block].min()) ** 2
             found.append(part[:, reach])
         return found
 
     def joined(self, first: list[np.ndarray], second: list[np.ndarray]) -> list[np.ndarray]:
-        """The rows of both, in their order."""
+        """Concatenate the rows."""
         joined = [np.concatenate(parts, axis=1) for parts in zip(first, second)]
         if sum(part.size for part in joined) > MOST_GATHERED:
             raise ValueError(
@@ -174,20 +180,20 @@ class Threshold(Contrast):
     def solve_gathered(
         self, found: list[np.ndarray], blocks: Blocks, active: int, rows: int, enough: float
     ) -> Solved:
-        """As in memory: rows that were left out count nothing."""
+        """Solve blocks from the gathered rows; the others contribute nothing."""
         solutions = [self._of(block).solve_rows(part, enough) for block, part in zip(blocks, found)]
         rotations, gains, rotated, flops = zip(*solutions)
         pairs = isinstance(blocks, np.ndarray)
         return Solved(np.array(rotations) if pairs else rotations, np.array(gains), sum(rotated), sum(flops))
 
     def _of(self, block: np.ndarray) -> Threshold:
-        """The same thresholds, for the columns of a block alone."""
+        """The contrast of the columns of one block."""
         other = Threshold(self.everywhere(max(int(block.max()) + 1, len(self.levels)))[block], self.l0)
         other.noise = self.noise
         return other
 
     def solve_rows(self, Y: np.ndarray, enough: float) -> tuple[np.ndarray, float, int, float]:
-        """Q, its gain, how many pairs turned and the flops, where Y holds the columns of one block."""
+        """Solve one block, whose columns are the rows of Y: Q, its gain, the number of rotations and the flops."""
         if not Y.shape[1]:
             return np.eye(len(Y)), 0.0, 0, 0.0
         if len(Y) > 2:
@@ -196,11 +202,11 @@ class Threshold(Contrast):
         return rotations[0], float(gains[0]), rotated, flops
 
     def everywhere(self, n: int) -> np.ndarray:
-        """A level for each of n columns, ∞ for those that do not count."""
+        """The levels of n columns, ∞ for inactive ones."""
         return np.concatenate((self.levels, np.full(n - len(self.levels), np.inf)))
 
     def block(self, n: int) -> int:
-        """Half of the columns, so that two blocks make a round; fewer where a block would leave the caches."""
+        """All columns up to 16; else half of them, for rounds of two blocks, and at most 64, which fit into the caches."""
         return n if n <= 16 else min(2 * -(-n // 4), 64)
 
 
@@ -210,13 +216,14 @@ class SparseColumns(Columns):
     Parameters
     ----------
     A : array, or dask array chunked along its features, shape (features, n)
-        Centred data, features x samples, or its rank-reduced factor. The features of a dask array stay where they are: a round of
-        rotations gathers those that can exceed a threshold.
+        Centred data, features x samples, or L of its factorisation A = LQ. The features of a dask array stay in their chunks, and
+        a round of rotations gathers those that can exceed a threshold.
     gamma : float or array of `active` floats
         The threshold of the paper: of |y| for "l1", of y² for "l0".
     penalty : {"l1", "l0"}
+        Σ [|y| − γ]₊² or Σ [y² − γ]₊.
     active : int, optional
-        The number of components, by default n.
+        Number of components, by default n.
 
     Examples
     --------
@@ -255,7 +262,7 @@ class SparseColumns(Columns):
     def apply(
         self, state: np.ndarray, blocks: Blocks, rotations: Rotations, payload: Sequence[Any] | None = None
     ) -> float:
-        """Rotate the columns of Y, by what solving has left behind where it has."""
+        """Rotate the columns of Y; with a payload, without repeating the work of `solve`."""
         if payload is None:
             return super().apply(state, blocks, rotations)
         work = list(zip(blocks, rotations, payload))
@@ -263,21 +270,21 @@ class SparseColumns(Columns):
         return sum(flops)
 
     def start(self, rng: np.random.Generator) -> np.ndarray:
-        """Start at the principal axes, the strongest first."""
+        """The principal axes, in the order of their variances."""
         A = self.A.astype(np.float64, copy=False)
         return np.ascontiguousarray(np.linalg.eigh(A.T @ A)[1][:, ::-1])
 
     def _schedule(self) -> Schedule:
-        """Leaps, then a tournament of blocks."""
+        """A tournament of blocks, after leaps."""
         return Tournament(block=max(self.contrast.block(self.n), 2), leaps=True)
 
     def propose(self, state: np.ndarray, memory: Any, first: bool) -> Leap | None:
-        """All columns at once towards the polar factor of the linearised objective."""
+        """A leap of `objectives.leaps`: the polar factor of the gradient at an extrapolated U."""
         from givens.objectives.leaps import SHARES, PolarLeaps
 
         leaps = memory or PolarLeaps(state, self.contrast.levels, self.contrast.l0, SHARES if first else ())
         Q = leaps.go()
-        look = 3.0 * self.active * state.shape[1]  # the loop wants the value
+        look = 3.0 * self.active * state.shape[1]  # flops of the value, which the loop evaluates
         return None if Q is None else Leap(Q, leaps.flops + look, leaps.again, leaps)
 
 

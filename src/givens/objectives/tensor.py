@@ -1,8 +1,8 @@
 """The paper's tensor objective: Σ_i T(u_i, u_i, u_i), which an orthogonal decomposition of T maximises.
 
-If T = Σ λ_i v_i⊗v_i⊗v_i with orthonormal v_i and λ_i > 0, the maximum over orthogonal U is Σ λ_i, attained by the v_i only. The
-state is the rotated tensor T̃_ijk = T(u_i, u_j, u_k), the paper's auxiliary tensor: a pair problem needs four of its entries,
-and a block only its own subtensor. A component with λ < 0 is one with −λ and −v: signs need no care.
+If T = Σ λ_i v_i⊗v_i⊗v_i with orthonormal v_i and λ_i > 0, the maximum over orthogonal U is Σ λ_i, attained by the v_i only. (A
+negative λ with v is a positive −λ with −v.) The state is the rotated tensor T̃_ijk = T(u_i, u_j, u_k), the paper's auxiliary
+tensor. A pair problem depends on four of its entries, a block on its own subtensor.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from givens.support.arguments import whole
 EPS = float(np.finfo(np.float64).eps)
 
 BLOCK = 40
-"""Columns solved together: a block's own work grows with b³, the number of rounds falls with 1/b; a cube has to fit in cache."""
+"""Number of columns b of a block: its work grows with b³, the number of rounds with 1/b; b³ numbers must fit into the cache."""
 
 WHOLE = 32
-"""Up to here all columns are one block, which is solved to the end: a sweep of the loop is then many of its passes."""
+"""Up to this number, all columns are one block: a sweep then consists of up to `PASSES` passes over its pairs."""
 
 PASSES = 30
 
 LITTLE = 1e-6
-"""Of the scale: a look does not add up what the pairs could gain beyond this."""
+"""Relative to the scale: a look stops adding up the gains of pairs at this sum."""
 
 
 class SymmetricTensor(Objective):
@@ -39,11 +39,11 @@ class SymmetricTensor(Objective):
     Parameters
     ----------
     T : array, shape (d, d, d)
-        Symmetric; it is read once and not kept.
+        A symmetric tensor; it is read once and not kept.
     rank : int, optional
-        How many columns count, d by default.
+        Number of columns in the sum, by default d.
     symmetrize : bool
-        Average T over the six orders of its indices. Without it, a T that is not symmetric is refused.
+        Average T over the six permutations of its indices. Otherwise a T that is not symmetric raises an error.
 
     Examples
     --------
@@ -68,17 +68,17 @@ class SymmetricTensor(Objective):
                 f"T is not symmetric: entries whose indices differ in order only are up to {spread:.3g} apart "
                 f"(the largest entry is {largest:.3g}); symmetrize=True takes their mean"
             )
-        self._settle(packed, rank, 1.0)
+        self._set(packed, rank, 1.0)
 
     @classmethod
     def from_packed(cls, packed: Packed, rank: int | None = None, *, unit: float = 1.0) -> SymmetricTensor:
-        """The objective of `unit` times a packed tensor, which it takes over."""
+        """The objective of `unit` times a packed tensor, which is overwritten."""
         self = cls.__new__(cls)
-        self._settle(packed, rank, unit)
+        self._set(packed, rank, unit)
         return self
 
-    def _settle(self, packed: Packed, rank: int | None, unit: float) -> None:
-        """Scale the tensor by a power of two, so that no product of its entries over- or underflows."""
+    def _set(self, packed: Packed, rank: int | None, unit: float) -> None:
+        """Set the attributes; divide the tensor by a power of two, so that products of entries neither over- nor underflow."""
         self.n = packed.d
         self.active = check_rank(rank, packed.d)
         exponent = min(binary_exponent(np.max(np.abs(packed.entries))), 1023)
@@ -89,7 +89,7 @@ class SymmetricTensor(Objective):
         self.scale = float(np.sqrt(self.active)) * self.norm or 1.0
 
     def start(self, rng: np.random.Generator) -> np.ndarray:
-        """The eigenvectors of T contracted with a random vector: those of a T without noise, up to signs."""
+        """The eigenvectors of T contracted with a random vector: for a T without noise, the solution up to signs."""
         values, vectors = np.linalg.eigh(self.packed.contract(rng.standard_normal(self.n)))
         return np.ascontiguousarray(vectors[:, np.argsort(-np.abs(values), kind="stable")])
 
@@ -102,21 +102,21 @@ class SymmetricTensor(Objective):
         return -float(state.diagonal[: self.active].sum())
 
     def squares(self, U: np.ndarray) -> np.ndarray:
-        """T(·, u, u) for the columns u of U, over the unit: what the power method iterates."""
+        """T(·, u, u) for the columns u of U, in the unit of the state: a step of the power method."""
         return self.packed.squares(U)
 
     @property
     def squares_flops(self) -> float:
-        """The flops of `squares` of n columns."""
+        """The flops of `squares` for n columns."""
         return 1.0 * self.n**4
 
     def squaring(self) -> Callable[[np.ndarray], np.ndarray]:
-        """`squares`, made ready to be called often, for half of the memory that T takes."""
+        """`squares` for many calls: faster, with half the memory of T."""
         unfolded = self.packed.unfolded()
         return lambda U: self.packed.squares(U, unfolded)
 
     def solve(self, state: Packed, blocks: Blocks, enough: float = 0.0) -> Solved:
-        """The best rotation of each block on its own subtensor."""
+        """Find the best rotation of each pair; rotate the pairs of each larger block on its own subtensor."""
         if isinstance(blocks, np.ndarray):
             return self._solve_pairs(state, blocks)
         passes = PASSES if len(blocks[0]) == self.n else 1
@@ -135,29 +135,29 @@ class SymmetricTensor(Objective):
     def apply(
         self, state: Packed, blocks: Blocks, rotations: Rotations, payload: Sequence[Any] | None = None
     ) -> float:
-        """Rotate the three modes."""
+        """Rotate the three modes of T̃."""
         return state.rotate(blocks, rotations)
 
     def look(self, state: Packed, Q: np.ndarray | None = None, slopes: bool = True) -> Look:
-        """Value, slopes and curvatures, from the T̃_iij; at U @ Q from the vectors T̃(·, q, q): no tensor is rotated."""
+        """Value, slopes and curvatures, from the T̃_iij; at U @ Q from the vectors T̃(·, q, q), without rotating T̃."""
         if Q is None:
             return look_of_pairs(state.doubles(), self.active, 0.0, self.scale)
         images = state.squares(Q)
         return look_of_pairs((Q.T @ images).T, self.active, self.squares_flops + 2.0 * self.n**3)
 
     def plan(self) -> Plan:
-        """A tournament: an even number of groups of columns, so that none rests; one block while d is small."""
+        """A tournament with an even number of groups of columns, so that none is idle; one block if d is small."""
         groups = 2 * -(-self.n // BLOCK)
         block = max(2, self.n) if self.n <= WHOLE else 2 * -(-self.n // groups)
-        return Plan(schedule=Tournament(block=block), state_flops=self.packed.making())
+        return Plan(schedule=Tournament(block=block), state_flops=self.packed.rotated_flops())
 
     def residual(self, U: np.ndarray, weights: np.ndarray) -> float:
-        """‖T − Σ λ_i u_i⊗u_i⊗u_i‖/‖T‖ for the weights λ_i = T(u_i, u_i, u_i), over the unit, of the columns that count."""
+        """‖T − Σ λ_i u_i⊗u_i⊗u_i‖/‖T‖ for the weights λ_i = T(u_i, u_i, u_i) of the active columns, in the unit of the state."""
         if self.norm == 0.0:
             return 0.0
         left = 1.0 - float(np.sum((weights / self.norm) ** 2))
         if left < 1e-10:
-            # Nothing but rounding may be left of this difference: sum what is off the diagonal instead.
+            # The difference may be rounding only: sum the squares of T̃ − diag(λ) instead.
             rotated = self.packed.rotated(U)
             index = np.arange(self.active)
             rotated.entries[rotated.row[index, index] + index] -= weights
@@ -170,15 +170,15 @@ class SymmetricTensor(Objective):
 
 
 def look_of_pairs(doubles: np.ndarray, active: int, flops: float, scale: float | None = None) -> Look:
-    """−Σ T̃_iii, with −3(T̃_iij − T̃_ijj) and 3(T̃_iii + T̃_jjj) − 6(T̃_iij + T̃_ijj) of every pair, from the matrix of the T̃_iij.
+    """The value −Σ T̃_iii, and slopes and curvatures of all pairs, from the matrix of the T̃_iij.
 
-    Of a column j that does not count, T̃_jjj and T̃_iij's mirror image are left out. With a scale, the look also tells what the
-    pairs have left to gain, be it by a wide turn.
+    The slope of a pair of active columns is −3(T̃_iij − T̃_ijj), its curvature 3(T̃_iii + T̃_jjj) − 6(T̃_iij + T̃_ijj). If column j is
+    inactive, its terms of the sum are left out. With a scale, the look also has the sum of the gains of all pairs, by any angle.
     """
     diagonal = np.where(np.arange(len(doubles)) < active, np.diagonal(doubles), 0.0)
     counted = doubles.copy()
     counted[active:] = 0.0
-    # Row i holds T̃_iij: it belongs to the column i, and T̃_ijj = T̃_jji to the column j.
+    # Row i has the T̃_iij, which belong to the term of column i; T̃_ijj = T̃_jji belongs to that of column j.
     slopes = -3.0 * (counted - counted.T)
     curvatures = 3.0 * (diagonal[:, None] + diagonal)
     inside = slice(0, active)
@@ -190,10 +190,10 @@ def look_of_pairs(doubles: np.ndarray, active: int, flops: float, scale: float |
 
 
 def negligible(enough: float, scale: float) -> float:
-    """A gain of all pairs together that is not worth a sweep.
+    """The total gain of all pairs below which another sweep is not made.
 
-    A sweep that gains the share t of the scale, which is `enough`, turns by angles of √t. Where convergence is quadratic
-    it leaves angles of t, and gains of t². Below 1e-26 all is rounding.
+    A sweep that gains `enough`, t times the scale, rotates by angles of order √t. Where convergence is quadratic, the angles that
+    are left are of order t, and their gains of order t². Gains below 1e-26 times the scale are rounding.
     """
     return max(enough**2 / scale, 1e-26 * scale)
 
@@ -206,7 +206,11 @@ def solve_cubes(
     passes: int = 1,
     enough: float = 0.0,
 ) -> Solved:
-    """Solve blocks on their subtensors, which `cube(block, out)` writes into a flat array."""
+    """Solve blocks on their subtensors, which `cube(block, out)` writes into a flat array.
+
+    The pairs of a block are rotated in up to `passes` passes, until another one is unlikely to gain more than `enough`. Gains
+    below `floor` are rounding.
+    """
     room = np.empty(max(len(block) for block in blocks) ** 3)
     rotations, gains = [], np.empty(len(blocks))
     rotated, flops = 0, 0.0
@@ -224,7 +228,7 @@ def solve_cubes(
 
 
 def check_rank(rank: int | None, d: int) -> int:
-    """How many columns count."""
+    """The number of columns in the sum, by default d."""
     return d if rank is None else whole(rank, "rank", 1, d, "the order of the tensor")
 
 
