@@ -1,1 +1,1 @@
-"""The compiled code: entries (`@kernel`) and the helpers that they share (`@inline`); see `compile`."""
+"""Compiled code: functions that Python calls (`@kernel`), and helpers that they share (`@inline`); see `compile`."""

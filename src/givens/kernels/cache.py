@@ -1,12 +1,12 @@
-"""Compiled code on disk: stamped with this whole folder, checked when it is read, and never fatal.
+"""The cache of compiled code on disk. Its errors never stop a run.
 
-Numba stamps a cached function with its own file. If the function called compiled code of another file, and only that one
-changed, users would run stale machine code after an upgrade. `FolderCache` adds a digest of the whole folder to the stamp, so
-that files may share helpers.
+Numba recompiles a cached function if the file of the function has changed. If it calls compiled code of another file, and only
+that file has changed, users would run stale machine code after an upgrade. `FolderCache` adds a digest of the whole folder to
+numba's stamp, so that files can share helpers.
 
-Every file ends in a checksum, since machine code with a wrong bit would crash the process, not raise. What is damaged
-counts as missing: it is compiled and written again. Where nothing can be written, functions are compiled in every process. Both
-are told once, by a warning.
+Every cache file ends with a checksum, since damaged machine code would crash the process instead of raising an error. Damaged
+files are treated as missing: the function is compiled and written again. If the folder cannot be written to, functions are
+compiled in every process. A warning is given once in both cases.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from numba.core.caching import FunctionCache, IndexDataCacheFile
 from givens.kernels.cache_warnings import warn_damaged, warn_not_kept
 from givens.support.signals import uninterrupted
 
-CHECKSUM_BYTES = 32  # of a SHA-256 digest
+CHECKSUM_BYTES = 32  # length of a SHA-256 digest
 
 
 @functools.cache
@@ -42,10 +42,10 @@ def digest(folder: Path) -> str:
 
 
 class _CheckedFiles(IndexDataCacheFile):
-    """Numba's index and data files, with a checksum at the end of each, which unpickling does not read.
+    """Numba's index and data files, each with a checksum at its end, which unpickling does not read.
 
-    Data also hold what they are for. Numba writes the index first, so an index may name a file that is older than itself, or one
-    that another process has written at the same time.
+    Data files also hold their stamp and key. Numba writes the index first, so the data file that it names may be an older one, or
+    one that another process has written at the same time.
     """
 
     def save(self, key: Any, data: Any) -> None:
@@ -67,13 +67,13 @@ class _CheckedFiles(IndexDataCacheFile):
             return {}
         try:
             return super()._load_index()
-        except Exception as error:  # a name that another version of a library does not know, for example
+        except Exception as error:  # for example a name that another version of a library does not have
             warn_damaged(self._cache_path, f"{type(error).__name__}: {error}")
             return {}
 
     def _load_data(self, name: str) -> Any:
         if not self._is_whole(self._data_path(name)):
-            raise FileNotFoundError(name)  # which numba takes for a miss
+            raise FileNotFoundError(name)  # numba then compiles the function
         return super()._load_data(name)
 
     def _is_whole(self, path: str) -> bool:
@@ -87,19 +87,19 @@ class _CheckedFiles(IndexDataCacheFile):
 
 
 class FolderCache(FunctionCache):
-    """The cache of one function. Whatever goes wrong with it, the function is compiled."""
+    """The cache of one function. If it fails for any reason, the function is compiled."""
 
     def __init__(self, function: Callable) -> None:
         super().__init__(function)
         folder = Path(function.__code__.co_filename).parent
         stamp = self._impl.locator.get_source_stamp(), digest(folder)
-        # A name of its own: numba's files have no checksums.
+        # Another file name than numba's, whose files have no checksums.
         self._cache_file = _CheckedFiles(self._cache_path, f"checked-{self._impl.filename_base}", stamp)
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """What was compiled for these types, or None."""
+        """The code compiled for these types, or None."""
         try:
-            # Linking ends in a call of machine code that does not bear an interrupt.
+            # An interrupt during linking would crash the process.
             with uninterrupted():
                 return super().load_overload(sig, target_context)
         except Exception as error:
@@ -107,8 +107,8 @@ class FolderCache(FunctionCache):
             return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
-        """Keep what was compiled for these types, if that is possible."""
+        """Save the code compiled for these types, if possible."""
         try:
             super().save_overload(sig, data)
         except Exception as error:
-            warn_not_kept(f"compiled code can not be written to {self._cache_path} ({error})")
+            warn_not_kept(f"compiled code cannot be written to {self._cache_path} ({error})")

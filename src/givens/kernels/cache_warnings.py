@@ -1,4 +1,4 @@
-"""What users are told of compiled code that can not be kept or read: once in a process."""
+"""Warnings about compiled code that cannot be saved or read, each given once per process."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _told: set[str] = set()
 
 
 def warn_damaged(folder: str, reason: str) -> None:
-    """Warn of files that can not be read."""
+    """Warn that files cannot be read."""
     _warn_once(
         "damaged",
         f"compiled code in {folder} is damaged ({reason}), so it is compiled and written again; if this warning comes back, "
@@ -17,16 +17,16 @@ def warn_damaged(folder: str, reason: str) -> None:
 
 
 def warn_not_kept(reason: str) -> None:
-    """Warn that compiled code does not outlive the process."""
+    """Warn that compiled code is not saved for later processes."""
     _warn_once(
         "not kept",
-        f"{reason}, so it is compiled anew in every process; delete what fills the disk, or set NUMBA_CACHE_DIR to a folder that "
+        f"{reason}, so it is compiled again in every process; free space on the disk, or set NUMBA_CACHE_DIR to a folder that "
         "you can write to",
     )
 
 
 def is_kept() -> bool:
-    """Whether compiled code is kept for later processes, as far as is known by now."""
+    """Whether compiled code is saved for later processes, as far as is known yet."""
     return "not kept" not in _told
 
 

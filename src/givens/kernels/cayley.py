@@ -1,4 +1,4 @@
-"""Cayley's transform of small matrices, and slopes: most of the time of NumPy would go into calling it."""
+"""Cayley's transform, and slopes from a gradient; for small matrices, the overhead of NumPy's calls would dominate."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LARGEST = float(np.finfo(np.float64).max)
 def turned(Q: np.ndarray, skew: np.ndarray, factor: float) -> np.ndarray:
     """Q times Cayley's transform of `factor` times an antisymmetric matrix.
 
-    The transform is 2(I − K/2)⁻¹ − I. The symmetric part of I − K/2 is I, so that elimination needs no pivots.
+    The transform is 2(I − K/2)⁻¹ − I. The symmetric part of I − K/2 is I, so elimination needs no pivoting.
     """
     n = len(Q)
     inverse = np.empty((n, n))
@@ -36,7 +36,7 @@ def turned(Q: np.ndarray, skew: np.ndarray, factor: float) -> np.ndarray:
     for i in range(n):
         for j in range(n):
             there[i, j] = 2.0 * there[i, j] - Q[i, j]
-    # Repaired every time, as `rotations.repair` does: a drift would show in the comparison of one look with the next.
+    # Repaired, as by `rotations.repair`, since rounding errors would disturb the comparison of values.
     np.dot(there, np.dot(there.T, there), inverse)
     for i in range(n):
         for j in range(n):
@@ -46,7 +46,7 @@ def turned(Q: np.ndarray, skew: np.ndarray, factor: float) -> np.ndarray:
 
 @kernel
 def slopes_of(E: np.ndarray, U: np.ndarray) -> tuple[np.ndarray, bool]:
-    """EᵀU − UᵀE, the slopes of all pairs where f has the gradient E, and whether all of them are finite."""
+    """The slopes EᵀU − UᵀE of all pairs, for the gradient E of f at U; and whether they are finite."""
     product = np.dot(E.T, U)
     finite = True
     for i in range(len(U)):

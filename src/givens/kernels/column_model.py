@@ -1,8 +1,8 @@
 """Second derivatives of a sum over columns, learned from gradients: one symmetric matrix for each column.
 
-A step moves column j by s and changes its gradient by y, so the second derivatives of column j, B_j, should take s to y.
-`learn` makes that true by the smallest sensible change of B_j, and `bounded_step` minimises the quadratic function that the
-matrices make over rotations of all columns of at most a given size.
+If a step moves column j by s and changes its gradient by y, the second derivatives B_j of column j should satisfy B_j s = y.
+`learn` updates B_j so that they do, and `bounded_step` minimises the quadratic model of all B_j over rotations of all columns
+within a radius.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ import numpy as np
 
 from givens.kernels.compile import inline, kernel
 
-LEAST, MOST = 1e-290, 1e290  # squares between them neither vanish nor overflow
-DEFINITE = 0.1  # a cosine: the symmetric rank-one update wants an error of B_j that is not at right angles to the step
+LEAST, MOST = 1e-290, 1e290  # products outside this range are not used: they may underflow or overflow
+DEFINITE = 0.1  # smallest |cosine| between the step and the error of B_j for the symmetric rank-one update
 
 
 @kernel
 def begin(S: np.ndarray, C: np.ndarray) -> np.ndarray:
-    """The multiple of the identity that is closest to what a step tells, for every column."""
+    """Initial matrices: the multiple of the identity that fits the first step best, the same for all columns."""
     n = len(S)
     change, square = 0.0, 0.0
     for j in range(n):
@@ -36,10 +36,10 @@ def begin(S: np.ndarray, C: np.ndarray) -> np.ndarray:
 
 @kernel
 def learn(B: np.ndarray, S: np.ndarray, C: np.ndarray) -> None:
-    """B_j s_j = y_j for the rows s_j of S and the columns y_j of C.
+    """Update every B_j so that B_j s_j = y_j, for the rows s_j of S and the columns y_j of C.
 
     With the error r = y − B s this is the symmetric rank-one update B + r rᵀ / (r·s); where r·s is nearly 0, Powell's symmetric
-    update, the smallest change of B in the Frobenius norm. A column whose numbers are not finite is left as it is.
+    update, the smallest change of B in the Frobenius norm. Columns with numbers that are not finite are skipped.
     """
     n = len(S)
     r = np.empty(n)
@@ -81,7 +81,7 @@ def _product(
     Z: np.ndarray,
     W: np.ndarray,
 ) -> None:
-    """X ← the derivative of the quadratic form ½ Σ x_j·B_j x_j − ½ Σ k_j·D k_j, where x_j = U k_j; the k_j are the rows of Kt."""
+    """X ← the gradient of ½ Σ x_j·B_j x_j − ½ Σ k_j·D k_j, where x_j = U k_j and the k_j are the rows of Kt; Z, W: workspace."""
     n = len(B)
     np.dot(Kt, Ut, X)
     for j in range(n):
@@ -101,7 +101,7 @@ def _product(
 
 @inline
 def _inner(A: np.ndarray, B: np.ndarray) -> float:
-    """The inner product over pairs of columns, each of which is in an antisymmetric matrix twice."""
+    """The inner product over pairs of columns, each of which occurs twice in an antisymmetric matrix."""
     total = 0.0
     for i in range(len(A)):
         a, b = A[i], B[i]
@@ -114,11 +114,12 @@ def _inner(A: np.ndarray, B: np.ndarray) -> float:
 def bounded_step(
     B: np.ndarray, Ut: np.ndarray, E: np.ndarray, radius: float, little: float, most: int
 ) -> tuple[np.ndarray, float, bool, int]:
-    """The rotation K of all columns, of at most this radius, that makes f smallest by its quadratic function.
+    """The antisymmetric K within a radius that minimises the quadratic model
 
-    f(U exp(K)) ≈ f(U) + ⟨M, K⟩ + ½ Σ_j (UK)_j·B_j (UK)_j + ½ ⟨M, K²⟩ with M = UᵀE, by conjugate gradients
-    (Steihaug 1983) that leave this share of the slopes. Returns K, by how much f should fall, whether K ended at
-    the radius, and the number of products.
+    f(U exp(K)) ≈ f(U) + ⟨M, K⟩ + ½ Σ_j (UK)_j·B_j (UK)_j + ½ ⟨M, K²⟩,  M = UᵀE,
+
+    by at most `most` steps of conjugate gradients (Steihaug 1983), until a share `little` of the slopes is left. Returns K, the
+    predicted decrease of f, whether K ends at the radius, and the number of steps.
     """
     n = len(Ut)
     U = Ut.T.copy()

@@ -1,8 +1,7 @@
-"""How the compiled code is compiled: cached on disk where that is possible, without the GIL, NaN kept.
+"""Decorators that compile functions by numba: without the GIL, with correct NaN, and cached on disk where possible.
 
-The cache (see `cache`) is stamped with this whole folder, so that its files may share helpers. It is built on numba's
-internals; where a version of numba has changed them, an entry is cached by numba's own rule, which knows the entry's file only,
-and therefore only if it calls nothing of another file.
+The cache (see `cache`) depends on the content of this whole folder, so that files can share helpers. It uses numba's internals.
+If a version of numba has changed them, numba's own cache is used, for functions that call no compiled code of another file.
 """
 
 from __future__ import annotations
@@ -14,8 +13,8 @@ from typing import Any
 
 from givens.kernels.cache_warnings import is_kept, warn_not_kept
 
-# Numba makes some hundred thousand objects that stay for good. Looking through them for garbage, again and again while they
-# are being made, would be a seventh of what the first call of a process takes.
+# Importing numba makes some hundred thousand permanent objects. Searching them for garbage, several times during the import,
+# would take a seventh of the time of a process's first call.
 _collecting = gc.isenabled()
 gc.disable()
 try:
@@ -24,14 +23,14 @@ try:
     from numba.core.caching import NullCache
     from numba.core.registry import cpu_target
 
-    # What the first call of a compiled function would do.
+    # The first call of a compiled function would do this.
     cpu_target.typing_context.refresh()
     cpu_target.target_context.refresh()
 finally:
     if _collecting:
         gc.enable()
 
-# Not `fastmath=True`: that assumes there is no NaN, and the checks for it would be compiled away.
+# Not `fastmath=True`, which assumes that there is no NaN: checks for NaN would be removed.
 FASTMATH = {"reassoc", "contract", "nsz"}
 
 try:
@@ -41,15 +40,15 @@ except ImportError:
 
 
 def kernel(function: Callable) -> Any:
-    """Compile an entry, cached on disk if a cache folder can be written."""
+    """Compile a function that Python calls, cached on disk if possible."""
     compiled = numba.njit(nogil=True, fastmath=FASTMATH)(function)
     if not hasattr(compiled, "enable_caching"):  # NUMBA_DISABLE_JIT: plain Python
         return compiled
     try:
         _cache(compiled)
     except (RuntimeError, OSError) as error:
-        # numba says "cannot cache function ...: no locator available" when neither the package's own folder nor the
-        # user's cache folder is writable.
+        # Numba raises "cannot cache function ...: no locator available" if neither the package's folder nor the user's cache
+        # folder is writable.
         warn_not_kept(f"there is no folder to keep compiled code in ({error})")
     return compiled
 
@@ -59,14 +58,14 @@ def _cache(compiled: Any) -> None:
         try:
             compiled._cache = FolderCache(compiled.py_func)
             return
-        except (AttributeError, TypeError):  # as above: other internals
+        except (AttributeError, TypeError):  # numba's internals have changed
             pass
     if is_complete(compiled.py_func):
         compiled.enable_caching()
 
 
 def is_complete(function: Callable) -> bool:
-    """Whether a function's file imports no compiled code of another one."""
+    """Whether a function's file imports no compiled code of another file."""
     return not any(
         getattr(value, "__module__", function.__module__) != function.__module__
         for value in function.__globals__.values()
@@ -75,24 +74,24 @@ def is_complete(function: Callable) -> bool:
 
 
 def inline(function: Callable) -> Any:
-    """Compile a helper for entries, of this file or another, which LLVM writes out in each of them.
+    """Compile a helper, of this file or another, that LLVM inlines into every function that calls it.
 
-    In all of them: a helper that is called instead is linked by its name. A process that has just compiled it finds another
-    body of that name than one that loads entries from the cache, optimised differently, and results differ in their last bits.
+    A helper that is not inlined is linked by its name. A process that has compiled it, and one that loads its callers from the
+    cache, can then use differently optimised versions of it, and their results differ in the last bits.
 
-    Not numba's `inline="always"`: code written out before types are known is typed and optimised once per call, and sparse
-    PCA's first fit took twice as long to compile, for the same speed.
+    Numba's `inline="always"` inlines before types are known, so that the code is typed and optimised once per call: sparse PCA's
+    first fit took twice as long to compile, for the same speed.
     """
     return numba.njit(nogil=True, fastmath=FASTMATH, forceinline=True)(function)
 
 
 def bound(function: Callable) -> Any:
-    """Compile a user's function, or an entry closed over one: once per process, not cached."""
+    """Compile a user's function, or a closure over one: once per process, not cached."""
     return numba.njit(nogil=True, fastmath=FASTMATH)(function)
 
 
 class _Timer(event.TimingListener):
-    """Times what is compiled, and tells when that begins."""
+    """Measures the time of compiling, and calls `begun` when it begins."""
 
     def __init__(self, begun: Callable[[bool], None]) -> None:
         super().__init__()
@@ -108,9 +107,10 @@ class _Timer(event.TimingListener):
 
 @contextmanager
 def compiling(begun: Callable[[bool], None]) -> Iterator[Callable[[], float]]:
-    """Yield a function that says for how many seconds code has been compiled since: what a machine's first run takes longer.
+    """Yield a function that returns the seconds spent on compiling since then.
 
-    `begun` is called once, if anything is compiled at all; its argument is whether compiled code is kept for later runs.
+    `begun` is called when something is compiled for the first time; its argument is whether compiled code is saved for later
+    runs.
     """
     with event.install_listener("numba:compile", _Timer(begun)) as timer:
         yield lambda: float(timer.duration) if timer.done else 0.0

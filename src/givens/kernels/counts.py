@@ -1,7 +1,7 @@
 """Products of a sparse matrix of counts with dense ones.
 
-Each entry of XᵀY is added up document by document, in their order, by one thread. So its bits depend neither on how the work is
-shared between threads nor on how the documents are cut into chunks.
+Each entry of XᵀY is summed over the documents in order, by one thread. So its bits depend neither on the number of threads nor on
+the division of the documents into chunks.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from givens.kernels.compile import kernel
 
 @kernel
 def project(data, indices, indptr, W, first, last, out):  # type: ignore[no-untyped-def]
-    """Write rows `first` to `last` of XW into `out`."""
+    """Write rows `first` to `last` of XW into `out`; X has the arrays `data`, `indices`, `indptr` of a CSR matrix."""
     r = W.shape[1]
     for n in range(first, last):
         row = out[n]
@@ -28,7 +28,7 @@ def project(data, indices, indptr, W, first, last, out):  # type: ignore[no-unty
 
 @kernel
 def by_words(data, indices, indptr, words):  # type: ignore[no-untyped-def]
-    """The transpose: counts and documents of each word in the order of the documents, and where each word begins."""
+    """The transpose: counts and documents, sorted by word and then by document, and the index at which each word begins."""
     starts = np.zeros(words + 1, dtype=np.int64)
     for j in range(len(indices)):
         starts[indices[j] + 1] += 1
@@ -48,7 +48,7 @@ def by_words(data, indices, indptr, words):  # type: ignore[no-untyped-def]
 
 @kernel
 def add_by_words(counts, documents, starts, Y, first, last, out):  # type: ignore[no-untyped-def]
-    """Add rows `first` to `last` of XᵀY, given X by words, to those of `out`."""
+    """Add rows `first` to `last` of XᵀY to those of `out`; X is given by the results of `by_words`."""
     r = Y.shape[1]
     for v in range(first, last):
         row = out[v]

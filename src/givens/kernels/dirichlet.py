@@ -1,6 +1,6 @@
 """Variational inference of a document's topics, and the digamma function it needs.
 
-With the variational Dirichlet parameters γ of a document, θ_k = exp(ψ(γ_k)) up to a common factor; a step sets
+With the variational Dirichlet parameters γ of a document and θ_k = exp(ψ(γ_k)), up to a common factor, a step sets
 
     γ_k = α_k + θ_k Σ_v c_v β_vk / (Σ_l θ_l β_vl)
 
@@ -16,9 +16,9 @@ import numpy as np
 from givens.kernels.compile import inline, kernel
 
 TINY = 1e-30
-"""Added to the probability of a word, so that a word that no topic has leaves every number finite, also in single precision."""
+"""Added to the probabilities of words, so that a word without a topic gives finite numbers, even in single precision."""
 
-MOST_FALL = 700.0
+MOST_FALL = 700.0  # larger exponents would underflow
 LOG2_E = 1.4426950408889634
 LN2_HIGH = 0.693147180369123816490
 LN2_LOW = 1.90821492927058770002e-10
@@ -26,15 +26,15 @@ LN2_LOW = 1.90821492927058770002e-10
 
 @inline
 def write_exp_digamma(x, powers, size, out):  # type: ignore[no-untyped-def]
-    """exp(ψ(x)) of the first `size` numbers x > 0, with a relative error below 1e-10 where the outcome is at least 1e-300.
+    """exp(ψ(x)) of the first `size` numbers x > 0, with a relative error below 1e-10 where the result is at least 1e-300.
 
-    Free of branches and calls, so that the compiler works on several numbers at a time. `powers` is room for whole numbers whose
-    bits are read as those of 2⁻ⁿ.
+    The loop has no branches or calls, so that the compiler can vectorise it. `powers` is workspace for integers whose bits are
+    those of 2⁻ⁿ.
     """
     scales = powers.view(np.float64)
     for t in range(size):
         square = x[t] * x[t] + 7.0 * x[t]
-        # 1/(x + i) + 1/(x + 7 − i) = (2x + 7) / (x² + 7x + i(7 − i)); here the four sums over a common denominator.
+        # 1/(x + i) + 1/(x + 7 − i) = (2x + 7) / (x² + 7x + i(7 − i)); the four of them with a common denominator.
         a, b = square * (square + 6.0), (square + 10.0) * (square + 12.0)
         numerator = (2.0 * square + 6.0) * b + (2.0 * square + 22.0) * a
         fall = min(np.divide((2.0 * x[t] + 7.0) * numerator, a * b), MOST_FALL)
@@ -65,7 +65,7 @@ def write_exp_digamma(x, powers, size, out):  # type: ignore[no-untyped-def]
 
 @inline
 def _word_probabilities(theta, rows, size, out):  # type: ignore[no-untyped-def]
-    """Σ_k θ_k β_vk of each word; four topics at a time, so that `out` is read and written a quarter as often."""
+    """Σ_k θ_k β_vk of each word; four topics at a time, to read and write `out` less often."""
     for i in range(size):
         out[i] = TINY
     for t in range(0, len(theta), 4):
@@ -93,9 +93,9 @@ def _topic_sums(ratio, rows, size, zero, out):  # type: ignore[no-untyped-def]
 def infer(data, indices, indptr, topics, alpha, first, last, most, tol, gamma, weights, ratios):  # type: ignore[no-untyped-def]
     """Infer γ of the documents `first` to `last`, in at most `most` steps each; return the number of steps.
 
-    `topics` has a row of k numbers for each word, whose type is that of the inner loops. Also written: the unnormalised `weights`
-    θ of each document, and for each count its ratio c_v / Σ_k θ_k β_vk, of which the expected counts of the topics are made. A
-    document is done when a step changes γ by less than `tol` times its number of words.
+    `topics` has a row of k numbers β_vk for each word v, and its type is that of the inner loops. Also writes the `weights` θ of
+    each document, which are not normalised, and the `ratios` c_v / Σ_k θ_k β_vk, from which the expected counts of topics are
+    computed. A document is done when a step changes γ by at most `tol` times its number of words.
     """
     k = topics.shape[1]
     padded = (k + 3) // 4 * 4
@@ -108,7 +108,7 @@ def infer(data, indices, indptr, topics, alpha, first, last, most, tol, gamma, w
     sums = np.zeros(padded, topics.dtype)
     counts = np.empty(longest, topics.dtype)
     ratio = np.empty(longest, topics.dtype)
-    # β of the document's own words, one row per topic: it stays in the core's cache from step to step.
+    # β of the document's words, one row per topic, which stays in the cache from step to step.
     rows = np.zeros((padded, longest), topics.dtype)
     steps = 0
     for n in range(first, last):

@@ -1,11 +1,11 @@
-"""Elementary functions that compilers can vectorise.
+"""Elementary functions that the compiler can vectorise.
 
-A call of the C library's `exp` or `tanh` in a loop is made for one number at a time. What stands here is straight-line code of
-additions, multiplications and shifts, which LLVM turns into instructions on 4, 8 or 16 numbers: about ten times as fast, and
-within 4 units in the last place of the C library's results. Below −708 `exp` gives 0, above 709.4 infinity. Each function is
-written out where it is called.
+In a loop, `exp` and `tanh` of the C library are called for one number at a time. The functions here consist of additions,
+multiplications and shifts without branches, which LLVM compiles to instructions on 4, 8 or 16 numbers: about ten times as fast,
+and within 4 units in the last place of the C library's results. `exp` is 0 below −708 and infinite above 709.4. The functions
+are inlined where they are called.
 
-`vectorised` compiles a function of one number with these in the place of those of `math` and `numpy`.
+`vectorised` compiles a function of one number, in which these functions replace those of `math` and `numpy`.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ import numpy as np
 from numba import types
 from numba.extending import overload
 
-# Rounding by adding a large number, and sums with a correction, must not be simplified: no "reassoc". Division by zero gives
-# infinity, as in NumPy: a check for it would be a branch.
+# Without "reassoc", which would simplify away rounding by adding a large number, and corrected sums. Division by zero gives
+# infinity, as in NumPy, since a check for it would be a branch.
 OPTIONS: dict[str, Any] = {
     "nogil": True,
     "fastmath": {"contract", "nsz"},
@@ -30,10 +30,10 @@ OPTIONS: dict[str, Any] = {
 }
 
 LOG2_E = 1.4426950408889634
-# log 2, in two parts: multiples of the first are exact.
+# log 2 in two parts, of which multiples of the first are exact.
 LN2, LN2_REST = 6.93147180369123816490e-01, 1.90821492927058770002e-10
-ROUND = 6755399441055744.0  # 1.5 * 2**52: what is added to it is rounded to a whole number, which stands in its last bits
-ONE = np.int64(1023)
+ROUND = 6755399441055744.0  # 1.5 * 2**52: a sum with it is rounded to an integer, which is in its last bits
+ONE = np.int64(1023)  # the exponent bits of 1.0
 
 LOG2_E_SINGLE = np.float32(LOG2_E)
 LN2_SINGLE, LN2_REST_SINGLE = np.float32(0.693359375), np.float32(-2.12194440e-4)
@@ -43,7 +43,7 @@ HALF_SINGLE = np.float32(0.5)
 
 
 def elementary(function: Callable) -> Any:
-    """Compile a function of one number, to be written out in the loops that call it."""
+    """Compile a function of one number, to be inlined into the loops that call it."""
     return numba.njit(**OPTIONS)(function)
 
 
@@ -110,10 +110,10 @@ def expm1(x: float) -> float:
 def log(x: float) -> float:
     """The natural logarithm: −inf at 0, NaN below."""
     x = np.float64(x)
-    # Numbers below the normal range are multiplied by 2**54 first.
+    # Subnormal numbers are multiplied by 2**54 first.
     small = x < 2.2250738585072014e-308
     bits = np.float64(x * 18014398509481984.0 if small else x).view(np.int64)
-    # The exponent, so that the rest is between √½ and √2.
+    # The exponent k, for which x / 2^k is between √½ and √2.
     k = (bits - 4604544271217802189) >> 52
     m = np.int64(bits - (k << 52)).view(np.float64)
     f = m - 1.0
@@ -127,7 +127,7 @@ def log(x: float) -> float:
     p = p * z + 0.19999999999949722
     p = p * z + 0.3333333333333335
     exponent = np.float64(k) - (54.0 if small else 0.0)
-    # log m = 2 (s + s z p), of which f is the first term but for a difference that is small.
+    # log m = 2 (s + s z p) = f − s (f − 2 z p), whose second term is a small correction.
     inside = exponent * LN2 + (f - s * (f - 2.0 * (z * p)) + exponent * LN2_REST)
     if x > 1.7976931348623157e308:
         return x
@@ -167,7 +167,7 @@ def sinh(x: float) -> float:
 
 
 _OURS = {name: globals()[name] for name in ("exp", "expm1", "log", "log1p", "tanh", "cosh", "sinh")}
-# Functions are compared by identity: whatever else a name stands for may not be hashable.
+# Functions are compared by identity, since other values of names may not be hashable.
 _REPLACED = [
     (getattr(module, name), ours)
     for name, ours in _OURS.items()
@@ -177,7 +177,7 @@ _REPLACED = [
 
 
 def vectorised(function: Callable[[float], float]) -> Any:
-    """Compile a function of one number with the elementary functions above; a compiled function is taken as it is."""
+    """Compile a function of one number with the elementary functions above; a compiled function is returned unchanged."""
     if hasattr(function, "py_func"):
         return function
     if not isinstance(function, FunctionType):
@@ -195,7 +195,7 @@ def _replacement(value: Any) -> Any:
 
 
 def _twin(module: ModuleType) -> ModuleType:
-    """A module with our functions in the place of its own."""
+    """A copy of a module, with our functions instead of its own."""
     twin = ModuleType(module.__name__)
     twin.__dict__.update({**vars(module), **_OURS})
     return twin

@@ -21,9 +21,9 @@ def add_products(
 ) -> None:
     """C[i, j] ← C[i, j] + Σ_s x_si x_sj for first ≤ i < last and j ≥ i.
 
-    `starts`, `features`, `values` are x by rows (csr, features ascending); `column_starts` and `samples` are its columns (csc),
-    and `places` says where each entry of a column stands among `values`. So the products of a feature meet one row of C only,
-    which stays in the cache, and the features after it are the rest of the sample's row.
+    `starts`, `features`, `values` are x in CSR format, features ascending. `column_starts` and `samples` are x in CSC format, and
+    `places` has the index of each of its entries in `values`. So the products of a feature are added to one row of C, which stays
+    in the cache, and the features j ≥ i of a sample are the rest of its row.
     """
     for i in range(first, last):
         row = C[i]

@@ -1,7 +1,7 @@
 """The global minimum of a sum of harmonics: the compiled twin of `givens.searches.harmonics.Harmonics.minimum`.
 
-g(θ) = Σ a_k cos kθ + b_k sin kθ on a grid fine enough that only few cells can hold the minimum; in each of those Newton's
-method, never leaving the cell. Equal minima are broken by the smallest |θ|.
+g(θ) = Σ a_k cos kθ + b_k sin kθ is evaluated on a fine grid. Every local minimum of the grid that is low enough to be near the
+global minimum is refined by Newton's method within its neighbouring cells. Among equal minima the smallest |θ| is returned.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ EPS = 2.220446049250313e-16
 
 @inline
 def _level(a: np.ndarray, b: np.ndarray, theta: float) -> tuple[float, float, float]:
-    """g, g' and g'' at θ, without the constant."""
+    """g, g' and g'' at θ, without the constant term."""
     value = 0.0
     slope = 0.0
     curve = 0.0
@@ -33,7 +33,7 @@ def _level(a: np.ndarray, b: np.ndarray, theta: float) -> tuple[float, float, fl
 
 @inline
 def _gain(a: np.ndarray, b: np.ndarray, theta: float) -> float:
-    """g(0) − g(θ), without the cancellation of a difference of values."""
+    """g(0) − g(θ), without cancellation."""
     total = 0.0
     for k in range(1, a.shape[0]):
         half = math.sin(0.5 * k * theta)
@@ -59,7 +59,7 @@ def _polish(a: np.ndarray, b: np.ndarray, start: float, step: float) -> float:
 
 @kernel
 def minimum(a: np.ndarray, b: np.ndarray, noise: float) -> tuple[float, float]:
-    """Where the global minimum lies, −π < θ ≤ π, and its gain; values within `noise` are equal."""
+    """The angle of the global minimum, −π < θ ≤ π, and its gain; values that differ by at most `noise` are equal."""
     order = a.shape[0] - 1
     size = 0.0
     bend = 0.0
@@ -73,7 +73,7 @@ def minimum(a: np.ndarray, b: np.ndarray, noise: float) -> tuple[float, float]:
     step = 2.0 * math.pi / points
     values = np.zeros(points)
     for k in range(1, order + 1):
-        # cos and sin of k·θ along the grid by the rotation of one step, begun afresh often enough to stay exact.
+        # cos and sin of k·θ along the grid, by rotations of one step, and by calls every 32 points against rounding errors.
         turn_c = math.cos(k * step)
         turn_s = math.sin(k * step)
         c = 1.0
@@ -85,7 +85,7 @@ def minimum(a: np.ndarray, b: np.ndarray, noise: float) -> tuple[float, float]:
             values[p] += a[k] * c + b[k] * s
             c, s = c * turn_c - s * turn_s, s * turn_c + c * turn_s
     tie = max(4.0 * EPS * size, noise)
-    # Between the lowest of the grid and the true minimum of a cell g falls by at most max|g''| h²/8.
+    # At the grid point nearest to a minimum, g is above the minimum by at most max|g''| h²/8.
     bar = values.min() + bend * step * step / 8.0 + tie
     start = _level(a, b, 0.0)[0]
     best = 0.0
@@ -104,7 +104,7 @@ def minimum(a: np.ndarray, b: np.ndarray, noise: float) -> tuple[float, float]:
     if lowest >= start - tie:
         best = 0.0
         if values[0] <= values[1] and values[0] <= values[points - 1]:
-            # Within rounding of the minimum, but the coefficients know a turn that the values cannot tell.
+            # The gain is below the rounding error of values, but the coefficients still determine the angle.
             near = _polish(a, b, 0.0, step)
             best = near if abs(near) < step else 0.0
     return best, max(_gain(a, b, best), 0.0)

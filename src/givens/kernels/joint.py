@@ -1,8 +1,8 @@
 """Joint diagonalisation: the pair problem of a stack of matrices, and its rotation.
 
-The stack is stored as C[i, j, k], the matrices innermost, so that every inner loop runs over contiguous numbers whether it
-turns rows or columns. With u_k = C_iik − C_jjk and v_k = C_ijk + C_jik, the sum of squared diagonal entries of the pair goes
-with ¼(P sin 4θ + Q cos 4θ), P = Σ 2uv, Q = Σ u² − v².
+The matrices are stored as C[i, j, k], with the index k of the matrix last, so that inner loops over rows and over columns are
+both contiguous. With u_k = C_iik − C_jjk and v_k = C_ijk + C_jik, the sum of squared diagonal entries of a pair is, up to a
+constant, ¼(P sin 4θ + Q cos 4θ) with P = Σ 2uv and Q = Σ u² − v².
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from givens.kernels.rotate import rotate_pair, write_rotation
 
 @inline
 def _pair(C: np.ndarray, i: int, j: int) -> tuple[float, float]:
+    """P and Q of a pair."""
     P = 0.0
     Q = 0.0
     for k in range(C.shape[2]):
@@ -29,9 +30,10 @@ def _pair(C: np.ndarray, i: int, j: int) -> tuple[float, float]:
 
 @inline
 def _angle(P: float, Q: float, least: float) -> tuple[float, float]:
+    """The best angle and its gain; 0 and 0 where P and Q are rounding errors, below `least`."""
     radius = math.hypot(P, Q)
     if Q > 0.0:
-        # An angle below rounding changes nothing, and would be found again in every sweep.
+        # An angle below rounding has no effect, and would be found again in every sweep.
         if abs(P) <= 1e-16 * Q or radius <= least:
             return 0.0, 0.0
         return 0.25 * math.atan2(P, Q), 0.25 * P * (P / (radius + Q))
@@ -52,7 +54,7 @@ def _rotate(C: np.ndarray, i: int, j: int, c: float, s: float) -> None:
 
 @kernel
 def solve_pairs(C: np.ndarray, pairs: np.ndarray, least: float) -> tuple[np.ndarray, np.ndarray, int]:
-    """The best rotation of each pair by itself: (rotations, gains, how many turn)."""
+    """The best rotation of each pair by itself: rotations, gains, and the number of pairs that rotate."""
     count = pairs.shape[0]
     rotations = np.empty((count, 2, 2))
     gains = np.empty(count)
@@ -68,7 +70,7 @@ def solve_pairs(C: np.ndarray, pairs: np.ndarray, least: float) -> tuple[np.ndar
 
 @kernel
 def solve_block(C: np.ndarray, least: float) -> tuple[np.ndarray, float, int]:
-    """Every pair of a block once, on its own stack, which is rotated: (Q, gain, how many turned)."""
+    """Rotate every pair of a block once, in place, on its own matrices: Q, the gain, and the number of rotations."""
     size = C.shape[0]
     Qt = np.eye(size)
     total = 0.0
@@ -97,7 +99,7 @@ def rotate_pairs(C: np.ndarray, pairs: np.ndarray, Q: np.ndarray) -> None:
 
 @kernel
 def pair_sums(C: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Σ_k C_ijk², Σ_k C_iik v_k and Σ_k v_k² of every i and j, v_k = C_ijk + C_jik: one pass."""
+    """Σ_k C_ijk², Σ_k C_iik v_k and Σ_k v_k² for all i and j, with v_k = C_ijk + C_jik."""
     size = C.shape[0]
     squares = np.empty((size, size))
     products = np.empty((size, size))

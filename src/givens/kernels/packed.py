@@ -1,8 +1,8 @@
 """Symmetric tensors in packed storage: gather, rotate, unfold, contract.
 
-A symmetric tensor is kept as its d(d+1)(d+2)/6 entries i ≤ j ≤ k in one array P: entry (i, j, k) stands at
-row[i, j] + k. Rotating blocks of indices by themselves changes the entries of a triple of blocks (I, J, K) among
-themselves only; a triple is gathered, multiplied in its three modes, and scattered.
+A symmetric tensor is stored as its d(d+1)(d+2)/6 entries i ≤ j ≤ k in one array P, with entry (i, j, k) at row[i, j] + k. A
+rotation within blocks of indices mixes only the entries of the same triple of blocks (I, J, K): a triple is gathered into a
+full array, multiplied in its three modes, and written back.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import numpy as np
 from givens.kernels.compile import inline, kernel
 
 TILE = 16
-"""Side of the cubes by which a full tensor is read: six of them, one for each order of the indices, stay in cache."""
+"""Side of the cubes in which a full tensor is read: six of them, one for each order of the indices, fit into the cache."""
 
 
 LARGEST = 1.7976931348623157e308
@@ -20,7 +20,7 @@ LARGEST = 1.7976931348623157e308
 
 @inline
 def _place(i: int, j: int, k: int, row: np.ndarray) -> int:
-    """Where entry {i, j, k} stands, whatever the order."""
+    """The position of entry (i, j, k) in P, for indices in any order."""
     if i > j:
         i, j = j, i
     if j > k:
@@ -58,8 +58,8 @@ def _move(
 ) -> None:
     """Copy between the entries of three runs x ≤ y ≤ z of P and a flat cube with strides sx, sy, sz.
 
-    Distinct runs do not overlap, so the last index is contiguous in P. Where the last two runs are one, an entry of P has
-    two or six places in the cube: all are filled, one is read.
+    Distinct runs do not overlap, so the last index is contiguous in P. If the last two runs are the same, an entry of P has two
+    or six positions in the cube: all of them are written, and one is read.
     """
     for i in range(nx):
         for j in range(i if x == y and y == z else 0, ny):
@@ -94,8 +94,8 @@ def transfer(
 ) -> None:
     """Gather the entries of a triple of ascending blocks into a flat cube (I, J, K), or write them back.
 
-    Equal blocks are to be adjacent (I = J or J = K). What stands in P once and in the cube several times is written once
-    for every pair of runs.
+    Equal blocks must be adjacent (I = J or J = K). Entries that the cube has several times are written back once for each pair of
+    runs.
     """
     sj = len(K)
     si = len(J) * sj
@@ -128,7 +128,7 @@ def transfer(
 
 @kernel
 def rotate_pair(P: np.ndarray, row: np.ndarray, i: int, j: int, c: float, s: float) -> None:
-    """Rotate indices i and j of the packed tensor: O(d²) entries, the paper's auxiliary tensor."""
+    """Rotate indices i and j of the packed tensor, in O(d²): the update of the paper's auxiliary tensor."""
     d = row.shape[0]
     for y in range(d):
         if y in (i, j):
@@ -173,9 +173,9 @@ def rotate_pair(P: np.ndarray, row: np.ndarray, i: int, j: int, c: float, s: flo
 def inspect_and_pack(
     T: np.ndarray, row: np.ndarray, first: int, last: int, P: np.ndarray
 ) -> tuple[float, float]:
-    """Pack the tiles of T whose smallest index is in [first, last): the mean of each entry's six places.
+    """Pack the entries of T whose smallest index is in [first, last): each is the mean over the six orders of its indices.
 
-    Returns the largest |entry| and the largest difference between an entry's places, NaN if they are not finite.
+    Returns the largest |entry| and the largest difference between orders; NaN if an entry is not finite.
     """
     d = T.shape[0]
     largest = 0.0
@@ -199,7 +199,7 @@ def inspect_and_pack(
                             highest = max(0.0, max(max(u1, u2), max(u3, max(u4, u5))))
                             spread = max(spread, highest - lowest)
                             x += (u1 + u2 + u3 + u4 + u5) / 6.0
-                        # Not isfinite, which is x − x == 0 and so reassociated away.
+                        # Not isfinite, which is x − x == 0: fastmath would simplify it.
                         finite = finite and size + apart <= LARGEST
                         largest = max(largest, size)
                         P[row[i, j] + k] = x
@@ -210,7 +210,7 @@ def inspect_and_pack(
 
 @kernel
 def unfold(P: np.ndarray, row: np.ndarray, first: int, last: int, out: np.ndarray) -> None:
-    """Write entries (x, j, k), first ≤ j < last, j ≤ k, as out[x, n], n counting the (j, k) in order."""
+    """Write entries (x, j, k), first ≤ j < last, j ≤ k, as out[x, n], where n numbers the pairs (j, k) in order."""
     d = row.shape[0]
     for x in range(d):
         n = 0
@@ -230,7 +230,7 @@ def unfold(P: np.ndarray, row: np.ndarray, first: int, last: int, out: np.ndarra
 
 @kernel
 def products(U: np.ndarray, first: int, last: int, out: np.ndarray) -> None:
-    """Write the products of rows j and k of U, first ≤ j < last, j ≤ k, as the rows of out; twice those of j < k."""
+    """Write the products of rows j and k of U, first ≤ j < last, j ≤ k, as rows of `out`; times 2 if j < k."""
     d, columns = U.shape
     once, twice = U.dtype.type(1.0), U.dtype.type(2.0)
     n = 0
@@ -244,7 +244,7 @@ def products(U: np.ndarray, first: int, last: int, out: np.ndarray) -> None:
 
 @kernel
 def square(half: np.ndarray, out: np.ndarray) -> None:
-    """Write out a symmetric matrix given by its upper triangle, row by row."""
+    """Write a symmetric matrix, given by its upper triangle row by row, into `out`."""
     d = out.shape[0]
     n = 0
     for j in range(d):
@@ -266,7 +266,7 @@ def store_slice(P: np.ndarray, row: np.ndarray, i: int, values: np.ndarray) -> N
 
 @kernel
 def doubles(P: np.ndarray, row: np.ndarray, out: np.ndarray) -> None:
-    """Write T_iij into out[i, j]: all that the derivatives of the pair problems need."""
+    """Write T_iij, from which the derivatives of all pair problems follow, into out[i, j]."""
     d = row.shape[0]
     for i in range(d):
         for j in range(d):
@@ -275,7 +275,7 @@ def doubles(P: np.ndarray, row: np.ndarray, out: np.ndarray) -> None:
 
 @kernel
 def contract(P: np.ndarray, row: np.ndarray, r: np.ndarray, out: np.ndarray) -> None:
-    """Write T(·, ·, r) into out (d, d)."""
+    """Write T(·, ·, r), of shape (d, d), into `out`."""
     d = row.shape[0]
     out[:] = 0.0
     for i in range(d):
@@ -289,7 +289,7 @@ def contract(P: np.ndarray, row: np.ndarray, r: np.ndarray, out: np.ndarray) -> 
                 if i != j:
                     out[j, k] += x * r[i]
             out[i, j] += inner
-            # Entries (i, j, j): once for each place the repeated index can take.
+            # Entries (i, j, j).
             x = P[base + j]
             out[i, j] += x * r[j]
             if i != j:

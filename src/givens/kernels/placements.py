@@ -1,4 +1,4 @@
-"""Rows for the product that sums f⊗f⊗g over words in its three placements (`topics.word_moments`)."""
+"""Factors of the sum over words of f⊗f⊗g + f⊗g⊗f + g⊗f⊗f, which is one matrix product (see `topics.word_moments`)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from givens.kernels.compile import kernel
 
 @kernel
 def partners(f, g, low, high, out):  # type: ignore[no-untyped-def]
-    """Write f_a g_b + ½ g_a f_b, for low ≤ a < high and all b ≥ a, into the rows of `out`; f and g have a row per axis."""
+    """Write f_a g_b + ½ g_a f_b, for low ≤ a < high and all b ≥ a, into rows of `out`; f_a and g_a are rows of f and g."""
     r, n = f.shape
     row = 0
     for a in range(low, high):

@@ -1,16 +1,16 @@
 """Fourth-order contrasts: the pair problem of Σ y⁴ − κ/p (Σ y²)².
 
-With u = x² − y², v = 2xy over two columns of length p, the criterion goes with ¼(P sin 4θ + Q cos 4θ), where
+With u = x² − y², v = 2xy over two columns of length p, the criterion is ¼(P sin 4θ + Q cos 4θ) plus a constant, where
 
     P = Σ 2uv − (2κ/p) Σu Σv,        Q = Σ (u² − v²) − (κ/p) ((Σu)² − (Σv)²).
 
-Where only the first of two columns counts (a crossing pair of the Stiefel form), it is a quartic form in (c, s), whose
-critical points are the roots of a quartic in t = tan θ: found here by its values on a grid and Newton's method.
+If only the first of the two columns is active (a crossing pair of the Stiefel form), the criterion is a quartic form in (cos θ,
+sin θ). Its maximum is searched on a grid of `GRID` angles, and the best of them is refined by Newton's method. This search is
+not exact: of two maxima whose values are close, the lower one may be found.
 
-Both follow from eight sums over the rows, the fourth and second moments of the two columns (`MOMENTS`), which add up over parts
-of the rows wherever these are.
+In both cases the criterion follows from eight sums over the rows, the fourth and second moments of the two columns (`MOMENTS`).
 
-Rows of Y are columns of the mathematics. `sign` is 1 for the maximum, −1 for the minimum.
+Rows of Y are columns of the mathematics. `kappa` is κ/p here; `sign` is 1 for the maximum, −1 for the minimum.
 """
 
 from __future__ import annotations
@@ -24,25 +24,26 @@ from givens.kernels.rotate import rotate_pair, write_rotation
 
 EPS = 2.220446049250313e-16
 GRID = 32
-CHUNK = 1024  # rows
-INSIDE = 13.0  # flops per row: a² − b², 2ab, and the five sums (three of them without κ)
-CROSSING = 16.0  # p², pq, q², their products, and the eight sums
-MOMENTS = 8  # of a pair x, y: Σ of x⁴, x³y, x²y², xy³, y⁴, x², xy, y²
+CHUNK = 1024  # number of rows that are summed in the precision of the data
+INSIDE = 13.0  # flops per row of a pair of active columns: x² − y², 2xy, and five sums
+CROSSING = 16.0  # flops per row of a crossing pair: x², xy, y², their products, and eight sums
+MOMENTS = 8  # of a pair x, y: the sums of x⁴, x³y, x²y², xy³, y⁴, x², xy, y²
 
 
 @inline
 def _angle_of(
     uu: float, vv: float, uv: float, su: float, sv: float, kappa: float, sign: float
 ) -> tuple[float, float]:
+    """The best angle and its gain, from the sums of u², v², uv, u and v."""
     P = sign * (2.0 * uv - 2.0 * kappa * su * sv)
     Q = sign * (uu - vv - kappa * (su * su - sv * sv))
     radius = math.hypot(P, Q)
     if Q > 0.0:
-        # An angle below rounding changes nothing, and would be found again in every sweep.
+        # An angle below rounding has no effect, and would be found again in every sweep.
         if abs(P) <= EPS * Q:
             return 0.0, 0.0
         return 0.25 * math.atan2(P, Q), 0.25 * P * (P / (radius + Q))
-    # Two columns that look alike from every angle: what is left is rounding.
+    # The criterion is the same at all angles, up to rounding.
     if radius - Q <= 16.0 * EPS * (uu + vv):
         return 0.0, 0.0
     return 0.25 * math.atan2(P, Q), 0.25 * (radius - Q)
@@ -50,12 +51,13 @@ def _angle_of(
 
 @inline
 def _angle(x: np.ndarray, y: np.ndarray, kappa: float, sign: float) -> tuple[float, float]:
+    """The best angle of two active columns, and its gain."""
     uu = 0.0
     vv = 0.0
     uv = 0.0
     su = 0.0
     sv = 0.0
-    # Single-precision columns are multiplied in single precision, twice as fast; only sums over a few rows are.
+    # Columns of single precision are summed in single precision within a chunk, which is twice as fast.
     for start in range(0, x.shape[0], CHUNK):
         zero = x.dtype.type(0.0)
         part_uu, part_vv, part_uv, part_u, part_v = zero, zero, zero, zero, zero
@@ -86,6 +88,7 @@ def _angle(x: np.ndarray, y: np.ndarray, kappa: float, sign: float) -> tuple[flo
 
 @inline
 def _form(a: float, b: float, m: float, d: float, e: float, theta: float) -> float:
+    """The quartic form of a crossing pair: a c⁴ + 4b c³s + 6m c²s² + 4d cs³ + e s⁴."""
     c = math.cos(theta)
     s = math.sin(theta)
     return c * c * c * c * a + s * (4.0 * c * c * c * b + s * (6.0 * c * c * m + s * (4.0 * c * d + s * e)))
@@ -93,6 +96,7 @@ def _form(a: float, b: float, m: float, d: float, e: float, theta: float) -> flo
 
 @inline
 def _crossing_angle(moments: tuple, kappa: float, sign: float) -> tuple[float, float]:
+    """An angle of a pair whose second column is inactive, and its gain, by a search on a grid."""
     a, b, m, d, e, xx, xy, yy = moments
     size = a + e
     a = sign * (a - kappa * xx * xx)
@@ -112,7 +116,7 @@ def _crossing_angle(moments: tuple, kappa: float, sign: float) -> tuple[float, f
     for _ in range(60):
         c = math.cos(theta)
         s = math.sin(theta)
-        # The columns turned so far, as moments: slope and curvature at θ.
+        # Slope and curvature at θ.
         slope = 4.0 * (
             c * c * c * (c * b + s * (3.0 * m - a))
             + s * s * (3.0 * c * c * (d - b) + s * (c * (e - 3.0 * m) - s * d))
@@ -133,7 +137,7 @@ def _crossing_angle(moments: tuple, kappa: float, sign: float) -> tuple[float, f
         theta -= math.pi
     if theta < -0.5 * math.pi:
         theta += math.pi
-    # g(θ) − g(0) by half-angle formulas would be longer than it is worth: near 0 the parabola is exact enough.
+    # Near 0 the difference of values would cancel, and the parabola is accurate.
     gain = _form(a, b, m, d, e, theta) - a
     if abs(theta) < 1e-4:
         gain = 2.0 * b * theta
@@ -146,7 +150,7 @@ def _crossing_angle(moments: tuple, kappa: float, sign: float) -> tuple[float, f
 
 @inline
 def _moments(x: np.ndarray, y: np.ndarray, start: int, stop: int) -> tuple:
-    """Σ of x⁴, x³y, x²y², xy³, y⁴, x², xy, y² over some rows."""
+    """The sums of x⁴, x³y, x²y², xy³, y⁴, x², xy, y² over some rows."""
     a, b, m, d, e, xx, xy, yy = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
     for r in range(start, stop):
         p = np.float64(x[r])
@@ -176,7 +180,7 @@ def _solve(x: np.ndarray, y: np.ndarray, both: bool, kappa: float, sign: float) 
 def solve_pairs(
     Y: np.ndarray, pairs: np.ndarray, active: int, kappa: float, sign: float
 ) -> tuple[np.ndarray, np.ndarray, int]:
-    """The best rotation of each pair by itself: (rotations, gains, how many turn)."""
+    """The best rotation of each pair by itself: rotations, gains, and the number of pairs that rotate."""
     count = pairs.shape[0]
     rotations = np.empty((count, 2, 2))
     gains = np.empty(count)
@@ -209,7 +213,7 @@ def pair_moments(Y: np.ndarray, pairs: np.ndarray) -> np.ndarray:
 def solve_moments(
     moments: np.ndarray, both: np.ndarray, kappa: float, sign: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The best angle and the gain of each pair from its moments; `both` where both of its columns count."""
+    """The best angle and the gain of each pair from its moments; `both` if both of its columns are active."""
     angles = np.empty(moments.shape[0])
     gains = np.empty(moments.shape[0])
     for p in range(moments.shape[0]):
@@ -229,7 +233,7 @@ def solve_moments(
 def turn_pairs(
     Y: np.ndarray, Qt: np.ndarray, pairs: np.ndarray, active: int, kappa: float, sign: float
 ) -> tuple[np.ndarray, int]:
-    """Turn pairs of rows of Y one after the other, each at once, and those of Qt with them: (gains, how many turned)."""
+    """Rotate pairs of rows of Y, and of Qt, one after the other, to their best angles: gains, and the number of rotations."""
     gains = np.empty(pairs.shape[0])
     rotated = 0
     for p in range(pairs.shape[0]):
@@ -249,9 +253,9 @@ def turn_pairs(
 def sweep_all(
     Y: np.ndarray, Qt: np.ndarray, kappa: float, sweeps: int, little: float
 ) -> tuple[int, float, float]:
-    """Up to so many sweeps over all pairs, to the maximum: (sweeps made, gain of the last, criterion).
+    """Sweep over all pairs of Y, and of Qt, until a sweep gains no more than `little`, at most `sweeps` times; all are active.
 
-    It stops when a sweep gains no more than `little`. Everything counts; one call costs little more than its arithmetic.
+    Maximises. Returns the number of sweeps, the gain of the last one, and the criterion.
     """
     count = Y.shape[0]
     made = 0

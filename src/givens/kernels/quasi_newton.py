@@ -1,4 +1,4 @@
-"""Compiled parts of the memory of quasi-Newton steps, for which NumPy would be called a dozen times a step."""
+"""The compiled part of `phases.quasi_newton`, which would call NumPy a dozen times per step."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def add(
     step: np.ndarray,
     change: np.ndarray,
 ) -> bool:
-    """Write a pair behind those from `first` to `last`, if it says something definite; whether it does."""
+    """Append a pair to those from `first` to `last` if its curvature is clearly positive; return whether it is."""
     curvature, steps, changes = 0.0, 0.0, 0.0
     for k in range(len(step)):
         curvature += step[k] * change[k]
@@ -30,7 +30,7 @@ def add(
     for k in range(len(step)):
         s[k] = step[k] * root
         y[k] = change[k] * root
-    # The new column of R⁻¹ and of Y Yᵀ.
+    # The new columns of R⁻¹ and of Y Yᵀ.
     products = np.dot(rows[2 * first : 2 * last + 2], y)
     for i in range(first, last):
         total = 0.0
@@ -54,7 +54,7 @@ def solve(
     slopes: np.ndarray,
     weight: float,
 ) -> np.ndarray:
-    """H g for a multiple of the identity as the diagonal W."""
+    """H g, where W is `weight` times the identity."""
     kept = last - first
     products = np.dot(rows[2 * first : 2 * last], slopes)
     u, inner, along = np.empty(kept), np.empty(kept), np.zeros(2 * kept)
@@ -82,11 +82,10 @@ def solve(
 def bounded(
     direction: np.ndarray, slopes: np.ndarray, pairs: np.ndarray, largest: float, skew: np.ndarray
 ) -> tuple[float, float]:
-    """Reverse a direction, in place, and shrink it where an angle is larger than allowed.
+    """Turn H g into the step −H g, in place, and shorten it if an angle is above `largest`.
 
-    The direction is H g, so that it goes uphill where H is positive. Writes the antisymmetric matrix of the angles: minus the
-    angle of the pair (i, j), i < j, at (i, j). Returns how far f would fall by its slopes, and how much longer
-    the step may be.
+    Writes the antisymmetric matrix of the step, with minus the angle of the pair (i, j), i < j, at (i, j), into `skew`. Returns
+    the decrease of f that the slopes predict, and the factor by which the step may be lengthened.
     """
     n = len(skew)
     most, along = 0.0, 0.0

@@ -1,7 +1,7 @@
-"""Turn pairs of rows: the one thing that every objective does to what it stores.
+"""Rotations of rows.
 
-Arrays are stored transposed, one column of the mathematics per contiguous row, because a strided column costs the
-whole gain of SIMD.
+States are stored transposed: a column of the mathematics is a contiguous row, since loops over strided columns are not
+vectorised.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import numpy as np
 
 from givens.kernels.compile import inline, kernel
 
-TILE = 192  # entries of each row in one product
+TILE = 192  # number of entries of each row in one matrix product
 
 
 @kernel
@@ -30,7 +30,7 @@ def rotate_rows(Y: np.ndarray, pairs: np.ndarray, Q: np.ndarray) -> None:
 
 @kernel
 def rotate_block(Y: np.ndarray, block: np.ndarray, Qt: np.ndarray, first: int, last: int) -> None:
-    """Y[block, first:last] ← Qᵀ Y[block, first:last], by matrix products of tiles that stay in a core's own cache."""
+    """Y[block, first:last] ← Qᵀ Y[block, first:last], by matrix products of tiles that fit into the cache."""
     width = len(block)
     step = min(TILE, max(last - first, 1))
     tile = np.empty((width, step), Y.dtype)
@@ -53,7 +53,7 @@ def rotate_block(Y: np.ndarray, block: np.ndarray, Qt: np.ndarray, first: int, l
 
 @inline
 def rotate_pair(x: np.ndarray, y: np.ndarray, number: int, c: float, s: float) -> None:
-    """Turn the first entries of two rows by an angle, given its cosine and sine."""
+    """Rotate the first `number` entries of two rows, by the angle with cosine c and sine s."""
     for k in range(number):
         a = x[k]
         b = y[k]
@@ -63,7 +63,7 @@ def rotate_pair(x: np.ndarray, y: np.ndarray, number: int, c: float, s: float) -
 
 @inline
 def write_rotation(Q: np.ndarray, c: float, s: float) -> None:
-    """Write the 2 x 2 rotation by an angle, given its cosine and sine."""
+    """Write the 2 x 2 rotation by the angle with cosine c and sine s."""
     Q[0, 0] = c
     Q[1, 1] = c
     Q[1, 0] = s

@@ -1,16 +1,16 @@
-"""Contrasts Σ φ(y) per column: all that one pass over the data tells, and the search for a pair's angle.
+"""Contrasts Σ φ(y): the sums over the data for a look, and the search for the best angle of a pair.
 
-What is particular to a contrast is one function, its `row`: of some entries y of a column it writes φ'(y) and φ''(y) and
-returns Σ φ(y). `look_of` and `search_of` build the rest around it. The built-in contrasts are cached on disk; a user's own,
-bound by closures, is compiled once per process. `counts` says how often each row of the data counts; an empty array: once. Then
-φ' and φ'' are multiplied by it, and Σ φ is weighted.
+A contrast is defined by one function, its `row`: for entries y of a column, it writes φ'(y) and φ''(y) and returns Σ φ(y).
+`look_of` and `search_of` make the other functions from it. Those of built-in contrasts are cached on disk; those of a user's
+contrast, which are closures, are compiled once per process. `counts` are weights of the rows of the data, by which φ, φ' and φ''
+are multiplied; an empty array stands for weights of 1.
 
-A pair's angle has no closed form. Its g, g' and g'' are found on a grid over the period; between two angles g is interpolated by
-the polynomials of degree 3 and 5 that agree with it there, and their difference tells how far to trust them. An interval whose
-lowest point may be the lowest of all is cut in two, until none is left; then Newton's method, kept in its bracket, finds the
-bottom. The bound is an estimate: a kink that no angle of the grid saw can be missed.
+The best angle of a pair has no closed form. g, g' and g'' are computed on a grid over the period. Between two angles g is
+interpolated by polynomials of degree 3 and 5, and their difference is an estimate of the error. Intervals that may hold a point
+below the lowest value so far are divided, until there are none. Then Newton's method, within its bracket, finds the minimum. The
+search is not exact, since the error is estimated: a kink between two angles can be missed.
 
-Rows of Y are columns of the mathematics. A column's `weight` is 1 where Σ φ is minimised, −1 where it is maximised.
+Rows of Y are columns of the mathematics. The `weight` of a column is 1 if Σ φ is minimised over it, −1 if it is maximised.
 """
 
 from __future__ import annotations
@@ -28,27 +28,27 @@ from givens.kernels.rotate import rotate_pair, write_rotation
 
 EPS = 2.220446049250313e-16
 LN2 = 0.6931471805599453
-CHUNK = 512  # entries whose factors 1 + e^(-2|y|), at most 2, are multiplied before a logarithm is taken
-LOWEST = -80.0  # e^x is 0 below it, to either precision
-STEP = 1.4901161193847656e-08  # √ε, for φ'' by a difference of φ'
+CHUNK = 512  # number of factors 1 + e^(-2|y|), at most 2 each, whose product is formed before its logarithm
+LOWEST = -80.0  # below it, e^x is negligible in both precisions
+STEP = 1.4901161193847656e-08  # √ε, the relative step for φ'' as a finite difference
 
 LARGEST_SQUARE = np.float32(1e30)
 
-PIECE = 256  # entries of two columns that are turned at a time, in the fastest cache
-PER_QUARTER = 8  # angles of the first grid in a quarter turn
-MOST_ANGLES = 128  # that a search looks at before it settles for the best of them
-CLOSE = 1e-4  # of the range of g: basins that may be lower by more are looked into
-DOUBT = 4.0  # times the difference of two interpolations is taken for the error of the better one
+PIECE = 256  # number of entries of two columns that are rotated at a time, in the fastest cache
+PER_QUARTER = 8  # number of angles of the first grid in a quarter turn
+MOST_ANGLES = 128  # maximum number of angles in the grid
+CLOSE = 1e-4  # share of the range of g: intervals that may be lower than the lowest value by more are divided
+DOUBT = 4.0  # the error of the interpolation is estimated by this multiple of the difference of the two polynomials
 
 
 _numbers = count()
 
 
 def _named(name: str) -> Callable[[Callable], Any]:
-    """Compile a closure under a name of its own.
+    """Compile a closure under a unique name.
 
-    Code is linked by names, those of cached code too, and closures of one function share a name: without this, one contrast could
-    be given the machine code of another.
+    Code is linked by name, cached code as well, and the closures of one function have the same name: without this, a contrast
+    could get the machine code of another.
     """
 
     def compile_as(function: Callable) -> Any:
@@ -60,8 +60,8 @@ def _named(name: str) -> Callable[[Callable], Any]:
 
 @inline
 def _log_cosh_row(y: np.ndarray, counts: np.ndarray, slopes: np.ndarray, curves: np.ndarray) -> float:
-    """With e = exp(−2|y|): tanh |y| = (1 − e)/(1 + e), log cosh y = |y| + log(1 + e) − log 2, one logarithm for many y."""
-    one, lowest = y.dtype.type(1.0), y.dtype.type(LOWEST)  # not to leave single precision
+    """With e = exp(−2|y|), tanh |y| = (1 − e)/(1 + e) and log cosh y = |y| + log(1 + e) − log 2; one logarithm for many y."""
+    one, lowest = y.dtype.type(1.0), y.dtype.type(LOWEST)  # constants of the precision of y
     total = 0.0
     if counts.shape[0]:
         for k in range(y.shape[0]):
@@ -72,7 +72,7 @@ def _log_cosh_row(y: np.ndarray, counts: np.ndarray, slopes: np.ndarray, curves:
             curves[k] = counts[k] * (one - t * t)
         return total
     for start in range(0, y.shape[0], CHUNK):
-        # Slices, counted from 0: an index that might be negative would be in the compiler's way.
+        # Slices with indices from 0: loops with indices that might be negative are not vectorised.
         stop = min(start + CHUNK, y.shape[0])
         part, first, second = y[start:stop], slopes[start:stop], curves[start:stop]
         product, size = 1.0, y.dtype.type(0.0)
@@ -128,10 +128,10 @@ def _exp_row(y: np.ndarray, counts: np.ndarray, slopes: np.ndarray, curves: np.n
 
 
 def look_of(name: str, row: Any) -> Any:
-    """The sums over some rows of the data, tile by tile, without the weights.
+    """Compile the sums of a look over some rows of the data, tile by tile, without the weights of columns.
 
-    Σ φ(y_i); if there are to be `products`, 1 or more, Σ φ'(y_i) y_j and Σ φ''(y_i) y_j²; if 2, also Σ y_i y_j. The sums with φ''
-    only shape steps: single precision is enough for them.
+    The function returns Σ φ(y_i); with `products` of 1 or 2 also Σ φ'(y_i) y_j and Σ φ''(y_i) y_j²; with 2 also Σ y_i y_j. The
+    sums with φ'' are computed in single precision, which is enough for the choice of steps.
     """
 
     @_named(name)
@@ -170,10 +170,10 @@ def look_of(name: str, row: Any) -> Any:
 
 
 def second_of(name: str, row: Any) -> Any:
-    """The sums that all second derivatives are made of, over some rows of the data, tile by tile and in single precision.
+    """Compile the sums for second derivatives over some rows of the data, tile by tile and in single precision.
 
-    Σ φ'(y_i) y_j for the columns i that count and every j; Σ φ''(y_i) y_j y_k for every j ≤ k, the pairs (j, k) in one row; and
-    Σ y_j y_k, in the same order.
+    The function returns Σ φ'(y_i) y_j for active columns i and every j; Σ φ''(y_i) y_j y_k, with a row of the pairs j ≤ k for
+    every i; and Σ y_j y_k, with the pairs in the same order.
     """
 
     @_named(name)
@@ -212,7 +212,7 @@ def second_of(name: str, row: Any) -> Any:
 
 @inline
 def _product(x: np.ndarray, y: np.ndarray, out: np.ndarray) -> float:
-    """The products of two rows, and their sum."""
+    """Write the products of two rows into `out`; return their sum."""
     total = x.dtype.type(0.0)
     for r in range(x.shape[0]):
         out[r] = x[r] * y[r]
@@ -224,13 +224,13 @@ def _product(x: np.ndarray, y: np.ndarray, out: np.ndarray) -> float:
 def _square(turned: np.ndarray, squares: np.ndarray) -> None:
     y, out = turned.reshape(turned.size), squares.reshape(squares.size)
     for k in range(y.shape[0]):
-        # Where y² leaves single precision, φ'' is 0 or of no meaning any more.
+        # Where y² overflows in single precision, φ'' is 0 or has no meaning.
         square = y[k] * y[k]
         out[k] = square if square < LARGEST_SQUARE else LARGEST_SQUARE
 
 
 def pairs_of(name: str, search: Any) -> tuple[Any, Any]:
-    """Entries that turn pairs of columns to their best angle: each by itself, and all pairs of a block in turn."""
+    """Compile two functions: the best rotation of each pair by itself, and rotations of all pairs of a block in turn."""
 
     @_named(name)
     def solve_pairs(Y, counts, pairs, active, weights):  # type: ignore[no-untyped-def]
@@ -272,11 +272,11 @@ def pairs_of(name: str, search: Any) -> tuple[Any, Any]:
 
 
 def search_of(name: str, row: Any, even: bool) -> Any:
-    """The search for the best angle of two columns: (angle, gain, angles looked at)."""
+    """Compile the search for the best angle of two columns: angle, gain, and the number of angles that were evaluated."""
 
     @_named(name)
     def at(x, y, counts, theta, one, other, room):  # type: ignore[no-untyped-def]
-        """g, g', g'' and the size of what g' is the sum of."""
+        """g, g', g'' and the sum of the absolute terms of g', by which its rounding error is estimated."""
         c, s = math.cos(theta), math.sin(theta)
         value = slope = curve = size = 0.0
         for start in range(0, x.shape[0], PIECE):
@@ -310,7 +310,7 @@ def search_of(name: str, row: Any, even: bool) -> Any:
         points = PER_QUARTER * quarters
         step = 0.5 * math.pi / PER_QUARTER
         room = np.empty((6, PIECE))
-        # Angle, g, g', g'' of all that was looked at, in the order of the angles: one period, from −half of it.
+        # Angle, g, g' and g'' of the grid, in the order of the angles: one period, centred at 0.
         seen = np.empty((MOST_ANGLES + 1, 4))
         start, start_slope, start_curve, start_size = at(x, y, counts, 0.0, one, other, room)
         for k in range(points):
@@ -338,7 +338,7 @@ def search_of(name: str, row: Any, even: bool) -> Any:
         low, theta, high = _bracket(seen[:number], best)
         value, slope, curve = seen[best, 1], seen[best, 2], seen[best, 3]
         for _ in range(60):
-            # Newton's step, or half the bracket where that leaves it.
+            # Newton's step, or bisection if that leaves the bracket.
             trial = theta - slope / curve if curve > 0.0 else low
             if not low < trial < high:
                 trial = 0.5 * (theta + (high if slope < 0.0 else low))
@@ -346,7 +346,7 @@ def search_of(name: str, row: Any, even: bool) -> Any:
                 break
             there, there_slope, there_curve, size = at(x, y, counts, trial, one, other, room)
             looked += 1
-            # Where values differ by rounding only, slopes decide.
+            # If the values differ by rounding only, the slopes decide.
             near = 16.0 * EPS * (abs(value) + abs(there))
             if there < value - near or (there <= value + near and abs(there_slope) <= abs(slope)):
                 if trial > theta:
@@ -361,7 +361,7 @@ def search_of(name: str, row: Any, even: bool) -> Any:
             else:
                 low = trial
         if abs(theta) < 1e-4:
-            # Too small a turn for a difference of values: what the parabola at 0 says.
+            # For small angles a difference of values would cancel: take the parabola at 0.
             if abs(start_slope) <= 16.0 * EPS * start_size:
                 return 0.0, 0.0, looked
             return theta, max(-0.5 * start_slope * theta, 0.0), looked
@@ -375,7 +375,7 @@ def search_of(name: str, row: Any, even: bool) -> Any:
 
 @inline
 def _lowest(seen: np.ndarray, little: float) -> int:
-    """Of the angles looked at, the lowest, and of equals the smallest."""
+    """The index of the lowest value of the grid; among values that differ by at most `little`, of the smallest |angle|."""
     best = 0
     for k in range(1, seen.shape[0]):
         fall = seen[best, 1] - seen[k, 1]
@@ -386,7 +386,7 @@ def _lowest(seen: np.ndarray, little: float) -> int:
 
 @inline
 def _bracket(seen: np.ndarray, best: int) -> tuple[float, float, float]:
-    """The neighbours of an angle, and the angle between them; the ends of the period are neighbours."""
+    """An angle of the grid between its two neighbours; the grid is periodic."""
     last = seen.shape[0] - 1
     theta = seen[best, 0]
     low = seen[best - 1, 0] if best > 0 else theta - (seen[last, 0] - seen[last - 1, 0])
@@ -396,7 +396,7 @@ def _bracket(seen: np.ndarray, best: int) -> tuple[float, float, float]:
 
 @inline
 def _doubtful(seen: np.ndarray) -> tuple[int, float]:
-    """The interval that may hold the lowest point of all, and where; −1 if what was seen is low enough."""
+    """The interval with the lowest estimated minimum, and the angle of this minimum; −1 if the grid is low enough."""
     lowest = seen[:, 1].min()
     little = CLOSE * (seen[:, 1].max() - lowest) + 64.0 * EPS * abs(lowest)
     which, least, where = -1, lowest - little, 0.0
@@ -409,7 +409,7 @@ def _doubtful(seen: np.ndarray) -> tuple[int, float]:
 
 @inline
 def _floor(left: np.ndarray, right: np.ndarray) -> tuple[float, float]:
-    """How low g may be between two angles, and where it is lowest."""
+    """An estimated lower bound of g between two angles, and the angle at which the interpolation is lowest."""
     h = right[0] - left[0]
     a, b, c = left[1], left[2] * h, 0.5 * left[3] * h * h
     # The polynomial a + bt + ct² + t³(d + et + ft²) with the same value, slope and curvature at t = 1.
@@ -419,7 +419,7 @@ def _floor(left: np.ndarray, right: np.ndarray) -> tuple[float, float]:
     d = 10.0 * rise - 4.0 * turn + bend
     e = -15.0 * rise + 7.0 * turn - 2.0 * bend
     f = 6.0 * rise - 3.0 * turn + bend
-    # And a + bt + t²(u + vt), which ignores the curvatures.
+    # And a + bt + t²(u + vt), which does not use the curvatures.
     up, along = right[1] - a - b, right[2] * h - b
     u, v = 3.0 * up - along, along - 2.0 * up
     low, where = a, 0.5
@@ -435,7 +435,7 @@ def _floor(left: np.ndarray, right: np.ndarray) -> tuple[float, float]:
 
 
 class ScalarKernels(NamedTuple):
-    """The entries of one contrast."""
+    """The compiled functions of one contrast."""
 
     look: Any
     solve_pairs: Any
@@ -445,7 +445,7 @@ class ScalarKernels(NamedTuple):
 def compile_scalar(
     phi: Callable, dphi: Callable, d2phi: Callable | None, pair: Callable | None, even: bool
 ) -> ScalarKernels:
-    """The entries of a user's contrast, compiled when first called."""
+    """The functions of a user's contrast, which are compiled when they are first called."""
     name = f"scalar_{next(_numbers)}"
     row = row_of(name, phi, dphi, d2phi)
     search = search_of(name, row, even)
@@ -455,7 +455,7 @@ def compile_scalar(
 
 
 def exact_of(name: str, pair: Any, search: Any) -> Any:
-    """A user's own pair problem, for two columns and for rows that all count alike."""
+    """A user's exact solution of the pair problem; the search, if weights of columns differ or rows are weighted."""
     solve = pair if hasattr(pair, "py_func") else bound(pair)
 
     @_named(name)
@@ -469,7 +469,7 @@ def exact_of(name: str, pair: Any, search: Any) -> Any:
 
 
 def row_of(name: str, phi: Callable, dphi: Callable, d2phi: Callable | None) -> Any:
-    """One pass over entries of a column with a user's φ, φ' and, if there is one, φ''."""
+    """Compile the `row` of a user's φ, φ' and, if it is given, φ''."""
     value, slope = vectorised(phi), vectorised(dphi)
 
     if d2phi is None:
@@ -504,7 +504,7 @@ def row_of(name: str, phi: Callable, dphi: Callable, d2phi: Callable | None) -> 
 
 @inline
 def _fourth_row(y: np.ndarray, counts: np.ndarray, slopes: np.ndarray, curves: np.ndarray) -> float:
-    """φ = y⁴; there are no counts, for their fourth roots may be in y."""
+    """φ = y⁴; `counts` is not used, since weighted rows are multiplied by the fourth roots of their weights."""
     four, twelve = y.dtype.type(4.0), y.dtype.type(12.0)
     total = 0.0
     for start in range(0, y.shape[0], CHUNK):
@@ -522,7 +522,7 @@ def _fourth_row(y: np.ndarray, counts: np.ndarray, slopes: np.ndarray, curves: n
 
 @kernel
 def bend(T: np.ndarray, K: np.ndarray, out: np.ndarray) -> None:
-    """Row i of `out` is T_i times row i of K, both in the precision of T."""
+    """Write T_i times row i of K into row i of `out`, in the precision of T."""
     for i in range(T.shape[0]):
         for j in range(T.shape[1]):
             total = T.dtype.type(0.0)
@@ -531,7 +531,7 @@ def bend(T: np.ndarray, K: np.ndarray, out: np.ndarray) -> None:
             out[i, j] = total
 
 
-# Entries that are cached on disk, as those bound by a closure are not.
+# Closures are not cached on disk; these functions, which call them, are.
 _fourth_look, _fourth_second = look_of("fourth", _fourth_row), second_of("fourth", _fourth_row)
 _log_cosh_look, _exp_look = look_of("log_cosh", _log_cosh_row), look_of("exp", _exp_row)
 _log_cosh_pairs, _log_cosh_block = pairs_of("log_cosh", search_of("log_cosh", _log_cosh_row, even=True))
@@ -540,49 +540,49 @@ _exp_pairs, _exp_block = pairs_of("exp", search_of("exp", _exp_row, even=True))
 
 @kernel
 def fourth_look(*args: Any) -> Any:
-    """As `look_of` says, of fourth powers."""
+    """See `look_of`; for fourth powers."""
     return _fourth_look(*args)
 
 
 @kernel
 def fourth_second(*args: Any) -> Any:
-    """As `second_of` says, of fourth powers."""
+    """See `second_of`; for fourth powers."""
     return _fourth_second(*args)
 
 
 @kernel
 def log_cosh_look(*args: Any) -> Any:
-    """As `look_of` says."""
+    """See `look_of`."""
     return _log_cosh_look(*args)
 
 
 @kernel
 def log_cosh_pairs(*args: Any) -> Any:
-    """As `pairs_of` says."""
+    """See `pairs_of`."""
     return _log_cosh_pairs(*args)
 
 
 @kernel
 def log_cosh_block(*args: Any) -> Any:
-    """As `pairs_of` says."""
+    """See `pairs_of`."""
     return _log_cosh_block(*args)
 
 
 @kernel
 def exp_look(*args: Any) -> Any:
-    """As `look_of` says."""
+    """See `look_of`."""
     return _exp_look(*args)
 
 
 @kernel
 def exp_pairs(*args: Any) -> Any:
-    """As `pairs_of` says."""
+    """See `pairs_of`."""
     return _exp_pairs(*args)
 
 
 @kernel
 def exp_block(*args: Any) -> Any:
-    """As `pairs_of` says."""
+    """See `pairs_of`."""
     return _exp_block(*args)
 
 

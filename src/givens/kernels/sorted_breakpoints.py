@@ -1,12 +1,12 @@
-"""The best angle of a pair, exactly, by its sorted breakpoints: the compiled twin of `givens.searches.breakpoints`.
+"""The best angle of a pair of sparse PCA, exactly, by its sorted breakpoints: compiled twin of `givens.searches.breakpoints`.
 
-Row k of a column is u·cos θ + v·sin θ, (u, v) = (x, y) in the first column and (y, −x) in the second. It counts on an arc around
-the angle at which it is largest, modulo π, where it adds
+Entry k of a rotated column is a = u·cos θ + v·sin θ, with (u, v) = (x, y) in the first column and (y, −x) in the second. It
+exceeds its threshold on an arc around the angle at which |a| is largest, modulo π. There it contributes, with r² = u² + v²,
 
     ℓ1: (|a| − γ)² = r²/2 + γ² + (u²−v²)/2·cos 2θ + uv·sin 2θ ∓ 2γ(u·cos θ + v·sin θ),
 
-and ℓ0 the same without the last term and with −γ for γ². Between the ends of arcs the sum of all rows is one such expression. Its
-curvature is bounded, so most pieces are seen to hold no maximum from the values at their ends.
+and for ℓ0 the same with −γ instead of γ² and without the last term. Between two ends of arcs the sum of all contributions has
+this form. Its curvature is bounded, so that most intervals are excluded by the values at their ends.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ import numpy as np
 
 from givens.kernels.compile import inline, kernel
 
-DEPTH = 64  # parts of a piece that wait to be looked at; each is half as long as the one before
-TIE = 1e-14  # of Σr² over both columns: maxima that differ by less are equal, and the smallest angle wins
-SHORT = 1e-9  # radians: the ends of a part so short are as high as all of it, to rounding
+DEPTH = 64  # size of the stack of parts of an interval, each half as long as the one before
+TIE = 1e-14  # relative to Σr² over both columns: maxima that differ by less are equal, and the smallest |angle| is taken
+SHORT = 1e-9  # radians: shorter parts are not halved
 
 
 @inline
 def _add(
     sums: np.ndarray, x: float, y: float, column: int, level: float, l0: bool, sign: float, weight: float
 ) -> None:
-    """Add a row's five coefficients, or take them away."""
+    """Add the five coefficients of an entry (weight 1), or subtract them (weight −1)."""
     u, v = (x, y) if column == 0 else (y, -x)
     square = level * level
     sums[0] += weight * (0.5 * (u * u + v * v) + (-square if l0 else square))
@@ -37,7 +37,7 @@ def _add(
 
 @inline
 def _at(sums: np.ndarray, theta: float) -> tuple[float, float, float]:
-    """The expression, its slope and its curvature."""
+    """Value, slope and curvature of the sum at θ."""
     c, s = np.cos(theta), np.sin(theta)
     double_c, double_s = c * c - s * s, 2.0 * c * s
     second = sums[1] * double_c + sums[2] * double_s
@@ -50,7 +50,7 @@ def _at(sums: np.ndarray, theta: float) -> tuple[float, float, float]:
 def _top(
     sums: np.ndarray, left: float, right: float, best: float, tie: float, stack: np.ndarray
 ) -> tuple[float, float]:
-    """The highest point of a piece and its value, or a lower one if the piece does not reach `best`, up to a tie.
+    """The maximum of an interval and its value; some lower point if the maximum is not above `best`, up to a tie.
 
     Parts that may rise above `best` are halved until they are concave, and then solved by Newton's method.
     """
@@ -71,7 +71,7 @@ def _top(
             bound = height - 0.5 * slope * slope / most
         else:
             bound = height + abs(slope) * half + 0.5 * most * half * half
-        # A part that is nearly level must not be halved for what rounding may add to it.
+        # A part that is nearly constant must not be halved because of rounding errors.
         if bound <= max(best, highest) + (-tie if concave else tie):
             continue
         if not concave and half > SHORT and size + 2 <= DEPTH:
@@ -99,7 +99,7 @@ def _top(
 def sorted_search(
     x: np.ndarray, y: np.ndarray, number: int, first: float, second: float, l0: bool
 ) -> tuple[float, float]:
-    """The angle at which the pair's first `number` rows are worth most; of equal ones the smallest. And the flops."""
+    """The best angle of a pair, from the first `number` features, and the flops; among equal maxima the smallest |angle|."""
     ends = np.empty(4 * number)
     codes = np.empty(4 * number, np.int64)  # row, column, whether the arc begins, the sign of the entry
     sums = np.zeros(5)
@@ -119,7 +119,7 @@ def sorted_search(
             scale += r * r
             low, high = middle - width, middle + width
             code = 8 * k + 4 * column
-            before, after = sign, sign  # signs where the arc begins and where it ends, both within [0, π)
+            before, after = sign, sign  # signs of the entry where the arc begins and where it ends, modulo π
             if low < 0.0:
                 _add(sums, x[k], y[k], column, level, l0, sign, 1.0)
                 low, before = low + np.pi, -sign
@@ -138,7 +138,7 @@ def sorted_search(
     for t in range(count + 1):
         right = min(ends[order[t]], period) if t < count else period
         there, _, _ = _at(sums, right)
-        # Above its chord a curve rises by no more than its curvature lets it.
+        # Between its ends, the sum exceeds the larger value by at most the largest curvature times the squared length / 8.
         curve = 4.0 * np.hypot(sums[1], sums[2]) + np.hypot(sums[3], sums[4])
         if max(here, there) + 0.125 * curve * (right - left) ** 2 > best - tie:
             found, height = _top(sums, left, right, best, tie, stack)

@@ -1,13 +1,14 @@
 """Rotations of the pairs of a block of columns, for sparse PCA, on a compact copy of few features.
 
-A feature whose norm over the block's columns is at most γ can never count in it; of a pair, only features with |x_k| or |y_k|
-above γ/√2 can, since otherwise hypot(x_k, y_k) ≤ γ. Sparse columns therefore carry a list of those features, and most pairs
-cost a few dozen numbers. The lists are exact when a block starts and after each rotation keep every feature that counts; a
-feature may be missed that would begin to count only after two rotations of the same block. What is left out contributes nothing
-now and nothing negative later, so the gain reported is a lower bound of the true one in that case, and the value never falls.
+A feature whose norm over the block's columns is at most γ cannot exceed the threshold in any of them. In a pair x, y, only
+features with |x_k| or |y_k| above γ/√2 can exceed it, since otherwise hypot(x_k, y_k) ≤ γ. Sparse columns therefore have a list
+of these features, and most pairs cost a few dozen numbers. The lists are complete when a block begins, and after each rotation
+they keep every feature above the threshold, but they may miss a feature that would exceed it only after two rotations of the
+same block. Missing features contribute nothing now and nothing negative later. So the gain that is reported is then a lower
+bound, and the value never decreases.
 
-A pair that is solved by itself (`solve_pairs`) gets its global maximum. The pairs of a block (`turn_block`) do not: those near
-a maximum are turned past it, for the others of the block move it anyway, and the rest take the best that a grid finds.
+`solve_pairs` finds the global maximum of each pair, up to rounding errors. `turn_block` does not: pairs near a maximum are
+rotated past it, since later pairs of the block move it anyway, and the others get the best maximum that a grid finds.
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ from givens.kernels.rotate import rotate_pair
 from givens.kernels.sparse_pair import ROOM, exact_search, search
 from givens.kernels.threshold import above
 
-TILE = 192  # features in one matrix product
-FEW = 16  # features: so few that a search everywhere costs less than deciding about it
-WIDE = 0.125  # share of the features above which a column carries no list
+TILE = 192  # number of features in one matrix product
+FEW = 16  # up to this number of features, all angles are searched
+WIDE = 0.125  # share of the features above which a column has no list
 
 
 @inline
@@ -38,7 +39,7 @@ def _union(
     a: np.ndarray,
     b: np.ndarray,
 ) -> int:
-    """Gather the entries of either list, each once: `seen` holds the last stamp that an entry was given."""
+    """Gather the entries of both lists, each once; `seen` has the last stamp of each entry."""
     number = 0
     for t in range(size_one):
         k = ones[t]
@@ -49,7 +50,7 @@ def _union(
         number += 1
     for t in range(size_other):
         k = others[t]
-        # Not by the size of x[k]: it may have grown above the edge while it was on no list of its column.
+        # A comparison of |x[k]| with the edge would not do: x[k] may have grown above it without being in the list of x.
         if seen[k] != stamp:
             rows[number] = k
             a[number] = x[k]
@@ -60,7 +61,7 @@ def _union(
 
 @inline
 def gather(x: np.ndarray, y: np.ndarray, least: float, a: np.ndarray, b: np.ndarray) -> tuple[int, float]:
-    """Gather the rows with hypot(x, y) > least: no other can count at any angle. Returns how many, and the flops."""
+    """Gather the features with hypot(x, y) > least, which alone can exceed it at some angle: their number, and the flops."""
     number = 0
     flops = 3.0 * len(x)
     total = len(x)
@@ -84,9 +85,9 @@ def gather(x: np.ndarray, y: np.ndarray, least: float, a: np.ndarray, b: np.ndar
 def solve_pairs(
     Y: np.ndarray, pairs: np.ndarray, levels: np.ndarray, l0: bool, floor: float, accuracy: float
 ) -> tuple[np.ndarray, np.ndarray, int, float]:
-    """Find the best rotation of each pair of rows of Y by itself.
+    """The best rotation of each pair of rows of Y by itself: rotations, gains, the number of pairs that rotate, the flops.
 
-    Returns the rotations (k, 2, 2), gains, the number of pairs that turn and the flops.
+    `floor` is the smallest gain, `accuracy` the share of a gain that may be missed.
     """
     rotations = np.zeros((len(pairs), 2, 2))
     gains = np.zeros(len(pairs))
@@ -110,9 +111,9 @@ def solve_pairs(
 
 @kernel
 def compact(Y: np.ndarray, block: np.ndarray, edge: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Copy the features of which some column of the block exceeds `edge`, as float64.
+    """Copy the features that exceed `edge` in some column of the block, as float64.
 
-    Returns the copy, which features these are, and the others.
+    Returns the copy, the indices of these features, and those of the others.
     """
     width, total = len(block), Y.shape[1]
     largest = np.zeros(total, Y.dtype)
@@ -138,7 +139,7 @@ def compact(Y: np.ndarray, block: np.ndarray, edge: float) -> tuple[np.ndarray, 
 
 @kernel
 def replay(Y: np.ndarray, block: np.ndarray, steps: np.ndarray) -> None:
-    """Turn whole columns by the steps of a block: less work than a matrix product where they are few."""
+    """Rotate whole columns by the steps of a block, which costs less than a matrix product if they are few."""
     for t in range(len(steps)):
         i, j = block[int(steps[t, 0])], block[int(steps[t, 1])]
         rotate_pair(Y[i], Y[j], Y.shape[1], steps[t, 2], steps[t, 3])
@@ -148,7 +149,7 @@ def replay(Y: np.ndarray, block: np.ndarray, steps: np.ndarray) -> None:
 def install(
     Y: np.ndarray, block: np.ndarray, Qt: np.ndarray, C: np.ndarray, rows: np.ndarray, others: np.ndarray
 ) -> None:
-    """Put the turned compact columns back, and turn the other features by matrix products of tiles."""
+    """Write the rotated compact columns back, and rotate the other features by matrix products of tiles."""
     width = len(block)
     for j in range(width):
         y = Y[block[j]]
@@ -180,13 +181,14 @@ def turn_block(
     Qt: np.ndarray,
     steps: np.ndarray,
 ) -> tuple[float, int, float]:
-    """Turn every pair of the compact columns C once, in place; Qt becomes the transposed rotation.
+    """Rotate every pair of the compact columns C once, in place, and write the transposed rotation of the block into Qt.
 
-    A pair is passed over if its quadratic model promises less than `share` of the mean gain so far.
-    Returns the gain, the number of rotations and the flops; `steps` gets the first rotations, as i, j, cos θ, sin θ.
+    A pair is skipped if its quadratic model predicts less than `share` of the mean gain so far, or less than `floor`. `accuracy`
+    and `relaxation` are those of `sparse_pair.search`. Returns the gain, the number of rotations and the flops; the first
+    rotations are written into `steps`, as i, j, cos θ, sin θ.
     """
     width, number = C.shape
-    # Loops, since `Qt[:] = np.eye(width)` and `levels.min()` take four seconds to compile, for the texts of their errors.
+    # Loops, since `Qt[:] = np.eye(width)` and `levels.min()` take four seconds to compile, because of their error messages.
     least = np.inf
     for i in range(width):
         least = min(least, levels[i])
@@ -212,7 +214,7 @@ def turn_block(
             x = C[i]
             y = C[j]
             enough = max(floor, share * total / visited)
-            # One call of the search for both cases: each further one would be compiled on its own.
+            # One call of the search for both cases, since every call is compiled separately.
             if sizes[i] < 0 or sizes[j] < 0:
                 few, p, q, count, everywhere = -1, x, y, number, False
             else:

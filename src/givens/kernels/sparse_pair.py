@@ -1,10 +1,10 @@
-"""The pair problem of sparse PCA: the angle at which two columns together are worth most.
+"""The pair problem of sparse PCA.
 
-Everything here maximises g(θ) = φ(x cos θ + y sin θ) + φ(y cos θ − x sin θ), with φ(y) = Σ_k [|y_k| − γ]₊² (ℓ1) or
-Σ_k [y_k² − γ]₊ (ℓ0), one γ per column. A column that does not count (the inactive ones of the Stiefel form) has γ = ∞,
-so that inside and crossing pairs are the same code; the period is π/2 where the two γ agree, else π.
+All functions maximise g(θ) = φ(x cos θ + y sin θ) + φ(y cos θ − x sin θ), with φ(y) = Σ_k [|y_k| − γ]₊² (ℓ1) or Σ_k [y_k² − γ]₊
+(ℓ0), and one γ per column. Inactive columns (of the Stiefel form) have γ = ∞, so that no pair is a special case. The period of
+g is π/2 if the two γ are equal, else π.
 
-For ℓ0, `level` is √γ throughout: |y| > level is what y² > γ means.
+`first` and `second` are the levels of the two columns, γ for ℓ1 and √γ for ℓ0, where |y| > level means y² > γ.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from givens.kernels.sorted_breakpoints import sorted_search
 
 EPS = 2.0**-52
 FLAT = 1e-9  # share of the value below which a curvature is rounding
-GRID_L1 = 8  # values per quarter turn that a search everywhere starts from
-GRID_L0 = 24  # g has kinks there, and more maxima
-ROOM = 48
-CLIMBS = 3  # how many of the grid's maxima are polished, if they promise enough
-PROMISE = 0.25
-NEAR = 0.15  # radians: a Newton step shorter than this, at a local maximum, is trusted without a search everywhere
-INTERVALS = 8  # per quarter turn, into which the proof that there is nothing higher cuts the period
-LOOKS = 160  # bounds of intervals, and slopes, that take as long as sorting the breakpoints
+GRID_L1 = 8  # number of grid points per quarter turn
+GRID_L0 = 24  # the same for ℓ0, where g has kinks and more maxima
+ROOM = 48  # number of grid points of the longest period
+CLIMBS = 3  # maximum number of the grid's maxima that are refined
+PROMISE = 0.25  # times the second difference of the grid: how much higher a maximum between its points may be
+NEAR = 0.15  # radians: if the Newton step to a maximum is shorter than this, other angles are not searched
+INTERVALS = 8  # number of intervals per quarter turn with which `_certify` begins
+LOOKS = 160  # number of evaluations that take as long as sorting the breakpoints
 WAITING = 64
 
 
@@ -31,7 +31,7 @@ WAITING = 64
 def _value(
     x: np.ndarray, y: np.ndarray, number: int, c: float, s: float, first: float, second: float, l0: bool
 ) -> float:
-    """g(θ), the two columns' sum of φ."""
+    """g(θ), from c = cos θ and s = sin θ."""
     total = 0.0
     if l0:
         p, q = first * first, second * second
@@ -138,9 +138,10 @@ def _climb(
     floor: float,
     accuracy: float,
 ) -> tuple[float, float, int]:
-    """Polish a maximum of g near `begin`, where g is `height` and g' is `slope`, by secants between two brackets.
+    """Refine a maximum of g within `step` of `begin`, where g is `height` and g' is `slope`, by the secant method.
 
-    Returns the best angle seen, its value and how often g' was computed.
+    The method begins at `trial`. It ends when the maximum is predicted to be higher by at most `floor`, or by at most the share
+    `accuracy` of the gain over `start`. Returns the best angle, its value and the number of evaluations of g'.
     """
     theta, best = begin, height
     last, last_slope = begin, slope
@@ -167,7 +168,7 @@ def _climb(
                 break
             trial = last - slope / bend
         else:
-            trial = np.inf  # outside: the middle of the bracket
+            trial = np.inf  # outside the bracket, so that it is bisected
     return theta, best, looks
 
 
@@ -185,7 +186,7 @@ def _from_grid(
     accuracy: float,
     values: np.ndarray,
 ) -> tuple[float, float, float]:
-    """The best of a grid's maxima, polished: its angle, its value and the flops. At θ = 0 are `start` and `slope`."""
+    """The best of the refined maxima of a grid: its angle, its value and the flops. `start` and `slope` are g(0) and g'(0)."""
     flops = 0.0
     grid = GRID_L0 if l0 else GRID_L1
     count = grid if first == second else 2 * grid
@@ -199,7 +200,7 @@ def _from_grid(
     flops += 12.0 * number * (count - 1)
     theta, best = 0.0, start
     for _ in range(CLIMBS):
-        # Outwards from θ = 0, so that the smallest angle wins ties.
+        # Outwards from θ = 0: among equal maxima the smallest |angle| is taken.
         top, highest = -1, -np.inf
         for q in range(count // 2 + 1):
             for k in (q, (count - q) % count):
@@ -212,7 +213,7 @@ def _from_grid(
         if top < 0 or highest <= 0.0:
             break
         before, after = abs(values[top - 1 if top > 0 else count - 1]), abs(values[(top + 1) % count])
-        # A maximum between grid points rises above the grid by no more than the points beside it let expect.
+        # Skip a maximum that is unlikely to be above the best one.
         if highest + PROMISE * (2.0 * highest - before - after) <= best:
             values[top] = -highest
             continue
@@ -238,10 +239,10 @@ def _from_grid(
 def _bounds(
     x: np.ndarray, y: np.ndarray, number: int, first: float, second: float, middle: float, half: float
 ) -> tuple[float, float, float]:
-    """g and g' at the middle of an interval, and a bound from above of g'' within it (ℓ1).
+    """g and g' at the middle of an interval, and an upper bound of g'' within it, for ℓ1.
 
-    g'' = 2·Σ 1[|a| > γ]·b² − S(a)·a, and the same with a and b exchanged; within the interval |a| and |b| are between bounds that
-    their values in the middle give.
+    g'' is the sum of 2(1[|a| > γ]·b² − S(a)·a) over the entries a, b of the rotated columns, and of the same with a and b
+    exchanged. Within the interval |a| and |b| are bounded by their values in the middle.
     """
     c, s = np.cos(middle), np.sin(middle)
     near, far = np.cos(half), np.sin(half)
@@ -282,10 +283,11 @@ def _certify(
     floor: float,
     accuracy: float,
 ) -> tuple[float, float, float]:
-    """The global maximum for ℓ1, given the highest that a grid has found: angle, value and flops.
+    """The global maximum for ℓ1, given the best one of a grid: angle, value and flops.
 
-    The period is cut into intervals. One that can not rise above the best is done; one in which g is concave has one maximum,
-    which is climbed to; any other is halved. Where that takes long, the sorted breakpoints decide.
+    The period is divided into intervals. An interval in which g cannot exceed the best value is excluded; if g is concave in
+    it, its maximum is found by `_climb`; otherwise it is halved. If this takes too long, the sorted breakpoints are used
+    instead.
     """
     stack = np.empty((2 * WAITING, 2))
     count = INTERVALS if first == second else 2 * INTERVALS
@@ -318,7 +320,7 @@ def _certify(
             size += 2
             continue
         if abs(theta - middle) <= half:
-            # The best that is known may be this maximum: its slope bounds what is missing.
+            # The best angle so far may be this maximum: its slope bounds the difference.
             _, slope_there = _slope(x, y, number, np.cos(theta), np.sin(theta), first, second, False)
             flops += 16.0 * number
             looks += 1
@@ -337,7 +339,7 @@ def _certify(
 
 @inline
 def _rounding(value: float, number: int) -> float:
-    """The difference that rounding alone can make between two values that are sums over so many features."""
+    """The rounding error of a difference of two values of g, sums over `number` features."""
     return (4.0 + np.sqrt(number)) * EPS * value
 
 
@@ -355,22 +357,22 @@ def search(
     relaxation: float,
     values: np.ndarray,
 ) -> tuple[float, float, float]:
-    """Find a good angle of one pair: `number` features, levels `first` and `second`.
+    """Find a good angle of a pair, from its first `number` features: the angle, its gain and the flops.
 
-    Returns the angle, its gain and the flops. `accuracy` is the share of the gain that may be left, and `values` is room for
-    ROOM numbers. Unless `everywhere`, a pair at a local maximum whose Newton step is short is only polished; with a `relaxation`
-    above 1 it is turned that much further than the maximum if that gains too. Any other pair gets the highest of a grid's
-    maxima, polished: a narrow one between grid points can be missed.
+    Unless `everywhere`, a pair with a short Newton step to a local maximum goes to that maximum; with a `relaxation` above 1 it
+    is rotated by this multiple of the Newton step, if that gains, too. Any other pair gets the best of a grid's refined maxima:
+    a narrow maximum between grid points can be missed. `floor` is the smallest gain, `accuracy` the share of a gain that may be
+    missed, and `values` is workspace for ROOM numbers.
     """
     start, slope, bend = _curvature(x, y, number, first, second, l0)
     flops = 18.0 * number
     noise = max(floor, _rounding(start, number))
-    # A curvature that is rounding (no threshold: every angle is as good) must not be divided by.
+    # The curvature may be rounding: with γ = 0, g is constant.
     if bend < -FLAT * start and abs(slope) <= NEAR * -bend and not everywhere:
         if slope * slope <= -2.0 * bend * floor:
             return 0.0, 0.0, flops
         if -0.5 * slope * slope / bend < noise:
-            # Values cannot tell such a gain from rounding, but the slope knows it.
+            # The gain is below the rounding error of values, but the slope determines it.
             return -slope / bend, -0.5 * slope * slope / bend, flops
         if relaxation > 1.0:
             trial = -relaxation * slope / bend
@@ -403,7 +405,7 @@ def exact_search(
     accuracy: float,
     values: np.ndarray,
 ) -> tuple[float, float, float]:
-    """Find the best angle of one pair, the global maximum to rounding. Arguments and results are those of `search`."""
+    """Find the global maximum of a pair, up to rounding errors. Arguments and results are those of `search`."""
     start, slope, _ = _curvature(x, y, number, first, second, l0)
     noise = max(floor, _rounding(start, number))
     flops = 18.0 * number

@@ -1,7 +1,7 @@
-"""Compiled steps of a stream: turn what is kept, centre what has come, multiply all rows with all.
+"""Steps of a stream: centre new samples, rotate the rows that are kept, and compute inner products of all rows.
 
-Made for blocks of few rows, which a library of matrix products spends much of its time copying into its own order.
-Features are taken in strips that stay in a core's own cache, and sums over features are made strip by strip in order.
+For matrices of few rows, for which BLAS spends much of its time on copies. Features are processed in strips that fit into the
+cache, and sums over features are computed strip by strip in order.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ import numpy as np
 
 from givens.kernels.compile import inline, kernel
 
-STRIP = 384  # features
-TALL = 4  # rows of Q that are worked out together; there must be a multiple of it
-WIDE = 3  # rows of W that are read together; likewise
+STRIP = 384  # number of features in a strip
+TALL = 4  # number of rows of Q that are processed together; it must divide their number
+WIDE = 3  # number of rows of W that are read together; it must divide their number
 
 
 @kernel
@@ -30,16 +30,16 @@ def centre(
     first: int,
     last: int,
 ) -> None:
-    """Rows of W from `begin` on ← samples, each centred by the mean of those before it, which moves along.
+    """Write samples, divided by `unit` and centred by the mean of those before them, into rows of W from `begin` on.
 
-    For the features from `first` to `last`; energies ← the centred samples' sums of squares.
-    With a sample's own weight v, by default 1, and weights w ← λw + v, the centred sample is √(v(1 − v/w))·(x − mean): then the
-    sum of the centred samples' outer products, each λ times weaker per later sample, *is* the scatter about the present mean
-    (Welford's identity).
-    Its diagonal goes to `squares`, one number per feature, unless that is empty.
+    Only the features from `first` to `last` are processed. The mean is updated, and the sums of squares of the centred samples
+    are written into `energies`. With the weight v of a sample (`own`), and the total w ← λw + v (`weights`; λ: `forgetting`),
+    the centred sample is √(v(1 − v/w))·(x − mean). Then the sum of the outer products of centred samples, each multiplied by λ
+    for every later sample, is the scatter about the present mean (Welford's identity). Its diagonal is updated in `squares`,
+    unless that is empty.
     """
-    inverse = 1.0 / unit  # exact: a power of two
-    # Whole rows, not strips: samples come from memory, which is fastest in long runs.
+    inverse = 1.0 / unit  # exact, since the unit is a power of two
+    # Whole rows instead of strips: samples are read from memory, which is fastest in long runs.
     for s in range(len(X)):
         x, m, out = X[s, first:last], mean[first:last], W[begin + s, first:last]
         rate = own[s] / weights[s]
@@ -60,7 +60,7 @@ def centre(
 
 @kernel
 def turn(W: np.ndarray, Q: np.ndarray, first: int, last: int) -> None:
-    """First rows of W ← QW, over the features from `first` to `last`."""
+    """Replace the first rows of W by QW, for the features from `first` to `last`."""
     room = np.empty((len(Q), STRIP), W.dtype)
     for start in range(first, last, STRIP):
         _turn_strip(W, Q, start, min(start + STRIP, last), room)
@@ -68,7 +68,7 @@ def turn(W: np.ndarray, Q: np.ndarray, first: int, last: int) -> None:
 
 @inline
 def _turn_strip(W: np.ndarray, Q: np.ndarray, start: int, stop: int, room: np.ndarray) -> None:
-    """First rows of W ← QW, over a strip. Twelve factors stay in registers while the rows of W go by."""
+    """Replace the first rows of W by QW, for a strip. Twelve entries of Q stay in registers."""
     length = stop - start
     for i in range(0, len(Q), TALL):
         t0, t1, t2, t3 = room[i, :length], room[i + 1, :length], room[i + 2, :length], room[i + 3, :length]
@@ -94,7 +94,10 @@ def _turn_strip(W: np.ndarray, Q: np.ndarray, start: int, stop: int, room: np.nd
 
 @kernel
 def multiply(W: np.ndarray, inverse: np.ndarray, first: int, last: int, G: np.ndarray) -> None:
-    """G ← WWᵀ (its lower half, in tiles) over features from `first` to `last`, each times `inverse` unless that is empty."""
+    """Write the lower half of WWᵀ, over the features from `first` to `last`, into G; features are multiplied by `inverse`.
+
+    An empty `inverse` stands for ones.
+    """
     G[:] = 0.0
     room = np.empty((len(W) if len(inverse) else 0, STRIP), W.dtype)
     for start in range(first, last, STRIP):
@@ -110,7 +113,7 @@ def multiply(W: np.ndarray, inverse: np.ndarray, first: int, last: int, G: np.nd
 
 @inline
 def _multiply_strip(W: np.ndarray, start: int, stop: int, G: np.ndarray) -> None:
-    """G += WWᵀ over a strip, the lower half, in tiles of 3 x 3: nine sums and six factors are what 16 registers hold."""
+    """Add the lower half of WWᵀ over a strip to G, in tiles of 3 x 3: nine sums and six factors fit into 16 registers."""
     zero = W.dtype.type(0)
     for i in range(0, len(G), WIDE):
         a0, a1, a2 = W[i, start:stop], W[i + 1, start:stop], W[i + 2, start:stop]

@@ -1,4 +1,4 @@
-"""What a stream makes of its samples one by one, by rotations for the threshold of the moment: see `givens.streaming.rules`."""
+"""How a stream processes its samples one by one, by rotations of pairs: see `givens.streaming.rules`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from givens.kernels.sparse_pair import ROOM, search
 
 @inline
 def _scatter(number: np.uint64) -> np.uint64:
-    """Mix the bits of a number well (the finaliser of SplitMix64): random numbers that need no history."""
+    """Mix the bits of a number (the finaliser of SplitMix64): a random number that depends on no earlier one."""
     z = number * np.uint64(0x9E3779B97F4A7C15)
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -33,7 +33,7 @@ def _turn_pair(
     everywhere: bool,
     room: tuple[np.ndarray, np.ndarray, np.ndarray],
 ) -> float:
-    """Turn rows p and q of C by their best angle, and G and Qt with them. Returns the flops."""
+    """Rotate rows p and q of C by an angle found by `search`, and G and Qt with them. Returns the flops."""
     a, b, values = room
     number, looked = gather(C[p], C[q], min(first, second), a, b)
     theta, _gain, cost = search(a, b, number, first, second, l0, 0.0, accuracy, everywhere, 1.0, values)
@@ -60,7 +60,7 @@ def _turn_at_random(
     state: np.uint64,
     room: tuple[np.ndarray, np.ndarray, np.ndarray],
 ) -> float:
-    """Turn so many pairs of live rows, chosen by `state`. Returns the flops."""
+    """Rotate `rotations` random pairs of live rows; `state` is the seed. Returns the flops."""
     kept = len(live)
     flops = 0.0
     for _ in range(rotations if kept > 1 else 0):
@@ -89,14 +89,14 @@ def take_in(
     seed: int,
     first: int,
 ) -> float:
-    """Take in the last `samples` rows of C, one after the other, and turn random pairs of live rows after each.
+    """Add the last `samples` rows of C, one after the other, and rotate random pairs of live rows after each.
 
-    A sample replaces the weakest live row. Or, if `keep_better`, it is turned against every live row, which alone counts, and
-    what is left of it replaces the weakest live row of which nothing exceeds the level, if it is stronger: so weak rows may
-    grow, and the value of the live rows never falls.
+    A sample replaces the weakest live row. With `keep_better`, it is first rotated with every live row, so as to raise the
+    value of that row. Then it replaces the weakest live row without any entry above the level, if it is stronger: so weak rows
+    can grow, and the value of the live rows never decreases.
 
-    G holds the rows' products over all features, of which C has those that can count. C, G and Qt (rows as of C) turn in
-    place, `live` names the rows that are left. Returns the flops.
+    C has the features that can exceed the level; G has the inner products of rows over all features. C, G and Qt are rotated in
+    place, and `live` has the indices of the rows that are kept. Returns the flops.
     """
     kept, features = len(live), C.shape[1]
     room = (np.empty(features), np.empty(features), np.empty(ROOM))

@@ -8,11 +8,11 @@ and if only column i counts, A = a, B = b, D = q, E = e. Its critical angles are
 
     B c³ + (2D−A) c²s + (E−2B) cs² − D s³ = 0,
 
-which is solved in the axis where its leading coefficient is large: no direction, ±π/2 included, is lost. g changes its
-sign from θ to θ+π, so the best angle is the direction of the largest |g|.
+which is solved in rotated axes in which its leading coefficient is large: no direction is lost, not even ±π/2. Since
+g(θ+π) = −g(θ), the best angle is given by the direction of the largest |g|.
 
-**A block.** With V the rotations so far, the slices S_i = T(v_i, ·, ·) and w_i = S_i v_i are kept, so that an angle takes
-four dot products, and a rotation one pass over two slices. Nothing is moved between modes.
+**A block.** Let the rows v_i of V be the columns after the rotations so far. The slices S_i = T(v_i, ·, ·) and the vectors
+w_i = S_i v_i are updated, so that an angle takes four dot products, and a rotation one pass over two slices.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from givens.kernels.compile import inline, kernel
 from givens.kernels.rotate import write_rotation
 
 STEP = 37.0  # flops of a Newton step along the circle
-ROOTS = 300.0  # of all critical directions and their values, before those steps
+ROOTS = 300.0  # flops of all critical directions and their values, before these steps
 
 
 @inline
 def _real_roots(a: float, b: float, c: float) -> tuple[float, float, float]:
-    """Real roots of t³ + a t² + b t + c, as three numbers (repeated where there are fewer)."""
+    """The real roots of t³ + a t² + b t + c, as three numbers; if there is only one, the others are not roots."""
     shift = a / 3.0
     p = (a * a - 3.0 * b) / 9.0
     r = (2.0 * a * a * a - 9.0 * a * b + 27.0 * c) / 54.0
@@ -45,7 +45,7 @@ def _real_roots(a: float, b: float, c: float) -> tuple[float, float, float]:
             u = -u
         v = p / u if u != 0.0 else 0.0
         x = u + v - shift
-        # At a double root the two others meet at the midpoint; elsewhere this is merely a candidate that loses.
+        # The real part of the two other roots: a root if it is double, else a candidate that is not chosen.
         y = -0.5 * (u + v) - shift
         z = y
     return x, y, z
@@ -67,15 +67,15 @@ def _slope_and_bend(A: float, B: float, D: float, E: float, c: float, s: float) 
 
 @inline
 def _narrow_gain(A: float, B: float, D: float, E: float, c: float, s: float) -> float:
-    """g(θ) − g(0) for c > 0: by c³ − 1 = −s²(c²+c+1)/(1+c), there is no cancellation however narrow the turn."""
+    """g(θ) − g(0) for c > 0, without cancellation at small angles: c³ − 1 = −s²(c²+c+1)/(1+c)."""
     return s * (3.0 * B * c * c + s * (3.0 * D * c + E * s - A * (c * c + c + 1.0) / (1.0 + c)))
 
 
 @inline
 def _axis(p0: float, p1: float, p2: float, p3: float) -> tuple[float, float]:
-    """The axes (x, y), (−y, x) in which the form's leading coefficient, its value at (−y, x), is large.
+    """The axes (x, y), (−y, x) in which the leading coefficient of the form, its value at (−y, x), is large.
 
-    A cubic form vanishes in three directions at most, so of four it is far from zero in one.
+    A cubic form vanishes in at most three directions, so in one of four its value is not small.
     """
     h = 0.7071067811865476
     x, y, lead = 1.0, 0.0, abs(p3)
@@ -94,7 +94,7 @@ def _axis(p0: float, p1: float, p2: float, p3: float) -> tuple[float, float]:
 def _directions(
     p0: float, p1: float, p2: float, p3: float
 ) -> tuple[float, float, float, float, float, float]:
-    """Directions (c, s) where p0 c³ + p1 c²s + p2 cs² + p3 s³ vanishes, three of them, not normalised.
+    """Three directions (c, s), not normalised, among which are all where p0 c³ + p1 c²s + p2 cs² + p3 s³ vanishes.
 
     With c = x·C − y·S and s = y·C + x·S the form is q0 C³ + q1 C²S + q2 CS² + q3 S³, and q3 is large.
     """
@@ -114,7 +114,7 @@ def _directions(
 
 @inline
 def _near_zero(A: float, B: float, D: float, E: float) -> tuple[float, float, float, float]:
-    """The best direction where it is known to lie near θ = 0, by Newton's steps of t = tan θ from there."""
+    """The best direction if it is known to be near θ = 0, by Newton's method for t = tan θ."""
     t, flops = 0.0, 19.0
     for _ in range(6):
         step = (B + t * (2.0 * D - A + t * (E - 2.0 * B - t * D))) / (
@@ -144,7 +144,7 @@ def _anywhere(A: float, B: float, D: float, E: float, floor: float) -> tuple[flo
         c *= w
         s *= w
         for _ in range(2):
-            # Newton's step along the circle; refused where it would be none (a double root).
+            # A Newton step along the circle, unless the root is nearly double.
             slope, bend = _slope_and_bend(A, B, D, E, c, s)
             if abs(slope) < 0.1 * abs(bend):
                 step = -slope / bend
@@ -170,14 +170,14 @@ def _anywhere(A: float, B: float, D: float, E: float, floor: float) -> tuple[flo
 def _best_direction(
     A: float, B: float, D: float, E: float, floor: float
 ) -> tuple[float, float, float, float]:
-    """Return (c, s, gain) of the largest g, (1, 0, 0) if nothing is to be gained; and the flops.
+    """c, s and gain of the largest g, or (1, 0, 0) if there is no gain; and the flops.
 
-    Among directions whose values differ by no more than `floor` the one of the smallest |θ| is taken, and a turn by a wide
-    angle for no more than `floor` is not made: columns would swap for ever. A narrow turn is made however small its gain,
-    since near a maximum the angle is known far better than the value.
+    Among directions whose values differ by at most `floor`, the one with the smallest |θ| is taken. A large angle must gain
+    more than `floor`: otherwise columns would be exchanged for ever. A small angle may have any gain, since near a maximum the
+    angle is known more accurately than the value.
     """
-    # g ≤ A|c|³ + |E||s|³ + 1.155(|B| + |D|), whose first two terms are convex in s². So under this condition, which nearly all
-    # pairs meet near a solution, the best angle has s² < 0.06; and there g is concave.
+    # g ≤ A|c|³ + |E||s|³ + 1.155(|B| + |D|), whose first two terms are convex in s². So under this condition, which holds for
+    # nearly all pairs near a solution, the best angle has s² < 0.06, and g is concave there.
     if 1.16 * (abs(B) + abs(D)) <= min(A - abs(E), 0.07 * A) and A > 0.0:
         c, s, gain, flops = _near_zero(A, B, D, E)
     else:
@@ -189,7 +189,7 @@ def _best_direction(
 def _solve(
     a: float, b: float, q: float, e: float, both: bool, floor: float
 ) -> tuple[float, float, float, float]:
-    """The pair problem with T_iii, T_iij, T_ijj, T_jjj, where both columns count or only the first."""
+    """Solve the pair problem with T_iii, T_iij, T_ijj, T_jjj; `both` if both columns are active, not only the first."""
     if both:
         A, B, D, E = a + e, b - q, b + q, e - a
     else:
@@ -201,7 +201,7 @@ def _solve(
 def _solve_rows(
     V: np.ndarray, W: np.ndarray, i: int, j: int, both: bool, floor: float
 ) -> tuple[float, float, float, float]:
-    """The pair problem of directions v_i and v_j, given w_i = T(v_i, v_i, ·) and w_j."""
+    """Solve the pair problem of v_i and v_j, given w_i = T(v_i, v_i, ·) and w_j."""
     t_iii = 0.0
     t_iij = 0.0
     t_ijj = 0.0
@@ -217,7 +217,7 @@ def _solve_rows(
 
 @kernel
 def directions(coefficients: np.ndarray, floor: float, out: np.ndarray) -> None:
-    """Rows of (A, B, D, E) to rows of (c, s, gain): `_best_direction` for many pair problems."""
+    """Solve many pair problems: for each row (A, B, D, E), write c, s and the gain of `_best_direction` into `out`."""
     for n in range(coefficients.shape[0]):
         A, B, D, E = coefficients[n]
         c, s, gain, _flops = _best_direction(A, B, D, E, floor)
@@ -230,10 +230,10 @@ def directions(coefficients: np.ndarray, floor: float, out: np.ndarray) -> None:
 def solve_block(
     S: np.ndarray, active: int, floor: float, passes: int, enough: float, V: np.ndarray, W: np.ndarray
 ) -> tuple[float, int, float]:
-    """Turn every pair of a block, on its own subtensor S (b, b, b), which is overwritten.
+    """Rotate every pair of a block, on its own subtensor S (b, b, b), which is overwritten.
 
-    At most `passes` times, until another pass over the pairs is not likely to gain more than `enough`. The rows of V
-    become the new directions: Q = Vᵀ. Pairs (i, j) with i ≥ active are left alone. Returns the gain, the number of
+    Makes at most `passes` passes over the pairs, until another one is unlikely to gain more than `enough`. The transposed
+    rotation is written into V; W is workspace. Pairs (i, j) with i ≥ active are skipped. Returns the gain, the number of
     rotations and the flops.
     """
     b = S.shape[0]
@@ -258,7 +258,7 @@ def solve_block(
                     _turn(S, V, W, x, i, j, c, s)
                     flops += 8.0 * b * b + 21.0 * b
         total += gained
-        # The next pass gains the same share of this one as this one did of the last, or less.
+        # The next pass is expected to gain at most the same share of this one as this one of the last.
         share = gained / last if n > 0 else 1.0
         if gained * share <= enough:
             break
@@ -270,10 +270,10 @@ def solve_block(
 def turn_pairs(
     S: np.ndarray, pairs: np.ndarray, floor: float, V: np.ndarray, W: np.ndarray
 ) -> tuple[float, float]:
-    """Turn pairs of columns in the order given, each to its best angle: the paper's Algorithm 4.
+    """Rotate pairs of columns in the given order, each to its best angle: the paper's Algorithm 4.
 
-    The rows of V are the columns u_i, S_i = T(u_i, ·, ·) and W_i = T(u_i, u_i, ·); all of them are overwritten. Returns the
-    gain and the flops.
+    The rows of V are the columns u_i, S_i = T(u_i, ·, ·) and W_i = T(u_i, u_i, ·); all of them are updated. Returns the gain and
+    the flops.
     """
     b = S.shape[0]
     x = np.empty(b)
@@ -295,7 +295,7 @@ def turn_pairs(
 def _turn(
     S: np.ndarray, V: np.ndarray, W: np.ndarray, x: np.ndarray, i: int, j: int, c: float, s: float
 ) -> None:
-    """Rotate slices, directions and w of the pair: w_i = c²w_i + 2cs·x + s²w_j with x = S_i v_j."""
+    """Rotate the slices S, the v and the w of a pair: w_i ← c²w_i + 2cs·x + s²w_j with x = S_i v_j."""
     b = S.shape[0]
     for k in range(b):
         x[k] = 0.0
@@ -329,7 +329,7 @@ def solve_pairs(
     rotations: np.ndarray,
     gains: np.ndarray,
 ) -> float:
-    """The best rotation of each pair, from the four entries it depends on; returns the flops."""
+    """Write the best rotation of each pair, from four entries of the packed tensor P, and its gain; return the flops."""
     flops = 0.0
     for n in range(pairs.shape[0]):
         i = pairs[n, 0]
@@ -347,7 +347,7 @@ def solve_pairs(
 
 @kernel
 def gain_of_pairs(doubles: np.ndarray, active: int, floor: float, most: float) -> float:
-    """What the pairs could gain, each by itself, all together, from the matrix of the T_iij; or something above `most`."""
+    """The sum of the gains of all pairs, each by itself, from the matrix of the T_iij; a part of it if that exceeds `most`."""
     total = 0.0
     for i in range(active):
         for j in range(i + 1, doubles.shape[0]):
@@ -362,7 +362,7 @@ def gain_of_pairs(doubles: np.ndarray, active: int, floor: float, most: float) -
 
 @kernel
 def moments_of_pairs(z: np.ndarray, pairs: np.ndarray, out: np.ndarray) -> None:
-    """Means of z_i³, z_i²z_j, z_iz_j² and z_j³ over the samples, for each pair of rows of z."""
+    """Write the means of z_i³, z_i²z_j, z_iz_j² and z_j³ over the samples, for each pair of rows of z, into `out`."""
     N = z.shape[1]
     for n in range(pairs.shape[0]):
         i = pairs[n, 0]
@@ -395,7 +395,7 @@ def solve_moments(
     rotations: np.ndarray,
     gains: np.ndarray,
 ) -> float:
-    """The best rotation of each pair, from its third moments less those of a⊗G in its three placements; returns the flops."""
+    """As `solve_pairs`, for the third moments less a⊗G in its three placements."""
     flops = 14.0 * len(pairs)
     for n in range(pairs.shape[0]):
         i = pairs[n, 0]

@@ -1,6 +1,6 @@
-"""Sparse PCA's contrast of each column: φ(y) = Σ_k [|y_k| − γ]₊² (ℓ1) or Σ_k [y_k² − γ]₊ (ℓ0), what is left of y, and slopes.
+"""The contrast of sparse PCA: φ(y) = Σ_k [|y_k| − γ]₊² (ℓ1) or Σ_k [y_k² − γ]₊ (ℓ0) of a column y, and its slopes.
 
-For ℓ0, a level is √γ: |y| > level is what y² > γ means.
+S(y) is sign(y)·[|y| − γ]₊ for ℓ1 and y·1[y² > γ] for ℓ0. Levels are γ for ℓ1 and √γ for ℓ0, where |y| > level means y² > γ.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from givens.kernels.compile import inline, kernel
 
 @inline
 def above(y: np.ndarray, number: int, level: float, members: np.ndarray, limit: int) -> int:
-    """List the entries above the level; -1 if there are more than `limit`."""
+    """Write the indices of entries with |y| > level into `members`; return their number, or -1 if it exceeds `limit`."""
     size = 0
     for start in range(0, number, 16):
         stop = min(start + 16, number)
@@ -31,7 +31,7 @@ def above(y: np.ndarray, number: int, level: float, members: np.ndarray, limit: 
 
 @kernel
 def value(Y: np.ndarray, levels: np.ndarray, l0: bool) -> float:
-    """Σ φ over the rows of Y, of which there are as many as levels; summed row by row."""
+    """Σ φ over the first rows of Y, one for each level; summed row by row."""
     total = 0.0
     for j in range(len(levels)):
         level = levels[j]
@@ -53,7 +53,7 @@ def value(Y: np.ndarray, levels: np.ndarray, l0: bool) -> float:
 
 @kernel
 def shrink(Y: np.ndarray, levels: np.ndarray, l0: bool, S: np.ndarray) -> tuple[float, int]:
-    """S(y) into S; returns Σ φ and the number of non-zeros."""
+    """Write S(y) of the rows y of Y into S; return Σ φ and the number of non-zeros."""
     total = 0.0
     nonzeros = 0
     for j in range(len(levels)):
@@ -84,7 +84,7 @@ def shrink(Y: np.ndarray, levels: np.ndarray, l0: bool, S: np.ndarray) -> tuple[
 
 @kernel
 def slopes(Y: np.ndarray, first: int, last: int, levels: np.ndarray, l0: bool) -> np.ndarray:
-    """M_ij = Σ_k S(y_i)_k y_jk for the rows i from `first` to `last` and every j, through the non-zeros of S only."""
+    """M_ij = Σ_k S(y_i)_k y_jk for the rows i from `first` to `last` and every j, by sums over the non-zeros of S."""
     M = np.zeros((last - first, Y.shape[0]))
     members = np.empty(Y.shape[1], np.int64)
     kept = np.empty(Y.shape[1])
