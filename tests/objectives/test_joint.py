@@ -23,3 +23,14 @@ def test_a_shared_basis_is_recovered(rng):
     overlap = np.abs(basis.T @ result.U)
     assert np.abs(np.sort(overlap, axis=0)[-1] - 1).max() < 1e-8
     assert np.abs(np.sort(overlap, axis=0)[:-1]).max() < 1e-8
+
+
+def test_of_matrices_that_are_not_symmetric_all_entries_off_the_diagonal_count(rng):
+    stack = 1e3 * rng.standard_normal((4, 5, 5))
+    objective = JointDiagonal(stack)
+    U = rotations.random_orthogonal(5, rng)
+    turned = U.T @ stack @ U
+    off = np.sum(turned**2) - np.sum(np.einsum("kii->ki", turned) ** 2)
+    assert np.isclose(objective.factor * objective.look(objective.state(U)).value, off, rtol=1e-12)
+    symmetric = minimize(JointDiagonal(stack + stack.swapaxes(1, 2)))
+    np.testing.assert_allclose(np.abs(symmetric.U), np.abs(minimize(objective).U), atol=1e-6)

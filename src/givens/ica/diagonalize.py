@@ -22,6 +22,7 @@ from givens.support.arguments import as_array, tolerance, whole
 
 ASYMMETRY = 1e-6  # refused above this, relative to the largest entry of a matrix; rounding in single precision is less
 CHUNK = 1 << 18  # entries of the matrices that are read at a time
+QR_CHUNK = 1 << 20  # in a QR decomposition, since each also decomposes what the earlier chunks left
 
 
 def joint_diagonalize(
@@ -163,14 +164,15 @@ def reduced_stack(X: np.ndarray, weights: np.ndarray | None = None) -> np.ndarra
     # Squares of very large or small entries would overflow or underflow.
     unit = float(np.abs(X).max()) or 1.0
     R = np.zeros((0, len(i)))
-    for part in _chunks(X, least=len(i)):
+    for part in _chunks(X, QR_CHUNK, least=len(i)):
         rows = X[part][:, i, j] / unit * factor
         if weights is not None:
             rows *= np.sqrt(weights[part])[:, None]
         R = np.asarray(np.linalg.qr(np.concatenate((R, rows)), mode="r"))
-    stack = np.empty((len(R), n, n))
-    stack[:, i, j] = stack[:, j, i] = R / factor
-    return stack * unit
+    # The matrices innermost, as `JointDiagonal` stores them.
+    stack = np.empty((n, n, len(R)))
+    stack[i, j] = stack[j, i] = (R / factor * unit).T
+    return np.moveaxis(stack, -1, 0)
 
 
 def _rotated(X: np.ndarray, V: np.ndarray) -> np.ndarray:
@@ -188,6 +190,6 @@ def _rotated(X: np.ndarray, V: np.ndarray) -> np.ndarray:
     return D
 
 
-def _chunks(X: np.ndarray, least: int = 1) -> list[slice]:
-    step = max(least, CHUNK // (X.shape[1] * X.shape[2]), 1)
+def _chunks(X: np.ndarray, entries: int = CHUNK, least: int = 1) -> list[slice]:
+    step = max(least, entries // (X.shape[1] * X.shape[2]), 1)
     return parallel.slices(len(X), step)

@@ -50,10 +50,17 @@ class JointDiagonal(Objective):
             )
         C = check_data(C, "matrices")
         self.divisor = power_of_two(C)
-        self.C = np.asarray(C, dtype=np.float64) / self.divisor
-        self.n = self.active = C.shape[1]
+        C = np.ascontiguousarray(np.moveaxis(C, 0, -1), dtype=np.float64) / self.divisor
+        self.n = self.active = len(C)
         self.factor = power(self.divisor, 2)
-        self.scale = float(np.sum(self.C**2)) or 1.0
+        self.scale = float(np.sum(C**2)) or 1.0
+        # Antisymmetric parts add a constant to f: their entries are all off the diagonal, and rotations keep their norm.
+        self.constant = 0.0
+        transposed = C.swapaxes(0, 1)
+        if not np.array_equal(C, transposed):
+            self.constant = 0.25 * float(np.sum((C - transposed) ** 2))
+            C = 0.5 * (C + transposed)
+        self.C = C
         # Smaller gains are rounding: a gain is the square of the entries that it removes.
         self.least = (8 * EPS) ** 2 * self.scale
 
@@ -66,17 +73,20 @@ class JointDiagonal(Objective):
         return Plan(schedule=Tournament(block=64), state_flops=4.0 * self.C.size * self.n)
 
     def data(self) -> list[np.ndarray]:
-        """The matrices, and the power of two they were divided by."""
-        return [self.C, np.array(self.divisor)]
+        """The symmetric parts of the matrices, the power of two they were divided by, and the constant."""
+        return [self.C, np.array([self.divisor, self.constant])]
 
     def state(self, U: np.ndarray) -> np.ndarray:
         """The rotated matrices UᵀC_kU, as an array with the indices i, j, k."""
-        return np.ascontiguousarray(np.moveaxis(U.T @ self.C @ U, 0, -1))
+        state = self.C.copy()
+        if not np.array_equal(U, np.eye(self.n)):
+            self.apply(state, [np.arange(self.n)], [U])
+        return state
 
     def value(self, state: np.ndarray) -> float:
         """Evaluate f as a sum over off-diagonal entries; a difference of norms would cancel."""
         squares = np.sum(state**2, axis=2)
-        return float(squares.sum(where=~np.eye(self.n, dtype=bool)))
+        return self.constant + float(squares.sum(where=~np.eye(self.n, dtype=bool)))
 
     def solve(self, state: np.ndarray, blocks: Blocks, enough: float = 0.0) -> Solved:
         """Solve pairs by the closed form; for each larger block, rotate its pairs once, on a copy."""
@@ -86,16 +96,19 @@ class JointDiagonal(Objective):
         if isinstance(blocks, np.ndarray):
             rotations, gains, rotated = joint.solve_pairs(state, blocks, self.least)
             return Solved(rotations, gains, rotated, 9.0 * depth * len(blocks))
-        found = [
-            joint.solve_block(np.ascontiguousarray(state[block][:, block]), self.least) for block in blocks
-        ]
-        sizes = np.array([len(block) for block in blocks])
-        rotated = sum(turned for _, _, turned in found)
-        flops = float(np.sum(sizes * (sizes - 1) / 2 * 9 * depth))
-        flops += sum(
-            float(turned) * len(block) * (12 * depth + 6) for (_, _, turned), block in zip(found, blocks)
-        )
-        return Solved([Q for Q, _, _ in found], np.array([gain for _, gain, _ in found]), rotated, flops)
+        rotations, gains, payload = [], [], []
+        rotated, flops = 0, 0.0
+        for block in blocks:
+            b = len(block)
+            i, j = np.triu_indices(b)
+            entries = state[block[i], block[j]]
+            Q, gain, turned = joint.solve_block(entries, b, self.least)
+            rotations.append(Q)
+            gains.append(gain)
+            payload.append(entries if b == self.n else None)
+            rotated += turned
+            flops += b * (b - 1) / 2 * 9 * depth + turned * ((6.0 * b + 2) * depth + 6 * b)
+        return Solved(rotations, np.array(gains), rotated, flops, payload)
 
     def apply(
         self, state: np.ndarray, blocks: Blocks, rotations: Rotations, payload: Sequence[Any] | None = None
@@ -107,33 +120,26 @@ class JointDiagonal(Objective):
 
             joint.rotate_pairs(state, blocks, np.asarray(rotations))
             return 12.0 * len(blocks) * self.n * depth
-        flops = 0.0
+        if payload is not None and payload[0] is not None:
+            # One block of all columns: `solve` has rotated its entries.
+            i, j = np.triu_indices(self.n)
+            state[i, j] = state[j, i] = payload[0]
+            return 0.0
         # All rows before all columns: within either, blocks have no entry in common.
         parallel.each(lambda k: _rotate_rows(state, blocks[k], rotations[k]), range(len(blocks)))
         parallel.each(lambda k: _rotate_columns(state, blocks[k], rotations[k]), range(len(blocks)))
-        for block in blocks:
-            flops += 4.0 * len(block) ** 2 * self.n * depth
-        return flops
+        return sum(4.0 * len(block) ** 2 * self.n * depth for block in blocks)
 
     def look(self, state: np.ndarray, Q: np.ndarray | None = None, slopes: bool = True) -> Look:
-        """Value, slopes −P and curvatures 4Q (see `kernels.joint`), from the diagonals D and the sums C + Cᵀ."""
+        """Value, slopes −P and curvatures 4Q (see `kernels.joint`)."""
         from givens.kernels import joint
 
         turning = 0.0
         if Q is not None:
             state = state.copy()
             turning = self.apply(state, [np.arange(self.n)], [Q])
-        off, products, squares = joint.pair_sums(state)
-        np.fill_diagonal(off, 0.0)
-        D = np.ascontiguousarray(np.moveaxis(np.diagonal(state), 0, 1))  # (n, K)
-        powers = np.einsum("ik,ik->i", D, D)
-        apart = powers[:, None] + powers - 2.0 * (D @ D.T)
-        return Look(
-            float(off.sum()),
-            2.0 * (products.T - products),
-            4.0 * (apart - squares),
-            turning + state.size * 7.0 + 2.0 * D.size * self.n,
-        )
+        value, first, second = joint.look(state)
+        return Look(self.constant + value, first, second, turning + 5.5 * state.size)
 
 
 def _rotate_rows(C: np.ndarray, block: np.ndarray, Q: np.ndarray) -> None:
