@@ -102,12 +102,12 @@ def count(threads: int | None) -> int:
 
 
 @cache
-def _controller() -> ThreadpoolController:
+def _libraries() -> list[Any]:
     # Looking for the loaded libraries takes milliseconds, and NumPy's is among them by now. SciPy's, which compiled code and
     # leaps load in any case, has to be.
     import scipy.linalg  # noqa: F401
 
-    return ThreadpoolController()
+    return [library for library in ThreadpoolController().lib_controllers if library.user_api == "blas"]
 
 
 class BlasLimit:
@@ -149,10 +149,6 @@ class BlasLimit:
             for library, before in zip(_libraries(), self._before):
                 _limit(library, before)
         self.pools = pools
-
-
-def _libraries() -> list[Any]:
-    return [library for library in _controller().lib_controllers if library.user_api == "blas"]
 
 
 def _limit(library: Any, threads: int) -> None:
