@@ -1,4 +1,5 @@
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
@@ -6,6 +7,7 @@ from hypothesis.extra.numpy import arrays
 from givens import searches
 from givens.kernels import tensor as kernels
 from tests.properties import examples
+from tests.tensor_data import orthogonal, rotated, symmetric
 
 GRID = np.linspace(-np.pi, np.pi, 2_001)
 
@@ -119,3 +121,17 @@ def test_the_short_cut_finds_what_the_closed_form_finds():
     apart = np.angle(np.exp(1j * (np.arctan2(s, c) - plain)))
     # Other optima are equal only by accident, so angles can be compared, to what np.roots can do.
     assert np.abs(apart).max() < 1e-6
+
+
+@pytest.mark.parametrize(("noise", "at_once"), [(0.01, True), (0.03, True), (np.inf, False)])
+def test_a_block_is_solved_to_the_end(noise, at_once):
+    """Near an orthogonal tensor all pairs turn at once in the end; far from one they go on one after the other."""
+    rng, b = np.random.default_rng(3), 9
+    T = orthogonal(rng, b, noise=noise)[0] if np.isfinite(noise) else symmetric(rng, b)
+    V, W = np.empty((b, b)), np.empty((b, b))
+    gain, turned, _ = kernels.solve_block(T.copy(), b, 1e-15, 300, 1e-24, V, W)
+    there = rotated(T, V.T)
+    assert np.abs(V @ V.T - np.eye(b)).max() < 1e-12
+    assert gain == pytest.approx(np.einsum("iii->", there) - np.einsum("iii->", T), rel=1e-11)
+    assert kernels.look(np.einsum("iij->ij", there).copy(), b, 1e-15, np.inf)[3] < 1e-21
+    assert (turned <= 5 * b * (b - 1) // 2) == at_once

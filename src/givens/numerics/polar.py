@@ -35,31 +35,17 @@ def polar(M: np.ndarray) -> np.ndarray:
 
 def polar_by_products(W: np.ndarray) -> np.ndarray:
     """The orthogonal matrix nearest to a square W, W(WᵀW)^(-1/2): by matrix products where that converges."""
-    X = _newton_schulz(W * (np.sqrt(len(W)) / np.linalg.norm(W)))
-    if X is None:
-        values, vectors = np.linalg.eigh(W.T @ W)
-        if values[0] > 1e-10 * values[-1]:
-            X = _newton_schulz(W @ (vectors / np.sqrt(values)) @ vectors.T)
-    if X is None:
-        X = polar(W)
-    return X
+    from givens.kernels.polar import newton_schulz
 
-
-def _newton_schulz(X: np.ndarray) -> np.ndarray | None:
-    """The polar factor of X by Newton and Schulz, X ← X(3I − XᵀX)/2: matrix products only.
-
-    It converges if no singular value of X reaches √3. None where they are too far from 1, or apart.
-    """
-    eye = np.eye(len(X))
-    for _ in range(12):
-        excess = X.T @ X - eye
-        error = np.sqrt(np.vdot(excess, excess))
-        if error > 0.45 * np.sqrt(len(X)):
-            return None
-        X = X - X @ excess / 2
-        if error < 1e-8:
+    X = np.ascontiguousarray(W * (np.sqrt(len(W)) / np.linalg.norm(W)))
+    if newton_schulz(X):
+        return X
+    values, vectors = np.linalg.eigh(W.T @ W)
+    if values[0] > 1e-10 * values[-1]:
+        X = W @ (vectors / np.sqrt(values)) @ vectors.T
+        if newton_schulz(X):
             return X
-    return None
+    return polar(W)
 
 
 def _weights(least: float, steps: int) -> list[tuple[float, float, float]]:

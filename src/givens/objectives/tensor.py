@@ -143,7 +143,7 @@ class SymmetricTensor(Objective):
         if Q is None:
             return look_of_pairs(state.doubles(), self.active, 0.0, self.scale)
         images = state.squares(Q)
-        return look_of_pairs((Q.T @ images).T, self.active, self.squares_flops + 2.0 * self.n**3)
+        return look_of_pairs(images.T @ Q, self.active, self.squares_flops + 2.0 * self.n**3)
 
     def plan(self) -> Plan:
         """A tournament with an even number of groups of columns, so that none is idle; one block if d is small."""
@@ -175,18 +175,9 @@ def look_of_pairs(doubles: np.ndarray, active: int, flops: float, scale: float |
     The slope of a pair of active columns is −3(T̃_iij − T̃_ijj), its curvature 3(T̃_iii + T̃_jjj) − 6(T̃_iij + T̃_ijj). If column j is
     inactive, its terms of the sum are left out. With a scale, the look also has the sum of the gains of all pairs, by any angle.
     """
-    diagonal = np.where(np.arange(len(doubles)) < active, np.diagonal(doubles), 0.0)
-    counted = doubles.copy()
-    counted[active:] = 0.0
-    # Row i has the T̃_iij, which belong to the term of column i; T̃_ijj = T̃_jji belongs to that of column j.
-    slopes = -3.0 * (counted - counted.T)
-    curvatures = 3.0 * (diagonal[:, None] + diagonal)
-    inside = slice(0, active)
-    curvatures[inside, inside] -= 6.0 * (doubles + doubles.T)[inside, inside]
-    curvatures[inside, active:] -= 6.0 * doubles.T[inside, active:]
-    curvatures[active:, inside] -= 6.0 * doubles[active:, inside]
-    left = None if scale is None else kernels.gain_of_pairs(doubles, active, EPS * scale, LITTLE * scale)
-    return Look(-float(np.sum(diagonal)), slopes, curvatures, flops, left)
+    floor, most = (0.0, -1.0) if scale is None else (EPS * scale, LITTLE * scale)
+    value, slopes, curvatures, left = kernels.look(doubles, active, floor, most)
+    return Look(value, slopes, curvatures, flops, None if scale is None else left)
 
 
 def negligible(enough: float, scale: float) -> float:
