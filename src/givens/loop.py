@@ -364,8 +364,10 @@ class Run:
         progress = self.progress
         value, norm = progress.trace.value[-1], progress.trace.gradient_norm[-1]
         U = self._U()
-        if orthogonality(U) > DRIFT:
+        drift = orthogonality(U)
+        if drift > DRIFT:
             U = repair(U)
+            drift = orthogonality(U)
         notes = progress.note
         if np.isnan(norm):
             self._hold_state()
@@ -380,7 +382,7 @@ class Run:
             rotations=progress.rotations,
             flops=progress.flops,
             gradient_norm=norm,
-            orthogonality=orthogonality(U),
+            orthogonality=drift,
             determinant=determinant(U),
             seconds=perf_counter() - self.began,
             trace=progress.trace,

@@ -225,7 +225,7 @@ def orthogonality(U: np.ndarray) -> float:
     """
     U = _matrix(U)
     excess = U.T @ U
-    excess.flat[:: len(excess) + 1] -= 1.0
+    excess.reshape(-1)[:: len(excess) + 1] -= 1.0
     return float(np.sqrt(np.vdot(excess, excess)))
 
 

@@ -5,6 +5,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
+
 import numpy as np
 from scipy.linalg.lapack import dgesv
 
@@ -14,9 +17,7 @@ SMALL = 24  # the order up to which compiled elimination is faster than LAPACK's
 def turned(Q: np.ndarray, skew: np.ndarray, factor: float = 1.0) -> np.ndarray:
     """Q times Cayley's transform of `factor` times an antisymmetric matrix."""
     if len(Q) <= SMALL:
-        from givens.kernels.cayley import turned as compiled
-
-        return compiled(np.ascontiguousarray(Q), np.ascontiguousarray(skew), factor)
+        return _compiled()(np.ascontiguousarray(Q), np.ascontiguousarray(skew), factor)
     half, eye = 0.5 * factor * skew, np.eye(len(Q))
     R = dgesv(eye - half, eye + half, overwrite_a=1, overwrite_b=1)[2]
     there = Q @ R
@@ -26,3 +27,10 @@ def turned(Q: np.ndarray, skew: np.ndarray, factor: float = 1.0) -> np.ndarray:
     excess *= 0.5
     there -= excess
     return there
+
+
+@cache
+def _compiled() -> Callable[[np.ndarray, np.ndarray, float], np.ndarray]:
+    from givens.kernels.cayley import turned
+
+    return turned  # type: ignore[no-any-return]

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from numbers import Real
 from typing import Any
 
@@ -57,6 +57,13 @@ def _minimum(harmonics: Harmonics, noise: float) -> tuple[float, float]:
     from givens.kernels.harmonics import minimum
 
     return minimum(harmonics.a, harmonics.b, noise)
+
+
+@cache
+def _slopes_of() -> Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, bool]]:
+    from givens.kernels.cayley import slopes_of
+
+    return slopes_of  # type: ignore[no-any-return]
 
 
 @lru_cache(maxsize=8)
@@ -266,9 +273,7 @@ class Function(Objective):
         E = self._real_matrix(E)
         if E.shape != U.shape:
             raise ValueError(f"jac must return a matrix of shape {U.shape}, but it returned shape {E.shape}")
-        from givens.kernels.cayley import slopes_of
-
-        slopes, finite = slopes_of(E, U)
+        slopes, finite = _slopes_of()(E, U)
         if not finite:
             raise NotFinite("jac must be finite, but it returned NaN or infinity")
         return value, slopes, E

@@ -47,6 +47,9 @@ class ColumnModel:
     """
 
     def __init__(self, n: int) -> None:
+        from givens.kernels.column_model import begin, bounded_step, learn
+
+        self._begin, self._learn, self._bounded_step = begin, learn, bounded_step
         self.n = n
         self.clear()
 
@@ -59,25 +62,23 @@ class ColumnModel:
 
     def learn(self, move: np.ndarray, change: np.ndarray) -> float:
         """Learn from the moves of the columns, as rows, and the changes of their gradients, as columns; return the flops."""
-        from givens.kernels.column_model import begin, learn
-
         if self.matrices is None:
             if not move.any():
                 return 0.0
-            self.matrices = begin(move, change)
-        learn(self.matrices, move, change)
+            self.matrices = self._begin(move, change)
+        self._learn(self.matrices, move, change)
         self.steps += 1
         return 6.0 * self.n**3
 
     def propose(self, Ut: np.ndarray, E: np.ndarray, slope: float) -> Proposal | None:
         """The best step from U, given the gradient E and the norm of the slopes; None where too little is known."""
-        from givens.kernels.column_model import bounded_step
-
         self.steepest = max(self.steepest, slope)
         if self.matrices is None:
             return None
         exact = min(INEXACT, math.sqrt(slope / self.steepest))
-        K, promised, bounded, products = bounded_step(self.matrices, Ut, E, self.radius, exact, MOST_PRODUCTS)
+        K, promised, bounded, products = self._bounded_step(
+            self.matrices, Ut, E, self.radius, exact, MOST_PRODUCTS
+        )
         if not promised > 0.0 or (
             bounded and (self.steps < max(LEAST_STEPS, self.n) or slope > STEEP * self.steepest)
         ):

@@ -59,6 +59,9 @@ class Descent(Phase):
         self.look: Look | None = None
 
     def _begin(self, run: Run, look: Look) -> None:
+        from givens.kernels.quasi_newton import bounded
+
+        self._bounded = bounded
         n, active = run.shape
         self.n = n
         self.pairs = _flat_indices(n, active)
@@ -149,8 +152,6 @@ class Descent(Phase):
 
     def _direction(self, look: Look) -> tuple[np.ndarray, float]:
         """The angles −H g of a step, none above `LARGEST`, and the decrease of f that the slopes predict."""
-        from givens.kernels.quasi_newton import bounded
-
         weights: np.ndarray | float
         if look.curvatures is not None:
             size = np.abs(look.curvatures.take(self.pairs))
@@ -161,11 +162,11 @@ class Descent(Phase):
         else:
             weights = FIRST / (float(np.abs(self.g).max()) or 1.0)
         direction = self.past.solve(self.g, weights)
-        promised, self.longest = bounded(direction, self.g, self.pairs, LARGEST, self.skew)
+        promised, self.longest = self._bounded(direction, self.g, self.pairs, LARGEST, self.skew)
         if promised <= 0.0:
             self.past.clear()
             direction = weights * self.g
-            promised, self.longest = bounded(direction, self.g, self.pairs, LARGEST, self.skew)
+            promised, self.longest = self._bounded(direction, self.g, self.pairs, LARGEST, self.skew)
         return direction, promised
 
     def _search(self, run: Run, look: Look, direction: np.ndarray, promised: float) -> float | None:

@@ -27,6 +27,9 @@ class Memory:
     """
 
     def __init__(self, size: int, most: int) -> None:
+        from givens.kernels.quasi_newton import add, solve
+
+        self._add, self._solve = add, solve
         self.most = min(most, max(size, 1))
         # Twice the rows that are needed, so that they move to the front only once in `most` steps.
         self.rows = np.empty((4 * self.most, size))
@@ -48,12 +51,10 @@ class Memory:
 
     def add(self, step: np.ndarray, change: np.ndarray) -> bool:
         """Keep a step and the change of the slopes if the curvature along it is clearly positive; return whether it is."""
-        from givens.kernels.quasi_newton import add
-
         if self.last == 2 * self.most:
             self._move_to_front()
         first = self.first + (self.last - self.first == self.most)
-        if not add(self.rows, self.inverses, self.grams, first, self.last, step, change):
+        if not self._add(self.rows, self.inverses, self.grams, first, self.last, step, change):
             return False
         self.first, self.last = first, self.last + 1
         return True
@@ -71,9 +72,7 @@ class Memory:
         if first == last:
             return weights * slopes
         if isinstance(weights, float):
-            from givens.kernels.quasi_newton import solve
-
-            return solve(self.rows, self.inverses, self.grams, first, last, slopes, weights)
+            return self._solve(self.rows, self.inverses, self.grams, first, last, slopes, weights)
         start = weights * slopes
         rows, inverse = self.rows[2 * first : 2 * last], self.inverses[first:last, first:last]
         u = inverse @ (rows[::2] @ slopes)
