@@ -25,7 +25,7 @@ from givens.objectives.base import Look, NotFinite, Objective
 from givens.phases import PHASES, Phase
 from givens.phases.certificate import certify
 from givens.result import Certificate, PhaseSummary, Result, Snapshot
-from givens.rotations import determinant, orthogonality, repair, rotate_blocks
+from givens.rotations import orthogonality, repair, rotate_blocks
 from givens.schedules import Schedule, Shape
 from givens.support.arguments import counted
 from givens.support.progress import Bar
@@ -383,7 +383,6 @@ class Run:
             flops=progress.flops,
             gradient_norm=norm,
             orthogonality=drift,
-            determinant=determinant(U),
             seconds=perf_counter() - self.began,
             trace=progress.trace,
             method=self._method(),

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from givens.rotations import determinant
 from givens.support.extras import require
 
 if TYPE_CHECKING:
@@ -139,8 +140,6 @@ class Result:
         The norm of the Riemannian gradient at U, by the paper's definition: √(Σ 2·g'_ij(0)²) over the pairs i < j.
     orthogonality : float
         The Frobenius norm of UᵀU − I.
-    determinant : int or None
-        The component of O(n), +1 or −1; None for an n x m matrix, m < n, which has none: all of them are connected.
     seconds : float
         Wall-clock time.
     trace : Trace
@@ -165,13 +164,17 @@ class Result:
     flops: float
     gradient_norm: float
     orthogonality: float
-    determinant: int | None
     seconds: float
     trace: Trace
     method: str = ""
     phases: tuple[PhaseSummary, ...] = ()
     certificate: Certificate | None = None
     starts: np.ndarray | None = None
+
+    @property
+    def determinant(self) -> int | None:
+        """The component of O(n), +1 or −1; None for an n x m matrix, m < n, which has none: all of them are connected."""
+        return determinant(self.U) if len(self.U) == self.U.shape[1] else None
 
     @property
     def steps(self) -> int:

@@ -142,7 +142,6 @@ def _finish(objective: SymmetricTensor, iteration: _Iteration, seconds: float) -
         flops=iteration.flops,
         gradient_norm=float("nan"),
         orthogonality=float(np.linalg.norm(factors.T @ factors - np.eye(len(weights)))),
-        determinant=0,
         seconds=seconds,
         trace=trace,
     )

@@ -331,7 +331,6 @@ def _arranged(search: SeveralStarts, found: Ascent, seconds: float) -> Loadings:
         flops=search.flops,
         gradient_norm=found.gradient_norm,
         orthogonality=orthogonality(U),
-        determinant=None,
         seconds=seconds,
         trace=found.trace,
         method=_method(search, found),

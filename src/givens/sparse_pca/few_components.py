@@ -227,7 +227,6 @@ class FewColumns:
             flops=self.flops,
             gradient_norm=norm,
             orthogonality=orthogonality(U),
-            determinant=None,
             seconds=perf_counter() - began,
             trace=trace,
             method=f"{counted(summary.steps, 'sweep', 'sweeps')} of rotations in blocks",
