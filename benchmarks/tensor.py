@@ -22,6 +22,7 @@ from givens.objectives import SymmetricTensor, from_samples
 from givens.rotations import random_orthogonal
 
 NOISE = 0.01
+TIMED = 101  # the seed of the tensors that are timed: no constant was chosen on them
 
 
 def run(report):
@@ -126,7 +127,7 @@ def rivals(report):
     from tensorly.decomposition import symmetric_parafac_power_iteration
 
     for d in (20, 50, 100, 200):
-        T, V = tensor(d, 1)
+        T, V = tensor(d, TIMED)
         # tensorly does the same iterations for every component, so some of them tell the time of all.
         part = {20: 20, 50: 10, 100: 2, 200: 1}[d]
 
