@@ -14,7 +14,7 @@ from givens.moments.scatter import MOST_PRODUCT_FEATURES, Scatter
 from givens.moments.sums import too_large
 from givens.numerics import gram
 from givens.streaming.merging import SketchSummary, kept_columns, sketch_columns
-from givens.support.arguments import whole
+from givens.support.arguments import counted, whole
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ def principal_components(rows: RepeatedRows, n_components: Any, scale: bool) -> 
     _check_number(n_components, min(samples, features), features > MOST_PRODUCT_FEATURES)
     if features <= MOST_PRODUCT_FEATURES:
         found = _from_products(rows, scale)
-        origin = f"the products of features, summed over {rows.chunks.X.numblocks[0]} chunks of samples"
+        origin = f"the products of features, summed over {counted(rows.chunks.X.numblocks[0], 'chunk', 'chunks')} of samples"
     else:
         found, origin = _from_sketch(rows, n_components, scale)
     if not found.total > 0:

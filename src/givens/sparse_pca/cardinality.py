@@ -39,6 +39,7 @@ from givens.sparse_pca.forms import (
 from givens.sparse_pca.loadings import Loadings, directions, reported_order, rotated
 from givens.sparse_pca.options import FitOptions
 from givens.sparse_pca.truncated_power import STEP_GROWTH, Ascent
+from givens.support.arguments import counted
 from givens.support.progress import bar
 
 SMALL_PROBLEM = (
@@ -313,7 +314,7 @@ def _method(search: SeveralStarts, found: Ascent) -> str:
     )
     turned = f"{search.rotations} rotations in {search.sweeps} sweeps" if search.rotations else "no rotations"
     steps = f"truncated power steps, {len(found.trace) - 1} after the best start of {len(search.tried)} ({starts})"
-    return f"{steps}; {turned}; {search.exchanges} entries exchanged"
+    return f"{steps}; {turned}; {counted(search.exchanges, 'entry', 'entries')} exchanged"
 
 
 def _arranged(search: SeveralStarts, found: Ascent, seconds: float) -> Loadings:

@@ -20,7 +20,7 @@ from givens.numerics import gram
 from givens.numerics.scaling import power_of_two
 from givens.sparse_pca.data import Centring, FeatureMoments, GramSum, scaled_moments
 from givens.streaming.merging import SketchSummary, kept_columns, sketch_columns
-from givens.support.arguments import dense
+from givens.support.arguments import counted, dense
 
 
 class FeatureSums(Summary):
@@ -113,7 +113,9 @@ class ChunkedData:
         if len(features) <= MOST_PRODUCT_FEATURES:
             found = self.data.total(GramSum(features, self.found), "sparse-pca-products")
             C = gram.unpacked(found.upper, len(features))
-            self.origin = f"the products of features, summed over {self.chunks} chunks of samples"
+            self.origin = (
+                f"the products of features, summed over {counted(self.chunks, 'chunk', 'chunks')} of samples"
+            )
             return gram.root(C, self.found.norms[features], rows)
         empty = CentredSketch(features, self.found, *sketch_columns(rows, len(features)))
         kept = kept_columns(self.data, empty, "sparse-pca-sketch")

@@ -12,6 +12,7 @@ from givens.cluster import RepeatedData, Summary
 from givens.moments.scatter import MOST_PRODUCT_FEATURES
 from givens.streaming.rules import Frequent
 from givens.streaming.sketch import Sketch
+from givens.support.arguments import counted
 
 RESERVE = 20
 """Columns that a sketch keeps beside three for every component, at least."""
@@ -96,9 +97,10 @@ class KeptColumns:
 
     def in_words(self, chunks: int) -> str:
         """What the columns are, for the method of a result."""
+        parts = counted(chunks, "chunk", "chunks")
         return (
-            f"a sketch of {len(self.Y)} columns, merged over {chunks} chunks of samples, that keeps {self.kept:.2%} of the "
-            f"variance and lacks at most {self.loss:.2%} of it in any direction"
+            f"a sketch of {len(self.Y)} columns, merged over {parts} of samples, that keeps {self.kept:.2%} of the variance and "
+            f"lacks at most {self.loss:.2%} of it in any direction"
         )
 
 
