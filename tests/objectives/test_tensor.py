@@ -122,6 +122,19 @@ def test_the_cheaper_form_is_chosen():
     assert isinstance(from_samples(rng.standard_normal((30, 120))), MomentTensor)
 
 
+def test_gains_of_whole_tensors_are_not_those_of_independent_pairs():
+    # Where all pairs are turned at once, each gains something else than by itself.
+    for seed in range(200):
+        rng = np.random.default_rng(seed)
+        objective = SymmetricTensor(symmetric(rng, 3))
+        state = objective.state(random_orthogonal(3, rng))
+        before = objective.value(state)
+        solved = objective.solve(state, [np.arange(3)])
+        objective.apply(state, [np.arange(3)], solved.rotations)
+        gained = before - objective.value(state)
+        assert np.isclose(gained, solved.gains[0], atol=1e-13 * objective.scale, rtol=0), seed
+
+
 @examples(40)
 @given(st.integers(2, 7), st.integers(0, 10_000), st.sampled_from([2, 3, 4, 8]), st.data())
 def test_gains_are_what_the_value_changes_by(d, seed, block, data):

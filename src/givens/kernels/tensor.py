@@ -335,8 +335,9 @@ def _turn_all(T: np.ndarray, V: np.ndarray, floor: float, enough: float) -> tupl
                 K[j, i] = -angle
                 left += 1.5 * slope * angle
         if last < np.inf:
-            # The last step was expected to gain `last`; a difference of values would lose a small gain to rounding.
-            gained = value - before if last > 1e4 * floor else last
+            # The last step was expected to gain `last`, as if pairs did not influence each other; a difference of values would
+            # lose a small gain to rounding.
+            gained = value - before if last > 100.0 * floor else last
             total += gained
             narrow &= gained > 0.0 and left <= CONTRACTION * last
         np.dot(K, X, excess)
