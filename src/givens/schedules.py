@@ -127,7 +127,7 @@ def disjoint_runs(blocks: list[np.ndarray] | np.ndarray) -> Iterator[Blocks]:
 
 def as_round(blocks: list[np.ndarray]) -> Blocks:
     """Blocks of two columns as one array of shape (k, 2), for the compiled code; other blocks unchanged."""
-    if all(len(block) == 2 for block in blocks):
+    if {len(block) for block in blocks} <= {2}:
         return np.array(blocks, dtype=np.int64).reshape(-1, 2)
     return blocks
 
