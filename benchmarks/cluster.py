@@ -20,22 +20,28 @@ The benchmark is made of parts, each of which is kept as soon as it is done. At 
 from __future__ import annotations
 
 import os
-import shutil
 import tempfile
-from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from time import perf_counter
 
-import dask
 import dask.array as da
-import distributed
 import numpy as np
 import zarr
 
-from benchmarks._cluster_bytes import KEEP_COPIES, log_all, received
-from benchmarks._measure import high_water_mark
+from benchmarks._local_cluster import (
+    FOLDER,
+    GIGABYTES,
+    SPARE,
+    WORKERS,
+    bits,
+    claim_peak,
+    claim_workers,
+    cluster,
+    fitted,
+    received,
+)
 from benchmarks._parts import HERE, part
 from benchmarks._runner import replace as write_text
 from benchmarks._task_graph import Constants, pass_seconds
@@ -44,12 +50,8 @@ from givens.moments.repeated_rows import RepeatedRows
 from givens.moments.scatter import Scatter
 
 FEATURES, ROWS, COMPONENTS = 500, 8192, 5
-FOLDER = os.environ.get("GIVENS_CLUSTER_FOLDER") or tempfile.gettempdir()
-SPARE = shutil.disk_usage(FOLDER).free / 1e9
-GIGABYTES = float(os.environ.get("GIVENS_CLUSTER_GB") or (20 if SPARE >= 40 else 5))
 CHUNKS = max(16, round(GIGABYTES * 1e9 / (8 * FEATURES * ROWS)))
 RIVALS_CHUNKS = min(CHUNKS, round(5e9 / (8 * FEATURES * ROWS)))
-WORKERS = (1, 2, 4)
 CORES = len(os.sched_getaffinity(0))
 FEW, SOME = 4, 12  # chunks of the passes that constants are measured on
 BANDWIDTH = 1e9  # bytes per second between workers, assumed
@@ -76,10 +78,7 @@ def run(report):
         constants = kept(f"passes, {label}", partial(passes, samples))
         kept(f"dask-ml, {label}", partial(rivals, samples))
     for name in MODELS:
-        faster = found[1][name]["seconds"] / found[2][name]["seconds"]
-        report.claim(f"{name}: two workers beside one", "≥ 1.6 times", faster, faster >= 1.6)
-        same = all(found[w][name]["numbers"] == found[1][name]["numbers"] for w in WORKERS)
-        report.claim(f"{name}: the same bits with 1, 2 and 4 workers", True, same, same)
+        claim_workers(report, name, found)
     lines = larger(report, constants)
     write_section(report, lines)
 
@@ -108,21 +107,6 @@ def stored(path):
     return da.from_zarr(str(path))
 
 
-@contextmanager
-def cluster(workers, memory_limit=None):
-    """A client of so many workers, which have loaded what fits need."""
-    with (
-        dask.config.set(KEEP_COPIES),
-        distributed.LocalCluster(
-            n_workers=workers, threads_per_worker=1, memory_limit=memory_limit, dashboard_address=":0"
-        ) as local,
-        distributed.Client(local) as client,
-    ):
-        log_all(client)
-        client.run(exec, "import givens.cluster.graph, givens.moments.scatter, givens.streaming.merging")
-        yield client
-
-
 def fits(workers, samples, report):
     """All fits on so many workers: their seconds, and what they found."""
     X, found = samples(), {}
@@ -130,36 +114,9 @@ def fits(workers, samples, report):
         for name, make in MODELS.items():
             model, row = fitted(client, make, X)
             report.row(fit=name, workers=workers, **row)
-            limit = 3 + FEATURES / ROWS
-            most = row["worker_peak_chunks"]
-            report.claim(
-                f"{name}, {workers} workers: peak of a worker, in chunks",
-                f"≤ {limit:.3g}, 3 and a summary",
-                most,
-                most <= limit,
-            )
+            claim_peak(report, name, workers, row["worker_peak_chunks"], 3 + FEATURES / ROWS)
             found[name] = {"seconds": row["seconds"], "numbers": numbers(model)}
     return found
-
-
-def fitted(client, make, X):
-    """A model of X, fitted for the second time on every worker, and what that took."""
-    make().fit(X[: 4 * ROWS])  # loads and compiles on every worker
-    client.run(_forget_peak)
-    before, sent = client.run(_resident), received(client)
-    began = perf_counter()
-    found = make().fit(X)
-    seconds = perf_counter() - began
-    peaks = client.run(high_water_mark)
-    most = max(peaks[worker] - before[worker] for worker in peaks) / (8 * ROWS * FEATURES)
-    row = {
-        "seconds": seconds,
-        "worker_peak_chunks": most,
-        "mb_between_workers": (received(client) - sent) / 1e6,
-    }
-    if hasattr(found, "explained_variance_"):
-        row["explained_variance"] = float(np.sum(found.explained_variance_))
-    return found, row
 
 
 def passes(samples, report):
@@ -258,10 +215,11 @@ def rivals(samples, report):
     with cluster(2, memory_limit="auto") as client:
         for name, make in models.items():
             try:
-                found[name] = fitted(client, make, X)[1]
+                model, row = fitted(client, make, X)
             except Exception as error:  # of another library, whatever it is
                 report.note(f"{name} failed: {type(error).__name__}: {str(error)[:120]}")
             else:
+                found[name] = {**row, "explained_variance": float(np.sum(model.explained_variance_))}
                 report.row(components_by=name, **found[name])
     ours = found.pop("RotatedPCA")
     for name, theirs in found.items():
@@ -352,16 +310,6 @@ def write_section(report, lines):
     write_text(file, f"{before}{begin}\n{section}\n{end}{rest.partition(end)[2]}")
 
 
-def _resident():
-    with open("/proc/self/statm") as file:
-        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-
-
-def _forget_peak():
-    with open("/proc/self/clear_refs", "w") as file:
-        file.write("5")
-
-
 def _empty_tasks(client, number=500):
     began = perf_counter()
     client.gather(client.map(_same, range(number), pure=False))
@@ -375,5 +323,5 @@ def _same(value):
 def numbers(model):
     """What was found, as text that tells every bit."""
     if isinstance(model, SphericalMixture):
-        return [value.hex() for value in (*model.means_.ravel().tolist(), *model.weights_.tolist())]
-    return [value.hex() for value in np.asarray(model.components_).ravel().tolist()]
+        return bits(model.means_, model.weights_)
+    return bits(model.components_)

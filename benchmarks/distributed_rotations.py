@@ -11,13 +11,11 @@ import tempfile
 from pathlib import Path
 from time import perf_counter
 
-import dask
 import dask.array as da
-import distributed
 import numpy as np
 import zarr
 
-from benchmarks._cluster_bytes import KEEP_COPIES, log_all, received
+from benchmarks._local_cluster import cluster, received
 from givens import minimize
 from givens.objectives import Columns
 from givens.rotations import random_orthogonal
@@ -29,13 +27,8 @@ SAMPLES, CHUNKS = 65_536, 16
 def run(report):
     with (
         tempfile.TemporaryDirectory() as folder,
-        dask.config.set(KEEP_COPIES),
-        distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, memory_limit=None, dashboard_address=":0"
-        ) as cluster,
-        distributed.Client(cluster) as client,
+        cluster(2) as client,
     ):
-        log_all(client)
         sweeps(report, client, Path(folder))
         whole_runs(report, client, Path(folder))
 
