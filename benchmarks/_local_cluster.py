@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections import deque
 from contextlib import contextmanager
 from time import perf_counter
 
@@ -21,23 +20,27 @@ GIGABYTES = float(os.environ.get("GIVENS_CLUSTER_GB") or (20 if SPARE >= 40 else
 """Of samples: 20 where the disk has twice that to spare, else 5."""
 
 WORKERS = (1, 2, 4)
+SETTINGS = {
+    "distributed.scheduler.active-memory-manager.start": False,
+    "distributed.worker.profile.enabled": False,
+}
 
 
 @contextmanager
 def cluster(workers, memory_limit=None):
     """A client of so many workers of one thread each, which have loaded what fits need.
 
-    Workers keep what they have fetched, and log all transfers, not the last 1,000; their other logs stay short, since they
-    take memory.
+    Workers keep what they have fetched, and count the bytes of all transfers in place of logging the last 1,000. Dask's own
+    profiler is off, whose records would count as memory of a fit: they grow by some MB a minute.
     """
     with (
-        dask.config.set({"distributed.scheduler.active-memory-manager.start": False}),
+        dask.config.set(SETTINGS),
         distributed.LocalCluster(
             n_workers=workers, threads_per_worker=1, memory_limit=memory_limit, dashboard_address=":0"
         ) as local,
         distributed.Client(local) as client,
     ):
-        client.run(_log_all)
+        client.run(_count_transfers)
         client.run(exec, "import givens.cluster.graph, givens.moments.scatter, givens.streaming.merging")
         yield client
 
@@ -88,12 +91,22 @@ def bits(*arrays):
     return [value.hex() for array in arrays for value in np.asarray(array, dtype=float).ravel().tolist()]
 
 
-def _log_all(dask_worker):
-    dask_worker.transfer_incoming_log = deque(dask_worker.transfer_incoming_log, maxlen=None)
+class _Transfers:
+    """In place of a worker's log of transfers: their bytes only, since a long log takes memory."""
+
+    def __init__(self):
+        self.bytes = 0
+
+    def append(self, entry):
+        self.bytes += entry["total"]
+
+
+def _count_transfers(dask_worker):
+    dask_worker.transfer_incoming_log = _Transfers()
 
 
 def _received(dask_worker):
-    return sum(entry["total"] for entry in dask_worker.transfer_incoming_log)
+    return dask_worker.transfer_incoming_log.bytes
 
 
 def _resident():

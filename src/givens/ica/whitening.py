@@ -55,9 +55,17 @@ class WhiteSpace:
 
     def coordinates(self, X: np.ndarray, U: np.ndarray | None = None) -> np.ndarray:
         """White samples, in float64; with U, multiplied by it in the same product."""
-        centred = np.divide(X, self.unit, dtype=np.float64)
+        return self.shifted(X) @ (self.W.T if U is None else self.axes(U))
+
+    def shifted(self, X: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+        """Centred samples in the unit of the whitening, in float64."""
+        centred = np.divide(X, self.unit, out=out, dtype=np.float64)
         centred -= self.origin
-        return centred @ (self.W.T if U is None else self.W.T @ U)
+        return centred
+
+    def axes(self, U: np.ndarray) -> np.ndarray:
+        """What shifted samples are multiplied by: the whitening, and U."""
+        return self.W.T @ U
 
 
 @dataclass(frozen=True)

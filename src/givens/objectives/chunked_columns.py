@@ -35,7 +35,7 @@ from givens.objectives.sparse_columns import SparseColumns, Threshold
 from givens.rotations import rotate_blocks
 from givens.schedules import Schedule, Tournament
 
-PIECE = 1 << 20  # number of entries of a chunk that are rotated at a time
+PIECE = 1 << 19  # number of entries of a chunk that are rotated at a time
 WHOLE = 16
 """Up to this number, all columns are one block, whose fourth moments are computed in one pass."""
 
@@ -50,8 +50,14 @@ MOST_SAMPLED = 256
 class Coordinates(Protocol):
     """A transformation of the rows of a chunk, before they are rotated."""
 
-    def coordinates(self, rows: np.ndarray, V: np.ndarray | None = None) -> np.ndarray:
-        """The transformed rows, times V if it is given."""
+    def coordinates(self, rows: np.ndarray) -> np.ndarray:
+        """The transformed rows: shifted, times the axes."""
+
+    def shifted(self, rows: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+        """The rows in another unit and about another origin, in float64; in `out`, or not copied where nothing changes."""
+
+    def axes(self, V: np.ndarray) -> np.ndarray:
+        """What shifted rows are multiplied by, including V."""
 
 
 class Divided:
@@ -60,12 +66,19 @@ class Divided:
     def __init__(self, divisor: float) -> None:
         self.divisor = divisor
 
-    def coordinates(self, rows: np.ndarray, V: np.ndarray | None = None) -> np.ndarray:
+    def coordinates(self, rows: np.ndarray) -> np.ndarray:
         """Divide, in double precision."""
-        rows = np.asarray(rows, dtype=np.float64)
-        if self.divisor != 1.0:
-            rows = rows / self.divisor
-        return rows if V is None else rows @ V
+        return self.shifted(rows)
+
+    def shifted(self, rows: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+        """Divide, in double precision."""
+        if self.divisor == 1.0 and rows.dtype == np.float64:
+            return rows
+        return np.divide(rows, self.divisor, out=out, dtype=np.float64)
+
+    def axes(self, V: np.ndarray) -> np.ndarray:
+        """V itself."""
+        return V
 
 
 class MatrixChunks(RepeatedData):
@@ -341,9 +354,15 @@ class TurnedSums(Summary):
     def add(self, rows: np.ndarray) -> None:
         """Add rows in pieces, whose size depends on the length of rows only."""
         step = max(64, PIECE // rows.shape[1])
+        axes = np.ascontiguousarray(self.space.axes(self.V).T)
+        # Used again for every piece: new arrays of this size would cost as much time as the sums.
+        room, Y = np.empty((step, rows.shape[1])), np.empty((len(axes), step))
         for start in range(0, len(rows), step):
-            turned = self.space.coordinates(rows[start : start + step], self.V)
-            self._take(self._of(np.ascontiguousarray(turned.T)))
+            piece = rows[start : start + step]
+            shifted = self.space.shifted(piece, room[: len(piece)])
+            if len(piece) < step:
+                Y = np.empty((len(axes), len(piece)))
+            self._take(self._of(np.dot(axes, shifted.T, out=Y)))
 
     def end(self) -> None:
         """Discard everything but the sums."""

@@ -421,9 +421,10 @@ def column_sums(
     step = tile_width(n)
     kind = np.float32 if single else np.float64
     Qt = np.empty((0, 0), dtype=kind) if Q is None else np.ascontiguousarray(Q.T, dtype=kind)
+    tiles = -(-rows // step)
     groups = [
         slice(part.start * step, min(part.stop * step, rows))
-        for part in parallel.parts(-(-rows // step), GROUPS)
+        for part in parallel.parts(tiles, min(GROUPS, -(-tiles // 2)))
     ]
     sums = parallel.each(lambda group: entry(Y[:, group], counts[group], Qt, active, step, products), groups)
     return [sum(parts[1:], start=parts[0]) for parts in zip(*sums)]
