@@ -5,8 +5,12 @@ With u = x² − y², v = 2xy over two columns of length p, the criterion is ¼(
     P = Σ 2uv − (2κ/p) Σu Σv,        Q = Σ (u² − v²) − (κ/p) ((Σu)² − (Σv)²).
 
 If only the first of the two columns is active (a crossing pair of the Stiefel form), the criterion is a quartic form in (cos θ,
-sin θ). Its maximum is searched on a grid of `GRID` angles, and the best of them is refined by Newton's method. This search is
-not exact: of two maxima whose values are close, the lower one may be found.
+sin θ). In a shifted angle ψ = 2θ − φ it is a constant plus A cos ψ + B sin ψ + ρ cos 2ψ with ρ ≥ 0. Mirroring ψ makes A and B
+positive; then no angle is better than those with 0 ≤ ψ ≤ π/2, between which
+
+    B / sin ψ − A / cos ψ = 4ρ
+
+has a single root, since the left side falls from ∞ to −∞. So the maximum over all angles is found, not one of two.
 
 In both cases the criterion follows from eight sums over the rows, the fourth and second moments of the two columns (`MOMENTS`).
 
@@ -23,7 +27,6 @@ from givens.kernels.compile import inline, kernel
 from givens.kernels.rotate import rotate_pair, write_rotation
 
 EPS = 2.220446049250313e-16
-GRID = 32
 CHUNK = 1024  # number of rows that are summed in the precision of the data
 INSIDE = 13.0  # flops per row of a pair of active columns: x² − y², 2xy, and five sums
 CROSSING = 16.0  # flops per row of a crossing pair: x², xy, y², their products, and eight sums
@@ -95,8 +98,35 @@ def _form(a: float, b: float, m: float, d: float, e: float, theta: float) -> flo
 
 
 @inline
+def _quarter_turn(A: float, B: float, rho: float) -> float:
+    """Where A cos ψ + B sin ψ + ρ cos 2ψ is largest, for A, B and ρ ≥ 0: by Newton's method between bounds, from 0 to π/2."""
+    low = 0.0
+    high = 0.5 * math.pi
+    psi = math.atan2(B, A + 4.0 * rho)
+    for _ in range(60):
+        c = math.cos(psi)
+        s = math.sin(psi)
+        slope = B * c - s * (A + 4.0 * rho * c)
+        if slope > 0.0:
+            low = psi
+        elif slope < 0.0:
+            high = psi
+        else:
+            break
+        curve = -B * s - A * c - 4.0 * rho * (c * c - s * s)
+        other = psi - slope / curve if curve < 0.0 else high
+        if not low < other < high:
+            other = 0.5 * (low + high)
+        moved = abs(other - psi)
+        psi = other
+        if moved <= 4.0 * EPS:
+            break
+    return psi
+
+
+@inline
 def _crossing_angle(moments: tuple, kappa: float, sign: float) -> tuple[float, float]:
-    """An angle of a pair whose second column is inactive, and its gain, by a search on a grid."""
+    """The best angle of a pair whose second column is inactive, and its gain."""
     a, b, m, d, e, xx, xy, yy = moments
     size = a + e
     a = sign * (a - kappa * xx * xx)
@@ -104,19 +134,23 @@ def _crossing_angle(moments: tuple, kappa: float, sign: float) -> tuple[float, f
     m = sign * (m - kappa * (xx * yy + 2.0 * xy * xy) / 3.0)
     d = sign * (d - kappa * xy * yy)
     e = sign * (e - kappa * yy * yy)
-    best = 0.0
-    value = a
-    for k in range(1, GRID):
-        theta = math.pi * (k / GRID - 0.5)
-        here = _form(a, b, m, d, e, theta)
-        if here > value:
-            best = theta
-            value = here
-    theta = best
-    for _ in range(60):
+    even = 0.125 * (a + e - 6.0 * m)
+    odd = 0.5 * (b - d)
+    shift = 0.5 * math.atan2(odd, even)
+    c = math.cos(shift)
+    s = math.sin(shift)
+    A = 0.5 * (a - e) * c + (b + d) * s
+    B = (b + d) * c - 0.5 * (a - e) * s
+    psi = _quarter_turn(abs(A), abs(B), math.hypot(even, odd))
+    if A < 0.0:
+        psi = math.pi - psi
+    if B < 0.0:
+        psi = -psi
+    theta = 0.5 * (shift + psi)
+    # All digits of a small angle: of the sum above, only those that π has are left.
+    for _ in range(3):
         c = math.cos(theta)
         s = math.sin(theta)
-        # Slope and curvature at θ.
         slope = 4.0 * (
             c * c * c * (c * b + s * (3.0 * m - a))
             + s * s * (3.0 * c * c * (d - b) + s * (c * (e - 3.0 * m) - s * d))
@@ -126,13 +160,9 @@ def _crossing_angle(moments: tuple, kappa: float, sign: float) -> tuple[float, f
             + 24.0 * c * s * (s * s - c * c) * (b - d)
             - 4.0 * _form(a, b, m, d, e, theta)
         )
-        step = -slope / curve if curve < 0.0 else math.copysign(0.02, slope)
-        step = min(max(step, -0.05), 0.05)
-        theta += step
-        if abs(step) <= 1e-16 + EPS * abs(theta):
+        if not (curve < 0.0 and abs(slope) <= -1e-6 * curve):
             break
-    if abs(theta - best) > math.pi / GRID:
-        theta = best
+        theta -= slope / curve
     if theta > 0.5 * math.pi:
         theta -= math.pi
     if theta < -0.5 * math.pi:

@@ -122,7 +122,7 @@ class Orthomax(Contrast):
         return entry_sum(fourth_look, Y)
 
     def solve_pairs(self, Y: np.ndarray, pairs: np.ndarray, active: int) -> Pairs:
-        """Solve pairs by the closed form, and pairs with an inactive column by a search."""
+        """Solve pairs exactly: by the closed form, or, if a column is inactive, as the root of a monotone function."""
         from givens.kernels import quartic
 
         found = quartic.solve_pairs(Y, pairs, active, self.kappa / Y.shape[1], float(-self.sense))
