@@ -25,6 +25,17 @@ def feature_means(rows: np.ndarray) -> np.ndarray:
     return np.where(constant, rows[0], rows.mean(axis=0))
 
 
+def pooled_mean(
+    count: int, mean: np.ndarray, more: int, other: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, float]:
+    """The mean of two parts together, the difference g of their means, and n₁n₂/(n₁ + n₂), the weight of g gᵀ."""
+    gap = other - mean
+    if not count or not more:
+        return (mean if count else other), gap, 0.0
+    total = count + more
+    return mean + gap * (more / total), gap, count * more / total
+
+
 class Scatter(Summary):
     """Count, mean, and Σ (x − mean)(x − mean)ᵀ, of rows multiplied by `unit`.
 
@@ -103,11 +114,6 @@ class Scatter(Summary):
 
     def _join(self, count: int, mean: np.ndarray) -> np.ndarray | None:
         """Add `count` rows of this mean to the count and the mean; return what the difference of both means adds to C."""
-        mine, self.count = self.count, self.count + count
-        if not mine:
-            self.mean = mean
-        elif count:
-            gap = mean - self.mean
-            self.mean = self.mean + gap * (count / self.count)
-            return np.outer(mine * count / self.count * gap, gap)
-        return None
+        self.mean, gap, weight = pooled_mean(self.count, self.mean, count, mean)
+        self.count += count
+        return np.outer(weight * gap, gap) if weight else None

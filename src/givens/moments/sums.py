@@ -114,33 +114,23 @@ class Sums(Summary):
 
 
 class SecondMoments(Sums):
-    """Sums of x and x xᵀ about an origin, for rows scaled by `unit`."""
+    """Sums of x and of the upper triangle of x xᵀ about an origin, for rows scaled by `unit`."""
 
     def __init__(self, origin: np.ndarray, unit: float = 1.0) -> None:
-        super().__init__((len(origin),), (len(origin), len(origin)))
+        super().__init__((len(origin),), (len(origin) * (len(origin) + 1) // 2,))
         self.origin = origin
         self.unit = unit
 
     def _tile(self, rows: np.ndarray) -> tuple[np.ndarray, ...]:
         x = _shifted(rows, self.unit, self.origin)
         with np.errstate(over="ignore", invalid="ignore"):  # `principal_basis` raises an error
-            return x.sum(axis=0), x.T @ x
-
-    def end(self) -> None:
-        """Add the rows that wait to the sums, and keep only the upper triangle, which is sent and merged."""
-        super().end()
-        assert self._sums is not None
-        self._sums[1] = gram.packed(self._sums[1])
-        self._shapes = tuple(total.shape for total in self._sums)
+            return x.sum(axis=0), gram.packed(x.T @ x)
 
     def mean_and_covariance(self) -> tuple[np.ndarray, np.ndarray]:
         """The mean, and the covariance (divided by the count)."""
-        total, outer = (sums / self.count for sums in self.totals())
-        if outer.ndim == 1:
-            outer = gram.unpacked(outer, len(total))
-            outer += np.triu(outer, 1).T
-        covariance = outer - np.outer(total, total)
-        return self.origin + total, (covariance + covariance.T) / 2
+        total, upper = (sums / self.count for sums in self.totals())
+        covariance = gram.unpacked(upper, len(total)) - np.triu(np.outer(total, total))
+        return self.origin + total, covariance + np.triu(covariance, 1).T
 
 
 class ThirdMoments(Sums):

@@ -14,7 +14,7 @@ import numpy as np
 
 from givens.cluster import Summary
 from givens.moments.repeated_rows import RepeatedRows
-from givens.moments.scatter import MOST_PRODUCT_FEATURES, feature_means
+from givens.moments.scatter import MOST_PRODUCT_FEATURES, feature_means, pooled_mean
 from givens.moments.sums import too_large
 from givens.numerics import gram
 from givens.numerics.scaling import power_of_two
@@ -47,15 +47,10 @@ class FeatureSums(Summary):
 
     def merge(self, other: FeatureSums) -> None:
         """Take in the samples of another."""
-        count = self.count + other.count
-        if not self.count:
-            self.mean, self.squares = other.mean, other.squares
-        elif other.count:
-            gap = other.mean - self.mean
-            with np.errstate(over="ignore", invalid="ignore"):
-                self.mean = self.mean + gap * (other.count / count)
-                self.squares = self.squares + other.squares + gap**2 * (self.count * other.count / count)
-        self.count = count
+        with np.errstate(over="ignore", invalid="ignore"):
+            self.mean, gap, weight = pooled_mean(self.count, self.mean, other.count, other.mean)
+            self.squares = self.squares + other.squares + gap**2 * weight
+        self.count += other.count
 
 
 def moments_of(data: RepeatedRows, scale: bool) -> FeatureMoments:
