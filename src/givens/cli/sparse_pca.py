@@ -127,10 +127,8 @@ def command(
         "alpha": alpha,
         "gamma": gamma,
         "penalty": penalty.value,
-        "random_state": run.seed,
         "scale": standardise,
         "n_starts": starts,
-        "threads": run.threads,
     }
     if max_sweeps is not None:
         parameters["max_sweeps"] = max_sweeps
@@ -148,7 +146,8 @@ def command(
         for name, value in (("--stability", stability), ("--n-nonzero-total", n_nonzero_total)):
             if value is not None:
                 raise DataError(f"{name} is for tables in memory: leave out --stream or {name}")
-        streaming.run(session, source, givens.StreamingSparsePCA(**parameters))
+        model = givens.StreamingSparsePCA(**parameters, random_state=run.seed, threads=run.threads)
+        streaming.run(session, source, model)
         return
     parameters |= {"n_nonzero_total": n_nonzero_total, "stability": stability, **run.parameters(session)}
     model = givens.SparsePCA(**parameters)
