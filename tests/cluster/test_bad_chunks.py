@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
 from contextlib import contextmanager
 
 import dask
@@ -143,9 +144,11 @@ def test_a_scheduler_that_goes_away_leaves_the_passes_that_are_done(tmp_path):
 
 
 def hungry(block, block_info=None):
-    """A chunk that takes more memory than its worker has."""
+    """A chunk that takes more memory than its worker has, and keeps it until Dask looks and kills the worker."""
     if block_info[0]["chunk-location"][0] == 1:
-        return np.ones((40_000, 10_000))[: len(block), :3] * block
+        taken = np.ones(100_000_000)
+        threading.Event().wait(timeout=300)
+        return taken[: block.size].reshape(block.shape)
     return block
 
 
