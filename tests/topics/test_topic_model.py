@@ -331,3 +331,11 @@ def test_more_steps_per_document_come_nearer_to_the_topics_of_many_documents():
     assert errors[1] < errors[0]
     with pytest.raises(ValueError, match="max_doc_update_iter"):
         TopicModel(5, max_doc_update_iter=0).fit(drawn.X)
+
+
+def test_the_result_says_what_ran():
+    X = make_topics(400, n_topics=3, n_words=60, random_state=0).X
+    refined = TopicModel(3, refine=2, tol=0).fit(X)
+    assert refined.result_.method.startswith("moments of words up to the third, decomposed by ")
+    assert refined.result_.method.endswith("; 2 variational passes")
+    assert TopicModel(3, refine=0).fit(X).result_.method.endswith("; 0 variational passes")

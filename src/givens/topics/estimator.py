@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any, Self
 
@@ -19,7 +19,7 @@ from givens.cluster import Together, applied
 from givens.moments import StreamedMoments
 from givens.numerics import parallel
 from givens.result import Result
-from givens.support.arguments import generator, is_dask, refuse_checkpoint, tolerance, whole
+from givens.support.arguments import counted, generator, is_dask, refuse_checkpoint, tolerance, whole
 from givens.support.fitting import atomic_fit
 from givens.topics.coherence import npmi
 from givens.topics.documents import (
@@ -338,9 +338,15 @@ class TopicModel(StreamedMoments, ClassNamePrefixFeaturesOutMixin, TransformerMi
 
     @property
     def result_(self) -> Result | None:
-        """The run that decomposed the third moment."""
+        """The run that decomposed the third moment; its `method` also counts the variational passes."""
         found = self._fitted().found
-        return None if found is None else found.result
+        if found is None:
+            return None
+        passes = counted(self.n_iter_, "variational pass", "variational passes")
+        return replace(
+            found.result,
+            method=f"moments of words up to the third, decomposed by {found.result.method}; {passes}",
+        )
 
     @property
     def residual_(self) -> float:
