@@ -27,6 +27,7 @@ LEAVING, ENTERING = 12, 48  # candidates of each loading
 EXCHANGE_ROUNDS = 50  # of exchanges, at most
 LEAST_GAIN = 1e-4  # of the adjusted variance: a round that gains less is the last
 VALUE_GROWTH = 1e-5  # the same for values between two rounds
+TIE = 1e-12  # share of the score's square by which gains differ through rounding
 
 
 def exchanged(
@@ -133,7 +134,11 @@ class Component:
             staying = np.where(alone, 0.0, (a[:, None] - z[out] * b[:, out]) / root[:, 0])
         values = self._value(top, cos * staying[:, :, None] + sin * b[:, None, len(z) :])
         gains = values - self._value(np.array(s), a)
-        i, k = np.unravel_index(int(np.argmax(gains)), gains.shape)
+        k = int(np.argmax(gains)) % len(new)
+        # Entries that the scores before explain cost nothing: of equal ones the smallest feature leaves, whatever their order.
+        most = gains[:, k].max()
+        equal = gains[:, k] >= most - TIE * (abs(most) + s)
+        i = int(np.argmin(np.where(equal, np.linalg.norm(taken(self.At, p), axis=0), np.inf)))
         return self._after(float(gains[i, k]), int(out[i]), int(q[k]), float(cos[i, k]), float(sin[i, k]))
 
     def _value(self, s: np.ndarray, a: np.ndarray) -> np.ndarray:
