@@ -12,7 +12,7 @@ import pytest
 from dask.callbacks import Callback
 
 from givens import Checkpoint, check_objective, minimize
-from givens.objectives import Columns, Exp, Kurtosis, LogCosh, Orthomax, SparseColumns
+from givens.objectives import Columns, Exp, Kurtosis, LogCosh, Orthomax, SparseColumns, chunked_columns
 from givens.objectives.block_moments import moments_of, quadruples
 from givens.rotations import random_orthogonal
 from givens.schedules import Tournament
@@ -261,3 +261,32 @@ def test_blocks_of_too_many_columns_are_refused():
     A = chunks(heavy(rows=300, n=70))
     with pytest.raises(ValueError, match="at most 64 columns"):
         minimize(Columns(A, "kurtosis"), schedule=Tournament(block=70), max_sweeps=1)
+
+
+@pytest.mark.parametrize("kind", ["f8", "f4"])
+@pytest.mark.parametrize(
+    "objective",
+    [
+        lambda A: Columns(A, "kurtosis"),
+        lambda A: Columns(A, "logcosh"),
+        lambda A: SparseColumns(A, gamma=3.0),
+        lambda A: SparseColumns(A, gamma=3.0, penalty="l0"),
+    ],
+)
+def test_pieces_of_a_chunk_that_share_arrays_sum_to_the_whole(objective, kind, monkeypatch):
+    A = heavy().astype(kind)
+    blocks = [np.array([0, 1, 2]), np.array([3, 4, 5])]
+
+    def looked():
+        chunked = objective(chunks(A, 400))
+        state = chunked.state(np.eye(N))
+        look = chunked.look(state)
+        if not chunked.contrast.solves_gathered:
+            return look.value, look.slopes, look.curvatures
+        solved = chunked.solve(state, blocks)
+        return look.value, look.slopes, np.array(solved.rotations), solved.gains
+
+    whole = looked()
+    monkeypatch.setattr(chunked_columns, "PIECE", 64 * N)
+    for found, expected in zip(looked(), whole):
+        np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9 * np.abs(expected).max())

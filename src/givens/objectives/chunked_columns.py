@@ -373,7 +373,7 @@ class TurnedSums(Summary):
         self._take(other.sums)
 
     def _of(self, Y: np.ndarray) -> tuple[Any, ...]:
-        """The sums over some rows; Y has a contiguous row for every column."""
+        """The sums over some rows; Y has a contiguous row for every column, and is overwritten with the next rows."""
         raise NotImplementedError
 
     def _take(self, sums: tuple[Any, ...]) -> None:
