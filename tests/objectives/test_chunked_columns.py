@@ -282,11 +282,13 @@ def test_pieces_of_a_chunk_that_share_arrays_sum_to_the_whole(objective, kind, m
         state = chunked.state(np.eye(N))
         look = chunked.look(state)
         if not chunked.contrast.solves_gathered:
-            return look.value, look.slopes, look.curvatures
+            return look.value, look.slopes, look.curvatures.astype(np.float32)
         solved = chunked.solve(state, blocks)
         return look.value, look.slopes, np.array(solved.rotations), solved.gains
 
     whole = looked()
     monkeypatch.setattr(chunked_columns, "PIECE", 64 * N)
     for found, expected in zip(looked(), whole):
-        np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9 * np.abs(expected).max())
+        # Curvatures of log cosh are summed in single precision: they only scale the steps.
+        close = 1e-5 if np.asarray(found).dtype == np.float32 else 1e-9
+        np.testing.assert_allclose(found, expected, rtol=close, atol=close * np.abs(expected).max())
