@@ -28,7 +28,7 @@ class Unsloped(Objective):
     def look(self, state, Q=None, slopes=True):
         return Look(0.0)
 
-    def solve(self, state, blocks, enough=0.0):
+    def solve(self, state, blocks, min_gain=0.0):
         raise AssertionError("nothing is to be solved")
 
     def apply(self, state, blocks, rotations, payload=None):

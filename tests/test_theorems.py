@@ -38,8 +38,8 @@ class Watched(Objective):
     def look(self, state, Q=None, slopes=True):
         return self.inner.look(state, Q, slopes)
 
-    def solve(self, state, blocks, enough=0.0):
-        return self.inner.solve(state, blocks, enough)
+    def solve(self, state, blocks, min_gain=0.0):
+        return self.inner.solve(state, blocks, min_gain)
 
     def apply(self, state, blocks, Q, payload=None):
         flops = self.inner.apply(state, blocks, Q, payload)
@@ -100,7 +100,7 @@ class Spinning(Objective):
     def look(self, state, Q=None, slopes=True):
         return Look(0.0)
 
-    def solve(self, state, blocks, enough=0.0):
+    def solve(self, state, blocks, min_gain=0.0):
         angles = self.rng.uniform(-np.pi, np.pi, len(blocks))
         return Solved(rotations.turn(angles), np.ones(len(blocks)), len(blocks), 0.0)
 

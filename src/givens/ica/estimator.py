@@ -381,8 +381,8 @@ class ICA(SourceSeparation):
         signs = white.tail_sums(U).signs
         while True:
             seen.add(tuple(signs))
-            enough = tol if settled else max(tol, ROUGH)
-            result = self._descended(white, U, LogCosh(signs), enough, coarse=False, **several)
+            near = tol if settled else max(tol, ROUGH)
+            result = self._descended(white, U, LogCosh(signs), near, coarse=False, **several)
             several = {}
             U, last, signs = result.U, signs, white.tail_sums(result.U).signs
             if np.array_equal(last, signs) or tuple(signs) in seen or len(seen) == ROUNDS:

@@ -201,7 +201,7 @@ class TensorKurtosis(Objective):
         flops = 2.0 * self.n * (self.T.size + 2.0 * self.n**3)
         return Look(-self.samples * float(np.trace(third)), *pair_derivatives(M, S), flops)
 
-    def solve(self, state: np.ndarray, blocks: Blocks, enough: float = 0.0) -> Solved:
+    def solve(self, state: np.ndarray, blocks: Blocks, min_gain: float = 0.0) -> Solved:
         """Solve the pairs of each block one after the other, in closed form."""
         rotations, gains, rotated, pairs = [], [], 0, 0
         for block in blocks:

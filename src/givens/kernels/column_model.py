@@ -137,11 +137,11 @@ def bounded_step(
     direction = -left
     X, Z, W = np.empty((n, n)), np.empty((n, n)), np.empty((n, n))
     size = _inner(left, left)
-    enough = little * little * size
+    smallest = little * little * size
     square = 0.0
     bounded = False
     products = 0
-    while products < most and size > enough:
+    while products < most and size > smallest:
         products += 1
         _product(B, Ut, U, D, direction, X, Z, W)
         curvature = _inner(direction, X)

@@ -213,7 +213,7 @@ def turn_block(
             visited += 1
             x = C[i]
             y = C[j]
-            enough = max(floor, share * total / visited)
+            min_gain = max(floor, share * total / visited)
             # One call of the search for both cases, since every call is compiled separately.
             if sizes[i] < 0 or sizes[j] < 0:
                 few, p, q, count, everywhere = -1, x, y, number, False
@@ -223,7 +223,7 @@ def turn_block(
                     continue
                 p, q, count, everywhere = a, b, few, few <= FEW
             theta, gain, cost = search(
-                p, q, count, levels[i], levels[j], l0, enough, accuracy, everywhere, relaxation, values
+                p, q, count, levels[i], levels[j], l0, min_gain, accuracy, everywhere, relaxation, values
             )
             flops += cost
             if theta == 0.0:

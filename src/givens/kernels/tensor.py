@@ -235,11 +235,11 @@ def directions(coefficients: np.ndarray, floor: float, out: np.ndarray) -> None:
 
 @kernel
 def solve_block(
-    S: np.ndarray, active: int, floor: float, passes: int, enough: float, V: np.ndarray, W: np.ndarray
+    S: np.ndarray, active: int, floor: float, passes: int, min_gain: float, V: np.ndarray, W: np.ndarray
 ) -> tuple[float, int, float]:
     """Rotate every pair of a block, on its own subtensor S (b, b, b), which is overwritten.
 
-    Makes at most `passes` passes over the pairs, until another one is unlikely to gain more than `enough`. The transposed
+    Makes at most `passes` passes over the pairs, until another one is unlikely to gain more than `min_gain`. The transposed
     rotation is written into V; W is workspace. Pairs (i, j) with i ≥ active are skipped. Returns the gain, the number of
     rotations and the flops.
     """
@@ -271,12 +271,12 @@ def solve_block(
         total += gained
         # The next pass is expected to gain at most the same share of this one as this one of the last.
         share = gained / last if n > 0 else 1.0
-        if gained * share <= enough:
+        if gained * share <= min_gain:
             break
         last = gained
         # The angles that a pass leaves are much smaller than its own.
         if to_the_end and widest < 3.0 * NARROW and share <= CONTRACTION:
-            gained, cost = _turn_all(T, V, floor, enough)
+            gained, cost = _turn_all(T, V, floor, min_gain)
             flops += cost
             if gained > 0.0:
                 total += gained
@@ -300,8 +300,8 @@ def _unfolded(S: np.ndarray) -> np.ndarray:
 
 
 @inline
-def _turn_all(T: np.ndarray, V: np.ndarray, floor: float, enough: float) -> tuple[float, float]:
-    """Rotate all pairs at once, until another step is unlikely to gain more than `enough`.
+def _turn_all(T: np.ndarray, V: np.ndarray, floor: float, min_gain: float) -> tuple[float, float]:
+    """Rotate all pairs at once, until another step is unlikely to gain more than `min_gain`.
 
     T is unfolded. Returns the gain and the flops. If the steps do not converge, the gain is 0 and V is unchanged.
     """
@@ -347,7 +347,7 @@ def _turn_all(T: np.ndarray, V: np.ndarray, floor: float, enough: float) -> tupl
         if not (narrow and orthogonalize(X, excess, K)):
             return 0.0, flops
         share = left / last if last < np.inf else 1.0
-        if left * share <= enough:
+        if left * share <= min_gain:
             for i in range(b):
                 for k in range(b):
                     V[i, k] = X[i, k]

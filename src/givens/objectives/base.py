@@ -199,10 +199,10 @@ class Objective(ABC):
         """
 
     @abstractmethod
-    def solve(self, state: Any, blocks: Blocks, enough: float = 0.0) -> Solved:
+    def solve(self, state: Any, blocks: Blocks, min_gain: float = 0.0) -> Solved:
         """Find a rotation of each block, applied alone, that lowers f; for a block of two columns the best one.
 
-        Only reads the state; several threads may call it at once. `enough` is the gain at which a run stops: smaller gains need
+        Only reads the state; several threads may call it at once. `min_gain` is the gain at which a run stops: smaller gains need
         not be found.
         """
 

@@ -89,16 +89,16 @@ def _moments(Y: np.ndarray, block: np.ndarray) -> np.ndarray:
 
 
 def solved(
-    found: list[np.ndarray], blocks: Blocks, active: int, kappa: float, sign: float, enough: float
+    found: list[np.ndarray], blocks: Blocks, active: int, kappa: float, sign: float, min_gain: float
 ) -> Solved:
-    """The best rotation of each pair; for a larger block, sweeps over its pairs, until one gains no more than `enough`."""
+    """The best rotation of each pair; for a larger block, sweeps over its pairs, until one gains no more than `min_gain`."""
     from givens.kernels import quartic
 
     if isinstance(blocks, np.ndarray):
         angles, gains = quartic.solve_moments(found[0], blocks[:, 1] < active, kappa, sign)
         return Solved(turn(angles), gains, int(np.count_nonzero(gains)), 60.0 * len(blocks))
     solutions = [
-        _solved_block(part, len(block), int(np.sum(block < active)), kappa, sign, enough)
+        _solved_block(part, len(block), int(np.sum(block < active)), kappa, sign, min_gain)
         for block, part in zip(blocks, found)
     ]
     rotations, gains, rotated, flops = zip(*solutions)
@@ -106,7 +106,7 @@ def solved(
 
 
 def _solved_block(
-    found: np.ndarray, b: int, active: int, kappa: float, sign: float, enough: float
+    found: np.ndarray, b: int, active: int, kappa: float, sign: float, min_gain: float
 ) -> tuple[np.ndarray, float, int, float]:
     """Q, its gain, the number of rotations, and the flops."""
     from givens.kernels import quartic
@@ -133,7 +133,7 @@ def _solved_block(
             rotated += int(np.count_nonzero(gains))
             flops += 4.0 * T.size * len(pairs)
         total += gained
-        if gained <= enough:
+        if gained <= min_gain:
             break
     return V, total, rotated, flops
 

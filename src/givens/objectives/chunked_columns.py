@@ -224,7 +224,7 @@ class ChunkedColumns(Columns):
             left = self.contrast.gains(found.sums, self.count)
         return look._replace(flops=self._flops(4.0 * self.active), left=left)
 
-    def solve(self, state: TurnedAxes, blocks: Blocks, enough: float = 0.0) -> Solved:  # type: ignore[override]
+    def solve(self, state: TurnedAxes, blocks: Blocks, min_gain: float = 0.0) -> Solved:  # type: ignore[override]
         """Solve all blocks, by one pass."""
         if not self.contrast.solves_gathered:
             raise ValueError(
@@ -233,7 +233,7 @@ class ChunkedColumns(Columns):
             )
         empty = GatheredBlocks(self.contrast, blocks, self.active)
         found = self.rows.total(empty, f"{self.label}-round", state.turned(None)).found
-        solved = self.contrast.solve_gathered(found, blocks, self.active, self.count, enough)
+        solved = self.contrast.solve_gathered(found, blocks, self.active, self.count, min_gain)
         return solved._replace(flops=solved.flops + self._flops(0.0))
 
     def _flops(self, per_entry: float) -> float:

@@ -216,13 +216,13 @@ class Columns(Objective):
             return Look(self.value(state))
         return self.contrast.look(state, self.active, Q, self.single)
 
-    def solve(self, state: np.ndarray, blocks: Blocks, enough: float = 0.0) -> Solved:
+    def solve(self, state: np.ndarray, blocks: Blocks, min_gain: float = 0.0) -> Solved:
         """Solve the contrast's pair problem for each pair; for each larger block, rotate its pairs on a copy of its columns."""
         note = self.contrast.note()
         if isinstance(blocks, np.ndarray):
             return Solved(*self.contrast.solve_pairs(state, blocks, self.active), note=note)
         counting = [int(np.sum(block < self.active)) for block in blocks]
-        found = [self.contrast.solve_block(state, block, a, enough) for block, a in zip(blocks, counting)]
+        found = [self.contrast.solve_block(state, block, a, min_gain) for block, a in zip(blocks, counting)]
         rotations, gains, rotated, flops, payload = zip(*found)
         return Solved(rotations, np.array(gains), sum(rotated), sum(flops), payload, note)
 

@@ -91,10 +91,10 @@ class Contrast(ABC):
         """Find the best rotation of each pair."""
 
     @abstractmethod
-    def solve_block(self, Y: np.ndarray, block: np.ndarray, active: int, enough: float) -> Solution:
+    def solve_block(self, Y: np.ndarray, block: np.ndarray, active: int, min_gain: float) -> Solution:
         """Rotate all pairs of a block, on a copy; `active` is the number of its active columns, which come first.
 
-        Gains below `enough` need not be found.
+        Gains below `min_gain` need not be found.
         """
 
     def sums(
@@ -115,7 +115,7 @@ class Contrast(ABC):
         """Join what was gathered from some rows and from the rows after them."""
         return [a + b for a, b in zip(first, second)]
 
-    def solve_gathered(self, found: Any, blocks: Blocks, active: int, rows: int, enough: float) -> Solved:
+    def solve_gathered(self, found: Any, blocks: Blocks, active: int, rows: int, min_gain: float) -> Solved:
         """Find a rotation of each block, from what was gathered from all rows."""
         raise NotImplementedError(f"pairs of columns of {self!r} are searched in memory only")
 
@@ -222,7 +222,7 @@ class Pointwise(Contrast):
         )
         return rotations, gains, turned, (ANGLE + 2 * POINT) * angles * Y.shape[1]
 
-    def solve_block(self, Y: np.ndarray, block: np.ndarray, active: int, enough: float) -> Solution:
+    def solve_block(self, Y: np.ndarray, block: np.ndarray, active: int, min_gain: float) -> Solution:
         """Rotate each pair of a block once, to the best angle of the search."""
         weights = self._weights(active) if self.signs is None else self.sense * self.signs[block[:active]]
         Q, gain, turned, angles = self.kernels.solve_block(Y[block], self.counts, active, weights)

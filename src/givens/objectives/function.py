@@ -320,7 +320,7 @@ class Function(Objective):
             values.append(np.array(row))
         return values[0], values[1]
 
-    def solve(self, state: FunctionState, blocks: Blocks, enough: float = 0.0) -> Solved:
+    def solve(self, state: FunctionState, blocks: Blocks, min_gain: float = 0.0) -> Solved:
         """Find the best angle of every pair of every block, one after the other."""
         rotations, gains, rotated, resolved, points = [], [], 0, True, []
         for block in blocks:

@@ -88,7 +88,7 @@ class JointDiagonal(Objective):
         squares = np.sum(state**2, axis=2)
         return self.constant + float(squares.sum(where=~np.eye(self.n, dtype=bool)))
 
-    def solve(self, state: np.ndarray, blocks: Blocks, enough: float = 0.0) -> Solved:
+    def solve(self, state: np.ndarray, blocks: Blocks, min_gain: float = 0.0) -> Solved:
         """Solve pairs by the closed form; for each larger block, rotate its pairs once, on a copy."""
         from givens.kernels import joint
 

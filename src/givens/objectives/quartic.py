@@ -128,7 +128,7 @@ class Orthomax(Contrast):
         found = quartic.solve_pairs(Y, pairs, active, self.kappa / Y.shape[1], float(-self.sense))
         return (*found, pair_flops(pairs, active) * Y.shape[1])
 
-    def solve_block(self, Y: np.ndarray, block: np.ndarray, active: int, enough: float) -> Solution:
+    def solve_block(self, Y: np.ndarray, block: np.ndarray, active: int, min_gain: float) -> Solution:
         """Rotate every pair of a block to its best angle, on a copy."""
         return *in_rounds(Y[block], active, self.kappa / Y.shape[1], -self.sense), None
 
@@ -139,12 +139,12 @@ class Orthomax(Contrast):
         return block_moments.moments_of(Y, blocks)
 
     def solve_gathered(
-        self, found: list[np.ndarray], blocks: Blocks, active: int, rows: int, enough: float
+        self, found: list[np.ndarray], blocks: Blocks, active: int, rows: int, min_gain: float
     ) -> Solved:
         """Solve pairs, or blocks, from their moments."""
         from givens.objectives import block_moments
 
-        return block_moments.solved(found, blocks, active, self.kappa / rows, float(-self.sense), enough)
+        return block_moments.solved(found, blocks, active, self.kappa / rows, float(-self.sense), min_gain)
 
     def gains(self, sums: Sequence[np.ndarray], rows: int) -> float:
         """The sum of the gains of all pairs, each rotated alone to its best angle, from the sums of a look; for active = n."""

@@ -133,25 +133,25 @@ class Threshold(Contrast):
 
         return solve_pairs(Y, pairs, self.everywhere(len(Y)), self.l0, self.noise, TIGHT)
 
-    def solve_block(self, Y: np.ndarray, block: np.ndarray, active: int, enough: float) -> Solution:
+    def solve_block(self, Y: np.ndarray, block: np.ndarray, active: int, min_gain: float) -> Solution:
         """Rotate the pairs of a block once, on a compact copy; not exactly (see `givens.kernels.sparse_blocks`)."""
         from givens.kernels import sparse_blocks
 
         levels = self.everywhere(len(Y))[block]
         C, rows, others = sparse_blocks.compact(Y, block, levels.min() / np.sqrt(2.0))
-        Q, gain, turned, flops, steps = self._turned(C, levels, enough)
+        Q, gain, turned, flops, steps = self._turned(C, levels, min_gain)
         found = TurnedBlock(steps[:turned] if turned <= len(steps) else None, (C, rows, others))
         return Q, gain, turned, flops, found
 
     def _turned(
-        self, C: np.ndarray, levels: np.ndarray, enough: float
+        self, C: np.ndarray, levels: np.ndarray, min_gain: float
     ) -> tuple[np.ndarray, float, int, float, np.ndarray]:
         """Rotate the pairs of rows of C once, in place: Q, its gain, the number of rotations, the flops, and the rotations."""
         from givens.kernels import sparse_blocks
 
         Qt = np.eye(len(C))
         steps = np.empty((int(REPLAY * len(C) ** 2), 4))
-        least = max(self.noise, 1e-3 * enough / len(C))
+        least = max(self.noise, 1e-3 * min_gain / len(C))
         gain, turned, flops = sparse_blocks.turn_block(
             C, levels, self.l0, least, SHARE, LOOSE, RELAXATION, Qt, steps
         )
@@ -178,10 +178,10 @@ class Threshold(Contrast):
         return joined
 
     def solve_gathered(
-        self, found: list[np.ndarray], blocks: Blocks, active: int, rows: int, enough: float
+        self, found: list[np.ndarray], blocks: Blocks, active: int, rows: int, min_gain: float
     ) -> Solved:
         """Solve blocks from the gathered rows; the others contribute nothing."""
-        solutions = [self._of(block).solve_rows(part, enough) for block, part in zip(blocks, found)]
+        solutions = [self._of(block).solve_rows(part, min_gain) for block, part in zip(blocks, found)]
         rotations, gains, rotated, flops = zip(*solutions)
         pairs = isinstance(blocks, np.ndarray)
         return Solved(np.array(rotations) if pairs else rotations, np.array(gains), sum(rotated), sum(flops))
@@ -192,12 +192,12 @@ class Threshold(Contrast):
         other.noise = self.noise
         return other
 
-    def solve_rows(self, Y: np.ndarray, enough: float) -> tuple[np.ndarray, float, int, float]:
+    def solve_rows(self, Y: np.ndarray, min_gain: float) -> tuple[np.ndarray, float, int, float]:
         """Solve one block, whose columns are the rows of Y: Q, its gain, the number of rotations and the flops."""
         if not Y.shape[1]:
             return np.eye(len(Y)), 0.0, 0, 0.0
         if len(Y) > 2:
-            return self._turned(np.ascontiguousarray(Y), self.levels, enough)[:4]
+            return self._turned(np.ascontiguousarray(Y), self.levels, min_gain)[:4]
         rotations, gains, rotated, flops = self.solve_pairs(Y, np.array([[0, 1]]), 2)
         return rotations[0], float(gains[0]), rotated, flops
 

@@ -115,13 +115,13 @@ class SymmetricTensor(Objective):
         unfolded = self.packed.unfolded()
         return lambda U: self.packed.squares(U, unfolded)
 
-    def solve(self, state: Packed, blocks: Blocks, enough: float = 0.0) -> Solved:
+    def solve(self, state: Packed, blocks: Blocks, min_gain: float = 0.0) -> Solved:
         """Find the best rotation of each pair; rotate the pairs of each larger block on its own subtensor."""
         if isinstance(blocks, np.ndarray):
             return self._solve_pairs(state, blocks)
         passes = PASSES if len(blocks[0]) == self.n else 1
         return solve_cubes(
-            blocks, self.active, EPS * self.scale, state.cube, passes, negligible(enough, self.scale)
+            blocks, self.active, EPS * self.scale, state.cube, passes, negligible(min_gain, self.scale)
         )
 
     def _solve_pairs(self, state: Packed, pairs: np.ndarray) -> Solved:
@@ -180,13 +180,13 @@ def look_of_pairs(doubles: np.ndarray, active: int, flops: float, scale: float |
     return Look(value, slopes, curvatures, flops, None if scale is None else left)
 
 
-def negligible(enough: float, scale: float) -> float:
+def negligible(min_gain: float, scale: float) -> float:
     """The total gain of all pairs below which another sweep is not made.
 
-    A sweep that gains `enough`, t times the scale, rotates by angles of order √t. Where convergence is quadratic, the angles that
-    are left are of order t, and their gains of order t². Gains below 1e-26 times the scale are rounding.
+    A sweep that gains `min_gain`, t times the scale, rotates by angles of order √t. Where convergence is quadratic, the angles
+    that are left are of order t, and their gains of order t². Gains below 1e-26 times the scale are rounding.
     """
-    return max(enough**2 / scale, 1e-26 * scale)
+    return max(min_gain**2 / scale, 1e-26 * scale)
 
 
 def solve_cubes(
@@ -195,11 +195,11 @@ def solve_cubes(
     floor: float,
     cube: Callable[[np.ndarray, np.ndarray], None],
     passes: int = 1,
-    enough: float = 0.0,
+    min_gain: float = 0.0,
 ) -> Solved:
     """Solve blocks on their subtensors, which `cube(block, out)` writes into a flat array.
 
-    The pairs of a block are rotated in up to `passes` passes, until another one is unlikely to gain more than `enough`. Gains
+    The pairs of a block are rotated in up to `passes` passes, until another one is unlikely to gain more than `min_gain`. Gains
     below `floor` are rounding.
     """
     room = np.empty(max(len(block) for block in blocks) ** 3)
@@ -211,7 +211,9 @@ def solve_cubes(
         cube(block, S)
         V, W = np.empty((b, b)), np.empty((b, b))
         inside = int(np.searchsorted(block, active))
-        gains[n], turned, spent = kernels.solve_block(S.reshape(b, b, b), inside, floor, passes, enough, V, W)
+        gains[n], turned, spent = kernels.solve_block(
+            S.reshape(b, b, b), inside, floor, passes, min_gain, V, W
+        )
         rotations.append(np.ascontiguousarray(V.T))
         rotated += turned
         flops += spent

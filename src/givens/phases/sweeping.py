@@ -89,12 +89,12 @@ class Sweeps(Phase):
 
 def solve(run: Run, blocks: Blocks) -> Solved:
     """Solve blocks in the threads of the pool; the result does not depend on how they share the blocks."""
-    objective, state, enough = run.objective, run.state, run.tol * run.objective.scale
+    objective, state, min_gain = run.objective, run.state, run.tol * run.objective.scale
     width = 1 if run.plan.at_once else min(parallel.width(), len(blocks))
     if width == 1:
-        return objective.solve(state, blocks, enough)
+        return objective.solve(state, blocks, min_gain)
     shares = [blocks[part] for part in parallel.parts(len(blocks), width)]
-    solved = parallel.each(lambda share: objective.solve(state, share, enough), shares)
+    solved = parallel.each(lambda share: objective.solve(state, share, min_gain), shares)
     rotations = [Q for part in solved for Q in part.rotations]
     payloads = [part.payload for part in solved if part.payload is not None]
     return Solved(

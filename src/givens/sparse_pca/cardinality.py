@@ -347,11 +347,11 @@ def strongest(squares: np.ndarray, counts: np.ndarray) -> np.ndarray:
     So many that the weakest is far below what would do if each were counted once; all, where that leaves few out.
     """
     total = int(counts.sum())
-    enough = 2 * total + AMPLE
-    if 3 * enough > 2 * len(squares):
+    leading = 2 * total + AMPLE
+    if 3 * leading > 2 * len(squares):
         return np.arange(len(squares))
-    parted = np.partition(squares, [len(squares) - enough, len(squares) - total])
-    level = min(parted[len(squares) - enough], BELOW * parted[len(squares) - total])
+    parted = np.partition(squares, [len(squares) - leading, len(squares) - total])
+    level = min(parted[len(squares) - leading], BELOW * parted[len(squares) - total])
     kept = (squares >= level).nonzero()[0]
     return kept if 3 * len(kept) <= 2 * len(squares) else np.arange(len(squares))
 

@@ -133,9 +133,9 @@ class SampleForm:
 
     def axes(self, norms: np.ndarray, m: int) -> Axes:
         """The leading m, each as long as its singular value, from the strongest features if they are many."""
-        enough = max(AXES, 10 * self.rows)
-        few = 3 * enough <= 2 * len(norms)
-        part = taken(self.At, np.argpartition(-norms, enough)[:enough]) if few else self.At
+        leading = max(AXES, 10 * self.rows)
+        few = 3 * leading <= 2 * len(norms)
+        part = taken(self.At, np.argpartition(-norms, leading)[:leading]) if few else self.At
         axes, squares = gram.rough_axes(part, min(m, self.rows))
         return Axes(axes.T * np.sqrt(squares)[:, None], squares)
 

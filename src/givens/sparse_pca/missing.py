@@ -108,12 +108,12 @@ def completed(X: np.ndarray, rank: int) -> tuple[np.ndarray, Completion, int, bo
     # In units of the largest deviation, so that no square overflows or vanishes.
     offset, holed = mean, (X - mean) / unit
     filled = np.where(missing, 0.0, holed)
-    enough = EM_TOL * float(np.sqrt(np.nanmean(holed**2)))
+    least = EM_TOL * float(np.sqrt(np.nanmean(holed**2)))
     steps, stayed = 0, not missing.any()
     model = fitted(filled, rank)
     while not stayed and steps < EM_STEPS:
         better = model.fill(holed, missing)
-        stayed = float(np.sqrt(np.mean((better[missing] - filled[missing]) ** 2))) <= enough
+        stayed = float(np.sqrt(np.mean((better[missing] - filled[missing]) ** 2))) <= least
         filled, steps = better, steps + 1
         model = fitted(filled, rank)
     whole = np.where(missing, offset + unit * filled, X)

@@ -204,9 +204,9 @@ def _run(
 
 
 def power_steps(
-    squares: Callable[[np.ndarray], np.ndarray], U: np.ndarray, enough: float, most: int = 30
+    squares: Callable[[np.ndarray], np.ndarray], U: np.ndarray, min_gain: float, most: int = 30
 ) -> tuple[np.ndarray, int]:
-    """U ← polar(T(·, u_i, u_i)) until no more than `enough` is left to gain, or rotations do it sooner; the largest come first.
+    """U ← polar(T(·, u_i, u_i)) until no more than `min_gain` is left to gain, or rotations do it sooner; the largest come first.
 
     Returns U and the number of iterations. `squares` is the function of U whose columns are T(·, u_i, u_i).
 
@@ -225,7 +225,7 @@ def power_steps(
         # A pair gains 3/2 (T_iij − T_ijj)²/(λ_i + λ_j); here with the mean of the λ, and every pair twice.
         last, left = left, 0.375 * float(np.vdot(skew, skew)) * len(U) / (value or 1.0)
         # A sweep of rotations takes as long as some eight iterations.
-        if left <= enough or (value <= last_value * (1 + 1e-11) and left * (left / last) ** 8 > enough):
+        if left <= min_gain or (value <= last_value * (1 + 1e-11) and left * (left / last) ** 8 > min_gain):
             break
         near = np.abs(skew).max() < 0.1 * heights.min()
         U = polar_by_products(U + U @ (skew / (heights[:, None] + heights)) if near else images)

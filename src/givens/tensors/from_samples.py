@@ -127,7 +127,7 @@ class MomentTensor(Objective):
         """`squares`, which needs no preparation."""
         return self.squares
 
-    def solve(self, state: Rotated, blocks: Blocks, enough: float = 0.0) -> Solved:
+    def solve(self, state: Rotated, blocks: Blocks, min_gain: float = 0.0) -> Solved:
         """The best rotation of each block on the subtensor of its columns; one pass over its pairs."""
         floor = EPS * self.scale
         if not isinstance(blocks, np.ndarray):

@@ -63,9 +63,9 @@ class Recorded(Objective):
         self.flops += 0.0 if leap is None else leap.flops
         return leap
 
-    def solve(self, state: Any, blocks: Blocks, enough: float = 0.0) -> Solved:
+    def solve(self, state: Any, blocks: Blocks, min_gain: float = 0.0) -> Solved:
         """The inner one's."""
-        solved = self.inner.solve(state, blocks, enough)
+        solved = self.inner.solve(state, blocks, min_gain)
         self.flops += solved.flops
         self.gained += float(np.sum(solved.gains))
         return solved
