@@ -18,9 +18,12 @@ def turned(Q: np.ndarray, skew: np.ndarray, factor: float = 1.0) -> np.ndarray:
     """Q times Cayley's transform of `factor` times an antisymmetric matrix."""
     if len(Q) <= SMALL:
         return _compiled()(np.ascontiguousarray(Q), np.ascontiguousarray(skew), factor)
-    half, eye = 0.5 * factor * skew, np.eye(len(Q))
-    R = dgesv(eye - half, eye + half, overwrite_a=1, overwrite_b=1)[2]
-    there = Q @ R
+    # Q (I − K/2)⁻¹ (I + K/2)  =  2 Q (I − K/2)⁻¹ − Q, solved as (I − K/2)ᵀ Xᵀ = Qᵀ: LAPACK's arrays are the transposes of ours.
+    matrix = (-0.5 * factor) * skew
+    matrix.flat[:: len(Q) + 1] += 1.0
+    there = dgesv(matrix.T, np.array(Q, dtype=float, order="C").T, overwrite_a=1, overwrite_b=1)[2].T
+    there *= 2.0
+    there -= Q
     # Repaired every time, as `rotations.repair` does: a drift would show in the comparison of one look with the next.
     excess = there @ (there.T @ there)
     there *= 1.5
