@@ -2,8 +2,9 @@
 
 Four objectives of order 10 and 100: orthogonal Procrustes, a cubic (a random symmetric tensor), a quartic and log cosh, which is
 no polynomial. Both sides get the same gradient, by autograd, and the same random starts. pymanopt works on its special orthogonal
-group; each of its optimizers runs until its gradient is below 1e-8 or it gives up; the fastest is taken for each objective.
-The gradient that each side ends at is shown: conjugate gradients and steepest descent often give up before 1e-8.
+group; each of its optimizers runs until its gradient is below 1e-8 or it gives up, as conjugate gradients and steepest descent
+often do. So `givens` is timed to 1e-8, and to the gradient at which each optimizer ended from the same start; the claim takes
+the optimizer that `givens` is ahead of by least.
 
 Such functions cost microseconds, so most of the time is that of the library around them, and of autograd. The claims also say how
 many times faster than pymanopt the evaluations that `givens` makes would be by themselves: a bound for any library around them.
@@ -14,6 +15,7 @@ Without a gradient `givens` sees values only, and ends with a search of every pa
 from __future__ import annotations
 
 from time import perf_counter
+from typing import NamedTuple
 
 import autograd.numpy as anp
 import numpy as np
@@ -32,8 +34,10 @@ OPTIMIZERS = {
     "steepest descent": SteepestDescent,
 }
 GRADIENT = 1e-8
-STARTS = {10: 20, 100: 6}
+ENDS = 2 * GRADIENT  # pymanopt's norm of the same gradient is half of ours
+STARTS = {10: 20, 100: 20}
 TIMED = {10: 5, 100: 2}  # of these starts, so many are timed with each optimizer
+REPEATS = {10: 5, 100: 1}  # runs of milliseconds are repeated, on both sides, and the fastest is taken
 
 
 class Counted:
@@ -87,41 +91,82 @@ def _with_gradient(report, name, f, n, starts):
     timed = starts[: TIMED[n]]
     both = Counted(autodiff.autograd(f))
     givens_minimum(both, starts[0])  # what is loaded at the first call is not part of the race
-    both.calls, both.seconds = 0, 0.0
-    timing = report.time(lambda: [givens_minimum(both, start) for start in timed], repeat=1)
-    ours = timing.best / len(timed)
-    evaluations, inside = both.calls / len(timed), both.seconds / len(timed)
-    rows = {"givens": (ours, timing.value, evaluations)}
-    for rival, optimizer in OPTIMIZERS.items():
-        if n > 10 and rival == "steepest descent":
+    ours = _timed(report, both, timed, [ENDS] * len(timed))
+    _row(report, name, "givens", f, ours.seconds, ours.found, evaluations=ours.evaluations)
+    rivals = {}
+    for optimizer, kind in OPTIMIZERS.items():
+        if n > 10 and optimizer == "steepest descent":
             continue  # it runs into its limit of time
-        found = report.time(lambda o=optimizer: [pymanopt_minimum(f, o, s, n) for s in timed], repeat=1)
-        rows[f"pymanopt, {rival}"] = (found.best / len(timed), found.value, float("nan"))
-    for method, (seconds, found, calls) in rows.items():
-        report.row(
-            objective=name,
-            method=method,
-            seconds=seconds,
-            mean_value=float(np.mean([f(U) for U in found])),
-            largest_gradient_norm=max(gradient_norm(f, U) for U in found),
-            evaluations=calls,
+        found = report.time(lambda k=kind: [pymanopt_minimum(f, k, s, n) for s in timed], repeat=REPEATS[n])
+        seconds, ends = found.best / len(timed), [max(gradient_norm(f, U), ENDS) for U in found.value]
+        same = _timed(report, both, timed, ends)
+        _row(
+            report,
+            name,
+            f"pymanopt, {optimizer}",
+            f,
+            seconds,
+            found.value,
+            givens_to_the_same_gradient=same.seconds,
         )
-    rivals = {method: row for method, row in rows.items() if method != "givens"}
-    best = min(rivals, key=lambda method: rivals[method][0])
+        rivals[optimizer] = Rival(seconds, min(ends), seconds / same.seconds, seconds / same.inside)
+    best = min(rivals, key=lambda optimizer: rivals[optimizer].times)
     report.claim(
-        f"{name}: times faster than {best}; the evaluations alone would be {rivals[best][0] / inside:.1f} times",
+        f"{name}: times faster than pymanopt's {best}, to the gradient where that ends; the evaluations alone would be "
+        f"{rivals[best].bound:.1f} times",
         "at least 5",
-        rivals[best][0] / ours,
-        rivals[best][0] >= 5 * ours,
+        rivals[best].times,
+        rivals[best].times >= 5,
     )
-    _means(report, name, f, n, starts, both, rivals[best][0])
+    report.ratio(f"function: {name}", f"pymanopt, {best}", rivals[best].times, wanted=5)
+    _means(report, name, f, n, starts, both, min(rivals.values(), key=lambda rival: rival.seconds))
 
 
-def _means(report, name, f, n, starts, both, rival_seconds):
+class Rival(NamedTuple):
+    """Seconds of an optimizer, the least gradient that it ended at, and how many times faster our runs and evaluations were."""
+
+    seconds: float
+    end: float
+    times: float
+    bound: float
+
+
+class Ours(NamedTuple):
+    """Means over the starts: seconds, evaluations, seconds in them; and where the runs ended."""
+
+    seconds: float
+    evaluations: float
+    inside: float
+    found: list[np.ndarray]
+
+
+def _timed(report, both, starts, ends):
+    """Minimise from every start until the norm of the gradient is what `ends` says."""
+    both.calls, both.seconds = 0, 0.0
+    repeats = REPEATS[len(starts[0])]
+    timing = report.time(
+        lambda: [givens_minimum(both, s, end) for s, end in zip(starts, ends)], repeat=repeats
+    )
+    runs = len(starts) * repeats
+    return Ours(timing.best / len(starts), both.calls / runs, both.seconds / runs, timing.value)
+
+
+def _row(report, name, method, f, seconds, found, **more):
+    report.row(
+        objective=name,
+        method=method,
+        seconds=seconds,
+        mean_value=float(np.mean([f(U) for U in found])),
+        largest_gradient_norm=max(gradient_norm(f, U) for U in found),
+        **more,
+    )
+
+
+def _means(report, name, f, n, starts, both, rival):
     """The values of all starts, both sides; and how long a race of as many starts takes."""
     ours = np.array([f(givens_minimum(both, start)) for start in starts])
     timing = report.time(
-        lambda: givens_minimum(both, starts[0], n_starts=len(starts), random_state=0), repeat=1
+        lambda: givens_minimum(both, starts[0], rival.end, n_starts=len(starts), random_state=0), repeat=1
     )
     theirs = np.array([f(pymanopt_minimum(f, ConjugateGradient, start, n)) for start in starts])
     error = float(np.hypot(ours.std(ddof=1), theirs.std(ddof=1)) / np.sqrt(len(starts)))
@@ -133,10 +178,10 @@ def _means(report, name, f, n, starts, both, rival_seconds):
         excess <= error + 1e-9 * abs(theirs.mean()),
     )
     report.claim(
-        f"{name}: seconds for the best of {len(starts)} starts, which race, over pymanopt's for one",
+        f"{name}: seconds for the best of {len(starts)} starts, which race, over those of pymanopt's fastest for one",
         "at most 1",
-        timing.best / rival_seconds,
-        timing.best <= rival_seconds,
+        timing.best / rival.seconds,
+        timing.best <= rival.seconds,
     )
 
 
@@ -172,10 +217,10 @@ def _procrustes(report, determinant):
     )
 
 
-def givens_minimum(both, start, **options):
-    """Until the gradient is as small as pymanopt's has to be: its norm of the same gradient is half of ours."""
+def givens_minimum(both, start, end=ENDS, **options):
+    """Until the norm of the gradient is below `end`."""
     function = Function(both, len(start), jac=True)
-    return minimize(function, start, gradient_tol=2 * GRADIENT / function.scale, tol=1e-26, **options).U
+    return minimize(function, start, gradient_tol=end / function.scale, tol=1e-26, **options).U
 
 
 def pymanopt_minimum(f, optimizer, start, n):
