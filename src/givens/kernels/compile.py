@@ -90,6 +90,20 @@ def bound(function: Callable) -> Any:
     return numba.njit(nogil=True, fastmath=FASTMATH)(function)
 
 
+def named(name: str) -> Callable[[Callable], Any]:
+    """Compile a closure under a unique name.
+
+    Code is linked by name, cached code as well, and the closures of one function have the same name: without this, a contrast
+    could get the machine code of another.
+    """
+
+    def compile_as(function: Callable) -> Any:
+        function.__name__ = function.__qualname__ = f"{name}_{function.__name__}"
+        return bound(function)
+
+    return compile_as
+
+
 class _Timer(event.TimingListener):
     """Measures the time of compiling, and calls `begun` when it begins."""
 
