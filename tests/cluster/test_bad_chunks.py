@@ -154,7 +154,12 @@ def hungry(block, block_info=None):
 
 def test_a_worker_out_of_memory():
     distributed = pytest.importorskip("distributed")
-    limits = {"distributed.scheduler.allowed-failures": 1, "distributed.worker.memory.pause": False}
+    # The fixtures of other tests may have changed the share of memory at which a worker is killed.
+    limits = {
+        "distributed.scheduler.allowed-failures": 1,
+        "distributed.worker.memory.pause": False,
+        "distributed.worker.memory.terminate": 0.95,
+    }
     with (
         dask.config.set(limits),
         distributed.LocalCluster(
