@@ -12,7 +12,9 @@ import numpy as np
 from givens.kernels.compile import inline, kernel
 
 LEAST, MOST = 1e-290, 1e290  # products outside this range are not used: they may underflow or overflow
-DEFINITE = 0.1  # smallest |cosine| between the step and the error of B_j for the symmetric rank-one update
+# A rank-one update is made if the |cosine| between the step and the error of B_j is above the first, or its size below the
+# second times the largest curvature.
+DEFINITE, TAME = 0.1, 0.7
 
 
 @kernel
@@ -35,13 +37,23 @@ def begin(S: np.ndarray, C: np.ndarray) -> np.ndarray:
 
 
 @kernel
-def learn(B: np.ndarray, S: np.ndarray, C: np.ndarray) -> None:
+def learn(B: np.ndarray, S: np.ndarray, C: np.ndarray, largest: float) -> float:
     """Update every B_j so that B_j s_j = y_j, for the rows s_j of S and the columns y_j of C.
 
-    With the error r = y − B s this is the symmetric rank-one update B + r rᵀ / (r·s); where r·s is nearly 0, Powell's symmetric
-    update, the smallest change of B in the Frobenius norm. Columns with numbers that are not finite are skipped.
+    With the error r = y − B s this is the symmetric rank-one update B + r rᵀ / (r·s), the only one that finds the second
+    derivatives of a quadratic function. It is of size r·r / |r·s|, and wild where r·s is nearly 0. If that is near the `largest`
+    curvature |y| / |s| of any column so far or above, and r far from parallel to s, Powell's symmetric update is made instead,
+    the smallest change of B in the Frobenius norm. Columns with numbers that are not finite are skipped. Returns the largest
+    curvature, these steps included.
     """
     n = len(S)
+    for j in range(n):
+        ss, yy = 0.0, 0.0
+        for a in range(n):
+            ss += S[j, a] * S[j, a]
+            yy += C[a, j] * C[a, j]
+        if ss >= LEAST and yy <= MOST:
+            largest = max(largest, np.sqrt(yy / ss))
     r = np.empty(n)
     for j in range(n):
         s, matrix = S[j], B[j]
@@ -57,7 +69,7 @@ def learn(B: np.ndarray, S: np.ndarray, C: np.ndarray) -> None:
             rr += error * error
         if ss < LEAST or rr < LEAST or not ss * rr <= MOST:
             continue
-        if abs(rs) > DEFINITE * np.sqrt(rr) * np.sqrt(ss):
+        if rr <= TAME * largest * abs(rs) or abs(rs) > DEFINITE * np.sqrt(rr) * np.sqrt(ss):
             for a in range(n):
                 row, first = matrix[a], r[a] / rs
                 for b in range(n):
@@ -68,6 +80,7 @@ def learn(B: np.ndarray, S: np.ndarray, C: np.ndarray) -> None:
                 first = r[a] / ss - second * (rs / ss)
                 for b in range(n):
                     row[b] += first * s[b] + second * r[b]
+    return largest
 
 
 @inline

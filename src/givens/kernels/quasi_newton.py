@@ -6,18 +6,17 @@ import numpy as np
 
 from givens.kernels.compile import kernel
 
+LEAST = 1e-12  # the largest factor by which a pair may raise a weight is the inverse of it
+
 
 @kernel
 def add(
-    rows: np.ndarray,
-    inverses: np.ndarray,
-    grams: np.ndarray,
-    first: int,
-    last: int,
-    step: np.ndarray,
-    change: np.ndarray,
+    rows: np.ndarray, weights: np.ndarray, place: int, first: bool, step: np.ndarray, change: np.ndarray
 ) -> bool:
-    """Append a pair to those from `first` to `last` if its curvature is clearly positive; return whether it is."""
+    """Write a pair to a place if its curvature is clearly positive, and update the weights; return whether it is.
+
+    The weights begin with the `first` pair: s·y / y·y for all.
+    """
     curvature, steps, changes = 0.0, 0.0, 0.0
     for k in range(len(step)):
         curvature += step[k] * change[k]
@@ -26,55 +25,56 @@ def add(
     if not curvature > 1e-10 * np.sqrt(steps) * np.sqrt(changes):
         return False
     root = curvature**-0.5
-    s, y = rows[2 * last], rows[2 * last + 1]
+    s, y = rows[2 * place], rows[2 * place + 1]
+    changes = 0.0
     for k in range(len(step)):
         s[k] = step[k] * root
         y[k] = change[k] * root
-    # The new columns of R⁻¹ and of Y Yᵀ.
-    products = np.dot(rows[2 * first : 2 * last + 2], y)
-    for i in range(first, last):
-        total = 0.0
-        for j in range(i, last):
-            total -= inverses[i, j] * products[2 * (j - first)]
-        inverses[i, last] = total
-        inverses[last, i] = 0.0
-    inverses[last, last] = 1.0
-    for i in range(first, last + 1):
-        grams[last, i] = grams[i, last] = products[2 * (i - first) + 1]
+        changes += y[k] * y[k]
+    if first:
+        weights[:] = 1.0 / changes
+    size = 0.0
+    for k in range(len(step)):
+        size += s[k] * s[k] / weights[k]
+    changes = 0.0
+    for k in range(len(step)):
+        inverse = 1.0 / weights[k]
+        along = s[k] * inverse
+        learned = inverse + y[k] * y[k] - along * along / size
+        # Positive, but for rounding errors.
+        if learned > LEAST * inverse:
+            weights[k] = 1.0 / learned
+        changes += weights[k] * y[k] * y[k]
+    for k in range(len(step)):
+        weights[k] /= changes
     return True
 
 
 @kernel
-def solve(
-    rows: np.ndarray,
-    inverses: np.ndarray,
-    grams: np.ndarray,
-    first: int,
-    last: int,
-    slopes: np.ndarray,
-    weight: float,
-) -> np.ndarray:
-    """H g, where W is `weight` times the identity."""
-    kept = last - first
-    products = np.dot(rows[2 * first : 2 * last], slopes)
-    u, inner, along = np.empty(kept), np.empty(kept), np.zeros(2 * kept)
-    for i in range(kept):
-        total = 0.0
-        for j in range(i, kept):
-            total += inverses[first + i, first + j] * products[2 * j]
-        u[i] = total
-        along[2 * i + 1] = -weight * total
-    for i in range(kept):
-        total = -products[2 * i + 1]
-        for j in range(kept):
-            total += grams[first + i, first + j] * u[j]
-        inner[i] = u[i] + weight * total
-    for i in range(kept):
-        for j in range(i, kept):
-            along[2 * j] += inner[i] * inverses[first + i, first + j]
-    out = np.dot(along, rows[2 * first : 2 * last])
+def solve(rows: np.ndarray, place: int, kept: int, slopes: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """H g from the last `kept` pairs before a place, by Nocedal's two loops."""
+    most = len(rows) // 2
+    out = slopes.copy()
+    shares = np.empty(kept)
+    for m in range(kept):
+        pair = (place - 1 - m) % most
+        s, y = rows[2 * pair], rows[2 * pair + 1]
+        share = 0.0
+        for k in range(len(out)):
+            share += s[k] * out[k]
+        for k in range(len(out)):
+            out[k] -= share * y[k]
+        shares[m] = share
     for k in range(len(out)):
-        out[k] += weight * slopes[k]
+        out[k] *= weights[k]
+    for m in range(kept - 1, -1, -1):
+        pair = (place - 1 - m) % most
+        s, y = rows[2 * pair], rows[2 * pair + 1]
+        share = shares[m]
+        for k in range(len(out)):
+            share -= y[k] * out[k]
+        for k in range(len(out)):
+            out[k] += share * s[k]
     return out
 
 

@@ -59,6 +59,7 @@ class ColumnModel:
         self.steps = 0
         self.radius = FIRST_RADIUS * math.sqrt(self.n)
         self.steepest = 0.0
+        self.largest = 0.0
 
     def learn(self, move: np.ndarray, change: np.ndarray) -> float:
         """Learn from the moves of the columns, as rows, and the changes of their gradients, as columns; return the flops."""
@@ -66,7 +67,7 @@ class ColumnModel:
             if not move.any():
                 return 0.0
             self.matrices = self._begin(move, change)
-        self._learn(self.matrices, move, change)
+        self.largest = self._learn(self.matrices, move, change, self.largest)
         self.steps += 1
         return 6.0 * self.n**3
 
@@ -96,16 +97,18 @@ class ColumnModel:
         """The arrays for a checkpoint."""
         if self.matrices is None:
             return {}
-        return {"matrices": self.matrices, "column_model": np.array([self.steps, self.radius, self.steepest])}
+        numbers = np.array([self.steps, self.radius, self.steepest, self.largest])
+        return {"matrices": self.matrices, "column_model": numbers}
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
         """Restore saved arrays, bit by bit; raise a ValueError if their size is wrong, or if they are not finite."""
         if "matrices" not in arrays:
             return
         matrices, numbers = arrays["matrices"], arrays["column_model"]
-        if matrices.shape != (self.n,) * 3 or matrices.dtype != np.float64 or numbers.shape != (3,):
+        if matrices.shape != (self.n,) * 3 or matrices.dtype != np.float64 or numbers.shape != (4,):
             raise ValueError("the second derivatives of columns are of another order")
         if not (np.isfinite(matrices).all() and np.isfinite(numbers).all() and (numbers >= 0).all()):
             raise ValueError("the second derivatives of columns are not finite")
         self.matrices = matrices.copy()
-        self.steps, self.radius, self.steepest = int(numbers[0]), float(numbers[1]), float(numbers[2])
+        self.steps = int(numbers[0])
+        self.radius, self.steepest, self.largest = (float(number) for number in numbers[1:])

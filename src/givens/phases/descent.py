@@ -38,7 +38,7 @@ SUFFICIENT = 1e-4  # share of the predicted decrease that a step must reach (Arm
 STEEP = 0.9  # a step was too short if more than this share of the slope is left at its end (Wolfe)
 TRIALS = 25
 HAND_OVER = 1e-6  # predicted gain, relative to the scale, below which a phase "newton" takes over
-MOST_NUMBERS = 4_000_000  # size of the memory
+MOST_NUMBERS = 2_000_000  # size of the memory
 EPS = float(np.finfo(np.float64).eps)
 
 
@@ -73,7 +73,7 @@ class Descent(Phase):
         most = self.memory_size or (10 if known else 60)
         following = run.options.phases[run.progress.phase + 1 :]
         self.before_newton = following[:1] == ("newton",) and run.plan.second is not None
-        self.past = Memory(size, max(3, min(most, MOST_NUMBERS // (4 * size))))
+        self.past = Memory(size, max(3, min(most, MOST_NUMBERS // (2 * size))))
         self.model = ColumnModel(n) if look.gradient is not None and n <= MOST_COLUMNS else None
         self.begun = True
 
@@ -152,21 +152,18 @@ class Descent(Phase):
 
     def _direction(self, look: Look) -> tuple[np.ndarray, float]:
         """The angles −H g of a step, none above `LARGEST`, and the decrease of f that the slopes predict."""
-        weights: np.ndarray | float
+        weights: np.ndarray | float | None = None
         if look.curvatures is not None:
             size = np.abs(look.curvatures.take(self.pairs))
             most = float(size.max())
             weights = 1.0 / np.maximum(size, LEAST_CURVATURE * most if most > 0 else 1.0)
-        elif len(self.past):
-            weights = self.past.scaling
-        else:
+        elif not len(self.past):
             weights = FIRST / (float(np.abs(self.g).max()) or 1.0)
         direction = self.past.solve(self.g, weights)
         promised, self.longest = self._bounded(direction, self.g, self.pairs, LARGEST, self.skew)
-        if promised <= 0.0:
+        if promised <= 0.0 and len(self.past):
             self.past.clear()
-            direction = weights * self.g
-            promised, self.longest = self._bounded(direction, self.g, self.pairs, LARGEST, self.skew)
+            return self._direction(look)
         return direction, promised
 
     def _search(self, run: Run, look: Look, direction: np.ndarray, promised: float) -> float | None:

@@ -1,13 +1,15 @@
 """The memory of descent: the last steps, from which limited-memory BFGS estimates the curvature.
 
-If a step s changed the slopes by y, the Hessian maps s to y. With the last m steps and changes as the rows of S and Y, and W the
-diagonal matrix that the estimate starts from, the inverse Hessian is (Byrd, Nocedal and Schnabel 1994)
+If a step s changed the slopes by y, the Hessian maps s to y. H g, where H is the inverse of the Hessian that BFGS would learn
+from the last m steps, takes two loops over them (Nocedal 1980): one from the last step to the first, which subtracts changes of
+slopes from g, and one back, which adds steps. In between g is multiplied by the diagonal matrix W that BFGS begins with.
 
-    H g = W g + Sᵀv − W Yᵀu,     u = R⁻¹ S g,     v = R⁻ᵀ((I + Y W Yᵀ) u − Y W g),
+A multiple of the identity for W makes descent slow where pairs of columns have very different curvatures. So W is learned too
+(Gilbert and Lemaréchal 1989): its inverse becomes the diagonal of what BFGS would make of it,
 
-where R is the upper triangle of S Yᵀ. Each pair (s, y) is divided by √(s·y), so that the diagonal of R is 1. A new pair adds a
-column to R⁻¹, and dropping the oldest one removes its first row and column: a few matrix products for any m. The rows of S and Y
-alternate in one array, so that one product serves both.
+    1/w_k  ←  1/w_k + y_k² / (s·y) − (s_k/w_k)² / Σ (s_k²/w_k),
+
+and all w_k are then multiplied by one number, for which y·W y = s·y.
 """
 
 from __future__ import annotations
@@ -31,91 +33,54 @@ class Memory:
 
         self._add, self._solve = add, solve
         self.most = min(most, max(size, 1))
-        # Twice the rows that are needed, so that they move to the front only once in `most` steps.
-        self.rows = np.empty((4 * self.most, size))
-        self.inverses = np.zeros((2 * self.most, 2 * self.most))
-        self.grams = np.zeros((2 * self.most, 2 * self.most))
+        # A step and the change of slopes alternate, both divided by √(s·y). The oldest pair is overwritten.
+        self.rows = np.empty((2 * self.most, size))
+        self.weights = np.empty(size)
         self.clear()
 
     def clear(self) -> None:
         """Forget all steps."""
-        self.first = self.last = 0
+        self.place = self.kept = 0
+        self.weights[:] = 1.0
 
     def __len__(self) -> int:
-        return self.last - self.first
-
-    @property
-    def scaling(self) -> float:
-        """The inverse curvature along the last step, s·y / y·y."""
-        return 1.0 / float(self.grams[self.last - 1, self.last - 1])
+        return self.kept
 
     def add(self, step: np.ndarray, change: np.ndarray) -> bool:
         """Keep a step and the change of the slopes if the curvature along it is clearly positive; return whether it is."""
-        if self.last == 2 * self.most:
-            self._move_to_front()
-        first = self.first + (self.last - self.first == self.most)
-        if not self._add(self.rows, self.inverses, self.grams, first, self.last, step, change):
+        if not self._add(self.rows, self.weights, self.place, self.kept == 0, step, change):
             return False
-        self.first, self.last = first, self.last + 1
+        self.place = (self.place + 1) % self.most
+        self.kept = min(self.kept + 1, self.most)
         return True
 
-    def _move_to_front(self) -> None:
-        first, last, kept = self.first, self.last, len(self)
-        self.rows[: 2 * kept] = self.rows[2 * first : 2 * last].copy()
-        for square in (self.inverses, self.grams):
-            square[:kept, :kept] = square[first:last, first:last].copy()
-        self.first, self.last = 0, kept
-
-    def solve(self, slopes: np.ndarray, weights: np.ndarray | float) -> np.ndarray:
-        """H g, where W has the weights on its diagonal; a float is a multiple of the identity."""
-        first, last = self.first, self.last
-        if first == last:
+    def solve(self, slopes: np.ndarray, weights: np.ndarray | float | None = None) -> np.ndarray:
+        """H g, with these weights on the diagonal of W, or with those that were learned."""
+        if weights is None:
+            weights = self.weights
+        if not self.kept:
             return weights * slopes
-        if isinstance(weights, float):
-            return self._solve(self.rows, self.inverses, self.grams, first, last, slopes, weights)
-        start = weights * slopes
-        rows, inverse = self.rows[2 * first : 2 * last], self.inverses[first:last, first:last]
-        u = inverse @ (rows[::2] @ slopes)
-        back = weights * (u @ rows[1::2])
-        along = (u + rows[1::2] @ (back - start)) @ inverse
-        start -= back
-        start += along @ rows[::2]
-        return start
+        weights = np.ascontiguousarray(np.broadcast_to(weights, slopes.shape))
+        return self._solve(self.rows, self.place, self.kept, slopes, weights)
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """The arrays for a checkpoint."""
-        kept = slice(self.first, self.last)
-        return {
-            "rows": self.rows[2 * self.first : 2 * self.last].copy(),
-            "inverse": self.inverses[kept, kept].copy(),
-            "gram": self.grams[kept, kept].copy(),
-            "place": np.array(self.first),
-        }
+        """The arrays for a checkpoint, the oldest step first."""
+        order = np.arange(self.place - self.kept, self.place) % self.most
+        size = self.rows.shape[1]
+        pairs = self.rows.reshape(self.most, 2 * size)[order]
+        return {"rows": pairs.reshape(2 * self.kept, size), "weights": self.weights.copy()}
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
         """Restore saved arrays, bit by bit; raise a ValueError if they contradict each other."""
-        rows, inverse, gram = arrays["rows"], arrays["inverse"], arrays["gram"]
-        number, place = len(inverse), int(arrays["place"])
-        if (
-            rows.shape != (2 * number, self.rows.shape[1])
-            or inverse.shape != gram.shape
-            or gram.shape != (number, number)
-        ):
+        rows, weights = arrays["rows"], arrays["weights"]
+        number, size = len(rows) // 2, self.rows.shape[1]
+        if rows.shape != (2 * number, size) or weights.shape != (size,):
             raise ValueError("the arrays of remembered steps differ in length")
-        if number > self.most or not 0 <= place <= 2 * self.most - number:
+        if number > self.most:
             raise ValueError("there are more remembered steps than the memory holds")
         with np.errstate(over="ignore", invalid="ignore"):
-            triangle, squares = np.triu(rows[::2] @ rows[1::2].T), rows[1::2] @ rows[1::2].T
-            good = np.allclose(np.diagonal(triangle), 1.0, atol=1e-6) and np.allclose(
-                gram, squares, rtol=1e-6, atol=0
-            )
-            rounding = 1e-6 * max(
-                1.0, float(np.abs(inverse).max(initial=0.0) * np.abs(triangle).max(initial=0.0))
-            )
-            if not good or not np.allclose(inverse @ triangle, np.eye(number), atol=rounding):
-                raise ValueError("the remembered steps contradict each other")
-        self.first = place
-        self.last = place + number
-        kept = slice(self.first, self.last)
-        self.rows[2 * self.first : 2 * self.last] = rows
-        self.inverses[kept, kept], self.grams[kept, kept] = inverse, gram
+            products = np.sum(rows[::2] * rows[1::2], axis=1)
+        if not (np.allclose(products, 1.0, atol=1e-6) and np.isfinite(weights).all() and (weights > 0).all()):
+            raise ValueError("the remembered steps contradict each other")
+        self.rows[: 2 * number], self.weights[:] = rows, weights
+        self.kept, self.place = number, number % self.most
