@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import signal
+import sys
 from collections.abc import Iterator
 
 import numpy as np
@@ -17,12 +18,14 @@ load_profile()
 
 def shared_state() -> tuple[object, ...]:
     """What a test may change for those that run after it in the same process."""
-    return signal.getsignal(signal.SIGINT), np.geterr()
+    dask = sys.modules.get("dask")
+    scheduler = dask.config.get("scheduler", None) if dask else None
+    return signal.getsignal(signal.SIGINT), np.geterr(), scheduler
 
 
 @pytest.fixture(autouse=True)
 def as_before() -> Iterator[None]:
-    """Fail if a test leaves another handler of Ctrl-C, or other rules for floating-point errors."""
+    """Fail if a test leaves another handler of Ctrl-C, other rules for floating-point errors, or a scheduler of Dask."""
     before = shared_state()
     yield
     assert shared_state() == before

@@ -80,6 +80,8 @@ def _connected(address: str, workers: int | None, session: Session) -> Iterator[
     dask, distributed = require("dask", extra="dask"), require("distributed", extra="dask")
     with ExitStack() as stack, warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
+        # A client that finds no scheduler leaves itself as the one that Dask should use.
+        stack.enter_context(dask.config.set(scheduler=dask.config.get("scheduler", None)))
         place: Any = address
         if address == "local":
             # Or a fit would wait for ever if no worker can be started again after all have died; and Dask would give up workers
