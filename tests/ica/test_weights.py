@@ -120,7 +120,9 @@ def test_looks_and_searches_of_weighted_rows_are_those_of_repeated_ones(name, se
     slack = (1e-4 if single else 1e-9) * weights.sum()
     assert ours.value == pytest.approx(theirs.value, abs=slack)
     np.testing.assert_allclose(ours.slopes, theirs.slopes, atol=slack)
-    np.testing.assert_allclose(ours.curvatures, theirs.curvatures, atol=1e-4 * weights.sum())
+    # Curvatures are summed in single precision; those of fourth powers are large where few rows are.
+    slack = 1e-4 * weights.sum() + 1e-5 * np.abs(theirs.curvatures).max()
+    np.testing.assert_allclose(ours.curvatures, theirs.curvatures, atol=slack)
     pairs = np.array([[0, 2], [1, 3]])
     one, other = weighted.solve(states[0], pairs), repeated.solve(states[1], pairs)
     np.testing.assert_allclose(one.gains, other.gains, atol=1e-7 * weights.sum())
