@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from givens import minimize
+from givens.objectives import Function
 from givens.phases.quasi_newton import Memory
 from givens.rotations import orthogonality, random_orthogonal
 
@@ -118,8 +119,6 @@ def test_arrays_that_are_damaged_are_refused(rng):
 @pytest.mark.parametrize("by_columns", [False, True])
 def test_curvatures_of_very_different_sizes_do_not_slow_a_descent(rng, by_columns):
     """Brockett's function: the eigenvectors of CᵀC in the order of the weights."""
-    from givens.objectives import Function
-
     n = 24
     C = rng.standard_normal((3 * n, n)) * np.logspace(0, 1, n)
     weights = np.logspace(2, 0, n)

@@ -40,8 +40,8 @@ def begin(S: np.ndarray, C: np.ndarray) -> np.ndarray:
 def learn(B: np.ndarray, S: np.ndarray, C: np.ndarray, largest: float) -> float:
     """Update every B_j so that B_j s_j = y_j, for the rows s_j of S and the columns y_j of C.
 
-    With the error r = y − B s this is the symmetric rank-one update B + r rᵀ / (r·s), the only one that finds the second
-    derivatives of a quadratic function. It is of size r·r / |r·s|, and wild where r·s is nearly 0. If that is near the `largest`
+    With the error r = y − B s this is the symmetric rank-one update B + r rᵀ / (r·s), which finds the second derivatives
+    of a quadratic function in n steps. It is of size r·r / |r·s|, and wild where r·s is nearly 0. If that is near the `largest`
     curvature |y| / |s| of any column so far or above, and r far from parallel to s, Powell's symmetric update is made instead,
     the smallest change of B in the Frobenius norm. Columns with numbers that are not finite are skipped. Returns the largest
     curvature, these steps included.
@@ -52,7 +52,7 @@ def learn(B: np.ndarray, S: np.ndarray, C: np.ndarray, largest: float) -> float:
         for a in range(n):
             ss += S[j, a] * S[j, a]
             yy += C[a, j] * C[a, j]
-        if ss >= LEAST and yy <= MOST:
+        if ss >= LEAST and yy <= MOST * ss:
             largest = max(largest, np.sqrt(yy / ss))
     r = np.empty(n)
     for j in range(n):
