@@ -10,6 +10,7 @@ from givens.checkpoint import Checkpoint
 from givens.kernels import column_model as compiled
 from givens.numerics.cayley import turned
 from givens.objectives import Function
+from givens.objectives.base import Look
 from givens.phases.column_model import ColumnModel
 from givens.rotations import orthogonality, random_orthogonal
 
@@ -34,6 +35,11 @@ def coupled(U):
     return float(np.sum(inner**2)), 2 * (inner @ U @ A.T + inner.T @ U @ A)
 
 
+def looks(before, after):
+    """The looks at the two ends of a step, with these gradients."""
+    return Look(0.0, gradient=before), Look(0.0, gradient=after)
+
+
 def test_matrices_take_every_step_to_the_change_of_the_gradient(rng):
     n = 6
     f, B = quadratic(n, rng)
@@ -41,7 +47,7 @@ def test_matrices_take_every_step_to_the_change_of_the_gradient(rng):
     for _ in range(60):
         U, V = random_orthogonal(n, rng), random_orthogonal(n, rng)
         move, change = (V - U).T.copy(), f(V)[1] - f(U)[1]
-        model.learn(move, change)
+        model.learn(move, *looks(f(U)[1], f(V)[1]))
         assert np.allclose(np.einsum("jab,jb->ja", model.matrices, move), change.T, atol=1e-6)
         assert np.allclose(model.matrices, model.matrices.transpose(0, 2, 1), atol=1e-6)
     assert np.allclose(model.matrices, B, atol=1e-4)
@@ -116,7 +122,7 @@ def test_what_was_learned_is_restored_to_the_bit(rng):
     f, _ = quadratic(n, rng)
     model, again = ColumnModel(n), ColumnModel(n)
     U, V = random_orthogonal(n, rng), random_orthogonal(n, rng)
-    model.learn((V - U).T.copy(), f(V)[1] - f(U)[1])
+    model.learn((V - U).T.copy(), *looks(f(U)[1], f(V)[1]))
     again.restore(model.arrays())
     assert np.array_equal(model.matrices, again.matrices)
     assert (again.steps, again.radius) == (model.steps, model.radius)
@@ -129,13 +135,13 @@ def test_what_was_learned_is_restored_to_the_bit(rng):
 
 def test_gradients_that_are_not_finite_teach_nothing(rng):
     n = 4
-    model = ColumnModel(n)
-    model.learn(rng.standard_normal((n, n)), rng.standard_normal((n, n)))
+    model, nothing, infinite = ColumnModel(n), np.zeros((n, n)), np.full((n, n), np.inf)
+    model.learn(rng.standard_normal((n, n)), *looks(nothing, rng.standard_normal((n, n))))
     before = model.matrices.copy()
-    model.learn(rng.standard_normal((n, n)), np.full((n, n), np.inf))
+    model.learn(rng.standard_normal((n, n)), *looks(nothing, infinite))
     assert np.array_equal(model.matrices, before)
     first = ColumnModel(n)
-    first.learn(rng.standard_normal((n, n)), np.full((n, n), np.inf))
+    first.learn(rng.standard_normal((n, n)), *looks(nothing, infinite))
     assert not first.matrices.any()
 
 

@@ -178,7 +178,7 @@ def test_the_best_of_several_starts_is_kept(l0):
 
 
 def test_more_starts_explain_no_less_and_are_the_same_every_time():
-    rows = np.random.default_rng(0).standard_normal((200, 30)) ** 3
+    rows = np.random.default_rng(6).standard_normal((200, 30)) ** 3  # whose first start is not the best
     found = StreamingSparsePCA(3, n_nonzero=4, random_state=1).partial_fit(rows)
     shares = []
     for n_starts in (1, 4, 16):
@@ -187,7 +187,7 @@ def test_more_starts_explain_no_less_and_are_the_same_every_time():
         again = StreamingSparsePCA(3, n_nonzero=4, random_state=1, n_starts=n_starts).fit(rows)
         np.testing.assert_array_equal(found.components_, again.components_)
     assert shares[0] <= shares[1] <= shares[2]
-    assert shares[2] > shares[0]
+    assert shares[2] > shares[0] + 1e-3
     assert found.flops_ > again.set_params(n_starts=1).flops_
 
 

@@ -74,8 +74,8 @@ class Look(NamedTuple):
         The sum of the gains of all pairs, each rotated alone to its best angle, if the objective knows it at no further cost. A
         run ends where this is rounding.
     gradient : array of float64, shape (n, n), optional
-        E = ∂f/∂U, if f is a sum over columns (each column of E depends on that column of U only). Descent learns the second
-        derivatives of each column from it, and needs fewer steps.
+        E = ∂f/∂U. If f is a sum over columns (`Plan.by_columns`) or a quadratic function of U, descent learns second derivatives
+        from it, and needs fewer steps.
     """
 
     value: float
@@ -144,6 +144,8 @@ class Plan:
         `second(state, Q)` returns the second derivatives at U @ Q, a `Second`, for the phase "newton".
     state_flops : float
         Number of additions and multiplications of `state`.
+    by_columns : bool
+        Whether f is a sum over columns, so that each column of ∂f/∂U depends on that column of U only.
     at_once : bool
         Whether one call of `solve` gets all blocks of a round, instead of one call per thread: where a call is a pass over data
         in chunks.
@@ -158,6 +160,7 @@ class Plan:
     rough: float = 1e-4
     second: Callable[[Any, np.ndarray], Second] | None = None
     state_flops: float = 0.0
+    by_columns: bool = False
     at_once: bool = False
     rounding: float = 0.0
 

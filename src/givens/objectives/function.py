@@ -247,7 +247,7 @@ class Function(Objective):
 
     def plan(self) -> Plan:
         """Descent, then sweeps, in case kinks of f end descent early; without `jac`, a certificate."""
-        return Plan(phases=("descent", "sweeps"), certify=self.jac is None)
+        return Plan(phases=("descent", "sweeps"), certify=self.jac is None, by_columns=self.by_columns)
 
     def look(self, state: FunctionState, Q: np.ndarray | None = None, slopes: bool = True) -> Look:
         """Value and slopes; without `jac`, curvatures too."""
@@ -257,7 +257,7 @@ class Function(Objective):
         U = state.Ut.T.copy() if Q is None else state.Ut.T @ Q
         if self.jac is not None:
             value, first, E = self._with_gradient(U)
-            return Look(value, first, None, 4.0 * self.n**3, gradient=E if self.by_columns else None)
+            return Look(value, first, None, 4.0 * self.n**3, gradient=E)
         value = self(U.copy())
         upper, bends = self._differences(U, value)
         return Look(value, upper - upper.T, bends + bends.T, 0.0)

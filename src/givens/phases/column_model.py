@@ -5,39 +5,26 @@ column its move and the change of its gradient. From these, n symmetric matrices
 1982), in far fewer steps than one matrix for all pairs of columns. The other part of the second derivatives, due to columns
 that rotate instead of moving along a straight line, is known exactly from ∂f/∂U.
 
-A step minimises this quadratic model within a radius (a trust region), which is set by comparing the actual with the predicted
-decrease of f. Far from a minimum the model is poor, and following it would lead to the nearest minimum, which is often not the
-best: there only steps inside the radius are made.
+A step minimises this quadratic model within a radius (`trust_region`).
 """
 
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
 import numpy as np
 
+from givens.objectives.base import Look
+from givens.phases.trust_region import LearnedModel, Proposal
+
 MOST_COLUMNS = 40  # with more, n matrices of order n cost more time than they save
 FIRST_RADIUS = 0.1  # times √n; radii are norms of the angles of all pairs
-# No step that ends at the radius is proposed where the norm of the slopes is above this share of the largest norm so far,
-STEEP = 0.05
-# or before this number of steps is known (or n, if that is larger).
+# Steps that end at the radius are proposed when this number of steps is known (or n, if that is larger).
 LEAST_STEPS = 12
-INEXACT = 0.1  # conjugate gradients stop at this share of the slopes, or at a smaller one
 MOST_PRODUCTS = 500
-POOR, GOOD = 0.25, 0.75  # ratios of the actual to the predicted decrease, for the radius
 
 
-class Proposal(NamedTuple):
-    """A step: the antisymmetric K, the predicted decrease of f, whether the step ends at the radius, and the flops spent."""
-
-    K: np.ndarray
-    promised: float
-    bounded: bool
-    flops: float
-
-
-class ColumnModel:
+class ColumnModel(LearnedModel):
     """The quadratic model.
 
     Parameters
@@ -61,8 +48,21 @@ class ColumnModel:
         self.steepest = 0.0
         self.largest = 0.0
 
-    def learn(self, move: np.ndarray, change: np.ndarray) -> float:
-        """Learn from the moves of the columns, as rows, and the changes of their gradients, as columns; return the flops."""
+    @property
+    def known(self) -> bool:
+        """Whether there was a step."""
+        return self.matrices is not None
+
+    @property
+    def reliable(self) -> bool:
+        """Whether enough steps are known."""
+        return self.steps >= max(LEAST_STEPS, self.n)
+
+    def learn(self, move: np.ndarray, before: Look, after: Look) -> float:
+        """Learn from the moves of the columns, as rows, and the looks at both ends; return the flops."""
+        assert before.gradient is not None
+        assert after.gradient is not None
+        change = after.gradient - before.gradient
         if self.matrices is None:
             if not move.any():
                 return 0.0
@@ -71,27 +71,17 @@ class ColumnModel:
         self.steps += 1
         return 6.0 * self.n**3
 
-    def propose(self, Ut: np.ndarray, E: np.ndarray, slope: float) -> Proposal | None:
-        """The best step from U, given the gradient E and the norm of the slopes; None where too little is known."""
-        self.steepest = max(self.steepest, slope)
-        if self.matrices is None:
-            return None
-        exact = min(INEXACT, math.sqrt(slope / self.steepest))
+    def minimum(self, Ut: np.ndarray, look: Look, little: float) -> Proposal:
+        """The minimum of the model within the radius."""
         K, promised, bounded, products = self._bounded_step(
-            self.matrices, Ut, E, self.radius, exact, MOST_PRODUCTS
+            self.matrices, Ut, look.gradient, self.radius, little, MOST_PRODUCTS
         )
-        if not promised > 0.0 or (
-            bounded and (self.steps < max(LEAST_STEPS, self.n) or slope > STEEP * self.steepest)
-        ):
-            return None
         return Proposal(K, promised, bounded, 8.0 * products * self.n**3)
 
-    def judge(self, step: Proposal, kept: float) -> None:
-        """Set the radius by `kept`, the ratio of the actual to the predicted decrease of f."""
-        if kept < POOR:
-            self.radius = POOR * math.sqrt(0.5 * float(np.vdot(step.K, step.K)))
-        elif kept > GOOD and step.bounded:
-            self.radius *= 2.0
+    @staticmethod
+    def size(K: np.ndarray) -> float:
+        """The norm of the angles of all pairs."""
+        return math.sqrt(0.5 * float(np.vdot(K, K)))
 
     def arrays(self) -> dict[str, np.ndarray]:
         """The arrays for a checkpoint."""

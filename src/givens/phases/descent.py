@@ -4,9 +4,9 @@
 
 The slopes g of all pairs are the gradient of f with respect to these angles. The angles of a step are −H g, where H is
 estimated from the curvatures of the pairs, if the objective has them, and from the last steps (`quasi_newton`). If f is a sum
-over columns, the steps tell more, and a model of the columns soon replaces H (`column_model`). Steps and slopes are expressed
-in the moving columns, so that those of different steps can be compared directly. The exponential is replaced by Cayley's
-transform, which agrees with it to second order and is orthogonal up to rounding errors.
+over columns or a quadratic function, the steps tell more, and a model that learns faster soon replaces H (`column_model`,
+`kronecker_model`). Steps and slopes are expressed in the moving columns, so that those of different steps can be compared directly.
+The exponential is replaced by Cayley's transform, which agrees with it to second order and is orthogonal up to rounding errors.
 
 A step is accepted if f decreases by a share of what the slopes predict. Close to the minimum, where the decrease is smaller
 than the rounding errors of f, the slopes decide. The state is not changed: each look rotates the data by the product of all
@@ -24,8 +24,10 @@ import numpy as np
 from givens.numerics.cayley import turned
 from givens.objectives.base import Look
 from givens.phases.column_model import MOST_COLUMNS, ColumnModel
+from givens.phases.kronecker_model import MOST_ORDER, KroneckerModel
 from givens.phases.phase import Phase
 from givens.phases.quasi_newton import Memory
+from givens.phases.trust_region import LearnedModel
 from givens.support.arguments import counted
 
 if TYPE_CHECKING:
@@ -74,7 +76,11 @@ class Descent(Phase):
         following = run.options.phases[run.progress.phase + 1 :]
         self.before_newton = following[:1] == ("newton",) and run.plan.second is not None
         self.past = Memory(size, max(3, min(most, MOST_NUMBERS // (2 * size))))
-        self.model = ColumnModel(n) if look.gradient is not None and n <= MOST_COLUMNS else None
+        self.model: LearnedModel | None = None
+        if look.gradient is not None and run.plan.by_columns and n <= MOST_COLUMNS:
+            self.model = ColumnModel(n)
+        elif look.gradient is not None and n <= MOST_ORDER:
+            self.model = KroneckerModel(n)
         self.begun = True
 
     def advance(self, run: Run) -> float | None:
@@ -93,7 +99,7 @@ class Descent(Phase):
         # Rounding error of f.
         self.noise = self.rounding * max(self.scale, abs(look.value))
         if self.model is not None:
-            gain = self._by_columns(run, look, self.model)
+            gain = self._by_model(run, look, self.model)
             if gain is not None or self.verdict:
                 return gain
         direction, promised = self._direction(look)
@@ -113,12 +119,11 @@ class Descent(Phase):
             return None
         return taken
 
-    def _by_columns(self, run: Run, look: Look, model: ColumnModel) -> float | None:
-        """Make the best step of the column model; None if it knows too little, or if no step lowers f."""
-        assert look.gradient is not None
+    def _by_model(self, run: Run, look: Look, model: LearnedModel) -> float | None:
+        """Make the best step of the model; None if it knows too little, or if no step lowers f."""
         size = math.sqrt(float(self.g @ self.g))
         for _ in range(TRIALS):
-            step = model.propose(self.Ut, look.gradient, size)
+            step = model.propose(self.Ut, look, size)
             if step is None:
                 return None
             run.progress.flops += step.flops
@@ -142,12 +147,12 @@ class Descent(Phase):
         return None
 
     def _look_at(self, run: Run, look: Look, Q: np.ndarray) -> tuple[Look, np.ndarray]:
-        """The look at U @ Q, from which the column model learns; and (U @ Q)ᵀ, where there is such a model."""
+        """The look at U @ Q, from which the model learns; and (U @ Q)ᵀ, which only a model needs."""
         there = run.look_at(Q)
-        if self.model is None or there.gradient is None:
+        if self.model is None or self.model.dropped or there.gradient is None:
             return there, self.Ut
         Ut = Q.T @ run.Ut
-        run.progress.flops += self.model.learn(Ut - self.Ut, there.gradient - look.gradient)
+        run.progress.flops += self.model.learn(Ut - self.Ut, look, there)
         return there, Ut
 
     def _direction(self, look: Look) -> tuple[np.ndarray, float]:
@@ -253,13 +258,13 @@ class Descent(Phase):
         self.look = None
 
     def memory(self) -> dict[str, np.ndarray]:
-        """The remembered steps, and the column model."""
+        """The remembered steps, and the model."""
         if not self.begun:
             return {}
         return self.past.arrays() | ({} if self.model is None else self.model.arrays())
 
     def remember(self, arrays: dict[str, np.ndarray], run: Run) -> None:
-        """Restore the remembered steps, and the column model."""
+        """Restore the remembered steps, and the model."""
         if arrays:
             self._begin(run, run.look())
             self.past.restore(arrays)

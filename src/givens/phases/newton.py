@@ -5,19 +5,19 @@
 Where f is nearly flat in some directions, quasi-Newton methods take hundreds of steps along them. With the second derivatives a
 few steps end the run. They cost as much as several looks, so this phase follows descent, and keeps them while steps are small.
 
-The minimum is found by conjugate gradients with the product H K (Steihaug 1983). They end at the radius or at a direction of
-negative curvature, so H need not be positive definite. The radius is reduced or doubled by the ratio of the actual to the
-predicted decrease of f; a step that does not lower f is not made.
+The minimum is found by conjugate gradients (`conjugate_gradients`). The radius is reduced or doubled by the ratio of the actual
+to the predicted decrease of f; a step that does not lower f is not made.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from givens.numerics.cayley import turned
 from givens.objectives.base import Look, Second
+from givens.phases.conjugate_gradients import bounded_minimum
 from givens.phases.phase import Phase
 from givens.support.arguments import counted
 
@@ -29,9 +29,7 @@ LEAST_CURVATURE = 0.01  # share of the largest curvature of a pair to which smal
 POOR, GOOD = 0.25, 0.75  # ratios of the actual to the predicted decrease, for the radius
 SMALL = 0.05  # after a step of angles below this, in radians, the second derivatives are kept
 EXACT, INEXACT = 1e-3, 1e-2  # bounds of the share of the squared slopes at which conjugate gradients stop
-MOST_PRODUCTS = 500
 EPS = float(np.finfo(np.float64).eps)
-TINY = 1e-290
 
 
 class Newton(Phase):
@@ -63,7 +61,13 @@ class Newton(Phase):
             if self.second is None:
                 self.second, fresh = run.plan.second(run.state, self.Q), True
                 run.progress.flops += self.second.flops
-            model = _minimum(look, self.second, self.radius, min(max(self.angle**2, EXACT), INEXACT))
+            model = bounded_minimum(
+                look.slopes,
+                _weights(look.curvatures),
+                self.second.product,
+                self.radius,
+                min(max(self.angle**2, EXACT), INEXACT),
+            )
             if model.promised <= run.tol * scale:
                 self.verdict = f"converged: Newton's next step would gain at most {run.tol:g} times the scale"
                 return None
@@ -108,55 +112,8 @@ class Newton(Phase):
         self.radius = float(np.clip(arrays["radius"], LEAST, LARGEST))
 
 
-class _Model(NamedTuple):
-    """The step to the minimum of the quadratic model, the predicted decrease, and whether the step ends at the radius."""
-
-    step: np.ndarray
-    promised: float
-    bounded: bool
-
-
-def _minimum(look: Look, second: Second, radius: float, little: float) -> _Model:
-    """Conjugate gradients, preconditioned by the curvatures of pairs, until a share `little` of the squared slopes is left."""
-    assert look.slopes is not None
-    assert look.curvatures is not None
-    sizes = np.abs(look.curvatures)
+def _weights(curvatures: np.ndarray) -> np.ndarray:
+    """The inverses of the curvatures of pairs, small ones raised."""
+    sizes = np.abs(curvatures)
     np.fill_diagonal(sizes, 0.0)
-    weights = 1.0 / np.maximum(sizes, LEAST_CURVATURE * (float(sizes.max()) or 1.0))
-    # K_ji is the angle of the pair (i, j), of which slopes[i, j] is the slope.
-    left = look.slopes.T.copy()
-    K, bent = np.zeros_like(left), np.zeros_like(left)
-    direction = -weights * left
-    size = first = -_inner(left, direction)
-    bounded = False
-    for _ in range(MOST_PRODUCTS):
-        if size <= little * first or size == 0.0:
-            break
-        image = second.product(direction)
-        curvature = _inner(direction, image)
-        length = size / curvature if curvature > 0 else np.inf
-        room = _room(K, direction, radius)
-        bounded = length >= room
-        length = min(length, room)
-        K += length * direction
-        bent += length * image
-        if bounded:
-            break
-        left += length * image
-        preconditioned = weights * left
-        before, size = size, _inner(left, preconditioned)
-        direction *= size / before
-        direction -= preconditioned
-    promised = -_inner(look.slopes.T, K) - 0.5 * _inner(K, bent)
-    return _Model(K, promised, bounded)
-
-
-def _inner(a: np.ndarray, b: np.ndarray) -> float:
-    """The inner product over pairs, each of which occurs twice in an antisymmetric matrix."""
-    return 0.5 * float(np.vdot(a, b))
-
-
-def _room(K: np.ndarray, direction: np.ndarray, radius: float) -> float:
-    """The largest multiple of a direction that can be added to K until an angle reaches the radius."""
-    ahead = (radius - K * np.sign(direction)) / np.maximum(np.abs(direction), TINY)
-    return max(float(ahead.min()), 0.0)
+    return 1.0 / np.maximum(sizes, LEAST_CURVATURE * (float(sizes.max()) or 1.0))

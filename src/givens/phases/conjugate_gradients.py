@@ -1,0 +1,85 @@
+"""The minimum of a quadratic model of f within a radius, by conjugate gradients (Steihaug 1983).
+
+    f(U exp(K)) − f(U)  ≈  ⟨g, K⟩ + ½ ⟨K, H K⟩  over antisymmetric K whose entries, the angles of pairs, are at most a radius
+
+Only products H K are needed. The iteration ends at the radius or at a direction of negative curvature, so H need not be positive
+definite.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+MOST_PRODUCTS = 500
+TINY = 1e-290
+
+
+class Minimum(NamedTuple):
+    """The step K, the predicted decrease of f, whether the step ends at the radius, and the number of products H K."""
+
+    step: np.ndarray
+    promised: float
+    bounded: bool
+    products: int
+
+
+def bounded_minimum(
+    slopes: np.ndarray,
+    weights: np.ndarray,
+    product: Callable[[np.ndarray], np.ndarray],
+    radius: float,
+    little: float,
+) -> Minimum:
+    """Find the minimum, until a share `little` of the squared slopes is left.
+
+    Parameters
+    ----------
+    slopes : array of shape (n, n)
+        As in `Look`: entry (i, j), i < j, is the slope of the pair (i, j), whose angle is K_ji.
+    weights : array of shape (n, n)
+        The preconditioner: positive and symmetric, about the inverses of the curvatures of pairs.
+    product : callable
+        Maps K to H K, as in `Second`.
+    radius : float
+        The largest angle.
+    little : float
+        The share of the slopes, squared and weighted, at which the iteration stops.
+    """
+    left = slopes.T.copy()
+    K, bent = np.zeros_like(left), np.zeros_like(left)
+    direction = -weights * left
+    size = first = -_inner(left, direction)
+    bounded, products = False, 0
+    while products < MOST_PRODUCTS and size > little * first and size != 0.0:
+        image = product(direction)
+        products += 1
+        curvature = _inner(direction, image)
+        length = size / curvature if curvature > 0 else np.inf
+        room = _room(K, direction, radius)
+        bounded = length >= room
+        length = min(length, room)
+        K += length * direction
+        bent += length * image
+        if bounded:
+            break
+        left += length * image
+        preconditioned = weights * left
+        before, size = size, _inner(left, preconditioned)
+        direction *= size / before
+        direction -= preconditioned
+    promised = -_inner(slopes.T, K) - 0.5 * _inner(K, bent)
+    return Minimum(K, promised, bounded, products)
+
+
+def _inner(a: np.ndarray, b: np.ndarray) -> float:
+    """The inner product over pairs, each of which occurs twice in an antisymmetric matrix."""
+    return 0.5 * float(np.vdot(a, b))
+
+
+def _room(K: np.ndarray, direction: np.ndarray, radius: float) -> float:
+    """The largest multiple of a direction that can be added to K until an angle reaches the radius."""
+    ahead = (radius - K * np.sign(direction)) / np.maximum(np.abs(direction), TINY)
+    return max(float(ahead.min()), 0.0)
