@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import signal
 import sys
+import warnings
 from collections.abc import Iterator
+from importlib.metadata import version
 
 import numpy as np
 import pytest
@@ -29,6 +31,24 @@ def as_before() -> Iterator[None]:
     before = shared_state()
     yield
     assert shared_state() == before
+
+
+@pytest.fixture(scope="module", autouse=True)
+def strings_that_anndata_can_write(request: pytest.FixtureRequest) -> Iterator[None]:
+    """The strings of pandas 3 as objects in tests that use anndata: before its version 0.13 it cannot write them to files."""
+    if not {"anndata", "AnnData"} & set(vars(request.module)):
+        yield
+        return
+    old = tuple(map(int, version("anndata").split(".")[:2])) < (0, 13)
+    if not old or version("pandas") < "3":
+        yield
+        return
+    import pandas
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the option is deprecated
+        with pandas.option_context("future.infer_string", False):
+            yield
 
 
 @pytest.fixture

@@ -29,11 +29,12 @@ PROCESSORS = {
     "skylakex": {"OPENBLAS_CORETYPE": "SkylakeX"},
     "generic": {"NUMBA_CPU_NAME": "generic"},
 }
-# How uv chooses versions, and what else it has to install: scanpy and anndata of today hold pandas back.
+# How uv chooses versions, and what else it has to install. The newest scanpy and anndata for this Python hold pandas back, and
+# the last anndata that does not cannot read sparse matrices of files with newer versions of SciPy.
 RESOLUTIONS = {
     "oldest": ("lowest-direct", []),
     "newest": ("highest", []),
-    "pandas3": ("highest", ["pandas>=3"]),
+    "pandas3": ("highest", ["pandas>=3", "scipy<1.17"]),
 }
 
 

@@ -141,6 +141,20 @@ def test_a_procrustes_problem_ends_at_its_closed_form(rng):
     assert found.value == pytest.approx(exact, rel=1e-12)
 
 
+def test_a_function_may_return_the_same_array_every_time(rng):
+    n = 8
+    f, _, _ = weighted(n, rng)
+    start = random_orthogonal(n, rng, determinant=1)
+    E = np.empty((n, n))
+
+    def reusing(U):
+        value, E[:] = f(U)
+        return value, E
+
+    again = minimize(reusing, start, jac=True, phases=("descent",))
+    assert again.trace.value == minimize(f, start, jac=True, phases=("descent",)).trace.value
+
+
 def test_functions_that_are_not_quadratic_are_told_at_the_first_step(rng):
     n = 6
     A = rng.standard_normal((20, n))

@@ -282,7 +282,8 @@ class Function(Objective):
         """What `jac` returned, as an array of real numbers."""
         try:
             if not np.iscomplexobj(E) and E is not None:
-                return np.ascontiguousarray(E, dtype=np.float64)
+                # A copy: a function may return the same array every time.
+                return np.array(E, dtype=np.float64, order="C")
             kind = "complex numbers" if E is not None else "None"
         except (TypeError, ValueError):
             kind = type(E).__name__

@@ -5,8 +5,9 @@
 The slopes g of all pairs are the gradient of f with respect to these angles. The angles of a step are −H g, where H is
 estimated from the curvatures of the pairs, if the objective has them, and from the last steps (`quasi_newton`). If f is a sum
 over columns or a quadratic function, the steps tell more, and a model that learns faster soon replaces H (`column_model`,
-`kronecker_model`). Steps and slopes are expressed in the moving columns, so that those of different steps can be compared directly.
-The exponential is replaced by Cayley's transform, which agrees with it to second order and is orthogonal up to rounding errors.
+`kronecker_model`). Steps and slopes are expressed in the moving columns, so that those of different steps can be compared
+directly. The exponential is replaced by Cayley's transform, which agrees with it to second order and is orthogonal up to
+rounding errors.
 
 A step is accepted if f decreases by a share of what the slopes predict. Close to the minimum, where the decrease is smaller
 than the rounding errors of f, the slopes decide. The state is not changed: each look rotates the data by the product of all
@@ -40,7 +41,11 @@ SUFFICIENT = 1e-4  # share of the predicted decrease that a step must reach (Arm
 STEEP = 0.9  # a step was too short if more than this share of the slope is left at its end (Wolfe)
 TRIALS = 25
 HAND_OVER = 1e-6  # predicted gain, relative to the scale, below which a phase "newton" takes over
-MOST_NUMBERS = 2_000_000  # size of the memory
+FEW, MANY = (
+    20,
+    60,
+)  # numbers of remembered steps if curvatures are unknown; between them, as many as a cache holds
+CACHE, MOST_NUMBERS = 200_000, 2_000_000  # sizes of a memory that lies in a cache, and of the largest one
 EPS = float(np.finfo(np.float64).eps)
 
 
@@ -50,7 +55,7 @@ class Descent(Phase):
     Parameters
     ----------
     memory : int, optional
-        Number of steps to remember. By default 10, or 60 if curvatures are unknown.
+        Number of steps to remember. By default 10, or 20 to 60 if curvatures are unknown, fewer for large n.
     """
 
     name = "descent"
@@ -72,7 +77,7 @@ class Descent(Phase):
         self.rounding = max(32 * EPS, run.plan.rounding)
         self.skew = np.zeros((n, n))
         size, known = len(self.pairs), look.curvatures is not None
-        most = self.memory_size or (10 if known else 60)
+        most = self.memory_size or (10 if known else min(max(CACHE // (2 * size), FEW), MANY))
         following = run.options.phases[run.progress.phase + 1 :]
         self.before_newton = following[:1] == ("newton",) and run.plan.second is not None
         self.past = Memory(size, max(3, min(most, MOST_NUMBERS // (2 * size))))

@@ -5,13 +5,17 @@ Procrustes problems, ‖AUB − C‖², and in Brockett's function Σ_j w_j u_j�
 
     Y = H S R,  H and R symmetric matrices of order n,
 
-so that each step gives n² equations for n(n + 1) unknowns, and a few steps tell all. Alternating least squares over the last steps
-improves H for given R and R for given H: H solves the Lyapunov equation H C + C H = P + Pᵀ, where C = Σ X Xᵀ, P = Σ Y Xᵀ and X = S R.
-(If neither matrix is definite, this may fail.) The rest of the second derivatives, due to columns that rotate instead of moving along a straight line, is known exactly from ∂f/∂U.
+so that each step gives n² equations for n(n + 1) unknowns, and a few steps tell all. Alternating least squares over the last
+steps improves H for given R and R for given H: H solves the Lyapunov equation H C + C H = P + Pᵀ, where C = Σ X Xᵀ, P = Σ Y Xᵀ
+and X = S R. (If neither matrix is definite, this may fail.) The rest of the second derivatives, due to columns that rotate
+instead of moving along a straight line, is known exactly from ∂f/∂U.
 
-Along a step of a quadratic function the trapezoidal rule for its slope is exact, f(U + S) − f(U) = ½⟨E(U) + E(U + S), S⟩. This costs
-nothing to check, and other functions fail it at their first long step: for them nothing is learned. Nor are steps proposed
-before H and R have predicted the change of the gradient in the last step.
+Along a step of a quadratic function the trapezoidal rule for its slope is exact:
+
+    f(U + S) − f(U) = ½⟨E(U) + E(U + S), S⟩,  E = ∂f/∂U.
+
+This costs nothing to check, and other functions fail it at their first long step: for them nothing is learned. Nor are steps
+proposed before H and R have predicted the change of the gradient in the last step.
 """
 
 from __future__ import annotations
@@ -134,9 +138,7 @@ class KroneckerModel(LearnedModel):
         found = bounded_minimum(
             look.slopes, 1.0 / np.maximum(curvatures, least), product, self.radius, little**2
         )
-        return Proposal(
-            found.step, found.promised, found.bounded, (6.0 * found.products + 6.0) * self.n**3
-        )
+        return Proposal(found.step, found.promised, found.bounded, (6.0 * found.products + 6.0) * self.n**3)
 
     @staticmethod
     def size(K: np.ndarray) -> float:

@@ -1,7 +1,7 @@
 """Steps of a quadratic model of f that descent has learned, within a radius (a trust region).
 
-The radius is set by comparing the actual with the predicted decrease of f. Far from a minimum, following a model would lead to the
-nearest minimum, which is often not the best: there only steps that end inside the radius are made.
+The radius is set by comparing the actual with the predicted decrease of f. Far from a minimum, following a model would lead to
+the nearest minimum, which is often not the best: there only steps that end inside the radius are made.
 """
 
 from __future__ import annotations
@@ -90,9 +90,7 @@ class LearnedModel(ABC):
         if self.dropped or not self.known:
             return None
         step = self.minimum(Ut, look, min(INEXACT, math.sqrt(slope / self.steepest)))
-        if not step.promised > 0.0 or (
-            step.bounded and (not self.reliable or slope > STEEP * self.steepest)
-        ):
+        if not step.promised > 0.0 or (step.bounded and (not self.reliable or slope > STEEP * self.steepest)):
             return None
         return step
 
