@@ -124,6 +124,22 @@ def test_weighted_procrustes_problems_take_few_evaluations(rng, n):
         assert np.diff(found.trace.value).max() <= 1e-12 * abs(found.trace.value[0])
 
 
+def test_a_run_ends_at_the_rounding_errors_of_a_badly_scaled_function(rng):
+    n = 30
+    f, _, _ = weighted(n, rng, spread=3.0)
+    found = minimize(
+        f,
+        random_orthogonal(n, rng, determinant=1),
+        jac=True,
+        gradient_tol=1e-20,
+        tol=1e-26,
+        phases=("descent",),
+    )
+    assert found.converged
+    assert "rounding" in found.message
+    assert found.steps < 200
+
+
 def test_a_procrustes_problem_ends_at_its_closed_form(rng):
     n = 50
     A, B = rng.standard_normal((2, 120, n))

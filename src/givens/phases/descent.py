@@ -46,6 +46,7 @@ FEW, MANY = (
     60,
 )  # numbers of remembered steps if curvatures are unknown; between them, as many as a cache holds
 CACHE, MOST_NUMBERS = 200_000, 2_000_000  # sizes of a memory that lies in a cache, and of the largest one
+NO_STEP = "converged: no step along the slopes lowers f by more than its rounding errors"
 EPS = float(np.finfo(np.float64).eps)
 
 
@@ -120,17 +121,18 @@ class Descent(Phase):
         if taken is None:
             # The prediction of the first direction counts: the second one has no memory of curvatures.
             if expected <= 16 * self.noise:
-                self.verdict = "converged: no step along the slopes lowers f by more than its rounding errors"
+                self.verdict = NO_STEP
             return None
         return taken
 
     def _by_model(self, run: Run, look: Look, model: LearnedModel) -> float | None:
         """Make the best step of the model; None if it knows too little, or if no step lowers f."""
-        size = math.sqrt(float(self.g @ self.g))
+        size, expected = math.sqrt(float(self.g @ self.g)), 0.0
         for _ in range(TRIALS):
             step = model.propose(self.Ut, look, size)
             if step is None:
                 return None
+            expected = max(expected, step.promised)
             run.progress.flops += step.flops
             if step.promised <= run.tol * self.scale:
                 return self._at_rest(run, look)
@@ -148,6 +150,8 @@ class Descent(Phase):
                 return self._take(run, look, step.K.T.take(self.pairs), Q, Ut, there, slopes, 1.0)
             if step.promised <= self.noise:
                 break
+        if model.conclusive and expected <= 16 * self.noise:
+            self.verdict = NO_STEP
         model.clear()
         return None
 

@@ -51,6 +51,8 @@ class KroneckerModel(LearnedModel):
         The order of U.
     """
 
+    conclusive = True
+
     def __init__(self, n: int) -> None:
         self.n = n
         self.dropped = False

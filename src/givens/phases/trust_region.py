@@ -42,12 +42,15 @@ class LearnedModel(ABC):
         The largest norm of the slopes so far.
     dropped : bool
         Whether the model has proved useless for this f: it learns and proposes nothing any more.
+    conclusive : bool
+        Whether a run has converged where the best steps of a known model are within the rounding errors of f, and gain nothing.
     """
 
     n: int
     radius: float
     steepest: float
     dropped: bool = False
+    conclusive: bool = False
 
     @abstractmethod
     def clear(self) -> None:
