@@ -32,17 +32,20 @@ def _pair(ii: np.ndarray, jj: np.ndarray, ij: np.ndarray) -> tuple[float, float]
 
 
 @inline
-def _angle(P: float, Q: float, least: float) -> tuple[float, float]:
-    """The best angle and its gain; 0 and 0 where P and Q are rounding errors, below `least`."""
+def _gain(P: float, Q: float, least: float) -> float:
+    """The gain of the best angle; 0 where P and Q are rounding errors, below `least`."""
     radius = math.hypot(P, Q)
     if Q > 0.0:
         # An angle below rounding has no effect, and would be found again in every sweep.
-        if abs(P) <= 1e-16 * Q or radius <= least:
-            return 0.0, 0.0
-        return 0.25 * math.atan2(P, Q), 0.25 * P * (P / (radius + Q))
-    if radius - Q <= least:
-        return 0.0, 0.0
-    return 0.25 * math.atan2(P, Q), 0.25 * (radius - Q)
+        return 0.0 if abs(P) <= 1e-16 * Q or radius <= least else 0.25 * P * (P / (radius + Q))
+    return 0.0 if radius - Q <= least else 0.25 * (radius - Q)
+
+
+@inline
+def _angle(P: float, Q: float, least: float) -> tuple[float, float]:
+    """The best angle and its gain; 0 and 0 where P and Q are rounding errors."""
+    gain = _gain(P, Q, least)
+    return 0.25 * math.atan2(P, Q) if gain > 0.0 else 0.0, gain
 
 
 @inline
@@ -124,9 +127,10 @@ def rotate_pairs(C: np.ndarray, pairs: np.ndarray, Q: np.ndarray) -> None:
 
 
 @kernel
-def look(C: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
-    """The sum of squared off-diagonal entries, the slopes −P and the curvatures 4Q of all pairs."""
+def look(C: np.ndarray, least: float) -> tuple[float, np.ndarray, np.ndarray, np.ndarray]:
+    """The sum of squared off-diagonal entries; the slopes −P, the curvatures 4Q and the gains of all pairs, each by itself."""
     size = C.shape[0]
+    gains = np.zeros((size, size))
     slopes = np.zeros((size, size))
     curvatures = np.zeros((size, size))
     total = 0.0
@@ -137,8 +141,9 @@ def look(C: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
             slopes[j, i] = P
             curvatures[i, j] = 4.0 * Q
             curvatures[j, i] = 4.0 * Q
+            gains[i, j] = gains[j, i] = _gain(P, Q, least)
             square = 0.0
             for k in range(C.shape[2]):
                 square += C[i, j, k] * C[i, j, k]
             total += 2.0 * square
-    return total, slopes, curvatures
+    return total, slopes, curvatures, gains

@@ -131,15 +131,15 @@ class JointDiagonal(Objective):
         return sum(4.0 * len(block) ** 2 * self.n * depth for block in blocks)
 
     def look(self, state: np.ndarray, Q: np.ndarray | None = None, slopes: bool = True) -> Look:
-        """Value, slopes −P and curvatures 4Q (see `kernels.joint`)."""
+        """Value, slopes −P and curvatures 4Q (see `kernels.joint`), and the gains of all pairs, which follow from P and Q."""
         from givens.kernels import joint
 
         turning = 0.0
         if Q is not None:
             state = state.copy()
             turning = self.apply(state, [np.arange(self.n)], [Q])
-        value, first, second = joint.look(state)
-        return Look(self.constant + value, first, second, turning + 5.5 * state.size)
+        value, first, second, gains = joint.look(state, self.least)
+        return Look(self.constant + value, first, second, turning + 5.5 * state.size, gains=gains)
 
 
 def _rotate_rows(C: np.ndarray, block: np.ndarray, Q: np.ndarray) -> None:
