@@ -242,9 +242,9 @@ class _Check:
         looks = self._look(self.U), self.objective.look(self.objective.state(self.U), self.Q)
         worst = 0.0
         for look, U in zip(looks, (self.U, self.U @ self.Q)):
-            gains, n = look.gains, self.objective.n
-            if gains is None:
+            if look.gains is None:
                 continue
+            gains, n = look.gains(), self.objective.n
             if gains.shape != (n, n) or not np.array_equal(gains, gains.T) or gains.diagonal().any():
                 return False, f"must be a symmetric matrix of order {n} with the diagonal 0"
             state = self.objective.state(U)

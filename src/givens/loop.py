@@ -276,7 +276,8 @@ class Run:
 
     def gains(self) -> np.ndarray | None:
         """The gains of all pairs at the present U, if the objective knows them without searches."""
-        return self._glance().gains
+        gains = self._glance().gains
+        return None if gains is None else gains()
 
     def _glance(self) -> Look:
         """A look for the value, which has slopes where they are cheap."""

@@ -96,7 +96,7 @@ def test_gains_of_all_pairs_are_those_of_a_fine_grid(contrast, kind, rng):
     weights = rng.uniform(0.5, 2.0, 80) if kind == "weights" else None
     objective = Columns(A, contrast, weights=weights)
     U = rotations.random_orthogonal(5, 3, determinant=1)
-    gains = objective.look(objective.state(U)).gains
+    gains = objective.look(objective.state(U)).gains()
     here = objective.value(objective.state(U))
     rounding = 1e-6 if kind == "single" else 1e-12
     for i in range(5):
@@ -162,7 +162,7 @@ def test_wrong_gains_are_found_by_the_check(rng):
     class Wrong(Columns):
         def look(self, state, Q=None, slopes=True):
             look = super().look(state, Q, slopes)
-            return look._replace(gains=1.01 * look.gains)
+            return look._replace(gains=lambda: 1.01 * look.gains())
 
     report = check_objective(Wrong(rng.standard_t(5, size=(80, 5)), "quartimax"))
     assert [finding.name for finding in report.findings if not finding.passed] == ["gains of all pairs"]

@@ -127,10 +127,9 @@ def rotate_pairs(C: np.ndarray, pairs: np.ndarray, Q: np.ndarray) -> None:
 
 
 @kernel
-def look(C: np.ndarray, least: float) -> tuple[float, np.ndarray, np.ndarray, np.ndarray]:
-    """The sum of squared off-diagonal entries; the slopes −P, the curvatures 4Q and the gains of all pairs, each by itself."""
+def look(C: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
+    """The sum of squared off-diagonal entries, the slopes −P and the curvatures 4Q of all pairs."""
     size = C.shape[0]
-    gains = np.zeros((size, size))
     slopes = np.zeros((size, size))
     curvatures = np.zeros((size, size))
     total = 0.0
@@ -141,9 +140,21 @@ def look(C: np.ndarray, least: float) -> tuple[float, np.ndarray, np.ndarray, np
             slopes[j, i] = P
             curvatures[i, j] = 4.0 * Q
             curvatures[j, i] = 4.0 * Q
-            gains[i, j] = gains[j, i] = _gain(P, Q, least)
             square = 0.0
             for k in range(C.shape[2]):
                 square += C[i, j, k] * C[i, j, k]
             total += 2.0 * square
-    return total, slopes, curvatures, gains
+    return total, slopes, curvatures
+
+
+@kernel
+def gains_of_pairs(slopes: np.ndarray, curvatures: np.ndarray, least: float) -> np.ndarray:
+    """The gain of each pair by itself, from the slopes −P and the curvatures 4Q."""
+    size = slopes.shape[0]
+    gains = np.zeros((size, size))
+    for i in range(size):
+        for j in range(i + 1, size):
+            gain = _gain(slopes[i, j], 0.25 * curvatures[i, j], least)
+            gains[i, j] = gain
+            gains[j, i] = gain
+    return gains

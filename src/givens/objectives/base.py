@@ -76,9 +76,9 @@ class Look(NamedTuple):
     gradient : array of float64, shape (n, n), optional
         E = ∂f/∂U, if f is a sum over columns (each column of E depends on that column of U only). Descent learns the second
         derivatives of each column from it, and needs fewer steps.
-    gains : array of float64, shape (n, n), optional
-        Symmetric; entry (i, j) is the gain of the pair, rotated alone to its best angle of all, and the diagonal is 0. If the
-        objective knows the gains of all pairs at almost no further cost; a certificate is then made without searching pairs.
+    gains : callable, optional
+        Returns a symmetric array of float64, shape (n, n): entry (i, j) is the gain of the pair, rotated alone to its best angle,
+        and the diagonal is 0. For objectives that can tell it from what the look has summed; certificates then need no searches.
     """
 
     value: float
@@ -87,7 +87,7 @@ class Look(NamedTuple):
     flops: float = 0.0
     left: float | None = None
     gradient: np.ndarray | None = None
-    gains: np.ndarray | None = None
+    gains: Callable[[], np.ndarray] | None = None
 
 
 class Second(NamedTuple):

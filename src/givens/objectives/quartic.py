@@ -10,7 +10,7 @@ its best angle. If the rows of A are in chunks, `block_moments` solves blocks fr
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 
@@ -99,7 +99,8 @@ class Orthomax(Contrast):
             M = M - 4.0 * share * power[:, None] * gram
             S = S - share * (4.0 * power[:, None] * every + 8.0 * gram**2)
         look = Look(self.sense * float(fourths.sum()), *pair_derivatives(self.sense * M, self.sense * S))
-        return look._replace(gains=self.gains(sums, rows))
+        # In a pair with an inactive column the powers of that one count, too, and the sums do not have them.
+        return look._replace(gains=partial(self._gains, sums, rows)) if active == M.shape[1] else look
 
     def second(self, Y: np.ndarray, active: int, Q: np.ndarray) -> Second:
         """Second derivatives, from Σ y_i³ y_j, Σ y_i² y_j y_k and Σ y_j y_k, by one pass over Y."""
@@ -147,16 +148,11 @@ class Orthomax(Contrast):
 
         return block_moments.solved(found, blocks, active, self.kappa / rows, float(-self.sense), min_gain)
 
-    def gains(self, sums: Sequence[np.ndarray], rows: int) -> np.ndarray | None:
-        """The gain of each pair, rotated alone to its best angle, from the sums of a look; None if columns are inactive.
-
-        In a pair of an active and an inactive column the powers of the inactive one count, too, and the sums do not have them.
-        """
+    def _gains(self, sums: Sequence[np.ndarray], rows: int) -> np.ndarray:
+        """The gain of each pair, rotated alone to its best angle, from the sums of a look; for active = n."""
         from givens.kernels import quartic
 
         fourths, M, S = sums[:3]
-        if len(fourths) < M.shape[1]:
-            return None
         gram = sums[3] if self.kappa else np.zeros_like(M)
         return quartic.gains_of_pairs(fourths, M, S, gram, self.kappa / rows, float(-self.sense))
 
