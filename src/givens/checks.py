@@ -81,6 +81,7 @@ def check_objective(
     ok     turned look: ...
     ok     gain: ...
     ok     optimum: ...
+    ok     gains of all pairs: ...
     ok     blocks: ...
     ok     state: ...
     ok     purity: ...
@@ -102,6 +103,7 @@ def check_objective(
         check.turned_look,
         check.gain,
         check.optimum,
+        check.gains_of_all_pairs,
         check.blocks,
         check.state,
         check.purity,
@@ -235,6 +237,23 @@ class _Check:
             best = max(start - self._level(pair, theta) for theta in np.linspace(-np.pi, np.pi, self.grid))
             worst = max(worst, best - gain)
         return self._judge(worst, f"some angle of a grid of {self.grid} is better than solve()'s")
+
+    def gains_of_all_pairs(self) -> tuple[bool, str]:
+        looks = self._look(self.U), self.objective.look(self.objective.state(self.U), self.Q)
+        worst = 0.0
+        for look, U in zip(looks, (self.U, self.U @ self.Q)):
+            if look.gains is None:
+                continue
+            gains, n = look.gains(), self.objective.n
+            if gains.shape != (n, n) or not np.array_equal(gains, gains.T) or gains.diagonal().any():
+                return False, f"must be a symmetric matrix of order {n} with the diagonal 0"
+            state = self.objective.state(U)
+            for pair in self.pairs:
+                error = abs(float(self.objective.solve(state, pair).gains[0]) - gains[tuple(pair[0])])
+                worst = max(worst, float(error))
+        if all(look.gains is None for look in looks):
+            return True, "look() has none, so a certificate searches pairs"
+        return self._judge(worst, "the gains of look() differ from those of solve()")
 
     def blocks(self) -> tuple[bool, str]:
         size = min(as_schedule(self.objective.plan().schedule).block, self.objective.n)

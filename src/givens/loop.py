@@ -274,6 +274,11 @@ class Run:
         """The value of f at the present U."""
         return self._glance().value
 
+    def gains(self) -> np.ndarray | None:
+        """The gains of all pairs at the present U, if the objective knows them without searches."""
+        gains = self._glance().gains
+        return None if gains is None else gains()
+
     def _glance(self) -> Look:
         """A look for the value, which has slopes where they are cheap."""
         if self._look is None:

@@ -159,3 +159,44 @@ def test_without_a_threshold_rounding_turns_nothing(rows):
         found = sparse_pair.search(x, y, rows, 0.0, 0.0, False, 0.0, 1e-3, True, 1.0, room)
         assert found[:2] == (0.0, 0.0)
         assert sparse_pair.exact_search(x, y, rows, 0.0, 0.0, False, 0.0, 1e-3, room)[:2] == (0.0, 0.0)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_pairs_at_or_near_a_maximum_that_may_not_be_the_highest(seed):
+    """Where most pairs of a certificate are: at θ = 0 there is a maximum, or nearly so, and other angles must be excluded."""
+    rng = np.random.default_rng(seed)
+    for _ in range(150):
+        x, y, gammas = random_pair(rng)
+        angles = np.linspace(-np.pi, np.pi, 721)
+        values = pair_value(x, y, angles, gammas, "l1")
+        peaks = angles[1:-1][(values[1:-1] >= values[:-2]) & (values[1:-1] >= values[2:])]
+        for near in [breakpoint_search(x, y, gammas, "l1")[0], *peaks[:2]]:
+            near += rng.choice([0.0, 1e-9, 1e-6, 1e-3, 0.02])
+            c, s = np.cos(near), np.sin(near)
+            p, q = c * x + s * y, c * y - s * x
+            theta, gain = compiled(p, q, gammas, "l1")
+            assert missing(p, q, theta, gammas, "l1") <= (10 + 5 * len(x) ** 0.5) * EPS
+            here, there = pair_value(p, q, np.array([0.0, theta]), gammas, "l1")
+            assert gain == pytest.approx(there - here, abs=1e-12 * max(there, 1e-300))
+
+
+@pytest.mark.parametrize("second", [1.0, 1.3, np.inf])
+def test_curvatures_stay_within_their_bounds(second):
+    """Second differences of g between its breakpoints, against the bounds by which angles are excluded."""
+    rng = np.random.default_rng(7)
+    for rows in (1, 3, 20, 200):
+        x, y = rng.standard_t(3, size=(2, rows))
+        value, slope, wide, narrow, hollow = sparse_pair._around(x, y, rows, 1.0, second)
+        step = 1e-4
+        everywhere = np.linspace(-np.pi, np.pi, 4001)
+        for width, most in ((np.pi, np.inf), (sparse_pair.WIDE - step, wide)):
+            angles = np.linspace(-width, width, 4001) if width < np.pi else everywhere
+            g = [pair_value(x, y, angles + shift, (1.0, second), "l1") for shift in (-step, 0.0, step)]
+            bend = (g[0] - 2 * g[1] + g[2]) / step**2
+            rounding = 1e-6 * np.sum(x**2 + y**2)
+            assert -hollow - rounding <= bend.min()
+            assert bend.max() <= most + rounding
+        assert narrow <= wide
+        here = pair_value(x, y, np.array([-1e-6, 0.0, 1e-6]), (1.0, second), "l1")
+        assert value == pytest.approx(here[1])
+        assert slope == pytest.approx((here[2] - here[0]) / 2e-6, abs=1e-4 * max(hollow, 1.0))

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 
-from givens import minimize, rotations
+from givens import check_objective, minimize, rotations
+from givens.objectives import Columns, JointDiagonal, Kurtosis
 from tests.cases import CASES
 
 
@@ -66,3 +69,100 @@ def test_a_share_of_the_pairs_is_stated():
     assert result.method.endswith("of exact searches of 40% of the pairs")
     with pytest.raises(ValueError, match="certify must be True, False or a share between 0 and 1, got 2"):
         minimize(CASES["quartic"](0), certify=2)
+
+
+class Searched(Columns):
+    """Columns that do not tell the gains of all pairs, so that certificates search them."""
+
+    def look(self, state, Q=None, slopes=True):
+        return super().look(state, Q, slopes)._replace(gains=None)
+
+
+class Unsearchable(Columns):
+    def solve(self, state, blocks, min_gain=0.0):
+        raise AssertionError("there is nothing to search")
+
+
+@pytest.mark.parametrize(
+    ("contrast", "kind"),
+    [
+        *itertools.product(["quartimax", "varimax", "kurtosis", Kurtosis(-1)], ["plain", "single"]),
+        ("kurtosis", "weights"),
+        (Kurtosis(-1), "weights"),
+    ],
+)
+def test_gains_of_all_pairs_are_those_of_a_fine_grid(contrast, kind, rng):
+    A = rng.standard_t(5, size=(80, 5)).astype(np.float32 if kind == "single" else np.float64)
+    weights = rng.uniform(0.5, 2.0, 80) if kind == "weights" else None
+    objective = Columns(A, contrast, weights=weights)
+    U = rotations.random_orthogonal(5, 3, determinant=1)
+    gains = objective.look(objective.state(U)).gains()
+    here = objective.value(objective.state(U))
+    rounding = 1e-6 if kind == "single" else 1e-12
+    for i in range(5):
+        for j in range(i + 1, 5):
+            there = [
+                objective.value(objective.state(rotations.rotate(U, i, j, theta)))
+                for theta in np.linspace(-np.pi / 4, np.pi / 4, 721)
+            ]
+            # The nearest angle of the grid is at most 0.0011 away from the best one.
+            best = here - min(there)
+            assert -rounding * objective.scale <= gains[i, j] - best <= 1e-4 * objective.scale
+
+
+@pytest.mark.parametrize("contrast", ["quartimax", "varimax", "kurtosis"])
+def test_certificates_without_searches_equal_those_of_searches(contrast, rng):
+    A = rng.standard_t(5, size=(300, 6))
+    start = rotations.random_orthogonal(6, 0, determinant=1)
+    runs = [
+        minimize(kind(A, contrast), start, phases=["descent"], certify=True, threads=threads)
+        for kind, threads in ((Unsearchable, 1), (Unsearchable, 2), (Searched, 1))
+    ]
+    first, second, searched = runs
+    assert first.certificate == second.certificate
+    assert np.array_equal(first.U, second.U)
+    assert np.array_equal(first.U, searched.U)
+    scale = Columns(A, contrast).scale
+    assert first.certificate.pairs == searched.certificate.pairs == 15
+    assert abs(first.certificate.gain - searched.certificate.gain) <= 1e-20 * scale
+    assert first.method == searched.method
+    some = minimize(Unsearchable(A, contrast), first.U, phases=["descent"], certify=0.4)
+    assert some.certificate.pairs == 6
+    assert some.certificate.gain <= first.certificate.gain + 1e-20 * scale
+
+
+def test_pairs_that_gain_are_rotated_whether_they_were_searched_or_not(rng):
+    """A loose tolerance ends descent early, and the rotations of certificates go on."""
+    A = rng.standard_t(5, size=(300, 6))
+    start = rotations.random_orthogonal(6, 0, determinant=1)
+    known, searched = (
+        minimize(kind(A, "varimax"), start, phases=["descent"], gradient_tol=0.1, certify=True)
+        for kind in (Columns, Searched)
+    )
+    for result in known, searched:
+        assert result.trace.phase.count("certificate") > 1
+        assert np.all(np.diff(result.trace.value) >= 0)
+        assert result.certificate.gain <= 1e-11 * Columns(A, "varimax").scale
+    assert known.value == pytest.approx(searched.value, rel=1e-10)
+    matrices = rng.standard_normal((4, 6, 6))
+    result = minimize(JointDiagonal(matrices), start, phases=["descent"], gradient_tol=0.1, certify=True)
+    assert "certificate" in result.trace.phase
+    assert result.certificate.gain <= 1e-11 * JointDiagonal(matrices).scale * JointDiagonal(matrices).factor
+
+
+def test_columns_that_are_inactive_are_searched(rng):
+    objective = Columns(rng.standard_t(5, size=(80, 5)), "varimax", active=2)
+    assert objective.look(objective.state(np.eye(5))).gains is None
+    result = minimize(objective, certify=True)
+    assert result.certificate.pairs == 7
+    assert result.certificate.gain <= 1e-11 * objective.scale
+
+
+def test_wrong_gains_are_found_by_the_check(rng):
+    class Wrong(Columns):
+        def look(self, state, Q=None, slopes=True):
+            look = super().look(state, Q, slopes)
+            return look._replace(gains=lambda: 1.01 * look.gains())
+
+    report = check_objective(Wrong(rng.standard_t(5, size=(80, 5)), "quartimax"))
+    assert [finding.name for finding in report.findings if not finding.passed] == ["gains of all pairs"]

@@ -32,17 +32,20 @@ def _pair(ii: np.ndarray, jj: np.ndarray, ij: np.ndarray) -> tuple[float, float]
 
 
 @inline
-def _angle(P: float, Q: float, least: float) -> tuple[float, float]:
-    """The best angle and its gain; 0 and 0 where P and Q are rounding errors, below `least`."""
+def _gain(P: float, Q: float, least: float) -> float:
+    """The gain of the best angle; 0 where P and Q are rounding errors, below `least`."""
     radius = math.hypot(P, Q)
     if Q > 0.0:
         # An angle below rounding has no effect, and would be found again in every sweep.
-        if abs(P) <= 1e-16 * Q or radius <= least:
-            return 0.0, 0.0
-        return 0.25 * math.atan2(P, Q), 0.25 * P * (P / (radius + Q))
-    if radius - Q <= least:
-        return 0.0, 0.0
-    return 0.25 * math.atan2(P, Q), 0.25 * (radius - Q)
+        return 0.0 if abs(P) <= 1e-16 * Q or radius <= least else 0.25 * P * (P / (radius + Q))
+    return 0.0 if radius - Q <= least else 0.25 * (radius - Q)
+
+
+@inline
+def _angle(P: float, Q: float, least: float) -> tuple[float, float]:
+    """The best angle and its gain; 0 and 0 where P and Q are rounding errors."""
+    gain = _gain(P, Q, least)
+    return 0.25 * math.atan2(P, Q) if gain > 0.0 else 0.0, gain
 
 
 @inline
@@ -142,3 +145,16 @@ def look(C: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
                 square += C[i, j, k] * C[i, j, k]
             total += 2.0 * square
     return total, slopes, curvatures
+
+
+@kernel
+def gains_of_pairs(slopes: np.ndarray, curvatures: np.ndarray, least: float) -> np.ndarray:
+    """The gain of each pair by itself, from the slopes −P and the curvatures 4Q."""
+    size = slopes.shape[0]
+    gains = np.zeros((size, size))
+    for i in range(size):
+        for j in range(i + 1, size):
+            gain = _gain(slopes[i, j], 0.25 * curvatures[i, j], least)
+            gains[i, j] = gain
+            gains[j, i] = gain
+    return gains

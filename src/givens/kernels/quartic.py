@@ -34,22 +34,27 @@ MOMENTS = 8  # of a pair x, y: the sums of x⁴, x³y, x²y², xy³, y⁴, x², 
 
 
 @inline
-def _angle_of(
+def _gain_of(
     uu: float, vv: float, uv: float, su: float, sv: float, kappa: float, sign: float
-) -> tuple[float, float]:
-    """The best angle and its gain, from the sums of u², v², uv, u and v."""
+) -> tuple[float, float, float]:
+    """P, Q and the gain of the best angle, from the sums of u², v², uv, u and v."""
     P = sign * (2.0 * uv - 2.0 * kappa * su * sv)
     Q = sign * (uu - vv - kappa * (su * su - sv * sv))
     radius = math.hypot(P, Q)
     if Q > 0.0:
         # An angle below rounding has no effect, and would be found again in every sweep.
-        if abs(P) <= EPS * Q:
-            return 0.0, 0.0
-        return 0.25 * math.atan2(P, Q), 0.25 * P * (P / (radius + Q))
+        return P, Q, 0.0 if abs(P) <= EPS * Q else 0.25 * P * (P / (radius + Q))
     # The criterion is the same at all angles, up to rounding.
-    if radius - Q <= 16.0 * EPS * (uu + vv):
-        return 0.0, 0.0
-    return 0.25 * math.atan2(P, Q), 0.25 * (radius - Q)
+    return P, Q, 0.0 if radius - Q <= 16.0 * EPS * (uu + vv) else 0.25 * (radius - Q)
+
+
+@inline
+def _angle_of(
+    uu: float, vv: float, uv: float, su: float, sv: float, kappa: float, sign: float
+) -> tuple[float, float]:
+    """The best angle and its gain, from the sums of u², v², uv, u and v."""
+    P, Q, gain = _gain_of(uu, vv, uv, su, sv, kappa, sign)
+    return 0.25 * math.atan2(P, Q) if gain > 0.0 else 0.0, gain
 
 
 @inline
@@ -257,6 +262,26 @@ def solve_moments(
             found = _crossing_angle((a, b, m, d, e, xx, xy, yy), kappa, sign)
         angles[p], gains[p] = found
     return angles, gains
+
+
+@kernel
+def gains_of_pairs(
+    fourths: np.ndarray, M: np.ndarray, S: np.ndarray, gram: np.ndarray, kappa: float, sign: float
+) -> np.ndarray:
+    """The gain of each pair of active columns by itself, from the sums Σ y_i⁴, 4 Σ y_i³ y_j, 12 Σ y_i² y_j² and Σ y_i y_j."""
+    count = fourths.shape[0]
+    gains = np.zeros((count, count))
+    for i in range(count):
+        for j in range(i + 1, count):
+            square = (S[i, j] + S[j, i]) / 24.0
+            uu = max(fourths[i] - 2.0 * square + fourths[j], 0.0)
+            uv = 0.5 * (M[i, j] - M[j, i])
+            _, _, gain = _gain_of(
+                uu, 4.0 * square, uv, gram[i, i] - gram[j, j], 2.0 * gram[i, j], kappa, sign
+            )
+            gains[i, j] = gain
+            gains[j, i] = gain
+    return gains
 
 
 @kernel

@@ -22,6 +22,9 @@ ROOM = 48  # number of grid points of the longest period
 CLIMBS = 3  # maximum number of the grid's maxima that are refined
 PROMISE = 0.25  # times the second difference of the grid: how much higher a maximum between its points may be
 NEAR = 0.15  # radians: if the Newton step to a maximum is shorter than this, other angles are not searched
+WIDE = 0.05  # radians: where g must be concave, if a pair is to be near its maximum
+NARROW = 1e-4  # radians: the same for a pair that has converged
+VALUES = 16  # number of values of g by which all other angles are excluded, if possible
 INTERVALS = 8  # number of intervals per quarter turn with which `_certify` begins
 LOOKS = 160  # number of evaluations that take as long as sorting the breakpoints
 WAITING = 64
@@ -338,6 +341,84 @@ def _certify(
 
 
 @inline
+def _around(
+    x: np.ndarray, y: np.ndarray, number: int, first: float, second: float
+) -> tuple[float, float, float, float, float]:
+    """g(0) and g'(0), upper bounds of g'' for |θ| ≤ WIDE and for |θ| ≤ NARROW, and one of −g'' at all angles, for ℓ1.
+
+    The bounds of g'' are those of `_bounds`. −g'' is at most the sum of 2(S(a)·a + S(b)·b), in which S(a)·a is |a|(|a| − γ) where
+    that is positive, and else 0; for a given r² = a² + b² this is largest where a = r and b = 0.
+    """
+    near, far = np.cos(WIDE), np.sin(WIDE)
+    close, off = np.cos(NARROW), np.sin(NARROW)
+    least = min(first, second)
+    total = 0.0
+    slope = 0.0
+    wide = 0.0
+    narrow = 0.0
+    hollow = 0.0
+    for k in range(number):
+        sa = x[k] - min(max(x[k], -first), first)
+        sb = y[k] - min(max(y[k], -second), second)
+        total += sa * sa + sb * sb
+        slope += sa * y[k] - sb * x[k]
+        a, b = abs(x[k]), abs(y[k])
+        most_a, most_b = a + far * b, b + far * a
+        least_a, least_b = near * a - far * b, near * b - far * a
+        wide += (most_b * most_b if most_a > first else 0.0) + (most_a * most_a if most_b > second else 0.0)
+        wide -= (least_a - first) * least_a if least_a > first else 0.0
+        wide -= (least_b - second) * least_b if least_b > second else 0.0
+        most_a, most_b = a + off * b, b + off * a
+        least_a, least_b = close * a - off * b, close * b - off * a
+        narrow += (most_b * most_b if most_a > first else 0.0) + (most_a * most_a if most_b > second else 0.0)
+        narrow -= (least_a - first) * least_a if least_a > first else 0.0
+        narrow -= (least_b - second) * least_b if least_b > second else 0.0
+        square = a * a + b * b
+        hollow += max(square - least * np.sqrt(square), 0.0)
+    return total, 2.0 * slope, 2.0 * wide, 2.0 * narrow, 2.0 * hollow
+
+
+@inline
+def _none_above(
+    x: np.ndarray, y: np.ndarray, number: int, first: float, second: float, hollow: float, limit: float
+) -> tuple[bool, float]:
+    """Whether g is proved to be at most `limit` at all angles with |θ| ≥ WIDE, for ℓ1, and the flops.
+
+    Since g'' ≥ −K, with K = `hollow`, g is below the parabola of this curvature through its values at two angles. At a distance h
+    of the angles, and with values that differ by d < ½Kh², the top of the parabola is ⅛Kh² + ½d²/(Kh²) above their mean. An
+    interval in which it exceeds the limit is divided, the more unevenly the nearer to θ = 0, where g is close to the limit.
+    """
+    stack = np.empty((VALUES, 2))
+    end = 0.25 * np.pi if first == second else 0.5 * np.pi
+    last = _value(x, y, number, np.cos(end), np.sin(end), first, second, False)
+    looks = 1
+    for side in (1.0, -1.0):
+        low = WIDE
+        here = _value(x, y, number, np.cos(low), side * np.sin(low), first, second, False)
+        looks += 1
+        stack[0, 0], stack[0, 1] = end, last
+        size = 1
+        while size > 0:
+            high, there = stack[size - 1, 0], stack[size - 1, 1]
+            bend, fall = 0.5 * hollow * (high - low) ** 2, abs(here - there)
+            top = max(here, there)
+            if fall < bend:
+                top = 0.5 * (here + there) + 0.25 * bend + 0.25 * fall * fall / bend
+            if top <= limit:
+                low, here = high, there
+                size -= 1
+                continue
+            if max(here, there) > limit or looks >= VALUES:
+                return False, 12.0 * number * looks
+            middle = np.sqrt(low * high)
+            stack[size, 0] = middle
+            stack[size, 1] = _value(x, y, number, np.cos(middle), side * np.sin(middle), first, second, False)
+            size += 1
+            looks += 1
+    return True, 12.0 * number * looks
+
+
+@inline
 def _rounding(value: float, number: int) -> float:
     """The rounding error of a difference of two values of g, sums over `number` features."""
     return (4.0 + np.sqrt(number)) * EPS * value
@@ -406,18 +487,47 @@ def exact_search(
     values: np.ndarray,
 ) -> tuple[float, float, float]:
     """Find the global maximum of a pair, up to rounding errors. Arguments and results are those of `search`."""
-    start, slope, _ = _curvature(x, y, number, first, second, l0)
-    noise = max(floor, _rounding(start, number))
-    flops = 18.0 * number
     if l0:
-        theta, cost = sorted_search(x, y, number, first, second, l0)
+        start, _, _ = _curvature(x, y, number, first, second, l0)
+        theta, flops = sorted_search(x, y, number, first, second, l0)
         best = _value(x, y, number, np.cos(theta), np.sin(theta), first, second, l0)
-        flops += cost + 12.0 * number
+        flops += 30.0 * number
     else:
-        theta, best, cost = _from_grid(x, y, number, first, second, l0, start, slope, floor, accuracy, values)
-        flops += cost
-        theta, best, cost = _certify(x, y, number, first, second, start, theta, best, noise, floor, accuracy)
-        flops += cost
-    if not best - start > noise:
+        start, slope, wide, narrow, hollow = _around(x, y, number, first, second)
+        flops = 60.0 * number
+        noise = max(floor, _rounding(start, number))
+        theta, best, proved = 0.0, start, False
+        if wide < 0.0 and abs(slope) <= -wide * WIDE:
+            # g is concave around θ = 0 and has its maximum there; from now on the pair has converged, or nearly so.
+            if abs(slope) > -narrow * NARROW or -0.5 * slope * slope / narrow > noise:
+                theta, best, looks = _climb(
+                    x,
+                    y,
+                    number,
+                    first,
+                    second,
+                    l0,
+                    start,
+                    0.0,
+                    slope,
+                    -slope / narrow,
+                    WIDE,
+                    start,
+                    floor,
+                    accuracy,
+                )
+                flops += 16.0 * number * looks
+            proved, cost = _none_above(x, y, number, first, second, hollow, best + noise)
+            flops += cost
+        if not proved:
+            theta, best, cost = _from_grid(
+                x, y, number, first, second, l0, start, slope, floor, accuracy, values
+            )
+            flops += cost
+            theta, best, cost = _certify(
+                x, y, number, first, second, start, theta, best, noise, floor, accuracy
+            )
+            flops += cost
+    if not best - start > max(floor, _rounding(start, number)):
         return 0.0, 0.0, flops
     return theta, best - start, flops

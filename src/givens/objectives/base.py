@@ -76,6 +76,9 @@ class Look(NamedTuple):
     gradient : array of float64, shape (n, n), optional
         E = ∂f/∂U. If f is a sum over columns (`Plan.by_columns`) or a quadratic function of U, descent learns second derivatives
         from it, and needs fewer steps.
+    gains : callable, optional
+        Returns a symmetric array of float64, shape (n, n): entry (i, j) is the gain of the pair, rotated alone to its best angle,
+        and the diagonal is 0. For objectives that can tell it from what the look has summed; certificates then need no searches.
     """
 
     value: float
@@ -84,6 +87,7 @@ class Look(NamedTuple):
     flops: float = 0.0
     left: float | None = None
     gradient: np.ndarray | None = None
+    gains: Callable[[], np.ndarray] | None = None
 
 
 class Second(NamedTuple):

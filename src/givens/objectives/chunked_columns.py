@@ -30,7 +30,6 @@ from givens.numerics.scaling import check_data, power, power_of_two
 from givens.objectives.base import Blocks, Look, Plan, Rotations, Solved
 from givens.objectives.columns import LARGEST, ROUGH, Columns, as_contrast, checked_active
 from givens.objectives.contrasts import Contrast
-from givens.objectives.quartic import Orthomax
 from givens.objectives.sparse_columns import SparseColumns, Threshold
 from givens.rotations import rotate_blocks
 from givens.schedules import Schedule, Tournament
@@ -219,9 +218,7 @@ class ChunkedColumns(Columns):
         """Value, slopes and curvatures, by one pass."""
         found = self.rows.total(LookSums(self.contrast, self.active), f"{self.label}-look", state.turned(Q))
         look = self.contrast.look_from(found.sums, self.count)
-        left = None
-        if isinstance(self.contrast, Orthomax) and self.active == self.n:
-            left = self.contrast.gains(found.sums, self.count)
+        left = None if look.gains is None else 0.5 * float(look.gains().sum())
         return look._replace(flops=self._flops(4.0 * self.active), left=left)
 
     def solve(self, state: TurnedAxes, blocks: Blocks, min_gain: float = 0.0) -> Solved:  # type: ignore[override]

@@ -8,6 +8,7 @@ Each rotation has a closed form (Cardoso and Souloumiac 1996). With one symmetri
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -131,7 +132,7 @@ class JointDiagonal(Objective):
         return sum(4.0 * len(block) ** 2 * self.n * depth for block in blocks)
 
     def look(self, state: np.ndarray, Q: np.ndarray | None = None, slopes: bool = True) -> Look:
-        """Value, slopes −P and curvatures 4Q (see `kernels.joint`)."""
+        """Value, slopes −P and curvatures 4Q (see `kernels.joint`), from which the gains of all pairs follow."""
         from givens.kernels import joint
 
         turning = 0.0
@@ -139,7 +140,8 @@ class JointDiagonal(Objective):
             state = state.copy()
             turning = self.apply(state, [np.arange(self.n)], [Q])
         value, first, second = joint.look(state)
-        return Look(self.constant + value, first, second, turning + 5.5 * state.size)
+        gains = partial(joint.gains_of_pairs, first, second, self.least)
+        return Look(self.constant + value, first, second, turning + 5.5 * state.size, gains=gains)
 
 
 def _rotate_rows(C: np.ndarray, block: np.ndarray, Q: np.ndarray) -> None:

@@ -10,7 +10,7 @@ its best angle. If the rows of A are in chunks, `block_moments` solves blocks fr
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 
@@ -98,7 +98,9 @@ class Orthomax(Contrast):
             fourths = fourths - share * power**2
             M = M - 4.0 * share * power[:, None] * gram
             S = S - share * (4.0 * power[:, None] * every + 8.0 * gram**2)
-        return Look(self.sense * float(fourths.sum()), *pair_derivatives(self.sense * M, self.sense * S))
+        look = Look(self.sense * float(fourths.sum()), *pair_derivatives(self.sense * M, self.sense * S))
+        # In a pair with an inactive column the powers of that one count, too, and the sums do not have them.
+        return look._replace(gains=partial(self._gains, sums, rows)) if active == M.shape[1] else look
 
     def second(self, Y: np.ndarray, active: int, Q: np.ndarray) -> Second:
         """Second derivatives, from Σ y_i³ y_j, Σ y_i² y_j y_k and Σ y_j y_k, by one pass over Y."""
@@ -146,27 +148,13 @@ class Orthomax(Contrast):
 
         return block_moments.solved(found, blocks, active, self.kappa / rows, float(-self.sense), min_gain)
 
-    def gains(self, sums: Sequence[np.ndarray], rows: int) -> float:
-        """The sum of the gains of all pairs, each rotated alone to its best angle, from the sums of a look; for active = n."""
+    def _gains(self, sums: Sequence[np.ndarray], rows: int) -> np.ndarray:
+        """The gain of each pair, rotated alone to its best angle, from the sums of a look; for active = n."""
         from givens.kernels import quartic
 
         fourths, M, S = sums[:3]
-        i, j = np.triu_indices(len(fourths), 1)
         gram = sums[3] if self.kappa else np.zeros_like(M)
-        moments = np.column_stack(
-            (
-                fourths[i],
-                M[i, j] / 4,
-                S[i, j] / 12,
-                M[j, i] / 4,
-                fourths[j],
-                gram[i, i],
-                gram[i, j],
-                gram[j, j],
-            )
-        )
-        both = np.ones(len(i), dtype=bool)
-        return float(quartic.solve_moments(moments, both, self.kappa / rows, float(-self.sense))[1].sum())
+        return quartic.gains_of_pairs(fourths, M, S, gram, self.kappa / rows, float(-self.sense))
 
 
 class Kurtosis(Orthomax):

@@ -1,8 +1,8 @@
 """The certificate: how much any rotation of two columns, by any angle, could still lower f.
 
 Slopes and curvatures describe f for small angles only. The pair searches of sweeps cover all angles, and they only read the
-state, so that all pairs are searched at the same U. Pairs that gain are rotated, and the run continues. The certificate is as
-exact as the objective's searches.
+state, so that all pairs are searched at the same U. An objective whose look has the gains of all pairs needs no searches. Pairs
+that gain are rotated, and the run continues. The certificate is as exact as the objective's searches, or these gains.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from givens.objectives.base import Solved
 from givens.phases.sweeping import solve
 from givens.result import Certificate
 from givens.rotations import rotate_blocks
@@ -24,24 +25,30 @@ WORTH = 1e-11
 
 
 def certify(run: Run, share: float) -> tuple[Certificate, float]:
-    """Search all pairs, or a random share of them, and rotate disjoint pairs that gain; also returns their total gain."""
-    run.settle()
+    """Find the gains of all pairs, or of a random share of them, and rotate disjoint pairs that gain, for the gain returned."""
     objective, progress = run.objective, run.progress
     pairs = all_pairs(run.shape)
     total = len(pairs)
     if share < 1.0:
         number = min(total, max(1, round(share * total)))
         pairs = pairs[np.sort(progress.rng.choice(total, size=number, replace=False))]
-    solved = solve(run, pairs)
-    progress.flops += solved.flops
-    progress.note = solved.note or progress.note
+    known, solved = run.gains(), None
+    if known is None:
+        solved = _search(run, pairs)
+        gains = solved.gains
+    else:
+        gains = known[pairs[:, 0], pairs[:, 1]]
     worth = max(WORTH, run.tol, run.plan.rounding) * objective.scale
-    chosen = _disjoint(pairs, solved.gains, worth)
+    chosen = _disjoint(pairs, gains, worth)
     if not objective.separable:
         chosen = chosen[:1]
     gain = 0.0
     if chosen:
-        blocks, rotations = pairs[chosen], np.asarray(solved.rotations)[chosen]
+        blocks = pairs[chosen]
+        if solved is None:
+            rotations = np.asarray(_search(run, blocks).rotations)
+        else:
+            rotations = np.asarray(solved.rotations)[chosen]
         before = run.value()
         progress.flops += objective.apply(run.state, blocks, rotations)
         progress.flops += rotate_blocks(run.Ut, blocks, rotations)
@@ -53,17 +60,25 @@ def certify(run: Run, share: float) -> tuple[Certificate, float]:
             objective.apply(run.state, blocks, back)
             rotate_blocks(run.Ut, blocks, back)
             run.moved()
-    most = abs(objective.factor) * float(solved.gains.max(initial=0.0))
+    most = abs(objective.factor) * float(gains.max(initial=0.0))
     return Certificate(most, len(pairs), len(pairs) / total), gain
+
+
+def _search(run: Run, pairs: np.ndarray) -> Solved:
+    """Search pairs over all angles."""
+    run.settle()
+    solved = solve(run, pairs)
+    run.progress.flops += solved.flops
+    run.progress.note = solved.note or run.progress.note
+    return solved
 
 
 def _disjoint(pairs: np.ndarray, gains: np.ndarray, worth: float) -> list[int]:
     """The indices of disjoint pairs whose gains are above `worth`, the largest first."""
     chosen: list[int] = []
     seen: set[int] = set()
-    for k in np.argsort(-gains, kind="stable").tolist():
-        if gains[k] <= worth:
-            break
+    worthy = np.flatnonzero(gains > worth)
+    for k in worthy[np.argsort(-gains[worthy], kind="stable")].tolist():
         columns = set(pairs[k].tolist())
         if not seen & columns:
             chosen.append(k)

@@ -95,10 +95,12 @@ def solve(run: Run, blocks: Blocks) -> Solved:
         return objective.solve(state, blocks, min_gain)
     shares = [blocks[part] for part in parallel.parts(len(blocks), width)]
     solved = parallel.each(lambda share: objective.solve(state, share, min_gain), shares)
-    rotations = [Q for part in solved for Q in part.rotations]
+    pairs = isinstance(blocks, np.ndarray)
     payloads = [part.payload for part in solved if part.payload is not None]
     return Solved(
-        np.array(rotations) if isinstance(blocks, np.ndarray) else rotations,
+        np.concatenate([part.rotations for part in solved])
+        if pairs
+        else [Q for part in solved for Q in part.rotations],
         np.concatenate([part.gains for part in solved]),
         sum(part.rotated for part in solved),
         # Integers, whose sum does not depend on how the threads share the blocks.
