@@ -31,8 +31,8 @@ FEW = 0.2  # share of non-zeros of S below which products through them are faste
 STEPS = 5  # maximum number of steps of a leap; in the first one, for each of its shares of the features
 SHARES = (0.5, 0.85)  # shares of the largest possible sum that the features of the first leap hold
 SLOW = 0.005  # steps on some of the features end when one gains less than this share of the sum
-# V is extrapolated beyond U by a share of the step from the last V (from a share of 1 on, leaps end lower), and, after k steps that
-# gained, by k / (k + inertia) of the change of U. In the first leap less, so that it ends sooner.
+# V is extrapolated beyond U by a share of the step from the last V (from a share of 1 on, leaps end lower), and, after k steps
+# that gained, by k / (k + inertia) of the change of U. In the first leap less, so that it ends sooner.
 CAUTIOUS, BOLD = (0.3, 3.0), (0.6, 1.5)
 LEAST = 1e-7  # leaps end when one gains less than this share of the sum
 
