@@ -3,9 +3,10 @@
 The prostate data, 102 samples of 12,600 genes, and four more tables; m = n, γ a share of γmax, five random starts. Both methods
 get the same start, two threads (or as many as there are), features screened, and are timed from the raw matrix on. GPower stops
 when its value grows by less than 1e-4, or 1e-6, of itself. Ours stops when it has reached that value; if it has not after four
-times GPower's seconds, it counts as four times slower, and the table says for how many starts. Both then continue to 1e-9, to
-compare the final values. Then the pair problem by itself, on pairs of samples: the exact search, which pairs that are solved one
-by one get, and the grid, which those of blocks get.
+times GPower's seconds, it counts as four times slower, and the table says for how many starts. Each clock stops when the value is
+known: GPower's before it computes loadings, ours before the norm of the gradient. Both then continue to 1e-9, to compare the
+final values. Then the pair problem by itself, on pairs of samples: the exact search, which pairs that are solved one by one get,
+and the grid, which those of blocks get.
 """
 
 from __future__ import annotations
@@ -116,6 +117,15 @@ def duel(A, gamma, U, tol):
 
 
 def to_value(A, gamma, U, target, sweeps=300, patience=np.inf):
+    """Seconds from the raw matrix until the target is reached, or the run ends, and the result."""
+    ended = []
+
+    def stops(snapshot):
+        stop = snapshot.value >= target or snapshot.seconds > patience
+        if stop:
+            ended.append(time.perf_counter())
+        return stop
+
     began = time.perf_counter()
     kept = np.einsum("ij,ij->i", A, A) > gamma * gamma
     objective = SparseColumns(A[kept], gamma)
@@ -125,9 +135,9 @@ def to_value(A, gamma, U, target, sweeps=300, patience=np.inf):
         U,
         tol=1e-13,
         max_sweeps=sweeps,
-        callback=lambda snapshot: snapshot.value >= target or snapshot.seconds > patience,
+        callback=stops,
     )
-    return time.perf_counter() - began, result
+    return (ended[0] if ended else time.perf_counter()) - began, result
 
 
 def final_values(A, gamma, U):

@@ -27,13 +27,14 @@ def test_slopes_are_the_derivatives_of_every_pair(rng, penalty):
         assert 2 * (M[i, j] - back) == pytest.approx((ahead - behind) / (2 * h), rel=1e-4)
 
 
+@pytest.mark.parametrize("in_place", [False, True])
 @PENALTIES
-def test_shrink_and_value_agree_with_plain_numpy(rng, penalty):
+def test_shrink_and_value_agree_with_plain_numpy(rng, penalty, in_place):
     Y = rng.standard_normal((4, 101))
     levels = np.array([0.3, 0.9, 1.5, 9.0])
     gammas = levels**2 if penalty == "l0" else levels
-    S = np.empty_like(Y)
-    total, nonzeros = threshold.shrink(Y, levels, penalty == "l0", S)
+    S = Y.copy() if in_place else np.empty_like(Y)
+    total, nonzeros = threshold.shrink(S if in_place else Y, levels, penalty == "l0", S)
     expected = shrink(Y, gammas, penalty)
     np.testing.assert_array_equal(S, expected)
     assert nonzeros == np.count_nonzero(expected)

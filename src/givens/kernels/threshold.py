@@ -51,32 +51,47 @@ def value(Y: np.ndarray, levels: np.ndarray, l0: bool) -> float:
     return total
 
 
+@inline
+def _shrink_row(y: np.ndarray, level: float, l0: bool, out: np.ndarray) -> tuple[float, int]:
+    part = 0.0
+    count = 0
+    if l0:
+        square = level * level
+        for k in range(len(y)):
+            v = y[k]
+            above = abs(v) > level
+            v = v if above else v - v
+            part += v * v - square * above
+            out[k] = v
+            count += above
+    else:
+        for k in range(len(y)):
+            v = y[k]
+            t = v if v < level else level
+            t = v - (t if t > -level else -level)
+            part += t * t
+            out[k] = t
+            count += t != 0.0
+    return part, count
+
+
 @kernel
 def shrink(Y: np.ndarray, levels: np.ndarray, l0: bool, S: np.ndarray) -> tuple[float, int]:
-    """Write S(y) of the rows y of Y into S; return Σ φ and the number of non-zeros."""
+    """Write S(y) of the rows y of Y into S, which may be Y; return Σ φ and the number of non-zeros."""
     total = 0.0
     nonzeros = 0
+    # In place by way of a third array: a loop that writes where it reads is not vectorised, since compiled code does not know
+    # that every number is read before it is written.
+    in_place = Y.ctypes.data == S.ctypes.data
+    room = np.empty(Y.shape[1] if in_place else 0, Y.dtype)
     for j in range(len(levels)):
-        level = levels[j]
-        part = 0.0
-        count = 0
         y = Y[j]
-        out = S[j]
-        if l0:
-            for k in range(len(y)):
-                v = y[k]
-                t = v * v - level * level
-                part += t if t > 0.0 else 0.0
-                out[k] = v if t > 0.0 else 0.0
-                count += t > 0.0
+        if in_place:
+            part, count = _shrink_row(y, levels[j], l0, room)
+            for k in range(len(room)):
+                y[k] = room[k]
         else:
-            for k in range(len(y)):
-                v = y[k]
-                t = v if v < level else level
-                t = v - (t if t > -level else -level)
-                part += t * t
-                out[k] = t
-                count += t != 0.0
+            part, count = _shrink_row(y, levels[j], l0, S[j])
         total += part
         nonzeros += count
     return total, nonzeros
