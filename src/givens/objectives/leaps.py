@@ -31,9 +31,7 @@ FEW = 0.2  # share of non-zeros of S below which products through them are faste
 STEPS = 5  # maximum number of steps of a leap; in the first one, for each of its shares of the features
 SHARES = (0.5, 0.85)  # shares of the largest possible sum that the features of the first leap hold
 SLOW = 0.005  # steps on some of the features end when one gains less than this share of the sum
-# V is extrapolated beyond U by a share of the step from the last V (from a share of 1 on, leaps end lower), and, after k steps
-# that gained, by k / (k + inertia) of the change of U. In the first leap less, so that it ends sooner.
-CAUTIOUS, BOLD = (0.3, 3.0), (0.6, 1.5)
+BEYOND = 0.3  # V is extrapolated beyond U by this share of the step from the last V
 LEAST = 1e-7  # leaps end when one gains less than this share of the sum
 
 
@@ -92,7 +90,6 @@ class PolarLeaps:
     def _steps(self, slow: float) -> tuple[np.ndarray, np.ndarray, float, np.ndarray] | None:
         """Make steps on the selected features until one is slow: the best U, its V, F(V), E; None if no level is exceeded."""
         m, n = self.V.shape
-        beyond, inertia = CAUTIOUS if slow > 0.0 else BOLD
         bound = most = -np.inf
         for _ in range(STEPS):
             V = self.V
@@ -107,7 +104,7 @@ class PolarLeaps:
             step = U - V
             previous, bound = bound, value + 2.0 * float(np.vdot(E, step))
             self.agreed = self.agreed + 1 if bound >= previous else 0
-            self.V = U + beyond * step + self.agreed / (self.agreed + inertia) * (U - self.before)
+            self.V = U + BEYOND * step + self.agreed / (self.agreed + 3.0) * (U - self.before)
             self.before = U
             if bound > most:
                 most, best = bound, (U, V, value, E)
