@@ -231,6 +231,13 @@ def test_the_size_of_f_does_not_matter(rng, scale):
     assert abs(steps[0] - steps[1]) <= 0.3 * steps[0] + 3
 
 
+def test_one_thread_and_two_give_the_same_bits(rng):
+    f, _, _ = weighted(60, rng)
+    start = random_orthogonal(60, rng, determinant=1)
+    one, two = (minimize(f, start, jac=True, threads=threads, phases=("descent",)) for threads in (1, 2))
+    np.testing.assert_array_equal(one.U, two.U)
+
+
 def test_what_was_learned_is_restored_to_the_bit(rng):
     n = 5
     f, _, _ = weighted(n, rng)

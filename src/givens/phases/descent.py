@@ -41,10 +41,8 @@ SUFFICIENT = 1e-4  # share of the predicted decrease that a step must reach (Arm
 STEEP = 0.9  # a step was too short if more than this share of the slope is left at its end (Wolfe)
 TRIALS = 25
 HAND_OVER = 1e-6  # predicted gain, relative to the scale, below which a phase "newton" takes over
-FEW, MANY = (
-    20,
-    60,
-)  # numbers of remembered steps if curvatures are unknown; between them, as many as a cache holds
+# If curvatures are unknown, so many steps are remembered; between these bounds, as many as a cache holds.
+FEW, MANY = 20, 60
 CACHE, MOST_NUMBERS = 200_000, 2_000_000  # sizes of a memory that lies in a cache, and of the largest one
 NO_STEP = "converged: no step along the slopes lowers f by more than its rounding errors"
 EPS = float(np.finfo(np.float64).eps)
