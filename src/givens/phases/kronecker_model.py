@@ -32,7 +32,7 @@ MOST_ORDER = 1000  # eigenvalues of larger matrices take longer than many evalua
 KEPT = 4  # steps that H and R are fitted to
 ROUNDS = 2  # of least squares for H and R, after each step
 TRUSTED = 0.01  # relative error of the predicted change of the gradient below which steps are proposed
-EXACT = 1e-6  # relative error below which H and R are not fitted anew
+EXACT = 1e-6  # relative error below which H and R are not fitted again
 PATIENCE = 25  # steps after which the model is dropped if the error is still above
 HOPELESS = 0.3
 UNEQUAL = 1e-8  # relative error of the trapezoidal rule above which f is not quadratic
@@ -61,6 +61,7 @@ class KroneckerModel(LearnedModel):
     def clear(self) -> None:
         """Forget all steps."""
         self.H = self.R = np.eye(self.n)
+        self.common = True  # whether R is the identity: all columns have the same second derivatives
         self.past: deque[tuple[np.ndarray, np.ndarray]] = deque(maxlen=KEPT)
         self.steps = 0
         self.error = 1.0
@@ -91,7 +92,8 @@ class KroneckerModel(LearnedModel):
         self.past.append((S / long, Y / long))
         self.steps += 1
         self.error = float(np.linalg.norm(Y - self.H @ S @ self.R)) / changed
-        if self.error <= EXACT:
+        # Nor where the error is one of rounding: the gradients differ too little to learn from.
+        if self.error <= max(EXACT, 100 * EPS * float(np.linalg.norm(after.gradient)) / changed):
             return 4.0 * self.n**3
         if self.steps > PATIENCE and self.error > HOPELESS:
             self._drop()
@@ -117,7 +119,7 @@ class KroneckerModel(LearnedModel):
         for _ in range(ROUNDS):
             self.H = _symmetric([(S @ self.R, Y) for S, Y in self.past])
             if len(self.past) > 1:
-                self.R = _symmetric([(S.T @ self.H, Y.T) for S, Y in self.past])
+                self.R, self.common = _symmetric([(S.T @ self.H, Y.T) for S, Y in self.past]), False
                 # Their product alone is known: let the diagonal of R be 1 in the mean of squares.
                 unit = float(np.linalg.norm(self.R)) / np.sqrt(self.n) or 1.0
                 self.R, self.H = self.R / unit, self.H * unit
@@ -129,18 +131,21 @@ class KroneckerModel(LearnedModel):
         M = Ut @ look.gradient
         D = 0.5 * (M + M.T)
         H, R = Ut @ self.H @ Ut.T, self.R
-
-        def product(K: np.ndarray) -> np.ndarray:
-            bent = H @ K @ R - D @ K
-            return bent - bent.T
-
         cross = np.outer(np.diag(H), np.diag(R))
         curvatures = np.abs(cross + cross.T - 2 * H * R - np.add.outer(np.diag(D), np.diag(D)))
+        if self.common:
+            H -= D
+
+        def product(K: np.ndarray) -> np.ndarray:
+            bent = H @ K if self.common else H @ K @ R - D @ K
+            return bent - bent.T
+
         least = LEAST_CURVATURE * float(np.median(curvatures)) or 1.0
         found = bounded_minimum(
             look.slopes, 1.0 / np.maximum(curvatures, least), product, self.radius, little**2
         )
-        return Proposal(found.step, found.promised, found.bounded, (6.0 * found.products + 6.0) * self.n**3)
+        flops = ((2.0 if self.common else 6.0) * found.products + 6.0) * self.n**3
+        return Proposal(found.step, found.promised, found.bounded, flops)
 
     @staticmethod
     def size(K: np.ndarray) -> float:
@@ -172,6 +177,7 @@ class KroneckerModel(LearnedModel):
             raise ValueError("the second derivatives of a quadratic function are not finite")
         self.past = deque(zip(moves.copy(), changes.copy()), maxlen=KEPT)
         self.H, self.R = factors.copy()
+        self.common = bool(np.array_equal(self.R, np.eye(self.n)))
         self.dropped, self.steps = bool(numbers[0]), int(numbers[1])
         self.error, self.radius, self.steepest = (float(number) for number in numbers[2:])
 
