@@ -61,7 +61,6 @@ class KroneckerModel(LearnedModel):
     def clear(self) -> None:
         """Forget all steps."""
         self.H = self.R = np.eye(self.n)
-        self.common = True  # whether R is the identity: all columns have the same second derivatives
         self.past: deque[tuple[np.ndarray, np.ndarray]] = deque(maxlen=KEPT)
         self.steps = 0
         self.error = 1.0
@@ -119,7 +118,7 @@ class KroneckerModel(LearnedModel):
         for _ in range(ROUNDS):
             self.H = _symmetric([(S @ self.R, Y) for S, Y in self.past])
             if len(self.past) > 1:
-                self.R, self.common = _symmetric([(S.T @ self.H, Y.T) for S, Y in self.past]), False
+                self.R = _symmetric([(S.T @ self.H, Y.T) for S, Y in self.past])
                 # Their product alone is known: let the diagonal of R be 1 in the mean of squares.
                 unit = float(np.linalg.norm(self.R)) / np.sqrt(self.n) or 1.0
                 self.R, self.H = self.R / unit, self.H * unit
@@ -133,18 +132,20 @@ class KroneckerModel(LearnedModel):
         H, R = Ut @ self.H @ Ut.T, self.R
         cross = np.outer(np.diag(H), np.diag(R))
         curvatures = np.abs(cross + cross.T - 2 * H * R - np.add.outer(np.diag(D), np.diag(D)))
-        if self.common:
+        # If R is the identity, all columns have the same second derivatives, and one product takes the place of three.
+        common = np.array_equal(R, np.eye(self.n))
+        if common:
             H -= D
 
         def product(K: np.ndarray) -> np.ndarray:
-            bent = H @ K if self.common else H @ K @ R - D @ K
+            bent = H @ K if common else H @ K @ R - D @ K
             return bent - bent.T
 
         least = LEAST_CURVATURE * float(np.median(curvatures)) or 1.0
         found = bounded_minimum(
             look.slopes, 1.0 / np.maximum(curvatures, least), product, self.radius, little**2
         )
-        flops = ((2.0 if self.common else 6.0) * found.products + 6.0) * self.n**3
+        flops = ((2.0 if common else 6.0) * found.products + 6.0) * self.n**3
         return Proposal(found.step, found.promised, found.bounded, flops)
 
     @staticmethod
@@ -177,7 +178,6 @@ class KroneckerModel(LearnedModel):
             raise ValueError("the second derivatives of a quadratic function are not finite")
         self.past = deque(zip(moves.copy(), changes.copy()), maxlen=KEPT)
         self.H, self.R = factors.copy()
-        self.common = bool(np.array_equal(self.R, np.eye(self.n)))
         self.dropped, self.steps = bool(numbers[0]), int(numbers[1])
         self.error, self.radius, self.steepest = (float(number) for number in numbers[2:])
 
