@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import itertools
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from givens import check_objective, minimize, rotations
-from givens.objectives import Columns, JointDiagonal, Kurtosis
+from givens.numerics import parallel
+from givens.objectives import Columns, JointDiagonal, Kurtosis, SparseColumns
+from givens.phases import sweeping
 from tests.cases import CASES
 
 
@@ -166,3 +169,18 @@ def test_wrong_gains_are_found_by_the_check(rng):
 
     report = check_objective(Wrong(rng.standard_t(5, size=(80, 5)), "quartimax"))
     assert [finding.name for finding in report.findings if not finding.passed] == ["gains of all pairs"]
+
+
+@pytest.mark.parametrize("little", [0.0, np.inf])
+def test_many_pairs_are_solved_alike_with_threads_and_without(rng, monkeypatch, little):
+    objective = SparseColumns(rng.standard_normal((80, 12)), 1.5)
+    state = objective.state(rotations.random_orthogonal(12, rng))
+    pairs = np.array(list(itertools.combinations(range(12), 2)))
+    run = SimpleNamespace(objective=objective, state=state, plan=objective.plan(), tol=1e-9)
+    expected = objective.solve(state, pairs, run.tol * objective.scale)
+    monkeypatch.setattr(sweeping, "LITTLE", little)
+    with parallel.pool(2):
+        found = sweeping.solve_pairs(run, pairs)
+    np.testing.assert_array_equal(found.gains, expected.gains)
+    np.testing.assert_array_equal(found.rotations, expected.rotations)
+    assert (found.rotated, found.flops) == (expected.rotated, expected.flops)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from givens.objectives.base import Solved
-from givens.phases.sweeping import solve
+from givens.phases.sweeping import solve_pairs
 from givens.result import Certificate
 from givens.rotations import rotate_blocks
 from givens.schedules import all_pairs
@@ -67,7 +67,7 @@ def certify(run: Run, share: float) -> tuple[Certificate, float]:
 def _search(run: Run, pairs: np.ndarray) -> Solved:
     """Search pairs over all angles."""
     run.settle()
-    solved = solve(run, pairs)
+    solved = solve_pairs(run, pairs)
     run.progress.flops += solved.flops
     run.progress.note = solved.note or run.progress.note
     return solved

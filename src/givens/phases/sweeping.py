@@ -9,6 +9,7 @@ With `schedule="random"` and blocks of two columns this is the paper's Algorithm
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,6 +23,9 @@ from givens.support.arguments import counted
 
 if TYPE_CHECKING:
     from givens.loop import Run
+
+FIRST_PAIRS = 16  # of many pairs, so many are solved to see how long the others take
+LITTLE = 2e6  # flops that take less time than threads need to begin
 
 
 class Sweeps(Phase):
@@ -95,7 +99,24 @@ def solve(run: Run, blocks: Blocks) -> Solved:
         return objective.solve(state, blocks, min_gain)
     shares = [blocks[part] for part in parallel.parts(len(blocks), width)]
     solved = parallel.each(lambda share: objective.solve(state, share, min_gain), shares)
-    pairs = isinstance(blocks, np.ndarray)
+    return _together(solved, isinstance(blocks, np.ndarray))
+
+
+def solve_pairs(run: Run, pairs: np.ndarray) -> Solved:
+    """Solve many pairs, in the threads of the pool unless the flops of the first ones show that threads cost more time."""
+    if run.plan.at_once or len(pairs) <= FIRST_PAIRS:
+        return solve(run, pairs)
+    min_gain = run.tol * run.objective.scale
+    first, rest = pairs[:FIRST_PAIRS], pairs[FIRST_PAIRS:]
+    begun = run.objective.solve(run.state, first, min_gain)
+    # Plain functions do not know their flops.
+    if begun.flops == 0.0 or begun.flops * len(rest) > LITTLE * len(first):
+        return _together([begun, solve(run, rest)], True)
+    return _together([begun, run.objective.solve(run.state, rest, min_gain)], True)
+
+
+def _together(solved: Sequence[Solved], pairs: bool) -> Solved:
+    """The shares of a round, in their order, as one."""
     payloads = [part.payload for part in solved if part.payload is not None]
     return Solved(
         np.concatenate([part.rotations for part in solved])
