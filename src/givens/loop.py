@@ -115,6 +115,7 @@ class Run:
             self._counted = True
             self._restore_phase(progress)
         self.certificate: Certificate | None = None
+        self.searched = True  # whether pairs were searched for the certificate, or their gains were known
         self.message = ""
         self._gained = gained
 
@@ -209,6 +210,7 @@ class Run:
         """The message, if no pair gains anything; else an empty string, and the run continues."""
         progress = self.progress
         self.shown.step("certificate", progress.steps + 1, self.options.max_sweeps, self.pairs)
+        self.searched = self._glance().gains is None
         self.certificate, gain = certify(self, self.options.certify)
         progress.certifications += 1
         if gain <= 0.0:
@@ -414,11 +416,14 @@ class Run:
                 f"{counted(self.before.steps, 'step', 'steps')} on samples of the data or in single precision",
             )
         text = ", then ".join(clauses) or "no step"
-        searched = self.progress.certifications
+        sweeps = self.progress.certifications
         if self.certificate is not None and self.progress.converged:
             share = "" if self.certificate.share == 1.0 else f" of {self.certificate.share:.0%} of the pairs"
             exact = "" if self.progress.note else "exact "
-            text += f"; certified by {'one sweep' if searched == 1 else f'{searched} sweeps'} of {exact}searches{share}"
+            if self.searched:
+                text += f"; certified by {'one sweep' if sweeps == 1 else f'{sweeps} sweeps'} of {exact}searches{share}"
+            else:
+                text += f"; certified by the gains {share.removeprefix(' ') or 'of all pairs'}"
         return text
 
     # Checkpoints.
