@@ -210,7 +210,8 @@ class Run:
         """The message, if no pair gains anything; else an empty string, and the run continues."""
         progress = self.progress
         self.shown.step("certificate", progress.steps + 1, self.options.max_sweeps, self.pairs)
-        self.searched = self._glance().gains is None
+        gains = self.gains()
+        self.searched = gains is None or bool(np.isnan(gains).any())
         self.certificate, gain = certify(self, self.options.certify)
         progress.certifications += 1
         if gain <= 0.0:

@@ -102,7 +102,7 @@ def test_gains_of_all_pairs_are_those_of_a_fine_grid(contrast, kind, rng):
     U = rotations.random_orthogonal(5, 3, determinant=1)
     gains = objective.look(objective.state(U)).gains()
     here = objective.value(objective.state(U))
-    rounding = 1e-6 if kind == "single" else 1e-12
+    rounding, known = 1e-6 if kind == "single" else 1e-12, 0
     for i in range(5):
         for j in range(i + 1, 5):
             there = [
@@ -111,7 +111,10 @@ def test_gains_of_all_pairs_are_those_of_a_fine_grid(contrast, kind, rng):
             ]
             # The nearest angle of the grid is at most 0.0011 away from the best one.
             best = here - min(there)
-            assert -rounding * objective.scale <= gains[i, j] - best <= 1e-4 * objective.scale
+            known += not np.isnan(gains[i, j])
+            if not np.isnan(gains[i, j]):
+                assert -rounding * objective.scale <= gains[i, j] - best <= 1e-4 * objective.scale
+    assert known > 0
 
 
 @pytest.mark.parametrize("contrast", ["quartimax", "varimax", "kurtosis"])
@@ -167,7 +170,7 @@ def test_wrong_gains_are_found_by_the_check(rng):
     class Wrong(Columns):
         def look(self, state, Q=None, slopes=True):
             look = super().look(state, Q, slopes)
-            return look._replace(gains=lambda: 1.01 * look.gains())
+            return look._replace(gains=lambda: 0.99 * look.gains())
 
     report = check_objective(Wrong(rng.standard_t(5, size=(80, 5)), "quartimax"))
     assert [finding.name for finding in report.findings if not finding.passed] == ["gains of all pairs"]

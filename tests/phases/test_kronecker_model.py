@@ -137,7 +137,7 @@ def test_a_run_ends_at_the_rounding_errors_of_a_badly_scaled_function(rng):
     )
     assert found.converged
     assert "rounding" in found.message
-    assert found.steps < 200
+    assert found.steps < 1000  # without the rule, ten times as many
 
 
 def test_a_procrustes_problem_ends_at_its_closed_form(rng):

@@ -30,6 +30,7 @@ EPS = 2.220446049250313e-16
 CHUNK = 1024  # number of rows that are summed in the precision of the data
 INSIDE = 13.0  # flops per row of a pair of active columns: x² − y², 2xy, and five sums
 CROSSING = 16.0  # flops per row of a crossing pair: x², xy, y², their products, and eight sums
+SINGLE = 4e-6  # relative error of sums in single precision
 MOMENTS = 8  # of a pair x, y: the sums of x⁴, x³y, x²y², xy³, y⁴, x², xy, y²
 
 
@@ -268,19 +269,26 @@ def solve_moments(
 def gains_of_pairs(
     fourths: np.ndarray, M: np.ndarray, S: np.ndarray, gram: np.ndarray, kappa: float, sign: float
 ) -> np.ndarray:
-    """The gain of each pair of active columns by itself, from the sums Σ y_i⁴, 4 Σ y_i³ y_j, 12 Σ y_i² y_j² and Σ y_i y_j."""
+    """Bounds of the gain of each pair of active columns, from the sums Σ y_i⁴, 4 Σ y_i³ y_j, 12 Σ y_i² y_j² and Σ y_i y_j.
+
+    The sums S are in single precision, so Q is known up to an error only. The gain falls as Q grows: the bound is that of the
+    least possible Q. It is NaN where that is not positive, since small errors of Q then matter.
+    """
     count = fourths.shape[0]
     gains = np.zeros((count, count))
     for i in range(count):
         for j in range(i + 1, count):
             square = (S[i, j] + S[j, i]) / 24.0
             uu = max(fourths[i] - 2.0 * square + fourths[j], 0.0)
-            uv = 0.5 * (M[i, j] - M[j, i])
-            _, _, gain = _gain_of(
-                uu, 4.0 * square, uv, gram[i, i] - gram[j, j], 2.0 * gram[i, j], kappa, sign
-            )
-            gains[i, j] = gain
-            gains[j, i] = gain
+            su, sv = gram[i, i] - gram[j, j], 2.0 * gram[i, j]
+            P = sign * (M[i, j] - M[j, i] - 2.0 * kappa * su * sv)
+            Q = sign * (uu - 4.0 * square - kappa * (su * su - sv * sv))
+            Q -= SINGLE * (fourths[i] + fourths[j] + kappa * (su * su + sv * sv))
+            bound = np.nan
+            if Q > 0.0:
+                bound = 0.25 * P * (P / (math.hypot(P, Q) + Q)) if abs(P) > EPS * Q else 0.0
+            gains[i, j] = bound
+            gains[j, i] = bound
     return gains
 
 

@@ -78,7 +78,8 @@ class Look(NamedTuple):
         from it, and needs fewer steps.
     gains : callable, optional
         Returns a symmetric array of float64, shape (n, n): entry (i, j) is the gain of the pair, rotated alone to its best angle,
-        and the diagonal is 0. For objectives that can tell it from what the look has summed; certificates then need no searches.
+        or a close upper bound, or NaN where the pair has to be searched; the diagonal is 0. For objectives that can tell it from
+        what the look has summed; certificates then search few pairs, or none.
     """
 
     value: float

@@ -219,6 +219,8 @@ class ChunkedColumns(Columns):
         found = self.rows.total(LookSums(self.contrast, self.active), f"{self.label}-look", state.turned(Q))
         look = self.contrast.look_from(found.sums, self.count)
         left = None if look.gains is None else 0.5 * float(look.gains().sum())
+        if left is not None and np.isnan(left):
+            left = None
         return look._replace(flops=self._flops(4.0 * self.active), left=left)
 
     def solve(self, state: TurnedAxes, blocks: Blocks, min_gain: float = 0.0) -> Solved:  # type: ignore[override]

@@ -149,7 +149,7 @@ class Orthomax(Contrast):
         return block_moments.solved(found, blocks, active, self.kappa / rows, float(-self.sense), min_gain)
 
     def _gains(self, sums: Sequence[np.ndarray], rows: int) -> np.ndarray:
-        """The gain of each pair, rotated alone to its best angle, from the sums of a look; for active = n."""
+        """Bounds of the gain of each pair, rotated alone to its best angle, from the sums of a look; for active = n."""
         from givens.kernels import quartic
 
         fourths, M, S = sums[:3]

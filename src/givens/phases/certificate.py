@@ -1,8 +1,9 @@
 """The certificate: how much any rotation of two columns, by any angle, could still lower f.
 
 Slopes and curvatures describe f for small angles only. The pair searches of sweeps cover all angles, and they only read the
-state, so that all pairs are searched at the same U. An objective whose look has the gains of all pairs needs no searches. Pairs
-that gain are rotated, and the run continues. The certificate is as exact as the objective's searches, or these gains.
+state, so that all pairs are searched at the same U. Where the look of an objective has the gains of pairs, or close bounds of
+them, these need no search. Pairs that gain are rotated, and the run continues. The certificate is as exact as the objective's
+searches, or these bounds.
 """
 
 from __future__ import annotations
@@ -32,12 +33,13 @@ def certify(run: Run, share: float) -> tuple[Certificate, float]:
     if share < 1.0:
         number = min(total, max(1, round(share * total)))
         pairs = pairs[np.sort(progress.rng.choice(total, size=number, replace=False))]
-    known, solved = run.gains(), None
-    if known is None:
-        solved = _search(run, pairs)
-        gains = solved.gains
-    else:
-        gains = known[pairs[:, 0], pairs[:, 1]]
+    known = run.gains()
+    gains = np.full(len(pairs), np.nan) if known is None else known[pairs[:, 0], pairs[:, 1]]
+    unknown = np.flatnonzero(np.isnan(gains))
+    solved = None
+    if len(unknown):
+        solved = _search(run, pairs[unknown])
+        gains[unknown] = solved.gains
     worth = max(WORTH, run.tol, run.plan.rounding) * objective.scale
     chosen = _disjoint(pairs, gains, worth)
     if not objective.separable:
@@ -45,8 +47,9 @@ def certify(run: Run, share: float) -> tuple[Certificate, float]:
     gain = 0.0
     if chosen:
         blocks = pairs[chosen]
-        if solved is None:
-            rotations = np.asarray(_search(run, blocks).rotations)
+        if solved is None or known is not None:
+            solved = _search(run, blocks)
+            rotations = np.asarray(solved.rotations)
         else:
             rotations = np.asarray(solved.rotations)[chosen]
         before = run.value()

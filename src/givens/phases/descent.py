@@ -44,7 +44,6 @@ HAND_OVER = 1e-6  # predicted gain, relative to the scale, below which a phase "
 # If curvatures are unknown, so many steps are remembered; between these bounds, as many as a cache holds.
 FEW, MANY = 20, 60
 CACHE, MOST_NUMBERS = 200_000, 2_000_000  # sizes of a memory that lies in a cache, and of the largest one
-NO_STEP = "converged: no step along the slopes lowers f by more than its rounding errors"
 EPS = float(np.finfo(np.float64).eps)
 
 
@@ -119,7 +118,7 @@ class Descent(Phase):
         if taken is None:
             # The prediction of the first direction counts: the second one has no memory of curvatures.
             if expected <= 16 * self.noise:
-                self.verdict = NO_STEP
+                self.verdict = "converged: no step along the slopes lowers f by more than its rounding errors"
             return None
         return taken
 
@@ -149,7 +148,10 @@ class Descent(Phase):
             if step.promised <= self.noise:
                 break
         if model.conclusive and expected <= 16 * self.noise:
-            self.verdict = NO_STEP
+            # Conjugate gradients may not have found the best step of the model, so there may be a better one.
+            self.verdict = (
+                "converged: the steps of a quadratic model gain no more than the rounding errors of f"
+            )
         model.clear()
         return None
 
