@@ -97,7 +97,7 @@ def minimize(
     max_steps : int
         Maximum number of steps of descent.
     certify : bool or float, optional
-        When the run has converged, search every pair of columns over all angles, which takes at most about as long as a sweep.
+        When the run has converged, search every pair of columns over all angles, which takes at most about two sweeps.
         `Result.certificate` has the largest gain found. Gains above rounding are taken, and the run continues. A number between
         0 and 1 searches this share of the pairs, chosen at random. By default only plain functions without `jac` are certified.
     coarse : bool, optional
