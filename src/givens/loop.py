@@ -115,7 +115,7 @@ class Run:
             self._counted = True
             self._restore_phase(progress)
         self.certificate: Certificate | None = None
-        self.searched = True  # whether pairs were searched for the certificate, or their gains were known
+        self.searched = True  # whether any pairs were searched for the certificate, or all gains were known
         self.message = ""
         self._gained = gained
 
@@ -210,8 +210,6 @@ class Run:
         """The message, if no pair gains anything; else an empty string, and the run continues."""
         progress = self.progress
         self.shown.step("certificate", progress.steps + 1, self.options.max_sweeps, self.pairs)
-        gains = self.gains()
-        self.searched = gains is None or bool(np.isnan(gains).any())
         self.certificate, gain = certify(self, self.options.certify)
         progress.certifications += 1
         if gain <= 0.0:

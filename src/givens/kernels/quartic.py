@@ -35,27 +35,22 @@ MOMENTS = 8  # of a pair x, y: the sums of x⁴, x³y, x²y², xy³, y⁴, x², 
 
 
 @inline
-def _gain_of(
+def _angle_of(
     uu: float, vv: float, uv: float, su: float, sv: float, kappa: float, sign: float
-) -> tuple[float, float, float]:
-    """P, Q and the gain of the best angle, from the sums of u², v², uv, u and v."""
+) -> tuple[float, float]:
+    """The best angle and its gain, from the sums of u², v², uv, u and v."""
     P = sign * (2.0 * uv - 2.0 * kappa * su * sv)
     Q = sign * (uu - vv - kappa * (su * su - sv * sv))
     radius = math.hypot(P, Q)
     if Q > 0.0:
         # An angle below rounding has no effect, and would be found again in every sweep.
-        return P, Q, 0.0 if abs(P) <= EPS * Q else 0.25 * P * (P / (radius + Q))
+        if abs(P) <= EPS * Q:
+            return 0.0, 0.0
+        return 0.25 * math.atan2(P, Q), 0.25 * P * (P / (radius + Q))
     # The criterion is the same at all angles, up to rounding.
-    return P, Q, 0.0 if radius - Q <= 16.0 * EPS * (uu + vv) else 0.25 * (radius - Q)
-
-
-@inline
-def _angle_of(
-    uu: float, vv: float, uv: float, su: float, sv: float, kappa: float, sign: float
-) -> tuple[float, float]:
-    """The best angle and its gain, from the sums of u², v², uv, u and v."""
-    P, Q, gain = _gain_of(uu, vv, uv, su, sv, kappa, sign)
-    return 0.25 * math.atan2(P, Q) if gain > 0.0 else 0.0, gain
+    if radius - Q <= 16.0 * EPS * (uu + vv):
+        return 0.0, 0.0
+    return 0.25 * math.atan2(P, Q), 0.25 * (radius - Q)
 
 
 @inline

@@ -36,8 +36,9 @@ def certify(run: Run, share: float) -> tuple[Certificate, float]:
     known = run.gains()
     gains = np.full(len(pairs), np.nan) if known is None else known[pairs[:, 0], pairs[:, 1]]
     unknown = np.flatnonzero(np.isnan(gains))
+    run.searched = len(unknown) > 0
     solved = None
-    if len(unknown):
+    if run.searched:
         solved = _search(run, pairs[unknown])
         gains[unknown] = solved.gains
     worth = max(WORTH, run.tol, run.plan.rounding) * objective.scale
