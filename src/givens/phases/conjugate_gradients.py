@@ -14,7 +14,6 @@ from typing import NamedTuple
 import numpy as np
 
 MOST_PRODUCTS = 500
-TINY = 1e-290
 
 
 class Minimum(NamedTuple):
@@ -48,38 +47,23 @@ def bounded_minimum(
     little : float
         The share of the slopes, squared and weighted, at which the iteration stops.
     """
+    from givens.kernels.conjugate_gradients import advance
+
     left = slopes.T.copy()
-    K, bent = np.zeros_like(left), np.zeros_like(left)
+    weights = np.ascontiguousarray(weights)
+    K = np.zeros_like(left)
     direction = -weights * left
     size = first = -_inner(left, direction)
     bounded, products = False, 0
-    while products < MOST_PRODUCTS and size > little * first and size != 0.0:
-        image = product(direction)
+    while products < MOST_PRODUCTS and size > little * first and size != 0.0 and not bounded:
+        image = np.ascontiguousarray(product(direction))
         products += 1
-        curvature = _inner(direction, image)
-        length = size / curvature if curvature > 0 else np.inf
-        room = _room(K, direction, radius)
-        bounded = length >= room
-        length = min(length, room)
-        K += length * direction
-        bent += length * image
-        if bounded:
-            break
-        left += length * image
-        preconditioned = weights * left
-        before, size = size, _inner(left, preconditioned)
-        direction *= size / before
-        direction -= preconditioned
-    promised = -_inner(slopes.T, K) - 0.5 * _inner(K, bent)
+        size, bounded = advance(K, left, direction, image, weights, radius, size)
+    # ⟨g, K⟩ + ½ ⟨K, H K⟩, where g + H K is left.
+    promised = -0.5 * _inner(slopes.T + left, K)
     return Minimum(K, promised, bounded, products)
 
 
 def _inner(a: np.ndarray, b: np.ndarray) -> float:
     """The inner product over pairs, each of which occurs twice in an antisymmetric matrix."""
     return 0.5 * float(np.vdot(a, b))
-
-
-def _room(K: np.ndarray, direction: np.ndarray, radius: float) -> float:
-    """The largest multiple of a direction that can be added to K until an angle reaches the radius."""
-    ahead = (radius - K * np.sign(direction)) / np.maximum(np.abs(direction), TINY)
-    return max(float(ahead.min()), 0.0)
