@@ -265,3 +265,42 @@ def test_a_run_that_was_interrupted_ends_in_the_same_bits(rng, tmp_path):
     rest = minimize(problem, start, checkpoint=Checkpoint(tmp_path / "b", every=5))
     assert np.array_equal(whole.U, rest.U)
     assert whole.trace.value == rest.trace.value
+
+
+def by_columns(n, rng, common):
+    """Σ_j u_j·A_j u_j + b_j·u_j and its gradient; with a common A, a Procrustes problem."""
+    A = rng.standard_normal((n, n, 2 * n))
+    A = A @ A.transpose(0, 2, 1) / n
+    if common:
+        A[:] = A[0]
+    B = rng.standard_normal((n, n))
+
+    def f(U):
+        image = np.einsum("jab,bj->aj", A, U)
+        return np.sum(U * (image + B)), 2 * image + B
+
+    return f
+
+
+# The second derivatives of the columns are a product of two matrices if all columns have the same ones, and only then.
+@pytest.mark.parametrize(("common", "most"), [(True, 40), (False, 110)])
+def test_a_quadratic_sum_over_columns_is_learned_by_the_model_that_fits(rng, common, most):
+    n = 30
+    f = by_columns(n, rng, common)
+    problem = Function(f, n, jac=True)
+    start = random_orthogonal(n, rng, determinant=1)
+    found = minimize(problem, start, gradient_tol=1e-12, phases=("descent",))
+    assert found.converged
+    assert found.steps < most
+
+
+@pytest.mark.parametrize("common", [True, False])
+def test_a_run_with_two_models_that_was_interrupted_ends_in_the_same_bits(rng, tmp_path, common):
+    n = 24
+    problem = Function(by_columns(n, rng, common), n, jac=True)
+    start = random_orthogonal(n, rng, determinant=1)
+    whole, rest = tmp_path / "whole", tmp_path / "rest"
+    expected = minimize(problem, start, checkpoint=Checkpoint(whole, every=3))
+    minimize(problem, start, checkpoint=Checkpoint(rest, every=3), max_steps=12)
+    found = minimize(problem, start, checkpoint=Checkpoint(rest, every=3))
+    np.testing.assert_array_equal(found.U, expected.U)

@@ -5,9 +5,9 @@
 The slopes g of all pairs are the gradient of f with respect to these angles. The angles of a step are −H g, where H is
 estimated from the curvatures of the pairs, if the objective has them, and from the last steps (`quasi_newton`). If f is a sum
 over columns or a quadratic function, the steps tell more, and a model that learns faster soon replaces H (`column_model`,
-`kronecker_model`). Steps and slopes are expressed in the moving columns, so that those of different steps can be compared
-directly. The exponential is replaced by Cayley's transform, which agrees with it to second order and is orthogonal up to
-rounding errors.
+`kronecker_model`; of a function that is both, the second). Steps and slopes are expressed in the moving columns, so that those of
+different steps can be compared directly. The exponential is replaced by Cayley's transform, which agrees with it to second
+order and is orthogonal up to rounding errors.
 
 A step is accepted if f decreases by a share of what the slopes predict. Close to the minimum, where the decrease is smaller
 than the rounding errors of f, the slopes decide. The state is not changed: each look rotates the data by the product of all
@@ -43,6 +43,7 @@ TRIALS = 25
 HAND_OVER = 1e-6  # predicted gain, relative to the scale, below which a phase "newton" takes over
 # If curvatures are unknown, so many steps are remembered; between these bounds, as many as a cache holds.
 FEW, MANY = 20, 60
+FEW_COLUMNS = 20  # columns up to which a sum over columns is not learned as a quadratic function
 CACHE, MOST_NUMBERS = 200_000, 2_000_000  # sizes of a memory that lies in a cache, and of the largest one
 EPS = float(np.finfo(np.float64).eps)
 
@@ -79,11 +80,13 @@ class Descent(Phase):
         following = run.options.phases[run.progress.phase + 1 :]
         self.before_newton = following[:1] == ("newton",) and run.plan.second is not None
         self.past = Memory(size, max(3, min(most, MOST_NUMBERS // (2 * size))))
-        self.model: LearnedModel | None = None
-        if look.gradient is not None and run.plan.by_columns and n <= MOST_COLUMNS:
-            self.model = ColumnModel(n)
-        elif look.gradient is not None and n <= MOST_ORDER:
-            self.model = KroneckerModel(n)
+        self.models: list[LearnedModel] = []
+        by_columns = run.plan.by_columns and n <= MOST_COLUMNS
+        # A quadratic function is learned in fewer steps than a sum over columns, which saves time where these are many.
+        if look.gradient is not None and n <= MOST_ORDER and not (by_columns and n <= FEW_COLUMNS):
+            self.models.append(KroneckerModel(n))
+        if look.gradient is not None and by_columns:
+            self.models.append(ColumnModel(n))
         self.begun = True
 
     def advance(self, run: Run) -> float | None:
@@ -101,10 +104,12 @@ class Descent(Phase):
             self.Ut = run.Ut
         # Rounding error of f.
         self.noise = self.rounding * max(self.scale, abs(look.value))
-        if self.model is not None:
-            gain = self._by_model(run, look, self.model)
+        for model in self.models:
+            gain = self._by_model(run, look, model)
             if gain is not None or self.verdict:
                 return gain
+            if model.known:
+                break
         direction, promised = self._direction(look)
         if 0.5 * promised <= run.tol * self.scale:
             return self._at_rest(run, look)
@@ -156,12 +161,16 @@ class Descent(Phase):
         return None
 
     def _look_at(self, run: Run, look: Look, Q: np.ndarray) -> tuple[Look, np.ndarray]:
-        """The look at U @ Q, from which the model learns; and (U @ Q)ᵀ, which only a model needs."""
+        """The look at U @ Q, from which models learn until one knows enough; and (U @ Q)ᵀ, which only a model needs."""
         there = run.look_at(Q)
-        if self.model is None or self.model.dropped or there.gradient is None:
+        learning = [model for model in self.models if not model.dropped]
+        if not learning or there.gradient is None:
             return there, self.Ut
         Ut = Q.T @ run.Ut
-        run.progress.flops += self.model.learn(Ut - self.Ut, look, there)
+        for model in learning:
+            run.progress.flops += model.learn(Ut - self.Ut, look, there)
+            if model.known:
+                break
         return there, Ut
 
     def _direction(self, look: Look) -> tuple[np.ndarray, float]:
@@ -267,18 +276,21 @@ class Descent(Phase):
         self.look = None
 
     def memory(self) -> dict[str, np.ndarray]:
-        """The remembered steps, and the model."""
+        """The remembered steps, and the models."""
         if not self.begun:
             return {}
-        return self.past.arrays() | ({} if self.model is None else self.model.arrays())
+        arrays = self.past.arrays()
+        for model in self.models:
+            arrays |= model.arrays()
+        return arrays
 
     def remember(self, arrays: dict[str, np.ndarray], run: Run) -> None:
-        """Restore the remembered steps, and the model."""
+        """Restore the remembered steps, and the models."""
         if arrays:
             self._begin(run, run.look())
             self.past.restore(arrays)
-            if self.model is not None:
-                self.model.restore(arrays)
+            for model in self.models:
+                model.restore(arrays)
 
 
 @lru_cache(maxsize=8)
