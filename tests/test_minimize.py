@@ -59,7 +59,7 @@ def test_gradient_tolerance_stops_a_run():
 def test_too_few_sweeps_are_reported():
     result = minimize(CASES["smooth"](0), max_sweeps=1, schedule="tournament", random_state=0)
     assert not result.converged
-    assert result.message == "not converged: max_sweeps = 1 reached"
+    assert result.message.startswith("not converged: max_sweeps = 1 reached")
     assert minimize(CASES["smooth"](0), max_sweeps=0, schedule="tournament", random_state=0).steps == 0
     result = minimize(CASES["smooth"](0), max_steps=4, random_state=0)
     assert result.message == "not converged: max_steps = 4 reached"
@@ -131,6 +131,61 @@ def test_only_exact_searches_are_called_exact():
     assert "not proved to be exact" in searched.message
     assert " of rotations; certified by " in searched.method
     assert "exact" not in searched.method
+
+
+def test_the_certificate_of_an_interpolated_function_is_not_called_exact():
+    """A minimum of width 0.02, which 16 angles do not see."""
+
+    def narrow(U):
+        return U[0, 0] - 10 * np.exp(-(((U[0, 1] - 0.5) / 0.02) ** 2))
+
+    missed = minimize(narrow, n=3, random_state=0)
+    assert missed.value > -2
+    assert "interpolation, which can miss a narrow minimum" in missed.message
+    assert missed.method.endswith("certified by one sweep of searches")
+    exact = minimize(Function(lambda U: U[0, 0], 3, degree=1), random_state=0)
+    assert "interpolation" not in exact.message
+    assert exact.method.endswith("of exact searches")
+
+
+@pytest.mark.parametrize("jac", [None, True])
+@pytest.mark.parametrize("n_starts", [1, 3])
+def test_calls_of_a_function_are_counted(jac, n_starts):
+    calls = []
+    M = np.random.default_rng(0).standard_normal((9, 9))
+
+    def f(U):
+        calls.append(1)
+        value = np.sum((M @ U) ** 4)
+        return value if jac is None else (value, 4 * M.T @ (M @ U) ** 3)
+
+    # The pairs of a certificate are searched in two threads.
+    found = minimize(f, n=9, jac=jac, n_starts=n_starts, certify=True, threads=2, random_state=0, tol=1e-10)
+    assert found.evaluations == len(calls)
+    assert minimize(CASES["logcosh"](0)).evaluations is None
+    problem = Function(f, 9, jac=jac)
+    calls.clear()
+    assert minimize(problem, tol=1e-10, random_state=0).evaluations == len(calls)
+
+
+def test_a_function_that_draws_random_numbers_is_refused():
+    rng = np.random.default_rng(0)
+    with pytest.raises(
+        ValueError, match=r"same number for the same matrix, but it returned .* and then .* draw them once"
+    ):
+        minimize(lambda U: U[0, 0] + rng.normal(), n=3)
+
+
+def test_a_start_of_another_order_than_n_is_refused_before_f_is_called():
+    with pytest.raises(ValueError, match="start is of order 8, but n = 7"):
+        minimize(lambda U: 1 / 0, np.eye(8), n=7)
+
+
+def test_the_progress_bar_tells_phases_apart(capsys):
+    minimize(lambda U: np.sum((U - 1) ** 3), n=4, random_state=0, progress=True, max_steps=2)
+    shown = "".join(capsys.readouterr())
+    assert "descent, step 2" in shown
+    assert "sweep" not in shown
 
 
 def test_the_progress_bar_is_a_real_one(capsys):

@@ -177,7 +177,8 @@ class Run:
         """Make one step of the current phase; return why to stop, or an empty string."""
         progress = self.progress
         phase = self.phases[progress.phase]
-        self.shown.step(phase.name, progress.steps + 1, self.options.max_sweeps, self.pairs)
+        number = progress.sweeps if phase.name == "sweeps" else progress.steps
+        self.shown.step(phase.name, number + 1, self.options.max_sweeps, self.pairs)
         flops, began = progress.flops, perf_counter()
         gain = phase.advance(self)
         if gain is None:

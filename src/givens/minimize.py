@@ -158,6 +158,7 @@ def minimize(
     # Everything runs inside the pool: after a single product outside, idle threads of BLAS would spin for a tenth of a second, on
     # the cores that the pool needs.
     with parallel.pool(threads), bar(progress) as shown:
+        before = getattr(objective, "evaluations", 0)
         problem, first = _problem(objective, start, n, jac, check_jac)
         plan = problem.plan()
         if callback is not None and not callable(callback):
@@ -191,6 +192,8 @@ def minimize(
         runs = Runs(problem, options, checkpoints, reproducible, shown, alone)
         first = problem.start(rng) if first is None else first
         best, *other = runs.best(first, n_starts, rng, (of_first, forms), bool(race))
+        if isinstance(problem, Function):
+            best.evaluations = problem.evaluations - before
     if other:
         best.flops += other[0].flops
         best.message += f"; the other component of O(n) reached {other[0].value:.12g}"
@@ -381,6 +384,8 @@ def _problem(
             if first is None:
                 raise ValueError("n, the order of U, is needed for a plain function (or a start)")
             n = len(first)
+        if first is not None and n != len(first):
+            raise ValueError(f"start is of order {len(first)}, but n = {n}")
         objective = Function(objective, n, jac=jac, check_jac=check_jac)
     elif jac is not None:
         raise ValueError(f"jac belongs to a plain function; {type(objective).__name__} knows its own slopes")

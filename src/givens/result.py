@@ -148,6 +148,8 @@ class Result:
         What was done, in one sentence: "4 leaps, then 3 sweeps of rotations in blocks".
     phases : tuple of PhaseSummary
         Steps, gain, flops and seconds of each phase.
+    evaluations : int, optional
+        If a function was given as a callable: the number of its calls, over all starts and before the run.
     certificate : Certificate, optional
         With `certify`, and if the run converged: how much a rotation of two columns, by any angle, could still gain.
     starts : array, optional
@@ -168,6 +170,7 @@ class Result:
     trace: Trace
     method: str = ""
     phases: tuple[PhaseSummary, ...] = ()
+    evaluations: int | None = None
     certificate: Certificate | None = None
     starts: np.ndarray | None = None
 

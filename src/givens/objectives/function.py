@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from numbers import Real
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -26,15 +27,19 @@ from givens.searches.harmonics import Harmonics
 from givens.support.arguments import whole
 
 EPS = float(np.finfo(np.float64).eps)
+_INTERPOLATED = "angles of pairs by interpolation, which can miss a narrow minimum"
 _CAPPED = (
     f"some pair problems have more than {searches.MAX_HARMONICS} harmonics, so their minima may not be global"
 )
+_COUNTING = Lock()  # certificates search pairs in several threads
 # Steps at which the two errors of a central difference, of order h^p and eps/h, are equal, for p = 4 and 2.
 _STEP, _SMALL_STEP = EPS**0.2, EPS ** (1 / 3)
 # If all slopes are below this, relative to the scale, they are computed by the difference of order 4.
 _SMALL = 1e-5
 # A gradient that differs from a finite difference by more than this share is wrong.
 _AGREE = 1e-4
+# Relative to the values of f: a larger difference between two values for one matrix is no rounding error.
+_REPEATS = 1e-8
 # If rotating other columns changes the gradient of a column by more than this share, f is not a sum over columns.
 _SAME = 1e-6
 # Angles at which f is evaluated before the run; with a gradient, only the first two.
@@ -91,13 +96,23 @@ class Function(Objective):
         The order of U.
     degree : int, optional
         The degree of f, if it is a polynomial in the entries of U: every pair problem is then solved exactly by 2·degree+1
-        evaluations. Without it, harmonics are added until nothing changes, up to 64; if that is not enough, the result's message
-        says so.
+        evaluations. Without it, harmonics are added until they predict f at three further angles, up to 64. This can miss a
+        minimum that is narrower than the angles are apart; the result's message says so, and if 64 are not enough.
     jac : callable or True, optional
         The matrix ∂f/∂U of partial derivatives, in Euclidean space: a function of U, or True if f returns the value and this
         matrix. `givens.autodiff` computes it for functions written in PyTorch, JAX or autograd.
     check_jac : bool
         Compare `jac` with a finite difference once, before the run.
+
+    Attributes
+    ----------
+    evaluations : int
+        Number of calls of f so far.
+
+    Notes
+    -----
+    f must be finite for all orthogonal matrices, and always return the same number for the same matrix. Before the run it is
+    evaluated a few times near a fixed rotation.
 
     Examples
     --------
@@ -133,14 +148,20 @@ class Function(Objective):
             raise TypeError(f"jac must be a function of U, or True, got {type(jac).__name__}")
         self.jac = jac or None
         self.by_columns = False
+        self.evaluations = 0
         self._probe(check_jac)
 
     def __call__(self, U: np.ndarray) -> float:
         """Evaluate f, and check what it returned."""
-        value = self.f(U)
+        value = self._evaluate(U)
         if self.jac is True:
             value = self._both(value)[0]
-        return self._number(value, U)
+        return self._number(value)
+
+    def _evaluate(self, U: np.ndarray) -> Any:
+        with _COUNTING:
+            self.evaluations += 1
+        return self.f(U)
 
     def _both(self, returned: Any) -> tuple[Any, Any]:
         if isinstance(returned, tuple | list) and len(returned) == 2:
@@ -149,7 +170,7 @@ class Function(Objective):
             f"with jac=True f must return the value and the gradient, but it returned {type(returned).__name__}"
         )
 
-    def _number(self, value: Any, U: np.ndarray) -> float:
+    def _number(self, value: Any) -> float:
         # Nearly every f returns a float: it is checked first.
         if not isinstance(value, float) and isinstance(value, np.ndarray | np.generic) and value.ndim == 0:
             value = value.item()
@@ -160,9 +181,7 @@ class Function(Objective):
             raise TypeError(f"f must return a real number, but it returned {kind}")
         value = float(value)
         if not math.isfinite(value):
-            raise NotFinite(
-                f"f must be finite, but it returned {value} for an orthogonal U (‖U‖∞ = {np.abs(U).max():.3g})"
-            )
+            raise NotFinite(f"f must be finite for every orthogonal matrix, but it returned {value} for one")
         return value
 
     def _probe(self, check_jac: bool) -> None:
@@ -172,6 +191,12 @@ class Function(Objective):
         if self.jac is None:
             along = self._turned(place)
             values = [along(theta) for theta in PROBES]
+            again = along(PROBES[0])
+            if abs(again - values[0]) > _REPEATS * max(map(abs, values)):
+                raise ValueError(
+                    f"f must return the same number for the same matrix, but it returned {values[0]:.6g} and then {again:.6g}; "
+                    "if it draws random numbers, draw them once"
+                )
         else:
             # Every second pair is not rotated: there the gradient of a sum over columns does not change.
             along = self._turned(place, every=4)
@@ -265,8 +290,8 @@ class Function(Objective):
     def _with_gradient(self, U: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
         """The value, the slopes EᵀU − UᵀE, and the gradient E."""
         if self.jac is True:
-            value, E = self._both(self.f(U.copy()))
-            value = self._number(value, U)
+            value, E = self._both(self._evaluate(U.copy()))
+            value = self._number(value)
         else:
             value = self(U.copy())
             E = self.jac(U.copy())  # type: ignore[operator, misc]
@@ -337,7 +362,7 @@ class Function(Objective):
             rotated,
             0.0,
             points,
-            note="" if resolved else _CAPPED,
+            note=_CAPPED if not resolved else _INTERPOLATED if self.degree is None else "",
         )
 
     def _solve_block(

@@ -3,7 +3,7 @@
 Slopes and curvatures describe f for small angles only. The pair searches of sweeps cover all angles, and they only read the
 state, so that all pairs are searched at the same U. Where the look of an objective has the gains of pairs, or close bounds of
 them, these need no search. Pairs that gain are rotated, and the run continues. The certificate is as exact as the objective's
-searches, or these bounds.
+searches, or these bounds: for a function whose degree is not given, it is an estimate.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def _search(run: Run, pairs: np.ndarray) -> Solved:
     run.settle()
     solved = solve_pairs(run, pairs)
     run.progress.flops += solved.flops
-    run.progress.note = solved.note or run.progress.note
+    run.progress.note = max(run.progress.note, solved.note, key=len)
     return solved
 
 

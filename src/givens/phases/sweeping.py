@@ -60,7 +60,7 @@ class Sweeps(Phase):
         solved = solve(run, blocks)
         progress = run.progress
         progress.flops += solved.flops
-        progress.note = solved.note or progress.note
+        progress.note = max(progress.note, solved.note, key=len)
         turned = solved.gains > 0
         if not turned.any():
             return 0.0

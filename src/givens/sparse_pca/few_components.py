@@ -137,7 +137,8 @@ class FewColumns:
                 message = self._stop(summary.steps, gain, norm, tol, gradient_tol, max_sweeps)
                 if message:
                     break
-                shown.sweep(summary.steps + 1, max_sweeps, self.active * (2 * self.n - self.active - 1) // 2)
+                pairs = self.active * (2 * self.n - self.active - 1) // 2
+                shown.step("sweeps", summary.steps + 1, max_sweeps, pairs)
                 gain, turned = self._sweep(state)
                 rotations += turned
                 summary.steps += 1

@@ -15,12 +15,7 @@ class Bar:
     """A bar that shows nothing: what the loop uses by default."""
 
     def step(self, phase: str, number: int, most: int, pairs: int) -> None:
-        """Begin a step of a phase."""
-        if phase != "descent":
-            self.sweep(number, most, pairs)
-
-    def sweep(self, number: int, most: int, pairs: int) -> None:
-        """Begin a sweep of so many pairs."""
+        """Begin a step of a phase; a sweep is of so many pairs."""
 
     def advance(self, blocks: Iterable[Any]) -> None:
         """The blocks of a round are done."""
@@ -36,11 +31,13 @@ class RichBar(Bar):
         self.display = display
         self.task = display.add_task("", total=1, value="", gain="")
 
-    def sweep(self, number: int, most: int, pairs: int) -> None:
-        """Begin a sweep of so many pairs."""
-        self.display.update(
-            self.task, description=f"sweep {number} of at most {most}", total=pairs, completed=0
-        )
+    def step(self, phase: str, number: int, most: int, pairs: int) -> None:
+        """Begin a step of a phase; a sweep is of so many pairs."""
+        if phase == "sweeps":
+            text, total = f"sweep {number} of at most {most}", pairs
+        else:
+            text, total = (phase if phase == "certificate" else f"{phase}, step {number}"), None
+        self.display.update(self.task, description=text, total=total, completed=0)
 
     def advance(self, blocks: Iterable[Any]) -> None:
         """The blocks of a round are done."""
