@@ -228,8 +228,8 @@ def unfold(P: np.ndarray, row: np.ndarray, first: int, last: int, out: np.ndarra
             n += d - k
 
 
-@kernel
-def products(U: np.ndarray, first: int, last: int, out: np.ndarray) -> None:
+@inline
+def write_products(U: np.ndarray, first: int, last: int, out: np.ndarray) -> None:
     """Write the products of rows j and k of U, first ≤ j < last, j ≤ k, as rows of `out`; times 2 if j < k."""
     d, columns = U.shape
     once, twice = U.dtype.type(1.0), U.dtype.type(2.0)
@@ -240,6 +240,12 @@ def products(U: np.ndarray, first: int, last: int, out: np.ndarray) -> None:
             for i in range(columns):
                 out[n, i] = weight * U[j, i] * U[k, i]
             n += 1
+
+
+@kernel
+def products(U: np.ndarray, first: int, last: int, out: np.ndarray) -> None:
+    """`write_products`, for Python."""
+    write_products(U, first, last, out)
 
 
 @kernel

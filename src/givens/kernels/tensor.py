@@ -24,6 +24,7 @@ from __future__ import annotations
 import numpy as np
 
 from givens.kernels.compile import inline, kernel
+from givens.kernels.packed import write_products
 from givens.kernels.polar import orthogonalize
 from givens.kernels.rotate import write_rotation
 
@@ -306,20 +307,13 @@ def _turn_all(T: np.ndarray, V: np.ndarray, floor: float, min_gain: float) -> tu
     T is unfolded. Returns the gain and the flops. If the steps do not converge, the gain is 0 and V is unchanged.
     """
     b, columns = T.shape
-    X, squares = V.copy(), np.empty((b, columns))
+    X, squares = V.copy(), np.empty((columns, b))
     K, excess = np.empty((b, b)), np.empty((b, b))
     total, flops, last, value = 0.0, 0.0, np.inf, 0.0
     while True:
-        for i in range(b):
-            n = 0
-            for j in range(b):
-                double = 2.0 * X[i, j]
-                for k in range(j, b):
-                    squares[i, n + k - j] = double * X[i, k]
-                squares[i, n] *= 0.5
-                n += b - j
+        write_products(X.T.copy(), 0, b, squares)
         # Entry (i, j) is T_ijj.
-        products = np.dot(X, np.dot(T, squares.T))
+        products = np.dot(X, np.dot(T, squares))
         flops += columns * b * (2.0 * b + 2.0) + 8.0 * b * b * b
         before, value, left, narrow = value, 0.0, 0.0, True
         for i in range(b):
