@@ -13,15 +13,14 @@ import hashlib
 import math
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
 from time import perf_counter
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from givens import checkpoint as checkpoints
 from givens.checkpoint import Checkpoint, Progress
-from givens.objectives.base import Look, NotFinite, Objective
+from givens.objectives.base import Look, NotFinite, Objective, Plan
 from givens.phases import PHASES, Phase
 from givens.phases.certificate import certify
 from givens.result import Certificate, PhaseSummary, Result, Snapshot
@@ -39,8 +38,7 @@ NOTHING = 1e-26
 """Relative to the scale: a smaller gain of all pairs together is rounding."""
 
 
-@dataclass(frozen=True)
-class RunOptions:
+class RunOptions(NamedTuple):
     """Arguments of `minimize`, checked."""
 
     phases: tuple[str, ...]
@@ -60,14 +58,19 @@ class Run:
     progress: Progress
 
     def __init__(
-        self, objective: Objective, options: RunOptions, checkpoint: Checkpoint | None, shown: Bar
+        self,
+        objective: Objective,
+        plan: Plan,
+        options: RunOptions,
+        checkpoint: Checkpoint | None,
+        shown: Bar,
     ) -> None:
         self.objective = objective
+        self.plan = plan
         self.options = options
         self.checkpoint = checkpoint
         self.shown = shown
         self.repair_every = options.repair_every if checkpoint is None else checkpoint.every
-        self.plan = objective.plan()
         self.shape = Shape(objective.n, objective.active)
         self.pairs = self.shape.pairs
         self.unit = abs(objective.factor)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from copy import deepcopy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
 from typing import Any, NamedTuple
@@ -185,11 +185,11 @@ def minimize(
         # By default every start begins on cheaper forms of the objective, except a given one.
         approach = coarse or (coarse is None and first is None)
         any_approach = (approach or n_starts > 1) and coarse is not False and options.phases[0] == "descent"
-        forms = _cheaper_forms(problem) if any_approach else []
+        forms = _cheaper_forms(plan) if any_approach else []
         of_first = forms if approach else []
         # Runs must not share a callback, a bar or passes over chunks; plain functions hold the interpreter.
         alone = callback is not None or progress or plan.at_once or isinstance(problem, Function)
-        runs = Runs(problem, options, checkpoints, reproducible, shown, alone)
+        runs = Runs(problem, plan, options, checkpoints, reproducible, shown, alone)
         first = problem.start(rng) if first is None else first
         best, *other = runs.best(first, n_starts, rng, (of_first, forms), bool(race))
         if isinstance(problem, Function):
@@ -226,13 +226,14 @@ class Start(NamedTuple):
     forms: list[Objective]
 
 
-@dataclass(frozen=True)
+@dataclass
 class Runs:
     """Runs of one problem from several starts.
 
     Parameters
     ----------
     problem : Objective
+    plan : Plan
     options : RunOptions
     checkpoints : dict
         The components of O(n) to search, and the checkpoint of each.
@@ -245,6 +246,7 @@ class Runs:
     """
 
     problem: Objective
+    plan: Plan
     options: RunOptions
     checkpoints: dict[int | None, Checkpoint | None]
     reproducible: bool
@@ -295,7 +297,7 @@ class Runs:
     def _begun(self, start: Start) -> Run:
         U = start.U if start.sign is None else with_determinant(start.U, start.sign)
         U, before, gained = self._approach(start, U)
-        run = Run(self.problem, self.options, self.checkpoints[start.sign], self.shown)
+        run = Run(self.problem, self.plan, self.options, self.checkpoints[start.sign], self.shown)
         run.begin(U, start.rng, self.reproducible, before, gained)
         return run
 
@@ -306,8 +308,7 @@ class Runs:
         summary, gained, began = PhaseSummary("samples", gain=float("nan")), 0.0, perf_counter()
         for form in reversed(start.forms):
             plan = form.plan()
-            rough = replace(
-                self.options,
+            rough = self.options._replace(
                 phases=plan.phases[:1],
                 schedule=as_schedule(plan.schedule),
                 tol=max(self.options.tol, plan.rough),
@@ -315,7 +316,7 @@ class Runs:
                 certify=0.0,
                 callback=None,
             )
-            found = Run(form, rough, None, self.shown).minimise(U, start.rng, reproducible=True)
+            found = Run(form, plan, rough, None, self.shown).minimise(U, start.rng, reproducible=True)
             U = found.U
             summary.steps += found.steps
             summary.flops += found.flops
@@ -325,11 +326,10 @@ class Runs:
         return U, summary, gained
 
 
-def _cheaper_forms(problem: Objective) -> list[Objective]:
+def _cheaper_forms(plan: Plan) -> list[Objective]:
     """The cheaper forms of an objective, each cheaper than the one before it."""
-    coarse = problem.plan().coarse
-    cheaper = None if coarse is None else coarse()
-    return [] if cheaper is None else [cheaper, *_cheaper_forms(cheaper)]
+    cheaper = None if plan.coarse is None else plan.coarse()
+    return [] if cheaper is None else [cheaper, *_cheaper_forms(cheaper.plan())]
 
 
 def _drawn(

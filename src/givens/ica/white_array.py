@@ -6,7 +6,6 @@ much memory as the data do, in addition to the data.
 
 from __future__ import annotations
 
-from dataclasses import replace
 
 import numpy as np
 
@@ -141,7 +140,7 @@ class WhiteColumns(Columns):
 
     def plan(self) -> Plan:
         """As for `Columns`; Y is rounded to the precision of the data once, and sums over it are in double precision."""
-        return replace(super().plan(), rounding=0.0)
+        return super().plan()._replace(rounding=0.0)
 
     def state(self, U: np.ndarray) -> np.ndarray:
         """Y = ZU, transposed, in the precision of the data."""

@@ -128,8 +128,9 @@ class BlasLimit:
             if self.pools == 0:
                 self._before = own
             self.pools += 1
-            for library in _libraries():
-                _limit(library, 1)
+            for library, threads in zip(_libraries(), own):
+                if threads != 1:
+                    _limit(library, 1)
         return own
 
     def end(self, own: list[int]) -> None:
@@ -152,12 +153,9 @@ class BlasLimit:
 
 
 def _limit(library: Any, threads: int) -> None:
-    # Recent versions of threadpoolctl accept calls from one thread only until it releases control; here one thread may
-    # open the first pool and another close the last.
-    release = getattr(library, "clear_controlling_thread", lambda force: None)
-    release(force=True)
-    library.set_num_threads(threads)
-    release(force=True)
+    # From threadpoolctl 3.8 on, `set_num_threads` obeys one thread only, until that releases control; here one thread may open
+    # the first pool and another close the last.
+    getattr(library, "_real_set_num_threads", library.set_num_threads)(threads)
 
 
 _limited_blas = BlasLimit()

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -128,8 +127,7 @@ class Leap(NamedTuple):
     memory: Any
 
 
-@dataclass(frozen=True)
-class Plan:
+class Plan(NamedTuple):
     """The defaults of `minimize` for an objective.
 
     Attributes

@@ -16,7 +16,8 @@ def whole(value: Any, name: str, least: int, most: int | None = None, what: str 
     >>> whole(1e3, "max_sweeps", 1)
     1000
     """
-    good = isinstance(value, Integral) or (isinstance(value, Real) and float(value).is_integer())
+    # The first type is Python's own: for the abstract one alone, the check would take longer.
+    good = isinstance(value, (int, Integral)) or (isinstance(value, Real) and float(value).is_integer())
     good = good and not isinstance(value, bool)
     if good and most is None and value > LARGEST_COUNT:
         most = LARGEST_COUNT
@@ -39,7 +40,7 @@ def finite(value: Any, name: str) -> float:
 
 def tolerance(value: Any, name: str) -> float:
     """Return a number of at least 0, which may be infinite."""
-    if not isinstance(value, Real) or isinstance(value, bool) or not float(value) >= 0:
+    if not isinstance(value, (float, Real)) or isinstance(value, bool) or not float(value) >= 0:
         raise ValueError(f"{name} must be a number of at least 0, got {value!r}")
     return float(value)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -60,12 +60,16 @@ def _displayed(*columns: Any) -> Any:
     return require("rich.progress", extra="progress").Progress(*columns, console=console)
 
 
-@contextmanager
-def bar(shown: bool) -> Iterator[Bar]:
+def bar(shown: bool) -> AbstractContextManager[Bar]:
     """A bar while the run lasts."""
-    if not shown:
-        yield Bar()
-        return
+    return _rich_bar() if shown else _NO_BAR
+
+
+_NO_BAR = nullcontext(Bar())
+
+
+@contextmanager
+def _rich_bar() -> Iterator[Bar]:
     progress = require("rich.progress", extra="progress")
     with _displayed(
         progress.TextColumn("{task.description}"),
