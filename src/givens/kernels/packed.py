@@ -88,8 +88,8 @@ def _move(
                     cube[at + k * sx + j * sy + i * sz] = value
 
 
-@kernel
-def transfer(
+@inline
+def _transfer(
     P: np.ndarray, row: np.ndarray, I: np.ndarray, J: np.ndarray, K: np.ndarray, cube: np.ndarray, write: bool
 ) -> None:
     """Gather the entries of a triple of ascending blocks into a flat cube (I, J, K), or write them back.
@@ -124,6 +124,39 @@ def transfer(
                 c += nc
             b += nb
         a += na
+
+
+@kernel
+def gather(P: np.ndarray, row: np.ndarray, block: np.ndarray, cube: np.ndarray) -> None:
+    """Copy the subtensor of an ascending block into a flat cube."""
+    _transfer(P, row, block, block, block, cube, False)
+
+
+@kernel
+def turn(
+    P: np.ndarray,
+    row: np.ndarray,
+    I: np.ndarray,
+    J: np.ndarray,
+    K: np.ndarray,
+    QI: np.ndarray,
+    QJ: np.ndarray,
+    QK: np.ndarray,
+    here: np.ndarray,
+    there: np.ndarray,
+) -> None:
+    """Multiply a triple of blocks in its three modes; each product moves the next mode to the front.
+
+    `here` and `there` are room for the entries of the triple.
+    """
+    i, j, k = len(I), len(J), len(K)
+    here = here[: i * j * k]
+    there = there[: i * j * k]
+    _transfer(P, row, I, J, K, here, False)
+    np.dot(here.reshape(i, j * k).T, QI, there.reshape(j * k, i))
+    np.dot(there.reshape(j, k * i).T, QJ, here.reshape(k * i, j))
+    np.dot(here.reshape(k, i * j).T, QK, there.reshape(i * j, k))
+    _transfer(P, row, I, J, K, there, True)
 
 
 @kernel
@@ -208,8 +241,8 @@ def inspect_and_pack(
     return largest, spread
 
 
-@kernel
-def unfold(P: np.ndarray, row: np.ndarray, first: int, last: int, out: np.ndarray) -> None:
+@inline
+def _unfold(P: np.ndarray, row: np.ndarray, first: int, last: int, out: np.ndarray) -> None:
     """Write entries (x, j, k), first ≤ j < last, j ≤ k, as out[x, n], where n numbers the pairs (j, k) in order."""
     d = row.shape[0]
     for x in range(d):
@@ -226,6 +259,12 @@ def unfold(P: np.ndarray, row: np.ndarray, first: int, last: int, out: np.ndarra
             for m in range(k, d):
                 out[x, n + m - k] = P[base + m]
             n += d - k
+
+
+@kernel
+def unfold(P: np.ndarray, row: np.ndarray, first: int, last: int, out: np.ndarray) -> None:
+    """`_unfold`, for Python."""
+    _unfold(P, row, first, last, out)
 
 
 @inline
@@ -246,6 +285,18 @@ def write_products(U: np.ndarray, first: int, last: int, out: np.ndarray) -> Non
 def products(U: np.ndarray, first: int, last: int, out: np.ndarray) -> None:
     """`write_products`, for Python."""
     write_products(U, first, last, out)
+
+
+@kernel
+def squares(P: np.ndarray, row: np.ndarray, first: int, last: int, U: np.ndarray, out: np.ndarray) -> None:
+    """Write the part of T(·, u, u) that belongs to first ≤ j < last, j ≤ k, for the columns u of U."""
+    d = row.shape[0]
+    pairs = (last - first) * (2 * d - first - last + 1) // 2
+    entries = np.empty((d, pairs))
+    products_of_rows = np.empty((pairs, U.shape[1]))
+    _unfold(P, row, first, last, entries)
+    write_products(U, first, last, products_of_rows)
+    np.dot(entries, products_of_rows, out)
 
 
 @kernel

@@ -7,7 +7,7 @@ Q_K in their modes, written back. The triples of a round are independent of each
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import lru_cache, reduce
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -64,7 +64,7 @@ class Packed:
             ),
             tiles,
         )
-        largest, spread = np.max(found, axis=0)
+        largest, spread = np.array(found).max(axis=0)
         return packed, float(largest), float(spread)
 
     @property
@@ -95,7 +95,7 @@ class Packed:
 
     def cube(self, block: np.ndarray, out: np.ndarray) -> None:
         """Copy the subtensor of a block into the flat array out."""
-        kernels.transfer(self.entries, self.row, block, block, block, out, False)
+        kernels.gather(self.entries, self.row, block, out)
 
     def unfolded(self) -> np.ndarray:
         """The entries (x, j, k), j ≤ k, as a matrix (d, d(d+1)/2)."""
@@ -110,23 +110,21 @@ class Packed:
 
     def squares(self, U: np.ndarray, unfolded: np.ndarray | None = None) -> np.ndarray:
         """The vectors T(·, u, u) of the columns u of U; pass `unfolded()` if it is there already."""
-        U = np.ascontiguousarray(U)
+        U = np.ascontiguousarray(U, dtype=np.float64)
 
         def share(piece: tuple[slice, slice]) -> np.ndarray:
             slab, columns = piece
-            width = columns.stop - columns.start
             if unfolded is None:
-                left = np.empty((self.d, width))
-                kernels.unfold(self.entries, self.row, slab.start, slab.stop, left)
-            else:
-                left = unfolded[:, columns]
-            right = np.empty((width, U.shape[1]))
-            kernels.products(U, slab.start, slab.stop, right)
-            return left @ right
+                out = np.empty(U.shape)
+                kernels.squares(self.entries, self.row, slab.start, slab.stop, U, out)
+                return out
+            products = np.empty((columns.stop - columns.start, U.shape[1]))
+            kernels.products(U, slab.start, slab.stop, products)
+            return unfolded[:, columns] @ products
 
         if unfolded is not None and self.d <= SERIAL_SQUARES:
             return share((slice(0, self.d), slice(0, unfolded.shape[1])))
-        return np.sum(parallel.each(share, _slabs(self.d)), axis=0)
+        return reduce(np.add, parallel.each(share, _slabs(self.d)))
 
     def rotated(self, U: np.ndarray) -> Packed:
         """T(U, U, U), as a new tensor.
@@ -173,7 +171,8 @@ class Packed:
         """Rotate disjoint blocks of indices in place; return the flops."""
         if len(blocks) == 1 and len(blocks[0]) == self.d:
             Q = np.ascontiguousarray(rotations[0])
-            self._turn([blocks[0]] * 3, [Q] * 3, np.empty(self.d**3), np.empty(self.d**3))
+            here, there = np.empty(self.d**3), np.empty(self.d**3)
+            kernels.turn(self.entries, self.row, *[blocks[0]] * 3, *[Q] * 3, here, there)
             return 6.0 * self.d**4
         touched = sum(len(block) for block in blocks)
         if touched <= self.d // 8 and all(len(block) == 2 for block in blocks):
@@ -194,26 +193,13 @@ class Packed:
         def turn(share: slice) -> None:
             here, there = np.empty(size), np.empty(size)
             for triple in triples[share]:
-                self._turn([pieces[k] for k in triple], [matrices[k] for k in triple], here, there)
+                blocks, rotations = [pieces[k] for k in triple], [matrices[k] for k in triple]
+                kernels.turn(self.entries, self.row, *blocks, *rotations, here, there)
 
         parallel.each(turn, parallel.parts(len(triples), 4 * parallel.width()))
         lengths = np.array([len(piece) for piece in pieces], dtype=np.float64)
         a, b, c = lengths[np.array(triples).T]
         return float(np.sum(2 * a * b * c * (a + b + c)))
-
-    def _turn(
-        self, blocks: list[np.ndarray], rotations: list[np.ndarray], here: np.ndarray, there: np.ndarray
-    ) -> None:
-        """Multiply a triple of blocks in its three modes; each product moves the next mode to the front."""
-        I, J, K = blocks
-        P, Q, R = rotations
-        i, j, k = len(I), len(J), len(K)
-        here, there = here[: i * j * k], there[: i * j * k]
-        kernels.transfer(self.entries, self.row, I, J, K, here, False)
-        np.matmul(here.reshape(i, j * k).T, P, out=there.reshape(j * k, i))
-        np.matmul(there.reshape(j, k * i).T, Q, out=here.reshape(k * i, j))
-        np.matmul(here.reshape(k, i * j).T, R, out=there.reshape(i * j, k))
-        kernels.transfer(self.entries, self.row, I, J, K, there, True)
 
 
 @lru_cache(maxsize=8)
