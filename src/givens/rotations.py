@@ -338,7 +338,7 @@ def check_orthogonal(
            [1., 0.]])
     """
     U = as_array(U, name)
-    if np.iscomplexobj(U) or U.dtype.kind not in "fiub":
+    if U.dtype.kind not in "fiub":
         raise ValueError(f"{name} must be a real matrix, got values of type {U.dtype}")
     if U.ndim != 2 or U.shape[0] < 1 or U.shape[1] != (U.shape[0] if columns is None else columns):
         form = "square matrix" if columns is None else f"matrix of {columns} columns"
@@ -366,7 +366,10 @@ def rotate_blocks(Ut: np.ndarray, blocks: Blocks, rotations: Rotations) -> float
         return 6.0 * len(blocks) * Ut.shape[1]
     flops = 0.0
     for block, Q in zip(blocks, rotations):
-        Ut[block] = Q.T @ Ut[block]
+        if len(block) == len(Ut):
+            Ut[:] = Q.T @ Ut
+        else:
+            Ut[block] = Q.T @ Ut[block]
         flops += 2.0 * len(block) ** 2 * Ut.shape[1]
     return flops
 

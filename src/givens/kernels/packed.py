@@ -7,6 +7,8 @@ full array, multiplied in its three modes, and written back.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from givens.kernels.compile import inline, kernel
@@ -354,6 +356,19 @@ def contract(P: np.ndarray, row: np.ndarray, r: np.ndarray, out: np.ndarray) -> 
     for i in range(d):
         for j in range(i):
             out[i, j] = out[j, i]
+
+
+@kernel
+def normalize(P: np.ndarray, most: int) -> int:
+    """Divide by the power of two above the largest |entry|, or by 2^most if that is less; return its exponent, 0 for T = 0."""
+    largest = 0.0
+    for n in range(len(P)):
+        largest = max(largest, abs(P[n]))
+    exponent = min(math.frexp(largest)[1], most)
+    if exponent != 0:
+        for n in range(len(P)):
+            P[n] = math.ldexp(P[n], -exponent)
+    return exponent
 
 
 @kernel

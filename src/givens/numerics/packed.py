@@ -78,6 +78,10 @@ class Packed:
         kernels.doubles(self.entries, self.row, out)
         return out
 
+    def normalize(self) -> int:
+        """Divide by the power of two above the largest |entry|, at most 2^1023; return its exponent."""
+        return int(kernels.normalize(self.entries, 1023))
+
     def squared_norm(self) -> float:
         """Sum of squares over all d³ entries."""
         return float(kernels.squared_norm(self.entries, self.row))

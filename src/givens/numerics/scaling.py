@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -61,7 +62,7 @@ def _numbers(A: np.ndarray, name: str) -> np.ndarray:
 
 def binary_exponent(size: float) -> int:
     """The e of 2^(e − 1) ≤ size < 2^e, and 0 for a size of 0."""
-    return int(np.frexp(size)[1])
+    return math.frexp(size)[1]
 
 
 def power_of_two(A: np.ndarray | float) -> float:

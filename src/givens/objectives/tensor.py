@@ -7,6 +7,7 @@ tensor. A pair problem depends on four of its entries, a block on its own subten
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -14,7 +15,6 @@ import numpy as np
 
 from givens.kernels import tensor as kernels
 from givens.numerics.packed import Packed
-from givens.numerics.scaling import binary_exponent
 from givens.objectives.base import Blocks, Look, Objective, Plan, Rotations, Solved
 from givens.schedules import Tournament
 from givens.support.arguments import whole
@@ -31,6 +31,10 @@ PASSES = 30
 
 LITTLE = 1e-6
 """Relative to the scale: a look stops adding up the gains of pairs at this sum."""
+
+
+ASYMMETRY = {np.dtype(kind).itemsize: math.sqrt(np.finfo(kind).eps) for kind in (np.float32, np.float64)}
+"""Relative to the largest entry: how much entries whose indices differ in order only may differ, by the bytes of a number."""
 
 
 class SymmetricTensor(Objective):
@@ -59,11 +63,11 @@ class SymmetricTensor(Objective):
     def __init__(self, T: np.ndarray, rank: int | None = None, *, symmetrize: bool = False) -> None:
         T = _checked(T)
         packed, largest, spread = Packed.from_full(T)
-        if np.isnan(largest):
+        if math.isnan(largest):
             for i, j, k in np.argwhere(~np.isfinite(T)):
                 raise ValueError(f"T has an entry that is not finite: T[{i}, {j}, {k}] = {T[i, j, k]}")
             raise ValueError("T has entries too large to be compared with each other; divide it by 1e10, say")
-        if not symmetrize and not spread <= np.sqrt(np.finfo(T.dtype).eps) * largest:
+        if not symmetrize and not spread <= ASYMMETRY[T.itemsize] * largest:
             raise ValueError(
                 f"T is not symmetric: entries whose indices differ in order only are up to {spread:.3g} apart "
                 f"(the largest entry is {largest:.3g}); symmetrize=True takes their mean"
@@ -81,17 +85,14 @@ class SymmetricTensor(Objective):
         """Set the attributes; divide the tensor by a power of two, so that products of entries neither over- nor underflow."""
         self.n = packed.d
         self.active = check_rank(rank, packed.d)
-        exponent = min(binary_exponent(np.max(np.abs(packed.entries))), 1023)
-        np.ldexp(packed.entries, -exponent, out=packed.entries)
-        self.factor = -float(np.ldexp(unit, exponent))
+        self.factor = -unit * 2.0 ** packed.normalize()
         self.packed = packed
-        self.norm = float(np.sqrt(packed.squared_norm()))
-        self.scale = float(np.sqrt(self.active)) * self.norm or 1.0
+        self.norm = math.sqrt(packed.squared_norm())
+        self.scale = math.sqrt(self.active) * self.norm or 1.0
 
     def start(self, rng: np.random.Generator) -> np.ndarray:
         """The eigenvectors of T contracted with a random vector: for a T without noise, the solution up to signs."""
-        values, vectors = np.linalg.eigh(self.packed.contract(rng.standard_normal(self.n)))
-        return np.ascontiguousarray(vectors[:, np.argsort(-np.abs(values), kind="stable")])
+        return leading_eigenvectors(self.packed.contract(rng.standard_normal(self.n)))
 
     def state(self, U: np.ndarray) -> Packed:
         """T̃ = T(U, U, U)."""
@@ -155,14 +156,14 @@ class SymmetricTensor(Objective):
         """‖T − Σ λ_i u_i⊗u_i⊗u_i‖/‖T‖ for the weights λ_i = T(u_i, u_i, u_i) of the active columns, in the unit of the state."""
         if self.norm == 0.0:
             return 0.0
-        left = 1.0 - float(np.sum((weights / self.norm) ** 2))
+        left = 1.0 - float(((weights / self.norm) ** 2).sum())
         if left < 1e-10:
             # The difference may be rounding only: sum the squares of T̃ − diag(λ) instead.
             rotated = self.packed.rotated(U)
             index = np.arange(self.active)
             rotated.entries[rotated.row[index, index] + index] -= weights
             left = rotated.squared_norm() / self.norm**2
-        return float(np.sqrt(left))
+        return math.sqrt(left)
 
     def data(self) -> Sequence[np.ndarray]:
         """The tensor, and its unit."""
@@ -178,6 +179,12 @@ def look_of_pairs(doubles: np.ndarray, active: int, flops: float, scale: float |
     floor, most = (0.0, -1.0) if scale is None else (EPS * scale, LITTLE * scale)
     value, slopes, curvatures, left = kernels.look(doubles, active, floor, most)
     return Look(value, slopes, curvatures, flops, None if scale is None else left)
+
+
+def leading_eigenvectors(M: np.ndarray) -> np.ndarray:
+    """The eigenvectors of a symmetric matrix, as columns; those of the largest |eigenvalue| first."""
+    values, vectors = np.linalg.eigh(M)
+    return np.ascontiguousarray(vectors[:, (-np.abs(values)).argsort(kind="stable")])
 
 
 def negligible(min_gain: float, scale: float) -> float:
@@ -210,7 +217,7 @@ def solve_cubes(
         S = room[: b**3]
         cube(block, S)
         V, W = np.empty((b, b)), np.empty((b, b))
-        inside = int(np.searchsorted(block, active))
+        inside = int(block.searchsorted(active))
         gains[n], turned, spent = kernels.solve_block(
             S.reshape(b, b, b), inside, floor, passes, min_gain, V, W
         )

@@ -61,11 +61,13 @@ class Sweeps(Phase):
         progress = run.progress
         progress.flops += solved.flops
         progress.note = max(progress.note, solved.note, key=len)
-        turned = solved.gains > 0
-        if not turned.any():
+        rotations, gains, payload = solved.rotations, solved.gains, solved.payload
+        turned = gains > 0
+        number = np.count_nonzero(turned)
+        if number == 0:
             return 0.0
-        rotations, payload = solved.rotations, solved.payload
-        if not turned.all():
+        if number < len(gains):
+            gains = gains[turned]
             which = np.flatnonzero(turned).tolist()
             payload = None if payload is None else [payload[k] for k in which]
             if isinstance(blocks, np.ndarray):
@@ -76,7 +78,7 @@ class Sweeps(Phase):
         progress.flops += rotate_blocks(run.Ut, blocks, rotations)
         progress.rotations += solved.rotated
         run.moved()
-        return float(solved.gains[turned].sum())
+        return float(gains.sum())
 
     def describe(self, steps: int, run: Run) -> str:
         """For example "3 sweeps of exact rotations". A search that is not exact has left a note; blocks are not claimed to be."""

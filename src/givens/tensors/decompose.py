@@ -181,18 +181,17 @@ def _run(
     if start == "random":
         return minimize(objective, random_orthogonal(objective.n, rng), **options)
     began = perf_counter()
-    n, steps = objective.n, 0
-    U = objective.start(rng)
+    n, steps, U = objective.n, 0, None  # by default `minimize` begins at the eigenvectors
     # The contraction costs as much as the squares of one vector; the eigenvectors 9n³.
     flops = objective.squares_flops / n + 9.0 * n**3
     if start == "power":
         U, steps = power_steps(
-            objective.squaring(), U, 0.5 * negligible(tol * objective.scale, objective.scale)
+            objective.squaring(), objective.start(rng), 0.5 * negligible(tol * objective.scale, objective.scale)
         )
         # Beside the squares two products, and six steps of Newton and Schulz for the polar factor.
         flops += steps * (objective.squares_flops + 28.0 * n**3)
-    seconds = perf_counter() - began
     result = minimize(objective, U, **options)
+    seconds = perf_counter() - began - result.seconds
     result.flops += flops
     result.seconds += seconds
     result.phases = (PhaseSummary(start, steps, float("nan"), flops, seconds), *result.phases)
@@ -234,9 +233,9 @@ def power_steps(
 
 def _finish(objective: SymmetricTensor | MomentTensor, result: Result) -> Decomposition:
     columns = result.U[:, : objective.active]
-    weights = np.sum(columns * objective.squares(columns), axis=0)
+    weights = (columns * objective.squares(columns)).sum(axis=0)
     residual = objective.residual(result.U, weights)
-    order = np.argsort(-np.abs(weights), kind="stable")
+    order = (-np.abs(weights)).argsort(kind="stable")
     signs = np.where(weights < 0, -1.0, 1.0)
     factors = np.ascontiguousarray((columns * signs)[:, order])
     return Decomposition(-objective.factor * np.abs(weights)[order], factors, residual, result)

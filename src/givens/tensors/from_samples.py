@@ -28,6 +28,7 @@ from givens.objectives.tensor import (
     EPS,
     SymmetricTensor,
     check_rank,
+    leading_eigenvectors,
     look_of_pairs,
     solve_cubes,
 )
@@ -88,8 +89,7 @@ class MomentTensor(Objective):
 
     def start(self, rng: np.random.Generator) -> np.ndarray:
         """The eigenvectors of T contracted with a random vector."""
-        values, vectors = np.linalg.eigh(_contract(self.samples, rng.standard_normal(self.n)))
-        return np.ascontiguousarray(vectors[:, np.argsort(-np.abs(values), kind="stable")])
+        return leading_eigenvectors(_contract(self.samples, rng.standard_normal(self.n)))
 
     def state(self, U: np.ndarray) -> Rotated:
         """The rotated samples, α and Γ."""
