@@ -10,6 +10,7 @@ like a random walk, and one Newton-Schulz step removes them.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -226,7 +227,7 @@ def orthogonality(U: np.ndarray) -> float:
     U = _matrix(U)
     excess = U.T @ U
     excess.reshape(-1)[:: len(excess) + 1] -= 1.0
-    return float(np.sqrt(np.vdot(excess, excess)))
+    return math.sqrt(np.vdot(excess, excess))
 
 
 def repair(U: np.ndarray) -> np.ndarray:

@@ -302,25 +302,38 @@ def squares(P: np.ndarray, row: np.ndarray, first: int, last: int, U: np.ndarray
 
 
 @kernel
-def square(half: np.ndarray, out: np.ndarray) -> None:
-    """Write a symmetric matrix, given by its upper triangle row by row, into `out`."""
-    d = out.shape[0]
-    n = 0
-    for j in range(d):
-        for k in range(j, d):
-            out[j, k] = half[n]
-            out[k, j] = half[n]
-            n += 1
+def rotate_first_mode(
+    P: np.ndarray, row: np.ndarray, Ut: np.ndarray, first: int, last: int, at: int, half: np.ndarray
+) -> None:
+    """Write T(u_a, e_j, e_k), first ≤ j < last, j ≤ k, as half[a, n], where n numbers the pairs (j, k) in order from `at` on."""
+    d = row.shape[0]
+    entries = np.empty((d, (last - first) * (2 * d - first - last + 1) // 2))
+    _unfold(P, row, first, last, entries)
+    half[:, at : at + entries.shape[1]] = np.dot(Ut, entries)
 
 
 @kernel
-def store_slice(P: np.ndarray, row: np.ndarray, i: int, values: np.ndarray) -> None:
-    """Write entries (i, j, k), i ≤ j ≤ k, from values[j − i, k − i]."""
+def rotate_other_modes(
+    half: np.ndarray, Ut: np.ndarray, first: int, last: int, P: np.ndarray, row: np.ndarray
+) -> None:
+    """Write the entries (a, b, c), first ≤ a < last, a ≤ b ≤ c, of T(U, U, U) into P, from all of `rotate_first_mode`."""
     d = row.shape[0]
-    for j in range(i, d):
-        base = row[i, j]
-        for k in range(j, d):
-            P[base + k] = values[j - i, k - i]
+    matrix = np.empty((d, d))
+    room = np.empty(d * d)
+    for a in range(first, last):
+        n = 0
+        for j in range(d):
+            for k in range(j, d):
+                matrix[j, k] = half[a, n]
+                matrix[k, j] = half[a, n]
+                n += 1
+        rows = room[: (d - a) * d].reshape(d - a, d)
+        np.dot(Ut[a:], matrix, rows)
+        values = np.dot(rows, Ut[a:].T)
+        for b in range(a, d):
+            base = row[a, b]
+            for c in range(b, d):
+                P[base + c] = values[b - a, c - a]
 
 
 @kernel

@@ -27,9 +27,6 @@ SINGLE_PIECE = 32
 SERIAL_SQUARES = 64
 """Largest d for which one product is faster than several in threads."""
 
-SMALL_CUBE = 48
-"""Largest d for which a tensor is rotated as one cube."""
-
 JOINT = 24
 """Smaller blocks of a round are joined until they have so many indices: products of tiny matrices are slow."""
 
@@ -141,24 +138,15 @@ class Packed:
         if U[0, 0] == 1.0 and np.array_equal(U, np.eye(d)):
             out.entries[:] = self.entries
             return out
-        if d <= SMALL_CUBE:
-            out.entries[:] = self.entries
-            out.rotate([np.arange(d)], [U])
-            return out
         half = np.empty((d, d * (d + 1) // 2))
         Ut = np.ascontiguousarray(U.T)
 
         def first_mode(piece: tuple[slice, slice]) -> None:
             slab, columns = piece
-            entries = np.empty((d, columns.stop - columns.start))
-            kernels.unfold(self.entries, self.row, slab.start, slab.stop, entries)
-            np.matmul(Ut, entries, out=half[:, columns])
+            kernels.rotate_first_mode(self.entries, self.row, Ut, slab.start, slab.stop, columns.start, half)
 
         def other_modes(i: int) -> None:
-            matrix = np.empty((d, d))
-            for a in range(i, min(d, i + SLAB)):
-                kernels.square(half[a], matrix)
-                kernels.store_slice(out.entries, out.row, a, Ut[a:] @ matrix @ Ut[a:].T)
+            kernels.rotate_other_modes(half, Ut, i, min(d, i + SLAB), out.entries, out.row)
 
         parallel.each(first_mode, _slabs(self.d))
         parallel.each(other_modes, range(0, d, SLAB))
@@ -167,17 +155,13 @@ class Packed:
     def rotated_flops(self) -> float:
         """The flops of `rotated`."""
         d = float(self.d)
-        if d <= SMALL_CUBE:
-            return 6.0 * d**4
         return d**3 * (d + 1.0) + d * d * d * (d + 1.0) + d * d * (d + 1.0) * (2.0 * d + 1.0) / 3.0
 
     def rotate(self, blocks: Blocks, rotations: Rotations) -> float:
         """Rotate disjoint blocks of indices in place; return the flops."""
         if len(blocks) == 1 and len(blocks[0]) == self.d:
-            Q = np.ascontiguousarray(rotations[0])
-            here, there = np.empty(self.d**3), np.empty(self.d**3)
-            kernels.turn(self.entries, self.row, *[blocks[0]] * 3, *[Q] * 3, here, there)
-            return 6.0 * self.d**4
+            self.entries = self.rotated(rotations[0]).entries
+            return self.rotated_flops()
         touched = sum(len(block) for block in blocks)
         if touched <= self.d // 8 and all(len(block) == 2 for block in blocks):
             for (i, j), Q in zip(blocks, rotations):

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from scipy.linalg.lapack import dsyevd
 
 from givens.kernels import tensor as kernels
 from givens.numerics.packed import Packed
@@ -33,7 +34,9 @@ LITTLE = 1e-6
 """Relative to the scale: a look stops adding up the gains of pairs at this sum."""
 
 
-ASYMMETRY = {np.dtype(kind).itemsize: math.sqrt(np.finfo(kind).eps) for kind in (np.float32, np.float64)}
+FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
+
+ASYMMETRY = {kind.itemsize: math.sqrt(np.finfo(kind).eps) for kind in FLOATS}
 """Relative to the largest entry: how much entries whose indices differ in order only may differ, by the bytes of a number."""
 
 
@@ -156,7 +159,8 @@ class SymmetricTensor(Objective):
         """‖T − Σ λ_i u_i⊗u_i⊗u_i‖/‖T‖ for the weights λ_i = T(u_i, u_i, u_i) of the active columns, in the unit of the state."""
         if self.norm == 0.0:
             return 0.0
-        left = 1.0 - float(((weights / self.norm) ** 2).sum())
+        share = weights / self.norm
+        left = 1.0 - float(share @ share)
         if left < 1e-10:
             # The difference may be rounding only: sum the squares of T̃ − diag(λ) instead.
             rotated = self.packed.rotated(U)
@@ -183,8 +187,11 @@ def look_of_pairs(doubles: np.ndarray, active: int, flops: float, scale: float |
 
 def leading_eigenvectors(M: np.ndarray) -> np.ndarray:
     """The eigenvectors of a symmetric matrix, as columns; those of the largest |eigenvalue| first."""
-    values, vectors = np.linalg.eigh(M)
-    return np.ascontiguousarray(vectors[:, (-np.abs(values)).argsort(kind="stable")])
+    # The function that np.linalg.eigh calls, without its checks.
+    values, vectors, failed = dsyevd(M)
+    if failed:
+        raise np.linalg.LinAlgError("the eigenvectors of a contraction of T could not be computed")
+    return vectors.take((-np.abs(values)).argsort(kind="stable"), axis=1)
 
 
 def negligible(min_gain: float, scale: float) -> float:
@@ -238,6 +245,6 @@ def _checked(T: np.ndarray) -> np.ndarray:
         raise ValueError(f"T must have the shape (d, d, d) with d ≥ 1, got {T.shape}")
     if T.dtype.kind not in "fiub":
         raise TypeError(f"T must be real, got the type {T.dtype}")
-    if T.dtype not in (np.float32, np.float64):
+    if T.dtype not in FLOATS:
         T = T.astype(np.float64)
     return np.ascontiguousarray(T)

@@ -62,11 +62,10 @@ class Sweeps(Phase):
         progress.flops += solved.flops
         progress.note = max(progress.note, solved.note, key=len)
         rotations, gains, payload = solved.rotations, solved.gains, solved.payload
-        turned = gains > 0
-        number = np.count_nonzero(turned)
-        if number == 0:
-            return 0.0
-        if number < len(gains):
+        if not gains.min() > 0:
+            turned = gains > 0
+            if not turned.any():
+                return 0.0
             gains = gains[turned]
             which = np.flatnonzero(turned).tolist()
             payload = None if payload is None else [payload[k] for k in which]

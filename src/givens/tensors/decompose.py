@@ -186,7 +186,9 @@ def _run(
     flops = objective.squares_flops / n + 9.0 * n**3
     if start == "power":
         U, steps = power_steps(
-            objective.squaring(), objective.start(rng), 0.5 * negligible(tol * objective.scale, objective.scale)
+            objective.squaring(),
+            objective.start(rng),
+            0.5 * negligible(tol * objective.scale, objective.scale),
         )
         # Beside the squares two products, and six steps of Newton and Schulz for the polar factor.
         flops += steps * (objective.squares_flops + 28.0 * n**3)
@@ -235,7 +237,7 @@ def _finish(objective: SymmetricTensor | MomentTensor, result: Result) -> Decomp
     columns = result.U[:, : objective.active]
     weights = (columns * objective.squares(columns)).sum(axis=0)
     residual = objective.residual(result.U, weights)
-    order = (-np.abs(weights)).argsort(kind="stable")
-    signs = np.where(weights < 0, -1.0, 1.0)
-    factors = np.ascontiguousarray((columns * signs)[:, order])
-    return Decomposition(-objective.factor * np.abs(weights)[order], factors, residual, result)
+    sizes = np.abs(weights)
+    order = (-sizes).argsort(kind="stable")
+    factors = (columns * np.copysign(1.0, weights)).take(order, axis=1)
+    return Decomposition(-objective.factor * sizes[order], factors, residual, result)
