@@ -210,7 +210,7 @@ def inspect_and_pack(
 ) -> tuple[float, float]:
     """Pack the entries of T whose smallest index is in [first, last): each is the mean over the six orders of its indices.
 
-    Returns the largest |entry| and the largest difference between orders; NaN if an entry is not finite.
+    Returns the largest |entry| and the largest difference between orders; infinite if an entry is not finite.
     """
     d = T.shape[0]
     largest = 0.0
@@ -239,7 +239,7 @@ def inspect_and_pack(
                         largest = max(largest, size)
                         P[row[i, j] + k] = x
     if not finite:
-        return np.nan, np.nan
+        return np.inf, np.inf
     return largest, spread
 
 

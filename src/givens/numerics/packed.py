@@ -50,8 +50,8 @@ class Packed:
     def from_full(cls, T: np.ndarray) -> tuple[Packed, float, float]:
         """Pack a C-contiguous array: the means over the six places of each entry.
 
-        Returns also the largest absolute entry and the largest difference between the places of an entry; they are NaN
-        if an entry is not finite.
+        Returns also the largest absolute entry and the largest difference between the places of an entry; they are
+        infinite if an entry is not finite.
         """
         packed = cls(T.shape[0])
         tiles = range(0, packed.d, kernels.TILE)
@@ -61,8 +61,8 @@ class Packed:
             ),
             tiles,
         )
-        largest, spread = np.array(found).max(axis=0)
-        return packed, float(largest), float(spread)
+        largest, spread = map(max, zip(*found))
+        return packed, largest, spread
 
     @property
     def diagonal(self) -> np.ndarray:
@@ -145,11 +145,12 @@ class Packed:
             slab, columns = piece
             kernels.rotate_first_mode(self.entries, self.row, Ut, slab.start, slab.stop, columns.start, half)
 
-        def other_modes(i: int) -> None:
-            kernels.rotate_other_modes(half, Ut, i, min(d, i + SLAB), out.entries, out.row)
+        def other_modes(piece: tuple[slice, slice]) -> None:
+            slab, _ = piece
+            kernels.rotate_other_modes(half, Ut, slab.start, slab.stop, out.entries, out.row)
 
-        parallel.each(first_mode, _slabs(self.d))
-        parallel.each(other_modes, range(0, d, SLAB))
+        parallel.each(first_mode, _slabs(d))
+        parallel.each(other_modes, _slabs(d))
         return out
 
     def rotated_flops(self) -> float:

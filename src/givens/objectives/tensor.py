@@ -66,7 +66,7 @@ class SymmetricTensor(Objective):
     def __init__(self, T: np.ndarray, rank: int | None = None, *, symmetrize: bool = False) -> None:
         T = _checked(T)
         packed, largest, spread = Packed.from_full(T)
-        if math.isnan(largest):
+        if math.isinf(largest):
             for i, j, k in np.argwhere(~np.isfinite(T)):
                 raise ValueError(f"T has an entry that is not finite: T[{i}, {j}, {k}] = {T[i, j, k]}")
             raise ValueError("T has entries too large to be compared with each other; divide it by 1e10, say")

@@ -159,7 +159,7 @@ def decompose(
 def _objective(
     T: np.ndarray | SymmetricTensor | MomentTensor, rank: int | None, symmetrize: bool
 ) -> SymmetricTensor | MomentTensor:
-    if not isinstance(T, (SymmetricTensor, MomentTensor)):
+    if isinstance(T, np.ndarray) or not isinstance(T, (SymmetricTensor, MomentTensor)):
         return SymmetricTensor(T, rank, symmetrize=symmetrize)
     if rank is not None and rank != T.active:
         raise ValueError(
