@@ -6,7 +6,6 @@ much memory as the data do, in addition to the data.
 
 from __future__ import annotations
 
-
 import numpy as np
 
 from givens.ica.adaptive import TailSums, tail_sums
