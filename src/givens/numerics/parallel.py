@@ -153,9 +153,12 @@ class BlasLimit:
 
 
 def _limit(library: Any, threads: int) -> None:
-    # From threadpoolctl 3.8 on, `set_num_threads` obeys one thread only, until that releases control; here one thread may open
-    # the first pool and another close the last.
-    getattr(library, "_real_set_num_threads", library.set_num_threads)(threads)
+    # Recent versions of threadpoolctl accept calls from one thread only until it releases control; here one thread may
+    # open the first pool and another close the last.
+    release = getattr(library, "clear_controlling_thread", lambda force: None)
+    release(force=True)
+    library.set_num_threads(threads)
+    release(force=True)
 
 
 _limited_blas = BlasLimit()
