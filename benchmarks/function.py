@@ -4,8 +4,9 @@ Six objectives of order 10 and 100: orthogonal Procrustes, a cubic (a random sym
 polynomial, and two whose curvatures differ by orders of magnitude: Brockett's weighted sum of squares, and a Procrustes problem
 with weights on both sides. Both libraries get the same gradient, by autograd, and the same starts. pymanopt works on its special
 orthogonal group; each of its optimizers runs until its gradient is below 1e-8 or it gives up, as conjugate gradients and steepest
-descent often do. At order 100 it has one thread of BLAS or all, whichever it is faster with from the first start. So `givens` is timed to 1e-8, and to the gradient at which each optimizer ended from the same start; the claim
-takes the optimizer that `givens` is ahead of by least.
+descent often do. At order 100 it has one thread of BLAS or all, whichever it is faster with from the first start. `givens` is
+timed to 1e-8, and to the gradient at which each optimizer ended from the same start; the claim takes the optimizer that `givens`
+is ahead of by least.
 
 Such functions cost microseconds, so most of the time is that of the library around them, and of autograd. The claims also say how
 many times faster than pymanopt the evaluations that `givens` makes would be by themselves: a bound for any library around them.
