@@ -283,7 +283,7 @@ def by_columns(n, rng, common):
 
 
 # The second derivatives of the columns are a product of two matrices if all columns have the same ones, and only then.
-@pytest.mark.parametrize(("common", "most"), [(True, 40), (False, 110)])
+@pytest.mark.parametrize(("common", "most"), [(True, 40), (False, 60)])
 def test_a_quadratic_sum_over_columns_is_learned_by_the_model_that_fits(rng, common, most):
     n = 30
     f = by_columns(n, rng, common)
