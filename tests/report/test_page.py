@@ -465,6 +465,44 @@ def test_a_second_bar_stands_beside_each_weight(open_page, tmp_path, signed, wid
     assert text.splitlines()[0] == "variable,weight,Selected"
 
 
+@pytest.mark.parametrize("either", [False, True])
+def test_variables_that_only_halves_selected_are_no_part_of_the_component(open_page, tmp_path, either):
+    weights = np.array([[0.8, -0.6, 0.0, 0.0], [0.0, 0.0, 1.0, 0.0]])
+    second = np.array([[0.5, 0.9, 0.95, 0.1], [0.1, 0.0, 1.0, 0.0]])
+    view = components_view(weights, list("abcd"), second=second, second_title="Selected", either=either)
+    path = tmp_path / "stability.html"
+    path.write_text(Report("Stability", components=view).html(), encoding="utf-8")
+    page = open_page(path)
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    members = ["a", "b", "c", "d"] if either else ["a", "b"]
+    told = page.inner_text("#shown")
+    assert told.startswith(f"{len(members)} non-zero weights in Component 1")
+    assert ("2 with weight 0, shown for “Selected”: not part of Component 1" in told) == (not either)
+    assert page.inner_text("#tab-0").split() == ["Component", "1", str(len(members))]
+    grey = page.eval_on_selector_all("#bars tr.outside", "rows => rows.map(r => r.cells[0].textContent)")
+    assert grey == [name for name in "cd" if name not in members]
+    for order in ("size", "weight", "name", "second"):
+        page.click(f"button[data-sort={order}]")
+        if not either:  # below the component, however it is sorted
+            assert [name for name, _ in bars(page)][2:] == ["c", "d"]
+        page.click("#panel .tools button:text-is('Copy names')")
+        page.wait_for_selector("#panel .tools button:text-is('Copied')")
+        assert sorted(page.evaluate("navigator.clipboard.readText()").split("\n")) == members
+        page.wait_for_selector("#panel .tools button:text-is('Copy names')")
+    for button, count in (("Download component", len(members)), ("Download all", 6 if either else 3)):
+        _, text = saved(page, lambda button=button: page.click(f"#panel .tools button:has-text('{button}')"))
+        assert len(text.splitlines()) == 1 + count
+    _, text = saved(page, lambda: page.click("#panel .tools button:has-text('SVG')"))
+    drawn = {node.text for node in ElementTree.fromstring(text).iter() if node.tag.endswith("text")}
+    assert drawn & set("abcd") == set(members)
+    page.fill("#search", "c")
+    assert page.inner_text("#shown").startswith(f"{int(either)} of {len(members)} in Component 1")
+    page.hover("#bars tbody tr:first-child")
+    assert ("not in Component 1" in page.inner_text("#tip")) == (not either)
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert page.locator("#printed section >> nth=0 >> div").count() == 1 + len(members)
+
+
 def opened_trace(open_page, tmp_path, values):
     count = len(values)
     trace = Trace(list(range(count)), [0.1] * count, [1.0] * count, list(values), [1e-9] * count)

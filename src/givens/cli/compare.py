@@ -210,6 +210,7 @@ def compared(a: Loaded, b: Loaded, first: Path, second: Path) -> CommandOutcome:
             variables,
             second=np.array([p.sign * two[p.second] for p in pairs]),
             second_title=f"Weight in {second.name or second}",
+            either=True,
             names=names,
             title="Weights side by side",
             noun="pair",

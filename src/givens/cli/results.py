@@ -333,7 +333,8 @@ def stream_lines(model: Any) -> list[tuple[str, str, str]]:
 
 STABILITY = (
     " Selected: the share of random halves of the samples in which the variable has a weight in the matching component. "
-    "Variables that only halves selected are listed last, with a weight of 0."
+    "Variables that only halves selected are listed last, in grey: they have weight 0 and are no part of the component. "
+    "selection.csv holds the shares of all variables."
 )
 OVERLAP = "Largest |zᵢ·zⱼ| of the weights z of two components: 0 if they are orthogonal, 1 if they are equal."
 CORRELATION = (

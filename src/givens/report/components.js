@@ -10,6 +10,8 @@ function drawComponents(view) {
   // [variable, weight, second] of each entry; made when first asked for.
   const made = [];
   const listOf = (k) => (made[k] ??= view.entries[k].variables.map((v, n) => [v, view.entries[k].weights[n], beside ? view.entries[k].second[n] : 0]));
+  // A variable with weight 0 that is shown for its second value alone is no part of the component.
+  const inside = ([, w]) => view.either || w !== 0;
   const body = $("#bars tbody");
   const search = $("#search");
   search.placeholder = `Find a ${view.variable}   ( / )`;
@@ -23,7 +25,7 @@ function drawComponents(view) {
   function places(v) {
     if (!standing) {
       standing = variables.map(() => []);
-      names.forEach((_, k) => listOf(k).forEach(([u, w]) => standing[u].push([k, w])));
+      names.forEach((_, k) => listOf(k).filter(inside).forEach(([u, w]) => standing[u].push([k, w])));
     }
     return standing[v];
   }
@@ -36,9 +38,10 @@ function drawComponents(view) {
   };
   const secondText = (s) => (view.secondSigned ? decimals(s) : Math.round(100 * s) + " %");
 
-  function describe(v, s) {
-    const here = places(v);
-    return (beside ? `${view.secondTitle}  ${secondText(s)}\n` : "")
+  function describe(entry) {
+    const here = places(entry[0]);
+    return (beside ? `${view.secondTitle}  ${secondText(entry[2])}\n` : "")
+      + (inside(entry) ? "" : `not in ${names[current]}\n`)
       + here.map(([k, w]) => `${names[k]}  ${signed(w)}`).slice(0, 12).join("\n")
       + (here.length > 12 ? `\n… and ${here.length - 12} more` : "");
   }
@@ -59,15 +62,15 @@ function drawComponents(view) {
     return element("td", { class: kind }, axis, ...(value ? [bar] : []));
   }
 
-  function row([v, w, s], { largest, mixed }, text) {
-    const name = variables[v];
-    const line = element("tr", { tabindex: "-1" },
+  function row(entry, { largest, mixed }, text) {
+    const [v, w, s] = entry, name = variables[v];
+    const line = element("tr", { tabindex: "-1", class: inside(entry) ? null : "outside" },
       element("th", { scope: "row" }, ...found(name, text)),
       barCell(w, largest, mixed, "bar"),
       element("td", { class: "number", text: decimals(w) }),
       ...(beside ? [view.secondSigned ? barCell(s, largest, mixed, "bar second") : barCell(s, 1, false, "bar second"),
         element("td", { class: "number", text: secondText(s) })] : []));
-    const tell = (x, y) => showTip(x, y, name, describe(v, s));
+    const tell = (x, y) => showTip(x, y, name, describe(entry));
     line.addEventListener("pointermove", (event) => tell(event.clientX, event.clientY));
     line.addEventListener("pointerleave", hideTip);
     line.addEventListener("focus", () => { const box = line.getBoundingClientRect(); tell(box.left + box.width / 2, box.bottom - 10); });
@@ -77,10 +80,12 @@ function drawComponents(view) {
 
   const has = (name, text) => name.toLowerCase().includes(text);
   const wanted = () => search.value.trim().toLowerCase();
-  function matching() {
-    const list = [...listOf(current)].sort(orders[order]), text = wanted();
+  function sorted(belongs) {
+    const list = listOf(current).filter(belongs).sort(orders[order]), text = wanted();
     return text ? list.filter(([v]) => has(variables[v], text)) : list;
   }
+  const matching = () => sorted(inside);
+  const outside = () => sorted((entry) => !inside(entry));
   // The bars of a component share one scale, those of another result too.
   function bounds() {
     let largest = 1e-300, plus = false, minus = false;
@@ -95,18 +100,20 @@ function drawComponents(view) {
   }
 
   function draw() {
-    const text = wanted(), matches = matching(), scale = bounds(), amount = listOf(current).length;
-    const shown = matches.slice(0, most);
+    const text = wanted(), matches = matching(), rejected = outside(), scale = bounds(), amount = listOf(current).filter(inside).length;
+    const all = [...matches, ...rejected], shown = all.slice(0, most);
     body.replaceChildren(...shown.map((entry) => row(entry, scale, text)));
     if (body.firstChild) body.firstChild.tabIndex = 0;
     $("caption", $("#bars")).textContent = `${names[current]}: ${view.weight} of its variables`;
     const kept = view.cut[current] ? `, the largest of ${view.cut[current].toLocaleString("en")}` : "";
-    $("#shown").textContent = text
+    $("#shown").textContent = (text
       ? `${matches.length} of ${amount.toLocaleString("en")} in ${names[current]} contain “${search.value.trim()}”`
-      : `${amount.toLocaleString("en")} ${view.entry}${amount === 1 ? "" : "s"} in ${names[current]}${kept}${inUnits()}`;
-    const more = $("#more"), rest = matches.length - shown.length;
+      : `${amount.toLocaleString("en")} ${view.entry}${amount === 1 ? "" : "s"} in ${names[current]}${kept}${inUnits()}`)
+      + (rejected.length ? `. Below them in grey, ${rejected.length.toLocaleString("en")} with weight 0, shown for “${view.secondTitle}”: `
+        + `not part of ${names[current]}, neither copied nor downloaded.` : "");
+    const more = $("#more"), rest = all.length - shown.length;
     more.hidden = rest === 0;
-    more.textContent = rest > MANY ? `Show ${MANY.toLocaleString("en")} more` : `Show all ${matches.length.toLocaleString("en")}`;
+    more.textContent = rest > MANY ? `Show ${MANY.toLocaleString("en")} more` : `Show all ${all.length.toLocaleString("en")}`;
     elsewhere(text);
   }
 
@@ -146,8 +153,8 @@ function drawComponents(view) {
     ["Copy with weights", "Names and weights, for a spreadsheet", (button) => copied(button, matching().map(([v, w]) => `${variables[v]}\t${w}`).join("\n"))],
     [`Download ${view.noun} (CSV)`, "", () => save(fileName(names[current]) + ".csv", "text/csv", csv(header, lines(matching())))],
     ["Download all (CSV)", "", () => save(fileName(view.title) + ".csv", "text/csv",
-      csv([view.noun, ...header], names.flatMap((_, k) => lines([...listOf(k)].sort(orders.size), k))))],
-    ["Download figure (SVG)", "The bars as shown here", () => save(fileName(names[current]) + ".svg", "image/svg+xml", figure())],
+      csv([view.noun, ...header], names.flatMap((_, k) => lines(listOf(k).filter(inside).sort(orders.size), k))))],
+    ["Download figure (SVG)", "The bars in this order", () => save(fileName(names[current]) + ".svg", "image/svg+xml", figure())],
   ]));
 
   // The bars as a drawing of their own: a table can not be saved as one.
@@ -182,7 +189,7 @@ function drawComponents(view) {
     if (view.share) track.style.width = Math.max(2, (100 * share) / Math.max(...view.share)) + "%";
     const tab = element("button", { type: "button", role: "tab", id: `tab-${k}`, "aria-controls": "panel", onclick: () => choose(k) },
       element("span", { class: "row" }, element("span", { text: name }),
-        element("span", { text: share === null ? `${view.entries[k].variables.length}` : percent(share) })));
+        element("span", { text: share === null ? `${listOf(k).filter(inside).length}` : percent(share) })));
     if (view.share) tab.append(element("span", { class: "track" }, track));
     return tab;
   });
@@ -236,7 +243,7 @@ function drawComponents(view) {
   const printed = () => {
     if ($("#printed").firstChild) return;
     $("#printed").append(...names.map((name, k) => {
-      const list = [...listOf(k)].sort(orders.size), total = view.cut[k] || list.length;
+      const list = listOf(k).filter(inside).sort(orders.size), total = view.cut[k] || list.length;
       return element("section", {},
         element("h3", { text: name + (view.share ? `, ${percent(view.share[k])}` : "") }),
         ...(beside ? [element("div", {}, element("span", { text: "" }), element("span", { text: view.secondTitle }))] : []),

@@ -29,6 +29,7 @@ def components_view(
     share: Sequence[float] | np.ndarray | None = None,
     second: np.ndarray | None = None,
     second_title: str = "",
+    either: bool = False,
     names: Sequence[str] | None = None,
     title: str = "Components",
     noun: str = "component",
@@ -50,6 +51,8 @@ def components_view(
         with a zero weight and a second value that is not zero gets a line too.
     second_title : str
         What `second` is.
+    either : bool
+        Whether such a variable is part of the component. If not, it is neither counted nor copied with it.
     names : sequence of str, optional
         Of the components; `noun` and a number if None.
     title, noun, lead, weight, entry, variable
@@ -70,7 +73,8 @@ def components_view(
             if beside is None
             else found[np.lexsort((-np.abs(beside[k][found]), -size))]
         )
-        cut.append(len(order) if len(order) > most else 0)
+        belonging = len(order) if either else int(np.count_nonzero(row))
+        cut.append(belonging if belonging > most else 0)
         kept = order[:most]
         held = {
             "variables": [used.setdefault(j, len(used)) for j in kept.tolist()],
@@ -95,6 +99,7 @@ def components_view(
         "othersCut": len(left_out) > MOST_NAMES,
         "entries": entries,
         "secondTitle": second_title,
+        "either": either,
         "secondSigned": beside is not None and bool((beside < 0).any()),
         "cut": cut,
     }
