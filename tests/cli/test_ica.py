@@ -45,6 +45,49 @@ def test_fewer_components_without_stability(givens, tmp_path, mixture):
     assert read_exactly(tmp_path / "out" / "components.csv").shape == (4, 2)
 
 
+def channels_by_time(path, values):
+    if path.suffix == ".npy":
+        np.save(path, values)
+    elif path.suffix == ".npz":
+        np.savez(path, X=values, channels=np.array([f"E{k}" for k in range(len(values))]))
+    else:
+        lines = [",".join([f"E{k}", *map(repr, row.tolist())]) for k, row in enumerate(values)]
+        header = ",".join(["", *(f"t{k}" for k in range(values.shape[1]))])
+        path.write_text("\n".join([header, *lines]) + "\n")
+
+
+@pytest.mark.parametrize("ending", [".npy", ".npz", ".csv"])
+def test_channels_in_rows_are_signals_and_no_samples(givens, tmp_path, mixture, ending):
+    values = np.load(tmp_path / "x.npy").T
+    channels_by_time(tmp_path / f"wide{ending}", values)
+    run = givens("ica", f"wide{ending}", "--stability", "0", "--out", "out", "--json")
+    assert run.code == 0, run.err
+    summary = json.loads(run.out)
+    assert (summary["samples"], summary["variables"]) == (1500, 4)
+    assert "took the columns as samples, since 4 rows of 1,500 columns look like signals" in run.err
+    assert "(--samples rows says otherwise)" in run.err
+    unmixing = read_exactly(tmp_path / "out" / "unmixing.csv").to_numpy().T
+    assert amari_error(unmixing, mixture[1]) < 0.1
+    run = givens("ica", f"wide{ending}", "--samples", "rows", "--stability", "0", "--out", "out", "--json")
+    assert json.loads(run.out)["samples"] == 4
+    # A table that is somewhat wide may be either; other commands keep their rule.
+    channels_by_time(tmp_path / f"wide{ending}", values[:, :20])
+    run = givens("ica", f"wide{ending}", "--out", "none")
+    assert run.code == 1
+    assert "say --samples columns if each row is a signal, or --samples rows" in run.err
+    run = givens("sparse-pca", f"wide{ending}", "-m", "1", "--no-path", "--out", "out", "--json")
+    assert json.loads(run.out)["samples"] == 4
+
+
+def test_named_points_in_time_are_no_genes(givens, tmp_path, mixture):
+    """pandas writes the index of a recording under an empty heading: long tables of named rows are not always genes."""
+    lines = [",".join([str(k), *map(repr, row)]) for k, row in enumerate(np.load("x.npy").tolist())]
+    (tmp_path / "x.csv").write_text("\n".join([",a,b,c,d", *lines]) + "\n")
+    run = givens("ica", "x.csv", "--stability", "0", "--out", "out", "--json")
+    assert run.code == 0, run.err
+    assert json.loads(run.out)["samples"] == 1500
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

@@ -56,6 +56,8 @@ class TableOrRecording(o.UnlabelledSource):
     log2: bool = field(default=False, init=False)
     floor: None = field(default=None, init=False)
 
+    signals = True
+
 
 @clean
 def command(
@@ -114,7 +116,8 @@ def command(
 ) -> None:
     """Find independent components: the sources of which the variables are mixtures.
 
-    For signals, the samples are points in time and the variables are channels. Writes components.csv (the mixing weights),
+    For signals, the samples are points in time and the variables are channels; a table much wider than long is taken as
+    a row for each channel. Writes components.csv (the mixing weights),
     unmixing.csv, scores.csv (the sources), summary.json and report.html.
 
     Example: [bold]givens ica recording.csv --rate 250 --out results[/]

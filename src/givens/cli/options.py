@@ -177,6 +177,7 @@ class Source:
     ] = None
 
     takes_labels = True  # whether the command has --labels
+    signals = False  # whether variables are signals, of which there are fewer than samples
 
     def __post_init__(self) -> None:
         if self.floor is not None and not self.log2:
@@ -197,7 +198,12 @@ class Source:
     def table(self, session: Session, nouns: tuple[str, str] = ("sample", "variable")) -> Table:
         """Read the whole table, and print what was guessed; `nouns` are what its rows and columns are."""
         with session.step(f"reading {self.file.name}"), self.advice():
-            table = read_table(self.file, **self._layout(), impute=self.impute and self.impute.value)
+            table = read_table(
+                self.file,
+                **self._layout(),
+                impute=self.impute and self.impute.value,
+                signals=self.signals,
+            )
         table.notes = [self.advisable(note) for note in table.notes]
         session.say(f"read {self.file.name}: {' x '.join(map(count, table.shape, nouns))}")
         for note in table.notes:

@@ -60,6 +60,7 @@ def read_table(
     names: str | None = None,
     drop: Sequence[str] = (),
     impute: str | None = None,
+    signals: bool = False,
 ) -> Table:
     """Read a table of samples and variables from a file.
 
@@ -81,6 +82,9 @@ def read_table(
         Columns to leave out.
     impute : {"median", "drop"}, optional
         Fill in missing values with the median of their variable, or leave out the samples that have any. Refused if None.
+    signals : bool
+        Whether the variables are signals, of which there are fewer than samples: a table that is much wider than long then
+        has its samples in columns, unless `samples` says otherwise.
 
     Returns
     -------
@@ -104,6 +108,6 @@ def read_table(
     ((2, 2), ['length', 'width'], ['f1', 'f2'], ['setosa', 'versicolor'])
     """
     try:
-        return to_table(read_grid(path, labels=labels, names=names, drop=drop), samples, impute)
+        return to_table(read_grid(path, labels=labels, names=names, drop=drop), samples, impute, signals)
     except MemoryError:
         raise DataError(f"{Path(path).name} does not fit into memory: try --stream") from None

@@ -123,8 +123,14 @@ def stem(heading: str) -> str:
     return word.removesuffix("id") or word
 
 
-def guess_samples(grid: Grid) -> tuple[str, str]:
-    """Return which side of a grid is the samples ("rows" or "columns"), and why."""
+MUCH_WIDER = 10  # times as many columns as rows: these rows are signals, and no samples of an ICA
+
+
+def guess_samples(grid: Grid, signals: bool = False) -> tuple[str, str]:
+    """Return which side of a grid is the samples ("rows" or "columns"), and why.
+
+    `signals` says that the variables are signals, of which there are fewer than samples.
+    """
     rows, columns = grid.values.shape
     word = stem(grid.corner)
     if grid.samples is not None:
@@ -135,6 +141,8 @@ def guess_samples(grid: Grid) -> tuple[str, str]:
         return "columns", f"since the first column is headed '{grid.corner}'"
     if word in SAMPLE_WORDS or word == "id":
         return "rows", f"since the first column is headed '{grid.corner}'"
+    if signals:
+        return guess_times(rows, columns)
     if grid.row_names is not None and look_like_variables(rows, columns):
         return (
             "columns",
@@ -143,15 +151,34 @@ def guess_samples(grid: Grid) -> tuple[str, str]:
     return "rows", "as is usual"
 
 
+def guess_times(rows: int, columns: int) -> tuple[str, str]:
+    """Return which side of a table of signals is the samples, the points in time, and why.
+
+    >>> guess_times(32, 30504)[0], guess_times(30504, 32)[0]
+    ('columns', 'rows')
+    """
+    if rows >= columns:
+        return "rows", "as is usual"
+    size = f"{count(rows, 'row')} of {count(columns, 'column')}"
+    if columns < MUCH_WIDER * rows:
+        raise DataError(
+            f"{size} may be samples or signals, and signals should have more samples than there are signals: "
+            "say --samples columns if each row is a signal, or --samples rows"
+        )
+    return "columns", f"since {size} look like signals, which have more samples than there are signals"
+
+
 def look_like_variables(rows: int, columns: int) -> bool:
     """Whether named rows are so many that they are rather genes than samples."""
     return rows >= 1000 and rows >= 3 * columns
 
 
-def to_table(grid: Grid, samples: str | None = None, impute: str | None = None) -> Table:
+def to_table(
+    grid: Grid, samples: str | None = None, impute: str | None = None, signals: bool = False
+) -> Table:
     """Turn a grid so that samples are rows; `samples` is "rows", "columns" or None for a guess.
 
-    `impute` is what to do about missing values: "median", "drop", or None to refuse them.
+    `impute` is what to do about missing values: "median", "drop", or None to refuse them. `signals` is for the guess.
     """
     rows, columns = grid.values.shape
     if rows == 0 or columns == 0:
@@ -160,7 +187,7 @@ def to_table(grid: Grid, samples: str | None = None, impute: str | None = None) 
         )
     notes = list(grid.notes)
     if samples is None:
-        samples, reason = guess_samples(grid)
+        samples, reason = guess_samples(grid, signals)
         other = "columns" if samples == "rows" else "rows"
         notes.append(f"took the {samples} as samples, {reason} (--samples {other} says otherwise)")
     elif samples not in ("rows", "columns"):
