@@ -210,6 +210,46 @@ def test_names_by_their_heading(tmp_path):
     assert read_table(path).variables == ["protein", "fat"]
 
 
+@pytest.mark.parametrize("first", [0, 1])
+def test_what_pandas_makes_of_an_empty_heading_is_no_variable(tmp_path, first):
+    path = tmp_path / "x.csv"
+    rows = [(k + first, (7 * k) % 5, k * k) for k in range(12)]
+    path.write_text("Unnamed: 0,a,b\n" + "".join(f"{k},{a},{b}\n" for k, a, b in rows))
+    table = read_table(path)
+    assert table.variables == ["a", "b"]
+    assert table.samples == [str(k) for k, _, _ in rows]
+    assert "took 'Unnamed: 0', which counts the rows, as their names" in table.notes
+    assert read_table(path, drop=["Unnamed: 0"]).samples[0] == "sample 1"
+    # Numbers of rows do not make a long table one of genes.
+    for heading in ("Unnamed: 0", ""):
+        path.write_text(f"{heading},a,b\n" + "".join(f"{k + first},{k % 7},{k % 5}\n" for k in range(1500)))
+        assert read_table(path).shape == (1500, 2)
+        assert sum(len(chunk.values) for chunk in open_rows(path)) == 1500
+    # A table saved, read and saved again by pandas.
+    path.write_text(",Unnamed: 0.1,a\n" + "".join(f"{k},{k},{a}\n" for k, a, _ in rows))
+    table = read_table(path)
+    assert table.variables == ["a"]
+    assert "left out 'Unnamed: 0.1', which counts the rows" in table.notes
+    # Measurements stay.
+    path.write_text("Unnamed: 0,a\n" + "".join(f"{b},{a}\n" for _, a, b in rows))
+    assert read_table(path).variables == ["Unnamed: 0", "a"]
+
+
+@pytest.mark.parametrize("heading", ["time", "Time (s)", "frame", "timestamp"])
+def test_time_among_the_variables_is_noted(tmp_path, heading):
+    path = tmp_path / "x.csv"
+    path.write_text(f"{heading},a,b\n" + "".join(f"{k / 128:.3f},{7 * k % 5},{k * k}\n" for k in range(12)))
+    table = read_table(path)
+    assert table.variables == [heading, "a", "b"]
+    asked = [note for note in table.notes if note.startswith(f"took '{heading}' as a variable")]
+    assert len(asked) == 1
+    assert f"--drop '{heading}' leaves it out" in asked[0]
+    assert read_table(path, drop=[heading]).variables == ["a", "b"]
+    assert read_table(path, names=heading).samples[1] == "0.008"
+    path.write_text(f"{heading},a,b\n" + "".join(f"{k % 4},{7 * k % 5},{k * k}\n" for k in range(12)))
+    assert not any("as time does" in note for note in read_table(path).notes)
+
+
 def test_a_series_matrix_with_more_comments_than_the_first_look(tmp_path):
     comments = "".join(f'!Sample_{k}\t"{"x" * 1000}"\n' for k in range(400))
     rows = '"ID_REF"\t"GSM1"\t"GSM2"\n"1007_s_at"\t1\t2\n"1053_at"\t3\t4\n'

@@ -59,7 +59,7 @@ class TableRows:
     label_names: list[str] = field(default_factory=list)
     corner: str = ""  # what stands over the rows' names
     samples: str | None = None  # "rows" where the format, labels or the user say so
-    named: bool = False  # whether the file names its rows
+    named: bool = False  # whether the file names its rows, by more than numbers
     impute: str | None = None  # "drop" leaves out the samples with missing values
     dropped: int = 0  # samples left out, in the last pass
 
@@ -202,7 +202,7 @@ def _text(path: Path, labels: Sequence[str], names: str | None, drop: Sequence[s
     rows = TableRows(
         source.column_names or numbered("variable", width), None, read, list(source.layout.notes)
     )
-    rows.named = source.layout.names is not None
+    rows.named = source.layout.names is not None and not source.layout.counted
     if source.layout.names is not None and source.layout.header is not None:
         rows.corner = source.layout.header[source.layout.names]
     return rows

@@ -9,11 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 
 from givens.io.leading import leading, sampled
 from givens.io.records import records
-from givens.io.table import NAME_WORDS, SAMPLE_WORDS, VARIABLE_WORDS, DataError, listed, stem
+from givens.io.table import NAME_WORDS, SAMPLE_WORDS, VARIABLE_WORDS, DataError, listed, only_count, stem
 
 # 1,234.5 or 1 234,5, per cent, money: numbers to a reader, words to a parser.
 WRITTEN = re.compile(r"[-+]?[$€£]?\s?(\d{1,3}([,.' \u00a0\u202f]\d{3})+|\d+)([.,]\d+)?\s?[%$€£]?")
@@ -27,6 +28,12 @@ CLUSTER_WORDS = {
     "cluster", "group", "clas", "batch", "label", "leiden", "louvain", "seuratcluster", "cohort", "treatment",
     "diagnosi", "target", "statu", "stage", "grade", "sex", "gender", "type", "celltype", "subtype", "site", "condition",
 }  # fmt: skip
+# What stands over a column of points in time or numbers of rows, as `stem` has it.
+TIME_WORDS = {
+    "time", "t", "timestamp", "timepoint", "datetime", "sec", "second", "m", "msec", "millisecond", "minute", "hour",
+    "day", "frame", "row", "rownumber", "no", "nr", "number", "step", "timestep", "samplenumber",
+}  # fmt: skip
+UNNAMED = re.compile(r"Unnamed: \d+(\.\d+)*")  # what pandas makes of an empty heading
 
 
 @dataclass
@@ -45,6 +52,7 @@ class Layout:
     labels: dict[str, int] = field(default_factory=dict)  # the fields that hold the rows' labels
     label_rows: dict[str, list[str]] = field(default_factory=dict)  # or the columns' labels, one a field
     notes: list[str] = field(default_factory=list)
+    counted: bool = False  # whether the rows' names are 0, 1, 2, ..., as pandas writes its index, and tell nothing
 
     @property
     def numbers(self) -> list[int]:
@@ -195,6 +203,9 @@ def _find_columns(
         layout.names = _field(header, names, "--names", path)
     elif 0 not in dropped and _holds_names(layout, columns[0]):
         layout.names = 0
+        if UNNAMED.fullmatch(header[0]):
+            layout.notes.append(f"took '{header[0]}', which counts the rows, as their names")
+    layout.counted = layout.names is not None and only_count(columns[layout.names])
     for label in labels:
         _find_labels(layout, whole[len(layout.label_rows) :], header, label, path)
     used = len(layout.label_rows)
@@ -207,6 +218,12 @@ def _find_columns(
     ):
         dropped.append(trailing)
     taken = {layout.names, *layout.labels.values(), *dropped}
+    counting = [
+        k for k in range(layout.width) if UNNAMED.fullmatch(header[k]) and only_count(columns[k]) and k not in taken
+    ]
+    for k in counting:
+        layout.notes.append(f"left out '{header[k]}', which counts the rows")
+    dropped += counting
     left_out = [k for k in range(layout.width) if wordy[k] and k not in taken]
     layout.text = sorted({*dropped, *left_out})
     for k in left_out:
@@ -224,6 +241,7 @@ def _find_columns(
         raise DataError(f"{path.name} has no column of numbers")
     if layout.names is not None or layout.header is not None:
         _note_clusters(layout, whole[used:], header)
+        _note_times(layout, whole[used:], header)
     return used
 
 
@@ -240,6 +258,19 @@ def _note_clusters(layout: Layout, records: list[list[str]], header: list[str]) 
             )
 
 
+def _note_times(layout: Layout, records: list[list[str]], header: list[str]) -> None:
+    """Ask about columns whose heading and rising numbers are those of time or of the rows: they stay variables unless told."""
+    for k in layout.numbers:
+        if stem(header[k]) not in TIME_WORDS or len(records) < 3:
+            continue
+        values = [as_float(row[k], layout.decimal) for row in records]
+        if all(a is not None and b is not None and a < b for a, b in pairwise(values)):
+            layout.notes.append(
+                f"took '{header[k]}' as a variable, though it rises from row to row, as time does: is it? "
+                f"(--drop '{header[k]}' leaves it out, --names '{header[k]}' takes it as the names of the rows)"
+            )
+
+
 def _holds_names(layout: Layout, column: list[str]) -> bool:
     """Whether the first column holds the rows' names, by its heading or because it is made of unique words."""
     words = [not is_number(token, layout.decimal) for token in column]
@@ -248,7 +279,7 @@ def _holds_names(layout: Layout, column: list[str]) -> bool:
         return True
     if layout.header is None:
         return False
-    if stem(layout.header[0]) in NAME_WORDS:
+    if stem(layout.header[0]) in NAME_WORDS or (UNNAMED.fullmatch(layout.header[0]) and only_count(column)):
         return True
     # Under "gene" or "patient" words are names even where some of them stand twice (which is then said); numbers
     # may be measurements, unless they look like identifiers.

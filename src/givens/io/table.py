@@ -143,7 +143,8 @@ def guess_samples(grid: Grid, signals: bool = False) -> tuple[str, str]:
         return "rows", f"since the first column is headed '{grid.corner}'"
     if signals:
         return guess_times(rows, columns)
-    if grid.row_names is not None and look_like_variables(rows, columns):
+    named = grid.row_names is not None and not only_count(grid.row_names)
+    if named and look_like_variables(rows, columns):
         return (
             "columns",
             f"since {rows:,} named rows of {columns:,} columns look like genes or other variables",
@@ -166,6 +167,17 @@ def guess_times(rows: int, columns: int) -> tuple[str, str]:
             "say --samples columns if each row is a signal, or --samples rows"
         )
     return "columns", f"since {size} look like signals, which have more samples than there are signals"
+
+
+def only_count(names: Sequence[str]) -> bool:
+    """Whether names are 0, 1, 2, ... or 1, 2, 3, ..., which says nothing about what they name.
+
+    >>> only_count(["0", "1", "2"]), only_count(["1", "2"]), only_count(["2", "3"]), only_count([])
+    (True, True, False, False)
+    """
+    return bool(names) and any(
+        all(name == str(k) for k, name in enumerate(names, first)) for first in (0, 1)
+    )
 
 
 def look_like_variables(rows: int, columns: int) -> bool:
