@@ -73,28 +73,59 @@ def test_tensors_that_will_not_do(givens, tmp_path, content, sentence):
     assert not (tmp_path / "results").exists()
 
 
+def refused(givens, tmp_path, options):
+    (tmp_path / "x.csv").write_bytes(GOOD)
+    run = givens("sparse-pca", "x.csv", "-m", "2", *options, "--out", "results", "--quiet")
+    assert run.err.startswith("error: ")
+    assert run.err.count("\n") == 1
+    assert not (tmp_path / "results").exists()
+    return run.code
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--n-nonzero", "99"],
+        ["--n-nonzero", "99", "--stream"],
+        ["-m", "4"],
+        ["--labels", "colour"],
+        ["--drop", "colour"],
+        ["--names", "colour"],
+    ],
+    ids=" ".join,
+)
+def test_options_that_contradict_the_data_exit_with_1(givens, tmp_path, options):
+    assert refused(givens, tmp_path, options) == 1
+
+
 @pytest.mark.parametrize(
     "options",
     [
         ["--n-nonzero", "many"],
-        ["--n-nonzero", "99"],
+        ["--n-nonzero", "0"],
+        ["--n-nonzero", "2,0"],
+        ["--n-nonzero", "0", "--stream"],
         ["--n-nonzero", "2", "--alpha", "0.5"],
+        ["--n-nonzero", "2", "--alpha", "0.5", "--stream"],
+        ["--n-nonzero", "3,2,1"],
+        ["--n-nonzero", "3,2,1", "--stream"],
+        ["--n-nonzero-total", "1"],
+        ["--alpha", "1.5"],
+        ["--alpha", "nan", "--stream"],
         ["--gamma", "-1"],
-        ["--labels", "colour"],
-        ["--drop", "colour"],
-        ["--names", "colour"],
         ["--stream", "--samples", "columns"],
+        ["--stream", "--impute", "median"],
+        ["--stream", "--schedule", "random"],
+        ["--schedule", "random", "--n-nonzero", "2"],
+        ["--schedule", "random", "--n-nonzero-total", "4"],
         ["--floor", "10"],
         ["--log2", "--floor", "0"],
+        ["--checkpoint", "fit.npz"],
     ],
     ids=" ".join,
 )
-def test_options_that_contradict_the_data_or_each_other(givens, tmp_path, options):
-    (tmp_path / "x.csv").write_bytes(GOOD)
-    run = givens("sparse-pca", "x.csv", "-m", "2", *options, "--out", "results", "--quiet")
-    assert run.code == 1
-    assert run.err.startswith("error: ")
-    assert not (tmp_path / "results").exists()
+def test_options_that_no_data_could_suit_exit_with_2(givens, tmp_path, options):
+    assert refused(givens, tmp_path, options) == 2
 
 
 def test_a_stream_of_genes_is_no_stream_of_samples(givens, tmp_path):
@@ -120,7 +151,7 @@ def test_a_stream_of_genes_is_no_stream_of_samples(givens, tmp_path):
 def test_loadings_are_not_data(givens, tmp_path, options, sentence):
     (tmp_path / "x.csv").write_bytes(GOOD)
     run = givens("rotate", "x.csv", *options, "--out", "results", "--quiet")
-    assert run.code == (0 if sentence is None else 1)
+    assert run.code == (0 if sentence is None else 2)
     assert (sentence or "") in run.err
     wide = b"name,a,b,c\nx,1,2,3\ny,4,5,6\n"
     (tmp_path / "wide.csv").write_bytes(wide)
@@ -133,6 +164,7 @@ def test_what_is_not_understood_exits_with_2(givens, tmp_path):
     (tmp_path / "x.csv").write_bytes(GOOD)
     assert givens("sparse-pca", "x.csv", "-m", "0").code == 2
     assert givens("sparse-pca", "x.csv", "--penalty", "l7").code == 2
+    assert givens("sparse-pca", "x.csv", "--seed", "-1").code == 2
     assert givens("sparse-pca").code == 2
     assert givens("no-such-command").code == 2
 

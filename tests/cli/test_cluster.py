@@ -168,9 +168,9 @@ def test_scores_in_several_parts(givens, tmp_path, address, monkeypatch):
 # What goes wrong.
 
 
-def refused(givens, sentence, *words):
+def refused(givens, sentence, *words, code=1):
     run = givens(*words, "--out", "results")
-    assert run.code == 1, run.err
+    assert run.code == code, run.err
     assert run.err.count("error:") == 1
     assert "Traceback" not in run.err
     assert sentence in run.err, run.err
@@ -179,13 +179,14 @@ def refused(givens, sentence, *words):
 def test_options_that_do_not_go_together(givens, tmp_path):
     write_zarr(tmp_path / "x.zarr", MIXTURE)
     on = ["--cluster", "local"]
-    refused(givens, "--checkpoint goes with --cluster", "mixture", "x.zarr", "-k", "2", "--checkpoint", "a")
-    refused(givens, "--impute needs the whole table", "mixture", "x.zarr", "-k", "2", "--impute", "drop", *on)
-    refused(givens, "--stability needs all samples in memory", "ica", "x.zarr", "--stability", "2", *on)
-    refused(
-        givens, "--stability needs all samples in memory", "sparse-pca", "x.zarr", "--stability", "2", *on
-    )
-    refused(givens, "leave out --stream or --cluster", "sparse-pca", "x.zarr", "--stream", *on)
+    for sentence, *words in (
+        ("--checkpoint goes with --cluster", "mixture", "x.zarr", "-k", "2", "--checkpoint", "a"),
+        ("--impute needs the whole table", "mixture", "x.zarr", "-k", "2", "--impute", "drop", *on),
+        ("--stability needs all samples in memory", "ica", "x.zarr", "--stability", "2", *on),
+        ("--stability needs all samples in memory", "sparse-pca", "x.zarr", "--stability", "2", *on),
+        ("leave out --stream or --cluster", "sparse-pca", "x.zarr", "--stream", *on),
+    ):
+        refused(givens, sentence, *words, code=2)
     (tmp_path / "x.csv").write_text("a,b\n1,2\n")
     refused(
         givens, "which --cluster cannot read in chunks: save it as zarr", "mixture", "x.csv", "-k", "1", *on

@@ -23,7 +23,7 @@ from givens.cli.results import (
 )
 from givens.cli.session import Session, TableSession
 from givens.cli.session import command as clean
-from givens.io import DataError, Table, staged
+from givens.io import DataError, OptionError, Table, staged
 from givens.io.write import Staged
 from givens.mne.recording import SUFFIXES, Recording, read_recording
 from givens.report import Report
@@ -124,9 +124,9 @@ def command(
     """  # fmt: skip
     file = source.file
     if rate is not None and not (np.isfinite(rate) and rate > 0):
-        raise DataError(f"--rate must be a positive number of samples per second, not {rate:g}")
+        raise OptionError(f"--rate must be a positive number of samples per second, not {rate:g}")
     if run.cluster is not None and stability:
-        raise DataError("--stability needs all samples in memory: leave out --cluster or --stability")
+        raise OptionError("--stability needs all samples in memory: leave out --cluster or --stability")
     model = givens.ICA(
         components,
         contrast=contrast.value,
@@ -141,7 +141,7 @@ def command(
         places = None
         if file.suffix.lower() in SUFFIXES:
             if rate is not None:
-                raise DataError(f"--rate is for tables: {file.name} contains its own sampling rate")
+                raise OptionError(f"--rate is for tables: {file.name} contains its own sampling rate")
             with session.step(f"reading {file.name}"):
                 found = recording(file, high_pass)
             times = [f"{time:.4f}" for time in found.times]
@@ -151,7 +151,7 @@ def command(
                 session.say(note)
         else:
             if high_pass is not None:
-                raise DataError("--high-pass is for recordings that MNE reads, not for tables")
+                raise OptionError("--high-pass is for recordings that MNE reads, not for tables")
             table = source.table(session)
         values = table.values = o.dense(table.values)
         refuse_more_components(components, values.shape)

@@ -14,7 +14,7 @@ import numpy as np
 import typer
 
 from givens.cli.session import Session
-from givens.io import DataError, Table, TableRows, open_rows, read_table
+from givens.io import DataError, OptionError, Table, TableRows, open_rows, read_table
 from givens.io.chunks import Chunk
 from givens.io.table import count
 
@@ -72,7 +72,7 @@ Standardise = Annotated[
         rich_help_panel=READING,
     ),
 ]
-Seed = Annotated[int, typer.Option(help="Seed of the random numbers.", rich_help_panel=FITTING)]
+Seed = Annotated[int, typer.Option(help="Seed of the random numbers.", min=0, rich_help_panel=FITTING)]
 Threads = Annotated[
     int | None,
     typer.Option(
@@ -108,7 +108,7 @@ class Running:
 
     def __post_init__(self) -> None:
         if self.cluster is None and self.checkpoint is not None:
-            raise DataError("--checkpoint goes with --cluster, and does nothing without it")
+            raise OptionError("--checkpoint goes with --cluster, and does nothing without it")
 
     def parameters(self, session: Session) -> dict[str, Any]:
         """Return the parameters of an estimator that these options are."""
@@ -181,9 +181,9 @@ class Source:
 
     def __post_init__(self) -> None:
         if self.floor is not None and not self.log2:
-            raise DataError("--floor goes with --log2, and does nothing without it")
+            raise OptionError("--floor goes with --log2, and does nothing without it")
         if self.floor is not None and not self.floor > 0:
-            raise DataError(f"--floor must be above 0, since logarithms follow, not {self.floor:g}")
+            raise OptionError(f"--floor must be above 0, since logarithms follow, not {self.floor:g}")
         self.least = 1.0 if self.floor is None else self.floor
 
     def _layout(self) -> dict[str, Any]:
@@ -231,7 +231,7 @@ class Source:
         try:
             yield
         except DataError as error:
-            raise DataError(self.advisable(str(error))) from None
+            raise type(error)(self.advisable(str(error))) from None
 
     def rows(self, session: Session) -> TableRows:
         """Open the file to read its rows a few at a time."""
@@ -250,7 +250,7 @@ class Source:
         from givens.io.stores import open_store
 
         if self.impute is not None:
-            raise DataError(
+            raise OptionError(
                 "--impute needs the whole table: leave --cluster out, or fill in missing values before"
             )
         with self.advice():

@@ -22,7 +22,7 @@ from givens.cli.results import (
 )
 from givens.cli.session import Session, TableSession
 from givens.cli.session import command as clean
-from givens.io import DataError, Table, staged
+from givens.io import DataError, OptionError, Table, staged
 from givens.io.write import write_matrix
 from givens.report import Report
 from givens.report.views import components_view, heat_map_view
@@ -96,7 +96,7 @@ def command(
     data_options = {"--samples": source.samples, "--log2": source.log2, "--standardise": standardise}
     for option, given in data_options.items():
         if given and components is None:
-            raise DataError(
+            raise OptionError(
                 f"{option} is for data, but without -m the file holds loadings: give -m, or leave {option} out"
             )
     with staged(session.out) as files:

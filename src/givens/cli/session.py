@@ -2,7 +2,7 @@
 
 Progress, notes and the final table go to standard error, so that standard output holds nothing but what
 `--json` was asked for. Exit codes: 0 done, 1 the data or the place for the results will not do, 2 the
-command was not understood, 130 Ctrl-C.
+command was not understood or its options contradict each other (`OptionError`), 130 Ctrl-C.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from rich.table import Table as RichTable
 
 import givens
 from givens.cli import stop_at_once
-from givens.io import DataError
+from givens.io import DataError, OptionError
 from givens.io.write import Staged, plain, write_json
 from givens.report import Report
 
@@ -75,6 +75,8 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
                 function(**given)
         except KeyboardInterrupt as interrupt:
             _fail("; ".join(filter(None, ["stopped", str(interrupt)])), 130)
+        except OptionError as error:
+            _fail(" ".join(str(error).split()), 2)
         except EXPECTED as error:
             text = " ".join(str(error).split()) or "there is not enough memory; try --stream"
             _fail(text, 1)
@@ -82,6 +84,15 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
     wrapped.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     wrapped.__annotations__ = {option.name: option.annotation for option in parameters}
     return wrapped
+
+
+@contextmanager
+def checking_options() -> Iterator[None]:
+    """Make an OptionError of what an estimator says about its parameters, in a check that has not seen the data."""
+    try:
+        yield
+    except ValueError as error:
+        raise OptionError(str(error)) from None
 
 
 def _options(group: Any) -> list[inspect.Parameter]:

@@ -12,10 +12,18 @@ import givens
 from givens.cli import options as o
 from givens.cli import streaming
 from givens.cli.results import Described, sparse_pca_outcome
-from givens.cli.session import RESULTS, Session, TableSession
+from givens.cli.session import RESULTS, Session, TableSession, checking_options
 from givens.cli.session import command as clean
-from givens.io import DataError, Table, staged
+from givens.io import OptionError, Table, staged
 from givens.report.views import path_view
+from givens.sparse_pca.options import (
+    SPARSITY,
+    check_sparsity,
+    checked_alpha,
+    counts_of_components,
+    equal_counts,
+)
+from givens.support.arguments import LARGEST_COUNT, finite
 
 # Thresholds of the report's curve: from 0, which is PCA, to one that leaves very few non-zeros.
 ALPHAS = np.concatenate(([0.0, 0.02], np.geomspace(0.08, 0.6, 8)))
@@ -33,10 +41,25 @@ def counts(text: str | None) -> int | list[int] | None:
     try:
         numbers = [int(part) for part in text.split(",")]
     except ValueError:
-        raise DataError(
-            f"--n-nonzero takes a number, or one for each component as in 7,4,4, not '{text}'"
-        ) from None
+        numbers = []
+    if not numbers or min(numbers) < 1:
+        raise OptionError(
+            f"--n-nonzero takes a number of at least 1, or one for each component as in 7,4,4, not '{text}'"
+        )
     return numbers[0] if len(numbers) == 1 else numbers
+
+
+def check_parameters(model: Any) -> None:
+    """Refuse what no table could be fitted with, by the estimator's own checks, before the file is read."""
+    with checking_options():
+        check_sparsity(model, [name for name in SPARSITY if hasattr(model, name)])
+        checked_alpha(model.alpha)
+        if model.gamma is not None:
+            finite(model.gamma, "gamma")
+        if model.n_nonzero is not None:
+            counts_of_components(model.n_nonzero, model.n_components, LARGEST_COUNT)
+        elif getattr(model, "n_nonzero_total", None) is not None:
+            equal_counts(model, model.n_components, LARGEST_COUNT)
 
 
 @clean
@@ -134,26 +157,28 @@ def command(
         parameters["max_sweeps"] = max_sweeps
     if schedule is not None:
         if stream:
-            raise DataError("--schedule is for tables in memory: leave out --stream or --schedule")
-        if n_nonzero is not None:
-            raise DataError(
+            raise OptionError("--schedule is for tables in memory: leave out --stream or --schedule")
+        if n_nonzero is not None or n_nonzero_total is not None:
+            raise OptionError(
                 "--schedule orders rotations with a threshold: give --alpha or --gamma, not --n-nonzero"
             )
         parameters["schedule"] = schedule.value
     if stream:
         if run.cluster is not None:
-            raise DataError("--stream reads the file on this machine: leave out --stream or --cluster")
+            raise OptionError("--stream reads the file on this machine: leave out --stream or --cluster")
         for name, value in (("--stability", stability), ("--n-nonzero-total", n_nonzero_total)):
             if value is not None:
-                raise DataError(f"{name} is for tables in memory: leave out --stream or {name}")
+                raise OptionError(f"{name} is for tables in memory: leave out --stream or {name}")
         model = givens.StreamingSparsePCA(**parameters, random_state=run.seed, threads=run.threads)
+        check_parameters(model)
         streaming.run(session, source, model)
         return
     parameters |= {"n_nonzero_total": n_nonzero_total, "stability": stability, **run.parameters(session)}
     model = givens.SparsePCA(**parameters)
+    check_parameters(model)
     if run.cluster is not None:
         if stability is not None:
-            raise DataError("--stability needs all samples in memory: leave out --cluster or --stability")
+            raise OptionError("--stability needs all samples in memory: leave out --cluster or --stability")
         fit_on_cluster(session, source, model, run.cluster)
         return
     fit_in_memory(session, source, model, path)

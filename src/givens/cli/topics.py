@@ -24,7 +24,7 @@ from givens.cli.results import (
 )
 from givens.cli.session import Session
 from givens.cli.session import command as clean
-from givens.io import DataError, Table, staged
+from givens.io import DataError, OptionError, Table, staged
 from givens.io.write import Staged
 from givens.report import Report
 from givens.report.views import components_view, scores_view
@@ -104,7 +104,7 @@ def command(
             return
         if file.is_dir():
             if vocabulary is not None:
-                raise DataError(f"--vocabulary is for tables, but {file} is a folder of texts: leave it out")
+                raise OptionError(f"--vocabulary is for tables, but {file} is a folder of texts: leave it out")
             with session.step(f"counting the words of {file.name}"):
                 table = read_texts(file, min_documents, stop_words)
             for note in table.notes:

@@ -13,10 +13,10 @@ from pathlib import Path
 
 from givens.io.chunks import TableRows, open_rows
 from givens.io.sources import find_format, table_file
-from givens.io.table import DataError, Grid, Table, label_list, to_table
+from givens.io.table import DataError, Grid, OptionError, Table, label_list, to_table
 from givens.io.write import staged
 
-__all__ = ["DataError", "Table", "TableRows", "open_rows", "read_grid", "read_table", "staged"]
+__all__ = ["DataError", "OptionError", "Table", "TableRows", "open_rows", "read_grid", "read_table", "staged"]
 
 
 def read_grid(

@@ -19,6 +19,7 @@ from givens.io.table import (
     SAMPLE_WORDS,
     VARIABLE_WORDS,
     DataError,
+    OptionError,
     check_finite,
     check_names,
     label_list,
@@ -159,9 +160,9 @@ def open_rows(
     file, wanted = table_file(Path(path)), label_list(labels)
     kind = find_format(file)
     if samples == "columns":
-        raise DataError("--stream reads samples as rows: transpose the file, or leave --stream out")
+        raise OptionError("--stream reads samples as rows: transpose the file, or leave --stream out")
     if impute not in (None, "drop"):
-        raise DataError(f"--impute {impute} needs the whole table: leave --stream out, or say --impute drop")
+        raise OptionError(f"--impute {impute} needs the whole table: leave --stream out, or say --impute drop")
     if kind == "text":
         rows = _text(file, wanted, names, drop)
     elif kind == "npy":

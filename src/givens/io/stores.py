@@ -31,7 +31,7 @@ from givens.io.arrays import (
 )
 from givens.io.chunks import refuse_variables
 from givens.io.sources import NOUNS, find_format
-from givens.io.table import DataError, check_names, label_list, numbered
+from givens.io.table import DataError, OptionError, check_names, label_list, numbered
 from givens.support.extras import require
 
 CHUNK = 1 << 25  # bytes of the numbers of a chunk, if the store's own chunks or row groups are no larger
@@ -96,7 +96,7 @@ def open_store(
     ((5, 3), ['variable 1'], 15.0)
     """
     if samples == "columns":
-        raise DataError("--cluster reads samples as rows: transpose the store, or leave --cluster out")
+        raise OptionError("--cluster reads samples as rows: transpose the store, or leave --cluster out")
     path = path.absolute()
     wanted = label_list(labels)
     if path.is_dir() and any((path / name).is_file() for name in ZARR):

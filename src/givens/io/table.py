@@ -27,6 +27,10 @@ class DataError(ValueError):
     """What is wrong with a user's file, in one sentence that names the place and what to do."""
 
 
+class OptionError(DataError):
+    """What is wrong with the options of a command, whatever its file holds."""
+
+
 @dataclass
 class Grid:
     """Numbers in rows and columns as a file has them, before anyone says which of the two are samples."""
