@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 
 import anndata
 import numpy as np
@@ -166,7 +167,8 @@ def test_missing_values_are_filled_in_or_dropped(givens, tmp_path):
     run = givens(*options)
     assert run.code == 1
     assert "3 values of 360 are missing" in run.err
-    assert "--impute median or --impute drop" in run.err
+    assert "--impute em, --impute median or --impute drop" in run.err
+    assert "--impute em" not in givens("mixture", "x.csv", "-k", 2, "--out", "none").err
     filled, dropped = frame.fillna(frame.median()), frame.dropna()
     for how, values, note in (
         ("median", filled, "filled in 3 missing values of 2 variables with the variables' medians"),
@@ -186,13 +188,45 @@ def test_missing_values_are_filled_in_or_dropped(givens, tmp_path):
     assert "left out 2 samples with missing values" in run.err
     assert list(read_exactly(tmp_path / "out" / "scores.csv").index) == list(dropped.index)
     run = givens(*options, "--impute", "median", "--stream")
-    assert run.code == 1
+    assert run.code == 2
     assert "needs the whole table" in run.err
     frame["gene-2"] = np.nan
     frame.to_csv(tmp_path / "x.csv")
     assert "1 variable without any value, 'gene-2'" in givens(*options, "--impute", "median").err
-    assert "every sample has a missing value" in givens(*options, "--impute", "drop").err
-    assert "every sample has a missing value" in givens(*options, "--impute", "drop", "--stream").err
+    assert "1 variable without any value, 'gene-2'" in givens(*options, "--impute", "em").err
+    for extra in ([], ["--stream"]):
+        told = givens(*options, "--impute", "drop", *extra).err
+        assert "every sample has a missing value: --impute em" in told
+
+
+@pytest.mark.parametrize("extra", [[], ["--stream"], ["--log2", "--standardise"]])
+def test_missing_values_are_estimated(givens, tmp_path, extra):
+    """With holes everywhere no sample is complete, and the model estimates them."""
+    rng = np.random.default_rng(0)
+    values = np.exp(rng.normal(size=(120, 3)) @ rng.normal(size=(3, 20)) + 0.1 * rng.normal(size=(120, 20)))
+    frame = pandas.DataFrame(values, columns=[f"v{k}" for k in range(20)])
+    holes = rng.random(values.shape) < 0.02
+    holes[np.arange(120), np.arange(120) % 20] = True
+    frame.mask(holes).to_csv(tmp_path / "x.csv", index=False)
+    options = ["sparse-pca", "x.csv", "-m", 2, "--n-nonzero", 6, "--out", "out", *extra]
+    assert givens(*options, "--impute", "drop").code == 1
+    run = givens(*options, "--impute", "em", "--json")
+    assert run.code == 0, run.err
+    note = f"estimated {holes.sum()} missing values from the values that are there (--impute em)"
+    assert note in run.err
+    summary = json.loads(run.out)
+    assert note in summary["notes"]
+    assert 0.1 < summary["explained_variance_ratio"] <= 1
+    prepared = np.where(holes, np.nan, np.log2(np.maximum(values, 1)) if "--log2" in extra else values)
+    parameters = {"n_components": 2, "n_nonzero": 6, "random_state": 0, "missing": "em"}
+    if "--stream" in extra:
+        expected = StreamingSparsePCA(**parameters).partial_fit(prepared)
+    else:
+        expected = SparsePCA(**parameters, scale="--standardise" in extra).fit(prepared)
+    found = read_exactly(tmp_path / "out" / "components.csv").to_numpy().T
+    np.testing.assert_allclose(found, expected.components_, atol=1e-9)
+    scores = read_exactly(tmp_path / "out" / "scores.csv").to_numpy()
+    np.testing.assert_allclose(scores, expected.transform(prepared), atol=1e-8)
 
 
 @pytest.mark.parametrize("extra", [[], ["--stream"]])

@@ -41,6 +41,14 @@ class Impute(StrEnum):
     drop = "drop"
 
 
+class ImputeOrEstimate(StrEnum):
+    """What to do about missing values, for a model that can estimate them itself."""
+
+    median = "median"
+    drop = "drop"
+    em = "em"
+
+
 class Penalty(StrEnum):
     """The penalty of sparse PCA: ℓ1, as in the paper, or ℓ0."""
 
@@ -177,6 +185,7 @@ class Source:
     ] = None
 
     takes_labels = True  # whether the command has --labels
+    estimates = False  # whether the command has --impute em
     signals = False  # whether variables are signals, of which there are fewer than samples
 
     def __post_init__(self) -> None:
@@ -195,13 +204,17 @@ class Source:
             "drop": self.drop or (),
         }
 
+    def _impute(self) -> str | None:
+        """What the readers are told about missing values: the model estimates those that they keep."""
+        return "keep" if self.impute == ImputeOrEstimate.em else self.impute and self.impute.value
+
     def table(self, session: Session, nouns: tuple[str, str] = ("sample", "variable")) -> Table:
         """Read the whole table, and print what was guessed; `nouns` are what its rows and columns are."""
         with session.step(f"reading {self.file.name}"), self.advice():
             table = read_table(
                 self.file,
                 **self._layout(),
-                impute=self.impute and self.impute.value,
+                impute=self._impute(),
                 signals=self.signals,
             )
         table.notes = [self.advisable(note) for note in table.notes]
@@ -222,12 +235,14 @@ class Source:
         return table
 
     def advisable(self, text: str) -> str:
-        """Return a sentence without the advice to say --labels, where the command has no such option."""
+        """Return a sentence without the advice to say --labels, where the command has no such option; with --impute em, if it has."""
+        if self.estimates:
+            text = text.replace("--impute median", "--impute em, --impute median")
         return text if self.takes_labels else LABELS_ADVICE.sub("", text)
 
     @contextmanager
     def advice(self) -> Iterator[None]:
-        """Remove advice about --labels from errors where the command has no such option."""
+        """Let errors advise the options that the command has."""
         try:
             yield
         except DataError as error:
@@ -235,7 +250,7 @@ class Source:
 
     def rows(self, session: Session) -> TableRows:
         """Open the file to read its rows a few at a time."""
-        rows = open_rows(self.file, **self._layout(), impute=self.impute and self.impute.value)
+        rows = open_rows(self.file, **self._layout(), impute=self._impute())
         if session.excel_safe:
             rows.variables, rows.label_names = no_formulas(rows.variables), no_formulas(rows.label_names)
         rows.notes.append("took the rows as samples, as --stream does")
@@ -272,6 +287,22 @@ class Source:
     def prepared(self, values: np.ndarray) -> np.ndarray:
         """Return the values of a chunk as they go into the model."""
         return log2(values, self.least)[0] if self.log2 else values
+
+
+@dataclass
+class EstimableSource(Source):
+    """A file and the options for reading it, for a model that can estimate missing values."""
+
+    impute: Annotated[  # type: ignore[assignment]
+        ImputeOrEstimate | None,
+        typer.Option(
+            help="Replace missing values by the median of their variable, drop the samples that have any, or let the model "
+            "estimate them (em).",
+            rich_help_panel=READING,
+        ),
+    ] = None
+
+    estimates = True
 
 
 @dataclass

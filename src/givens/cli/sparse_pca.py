@@ -94,7 +94,7 @@ def command(
             help="With a threshold: the l1 or the l0 penalty of sparse PCA.", rich_help_panel=o.FITTING
         ),
     ] = o.Penalty.l1,
-    source: o.Source,
+    source: o.EstimableSource,
     standardise: o.Standardise = False,
     stream: Annotated[
         bool,
@@ -152,6 +152,7 @@ def command(
         "penalty": penalty.value,
         "scale": standardise,
         "n_starts": starts,
+        "missing": "em" if source.impute == o.ImputeOrEstimate.em else None,
     }
     if max_sweeps is not None:
         parameters["max_sweeps"] = max_sweeps
@@ -193,8 +194,14 @@ def fit_in_memory(session: Session, source: o.Source, model: Any, path: bool) ->
                 "the table is square and symmetric, as a covariance or correlation matrix is, but its rows are taken as "
                 "samples; SparsePCA.fit_covariance in Python is for such a matrix"
             )
+        if hasattr(table.values, "tocsr"):
+            model.set_params(missing=None)  # what a sparse table does not hold is zero
         with session.fitting():
             model.fit(table.values)
+        if model.missing is not None and model.n_missing_:
+            table.values = model.completion_.fill(o.dense(table.values), np.isnan(table.values))
+            table.notes.append(streaming.estimated(model))
+            session.say(table.notes[-1])
         curve = walk(session, table, model) if path else None
         scores = np.asarray(model.transform(table.values), np.float64)
         centred = scores - scores.mean(axis=0)

@@ -95,6 +95,9 @@ def run(session: Session, source: Source, model: Any) -> None:
         if rows.dropped:
             rows.notes.append(f"left out {count(rows.dropped, 'sample')} with missing values (--impute drop)")
             session.say(rows.notes[-1])
+        if model.missing is not None and model.n_missing_:
+            rows.notes.append(estimated(model))
+            session.say(rows.notes[-1])
         with session.step("turning what was kept into components"):
             weights = np.asarray(model.components_)
         mean = np.asarray(model.mean_, np.float64)
@@ -120,6 +123,11 @@ def run(session: Session, source: Source, model: Any) -> None:
         ).write(session, files)
 
 
+def estimated(model: Any) -> str:
+    """Return the note on missing values that a model has estimated."""
+    return f"estimated {count(model.n_missing_, 'missing value')} from the values that are there (--impute em)"
+
+
 def write_scores(
     session: Session,
     source: Source,
@@ -131,11 +139,14 @@ def write_scores(
 ) -> None:
     """Make the second pass."""
     header = numbered("component", len(moments.scores.sum))
+    completion = None if model.missing is None else model.completion_
     with session.step("writing the scores", total=rows.total) as advance:
 
         def blocks() -> Iterator[tuple[list[list[str]], np.ndarray]]:
             for chunk in (named(session, chunk) for chunk in rows):
                 values = source.prepared(chunk.values)
+                if completion is not None and np.isnan(values).any():
+                    values = completion.fill(np.asarray(values, np.float64), np.isnan(values))
                 scores = np.asarray(model.transform(values), np.float64)
                 moments.add(np.asarray(values, np.float64), scores)
                 thinned.add(scores, chunk.names, chunk.labels)

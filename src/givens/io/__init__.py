@@ -80,8 +80,9 @@ def read_table(
         list of features ("id", "symbol").
     drop : sequence of str
         Columns to leave out.
-    impute : {"median", "drop"}, optional
-        Fill in missing values with the median of their variable, or leave out the samples that have any. Refused if None.
+    impute : {"median", "drop", "keep"}, optional
+        Fill in missing values with the median of their variable, leave out the samples that have any, or keep them as NaN.
+        Refused if None.
     signals : bool
         Whether the variables are signals, of which there are fewer than samples: a table that is much wider than long then
         has its samples in columns, unless `samples` says otherwise.

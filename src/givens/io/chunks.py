@@ -61,7 +61,7 @@ class TableRows:
     corner: str = ""  # what stands over the rows' names
     samples: str | None = None  # "rows" where the format, labels or the user say so
     named: bool = False  # whether the file names its rows, by more than numbers
-    impute: str | None = None  # "drop" leaves out the samples with missing values
+    impute: str | None = None  # "drop" leaves out the samples with missing values, "keep" keeps them
     dropped: int = 0  # samples left out, in the last pass
 
     @property
@@ -89,13 +89,18 @@ class TableRows:
             seen += chunk.values.shape[0]
             if self.impute == "drop":
                 chunk = self.without_missing(chunk)
-            check_finite(chunk.values, where, ", or say --impute drop")
+            known = chunk.values
+            if self.impute == "keep" and np.isnan(known).any():
+                known = np.where(np.isnan(known), 0.0, known)
+            check_finite(known, where, ", or say --impute em or --impute drop")
             if len(chunk.names):
                 yield chunk
         if not seen:
             raise DataError("the file has no rows")
         if self.dropped == seen:
-            raise DataError("every sample has a missing value: leave out the variables that hold them")
+            raise DataError(
+                "every sample has a missing value: --impute em, or leave out the variables that hold them"
+            )
 
     def without_missing(self, chunk: Chunk) -> Chunk:
         """Return the samples of a chunk that have no missing value."""
@@ -161,8 +166,10 @@ def open_rows(
     kind = find_format(file)
     if samples == "columns":
         raise OptionError("--stream reads samples as rows: transpose the file, or leave --stream out")
-    if impute not in (None, "drop"):
-        raise OptionError(f"--impute {impute} needs the whole table: leave --stream out, or say --impute drop")
+    if impute not in (None, "drop", "keep"):
+        raise OptionError(
+            f"--impute {impute} needs the whole table: leave --stream out, or say --impute em or --impute drop"
+        )
     if kind == "text":
         rows = _text(file, wanted, names, drop)
     elif kind == "npy":

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -194,7 +195,7 @@ def to_table(
 ) -> Table:
     """Turn a grid so that samples are rows; `samples` is "rows", "columns" or None for a guess.
 
-    `impute` is what to do about missing values: "median", "drop", or None to refuse them. `signals` is for the guess.
+    `impute` is what to do about missing values: "median", "drop", "keep" (as NaN), or None to refuse them. `signals` is for the guess.
     """
     rows, columns = grid.values.shape
     if rows == 0 or columns == 0:
@@ -234,13 +235,11 @@ def to_table(
 
 
 def imputed(table: Table, how: str) -> Table:
-    """Return the table without missing values: filled in with medians, or without the samples that have any."""
-    if how not in ("median", "drop"):
-        raise DataError(f"impute must be 'median' or 'drop', not {how!r}")
+    """Return the table without missing values: filled in with medians, or without the samples that have any; or keep them."""
+    if how not in ("median", "drop", "keep"):
+        raise DataError(f"impute must be 'median', 'drop' or 'keep', not {how!r}")
     if hasattr(table.values, "tocsr"):
-        check_finite(
-            table.values, lambda i, j: f"sample '{table.samples[i]}', variable '{table.variables[j]}'"
-        )
+        check_finite(table.values, partial(place_in_table, table))
         return table
     missing = np.isnan(table.values)
     if how == "drop":
@@ -259,6 +258,9 @@ def imputed(table: Table, how: str) -> Table:
             raise DataError(
                 f"{count(len(empty), 'variable')} without any value, {called}: leave out with --drop, or from the file"
             )
+        if how == "keep":
+            check_finite(np.where(missing, 0.0, table.values), partial(place_in_table, table))
+            return table
         holed = np.flatnonzero(missing.any(axis=0))
         values = np.array(table.values, np.float64)
         values[:, holed] = np.where(
@@ -271,8 +273,13 @@ def imputed(table: Table, how: str) -> Table:
         )
     if missing.any():
         table.notes.append(note)
-    check_finite(table.values, lambda i, j: f"sample '{table.samples[i]}', variable '{table.variables[j]}'")
+    check_finite(table.values, partial(place_in_table, table))
     return table
+
+
+def place_in_table(table: Table, sample: int, variable: int) -> str:
+    """Return where in a table a number stands, in words."""
+    return f"sample '{table.samples[sample]}', variable '{table.variables[variable]}'"
 
 
 def selected(table: Table, kept: np.ndarray) -> Table:
