@@ -174,8 +174,8 @@ def outcome(
         report.diagnostics += convergence_lines(result)
         message = result.message
         if session.compiled:
-            often = ", once on a machine" if session.kept else ""
-            message += f". The time includes {session.compiled:.1f} s for compiling{often}"
+            kept = " code that later runs find compiled" if session.kept else ""
+            message += f". The time includes {session.compiled:.1f} s for compiling{kept}"
         report.trace = trace_view(result.trace, message, criterion)
     return CommandOutcome(summary, report, table, files)
 

@@ -293,8 +293,12 @@ class Session:
     def _tell(self, kept: bool) -> None:
         if not self.told:
             self.told, self.kept = True, kept
-            often = "once on a machine" if kept else "in every run, since the compiled code cannot be stored"
-            self.say(f"compiling, {often}; this takes longer than the fit itself")
+            what = (
+                "compiling what this machine has not compiled yet, and keeping it for later runs"
+                if kept
+                else "compiling, in every run, since the compiled code cannot be stored"
+            )
+            self.say(f"{what}; this may take longer than the fit itself")
 
     def finish(self, summary: dict[str, Any], table: RichTable, files: list[Path]) -> None:
         """Say what came out and where it is."""
