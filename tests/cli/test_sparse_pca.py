@@ -294,6 +294,17 @@ def test_compiling_is_told_once_whether_the_fit_or_the_curve_begins_it(givens, t
     assert "once on a machine" not in run.err
 
 
+def test_the_largest_threshold_leaves_one_variable(givens, tmp_path):
+    write(tmp_path / "x.csv", modules())
+    run = givens("sparse-pca", "x.csv", "-m", 2, "--alpha", 1, "--no-path", "--out", "out", "--json")
+    assert run.code == 0
+    assert [component["n_nonzero"] for component in json.loads(run.out)["components"]] == [1, 1]
+    assert "each of these has its largest entry alone" in run.err
+    told = " ".join(givens("sparse-pca", "--help").out.split())
+    assert "1 (one variable in each component)" in told
+    assert "no variable left" not in told
+
+
 def test_the_random_schedule_is_reached_from_the_command(givens, tmp_path):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(10, 30)) + 3 * rng.normal(size=(10, 1)) * (np.arange(30) < 8)

@@ -81,7 +81,7 @@ def command(
     alpha: Annotated[
         float | None,
         typer.Option(
-            help="Or: a threshold between 0 (ordinary PCA) and 1 (no variable left). Default: 0.05.",
+            help="Or: a threshold between 0 (ordinary PCA) and 1 (one variable in each component). Default: 0.05.",
             show_default=False,
         ),
     ] = None,
