@@ -88,6 +88,14 @@ def test_named_points_in_time_are_no_genes(givens, tmp_path, mixture):
     assert json.loads(run.out)["samples"] == 1500
 
 
+@pytest.mark.parametrize("lines", [["kind,u,v", "x,1,2"], ["x,1,2", "kind,u,v"]])
+def test_a_row_of_text_is_refused_without_advice_about_labels(givens, tmp_path, lines):
+    (tmp_path / "x.csv").write_text("\n".join(["n,a,b", *lines, "y,3,4", "z,5,7"]) + "\n")
+    run = givens("ica", "x.csv", "--names", "n", "--out", "out")
+    assert run.code == 1
+    assert "the row 'kind' holds text, such as 'u', and no numbers: leave the row out of the file" in run.err
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

@@ -143,6 +143,11 @@ LAYOUTS = {
     "no line end": ("a,b\n1,2\n3,4", ["a", "b"], None),
     "blank lines": ("a,b\n\n1,2\n\n3,4\n\n", ["a", "b"], None),
     "trailing separator": ("a,b,\n1,2,\n3,4,\n", ["a", "b"], None),
+    "trailing separators": ("a,b,,\n1,2,,\n3,4,,\n", ["a", "b"], None),
+    "trailing separator but for the header": ("a,b\n1,2,\n3,4,\n", ["a", "b"], ["sample 1", "sample 2"]),
+    "trailing separator, names": ("name,a,b\nx,1,2,\ny,3,4,\n", ["a", "b"], ["x", "y"]),
+    "trailing separator, no header": ("1,2,\n3,4,\n", ["variable 1", "variable 2"], None),
+    "trailing column of pandas": ("a,b,Unnamed: 2\n1,2,\n3,4,\n", ["a", "b"], None),
     "blanks around": ("a , b\n 1 , 2 \n3,4\n", ["a", "b"], None),
 }
 
@@ -164,6 +169,7 @@ def test_layouts_are_found_out(tmp_path, name, ending):
     if samples is not None:
         assert table.samples == samples
     assert any("as samples" in note for note in table.notes)
+    assert any("no heading and" in note for note in table.notes) == ("trailing" in name)
 
 
 def test_labels_from_a_column_from_a_first_row_and_text_left_out(tmp_path):
@@ -271,6 +277,14 @@ BAD = {
     "text in a number's place": (
         "n,a,b\nx,1,2\ny,3,oops\n",
         "line 3, column 3 \\('b'\\): 'oops' is not a number",
+    ),
+    "a row of labels": (
+        "n,a,b\ntissue,u,v\nx,1,2\ny,3,4\n",
+        "line 2: the row 'tissue' holds text, such as 'u', and no numbers: --labels 'tissue' takes it as labels, or",
+    ),
+    "a later row of labels": (
+        "n,a,b\nx,1,2\ntissue,u,v\ny,3,4\n",
+        "line 3: .* --labels 'tissue' takes it as labels, if it is the first below the header, or leave the row out",
     ),
     "text after a blank line": ("n,a,b\nx,1,2\n\ny,3,oops\n", "line 4, column 3"),
     "a short row": ("a,b\n1,2\n3\n", "line 3 has 1 field where the others have 2"),

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from givens.io.stores import Store
 
 LABELS_ADVICE = re.compile(
-    r" \(--labels takes one as labels\)| or --labels(?= takes)|--labels '.*?' takes it as labels, "
+    r" \(--labels takes one as labels\)| or --labels(?= takes)|--labels '.*?' takes it as labels, (if it is the first below the header, )?(or )?"
 )
 FORMULA = ("=", "+", "-", "@", "\t", "\r")  # what a spreadsheet's formula may begin with
 

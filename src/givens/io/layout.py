@@ -171,15 +171,17 @@ def _find_header(layout: Layout, records: list[list[str]]) -> int:
         if not all(is_number(token, layout.decimal) for token in first[1:] or first):
             raise DataError("the file has a header and no rows")
         return 0
-    padded = ["", *first] if short else first
     columns = [[row[k] for row in rest if len(row) == layout.width] for k in range(layout.width)]
+    # A header that is one short has no heading for the names, as R writes it, or the rows end with a separator.
+    ended = short and not any(columns[-1])
+    padded = [*first, ""] if ended else ["", *first] if short else first
     words = [
         not is_number(padded[k], layout.decimal) and all(is_number(token, layout.decimal) for token in column)
         for k, column in enumerate(columns)
     ]
     blank_corner = padded[0] == "" and all(padded[1:]) and any(row[0] != "" for row in rest)
     textual = all(not is_number(token, layout.decimal) for token in padded)
-    if short or any(words) or blank_corner or textual:
+    if (short and not ended) or any(words) or blank_corner or textual:
         layout.header = padded
         return 1
     return 0
@@ -209,14 +211,7 @@ def _find_columns(
     for label in labels:
         _find_labels(layout, whole[len(layout.label_rows) :], header, label, path)
     used = len(layout.label_rows)
-    trailing = layout.width - 1
-    if (
-        layout.width > 1
-        and header[trailing] == ""
-        and not any(columns[trailing])
-        and layout.header is not None
-    ):
-        dropped.append(trailing)
+    dropped += _trailing(layout, header, columns)
     taken = {layout.names, *layout.labels.values(), *dropped}
     counting = [
         k for k in range(layout.width) if UNNAMED.fullmatch(header[k]) and only_count(columns[k]) and k not in taken
@@ -243,6 +238,23 @@ def _find_columns(
         _note_clusters(layout, whole[used:], header)
         _note_times(layout, whole[used:], header)
     return used
+
+
+def _trailing(layout: Layout, header: list[str], columns: list[list[str]]) -> list[int]:
+    """Return the last columns if they have no heading and are empty, as where every line ends with a separator."""
+    first = layout.width
+    while first > 1 and not any(columns[first - 1]):
+        if header[first - 1] and not UNNAMED.fullmatch(header[first - 1]):
+            break
+        first -= 1
+    found = list(range(first, layout.width))
+    if found:
+        which = "the last column" if len(found) == 1 else f"the last {len(found)} columns"
+        verb, have = ("is", "has") if len(found) == 1 else ("are", "have")
+        layout.notes.append(
+            f"left out {which}, which {have} no heading and {verb} empty in the first {len(columns[0]):,} rows"
+        )
+    return found
 
 
 def _note_clusters(layout: Layout, records: list[list[str]], header: list[str]) -> None:

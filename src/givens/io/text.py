@@ -21,7 +21,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from givens.io.layout import MISSING, Layout, as_float, sniff
+from givens.io.layout import MISSING, Layout, as_float, is_number, sniff
 from givens.io.leading import LONGEST_LINE, TABLE_END, open_bytes, read_bytes, too_long
 from givens.io.records import UnclosedQuoteError, lines_of, records
 from givens.io.table import DataError, Grid, count
@@ -259,14 +259,22 @@ class TextRows:
             for k in self.numbers:
                 value = np.nan if fields[k].lower() in MISSING else as_float(fields[k], self.layout.decimal)
                 if value is None or "_" in fields[k]:
-                    self._refuse(fields[k], at, k)
+                    self._refuse(fields, at, k)
                 values.append(value)
         return np.array(values)
 
-    def _refuse(self, token: str, line: int, column: int) -> NoReturn:
-        header = self.layout.header
+    def _refuse(self, fields: list[str], line: int, column: int) -> NoReturn:
+        header, token = self.layout.header, fields[column]
         name = f" ('{header[column]}')" if header is not None and header[column] else ""
         shown = " ".join(token.split()) if len(token) <= 40 else token[:37] + "..."
+        words = sum(not is_number(fields[k], self.layout.decimal) for k in self.numbers)
+        if self.layout.names is not None and len(self.numbers) > 1 and 2 * words > len(self.numbers):
+            called = fields[self.layout.names]
+            first = "" if line == self.layout.first_line else "if it is the first below the header, "
+            raise DataError(
+                f"{self.path.name}, line {line:,}: the row '{called}' holds text, such as '{shown}', and no numbers: "
+                f"--labels '{called}' takes it as labels, {first}or leave the row out of the file"
+            )
         raise DataError(
             f"{self.path.name}, line {line:,}, column {column + 1:,}{name}: "
             f"'{shown}' is not a number (--drop or --labels takes a column out of the numbers)"
