@@ -41,7 +41,8 @@ COMMANDS = {
 }
 EXTRA = [
     ["--samples", "columns"], ["--samples", "rows"], ["--log2"], ["--standardise"], ["--impute", "median"], ["--impute", "drop"],
-    ["--impute", "em"], ["--labels", "kind"], ["--names", "name"], ["--drop", "a"], ["--excel-safe"], ["--json"], ["--quiet"], ["--threads", "1"],
+    ["--impute", "em"], ["--labels", "kind"], ["--names", "name"], ["--drop", "a"], ["--excel-safe"], ["--json"], ["--quiet"],
+    ["--threads", "1"],
 ]  # fmt: skip
 
 

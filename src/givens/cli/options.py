@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from givens.io.stores import Store
 
 LABELS_ADVICE = re.compile(
-    r" \(--labels takes one as labels\)| or --labels(?= takes)|--labels '.*?' takes it as labels, (if it is the first below the header, )?(or )?"
+    r" \(--labels takes one as labels\)| or --labels(?= takes)|"
+    r"--labels '.*?' takes it as labels, (if it is the first below the header, )?(or )?"
 )
 FORMULA = ("=", "+", "-", "@", "\t", "\r")  # what a spreadsheet's formula may begin with
 
@@ -85,6 +86,15 @@ Threads = Annotated[
     int | None,
     typer.Option(
         help="Number of threads. Default: all cores.", min=1, rich_help_panel=FITTING, show_default=False
+    ),
+]
+
+MissingValues = Annotated[
+    ImputeOrEstimate | None,
+    typer.Option(
+        help="Replace missing values by the median of their variable, drop the samples that have any, or let the model "
+        "estimate them (em).",
+        rich_help_panel=READING,
     ),
 ]
 
@@ -235,7 +245,7 @@ class Source:
         return table
 
     def advisable(self, text: str) -> str:
-        """Return a sentence without the advice to say --labels, where the command has no such option; with --impute em, if it has."""
+        """Return a sentence with advice about those of --labels and --impute em that the command has."""
         if self.estimates:
             text = text.replace("--impute median", "--impute em, --impute median")
         return text if self.takes_labels else LABELS_ADVICE.sub("", text)
@@ -293,14 +303,7 @@ class Source:
 class EstimableSource(Source):
     """A file and the options for reading it, for a model that can estimate missing values."""
 
-    impute: Annotated[  # type: ignore[assignment]
-        ImputeOrEstimate | None,
-        typer.Option(
-            help="Replace missing values by the median of their variable, drop the samples that have any, or let the model "
-            "estimate them (em).",
-            rich_help_panel=READING,
-        ),
-    ] = None
+    impute: MissingValues = None  # type: ignore[assignment]
 
     estimates = True
 

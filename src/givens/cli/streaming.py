@@ -125,7 +125,9 @@ def run(session: Session, source: Source, model: Any) -> None:
 
 def estimated(model: Any) -> str:
     """Return the note on missing values that a model has estimated."""
-    return f"estimated {count(model.n_missing_, 'missing value')} from the values that are there (--impute em)"
+    return (
+        f"estimated {count(model.n_missing_, 'missing value')} from the values that are there (--impute em)"
+    )
 
 
 def write_scores(

@@ -104,7 +104,9 @@ def command(
             return
         if file.is_dir():
             if vocabulary is not None:
-                raise OptionError(f"--vocabulary is for tables, but {file} is a folder of texts: leave it out")
+                raise OptionError(
+                    f"--vocabulary is for tables, but {file} is a folder of texts: leave it out"
+                )
             with session.step(f"counting the words of {file.name}"):
                 table = read_texts(file, min_documents, stop_words)
             for note in table.notes:

@@ -52,7 +52,7 @@ class Layout:
     labels: dict[str, int] = field(default_factory=dict)  # the fields that hold the rows' labels
     label_rows: dict[str, list[str]] = field(default_factory=dict)  # or the columns' labels, one a field
     notes: list[str] = field(default_factory=list)
-    counted: bool = False  # whether the rows' names are 0, 1, 2, ..., as pandas writes its index, and tell nothing
+    counted: bool = False  # whether the rows' names only count them, as pandas' index does
 
     @property
     def numbers(self) -> list[int]:
@@ -214,7 +214,9 @@ def _find_columns(
     dropped += _trailing(layout, header, columns)
     taken = {layout.names, *layout.labels.values(), *dropped}
     counting = [
-        k for k in range(layout.width) if UNNAMED.fullmatch(header[k]) and only_count(columns[k]) and k not in taken
+        k
+        for k in range(layout.width)
+        if UNNAMED.fullmatch(header[k]) and only_count(columns[k]) and k not in taken
     ]
     for k in counting:
         layout.notes.append(f"left out '{header[k]}', which counts the rows")

@@ -180,9 +180,7 @@ def only_count(names: Sequence[str]) -> bool:
     >>> only_count(["0", "1", "2"]), only_count(["1", "2"]), only_count(["2", "3"]), only_count([])
     (True, True, False, False)
     """
-    return bool(names) and any(
-        all(name == str(k) for k, name in enumerate(names, first)) for first in (0, 1)
-    )
+    return bool(names) and any(all(name == str(k) for k, name in enumerate(names, first)) for first in (0, 1))
 
 
 def look_like_variables(rows: int, columns: int) -> bool:
@@ -195,7 +193,8 @@ def to_table(
 ) -> Table:
     """Turn a grid so that samples are rows; `samples` is "rows", "columns" or None for a guess.
 
-    `impute` is what to do about missing values: "median", "drop", "keep" (as NaN), or None to refuse them. `signals` is for the guess.
+    `impute` is what to do about missing values: "median", "drop", "keep" (as NaN), or None to refuse them. `signals` is for the
+    guess.
     """
     rows, columns = grid.values.shape
     if rows == 0 or columns == 0:
