@@ -194,6 +194,14 @@ def test_options_that_do_not_go_together(givens, tmp_path):
     assert not (tmp_path / "results").exists()
 
 
+def test_signals_in_rows_are_no_samples(givens, tmp_path, address):
+    write_zarr(tmp_path / "x.zarr", np.ascontiguousarray(MIXTURE.T))
+    on = ["--cluster", address]
+    refused(givens, "5 rows of 4,000 columns look like signals", "ica", "x.zarr", *on)
+    write_zarr(tmp_path / "x.zarr", MIXTURE[:4])
+    refused(givens, "say --samples columns if each row is a signal, or --samples rows", "ica", "x.zarr", *on)
+
+
 def test_an_address_that_does_not_answer(givens, tmp_path, monkeypatch):
     monkeypatch.setattr("givens.cli.cluster.PATIENCE", "1s")
     write_zarr(tmp_path / "x.zarr", MIXTURE)

@@ -24,6 +24,7 @@ from givens.cli.results import (
 from givens.cli.session import Session, TableSession
 from givens.cli.session import command as clean
 from givens.io import DataError, OptionError, Table, staged
+from givens.io.table import guess_times
 from givens.io.write import Staged
 from givens.mne.recording import SUFFIXES, Recording, read_recording
 from givens.report import Report
@@ -168,6 +169,16 @@ def refuse_more_components(components: int | None, shape: tuple[int, int]) -> No
         raise DataError(f"{shape[0]} x {shape[1]} numbers have no {components} components")
 
 
+def refuse_signals_in_rows(shape: tuple[int, int]) -> None:
+    """Refuse a store whose rows are signals by the rule for tables: a store is not transposed."""
+    side, reason = guess_times(*shape)
+    if side == "columns":
+        raise DataError(
+            f"the columns look like the samples, {reason}, and --cluster reads samples as rows: transpose the store, "
+            "or say --samples rows"
+        )
+
+
 def fit_on_cluster(
     session: Session, source: o.Source, model: givens.ICA, rate: float | None, address: str, files: Staged
 ) -> CommandOutcome:
@@ -175,6 +186,8 @@ def fit_on_cluster(
     from givens.cli.cluster import computed, score, store_on_cluster
 
     with store_on_cluster(session, source, address, model.threads, dense=True) as store:
+        if source.samples is None and source.file.suffix != ".h5ad":  # where rows are samples by definition
+            refuse_signals_in_rows(store.X.shape)
         refuse_more_components(model.n_components, store.X.shape)
         with session.fitting():
             model.fit(store.X)
