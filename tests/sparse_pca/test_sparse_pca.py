@@ -18,6 +18,7 @@ from givens.numerics import gram
 from givens.searches.breakpoints import breakpoint_search
 from givens.sparse_pca import data as data_module
 from givens.sparse_pca.data import CentredData
+from tests.memory import most_bytes
 
 
 @pytest.fixture
@@ -281,6 +282,65 @@ def test_tall_data_are_neither_copied_nor_made_dense(rng, monkeypatch):
         np.testing.assert_allclose(
             model.explained_variance_, metrics.adjusted_variance(X, model.components_), rtol=1e-9
         )
+
+
+def wide(rng, n=60, d=300):
+    """More features than samples, of which one is nearly constant and far from zero, and one is constant."""
+    X = tall(rng, n, d, 0.08)
+    X[:, 20] = 1e4 + rng.standard_normal(n)
+    X[:, 21] = 3.0
+    return X
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"alpha": 0.2},
+        {"alpha": 0.1, "penalty": "l0", "scale": True},
+        {"alpha": 0.2, "refit": False},
+        {"alpha": 0.98},
+        {"n_nonzero": [9, 7, 4]},
+        {"n_nonzero": 60, "scale": True},
+        {"n_nonzero": 9, "refit": False},
+        {"n_nonzero": 9, "n_starts": 3},
+        {"n_nonzero_total": 30},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.filterwarnings("ignore:nothing of")
+def test_wide_sparse_data_give_what_dense_data_give(rng, monkeypatch, asked, weighted):
+    X = wide(rng)
+    weights = rng.integers(1, 4, len(X)) if weighted else None
+    monkeypatch.setattr("givens.sparse_pca.cardinality.SMALL_PROBLEM", 0)
+    expected = SparsePCA(3, **asked).fit(X, sample_weight=weights)
+    monkeypatch.setattr(data_module, "DENSE_PART", 0)
+    for most in (0, 2000):
+        # Some columns of the data are taken as arrays, or all stay sparse.
+        monkeypatch.setattr("givens.numerics.centred_sparse.DENSE_PART", most)
+        for form in (sparse.csr_matrix, sparse.csc_array):
+            model = SparsePCA(3, **asked).fit(form(X), sample_weight=weights)
+            np.testing.assert_allclose(model.components_, expected.components_, atol=1e-7)
+            np.testing.assert_allclose(
+                model.explained_variance_ratio_, expected.explained_variance_ratio_, rtol=1e-8
+            )
+
+
+def test_wide_sparse_data_are_not_made_dense():
+    X = sparse.random(1000, 20_000, 0.003, random_state=0, format="csr")
+    for asked in ({"alpha": 0.3}, {"n_nonzero": 20}, {"n_nonzero": 20, "refit": False}):
+        model = SparsePCA(3, **asked)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)
+            model.fit(X[:50])
+            assert most_bytes(lambda model=model: model.fit(X)) < 0.25 * 8 * X.shape[0] * X.shape[1]
+
+
+def test_wide_sparse_data_that_have_to_be_dense_are_made_so_once():
+    X = sparse.random(400, 6000, 0.005, random_state=0, format="csr")
+    data = CentredData(X, data_module.moments(X, False))
+    features = np.arange(6000)
+    assert most_bytes(lambda: data.factor(features, 3)) < 1.3 * 8 * X.shape[0] * X.shape[1]
 
 
 def test_large_means_of_sparse_data_cost_no_digits(rng):

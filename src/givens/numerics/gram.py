@@ -18,6 +18,7 @@ from scipy import sparse
 from scipy.linalg.lapack import dpstrf
 
 from givens.numerics import parallel
+from givens.numerics.centred_sparse import CentredSparse
 from givens.numerics.scaling import EPS
 from givens.numerics.tiles import scores, turned
 
@@ -148,11 +149,12 @@ def root(C: np.ndarray, norms: np.ndarray, rows: int = 0) -> np.ndarray:
     return R if kept == len(R) else R[:kept].copy()
 
 
-def leading_axes(At: np.ndarray, m: int) -> tuple[np.ndarray, np.ndarray]:
+def leading_axes(At: np.ndarray | CentredSparse, m: int) -> tuple[np.ndarray, np.ndarray]:
     """The m leading left singular vectors of At, rows x m, and the squares of their singular values."""
     n = len(At)
     if decomposed_whole(n, m):
-        squares, vectors = np.linalg.eigh(scores(At, At, few=False)[0])
+        C = At.outer_products() if isinstance(At, CentredSparse) else scores(At, At, few=False)[0]
+        squares, vectors = np.linalg.eigh(C)
         return np.ascontiguousarray(vectors[:, ::-1][:, :m]), np.maximum(squares[::-1][:m], 0.0)
     from scipy.sparse.linalg import LinearOperator, eigsh
 
@@ -163,7 +165,7 @@ def leading_axes(At: np.ndarray, m: int) -> tuple[np.ndarray, np.ndarray]:
     return np.ascontiguousarray(vectors[:, ::-1]), np.maximum(squares[::-1], 0.0)
 
 
-def rough_axes(At: np.ndarray, m: int) -> tuple[np.ndarray, np.ndarray]:
+def rough_axes(At: np.ndarray | CentredSparse, m: int) -> tuple[np.ndarray, np.ndarray]:
     """As `leading_axes`; of many rows by a few steps of subspace iteration, which find the leading axes well enough."""
     n = len(At)
     if decomposed_whole(n, m):

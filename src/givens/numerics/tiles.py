@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from givens.numerics import parallel
+from givens.numerics.centred_sparse import CentredSparse
 
 # A tile of all columns, and what is made of it on the way, should fit into a core's own cache.
 TILE_ENTRIES = 24_576
@@ -54,8 +55,11 @@ def add_in_order(
                 total += part
 
 
-def turned(Vt: np.ndarray, At: np.ndarray, out: np.ndarray) -> None:
+def turned(Vt: np.ndarray, At: np.ndarray | CentredSparse, out: np.ndarray) -> None:
     """(AV)ᵀ into `out`: Vt is m x n, At n x features."""
+    if isinstance(At, CentredSparse):
+        out[:] = Vt @ At
+        return
 
     def piece(part: slice) -> None:
         np.matmul(Vt, At[:, part], out=out[:, part])
@@ -63,8 +67,10 @@ def turned(Vt: np.ndarray, At: np.ndarray, out: np.ndarray) -> None:
     parallel.each(piece, _pieces(At.shape[1]))
 
 
-def scores(S: np.ndarray, At: np.ndarray, few: bool) -> tuple[np.ndarray, float]:
+def scores(S: np.ndarray, At: np.ndarray | CentredSparse, few: bool) -> tuple[np.ndarray, float]:
     """S·A, S m x features and At n x features, and the flops; `few` if it is worth looking for rows of S with few non-zeros."""
+    if isinstance(At, CentredSparse):
+        return S @ At.T, 2.0 * len(S) * At.size
     light = 8 * np.count_nonzero(S, axis=1) < S.shape[1] if few else np.zeros(len(S), dtype=bool)
     if light.any():
         used = np.flatnonzero(S[light].any(axis=0))

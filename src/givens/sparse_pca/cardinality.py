@@ -96,7 +96,8 @@ def _table(
     large = len(features) ** 2 * options.m > SMALL_PROBLEM
     if large and options.n_starts == 1 and isinstance(data, CentredData) and len(features) < data.shape[0]:
         return ProductForm(data.products(features))
-    return SampleForm(data.factor(features, options.m, keep_layout=True))
+    # Exchanges, which several starts end with, need an array.
+    return SampleForm(data.factor(features, options.m, keep_layout=True, implicit=options.n_starts == 1))
 
 
 def solve_total(
@@ -175,7 +176,10 @@ class SeveralStarts:
         if many and isinstance(self.table, ProductForm):
             self.table = self.table.samples(self.options.m)
             axes = self._axes()
-        small = isinstance(self.table, SampleForm) and self.table.At.size * self.options.m <= SMALL_PROBLEM
+        small = (
+            isinstance(self.table, SampleForm)
+            and self.table.rows * self.table.features * self.options.m <= SMALL_PROBLEM
+        )
         thorough = small or self.options.n_starts > 1
         begun = [self._replaced(self.ascend(first), axes, rank) for first in firsts]
         best = max(begun, key=_explained)
@@ -204,6 +208,7 @@ class SeveralStarts:
 
     def _exchanged(self, best: Ascent) -> Ascent:
         assert isinstance(self.table, SampleForm)
+        assert isinstance(self.table.At, np.ndarray)
         loadings, spent, number = exchanges.exchanged(
             self.table.At, self.norms**2, best.loadings, self.counts
         )
@@ -375,7 +380,8 @@ def one_by_one(
     left = norms * norms
     flops = 0.0
     found = SparseRows([], [])
-    rest = table.rest(np.zeros((0, table.rows or 0)), np.zeros((table.rows or 0, table.features)))
+    A = table.At if isinstance(table, SampleForm) else np.zeros((0, table.features))
+    rest = table.rest(np.zeros((0, len(A))), A)
     for j, count in enumerate(counts):
         best, steps = _next(rest, left, axes, int(count))
         found.where.append(here[best.where])

@@ -100,7 +100,9 @@ class ChunkedData:
         self.shape = data.chunks.shape
         self.chunks = data.chunks.X.numblocks[0]
 
-    def factor(self, features: np.ndarray, rows: int, keep_layout: bool = False) -> np.ndarray:
+    def factor(
+        self, features: np.ndarray, rows: int, keep_layout: bool = False, implicit: bool = False
+    ) -> np.ndarray:
         """R with RᵀR = AᵀA of these features, or with RᵀR ≼ AᵀA from a sketch if they are many.
 
         R has at least so many rows, which is how many components are asked for.

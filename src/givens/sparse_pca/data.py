@@ -3,7 +3,8 @@
 A feature whose norm is at most the threshold can never enter a component (rotations keep its norm), so it is left out
 before anything is copied. The objective depends on the data A through AᵀA only: where there are more samples than features,
 the root of that (`givens.numerics.gram`), summed over blocks of samples, takes the place of A. So tall data, sparse or dense, are
-read in blocks and never copied. Values are divided by a power of two, exactly, so that data of any size neither overflow
+read in blocks and never copied. Wide sparse data stay sparse: centring is kept beside them as a matrix of rank 1
+(`givens.numerics.centred_sparse`). Values are divided by a power of two, exactly, so that data of any size neither overflow
 nor vanish when squared.
 """
 
@@ -20,6 +21,7 @@ from scipy import sparse
 
 from givens.cluster import Summary
 from givens.numerics import gram, parallel
+from givens.numerics.centred_sparse import DENSE_PART, CentredSparse
 from givens.numerics.scaling import binary_exponent, power_of_two
 from givens.support.arguments import dense, whole
 
@@ -250,7 +252,9 @@ class CentredData:
         self.amount = _amount(X, weights)
         self.roots = None if weights is None else np.sqrt(weights)
 
-    def factor(self, features: np.ndarray, rows: int, keep_layout: bool = False) -> np.ndarray:
+    def factor(
+        self, features: np.ndarray, rows: int, keep_layout: bool = False, implicit: bool = False
+    ) -> np.ndarray | CentredSparse:
         """These features of the data, or of R with RᵀR = AᵀA where samples are more: samples (or rank) x features, float64.
 
         Parameters
@@ -260,9 +264,15 @@ class CentredData:
             R has at least so many rows, of zeros where the rank is less.
         keep_layout : bool
             Contiguous by features if X is, which avoids a transposed copy; else by samples.
+        implicit : bool
+            Whether large sparse data with few non-zeros may be returned as a `CentredSparse`, not as an array.
         """
         if len(features) < self.shape[0]:
             return gram.root(self._upper_products(features), self.found.norms[features], rows)
+        if implicit and sparse.issparse(self.X) and self.shape[0] * len(features) > DENSE_PART:
+            part = _taken(self.X, features)
+            if part.nnz <= DENSE * self.shape[0] * len(features):
+                return self._centred_sparse(part, features)
         return self._all_samples(features, keep_layout)
 
     def scores(self, Z: np.ndarray) -> np.ndarray:
@@ -315,9 +325,33 @@ class CentredData:
         """Whether products are summed through the non-zeros: these are few, and subtracting the means loses no digits."""
         if not sparse.issparse(self.X) or self.X.nnz > DENSE * self.shape[0] * self.shape[1]:
             return False
+        return not self._far(features).any()
+
+    def _far(self, features: np.ndarray) -> np.ndarray:
+        """Whether subtracting the mean after multiplication would lose digits, for each of these features."""
         found = self.found
         squares = self.amount * (found.mean[features] / found.divisor[features]) ** 2
-        return bool(np.all((squares <= FAR * found.norms[features] ** 2) | (found.norms[features] == 0)))
+        return (squares > FAR * found.norms[features] ** 2) & (found.norms[features] > 0)
+
+    def _centred_sparse(self, part: Any, features: np.ndarray) -> CentredSparse:
+        """`part`, these features of the data, without an array of all its zeros."""
+        found = self.found
+        B = sparse.csc_array(part, dtype=np.float64, copy=True)
+        B.data /= found.exponent
+        mean = found.mean[features].copy()
+        far = self._far(features)
+        if far.any():
+            # A variance so far below the squared mean leaves hardly any zeros, so the mean is subtracted at once.
+            near = np.flatnonzero(~far)
+            own = sparse.csc_array(B[:, np.flatnonzero(far)].toarray() - mean[far])
+            order = np.argsort(np.concatenate((near, np.flatnonzero(far))))
+            B = sparse.hstack((B[:, near], own), format="csc")[:, order]
+            mean[far] = 0.0
+        inverse = np.where(found.norms[features] == 0, 0.0, 1.0 / found.divisor[features])
+        B.data *= np.repeat(inverse, np.diff(B.indptr))
+        if self.roots is not None:
+            B.data *= self.roots[B.indices]
+        return CentredSparse(B, np.ones(self.shape[0]) if self.roots is None else self.roots, mean * inverse)
 
     def _all_samples(self, features: np.ndarray, keep_layout: bool) -> np.ndarray:
         X, exponent = self.X, self.found.exponent
@@ -340,11 +374,11 @@ class CentredData:
             parallel.each(centre, parallel.slices(len(A), 512))
             A[constant] = 0.0
             return A.T if keep_layout else _transposed(A)
-        part = dense(_taken(X, features))
-        At = np.empty(part.shape)
+        X = _taken(X, features).tocsr() if sparse.issparse(X) else X
+        At = np.empty((X.shape[0], len(features)))
 
         def work(rows: slice) -> None:
-            np.multiply(part[rows], inverse, out=At[rows])
+            np.multiply(_taken(dense(X[rows]), features), inverse, out=At[rows])
             At[rows] -= mean
             if self.roots is not None:
                 At[rows] *= self.roots[rows, None]
@@ -368,7 +402,9 @@ class CovarianceData:
         self.found = found
         self.shape = root.shape
 
-    def factor(self, features: np.ndarray, rows: int, keep_layout: bool = False) -> np.ndarray:
+    def factor(
+        self, features: np.ndarray, rows: int, keep_layout: bool = False, implicit: bool = False
+    ) -> np.ndarray:
         """These features of the root."""
         return np.ascontiguousarray(self.root[:, features])
 

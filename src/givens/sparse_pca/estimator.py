@@ -444,7 +444,7 @@ class SparsePCA(SparseScores):
             features, table, loadings = cardinality.solve(data, options, self._last_loadings(options.m), rng)
         else:
             features = screen(found.norms, options)
-            At = data.factor(features, options.m)
+            At = data.factor(features, options.m, implicit=not options.all_columns(rows))
             last = self._last_loadings(options.m)
             start = None if last is None else polar(At @ last[:, features].T)
             loadings = solve(At, options, start, rng)

@@ -22,6 +22,7 @@ import numpy as np
 from givens.loop import DRIFT
 from givens.metrics import total_adjusted
 from givens.numerics import flop_counts, parallel
+from givens.numerics.centred_sparse import CentredSparse
 from givens.numerics.polar import polar
 from givens.numerics.scaling import EPS
 from givens.numerics.tiles import scores, turned
@@ -61,7 +62,7 @@ class FewColumns:
 
     Parameters
     ----------
-    At : array of float64, shape (n, features)
+    At : array of float64, shape (n, features), or CentredSparse
         Samples x features, contiguous, scaled so that squares do not overflow.
     levels : array, shape (m,)
         γ for ℓ1, √γ for ℓ0.
@@ -81,7 +82,7 @@ class FewColumns:
 
     def __init__(
         self,
-        At: np.ndarray,
+        At: np.ndarray | CentredSparse,
         levels: np.ndarray,
         l0: bool,
         counts: np.ndarray | None = None,
@@ -91,7 +92,10 @@ class FewColumns:
         self.n, self.active = len(At), len(levels)
         self.contrast = Threshold(levels, l0)
         # Far below the rounding of values: near a maximum, slopes are more exact.
-        self.contrast.noise = EPS**2 * (float(np.einsum("ij,ij->", At, At)) or 1.0)
+        squares = (
+            At.sum_of_squares() if isinstance(At, CentredSparse) else float(np.einsum("ij,ij->", At, At))
+        )
+        self.contrast.noise = EPS**2 * (squares or 1.0)
         # S(Y), and below it, with counts, the entries themselves.
         rows = self.active if counts is None or l0 else 2 * self.active
         self.S = np.empty((rows, At.shape[1]))

@@ -11,12 +11,13 @@ C holds squares, so scores that agree to about 1e-7 of their size are the same f
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, overload
 
 import numpy as np
 from scipy import sparse
 
 from givens.numerics import gram
+from givens.numerics.centred_sparse import CentredSparse
 from givens.numerics.polar import polar
 from givens.numerics.tiles import scores, turned
 
@@ -58,7 +59,7 @@ class SparseRows(NamedTuple):
         entries = (np.concatenate(self.values), np.concatenate(self.where), ends)
         return sparse.csr_array(entries, shape=(len(self.where), features))
 
-    def scores(self, At: np.ndarray) -> np.ndarray:
+    def scores(self, At: np.ndarray | CentredSparse) -> np.ndarray:
         """ZX, components x samples."""
         E = np.empty((len(self.where), len(At)))
         heavy = [j for j, where in enumerate(self.where) if HEAVY * len(where) > At.shape[1]]
@@ -71,8 +72,14 @@ class SparseRows(NamedTuple):
         return E
 
 
-def taken(At: np.ndarray, features: np.ndarray) -> np.ndarray:
+@overload
+def taken(At: np.ndarray, features: np.ndarray) -> np.ndarray: ...
+@overload
+def taken(At: np.ndarray | CentredSparse, features: np.ndarray) -> np.ndarray | CentredSparse: ...
+def taken(At: np.ndarray | CentredSparse, features: np.ndarray) -> np.ndarray | CentredSparse:
     """These columns, in the same memory layout."""
+    if isinstance(At, CentredSparse):
+        return At.taken(features)
     return At.T.take(features, axis=0).T if At.flags.f_contiguous else At.take(features, axis=1)
 
 
@@ -115,15 +122,15 @@ class SampleForm:
 
     Parameters
     ----------
-    At : array of float64, shape (samples, features)
-        Contiguous by samples or by features.
+    At : array of float64, shape (samples, features), or CentredSparse
+        An array is contiguous by samples or by features.
     """
 
-    def __init__(self, At: np.ndarray) -> None:
+    def __init__(self, At: np.ndarray | CentredSparse) -> None:
         self.At = At
         self.rows, self.features = At.shape
 
-    def scores(self, loadings: SparseRows) -> tuple[np.ndarray, np.ndarray]:
+    def scores(self, loadings: SparseRows) -> tuple[np.ndarray, np.ndarray | CentredSparse]:
         """E = ZA, components x coordinates; and A in these coordinates, coordinates x features."""
         return loadings.scores(self.At), self.At
 
@@ -143,7 +150,7 @@ class SampleForm:
         """AᵀU for the m leading principal axes U, a row for each."""
         return gram.leading_axes(self.At, m)[0].T @ self.At
 
-    def rest(self, B: np.ndarray, A: np.ndarray) -> SampleRest:
+    def rest(self, B: np.ndarray, A: np.ndarray | CentredSparse) -> SampleRest:
         """What is left beside an orthonormal basis B of scores; rows of B are in the coordinates of A."""
         return SampleRest(self.At, B)
 
@@ -155,7 +162,7 @@ class SampleForm:
 class SampleRest:
     """What the samples have beside an orthonormal basis of scores; a score is a vector of samples."""
 
-    def __init__(self, At: np.ndarray, B: np.ndarray) -> None:
+    def __init__(self, At: np.ndarray | CentredSparse, B: np.ndarray) -> None:
         self.At, self.B = At, B
 
     def columns(self) -> np.ndarray:
@@ -245,7 +252,7 @@ class ProductForm:
         V, squares = self.axes(np.empty(0), m)
         return V * np.sqrt(squares)[:, None]
 
-    def rest(self, B: np.ndarray, A: np.ndarray) -> ProductRest:
+    def rest(self, B: np.ndarray, A: np.ndarray | CentredSparse) -> ProductRest:
         """What is left beside an orthonormal basis B of scores; rows of B are in the coordinates of A."""
         return ProductRest(self.C, B @ A)
 
@@ -308,9 +315,9 @@ def orthonormal_columns(table: SampleForm | ProductForm, Z: np.ndarray) -> np.nd
     return product(polar(E.T).T, A)
 
 
-def product(u: np.ndarray, At: np.ndarray) -> np.ndarray:
+def product(u: np.ndarray, At: np.ndarray | CentredSparse) -> np.ndarray:
     """uᵀA, for one u or several rows; by all threads where A is large."""
-    if At.size < LARGE_PRODUCT:
+    if At.size < LARGE_PRODUCT or isinstance(At, CentredSparse):
         return u @ At
     rows = np.atleast_2d(u)
     Y = np.empty((len(rows), At.shape[1]))

@@ -24,6 +24,7 @@ from scipy.linalg import solve_triangular
 
 from givens.metrics import DEPENDENT, adjusted_from_scores
 from givens.minimize import minimize
+from givens.numerics.centred_sparse import CentredSparse
 from givens.numerics.gram import leading_axes
 from givens.numerics.scaling import check_data
 from givens.numerics.tiles import scores
@@ -61,7 +62,7 @@ class Loadings:
 
 
 def solve(
-    At: np.ndarray, options: FitOptions, start: np.ndarray | None, rng: np.random.Generator
+    At: np.ndarray | CentredSparse, options: FitOptions, start: np.ndarray | None, rng: np.random.Generator
 ) -> Loadings:
     """The best of several starts: by the value, or with counts by the adjusted variance."""
     best: tuple[float, Loadings] | None = None
@@ -91,11 +92,12 @@ def solve(
 
 
 def _from(
-    At: np.ndarray, options: FitOptions, V: np.ndarray, rng: np.random.Generator
+    At: np.ndarray | CentredSparse, options: FitOptions, V: np.ndarray, rng: np.random.Generator
 ) -> tuple[float, Loadings]:
     if options.counts is not None:
         return _counted(At, options, options.counts, V)
-    if options.m == len(At) or options.schedule is not None:
+    if options.all_columns(len(At)):
+        assert isinstance(At, np.ndarray)
         result, Y = _whole(At, options, V, rng)
     else:
         objective = FewColumns(At, np.full(options.m, options.level), options.l0)
@@ -108,12 +110,12 @@ def _from(
     else:
         Z = unit_rows(shrink(Y, options.level))
     if options.refit:
-        Z = refit(At, Z, tol=REFIT_GROWTH)
+        Z = _refitted(At, Z, Z != 0, REFIT_GROWTH)
     return result.value, Loadings(Z, Y, levels, result, scores(Z, At, few=True)[0].T)
 
 
 def _counted(
-    At: np.ndarray, options: FitOptions, counts: np.ndarray, V: np.ndarray
+    At: np.ndarray | CentredSparse, options: FitOptions, counts: np.ndarray, V: np.ndarray
 ) -> tuple[float, Loadings]:
     """Exact counts by rotations with thresholds that follow."""
     objective = FewColumns(At, np.zeros(options.m), options.l0, counts)
@@ -128,11 +130,12 @@ def _counted(
 
 
 def rotated(
-    At: np.ndarray, options: FitOptions, V: np.ndarray, *, shared: bool, l0: bool
+    At: np.ndarray | CentredSparse, options: FitOptions, V: np.ndarray, *, shared: bool, l0: bool
 ) -> tuple[np.ndarray, Result]:
     """The columns that rotations end at whose thresholds follow the counts: one for each column, or one shared by all."""
     assert options.counts is not None
-    objective = FewColumns(np.ascontiguousarray(At), np.zeros(options.m), l0, options.counts, shared)
+    At = At if isinstance(At, CentredSparse) else np.ascontiguousarray(At)
+    objective = FewColumns(At, np.zeros(options.m), l0, options.counts, shared)
     result = _few(objective, replace(options, progress=False), V)
     return objective.columns, result
 
@@ -299,12 +302,19 @@ def refit(
     pattern = Z != 0 if pattern is None else np.asarray(pattern, dtype=bool)
     if pattern.shape != Z.shape:
         raise ValueError(f"pattern must have the shape of Z, {Z.shape}, got {pattern.shape}")
+    return _refitted(X, Z, pattern, tol, max_iter)
+
+
+def _refitted(
+    X: np.ndarray | CentredSparse, Z: np.ndarray, pattern: np.ndarray, tol: float, max_iter: int = 200
+) -> np.ndarray:
+    """`refit` without its checks."""
     used = np.flatnonzero(pattern.any(axis=0))
     alive = np.flatnonzero(pattern.any(axis=1))
     refitted = np.zeros(Z.shape)
     if len(used) == 0:
         return refitted
-    B = np.asarray(X[:, used], dtype=np.float64)
+    B = X.taken(used) if isinstance(X, CentredSparse) else np.asarray(X[:, used], dtype=np.float64)
     keep = pattern[np.ix_(alive, used)]
     best = here = np.asarray(Z[np.ix_(alive, used)], dtype=np.float64)
     before = -np.inf

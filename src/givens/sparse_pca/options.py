@@ -33,6 +33,10 @@ class FitOptions:
     progress: bool
     schedule: Schedule | None = None
 
+    def all_columns(self, rows: int) -> bool:
+        """Whether all columns of U are rotated, which needs the data as an array."""
+        return self.counts is None and (self.m == rows or self.schedule is not None)
+
 
 def fit_options(model: Any, found: FeatureMoments, n_obs: int) -> FitOptions:
     """The checked options of a `SparsePCA`, for n_obs samples of features with these norms."""
