@@ -21,6 +21,7 @@ from givens.numerics.scaling import power_of_two
 from givens.result import Result
 from givens.support.arguments import is_dask, sample_weights, whole
 from givens.support.fitting import Transformer, atomic_fit
+from givens.support.rows import by_batches
 
 
 class Separated(NamedTuple):
@@ -136,11 +137,25 @@ class SourceSeparation(Transformer, ABC):
         return hasattr(self, "components_")
 
     def transform(self, X: Any) -> np.ndarray:
-        """The sources of samples, (X − mean) times `components_` transposed; for a dask array, a dask array not computed yet."""
+        """The sources of samples: (X − mean) times `components_` transposed.
+
+        Parameters
+        ----------
+        X : array or data frame, shape (samples, features), or anything that `fit` takes
+            What is read in chunks (a list of arrays, say) gives one array of all samples.
+
+        Returns
+        -------
+        array, shape (samples, components)
+            For a dask array or data frame, a dask array not computed yet.
+        """
         check_is_fitted(self)
         if is_dask(X):
             kind = np.float32 if getattr(X, "dtype", None) == np.float32 else np.float64
             return applied(self, "_chunk_sources", X, len(self.components_), kind)
+        return by_batches(self._table_sources, X)
+
+    def _table_sources(self, X: Any) -> np.ndarray:
         return self._sources(validate_data(self, X, reset=False, dtype=[np.float64, np.float32]))
 
     def _chunk_sources(self, X: Any) -> np.ndarray:

@@ -356,12 +356,7 @@ class StreamingSparsePCA(SparseScores):
         """
         check_is_fitted(self)
         refuse_mask(X, "X")
-        if rows.in_memory(X) or is_dask(X):
-            return super().transform(X)
-        parts = [super(StreamingSparsePCA, self).transform(batch) for batch in rows.batches(X)]
-        if not parts:
-            raise ValueError("X yields no rows; an iterator can be read only once, so pass a new one")
-        return np.concatenate(parts)
+        return super().transform(X) if is_dask(X) else rows.by_batches(super().transform, X)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the state of the stream to a file, without pickle; the file is written completely or not at all.
