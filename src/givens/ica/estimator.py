@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import os
 import warnings
-from numbers import Real
 from typing import Any, Self
 
 import numpy as np
@@ -43,7 +42,14 @@ from givens.objectives.contrasts import Contrast, Exp, LogCosh
 from givens.objectives.quartic import Kurtosis
 from givens.result import Result
 from givens.rotations import random_orthogonal
-from givens.support.arguments import generator, refuse_checkpoint, refuse_mask, tolerance, whole
+from givens.support.arguments import (
+    generator,
+    number_or_share,
+    refuse_checkpoint,
+    refuse_mask,
+    tolerance,
+    whole,
+)
 from givens.support.fitting import atomic_fit
 from givens.support.rows import in_memory
 
@@ -70,7 +76,8 @@ class ICA(SourceSeparation):
     ----------
     n_components : int or float, optional
         Number of sources; or, below 1, the share of the variance that the leading principal components keep. By default the rank
-        of the data, which may be less than the number of features (for example after an average reference).
+        of the data, which may be less than the number of features (for example after an average reference). The float 1.0, which
+        may mean one or all, is refused.
     contrast : {"logcosh", "kurtosis", "exp", "adaptive"} or Contrast
         "logcosh", the default: robust, for sources with heavy tails. "exp": more robust still. "kurtosis": quicker, and sensitive
         to outliers. "adaptive": log cosh with a sign for each source, where some have heavy and others light tails. Or a contrast
@@ -334,12 +341,7 @@ class ICA(SourceSeparation):
 
     def _number(self, most: int) -> tuple[int | None, float | None]:
         """The number of components that `n_components` asks for, or the share of the variance."""
-        number = self.n_components
-        if isinstance(number, Real) and not isinstance(number, bool | int | np.integer) and 0 < number < 1:
-            return None, float(number)
-        if number is None:
-            return None, None
-        return whole(number, "n_components", 1, most, "the number of samples or features"), None
+        return number_or_share(self.n_components, "n_components", most, "the number of samples or features")
 
     def _rotate(self, white: White) -> Result:
         rng = generator(self.random_state)

@@ -40,6 +40,7 @@ from givens.numerics import parallel
 from givens.result import Result
 from givens.support.arguments import is_dask, refuse_checkpoint, refuse_mask, whole
 from givens.support.fitting import atomic_fit
+from givens.support.rows import by_batches
 
 _VARIANCES = {"common": True, "distinct": False}
 
@@ -191,7 +192,7 @@ class SphericalMixture(StreamedMoments, DensityMixin, BaseEstimator):
     ) -> tuple[SolvedMixture, list[float]]:
         """Fit to rows that are read several times; in `beyond` further directions, without coordinates, all rows are equal."""
         seconds = data.total(second_moments(head), "mixture-second-moments")
-        eigenvalues, basis = principal_basis(seconds, self.n_components - 1)
+        eigenvalues, basis = principal_basis(seconds, self._whole_number("n_components") - 1)
         thirds, sample = ThirdMoments(basis), EveryNth(-(-seconds.count // SAMPLE_ROWS))
         thirds, sample = data.total(Together(thirds, sample), "mixture-third-moments").parts
         found = self._solve(thirds, eigenvalues, beyond)
@@ -221,8 +222,10 @@ class SphericalMixture(StreamedMoments, DensityMixin, BaseEstimator):
         X = validate_data(self, X, dtype=[np.float64, np.float32], order="C", reset=stream is None)
         self._check_shape(X.shape[1])
         if stream is None:
-            rank = self.basis_rank or 2 * self.n_components
-            stream = Stream(int(self.basis_samples), int(rank))
+            rank = 2 * self._whole_number("n_components")
+            if self.basis_rank is not None:
+                rank = self._whole_number("basis_rank")
+            stream = Stream(self._whole_number("basis_samples"), rank)
             self.log_likelihood_ = []
         self._stream, self._solved = copy(stream), None
         with parallel.pool(self.threads):
@@ -234,7 +237,8 @@ class SphericalMixture(StreamedMoments, DensityMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : array-like of shape (n, d)
+        X : array-like of shape (n, d), or anything that `fit` takes
+            A list of tables gives one array of all rows.
             For a dask array or data frame, this method, `predict` and `score_samples` return a dask array, not computed yet.
 
         Returns
@@ -243,14 +247,14 @@ class SphericalMixture(StreamedMoments, DensityMixin, BaseEstimator):
         """
         if is_dask(X):
             return applied(self, "predict_proba", X, len(self._mixture()[0].weights))
-        return self._posterior(X)[0]
+        return by_batches(lambda rows: self._posterior(rows)[0], X)
 
     def predict(self, X: Any) -> np.ndarray:
         """Most probable component of each row.
 
         Parameters
         ----------
-        X : array-like of shape (n, d)
+        X : array-like of shape (n, d), or anything that `fit` takes
 
         Returns
         -------
@@ -266,7 +270,7 @@ class SphericalMixture(StreamedMoments, DensityMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : array-like of shape (n, d)
+        X : array-like of shape (n, d), or anything that `fit` takes
         y : ignored
 
         Returns
@@ -280,7 +284,7 @@ class SphericalMixture(StreamedMoments, DensityMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : array-like of shape (n, d)
+        X : array-like of shape (n, d), or anything that `fit` takes
 
         Returns
         -------
@@ -289,14 +293,14 @@ class SphericalMixture(StreamedMoments, DensityMixin, BaseEstimator):
         if is_dask(X):
             self._mixture()
             return applied(self, "score_samples", X, None)
-        return self._posterior(X)[1]
+        return by_batches(lambda rows: self._posterior(rows)[1], X)
 
     def score(self, X: Any, y: Any = None) -> float:
         """Mean log-likelihood of the rows.
 
         Parameters
         ----------
-        X : array-like of shape (n, d)
+        X : array-like of shape (n, d), or anything that `fit` takes
         y : ignored
 
         Returns
@@ -331,7 +335,7 @@ class SphericalMixture(StreamedMoments, DensityMixin, BaseEstimator):
         y : array of shape (n_samples,)
             The component of each row.
         """
-        whole(n_samples, "n_samples", 1)
+        n_samples = whole(n_samples, "n_samples", 1)
         mixture, unit = self._mixture()
         rng = check_random_state(self.random_state)
         y = rng.choice(len(mixture.weights), size=n_samples, p=mixture.weights)
@@ -421,7 +425,7 @@ class SphericalMixture(StreamedMoments, DensityMixin, BaseEstimator):
         self, thirds: ThirdMoments, eigenvalues: np.ndarray | None = None, beyond: int = 0
     ) -> SolvedMixture:
         """Compute the parameters from the moments, in the unit of the moments."""
-        k = self.n_components
+        k = self._whole_number("n_components")
         if thirds.count < max(k, 2):
             raise ValueError(f"n_samples={thirds.count} rows are too few for n_components={k}")
         if thirds.basis.axes.shape[1] < k - 1:
@@ -459,15 +463,16 @@ class SphericalMixture(StreamedMoments, DensityMixin, BaseEstimator):
         floor = 1e-12 * float(found.eigenvalues[0])
         settings: dict[str, Any] = {"tol": self.tol, "common": self._common, "floor": floor, "beyond": beyond}
         starts, name = [found.mixture.moved(1.0, origin)], "the moments' solution"
-        if self.n_starts > 1:
+        others = self._whole_number("n_starts") - 1
+        if others:
             rows = np.asarray(sample, dtype=float) * basis.unit - origin
-            other = better_start(rows, starts[0], starts=self.n_starts - 1, seed=self._seed(), **settings)
+            other = better_start(rows, starts[0], starts=others, seed=self._seed(), **settings)
             starts += [] if other is None else [other]
         ends = [
             refine(
                 data,
                 start,
-                steps=self.refine_em,
+                steps=self._whole_number("refine_em"),
                 unit=basis.unit,
                 origin=origin if far else None,
                 **settings,
@@ -476,7 +481,7 @@ class SphericalMixture(StreamedMoments, DensityMixin, BaseEstimator):
         ]
         refined = ends[0]
         if len(ends) > 1 and ends[1].log_likelihood[-1] > refined.log_likelihood[-1]:
-            refined, name = ends[1], f"the best of {self.n_starts - 1} starts drawn as in k-means++"
+            refined, name = ends[1], f"the best of {others} starts drawn as in k-means++"
         history = [value + (len(origin) + beyond) * np.log(basis.unit) for value in refined.log_likelihood]
         method = f"{found.result.method}; {len(history)} steps of EM from {name}"
         found = replace(
@@ -491,14 +496,16 @@ class SphericalMixture(StreamedMoments, DensityMixin, BaseEstimator):
         seed = self.random_state
         return int(seed if isinstance(seed, Integral) else check_random_state(seed).randint(2**31))
 
+    def _whole_number(self, name: str) -> int:
+        """A parameter that is a whole number; it may be given as a float."""
+        return whole(getattr(self, name), name, 0 if name == "refine_em" else 1)
+
     def _check(self) -> None:
         """Refuse invalid parameters."""
-        whole(self.n_components, "n_components", 1)
-        whole(self.refine_em, "refine_em", 0)
-        whole(self.n_starts, "n_starts", 1)
-        whole(self.basis_samples, "basis_samples", 1)
+        for name in ("n_components", "refine_em", "n_starts", "basis_samples"):
+            self._whole_number(name)
         if self.basis_rank is not None:
-            whole(self.basis_rank, "basis_rank", self.n_components)
+            whole(self.basis_rank, "basis_rank", self._whole_number("n_components"))
         if not (isinstance(self.variance, str) and self.variance in _VARIANCES):
             raise ValueError(
                 f"variance must be one of {', '.join(map(repr, _VARIANCES))}, got {self.variance!r}"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ from givens.moments.scatter import MOST_PRODUCT_FEATURES, Scatter
 from givens.moments.sums import too_large
 from givens.numerics import gram
 from givens.streaming.merging import SketchSummary, kept_columns, sketch_columns
-from givens.support.arguments import counted, whole
+from givens.support.arguments import counted, number_or_share
 
 
 @dataclass(frozen=True)
@@ -70,7 +69,7 @@ def principal_components(rows: RepeatedRows, n_components: Any, scale: bool) -> 
         found = _from_products(rows, scale)
         origin = f"the products of features, summed over {counted(rows.chunks.X.numblocks[0], 'chunk', 'chunks')} of samples"
     else:
-        found, origin = _from_sketch(rows, n_components, scale)
+        found, origin = _from_sketch(rows, int(n_components), scale)
     if not found.total > 0:
         raise ValueError("every feature of X is constant, so there is no variance to explain")
     pca = _as_pca(found, n_components, (samples, features), rows.dtype)
@@ -82,20 +81,16 @@ def principal_components(rows: RepeatedRows, n_components: Any, scale: bool) -> 
 
 def _check_number(n_components: Any, most: int, sketched: bool) -> None:
     """Refuse a number of components that PCA would refuse, or that a sketch cannot tell."""
-    number = isinstance(n_components, Real) and not isinstance(n_components, bool)
-    share = number and 0 < float(n_components) < 1
-    if sketched and (n_components is None or share):
+    number, _ = number_or_share(
+        n_components,
+        "n_components",
+        most,
+        "as many as X has samples or features, or a share of the variance",
+    )
+    if sketched and number is None:
         raise ValueError(
             f"n_components={n_components!r} needs the products of all features, and more than {MOST_PRODUCT_FEATURES} "
             "features have too many: give the number of components"
-        )
-    if n_components is not None and not share:
-        whole(
-            n_components,
-            "n_components",
-            1,
-            most,
-            "as many as X has samples or features, or a share of the variance",
         )
 
 

@@ -16,7 +16,7 @@ from givens.numerics import parallel
 from givens.result import Result
 from givens.rotation.chunked_components import principal_components
 from givens.rotation.factor_rotation import FactorRotation, loadings_frame
-from givens.support.arguments import is_dask
+from givens.support.arguments import is_dask, number_or_share
 from givens.support.fitting import Transformer, atomic_fit
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class RotatedPCA(Transformer):
     Parameters
     ----------
     n_components : int, float or None
-        As in scikit-learn's PCA: how many components, or which share of the variance. By default all.
+        As in scikit-learn's PCA: how many components, or which share of the variance, below 1. By default all.
     method, normalize, n_starts, tol, max_sweeps, threads, progress
         As in `FactorRotation`.
     scale : bool
@@ -128,6 +128,11 @@ class RotatedPCA(Transformer):
         constant = values.max(axis=0) == values.min(axis=0)
         if constant.all():
             raise ValueError("every feature of X is constant, so there is no variance to explain")
+        number, share = (self.n_components, None)
+        if not isinstance(self.n_components, str):  # "mle" is for PCA to check
+            number, share = number_or_share(
+                self.n_components, "n_components", min(values.shape), "the number of samples or features"
+            )
         deviation = None
         if self.scale:
             deviation = values.std(axis=0, ddof=1)
@@ -136,9 +141,11 @@ class RotatedPCA(Transformer):
             values = (values - values.mean(axis=0)) / deviation
         try:
             with np.errstate(invalid="ignore"):  # shares of a variance of 0, in scikit-learn 1.6
-                pca = PCA(self.n_components, svd_solver=self.svd_solver, random_state=self.random_state).fit(
-                    values
-                )
+                pca = PCA(
+                    number if share is None else share,
+                    svd_solver=self.svd_solver,
+                    random_state=self.random_state,
+                ).fit(values)
         except (ArpackError, np.linalg.LinAlgError) as error:
             raise ValueError(
                 f"svd_solver={self.svd_solver!r} found no components of X; try 'full' ({error})"

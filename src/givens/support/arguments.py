@@ -31,6 +31,26 @@ def whole(value: Any, name: str, least: int, most: int | None = None, what: str 
     return int(value)
 
 
+def number_or_share(
+    value: Any, name: str, most: int | None = None, what: str = ""
+) -> tuple[int | None, float | None]:
+    """Return what was asked for as a number, from 1 to `most`, or as a share of the variance, between 0 and 1; None: neither.
+
+    A float of 1.0 is refused: as a number it would be one, as a share all.
+
+    >>> number_or_share(3, "n_components"), number_or_share(0.9, "n_components"), number_or_share(None, "n_components")
+    ((3, None), (None, 0.9), (None, None))
+    """
+    if value is None:
+        return None, None
+    if isinstance(value, Real) and not isinstance(value, Integral):
+        if 0 < value < 1:
+            return None, float(value)
+        if value == 1:
+            raise ValueError(f"{name}={value!r} may mean one or all: write {name}=1 for one, None for all")
+    return whole(value, name, 1, most, what), None
+
+
 def finite(value: Any, name: str) -> float:
     """Return a finite number of at least 0."""
     if not isinstance(value, Real) or isinstance(value, bool) or not 0 <= float(value) < np.inf:

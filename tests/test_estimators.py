@@ -1,0 +1,80 @@
+"""What estimators have in common: lists of tables, whole numbers given as floats, shares."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from givens import ICA, JADE, RotatedPCA, SparsePCA, SphericalMixture, StreamingSparsePCA
+
+
+@pytest.fixture
+def X(rng):
+    return rng.laplace(size=(300, 5)) @ rng.standard_normal((5, 5))
+
+
+@pytest.mark.parametrize(
+    ("model", "methods"),
+    [
+        (ICA(4), ["transform"]),
+        (SphericalMixture(2), ["predict", "predict_proba", "score_samples", "score", "bic", "aic"]),
+        (StreamingSparsePCA(2), ["transform"]),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("edges", [[100, 200], [10, 250]], ids=["equal parts", "unequal parts"])
+def test_a_list_of_tables_can_be_asked_for_what_it_was_fitted_to(X, model, methods, edges):
+    parts = np.split(X, edges)
+    model.fit(parts)
+    for name in methods:
+        np.testing.assert_allclose(
+            getattr(model, name)(parts), getattr(model, name)(X), rtol=1e-9, atol=1e-12
+        )
+    if hasattr(model, "fit_transform"):
+        assert model.fit_transform(parts).shape[0] == len(X)
+
+
+@pytest.mark.parametrize(
+    ("estimator", "methods"), [(ICA, ["transform"]), (SphericalMixture, ["predict", "score_samples"])]
+)
+def test_parts_without_rows_count_for_nothing_and_no_rows_are_refused(X, estimator, methods):
+    model = estimator(2).fit(X)
+    for name in methods:
+        call = getattr(model, name)
+        np.testing.assert_array_equal(call([X, X[:0]]), call(X))
+        with pytest.raises(ValueError, match="X yields no rows"):
+            call(iter(()))
+
+
+@pytest.mark.parametrize(
+    "estimator", [ICA, JADE, SparsePCA, SphericalMixture, StreamingSparsePCA, RotatedPCA]
+)
+def test_a_whole_number_may_come_as_a_float(X, estimator):
+    attribute = "means_" if estimator is SphericalMixture else "components_"
+    first, second = (getattr(estimator(number).fit(X), attribute) for number in (3, 3.0))
+    np.testing.assert_array_equal(first, second)
+
+
+def test_other_whole_numbers_of_a_mixture_may_come_as_floats(X):
+    options = {"refine_em": 5, "n_starts": 3, "basis_rank": 4, "basis_samples": 100}
+    whole, floats = (
+        SphericalMixture(2, **{name: kind(value) for name, value in options.items()}) for kind in (int, float)
+    )
+    np.testing.assert_array_equal(whole.fit(X).means_, floats.fit(X).means_)
+    whole, floats = (SphericalMixture(**model.get_params()) for model in (whole, floats))
+    np.testing.assert_array_equal(whole.partial_fit(X).means_, floats.partial_fit(X).means_)
+    assert floats.sample(3.0)[0].shape == (3, 5)
+
+
+@pytest.mark.parametrize("estimator", [ICA, RotatedPCA])
+@pytest.mark.filterwarnings("ignore:one factor has nothing to rotate with")
+def test_the_float_one_is_neither_a_number_nor_a_share(X, estimator):
+    da = pytest.importorskip("dask.array")
+    for data in (X, da.from_array(X, chunks=(100, -1))):
+        with pytest.raises(
+            ValueError, match=r"n_components=1\.0 may mean one or all: write n_components=1 for"
+        ):
+            estimator(1.0).fit(data)
+        assert len(estimator(1).fit(data).components_) == 1
+        assert len(estimator(None).fit(data).components_) == 5
+        assert len(estimator(0.999999).fit(data).components_) == 5
