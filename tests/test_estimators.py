@@ -1,9 +1,10 @@
-"""What estimators have in common: lists of tables, whole numbers given as floats, shares."""
+"""What estimators have in common: lists of tables, whole numbers given as floats, shares, missing values."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy.sparse
 
 from givens import ICA, JADE, RotatedPCA, SparsePCA, SphericalMixture, StreamingSparsePCA
 
@@ -78,3 +79,29 @@ def test_the_float_one_is_neither_a_number_nor_a_share(X, estimator):
         assert len(estimator(1).fit(data).components_) == 1
         assert len(estimator(None).fit(data).components_) == 5
         assert len(estimator(0.999999).fit(data).components_) == 5
+
+
+@pytest.mark.parametrize(
+    "form",
+    [np.asarray, list, scipy.sparse.csr_array, "frame", "batches"],
+    ids=["array", "list", "sparse", "frame", "batches"],
+)
+@pytest.mark.parametrize("estimator", [SparsePCA, StreamingSparsePCA])
+def test_missing_values_are_counted_and_the_remedy_is_named(X, estimator, form):
+    holes = X.copy()
+    holes[3, 2] = holes[7, 1] = np.nan
+    if form == "frame":
+        form = pytest.importorskip("pandas").DataFrame
+    elif form == "batches":
+        if estimator is SparsePCA:
+            pytest.skip("takes tables only")
+        form = lambda X: [X[:100], X[100:]]  # noqa: E731
+    sentence = r"X has 2 missing values \(NaN\): (make X dense \(toarray\) and )?fit with missing='em'"
+    model = estimator(2, n_nonzero=4)
+    calls = [model.fit, estimator(2).fit(X).transform]
+    if hasattr(model, "partial_fit") and not isinstance(form(X), list):
+        calls.append(model.partial_fit)
+    for call in calls:
+        with pytest.raises(ValueError, match=sentence) as caught:
+            call(form(holes))
+        assert "HistGradientBoosting" not in str(caught.value)

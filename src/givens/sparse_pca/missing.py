@@ -13,11 +13,15 @@ many holes comes out too small. A table of rank r with few enough holes is recov
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy import sparse
+
+from givens.support.arguments import counted
 
 EM_TOL = 1e-5  # change of the estimates, relative to the spread of the table, at which they stay
 EM_STEPS = 300
@@ -57,6 +61,42 @@ def holes_of(X: Any, missing: Any, weights: np.ndarray | None) -> np.ndarray:
     if weights is not None and holes.any():
         raise ValueError("missing values cannot be estimated with sample_weight: leave one of them out")
     return holes
+
+
+@contextmanager
+def explaining_missing(X: Any, name: str = "X") -> Iterator[None]:
+    """Where a check of X refuses missing values, say how many there are and what fills them in.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from givens.sparse_pca.missing import explaining_missing
+    >>> with explaining_missing(np.array([[1.0, np.nan]])):
+    ...     raise ValueError("Input contains NaN")
+    Traceback (most recent call last):
+    ValueError: X has 1 missing value (NaN): fit with missing='em', which fills it in, or leave out the samples that have any
+    """
+    try:
+        yield
+    except ValueError as error:
+        number = _number_missing(X) if "contains NaN" in str(error) else 0
+        if not number:
+            raise
+        values = f"{name} has {counted(number, 'missing value', 'missing values')} (NaN)"
+        remedy = f"fit with missing='em', which fills {'it' if number == 1 else 'them'} in"
+        if sparse.issparse(X):
+            remedy = f"make X dense (toarray) and {remedy}"
+        raise ValueError(f"{values}: {remedy}, or leave out the samples that have any") from None
+
+
+def _number_missing(X: Any) -> int:
+    """How many values of a table are NaN; 0 where it is no table of numbers."""
+    if hasattr(X, "isna"):
+        return int(np.asarray(X.isna()).sum())
+    try:
+        return int(np.isnan(np.asarray(X.data if sparse.issparse(X) else X, dtype=np.float64)).sum())
+    except (TypeError, ValueError):
+        return 0
 
 
 def fitted(X: np.ndarray, rank: int) -> Completion:

@@ -16,7 +16,7 @@ from givens import rows
 from givens.moments.repeated_rows import RepeatedRows
 from givens.numerics import parallel
 from givens.sparse_pca.estimator import SparseScores
-from givens.sparse_pca.missing import Completion
+from givens.sparse_pca.missing import Completion, explaining_missing
 from givens.streaming import save as files
 from givens.streaming.batches import (
     TYPES,
@@ -283,15 +283,16 @@ class StreamingSparsePCA(SparseScores):
         refuse_mask(X, "X")
         most = samples_limit(self.stop_after, None)
         first = not self.__sklearn_is_fitted__()
-        X = validate_data(
-            self,
-            X,
-            accept_sparse="csr",
-            dtype=TYPES,
-            order="C",
-            reset=first,
-            ensure_all_finite=finite_only(self, X),
-        )
+        with explaining_missing(X):
+            X = validate_data(
+                self,
+                X,
+                accept_sparse="csr",
+                dtype=TYPES,
+                order="C",
+                reset=first,
+                ensure_all_finite=finite_only(self, X),
+            )
         weights = BatchWeights(sample_weight, X.shape[0]).next(X.shape[0])
         if not first:
             self._sketch = self._sketch.successor(X.shape[0])
@@ -545,17 +546,19 @@ class StreamingSparsePCA(SparseScores):
             ensure_all_finite=False,
         )
         if self.missing is not None:
-            check_array(
-                table,
-                accept_sparse="csr",
-                dtype=None,
-                ensure_all_finite=finite_only(self, table),
-                input_name="X",
-            )
+            with explaining_missing(table):
+                check_array(
+                    table,
+                    accept_sparse="csr",
+                    dtype=None,
+                    ensure_all_finite=finite_only(self, table),
+                    input_name="X",
+                )
         try:
             self._add(table, most, weights.next(table.shape[0]))
         except TooLarge:
-            validate_data(self, X, accept_sparse="csr", dtype=TYPES, reset=False)  # says what is wrong
+            with explaining_missing(table):
+                validate_data(self, X, accept_sparse="csr", dtype=TYPES, reset=False)  # says what is wrong
             raise
 
     def _mergeable(self, X: Any) -> bool:
