@@ -301,3 +301,24 @@ def test_the_function_has_picards_arrays(problem):
     assert givens.ica.amari_error is amari_error
     with pytest.raises(ValueError, match="X must be a matrix with a row per signal"):
         givens.ica(np.ones(5))
+
+
+def test_what_partial_fit_needs_is_said():
+    model = ICA()
+    assert not hasattr(model, "partial_fit")
+    with pytest.raises(AttributeError, match="needs contrast='kurtosis', got 'logcosh'"):
+        model.partial_fit(np.ones((3, 2)))
+    assert hasattr(ICA(contrast="kurtosis"), "partial_fit")
+
+
+def test_calls_written_for_fastica_work(rng):
+    X = rng.laplace(size=(200, 3)) @ rng.standard_normal((3, 3))
+    before = X.copy()
+    model = ICA().fit(X)
+    sources = model.transform(X, copy=False)
+    np.testing.assert_array_equal(sources, model.transform(X, copy=True))
+    np.testing.assert_allclose(model.inverse_transform(sources, copy=False), X)
+    np.testing.assert_array_equal(X, before)
+    theirs = FastICA(3, random_state=0).fit(X)
+    for name in ("components_", "mixing_", "mean_", "whitening_"):
+        assert getattr(model, name).shape == getattr(theirs, name).shape

@@ -22,7 +22,6 @@ from typing import Any, Self
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import validate_data
 
 from givens.checkpoint import Checkpoint
@@ -50,7 +49,7 @@ from givens.support.arguments import (
     tolerance,
     whole,
 )
-from givens.support.fitting import atomic_fit
+from givens.support.fitting import atomic_fit, available_if
 from givens.support.rows import in_memory
 
 CONTRASTS = ("logcosh", "kurtosis", "exp", "adaptive")
@@ -67,10 +66,10 @@ White = WhiteArray | WhiteChunks | WhiteMoments
 class ICA(SourceSeparation):
     """Independent components: sources of which the samples are linear mixtures.
 
-    A drop-in replacement for scikit-learn's `FastICA`. All sources are found together, by quasi-Newton steps on the orthogonal
-    matrices, until the norm of the gradient is at most `tol`. The start is deterministic, so `random_state` has no effect unless
-    `n_starts` or `stability` ask for random starts. Sources are ordered by the variance they explain, and the largest weight of
-    each in `mixing_` is positive.
+    It has the attributes and methods of scikit-learn's `FastICA`; docs/ica.md compares the parameters. All sources are found
+    together, by quasi-Newton steps on the orthogonal matrices, until the norm of the gradient is at most `tol`. The start is
+    deterministic, so `random_state` has no effect unless `n_starts` or `stability` ask for random starts. Sources are ordered by
+    the variance they explain, and the largest weight of each in `mixing_` is positive.
 
     Parameters
     ----------
@@ -204,13 +203,12 @@ class ICA(SourceSeparation):
         self._fit(X, sample_weight)
         return self
 
-    def _streams(self) -> bool:
-        """Whether `partial_fit` is available; if not, raise an AttributeError that says why."""
+    def _streams(self) -> None:
+        """Raise an AttributeError that says why `partial_fit` is not available, if it is not."""
         if not (isinstance(self.contrast, str) and self.contrast == "kurtosis"):
             raise AttributeError(
                 f"partial_fit knows fourth moments only: it needs contrast='kurtosis', got {self.contrast!r}"
             )
-        return True
 
     @available_if(_streams)
     @atomic_fit

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
-from typing import Any, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from givens.cluster import applied
@@ -52,6 +53,10 @@ class SourceSeparation(Transformer, ABC):
     components_: np.ndarray
     mixing_: np.ndarray
     mean_: np.ndarray
+
+    # `copy` is not for scikit-learn's metadata routing to pass on.
+    __metadata_request__transform: ClassVar[dict[str, str]] = {"copy": UNUSED}
+    __metadata_request__inverse_transform: ClassVar[dict[str, str]] = {"copy": UNUSED}
 
     @abstractmethod
     def _separate(self, X: np.ndarray, weights: np.ndarray | None) -> Separated:
@@ -136,13 +141,15 @@ class SourceSeparation(Transformer, ABC):
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "components_")
 
-    def transform(self, X: Any) -> np.ndarray:
+    def transform(self, X: Any, copy: bool = True) -> np.ndarray:
         """The sources of samples: (X − mean) times `components_` transposed.
 
         Parameters
         ----------
         X : array or data frame, shape (samples, features), or anything that `fit` takes
             What is read in chunks (a list of arrays, say) gives one array of all samples.
+        copy : bool
+            Ignored, for code that was written for `FastICA`: X is never changed.
 
         Returns
         -------
@@ -170,8 +177,8 @@ class SourceSeparation(Transformer, ABC):
     def _sources(self, X: np.ndarray) -> np.ndarray:
         return (X - self.mean_.astype(X.dtype)) @ self.components_.T.astype(X.dtype)
 
-    def inverse_transform(self, X: Any) -> np.ndarray:
-        """The samples that belong to sources: sources times `mixing_` transposed, plus the mean."""
+    def inverse_transform(self, X: Any, copy: bool = True) -> np.ndarray:
+        """The samples that belong to sources: sources times `mixing_` transposed, plus the mean; `copy` is ignored."""
         X = self._checked_scores(X)
         return X @ self.mixing_.T.astype(X.dtype) + self.mean_.astype(X.dtype)
 

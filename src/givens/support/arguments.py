@@ -44,9 +44,9 @@ def number_or_share(
     if value is None:
         return None, None
     if isinstance(value, Real) and not isinstance(value, Integral):
-        if 0 < value < 1:
+        if 0 < float(value) < 1:
             return None, float(value)
-        if value == 1:
+        if float(value) == 1:
             raise ValueError(f"{name}={value!r} may mean one or all: write {name}=1 for one, None for all")
     return whole(value, name, 1, most, what), None
 
