@@ -1,4 +1,4 @@
-"""What estimators have in common: lists of tables, whole numbers given as floats, shares, missing values."""
+"""What estimators have in common: lists of tables, whole numbers given as floats, shares, missing values, warnings, errors."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from givens import ICA, JADE, RotatedPCA, SparsePCA, SphericalMixture, StreamingSparsePCA
+from givens import ICA, JADE, FactorRotation, RotatedPCA, SparsePCA, SphericalMixture, StreamingSparsePCA
 
 
 @pytest.fixture
@@ -105,3 +105,61 @@ def test_missing_values_are_counted_and_the_remedy_is_named(X, estimator, form):
         with pytest.raises(ValueError, match=sentence) as caught:
             call(form(holes))
         assert "HistGradientBoosting" not in str(caught.value)
+
+
+def rotated_one(X):
+    RotatedPCA(1).fit(X)
+
+
+def streamed_empty(X):
+    StreamingSparsePCA(2, alpha=1.0).fit(X)
+
+
+def streamed_lazily(X):
+    _ = StreamingSparsePCA(2, alpha=1.0).partial_fit(X).components_
+
+
+def sparse_empty(X):
+    SparsePCA(2, alpha=1.0).fit(X)
+
+
+def separated_unfinished(X):
+    ICA(max_steps=1).fit(X)
+
+
+def transformed_unfinished(X):
+    ICA(max_steps=1).fit_transform(X)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        rotated_one,
+        streamed_empty,
+        streamed_lazily,
+        sparse_empty,
+        separated_unfinished,
+        transformed_unfinished,
+    ],
+)
+def test_warnings_point_to_the_line_of_the_caller(X, call):
+    with pytest.warns(UserWarning, match=r"nothing (of|to rotate)|did not converge") as caught:
+        call(X)
+    assert [warning.filename for warning in caught] == [__file__] * len(caught)
+
+
+@pytest.mark.parametrize("scale", [False, True])
+@pytest.mark.parametrize("shape", [(300, 5), (4, 5)])
+def test_rotated_components_of_huge_numbers_are_refused_with_a_remedy(rng, scale, shape):
+    with pytest.raises(ValueError, match="X has numbers so large that variances exceed what"):
+        RotatedPCA(2, scale=scale).fit(1e200 * rng.standard_normal(shape))
+
+
+def test_messages_name_what_is_possible(X):
+    with pytest.raises(ValueError, match=r"from 1 to 5, the number of features \(n_features=5\), got 0"):
+        StreamingSparsePCA(0).fit(X)
+    with pytest.raises(ValueError, match="'parsimony', 'target', or a finite number"):
+        FactorRotation("promax").fit(np.eye(5)[:, :2] + 0.1)
+    for method in ("promax", "target"):
+        with pytest.raises(ValueError, match="'parsimony', or a finite number"):
+            RotatedPCA(2, method=method).fit(X)

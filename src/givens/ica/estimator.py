@@ -17,7 +17,6 @@ descent is run; these two are repeated until the signs no longer change.
 from __future__ import annotations
 
 import os
-import warnings
 from typing import Any, Self
 
 import numpy as np
@@ -49,6 +48,7 @@ from givens.support.arguments import (
     tolerance,
     whole,
 )
+from givens.support.caller import warn_caller
 from givens.support.fitting import atomic_fit, available_if
 from givens.support.rows import in_memory
 
@@ -473,10 +473,9 @@ def _as_white(mean: np.ndarray, covariance: np.ndarray, samples: int, unit: floa
         second = (covariance + np.outer(mean, mean)) * unit * unit
         worst = float(np.abs(second - np.eye(features)).max())
     if not worst <= NOT_WHITE:
-        warnings.warn(
+        warn_caller(
             f"whiten=False, but X is not white: its second moments differ from the identity by up to {worst:.2g}; "
             "the components are then rotations of X, not independent sources",
             UserWarning,
-            stacklevel=6,
         )
     return WhiteSpace(np.eye(features), np.eye(features), np.zeros(features), features)

@@ -5,7 +5,6 @@ A method only has to find the orthogonal U that turns white samples into sources
 
 from __future__ import annotations
 
-import warnings
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -21,6 +20,7 @@ from givens.numerics import parallel
 from givens.numerics.scaling import power_of_two
 from givens.result import Result
 from givens.support.arguments import is_dask, sample_weights, whole
+from givens.support.caller import warn_caller
 from givens.support.fitting import Transformer, atomic_fit
 from givens.support.rows import by_batches
 
@@ -121,10 +121,9 @@ class SourceSeparation(Transformer, ABC):
         """Set the attributes that all methods have."""
         space, result = found.space, found.result
         if not result.converged:
-            warnings.warn(
+            warn_caller(
                 f"{type(self).__name__} did not converge ({result.message}); allow more iterations or raise tol",
                 ConvergenceWarning,
-                stacklevel=5,
             )
         mixing = space.dewhitening @ result.U
         order, signs, variance = _order_and_signs(mixing)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from copy import copy
 from dataclasses import replace
 from functools import partial
@@ -39,6 +38,7 @@ from givens.moments.repeated_rows import Parts, RepeatedRows
 from givens.numerics import parallel
 from givens.result import Result
 from givens.support.arguments import is_dask, refuse_checkpoint, refuse_mask, whole
+from givens.support.caller import warn_caller
 from givens.support.fitting import atomic_fit
 from givens.support.rows import by_batches
 
@@ -438,10 +438,9 @@ class SphericalMixture(StreamedMoments, DensityMixin, BaseEstimator):
         decomposition = partial(by_givens, random_state=self._seed(), threads=self.threads)
         found = solve(moments, k, common=self._common, decomposition=decomposition, beyond=beyond)
         if not found.converged:
-            warnings.warn(
+            warn_caller(
                 "the fit to the moments did not converge; steps of EM may improve it",
                 ConvergenceWarning,
-                stacklevel=4,
             )
         values = found.eigenvalues if eigenvalues is None else eigenvalues
         method = f"moments up to the third, decomposed by {found.result.method}, and fitted by their noise"

@@ -39,7 +39,7 @@ METHODS: dict[str, Callable[[int, int], float]] = {
 """κ of each method, as a function of the numbers of variables and factors."""
 
 
-def kappa_of(method: str | float, variables: int, factors: int) -> float:
+def kappa_of(method: str | float, variables: int, factors: int, others: tuple[str, ...] = ()) -> float:
     """κ of a method of the orthomax family.
 
     Parameters
@@ -48,6 +48,8 @@ def kappa_of(method: str | float, variables: int, factors: int) -> float:
         "quartimax", "biquartimax", "varimax", "equamax", "parsimax" or "parsimony" (factor parsimony); or κ itself.
     variables, factors : int
         The shape of the loading matrix.
+    others : tuple of str
+        Methods without κ that the caller takes too; an error lists them.
 
     Returns
     -------
@@ -63,7 +65,7 @@ def kappa_of(method: str | float, variables: int, factors: int) -> float:
         return METHODS[method](whole(variables, "variables", least=0), whole(factors, "factors", least=0))
     if isinstance(method, Real) and not isinstance(method, bool) and np.isfinite(float(method)):
         return float(method)
-    names = ", ".join(repr(name) for name in METHODS)
+    names = ", ".join(repr(name) for name in (*METHODS, *others))
     raise ValueError(f"method must be one of {names}, or a finite number (κ of orthomax), got {method!r}")
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
@@ -19,6 +18,7 @@ from givens.rotation.criteria import criterion_and_certificate, kappa_of, row_ti
 from givens.rotation.explore import affordable, explore
 from givens.rotation.extraction import Extraction, is_decomposition, of_decomposition
 from givens.support.arguments import generator, tolerance, whole
+from givens.support.caller import warn_caller
 from givens.support.extras import require
 from givens.support.fitting import Transformer, atomic_fit
 
@@ -167,20 +167,18 @@ class FactorRotation(Transformer):
                 "(scikit-learn's components_ have a row for each factor)"
             )
         if m == 1:
-            warnings.warn(
+            warn_caller(
                 "one factor has nothing to rotate with: the loadings stay as they are, but for the sign",
                 UserWarning,
-                stacklevel=3,
             )
         # In the pool, since idle threads of a BLAS would spin and take time from ours.
         with parallel.pool(self.threads):
             turned = self._to_target(found.loadings) if self.method == "target" else self._to_structure(found)
             self._describe(X, found, turned)
         if turned.result is not None and not turned.result.converged:
-            warnings.warn(
+            warn_caller(
                 f"FactorRotation did not converge in {self.max_sweeps} sweeps; raise max_sweeps or tol",
                 ConvergenceWarning,
-                stacklevel=3,
             )
         return self
 
@@ -214,7 +212,7 @@ class FactorRotation(Transformer):
         rng = generator(self.random_state)
         n_starts = whole(self.n_starts, "n_starts", least=1)
         tol = tolerance(self.tol, "tol")
-        kappa = kappa_of(self.method, *extraction.loadings.shape)
+        kappa = kappa_of(self.method, *extraction.loadings.shape, others=("target",))
         A, unit = self._normalized(extraction)
         candidates = affordable(*A.shape) * n_starts
         # Fourth powers of what `explore` sums stay in range.
@@ -272,11 +270,10 @@ class FactorRotation(Transformer):
         if not largest.all():
             row = int(np.flatnonzero(largest == 0)[0])
             name = f" ({found.variables[row]!r})" if found.variables is not None else ""
-            warnings.warn(
+            warn_caller(
                 f"all loadings of variable {row}{name} are zero, so Kaiser's normalisation cannot give them length 1 and they "
                 "stay zero; leave out such variables, or use normalize=False",
                 UserWarning,
-                stacklevel=5,
             )
         return A, 1.0
 
@@ -404,9 +401,8 @@ def _warn_of_scores(values: np.ndarray) -> None:
     """Tell loadings from a PCA's scores, which a pipeline would pass: those have mean zero, and loadings hardly ever."""
     unit = power_of_two(values)
     if all(_centred(column, unit) for column in values.T):
-        warnings.warn(
+        warn_caller(
             "every column of X has mean zero, as scores have and loadings hardly ever; behind a PCA in a pipeline, pass that PCA "
             "as decomposition, or use RotatedPCA",
             UserWarning,
-            stacklevel=5,
         )

@@ -13,8 +13,10 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 from givens.cluster import applied
 from givens.moments.repeated_rows import RepeatedRows
 from givens.numerics import parallel
+from givens.numerics.scaling import refuse_too_large
 from givens.result import Result
 from givens.rotation.chunked_components import principal_components
+from givens.rotation.criteria import kappa_of
 from givens.rotation.factor_rotation import FactorRotation, loadings_frame
 from givens.support.arguments import is_dask, number_or_share
 from givens.support.fitting import Transformer, atomic_fit
@@ -125,7 +127,9 @@ class RotatedPCA(Transformer):
             X, dtype=[np.float64, np.float32], ensure_min_samples=2, estimator=self, input_name="X"
         )
         # Of a constant feature rounding leaves a deviation and loadings, which a normalisation would make as large as any.
-        constant = values.max(axis=0) == values.min(axis=0)
+        with np.errstate(over="ignore"):
+            spread = values.max(axis=0) - values.min(axis=0)
+        constant = spread == 0
         if constant.all():
             raise ValueError("every feature of X is constant, so there is no variance to explain")
         number, share = (self.n_components, None)
@@ -135,21 +139,27 @@ class RotatedPCA(Transformer):
             )
         deviation = None
         if self.scale:
-            deviation = values.std(axis=0, ddof=1)
+            with np.errstate(over="ignore", invalid="ignore"):
+                deviation = values.std(axis=0, ddof=1)
+            _refuse_overflow(deviation)
             deviation = np.where((deviation > 0) & ~constant, deviation, 1).astype(values.dtype)
             # Centred first, or the mean of scaled numbers would lose digits that the deviation has.
             values = (values - values.mean(axis=0)) / deviation
         try:
-            with np.errstate(invalid="ignore"):  # shares of a variance of 0, in scikit-learn 1.6
+            # Shares of a variance of 0, in scikit-learn 1.6; squares of large numbers, which are refused below.
+            with np.errstate(over="ignore", invalid="ignore"):
                 pca = PCA(
                     number if share is None else share,
                     svd_solver=self.svd_solver,
                     random_state=self.random_state,
                 ).fit(values)
         except (ArpackError, np.linalg.LinAlgError) as error:
+            with np.errstate(over="ignore"):
+                _refuse_overflow(np.sum(spread * spread))
             raise ValueError(
                 f"svd_solver={self.svd_solver!r} found no components of X; try 'full' ({error})"
             ) from error
+        _refuse_overflow(pca.explained_variance_)
         pca.components_[:, constant] = 0.0
         left = int(np.count_nonzero(np.linalg.norm(pca.components_, axis=1) > 0.999))
         if left < len(pca.components_):
@@ -180,6 +190,7 @@ class RotatedPCA(Transformer):
 
     def _rotated(self, pca: PCA) -> FactorRotation:
         """The rotation of the components' loadings."""
+        kappa_of(self.method, *pca.components_.shape[::-1])  # refuses what it does not know
         return FactorRotation(
             self.method,
             normalize=self.normalize,
@@ -234,3 +245,7 @@ class RotatedPCA(Transformer):
         """The rotated loadings as a pandas frame: a row for each feature, a column for each component."""
         check_is_fitted(self)
         return loadings_frame(self, "feature_names_in_")
+
+
+def _refuse_overflow(variances: Any) -> None:
+    refuse_too_large(variances, "X", "variances", "divide it by a constant of its size")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Self
@@ -52,6 +51,7 @@ from givens.sparse_pca.missing import completed, explaining_missing, holes_of
 from givens.sparse_pca.options import fit_options
 from givens.sparse_pca.stability import resampled
 from givens.support.arguments import counted, dense, is_dask, refuse_checkpoint, sample_weights, whole
+from givens.support.caller import warn_caller
 from givens.support.fitting import Transformer, atomic_fit
 
 
@@ -371,10 +371,9 @@ class SparsePCA(SparseScores):
         rank = min(m, max(1, least // 2))
         filled, self.completion_, steps, stayed = completed(X.astype(np.float64), rank)
         if not stayed:
-            warnings.warn(
+            warn_caller(
                 f"the estimates of missing values still change after {steps} steps; ask for fewer components",
                 ConvergenceWarning,
-                stacklevel=4,
             )
         return filled.astype(X.dtype) if self.n_missing_ else X
 
@@ -451,20 +450,18 @@ class SparsePCA(SparseScores):
             start = None if last is None else polar(At @ last[:, features].T)
             loadings = solve(At, options, start, rng)
         if not loadings.result.converged:
-            warnings.warn(
+            warn_caller(
                 f"SparsePCA did not converge in {counted(options.max_sweeps, 'sweep', 'sweeps')}; raise max_sweeps or tol",
                 ConvergenceWarning,
-                stacklevel=4,
             )
         Z, empty = fill_empty(loadings, features, found.norms)
         if empty:
             table = table or SampleForm(At)
             loadings = replace(loadings, Z=Z, scores=table.scores(SparseRows.of(Z))[0].T)
-            warnings.warn(
+            warn_caller(
                 f"nothing of {empty} of {options.m} components exceeds the threshold, so each of these has its largest "
                 "entry alone; lower gamma or alpha, ask for fewer components, or use n_nonzero",
                 UserWarning,
-                stacklevel=4,
             )
         self._describe(loadings, features, found, n_obs, dtype)
         return self

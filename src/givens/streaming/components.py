@@ -12,7 +12,6 @@ of the features may be used, principal axes, being orthogonal, waste less. With 
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -26,6 +25,7 @@ from givens.sparse_pca.loadings import fill_empty, keep_largest, order_and_sign,
 from givens.sparse_pca.truncated_power import ascend
 from givens.streaming.sketch import SMALL_BLOCK, Sketch
 from givens.support.arguments import counted
+from givens.support.caller import warn_caller
 from givens.support.progress import Bar
 
 
@@ -143,10 +143,9 @@ def _warn_of_empty(empty: int, asked: Asked) -> None:
         if asked.counts is None
         else ("is left by the others", "ask for fewer components, or wait for more samples")
     )
-    warnings.warn(
+    warn_caller(
         f"nothing of {empty} of {asked.m} components {reason}, so each of these has its largest entry alone; {advice}",
         UserWarning,
-        stacklevel=5,
     )
 
 

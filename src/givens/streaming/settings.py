@@ -62,8 +62,9 @@ def stream_settings(model: Any, features: int, began: StreamSettings | None) -> 
     """The settings for data of this width; they must agree with those that the stream `began` with, if it has begun."""
     m = min(COMPONENTS, features)
     if model.n_components is not None:
-        what = f" (n_features={features}: there are no more)"
-        m = whole(model.n_components, "n_components", 1, features, what)
+        m = whole(
+            model.n_components, "n_components", 1, features, f"the number of features (n_features={features})"
+        )
     if model.drop not in DROPS:
         raise ValueError(f"drop must be 'frequent', 'leftover' or 'weakest', got {model.drop!r}")
     if model.oversample is None:

@@ -33,12 +33,11 @@ def atomic_fit(
 
     A model whose fitted numbers are not all finite is refused too.
 
-    Three things to know:
+    Two things to know:
 
     - What the estimator holds already (arrays, lists, objects of an earlier fit) is shared with the copy: replace it, never
       change it in place.
     - Whatever the method changes outside the estimator stays changed.
-    - The decorator is one more frame on the stack: warnings that point to the caller need a `stacklevel` larger by one.
 
     Examples
     --------

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from numbers import Real
@@ -20,6 +19,7 @@ from givens.moments import StreamedMoments
 from givens.numerics import parallel
 from givens.result import Result
 from givens.support.arguments import counted, generator, is_dask, refuse_checkpoint, tolerance, whole
+from givens.support.caller import warn_caller
 from givens.support.fitting import atomic_fit
 from givens.topics.coherence import npmi
 from givens.topics.documents import (
@@ -420,10 +420,9 @@ class TopicModel(StreamedMoments, ClassNamePrefixFeaturesOutMixin, TransformerMi
         except ValueError as error:
             if documents is None or not self.refine:
                 raise
-            warnings.warn(
+            warn_caller(
                 f"{error}; the refinement starts from random documents instead",
                 UserWarning,
-                stacklevel=5,
             )
         frequencies = state.diagonals[:, 0] / state.totals[0]
         smoothing = self.topic_word_prior * len(frequencies) * frequencies
@@ -568,4 +567,4 @@ def _warn_of_empty(state: WordMoments, empty: EmptyDocuments, words: list[str] |
             "they have the least probability in every topic"
         )
     if notes:
-        warnings.warn("; ".join(notes), UserWarning, stacklevel=4)
+        warn_caller("; ".join(notes), UserWarning)
