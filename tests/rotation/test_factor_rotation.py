@@ -7,10 +7,12 @@ import pandas
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import multivariate_normal
 from sklearn.base import clone
 from sklearn.datasets import load_iris, load_wine
 from sklearn.decomposition import NMF, PCA, FactorAnalysis, IncrementalPCA, TruncatedSVD
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -539,3 +541,31 @@ def test_a_constant_feature_has_no_say_in_rotated_pca(scale, rng):
     np.testing.assert_allclose(
         model.loadings_[:6], RotatedPCA(3, "quartimax", scale=scale).fit(X).loadings_, atol=1e-7
     )
+
+
+@pytest.mark.parametrize("n_components", [1, 3, 5])
+@pytest.mark.filterwarnings("ignore:one factor has nothing to rotate with")
+def test_the_score_is_that_of_pca_which_no_rotation_changes(rng, n_components):
+    X = rng.standard_normal((80, 5)) @ rng.standard_normal((5, 5)) + 3
+    train, test = X[:50], X[50:]
+    pca, model = PCA(n_components).fit(train), RotatedPCA(n_components).fit(train)
+    np.testing.assert_allclose(model.score_samples(test), pca.score_samples(test))
+    np.testing.assert_allclose(model.score(test), pca.score(test))
+    chunked = pytest.importorskip("dask.array").from_array(train, chunks=(20, -1))
+    lazy = RotatedPCA(n_components).fit(chunked)
+    np.testing.assert_allclose(lazy.score_samples(test), pca.score_samples(test), rtol=1e-6)
+    np.testing.assert_allclose(lazy.score(chunked), pca.score(train), rtol=1e-6)
+
+
+def test_the_score_of_scaled_features_is_the_density_of_the_data(rng):
+    X = rng.standard_normal((60, 3)) @ rng.standard_normal((3, 3)) * [1.0, 10.0, 0.1]
+    # With all components the model is a Gaussian with the covariance of the samples, scaled or not.
+    expected = multivariate_normal(X.mean(axis=0), np.cov(X.T)).logpdf(X)
+    for scale in (False, True):
+        np.testing.assert_allclose(RotatedPCA(scale=scale).fit(X).score_samples(X), expected)
+
+
+def test_a_grid_search_chooses_the_number_of_components(rng):
+    X = rng.standard_normal((200, 2)) @ rng.standard_normal((2, 8)) * 5 + rng.standard_normal((200, 8))
+    search = GridSearchCV(RotatedPCA(), {"n_components": [2, 3, 5]}).fit(X)
+    assert search.best_params_ == {"n_components": 2}

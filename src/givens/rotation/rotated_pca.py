@@ -241,6 +241,43 @@ class RotatedPCA(Transformer):
         X = X @ self.components_.astype(X.dtype)
         return (X if self.scale_ is None else X * self.scale_) + self.mean_
 
+    def score_samples(self, X: Any) -> np.ndarray:
+        """The log-likelihood of each sample under the model of probabilistic PCA, as `PCA.score_samples` has it.
+
+        A rotation does not change it. With `scale`, it is the density of X in its own units.
+
+        Parameters
+        ----------
+        X : array or data frame, shape (samples, features), or dask array or data frame
+
+        Returns
+        -------
+        array, shape (samples,)
+            Of a dask array a dask array, not computed yet.
+        """
+        check_is_fitted(self)
+        if is_dask(X):
+            return applied(self, "score_samples", X, None)
+        X = validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
+        if self.scale_ is None:
+            return self.pca_.score_samples(X)
+        scaled = self.pca_.score_samples((X - self.mean_) / self.scale_)
+        return scaled - float(np.sum(np.log(self.scale_, dtype=np.float64)))
+
+    def score(self, X: Any, y: None = None) -> float:
+        """The mean log-likelihood of samples; a grid search over `n_components` maximises it.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from sklearn.model_selection import GridSearchCV
+        >>> from givens import RotatedPCA
+        >>> search = GridSearchCV(RotatedPCA(), {"n_components": [2, 3]}).fit(load_iris().data)
+        >>> search.best_params_
+        {'n_components': 3}
+        """
+        return float(np.mean(self.score_samples(X)))
+
     def to_pandas(self) -> pandas.DataFrame:
         """The rotated loadings as a pandas frame: a row for each feature, a column for each component."""
         check_is_fitted(self)
