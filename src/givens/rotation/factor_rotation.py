@@ -212,7 +212,8 @@ class FactorRotation(Transformer):
         rng = generator(self.random_state)
         n_starts = whole(self.n_starts, "n_starts", least=1)
         tol = tolerance(self.tol, "tol")
-        kappa = kappa_of(self.method, *extraction.loadings.shape, others=("target",))
+        variables, factors = extraction.loadings.shape
+        kappa = kappa_of(self.method, variables, factors, others=("target",))
         A, unit = self._normalized(extraction)
         candidates = affordable(*A.shape) * n_starts
         # Fourth powers of what `explore` sums stay in range.
