@@ -47,7 +47,7 @@ from givens.sparse_pca.loadings import (
     screen,
     solve,
 )
-from givens.sparse_pca.missing import completed, explaining_missing, holes_of
+from givens.sparse_pca.missing import completed, holes_of, missing_explained
 from givens.sparse_pca.options import fit_options
 from givens.sparse_pca.stability import resampled
 from givens.support.arguments import counted, dense, is_dask, refuse_checkpoint, sample_weights, whole
@@ -78,7 +78,7 @@ class SparseScores(Transformer):
         """X as validated; its missing values are estimated if the model was fitted with `missing`."""
         check_is_fitted(self)
         completion = getattr(self, "completion_", None)
-        with explaining_missing(X):
+        try:
             X = validate_data(
                 self,
                 X,
@@ -87,6 +87,8 @@ class SparseScores(Transformer):
                 reset=False,
                 ensure_all_finite=True if completion is None or sparse.issparse(X) else "allow-nan",
             )
+        except ValueError as error:
+            raise missing_explained(error, X) from None
         if completion is None or sparse.issparse(X) or not (holes := np.isnan(X)).any():
             return X
         return completion.fill(X.astype(np.float64), holes).astype(X.dtype)
@@ -316,7 +318,7 @@ class SparsePCA(SparseScores):
                 raise ValueError(f"{refused[0]} is for samples in memory: leave it out with a dask array")
             return self._fit_chunks(RepeatedRows(self, X, accept_sparse=True))
         refuse_checkpoint(self, X)
-        with explaining_missing(X):
+        try:
             X = validate_data(
                 self,
                 X,
@@ -325,6 +327,8 @@ class SparsePCA(SparseScores):
                 ensure_min_samples=2,
                 ensure_all_finite=True if self.missing is None or sparse.issparse(X) else "allow-nan",
             )
+        except ValueError as error:
+            raise missing_explained(error, X) from None
         X, weights = _weighted(X, sample_weight)
         resamples = self._resamples(X.shape[0])
         X = self._completed(X, weights)

@@ -13,8 +13,6 @@ many holes comes out too small. A table of rank r with few enough holes is recov
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -63,30 +61,24 @@ def holes_of(X: Any, missing: Any, weights: np.ndarray | None) -> np.ndarray:
     return holes
 
 
-@contextmanager
-def explaining_missing(X: Any, name: str = "X") -> Iterator[None]:
-    """Where a check of X refuses missing values, say how many there are and what fills them in.
+def missing_explained(error: ValueError, X: Any, name: str = "X") -> ValueError:
+    """The error of a check that refuses missing values of X, but with their number and what fills them in; others as they are.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from givens.sparse_pca.missing import explaining_missing
-    >>> with explaining_missing(np.array([[1.0, np.nan]])):
-    ...     raise ValueError("Input contains NaN")
-    Traceback (most recent call last):
-    ValueError: X has 1 missing value (NaN): fit with missing='em', which fills it in, or leave out the samples that have any
+    >>> from givens.sparse_pca.missing import missing_explained
+    >>> print(missing_explained(ValueError("Input contains NaN"), np.array([[1.0, np.nan]])))
+    X has 1 missing value (NaN): fit with missing='em', which fills it in, or leave out the samples that have any
     """
-    try:
-        yield
-    except ValueError as error:
-        number = _number_missing(X) if "contains NaN" in str(error) else 0
-        if not number:
-            raise
-        values = f"{name} has {counted(number, 'missing value', 'missing values')} (NaN)"
-        remedy = f"fit with missing='em', which fills {'it' if number == 1 else 'them'} in"
-        if sparse.issparse(X):
-            remedy = f"make X dense (toarray) and {remedy}"
-        raise ValueError(f"{values}: {remedy}, or leave out the samples that have any") from None
+    number = _number_missing(X) if "contains NaN" in str(error) else 0
+    if not number:
+        return error
+    values = f"{name} has {counted(number, 'missing value', 'missing values')} (NaN)"
+    remedy = f"fit with missing='em', which fills {'it' if number == 1 else 'them'} in"
+    if sparse.issparse(X):
+        remedy = f"make X dense (toarray) and {remedy}"
+    return ValueError(f"{values}: {remedy}, or leave out the samples that have any")
 
 
 def _number_missing(X: Any) -> int:

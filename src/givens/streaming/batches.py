@@ -11,7 +11,7 @@ from scipy import sparse
 from sklearn.utils.validation import check_array, validate_data
 
 from givens.numerics import parallel
-from givens.sparse_pca.missing import completed, explaining_missing, holes_of
+from givens.sparse_pca.missing import completed, holes_of, missing_explained
 from givens.streaming.sketch import Rule, Sketch
 from givens.support.arguments import refuse_mask, sample_weights, whole
 
@@ -84,7 +84,7 @@ def checked_batch(model: Any, batch: Any, first: bool, name: str) -> Any:
     """A batch as float64 or float32, dense or csr; an error names the batch."""
     try:
         refuse_mask(batch, name)
-        with explaining_missing(batch, name):
+        try:
             checked = check_array(
                 batch,
                 accept_sparse="csr",
@@ -93,6 +93,8 @@ def checked_batch(model: Any, batch: Any, first: bool, name: str) -> Any:
                 input_name=name,
                 ensure_all_finite=finite_only(model, batch),
             )
+        except ValueError as error:
+            raise missing_explained(error, batch, name) from None
         if not first and checked.shape[1] != model.n_features_in_:
             raise ValueError(
                 f"{name} has {checked.shape[1]} features, but those before it have {model.n_features_in_}"

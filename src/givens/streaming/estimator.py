@@ -16,7 +16,7 @@ from givens import rows
 from givens.moments.repeated_rows import RepeatedRows
 from givens.numerics import parallel
 from givens.sparse_pca.estimator import SparseScores
-from givens.sparse_pca.missing import Completion, explaining_missing
+from givens.sparse_pca.missing import Completion, missing_explained
 from givens.streaming import save as files
 from givens.streaming.batches import (
     TYPES,
@@ -283,7 +283,7 @@ class StreamingSparsePCA(SparseScores):
         refuse_mask(X, "X")
         most = samples_limit(self.stop_after, None)
         first = not self.__sklearn_is_fitted__()
-        with explaining_missing(X):
+        try:
             X = validate_data(
                 self,
                 X,
@@ -293,6 +293,8 @@ class StreamingSparsePCA(SparseScores):
                 reset=first,
                 ensure_all_finite=finite_only(self, X),
             )
+        except ValueError as error:
+            raise missing_explained(error, X) from None
         weights = BatchWeights(sample_weight, X.shape[0]).next(X.shape[0])
         if not first:
             self._sketch = self._sketch.successor(X.shape[0])
@@ -546,7 +548,7 @@ class StreamingSparsePCA(SparseScores):
             ensure_all_finite=False,
         )
         if self.missing is not None:
-            with explaining_missing(table):
+            try:
                 check_array(
                     table,
                     accept_sparse="csr",
@@ -554,11 +556,15 @@ class StreamingSparsePCA(SparseScores):
                     ensure_all_finite=finite_only(self, table),
                     input_name="X",
                 )
+            except ValueError as error:
+                raise missing_explained(error, table) from None
         try:
             self._add(table, most, weights.next(table.shape[0]))
         except TooLarge:
-            with explaining_missing(table):
+            try:
                 validate_data(self, X, accept_sparse="csr", dtype=TYPES, reset=False)  # says what is wrong
+            except ValueError as error:
+                raise missing_explained(error, table) from None
             raise
 
     def _mergeable(self, X: Any) -> bool:
