@@ -50,8 +50,16 @@ class Unsloped(Objective):
         (lambda: run(n=2.5), ValueError, "got 2.5"),
         (lambda: run(n=None), ValueError, "n, the order of U, is needed"),
         (lambda: run(f=3.0), TypeError, "objective must be an Objective or a function of U, got float"),
-        (lambda: run(f=lambda U: np.nan), ValueError, "f must be finite, but it returned nan"),
-        (lambda: run(f=lambda U: np.inf), ValueError, "f must be finite, but it returned inf"),
+        (
+            lambda: run(f=lambda U: np.nan),
+            ValueError,
+            "f must be finite for every orthogonal matrix, but it returned nan",
+        ),
+        (
+            lambda: run(f=lambda U: np.inf),
+            ValueError,
+            "f must be finite for every orthogonal matrix, but it returned inf",
+        ),
         (lambda: run(f=lambda U: U[0]), TypeError, r"returned an array of shape \(3,\)"),
         (lambda: run(f=lambda U: 1j), TypeError, "f must return a real number, but it returned complex"),
         (lambda: run(f=lambda U: np.complex128(1)), TypeError, "but it returned complex"),
