@@ -113,7 +113,10 @@ def test_what_is_not_finite_ends_a_run_with_a_sentence(library):
         calls.append(1)
         return library.numpy.sum(library.numpy.sqrt(U - 2.0))
 
-    with pytest.raises(ValueError, match="f must be finite, but it returned nan"), np.errstate(all="ignore"):
+    with (
+        pytest.raises(ValueError, match="f must be finite for every orthogonal matrix, but it returned nan"),
+        np.errstate(all="ignore"),
+    ):
         minimize(library.wrap(f), n=4, jac=True)
     assert calls
 
