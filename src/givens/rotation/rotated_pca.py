@@ -285,4 +285,4 @@ class RotatedPCA(Transformer):
 
 
 def _refuse_overflow(variances: Any) -> None:
-    refuse_too_large(variances, "X", "variances", "divide it by a constant of its size")
+    refuse_too_large(variances, "X", "variances", "divide them by a constant of their size")
