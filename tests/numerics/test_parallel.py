@@ -14,7 +14,7 @@ from threadpoolctl import threadpool_info
 
 from givens import minimize
 from givens.numerics import parallel
-from givens.objectives import SparseColumns
+from givens.objectives import Function, SparseColumns
 from tests.interrupt import SignalAt
 
 
@@ -127,7 +127,7 @@ FORK = """
 import os, signal
 import numpy as np
 from givens import minimize
-from givens.objectives import SparseColumns
+from givens.objectives import Function, SparseColumns
 
 A = np.random.default_rng(0).standard_normal((300, 12))
 fit = lambda: minimize(SparseColumns(A, 1.0), max_sweeps=2, random_state=0, threads=2).value
@@ -247,4 +247,19 @@ def test_an_interrupt_while_a_pool_opens_or_closes_leaves_none_open():
                 assert not thread.is_alive(), moment
     # How many calls it takes to wait for a thread depends on the thread.
     assert interrupted > every.count / 2
+    assert blas_threads() == before
+
+
+def test_a_function_is_evaluated_with_one_thread_of_blas_also_before_the_run():
+    """Idle threads would spin, and slow down the run that follows."""
+    seen = []
+
+    def f(U):
+        seen.append(blas_threads())
+        return float(U[0, 0])
+
+    before = blas_threads()
+    minimize(Function(f, 3, degree=1), random_state=0)
+    assert len(seen) > 4
+    assert all(threads == {1} for threads in seen)
     assert blas_threads() == before

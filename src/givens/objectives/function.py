@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from givens.numerics import parallel
 from givens.numerics.cayley import turned
 from givens.objectives.base import Blocks, Look, NotFinite, Objective, Plan, Rotations, Solved
 from givens.rotations import random_orthogonal, rotate_blocks, turn
@@ -149,7 +150,9 @@ class Function(Objective):
         self.jac = jac or None
         self.by_columns = False
         self.evaluations = 0
-        self._probe(check_jac)
+        # With a BLAS of one thread, as during the run: others would spin for a tenth of a second after these evaluations.
+        with parallel.pool(parallel.width()):
+            self._probe(check_jac)
 
     def __call__(self, U: np.ndarray) -> float:
         """Evaluate f, and check what it returned."""
