@@ -22,7 +22,7 @@ test: $(VENV)/.test
 	$(BIN)/python -m pytest -n 2 --dist worksteal $(ARGS)
 
 # As other machines would run them: other processors, random order, 500 new examples for each property, the oldest and the
-# newest dependencies. ONLY=prescott,oldest runs some of the configurations, SEED=1 repeats a run.
+# newest dependencies. ONLY=prescott,oldest makes the runs that have one of these, SEED=1 repeats a run.
 test-portable: $(VENV)/.test $(VENV)/.portable
 	$(BIN)/python tests/portable.py $(if $(ONLY),--only $(ONLY)) $(if $(SEED),--seed $(SEED)) $(ARGS)
 

@@ -2,15 +2,20 @@
 
     python tests/portable.py [--only NAME,NAME] [--seed N] [pytest arguments]
 
-| configuration | what differs |
+| processor | what differs |
 |---|---|
 | prescott, haswell, skylakex | the kernels that OpenBLAS chooses, and with them every rounding |
 | generic | the processor that numba compiles for |
+
+| dependencies | what is installed |
+|---|---|
 | oldest | the lowest versions that pyproject.toml allows, in `.venv-oldest` |
 | newest | the newest of everything that installs together, in `.venv-newest` |
 | pandas3 | the newest pandas, and what installs with it, in `.venv-pandas3` |
 
-Kernels whose instructions this processor lacks are left out, and the last lines say so (SkylakeX needs AVX-512).
+Each of four runs has one processor and one set of dependencies, so that all seven are tested in four runs. The seed decides which
+meet: seeds 0, 1 and 2 make all twelve pairs. `--only` takes names of processors or of dependencies. Kernels whose instructions
+this processor lacks are replaced by its own, and the last lines say so (SkylakeX needs AVX-512).
 
 Tests run in random order and every property draws 500 new examples. The seed of both is printed; `--seed` repeats a run.
 """
@@ -40,8 +45,14 @@ RESOLUTIONS = {
 }
 
 
+def pairs(seed: int) -> list[tuple[str, str]]:
+    """The processor and the dependencies of each run."""
+    dependencies = list(RESOLUTIONS)
+    return [(name, dependencies[(k + seed) % len(dependencies)]) for k, name in enumerate(PROCESSORS)]
+
+
 def environment(name: str) -> str:
-    """Make a virtual environment with the oldest or the newest dependencies; return its Python."""
+    """Make a virtual environment with these dependencies; return its Python."""
     folder = ROOT / f".venv-{name}"
     python = str(folder / "bin" / "python")
     uv = [sys.executable, "-m", "uv"]
@@ -54,30 +65,35 @@ def environment(name: str) -> str:
     return python
 
 
-def can_run(variables: dict[str, str]) -> bool:
+def can_run(python: str, variables: dict[str, str]) -> bool:
     """Whether this processor has the instructions of the kernels that these variables choose."""
     product = "import numpy, scipy.linalg as s; a = numpy.ones((300, 300)); a @ a; s.cholesky(a + 300 * numpy.eye(300))"
-    return subprocess.run([sys.executable, "-c", product], env={**os.environ, **variables}).returncode == 0
+    return subprocess.run([python, "-c", product], env={**os.environ, **variables}).returncode == 0
 
 
-def run(name: str, seed: int, arguments: list[str]) -> bool:
-    """Run the tests in one configuration; whether they pass."""
-    variables = {**os.environ, **PROCESSORS.get(name, {}), "HYPOTHESIS_PROFILE": "portable"}
-    python = sys.executable
-    if name in RESOLUTIONS:
-        python = environment(name)
+def run(processor: str, dependencies: str, seed: int, arguments: list[str]) -> str:
+    """Run the tests with one processor and one set of dependencies; say how that ended."""
+    python, variables = environment(dependencies), PROCESSORS[processor]
+    lacking = not can_run(python, variables)
+    variables = {
+        **os.environ,
+        **({} if lacking else variables),
+        "HYPOTHESIS_PROFILE": "portable",
         # Versions of numba overwrite each other's compiled code. That of other processors lies beside our own.
-        variables["NUMBA_CACHE_DIR"] = str(ROOT / f".venv-{name}" / "numba")
+        "NUMBA_CACHE_DIR": str(ROOT / f".venv-{dependencies}" / "numba"),
+    }
     command = [python, "-m", "pytest", "-q", "-n", "2", "--dist", "worksteal", "-p", "randomly"]
-    if name == "oldest":
+    if dependencies == "oldest":
         # What old packages say of others that are newer than they.
         command += ["-W", "ignore::DeprecationWarning"]
     command += [f"--randomly-seed={seed}", f"--hypothesis-seed={seed}", *arguments]
-    return subprocess.run(command, cwd=ROOT, env=variables).returncode == 0
+    passed = subprocess.run(command, cwd=ROOT, env=variables).returncode == 0
+    outcome = "passed" if passed else "FAILED"
+    return f"{outcome}, with this processor's own kernels" if lacking else outcome
 
 
 def main() -> int:
-    """Run every configuration, and say at the end which failed."""
+    """Make every run, and say at the end which failed."""
     names = [*PROCESSORS, *RESOLUTIONS]
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -87,17 +103,16 @@ def main() -> int:
     options, arguments = parser.parse_known_args()
     unknown = sorted(set(options.only) - set(names))
     if unknown:
-        parser.error(f"there is no configuration {unknown[0]!r}; it is one of {', '.join(names)}")
+        parser.error(f"there is no {unknown[0]!r}; it is one of {', '.join(names)}")
     outcomes = {}
-    for name in options.only:
-        print(f"== {name}, seed {options.seed}", flush=True)
-        if not can_run(PROCESSORS.get(name, {})):
-            outcomes[name] = "not run: this processor lacks the instructions"
-            continue
-        outcomes[name] = "passed" if run(name, options.seed, arguments) else "FAILED"
-    for name, outcome in outcomes.items():
-        print(f"{name:10} {outcome}  (seed {options.seed})")
-    return 1 if "FAILED" in outcomes.values() else 0
+    for pair in pairs(options.seed):
+        if set(pair) & set(options.only):
+            title = f"{pair[0]} with {pair[1]}"
+            print(f"== {title}, seed {options.seed}", flush=True)
+            outcomes[title] = run(*pair, options.seed, arguments)
+    for title, outcome in outcomes.items():
+        print(f"{title:22} {outcome}  (seed {options.seed})")
+    return 1 if any(outcome.startswith("FAILED") for outcome in outcomes.values()) else 0
 
 
 if __name__ == "__main__":
