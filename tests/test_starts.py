@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from threading import Event, get_ident
+
 import numpy as np
 import pytest
 
@@ -197,6 +199,28 @@ def test_runs_side_by_side_have_the_bits_of_runs_in_turn(schedule):
     assert np.array_equal(side_by_side.starts, in_turn.starts)
     assert side_by_side.flops == in_turn.flops
     assert np.ptp(side_by_side.starts) > 0
+
+
+@pytest.mark.parametrize("threads", [None, 1, 2])
+def test_a_function_is_called_from_several_threads_only_if_threads_is_given(threads):
+    callers, met = set(), Event()
+
+    def f(U):
+        callers.add(get_ident())
+        if len(callers) == 2:
+            met.set()
+        if waiting:
+            met.wait(60)
+        return wavy(U)
+
+    waiting = False
+    problem = Function(f, 4, jac=wavy_gradient)
+    waiting = threads == 2  # the first run then goes on when the second one has begun
+    minimize(problem, n_starts=4, threads=threads, random_state=0)
+    assert len(callers) == (threads or 1)
+    waiting, callers = False, set()
+    minimize(Function(f, 4), threads=threads, random_state=0)
+    assert len(callers) <= (threads or 1)
 
 
 def test_what_one_of_several_runs_raises_is_raised():

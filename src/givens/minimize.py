@@ -110,8 +110,7 @@ def minimize(
     n_starts : int
         Number of starts, for functions with many local minima. The first one is as above, the others are random orthogonal
         matrices of the same determinant. The lowest run is returned, and `Result.starts` has the values of all. `random_state`
-        makes the starts reproducible. Runs share the threads, except for plain functions, for data in chunks, and with a callback
-        or a progress bar.
+        makes the starts reproducible. Runs share the threads, except for data in chunks, and with a callback or a progress bar.
     race : bool
         With several starts, run each only until the next step is predicted to gain less than 1e-4 of the run's gain so far, and
         continue the lowest one to the end; the other values in `Result.starts` are those where runs stopped. False runs all of
@@ -119,7 +118,9 @@ def minimize(
         missed the lowest one in 4, by at most 2 % of the gain, and took 0.62 of the time (0.13 to 0.85; least where the
         objective has cheaper forms to begin with or Newton's method to end with).
     threads : int, optional
-        Number of threads, by default one per core. It changes the time, never the result.
+        Number of threads, by default one per core. It changes the time, never the result. A plain function is called from several
+        threads at once only if this is given; it saves time with several starts, in certificates and in differences of values,
+        if a call takes milliseconds, most of them outside Python's own loops.
     random_state : int, Generator or RandomState, optional
         Seed or generator of the start and the schedule.
     callback : callable, optional
@@ -157,7 +158,8 @@ def minimize(
     """
     # Everything runs inside the pool: after a single product outside, idle threads of BLAS would spin for a tenth of a second, on
     # the cores that the pool needs.
-    with parallel.pool(threads), bar(progress) as shown:
+    plain = isinstance(objective, Function) or not isinstance(objective, Objective)
+    with parallel.pool(1 if plain and threads is None else threads), bar(progress) as shown:
         before = getattr(objective, "evaluations", 0)
         problem, first = _problem(objective, start, n, jac, check_jac)
         plan = problem.plan()
@@ -187,8 +189,8 @@ def minimize(
         any_approach = (approach or n_starts > 1) and coarse is not False and options.phases[0] == "descent"
         forms = _cheaper_forms(plan) if any_approach else []
         of_first = forms if approach else []
-        # Runs must not share a callback, a bar or passes over chunks; plain functions hold the interpreter.
-        alone = callback is not None or progress or plan.at_once or isinstance(problem, Function)
+        # Runs must not share a callback, a bar or passes over chunks.
+        alone = callback is not None or progress or plan.at_once
         runs = Runs(problem, plan, options, checkpoints, reproducible, shown, alone)
         first = problem.start(rng) if first is None else first
         best, *other = runs.best(first, n_starts, rng, (of_first, forms), bool(race))

@@ -32,7 +32,7 @@ _INTERPOLATED = "angles of pairs by interpolation, which can miss a narrow minim
 _CAPPED = (
     f"some pair problems have more than {searches.MAX_HARMONICS} harmonics, so their minima may not be global"
 )
-_COUNTING = Lock()  # certificates search pairs in several threads
+_COUNTING = Lock()  # several threads may call a function
 # Steps at which the two errors of a central difference, of order h^p and eps/h, are equal, for p = 4 and 2.
 _STEP, _SMALL_STEP = EPS**0.2, EPS ** (1 / 3)
 # If all slopes are below this, relative to the scale, they are computed by the difference of order 4.
@@ -113,7 +113,8 @@ class Function(Objective):
     Notes
     -----
     f must be finite for all orthogonal matrices, and always return the same number for the same matrix. Before the run it is
-    evaluated a few times near a fixed rotation.
+    evaluated a few times near a fixed rotation. `minimize` calls it from several threads only if its argument `threads` is given.
+    During a run BLAS uses one thread per call.
 
     Examples
     --------
@@ -336,17 +337,18 @@ class Function(Objective):
         """The values of f with each pair i < j rotated by the step, and by minus the step."""
         i, j = np.triu_indices(self.n, 1)
         c, s = math.cos(step), math.sin(step)
+
+        def at(turned: tuple[int, int, np.ndarray, np.ndarray]) -> float:
+            V = U.copy()
+            V[:, turned[0]] = turned[2]
+            V[:, turned[1]] = turned[3]
+            return self(V)
+
         values = []
         for sign in (s, -s):
             first = c * U[:, i] + sign * U[:, j]
             second = c * U[:, j] - sign * U[:, i]
-            row = []
-            for k, (a, b) in enumerate(zip(i.tolist(), j.tolist())):
-                V = U.copy()
-                V[:, a] = first[:, k]
-                V[:, b] = second[:, k]
-                row.append(self(V))
-            values.append(np.array(row))
+            values.append(np.array(parallel.each(at, zip(i.tolist(), j.tolist(), first.T, second.T))))
         return values[0], values[1]
 
     def solve(self, state: FunctionState, blocks: Blocks, min_gain: float = 0.0) -> Solved:
