@@ -23,7 +23,7 @@ from givens.loop import Callback, Run, RunOptions
 from givens.numerics import parallel
 from givens.objectives.base import Objective, Plan
 from givens.objectives.function import Function
-from givens.phases import as_phases
+from givens.phases import PHASES
 from givens.result import PhaseSummary, Result
 from givens.rotations import check_orthogonal, random_orthogonal, with_determinant
 from givens.rotations import determinant as determinant_of
@@ -85,7 +85,7 @@ def minimize(
         The order of pairs in a sweep: "tournament", "random" (Algorithm 1), "without-replacement" (the appendix), "cyclic",
         "shuffled", "gradient", or an object of `givens.schedules`, which also sets the size of blocks. By default the objective
         chooses: a tournament, in blocks where that is faster. If a schedule is given without `phases`, the run is made of sweeps
-        (and of leaps before them, if the schedule has `leaps=True`).
+        alone.
     tol : float
         The run has converged when a whole sweep has gained, or the next step of descent is predicted to gain, at most tol times
         the objective's scale. Gains are computed from slopes and pair problems, not as differences of values, so they can be
@@ -203,11 +203,16 @@ def minimize(
 
 
 def _phases(plan: Plan, phases: Sequence[str] | None, schedule: str | Schedule | None) -> tuple[str, ...]:
-    if phases is not None:
-        return as_phases(phases)
-    if schedule is None:
-        return as_phases(plan.phases)
-    return ("leaps", "sweeps") if as_schedule(schedule).leaps else ("sweeps",)
+    if phases is None:
+        phases = plan.phases if schedule is None else ("sweeps",)
+    names = (phases,) if isinstance(phases, str) else tuple(phases)
+    for name in names:
+        if name not in PHASES:
+            known = ", ".join(repr(known) for known in PHASES)
+            raise ValueError(f"there is no phase {name!r}; it is one of {known}")
+    if not names:
+        raise ValueError("phases must name at least one phase")
+    return names
 
 
 def _share(certify: bool | float) -> float:

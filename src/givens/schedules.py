@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
@@ -56,12 +56,9 @@ class Schedule(ABC):
     ----------
     block : int
         Number of columns that are solved together; 2 is one rotation at a time.
-    leaps : bool
-        Begin the run with rotations of all columns at once, if the objective proposes them.
     """
 
     block: int = 2
-    leaps: bool = field(default=False, kw_only=True)
 
     # Number of sweeps without gain after which no pair can improve f: more than 1 where a sweep may miss pairs.
     patience = 1
@@ -361,7 +358,7 @@ def as_schedule(schedule: str | Schedule) -> Schedule:
     --------
     >>> from givens.schedules import as_schedule
     >>> as_schedule("tournament")
-    Tournament(block=2, leaps=False)
+    Tournament(block=2)
     """
     if isinstance(schedule, Schedule):
         return schedule

@@ -71,6 +71,14 @@ def test_principal_components_of_data_are_rotated(givens, tmp_path):
     np.testing.assert_allclose(rotated @ rotated.T, expected, atol=1e-10)
 
 
+def test_standardised_variables_have_communality_1(givens, tmp_path):
+    data = np.random.default_rng(2).normal(size=(20, 4)) @ np.diag([4.0, 3, 2, 1])
+    pandas.DataFrame(data, columns=list("abcd")).to_csv(tmp_path / "x.csv", index=False)
+    assert givens("rotate", "x.csv", "-m", 4, "--standardise", "--out", "out", "--quiet").code == 0
+    rotated = read(tmp_path / "out" / "components.csv").to_numpy()
+    np.testing.assert_allclose(rotated @ rotated.T, np.corrcoef(data.T), atol=1e-12)
+
+
 def test_too_many_principal_components(givens, tmp_path):
     pandas.DataFrame(np.eye(4)).to_csv(tmp_path / "x.csv", index=False)
     run = givens("rotate", "x.csv", "-m", 9, "--out", "out")

@@ -101,7 +101,7 @@ def test_a_run_with_leaps_never_falls_and_stays_in_its_component(penalty, seed, 
     objective = problem(seed, share, penalty, active)
     start = random_orthogonal(24, np.random.default_rng(seed), determinant=-1 if seed % 2 else 1)
     result = minimize(objective, start, max_sweeps=12)
-    assert objective.plan().schedule.leaps
+    assert objective.plan().phases[0] == "leaps"
     assert np.all(np.diff(result.trace.value) >= -1e-12 * objective.scale * abs(objective.factor))
     assert result.determinant == determinant(start)
     assert result.orthogonality < 1e-12

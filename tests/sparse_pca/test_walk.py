@@ -22,8 +22,8 @@ X = np.random.default_rng(0).standard_normal((60, 12))
 
 # Parameters of a fit; the most files in all; those above kernels, numerics and support; those of sparse_pca itself.
 WALKS = {
-    "a threshold, all components": ({"n_components": 12, "alpha": 0.1}, 30, 17, 4),
-    "a threshold, few components": ({"n_components": 3, "alpha": 0.1}, 21, 9, 5),
+    "a threshold, all components": ({"n_components": 12, "alpha": 0.1}, 28, 15, 4),
+    "a threshold, few components": ({"n_components": 3, "alpha": 0.1}, 20, 9, 5),
     "counts": ({"n_components": 3, "n_nonzero": 4}, 25, 13, 9),
 }
 

@@ -190,7 +190,7 @@ def test_the_solution_is_stationary_and_better_than_every_pair():
 def test_random_starts_keep_the_best():
     T = symmetric(np.random.default_rng(11), 6)
     one = decompose(T, start="random", random_state=0, residual_tol=1)
-    many = decompose(T, start="random", starts=10, random_state=0, residual_tol=1)
+    many = decompose(T, start="random", n_starts=10, random_state=0, residual_tol=1)
     assert many.result.value >= one.result.value
     values = [decompose(T, start="random", random_state=k, residual_tol=1).result.value for k in range(10)]
     assert np.ptp(values) > 1e-3  # or the test would say nothing
@@ -212,8 +212,11 @@ def test_flops_and_method_include_the_start(start):
     assert before == first.flops > 0
     assert result.method.startswith("eigenvectors of a contraction, then ")
     assert ("power iteration" in result.method) == (start == "power") == (first.steps > 0)
-    several = decompose(T, start=start, starts=3, random_state=0).result
+    several = decompose(T, start=start, n_starts=3, random_state=0).result
     assert several.flops > 2 * first.flops + result.flops
+    assert len(several.starts) == 3
+    assert several.value == several.starts.max()
+    assert result.starts is None
 
 
 def test_samples_can_be_decomposed():
@@ -248,8 +251,8 @@ def test_noise_is_averaged_over_pairs():
     ("options", "words"),
     [
         ({"start": "best"}, "start must be one of 'power', 'eigh', 'random'"),
-        ({"starts": 0}, "starts must be a whole number"),
-        ({"starts": 2, "checkpoint": "here"}, "a checkpoint belongs to one run"),
+        ({"n_starts": 0}, "n_starts must be a whole number"),
+        ({"n_starts": 2, "checkpoint": "here"}, "a checkpoint belongs to one run"),
         ({"rank": 7}, "rank must be a whole number from 1 to 3, the order of the tensor"),
         ({"start": np.ones((3, 3))}, "orthogonal"),
     ],

@@ -47,7 +47,7 @@ def principal_loadings(values: Any, factors: int, standardise: bool) -> np.ndarr
         raise DataError(f"{data.shape[0]} x {data.shape[1]} numbers have no {factors} principal components")
     centred = data - data.mean(axis=0)
     if standardise:
-        spread = centred.std(axis=0)
+        spread = centred.std(axis=0, ddof=1)
         centred = centred / np.where(spread > 0, spread, 1)
     _, sizes, axes = np.linalg.svd(centred, full_matrices=False)
     return axes[:factors].T * (sizes[:factors] / np.sqrt(len(data) - 1))

@@ -11,7 +11,7 @@ from givens.cluster.graph import refuse_foreign_workers
 from givens.support.extras import require
 
 
-def applied(model: Any, method: str, X: Any, columns: int | None, dtype: Any = np.float64) -> Any:
+def applied(model: Any, method: str, X: Any, columns: int | None, dtype: Any = None) -> Any:
     """Call a method of an estimator on every chunk; return the results as a dask array.
 
     Parameters
@@ -24,8 +24,8 @@ def applied(model: Any, method: str, X: Any, columns: int | None, dtype: Any = n
         Lengths of chunks may be unknown.
     columns : int or None
         Number of columns that the method returns; None for a vector.
-    dtype : dtype
-        Type of the results.
+    dtype : dtype, optional
+        Type of the results. By default single precision if X is, else double.
     """
     dask = require("dask", extra="dask")
     refuse_foreign_workers()
@@ -33,6 +33,8 @@ def applied(model: Any, method: str, X: Any, columns: int | None, dtype: Any = n
         X = X.to_dask_array()
     if X.ndim == 2 and X.numblocks[1] > 1:
         X = X.rechunk({1: -1})
+    if dtype is None:
+        dtype = np.float32 if X.dtype == np.float32 else np.float64
     alone = copy(model)
     alone.threads = 1
     label = f"{type(model).__name__.lower()}-{method}".replace("_", "-")

@@ -36,8 +36,8 @@ from givens.moments.stream import finite_moments, second_moments
 from givens.numerics import parallel
 from givens.numerics.polar import polar
 from givens.numerics.scaling import check_data
-from givens.objectives.contrasts import Contrast, Exp, LogCosh
-from givens.objectives.quartic import Kurtosis
+from givens.objectives.columns import as_contrast
+from givens.objectives.contrasts import Contrast, LogCosh
 from givens.result import Result
 from givens.rotations import random_orthogonal
 from givens.support.arguments import (
@@ -52,7 +52,7 @@ from givens.support.caller import warn_caller
 from givens.support.fitting import atomic_fit, available_if
 from givens.support.rows import in_memory
 
-CONTRASTS = ("logcosh", "kurtosis", "exp", "adaptive")
+CONTRAST_NAMES = ("logcosh", "kurtosis", "exp", "adaptive")
 HEAD = 4096  # first rows of data in chunks; covariances are summed about their mean
 MOST_FEATURES = 64  # of partial_fit: fourth moments then take 37 MB, and 0.5 GB while they are centred
 ROUNDS = 20  # how often signs are chosen at most
@@ -281,8 +281,8 @@ class ICA(SourceSeparation):
 
     def _refuse(self) -> None:
         """Refuse bad options."""
-        if not isinstance(self.contrast, Contrast) and self.contrast not in CONTRASTS:
-            names = ", ".join(repr(name) for name in CONTRASTS)
+        if not isinstance(self.contrast, Contrast) and self.contrast not in CONTRAST_NAMES:
+            names = ", ".join(repr(name) for name in CONTRAST_NAMES)
             raise ValueError(
                 f"there is no contrast {self.contrast!r}; it is one of {names}, or a Contrast object"
             )
@@ -374,7 +374,7 @@ class ICA(SourceSeparation):
         start = np.eye(white.shape[1]) if start is None else start
         several: dict[str, Any] = {"n_starts": n_starts, "random_state": rng}
         if self.contrast != "adaptive" or isinstance(white, WhiteMoments):
-            return self._descended(white, start, self._objective_of(), tol, **several)
+            return self._descended(white, start, as_contrast(self.contrast), tol, **several)
         sample, weights = white.sample(sample_stride(*white.shape))
         U, settled = fixed_point(sample, start, weights)
         seen: set[tuple[int, ...]] = set()
@@ -390,11 +390,6 @@ class ICA(SourceSeparation):
             settled = False
         self.signs_ = last
         return result if settled else self._descended(white, U, LogCosh(last), tol, coarse=False)
-
-    def _objective_of(self) -> Contrast:
-        if isinstance(self.contrast, Contrast):
-            return self.contrast
-        return {"logcosh": LogCosh, "exp": Exp, "kurtosis": Kurtosis}[self.contrast]()
 
     def _descended(
         self,

@@ -157,8 +157,7 @@ class SourceSeparation(Transformer, ABC):
         """
         check_is_fitted(self)
         if is_dask(X):
-            kind = np.float32 if getattr(X, "dtype", None) == np.float32 else np.float64
-            return applied(self, "_chunk_sources", X, len(self.components_), kind)
+            return applied(self, "_chunk_sources", X, len(self.components_))
         return by_batches(self._table_sources, X)
 
     def _table_sources(self, X: Any) -> np.ndarray:

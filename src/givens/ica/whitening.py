@@ -10,11 +10,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from givens.numerics.scaling import check_data, power_of_two
+from givens.numerics.scaling import EPS, check_data, power_of_two
 from givens.numerics.tiles import tiled_sum, tiles
 from givens.support.arguments import whole
-
-EPS = float(np.finfo(np.float64).eps)
 
 
 @dataclass(frozen=True)

@@ -246,7 +246,7 @@ class SphericalMixture(StreamedMoments, DensityMixin, BaseEstimator):
         array of shape (n, k)
         """
         if is_dask(X):
-            return applied(self, "predict_proba", X, len(self._mixture()[0].weights))
+            return applied(self, "predict_proba", X, len(self._mixture()[0].weights), np.float64)
         return by_batches(lambda rows: self._posterior(rows)[0], X)
 
     def predict(self, X: Any) -> np.ndarray:
@@ -292,7 +292,7 @@ class SphericalMixture(StreamedMoments, DensityMixin, BaseEstimator):
         """
         if is_dask(X):
             self._mixture()
-            return applied(self, "score_samples", X, None)
+            return applied(self, "score_samples", X, None, np.float64)
         return by_batches(lambda rows: self._posterior(rows)[1], X)
 
     def score(self, X: Any, y: Any = None) -> float:

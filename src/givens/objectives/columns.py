@@ -218,7 +218,7 @@ class Columns(Objective):
 
     def solve(self, state: np.ndarray, blocks: Blocks, min_gain: float = 0.0) -> Solved:
         """Solve the contrast's pair problem for each pair; for each larger block, rotate its pairs on a copy of its columns."""
-        note = self.contrast.note()
+        note = self.contrast.note
         if isinstance(blocks, np.ndarray):
             return Solved(*self.contrast.solve_pairs(state, blocks, self.active), note=note)
         counting = [int(np.sum(block < self.active)) for block in blocks]

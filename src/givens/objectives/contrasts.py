@@ -60,6 +60,8 @@ class Contrast(ABC):
         Whether a look can be computed from sums over rows, `sums`, so that the rows may be in chunks.
     solves_gathered : bool
         Whether blocks can be solved from what `gathered` collects from each chunk.
+    note : str
+        A remark for the result's message, if the searches of pairs are not exact; else empty.
     """
 
     sense: int = 1
@@ -69,6 +71,7 @@ class Contrast(ABC):
     twice: bool = False
     by_rows: bool = False
     solves_gathered: bool = False
+    note: str = ""
 
     @abstractmethod
     def look(self, Y: np.ndarray, active: int, Q: np.ndarray | None = None, single: bool = False) -> Look:
@@ -127,10 +130,6 @@ class Contrast(ABC):
         """The default size of blocks of n columns."""
         return 2
 
-    def note(self) -> str:
-        """A remark on the pair searches, for the result's message."""
-        return ""
-
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"
 
@@ -153,6 +152,7 @@ class Pointwise(Contrast):
     """
 
     by_rows = True
+    note = "angles of pairs by an adaptive search, which is not proved to be exact"
 
     def __init__(self, signs: Sequence[int] | np.ndarray | None = None, *, maximise: bool = False) -> None:
         self.sense = -1 if maximise else 1
@@ -227,10 +227,6 @@ class Pointwise(Contrast):
         weights = self._weights(active) if self.signs is None else self.sense * self.signs[block[:active]]
         Q, gain, turned, angles = self.kernels.solve_block(Y[block], self.counts, active, weights)
         return Q, gain, turned, Y.shape[1] * ((ANGLE + 2 * POINT) * angles + 6.0 * turned), None
-
-    def note(self) -> str:
-        """Say that the search is not exact."""
-        return "angles of pairs by an adaptive search, which is not proved to be exact"
 
     def __repr__(self) -> str:
         signs = "" if self.signs is None else f"signs={self.signs.astype(int).tolist()}"
@@ -352,6 +348,8 @@ class Scalar(Pointwise):
         super().__init__(signs, maximise=maximise)
         self.phi, self.dphi, self.d2phi, self.pair = phi, dphi, d2phi, pair
         self.even = even
+        if pair is not None:
+            self.note = ""
 
     @cached_property
     def kernels(self) -> ScalarKernels:
@@ -359,10 +357,6 @@ class Scalar(Pointwise):
         from givens.kernels.scalar import compile_scalar
 
         return compile_scalar(self.phi, self.dphi, self.d2phi, self.pair, self.even)
-
-    def note(self) -> str:
-        """A remark, unless there is an exact `pair`."""
-        return super().note() if self.pair is None else ""
 
     def __repr__(self) -> str:
         name = getattr(self.phi, "__name__", "phi")

@@ -21,13 +21,13 @@ import numpy as np
 
 from givens.numerics import parallel
 from givens.numerics.cayley import turned
+from givens.numerics.scaling import EPS
 from givens.objectives.base import Blocks, Look, NotFinite, Objective, Plan, Rotations, Solved
 from givens.rotations import random_orthogonal, rotate_blocks, turn
 from givens.searches import closed_forms as searches
 from givens.searches.harmonics import Harmonics
 from givens.support.arguments import whole
 
-EPS = float(np.finfo(np.float64).eps)
 _INTERPOLATED = "angles of pairs by interpolation, which can miss a narrow minimum"
 _CAPPED = (
     f"some pair problems have more than {searches.MAX_HARMONICS} harmonics, so their minima may not be global"

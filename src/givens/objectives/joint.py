@@ -14,12 +14,10 @@ from typing import Any
 import numpy as np
 
 from givens.numerics import parallel
-from givens.numerics.scaling import check_data, power, power_of_two
+from givens.numerics.scaling import EPS, check_data, power, power_of_two
 from givens.objectives.base import Blocks, Look, Objective, Plan, Rotations, Solved
 from givens.schedules import Tournament
 from givens.support.arguments import as_array
-
-EPS = float(np.finfo(np.float64).eps)
 
 
 class JointDiagonal(Objective):

@@ -14,10 +14,11 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from givens.numerics import parallel
+from givens.numerics.scaling import EPS
 from givens.numerics.tiles import tiled_sum, tiles
 from givens.objectives.base import Blocks, Leap, Look, Rotations, Solved
 from givens.objectives.columns import Columns
-from givens.objectives.contrasts import Contrast, Pairs, Solution, pair_derivatives
+from givens.objectives.contrasts import Contrast, Pairs, Solution
 from givens.schedules import Schedule, Tournament
 
 # Pairs of a block near their maximum are rotated by this multiple of the Newton step: later pairs move the maximum anyway.
@@ -31,7 +32,6 @@ REPLAY = (
     0.2  # up to this number of rotations, times the squared number of columns, they are applied one by one
 )
 FEW = 0.05  # share of non-zeros of S below which products over them are faster than matrix products
-EPS = float(np.finfo(np.float64).eps)
 MOST_GATHERED = 1 << 26  # maximum number of entries that chunks send in one round: 512 MB
 
 
@@ -105,7 +105,9 @@ class Threshold(Contrast):
     def look_from(self, sums: Sequence[np.ndarray], rows: int) -> Look:
         """The look, from the sums."""
         value, M = sums
-        return Look(float(value), pair_derivatives(M, np.zeros_like(M))[0])
+        first = np.zeros((M.shape[1], M.shape[1]))
+        first[: len(M)] = M
+        return Look(float(value), first - first.T)
 
     def slopes(self, Y: np.ndarray, active: int) -> np.ndarray:
         """−2 S(y_i)ᵀy_j: over the non-zeros of S if they are few, else by matrix products."""
@@ -275,8 +277,8 @@ class SparseColumns(Columns):
         return np.ascontiguousarray(np.linalg.eigh(A.T @ A)[1][:, ::-1])
 
     def _schedule(self) -> Schedule:
-        """A tournament of blocks, after leaps."""
-        return Tournament(block=max(self.contrast.block(self.n), 2), leaps=True)
+        """A tournament of blocks."""
+        return Tournament(block=max(self.contrast.block(self.n), 2))
 
     def propose(self, state: np.ndarray, memory: Any, first: bool) -> Leap | None:
         """A leap of `objectives.leaps`: the polar factor of the gradient at an extrapolated U."""

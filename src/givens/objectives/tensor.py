@@ -16,11 +16,10 @@ from scipy.linalg.lapack import dsyevd
 
 from givens.kernels import tensor as kernels
 from givens.numerics.packed import Packed
+from givens.numerics.scaling import EPS
 from givens.objectives.base import Blocks, Look, Objective, Plan, Rotations, Solved
 from givens.schedules import Tournament
 from givens.support.arguments import whole
-
-EPS = float(np.finfo(np.float64).eps)
 
 BLOCK = 40
 """Number of columns b of a block: its work grows with b³, the number of rounds with 1/b; b³ numbers must fit into the cache."""

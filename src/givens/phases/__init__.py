@@ -13,7 +13,7 @@ None; then the next phase follows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from givens.phases.descent import Descent
 from givens.phases.leaping import Leaps
@@ -28,18 +28,4 @@ PHASES: dict[str, Callable[[], Phase]] = {
     "sweeps": Sweeps,
 }
 
-
-def as_phases(names: Sequence[str]) -> tuple[str, ...]:
-    """Check names of phases."""
-    if isinstance(names, str):
-        names = (names,)
-    for name in names:
-        if name not in PHASES:
-            known = ", ".join(repr(known) for known in PHASES)
-            raise ValueError(f"there is no phase {name!r}; it is one of {known}")
-    if not names:
-        raise ValueError("phases must name at least one phase")
-    return tuple(names)
-
-
-__all__ = ["PHASES", "Descent", "Leaps", "Newton", "Phase", "Sweeps", "as_phases"]
+__all__ = ["PHASES", "Descent", "Leaps", "Newton", "Phase", "Sweeps"]

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from givens.numerics.cayley import turned
+from givens.numerics.scaling import EPS
 from givens.objectives.base import Look
 from givens.phases.column_model import MOST_COLUMNS, ColumnModel
 from givens.phases.kronecker_model import MOST_ORDER, KroneckerModel
@@ -41,26 +42,18 @@ SUFFICIENT = 1e-4  # share of the predicted decrease that a step must reach (Arm
 STEEP = 0.9  # a step was too short if more than this share of the slope is left at its end (Wolfe)
 TRIALS = 25
 HAND_OVER = 1e-6  # predicted gain, relative to the scale, below which a phase "newton" takes over
-# If curvatures are unknown, so many steps are remembered; between these bounds, as many as a cache holds.
-FEW, MANY = 20, 60
+SOME = 10  # steps that are remembered if curvatures are known
+FEW, MANY = 20, 60  # if they are unknown, as many as a cache holds, between these bounds
 FEW_COLUMNS = 20  # columns up to which a sum over columns is not learned as a quadratic function
 CACHE, MOST_NUMBERS = 200_000, 2_000_000  # sizes of a memory that lies in a cache, and of the largest one
-EPS = float(np.finfo(np.float64).eps)
 
 
 class Descent(Phase):
-    """Limited-memory BFGS over the angles of all pairs, with a line search.
-
-    Parameters
-    ----------
-    memory : int, optional
-        Number of steps to remember. By default 10, or 20 to 60 if curvatures are unknown, fewer for large n.
-    """
+    """Limited-memory BFGS over the angles of all pairs, with a line search."""
 
     name = "descent"
 
-    def __init__(self, memory: int | None = None) -> None:
-        self.memory_size = memory
+    def __init__(self) -> None:
         self.begun = False
         self.look: Look | None = None
 
@@ -76,7 +69,7 @@ class Descent(Phase):
         self.rounding = max(32 * EPS, run.plan.rounding)
         self.skew = np.zeros((n, n))
         size, known = len(self.pairs), look.curvatures is not None
-        most = self.memory_size or (10 if known else min(max(CACHE // (2 * size), FEW), MANY))
+        most = SOME if known else min(max(CACHE // (2 * size), FEW), MANY)
         following = run.options.phases[run.progress.phase + 1 :]
         self.before_newton = following[:1] == ("newton",) and run.plan.second is not None
         self.past = Memory(size, max(3, min(most, MOST_NUMBERS // (2 * size))))

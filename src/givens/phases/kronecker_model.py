@@ -24,6 +24,7 @@ from collections import deque
 
 import numpy as np
 
+from givens.numerics.scaling import EPS
 from givens.objectives.base import Look
 from givens.phases.conjugate_gradients import bounded_minimum
 from givens.phases.trust_region import LearnedModel, Proposal
@@ -38,7 +39,6 @@ HOPELESS = 0.3
 UNEQUAL = 1e-8  # relative error of the trapezoidal rule above which f is not quadratic
 FIRST_RADIUS = 0.3  # radii are the largest angle of a step, in radians
 LEAST_CURVATURE = 0.01  # share of the median curvature of a pair to which smaller ones are raised
-EPS = float(np.finfo(np.float64).eps)
 LARGEST = 1e150  # gradients above this are not used: their squares would overflow
 
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from givens.numerics.cayley import turned
+from givens.numerics.scaling import EPS
 from givens.objectives.base import Look, Second
 from givens.phases.conjugate_gradients import bounded_minimum
 from givens.phases.phase import Phase
@@ -29,7 +30,6 @@ LEAST_CURVATURE = 0.01  # share of the largest curvature of a pair to which smal
 POOR, GOOD = 0.25, 0.75  # ratios of the actual to the predicted decrease, for the radius
 SMALL = 0.05  # after a step of angles below this, in radians, the second derivatives are kept
 EXACT, INEXACT = 1e-3, 1e-2  # bounds of the share of the squared slopes at which conjugate gradients stop
-EPS = float(np.finfo(np.float64).eps)
 
 
 class Newton(Phase):

@@ -12,6 +12,7 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 from sklearn.utils.validation import check_array
 
+from givens.numerics.polar import polar
 from givens.numerics.scaling import power_of_two
 
 
@@ -43,8 +44,7 @@ def target_rotation(loadings: Any, target: Any) -> np.ndarray:
     A, B = _two(loadings, target, "loadings", "target")
     if A.shape != B.shape:
         raise ValueError(f"target must have the shape of the loadings, {A.shape}, got {B.shape}")
-    P, _, Qt = np.linalg.svd((A / power_of_two(A)).T @ (B / power_of_two(B)))
-    return P @ Qt
+    return polar((A / power_of_two(A)).T @ (B / power_of_two(B)))
 
 
 def congruence(loadings: Any, others: Any) -> np.ndarray:

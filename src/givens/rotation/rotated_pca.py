@@ -226,8 +226,7 @@ class RotatedPCA(Transformer):
         """The rotated scores of unit variance, samples x components; of a dask array a dask array, not computed yet."""
         check_is_fitted(self)
         if is_dask(X):
-            dtype = np.float32 if getattr(X, "dtype", None) == np.float32 else np.float64
-            return applied(self, "transform", X, len(self.components_), dtype)
+            return applied(self, "transform", X, len(self.components_))
         X = validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
         X = X - self.mean_
         if self.scale_ is not None:
@@ -257,7 +256,7 @@ class RotatedPCA(Transformer):
         """
         check_is_fitted(self)
         if is_dask(X):
-            return applied(self, "score_samples", X, None)
+            return applied(self, "score_samples", X, None, np.float64)
         X = validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
         if self.scale_ is None:
             return self.pca_.score_samples(X)

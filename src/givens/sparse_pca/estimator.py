@@ -97,8 +97,7 @@ class SparseScores(Transformer):
         """The scores (X − mean)Zᵀ, Z the loadings by rows; of a dask array or data frame a dask array, not computed yet."""
         if is_dask(X):
             check_is_fitted(self)
-            dtype = np.float32 if getattr(X, "dtype", None) == np.float32 else np.float64
-            return applied(self, "transform", X, len(self.components_), dtype)
+            return applied(self, "transform", X, len(self.components_))
         X, Z, mean = self._standard(X)
         with np.errstate(over="ignore", invalid="ignore"):
             scores = np.asarray(X @ Z.T) - mean @ Z.T if sparse.issparse(X) else (X - mean) @ Z.T

@@ -67,7 +67,7 @@ def decompose(
     rank: int | None = None,
     *,
     start: str | np.ndarray | None = None,
-    starts: int = 1,
+    n_starts: int = 1,
     symmetrize: bool = False,
     residual_tol: float = 0.5,
     schedule: str | Schedule | None = None,
@@ -90,8 +90,8 @@ def decompose(
         "eigh": the eigenvectors of T contracted with a random vector, which decompose a tensor without noise outright.
         "power": from there, some power iterations of all columns at once, U ← polar(T(·, u_i, u_i)). "random": a random
         orthogonal matrix. By default "power", and "eigh" where d is small and all components are wanted.
-    starts : int
-        Run from so many starts, each with its own random vector, and keep the best.
+    n_starts : int
+        Number of starts, each with a random vector of its own; the best run is kept, and `result.starts` has the values of all.
     symmetrize : bool
         Average T over the six orders of its indices. Without it, a T that is not symmetric is refused.
     residual_tol : float
@@ -128,10 +128,10 @@ def decompose(
         raise ValueError(
             f"start must be one of {', '.join(map(repr, START_NAMES))} or an orthogonal matrix, got {start!r}"
         )
-    starts = whole(starts, "starts", 1)
+    n_starts = whole(n_starts, "n_starts", 1)
     tol = tolerance(tol, "tol")
-    if starts > 1 and options.get("checkpoint") is not None:
-        raise ValueError("a checkpoint belongs to one run: give no checkpoint, or starts=1")
+    if n_starts > 1 and options.get("checkpoint") is not None:
+        raise ValueError("a checkpoint belongs to one run: give no checkpoint, or n_starts=1")
     rng = generator(random_state)
     options |= {
         "schedule": schedule,
@@ -141,10 +141,12 @@ def decompose(
         "random_state": rng,
     }
     with parallel.pool(threads):
-        number = starts if isinstance(start, str) else 1
+        number = n_starts if isinstance(start, str) else 1
         runs = [_run(objective, start, rng, tol, options) for _ in range(number)]
         best = max(runs, key=lambda run: run.value)
         best.flops = sum(run.flops for run in runs)
+        if number > 1:
+            best.starts = np.array([run.value for run in runs])
         found = _finish(objective, best)
     if objective.active == objective.n and found.residual > residual_tol:
         warnings.warn(

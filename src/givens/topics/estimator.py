@@ -251,7 +251,7 @@ class TopicModel(StreamedMoments, ClassNamePrefixFeaturesOutMixin, TransformerMi
         """
         fitted = self._checked_fit()
         if is_dask(X):
-            return applied(self, "transform", X, len(fitted.counts))
+            return applied(self, "transform", X, len(fitted.counts), np.float64)
         topics = fitted.topics
         documents = Documents(self, X, whole=_COUNTS[self.counts], reset=False)
         with parallel.pool(self.threads):

@@ -19,7 +19,7 @@ from givens.searches.breakpoints import breakpoint_search, pair_value
 
 SHARE = 0.1
 EVALUATIONS = (3, 5, 7, 10, 15, 20)
-RANDOM, LATER = STATES = ("random U", "after ten iterations of GPower")
+STATES = ("random U", "after ten iterations of GPower")
 PAIRS = 40
 
 
