@@ -1,8 +1,29 @@
-"""Read what the commands wrote."""
+"""Tables that tests write and read."""
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.metadata import PackageNotFoundError, version
+
 import pandas
+
+
+@contextmanager
+def strings_that_anndata_can_write() -> Iterator[None]:
+    """Hold the strings of pandas 3 as objects: before its version 0.13 anndata cannot write them to files."""
+    try:
+        old = tuple(map(int, version("anndata").split(".")[:2])) < (0, 13)
+    except PackageNotFoundError:
+        old = False
+    if not old or version("pandas") < "3":
+        yield
+        return
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the option is deprecated
+        with pandas.option_context("future.infer_string", False):
+            yield
 
 
 def read_exactly(path):

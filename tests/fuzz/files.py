@@ -23,6 +23,7 @@ from scipy.io import mmwrite
 
 from givens.io import open_rows, read_grid, read_table
 from tests.fuzz.judge import Finding, judge
+from tests.tables import strings_that_anndata_can_write
 
 NASTY = [
     b"NA", b"nan", b"inf", b"-inf", b"1e999", b"1e-999", b"\x00", b"\xff\xfe", b"\"", b"'", b",", b"\t", b"\r", b"\n", b";",
@@ -47,6 +48,7 @@ EXTRA = [
 
 
 @cache
+@strings_that_anndata_can_write()
 def originals() -> dict[str, bytes]:
     """One small table in every format, and a symmetric tensor."""
     rng = np.random.default_rng(0)

@@ -340,7 +340,7 @@ def run_decompose(rng: np.random.Generator, note: Callable[[str], None]) -> None
     """`decompose` and the power method."""
     T = tensor(rng)
     rank = [None, None, 1, 2, 0, 99, "x"][rng.integers(7)]
-    options = {"symmetrize": bool(rng.random() < 0.7), "starts": int(rng.choice([1, 2])), "max_sweeps": 20}
+    options = {"symmetrize": bool(rng.random() < 0.7), "n_starts": int(rng.choice([1, 2])), "max_sweeps": 20}
     if rng.random() < 0.3:
         options["start"] = start(rng, np.shape(T)[0] if np.ndim(T) else 1)
     note(f"decompose({say(T)}, {rank}, {options})")
