@@ -1,7 +1,7 @@
 """How good loadings are: the variance they explain, and how far from orthogonal they and their scores are.
 
 Sparse components are not orthogonal and their scores are correlated, so their variances do not add up. Two corrections
-are in use. Zou, Hastie and Tibshirani (2006) take from each score what the earlier ones explain: with XZ = QR the
+are in use. Zou, Hastie and Tibshirani (2006) take from each score what the earlier ones explain: with XZᵀ = QR the
 *adjusted variance* of component j is R_jj². It depends on the order. Shen and Huang (2008) take the variance of the data
 projected on the span of the loadings, tr(P_Z XᵀX), the *projected variance*; it is never smaller than the sum of the
 adjusted ones.

@@ -118,9 +118,9 @@ def minimize(
         missed the lowest one in 4, by at most 2 % of the gain, and took 0.62 of the time (0.13 to 0.85; least where the
         objective has cheaper forms to begin with or Newton's method to end with).
     threads : int, optional
-        Number of threads, by default one per core. It changes the time, never the result. A plain function is called from several
-        threads at once only if this is given; it saves time with several starts, in certificates and in differences of values,
-        if a call takes milliseconds, most of them outside Python's own loops.
+        Number of threads, by default one per core, at most 8. It changes the time, never the result. A plain function is called
+        from several threads at once only if this is given; it saves time with several starts, in certificates and in differences
+        of values, if a call takes milliseconds, most of them outside Python's own loops.
     random_state : int, Generator or RandomState, optional
         Seed or generator of the start and the schedule.
     callback : callable, optional

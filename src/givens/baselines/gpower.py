@@ -105,7 +105,7 @@ def gpower(
     max_iter : int
         Per component in the greedy form.
     threads : int, optional
-        By default all cores.
+        By default one per core, at most 8.
 
     Returns
     -------

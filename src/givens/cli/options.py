@@ -85,7 +85,10 @@ Seed = Annotated[int, typer.Option(help="Seed of the random numbers.", min=0, ri
 Threads = Annotated[
     int | None,
     typer.Option(
-        help="Number of threads. Default: all cores.", min=1, rich_help_panel=FITTING, show_default=False
+        help="Number of threads. Default: one per core, at most 8.",
+        min=1,
+        rich_help_panel=FITTING,
+        show_default=False,
     ),
 ]
 

@@ -56,7 +56,7 @@ def joint_diagonalize(
     sample_weight : array, shape (K,), optional
         Positive weights of the matrices.
     threads : int, optional
-        By default all cores. The number changes the time, never the result.
+        By default one per core, at most 8. The number changes the time, never the result.
 
     Returns
     -------

@@ -99,7 +99,7 @@ class ICA(SourceSeparation):
     certify : bool
         Search every pair of sources over all angles at the end; `certificate_` is the largest gain of such a rotation.
     threads : int, optional
-        By default all cores. The number changes the time, never the result.
+        By default one per core, at most 8. The number changes the time, never the result.
     random_state : int, Generator, RandomState or None
         For `n_starts` and `stability` only.
     progress : bool

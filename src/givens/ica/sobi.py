@@ -42,7 +42,7 @@ class SOBI(SourceSeparation):
     max_sweeps : int
         Maximum number of sweeps.
     threads : int, optional
-        By default all cores. The number changes the time, never the result.
+        By default one per core, at most 8. The number changes the time, never the result.
 
     Attributes
     ----------

@@ -74,7 +74,7 @@ class SphericalMixture(StreamedMoments, DensityMixin, BaseEstimator):
     basis_samples : int
         For `partial_fit`: the axes are the principal axes of this many first rows.
     threads : int, optional
-        By default all cores. The result has the same bits for any number.
+        By default one per core, at most 8. The result has the same bits for any number.
     random_state : int, RandomState or None
         For the start of the decomposition, on which the result seldom depends, for the random starts of EM, and for `sample`.
     progress : bool

@@ -26,7 +26,7 @@ WORTH = 1e-11
 
 
 def certify(run: Run, share: float) -> tuple[Certificate, float]:
-    """Find the gains of all pairs, or of a random share of them, and rotate disjoint pairs that gain, for the gain returned."""
+    """Find the gains of all pairs, or of a random share; rotate disjoint pairs that gain; return the certificate and their gain."""
     objective, progress = run.objective, run.progress
     pairs = all_pairs(run.shape)
     total = len(pairs)

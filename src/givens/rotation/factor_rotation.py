@@ -53,7 +53,7 @@ class FactorRotation(Transformer):
     max_sweeps : int
         Where there are very many variables: of steps of all factors at once.
     threads : int, optional
-        By default all cores. The number changes the time, never the result.
+        By default one per core, at most 8. The number changes the time, never the result.
     random_state : int, Generator, RandomState or None
         For the starts after the first. The default gives the same rotation every time.
     progress : bool

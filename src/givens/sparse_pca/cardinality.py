@@ -4,7 +4,7 @@ The first start is loadings found one by one, each in what the scores before it 
 order in which unequal counts are listed. Each loading is sought from the leading axis of the rest and from its strongest
 feature, and the one that explains more is kept: a long loading follows the axis; a short one consists of strong features, which
 may have little weight in the axis. Short loadings have many local maxima, so after the ascent (`truncated_power`) each of them is
-compared with a new one, found in what all the others leave. Further starts are rotations whose thresholds follow the counts, and
+compared with a new one, found in what all the others leave. Further starts are rotations whose thresholds track the counts, and
 random columns.
 
 Arrays are stored one component per row; At is samples x features, centred.
@@ -52,8 +52,8 @@ ROTATED = (
     ("rotations with one threshold, l0", True, True),
 )
 LOADING_STEPS = 11  # of one component at the start, before the next one
-AMPLE = 1000  # features, and some per count, are looked at first: enough to hold what will be counted, mostly
-BELOW = 0.5  # of the squared norm of the last feature that would do
+AMPLE = 1000  # number of features that are looked at first, beyond some for each counted entry
+BELOW = 0.5  # share of the squared norm of the feature that would be counted last; weaker ones are left out
 SPARE_AXES = 5  # axes beyond the components, since what is left of the first ones grows less
 SHARED = 6  # times that a budget of non-zeros is divided again
 FEATURE_ROUNDS = 3  # of features that were left out and turn out to count; then all are taken

@@ -35,25 +35,25 @@ FAR = 1e4  # a squared mean over the variance: beyond it the mean is subtracted 
 
 @dataclass
 class FeatureMoments:
-    """Per feature: mean, divisor and norm, such that a value x stands for (x/exponent − mean)/divisor, whose norm it is.
+    """Per feature: mean, divisor and norm. A value x becomes (x/power − mean)/divisor; `norms` are the norms of these columns.
 
-    `exponent` is a power of two, so that no square overflows or vanishes; `unit` is what those values have to be multiplied by to
-    be in the units of the data: the exponent, or 1 for standardised features.
+    `power` is a power of two, so that no square overflows or vanishes; `unit` is what those values have to be multiplied by to
+    be in the units of the data: `power`, or 1 for standardised features.
     """
 
     mean: np.ndarray
     divisor: np.ndarray
     norms: np.ndarray
-    exponent: float
+    power: float
     unit: float
 
     def original_mean(self) -> np.ndarray:
         """The means in the units of the data."""
-        return self.mean * self.exponent
+        return self.mean * self.power
 
     def original_divisor(self) -> np.ndarray:
         """The divisors in the units of the data."""
-        return self.divisor * self.exponent
+        return self.divisor * self.power
 
 
 def largest_entry(X: Any) -> float:
@@ -65,24 +65,22 @@ def largest_entry(X: Any) -> float:
 
 def moments(X: Any, scale: bool, weights: np.ndarray | None = None) -> FeatureMoments:
     """Means and norms of the features of X, samples x features, dense or sparse; a sample counts as often as its weight says."""
-    mean, squares, exponent = (
-        _sparse_moments(X, weights) if sparse.issparse(X) else _dense_moments(X, weights)
-    )
-    return scaled_moments(mean, squares, exponent, _amount(X, weights), scale)
+    mean, squares, power = _sparse_moments(X, weights) if sparse.issparse(X) else _dense_moments(X, weights)
+    return scaled_moments(mean, squares, power, _amount(X, weights), scale)
 
 
 def scaled_moments(
-    mean: np.ndarray, squares: np.ndarray, exponent: float, n: float, scale: bool
+    mean: np.ndarray, squares: np.ndarray, power: float, n: float, scale: bool
 ) -> FeatureMoments:
-    """From means and sums of squares about them, of n samples divided by `exponent`; features of variance 1 if `scale`."""
+    """From means and sums of squares about them, of n samples divided by `power`; features of variance 1 if `scale`."""
     norms = np.sqrt(squares)
     divisor = np.ones(len(mean))
     if scale:
         deviation = norms / np.sqrt(n - 1)
         divisor = np.where(deviation > 0, deviation, 1.0)
         norms = norms / divisor
-        return FeatureMoments(mean, divisor, norms, exponent, 1.0)
-    return FeatureMoments(mean, divisor, norms, exponent, exponent)
+        return FeatureMoments(mean, divisor, norms, power, 1.0)
+    return FeatureMoments(mean, divisor, norms, power, power)
 
 
 def _amount(X: Any, weights: np.ndarray | None) -> float:
@@ -93,21 +91,21 @@ def _amount(X: Any, weights: np.ndarray | None) -> float:
 def _sparse_moments(X: Any, weights: np.ndarray | None) -> tuple[np.ndarray, np.ndarray, float]:
     """As `_dense_moments`, through the entries that are stored."""
     n, d = _amount(X, weights), X.shape[1]
-    exponent = power_of_two(largest_entry(X))
+    power = power_of_two(largest_entry(X))
     # Once more for subnormal numbers, which one power of two that has an inverse does not bring near 1.
-    exponent *= power_of_two(largest_entry(X) / exponent)
+    power *= power_of_two(largest_entry(X) / power)
     sums, stored, squares = np.zeros(d), np.zeros(d), np.zeros(d)
     for features, values, often in _entries(X, weights):
-        sums += np.bincount(features, weights=often * values / exponent, minlength=d)
+        sums += np.bincount(features, weights=often * values / power, minlength=d)
         stored += np.bincount(features, weights=np.broadcast_to(often, len(features)), minlength=d)
     mean = sums / n
     for features, values, often in _entries(X, weights):
-        rest = values / exponent - mean[features]
+        rest = values / power - mean[features]
         squares += np.bincount(features, weights=often * rest**2, minlength=d)
     squares += np.maximum(n - stored, 0.0) * mean**2
     # Of a feature that is constant, rounding of the mean is all that is left.
     squares[squares <= 1e-28 * n * mean**2] = 0.0
-    return mean, squares, exponent
+    return mean, squares, power
 
 
 def _entries(
@@ -168,8 +166,8 @@ def _dense_moments(X: np.ndarray, weights: np.ndarray | None) -> tuple[np.ndarra
         # Squares leave the range of numbers, or all are zero.
         first = power_of_two(largest_entry(X))
         parallel.each(work, parallel.slices(d, CHUNK_FEATURES))
-    exponent = first * power_of_two(np.sqrt(totals.max()))
-    return mean * (first / exponent), squares * (first / exponent) ** 2, exponent
+    power = first * power_of_two(np.sqrt(totals.max()))
+    return mean * (first / power), squares * (first / power) ** 2, power
 
 
 class Centring:
@@ -179,7 +177,7 @@ class Centring:
         self.features = features
         self.mean, self.divisor = found.mean[features], found.divisor[features]
         self.constant = found.norms[features] == 0
-        self.exponent = found.exponent
+        self.power = found.power
 
     def blocks(self, rows: Any, least: int, roots: np.ndarray | None = None) -> Iterator[np.ndarray]:
         """The samples, dense or csr, times `roots`: as many at a time as a block holds, but at least so many."""
@@ -193,7 +191,7 @@ class Centring:
         block = np.array(
             taken, dtype=np.float64, order="C", copy=None if len(self.features) < rows.shape[1] else True
         )
-        block /= self.exponent
+        block /= self.power
         block -= self.mean
         block /= self.divisor
         block[:, self.constant] = 0.0
@@ -276,18 +274,18 @@ class CentredData:
         return self._all_samples(features, keep_layout)
 
     def scores(self, Z: np.ndarray) -> np.ndarray:
-        """ZX, components x samples, for loadings over all features."""
+        """ZXᵀ, components x samples, for loadings over all features."""
         found, used = self.found, np.flatnonzero(Z.any(axis=0))
         loadings = Z[:, used] / found.divisor[used]
-        product = _product(_taken(self.X, used), loadings) / found.exponent
+        product = _product(_taken(self.X, used), loadings) / found.power
         product = product - (loadings @ found.mean[used])[:, None]
         return product if self.roots is None else product * self.roots
 
     def columns(self, W: np.ndarray) -> np.ndarray:
-        """(AWᵀ)ᵀ over all features, from the data as they came; W is components x samples."""
+        """WA over all features, from the data as they came; W is components x samples."""
         W = W if self.roots is None else W * self.roots
         product = np.asarray((self.X.T @ W.T).T if sparse.issparse(self.X) else W @ self.X, dtype=np.float64)
-        product /= self.found.exponent
+        product /= self.found.power
         product -= np.outer(W.sum(axis=1), self.found.mean)
         product /= self.found.divisor
         return product
@@ -307,7 +305,7 @@ class CentredData:
             for part in _row_blocks(X.indptr, max(CACHED, 64 * len(features))):
                 block = sparse.csr_matrix(X[part])
                 block.sort_indices()
-                block.data = block.data.astype(np.float64) / found.exponent
+                block.data = block.data.astype(np.float64) / found.power
                 if self.roots is not None:
                     block.data *= np.repeat(self.roots[part], np.diff(block.indptr))
                 gram.add_sparse(C, block)
@@ -337,7 +335,7 @@ class CentredData:
         """`part`, these features of the data, without an array of all its zeros."""
         found = self.found
         B = sparse.csc_array(part, dtype=np.float64, copy=True)
-        B.data /= found.exponent
+        B.data /= found.power
         mean = found.mean[features].copy()
         far = self._far(features)
         if far.any():
@@ -354,13 +352,13 @@ class CentredData:
         return CentredSparse(B, np.ones(self.shape[0]) if self.roots is None else self.roots, mean * inverse)
 
     def _all_samples(self, features: np.ndarray, keep_layout: bool) -> np.ndarray:
-        X, exponent = self.X, self.found.exponent
+        X, power = self.X, self.found.power
         mean = self.found.mean[features] / self.found.divisor[features]
         inverse = 1.0 / self.found.divisor[features]
-        if exponent < LEAST_INVERTIBLE:
+        if power < LEAST_INVERTIBLE:
             # Its inverse would overflow.
-            X, exponent = X / exponent, 1.0
-        inverse /= exponent
+            X, power = X / power, 1.0
+        inverse /= power
         constant = self.found.norms[features] == 0
         if not sparse.issparse(X) and X.flags.f_contiguous:
             A = np.empty((len(features), len(X)))
@@ -409,11 +407,11 @@ class CovarianceData:
         return np.ascontiguousarray(self.root[:, features])
 
     def scores(self, Z: np.ndarray) -> np.ndarray:
-        """ZX, in the coordinates of the root."""
+        """ZXᵀ, in the coordinates of the root."""
         return Z @ self.root.T
 
     def columns(self, W: np.ndarray) -> np.ndarray:
-        """(AWᵀ)ᵀ over all features."""
+        """WA over all features."""
         return W @ self.root
 
 

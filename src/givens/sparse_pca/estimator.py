@@ -139,8 +139,8 @@ class SparsePCA(SparseScores):
 
     Maximises Σ_j Σ_k [|(AU)_kj| − γ]₊² ("l1") or Σ_j Σ_k [(AU)_kj² − γ]₊ ("l0") over matrices U with orthonormal columns, A
     the centred data, features x samples, by rotations of two columns at a time; the loadings are the entries that exceed γ. By
-    default pairs are rotated in blocks, which leaves a part of their gain to the next sweep; with a `schedule` each pair is
-    solved exactly.
+    default pairs are rotated in blocks, which leaves a part of their gain to the next sweep; with a `schedule` of single pairs,
+    such as "random", each pair is solved exactly.
 
     Parameters
     ----------
@@ -154,7 +154,7 @@ class SparsePCA(SparseScores):
     n_nonzero : int or sequence of int, optional
         How many non-zeros each component gets, exactly. The loadings are then those of the largest adjusted variance that
         truncated power steps find, from several starts: loadings one by one and, where the data are small or `n_starts` is more
-        than 1, rotations whose thresholds follow the counts; single entries are exchanged as long as that gains. With a list,
+        than 1, rotations whose thresholds track the counts; single entries are exchanged as long as that gains. With a list,
         the components come in its order, and the adjusted variance, which depends on the order, is that of this one.
     n_nonzero_total : int, optional
         How many non-zeros all components have together. The search begins with equal counts. Then components with larger entries
@@ -164,12 +164,13 @@ class SparsePCA(SparseScores):
         Which of the two formulas.
     refit : bool
         Find the values of the largest adjusted variance on the pattern of non-zeros, without the shrinkage. With `n_nonzero`
-        and without `refit`, rotations are made with thresholds that follow the components, so that the counts come out; the
+        and without `refit`, the thresholds are set anew before each sweep of rotations, so that the counts are exact; the
         objective then changes between sweeps, and its value need not rise.
     scale : bool
         Give every feature the variance 1 first.
     tol : float
-        Converged when a sweep gains less than this share of the value. With `n_nonzero`, when a step does not raise the
+        Converged when a sweep gains less than this share of the value (with as many components as samples, of the sum of squares
+        of the data). With `n_nonzero`, when a step does not raise the
         explained variance by 0.03 %, or by this share if that is more.
     max_sweeps : int
     n_starts : int
@@ -179,7 +180,7 @@ class SparsePCA(SparseScores):
     schedule : str or Schedule, optional
         With a threshold, the order of the rotations: "random" is the paper's Algorithm 2 as it is printed, pairs drawn at random
         and solved exactly, one at a time; "cyclic", "shuffled", "tournament" and the others of `givens.schedules` likewise. By
-        default leaps come first, and pairs are solved in blocks, which is faster.
+        default pairs are solved in blocks, which is faster; with as many components as samples, leaps come first.
     missing : {"em"}, optional
         Accept missing values (NaN), and estimate them by the values that are there: alternately as their expectations under
         probabilistic PCA with `n_components` components (at most half of the samples or features), and by the components of the
@@ -192,7 +193,7 @@ class SparsePCA(SparseScores):
     warm_start : bool
         Start from the loadings of the last fit, if the shapes agree.
     threads : int, optional
-        By default all cores. The number changes the time, never the result.
+        By default one per core, at most 8. The number changes the time, never the result.
     random_state : int, RandomState or None
         For the starts after the first, and for schedules that draw.
     progress : bool

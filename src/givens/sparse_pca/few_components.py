@@ -4,7 +4,7 @@ With m < n columns of U in the objective, the other n − m are any completion: 
 pairs (i ≤ m, j > m) together have the gradient R = (I − VVᵀ)AᵀS, V the m columns and S the thresholded AV. So the completion
 may be turned until R, and the step before, lie in its first 2m columns: the crossing pairs of all others have derivative
 zero. So this is an outer loop: choose W and make A·W by one matrix product, turn the block [V W], of which the first m columns
-count, by the rotations of `SparseColumns`, and choose anew. Nothing of order n² is ever stored, and U is n x m.
+count, by `Threshold.solve_block`, and choose anew. Nothing of order n² is ever stored, and U is n x m.
 
 With `counts` the thresholds are moved before each sweep so that exactly so many entries of each column exceed them.
 The value then belongs to another threshold each time and need not rise; what is kept is the sweep whose counted entries make
@@ -69,7 +69,7 @@ class FewColumns:
     counts : array of int, shape (m,), optional
         How many entries of each column are to exceed its level; `levels` is then overwritten.
     shared : bool
-        One level for all columns, which as many entries exceed as all counts together: the way of a common threshold.
+        One level for all columns, exceeded by as many entries as all counts together.
 
     Attributes
     ----------

@@ -1,6 +1,6 @@
 """Two representations of the data for steps with exact counts: the samples, or the products of features.
 
-The steps need the scores E = ZA of sparse loadings in some orthonormal coordinates, the data in the same coordinates, and the
+The steps need the scores E = ZAᵀ of sparse loadings in some orthonormal coordinates, the data in the same coordinates, and the
 best entries of what is left beside a basis of scores. `SampleForm` has the data A, samples x features, and works in the
 coordinates of the samples. `ProductForm` has C = AᵀA, features x features, and never leaves the space of features: with Z of few
 non-zeros, ZC is a sum of few rows of C, ZCZᵀ = LLᵀ is as small as the number of components, L are the scores in the coordinates
@@ -60,7 +60,7 @@ class SparseRows(NamedTuple):
         return sparse.csr_array(entries, shape=(len(self.where), features))
 
     def scores(self, At: np.ndarray | CentredSparse) -> np.ndarray:
-        """ZX, components x samples."""
+        """ZXᵀ, components x samples."""
         E = np.empty((len(self.where), len(At)))
         heavy = [j for j, where in enumerate(self.where) if HEAVY * len(where) > At.shape[1]]
         if heavy:
@@ -131,7 +131,7 @@ class SampleForm:
         self.rows, self.features = At.shape
 
     def scores(self, loadings: SparseRows) -> tuple[np.ndarray, np.ndarray | CentredSparse]:
-        """E = ZA, components x coordinates; and A in these coordinates, coordinates x features."""
+        """E = ZAᵀ, components x coordinates; and A in these coordinates, coordinates x features."""
         return loadings.scores(self.At), self.At
 
     def part(self, features: np.ndarray) -> SampleForm:
@@ -225,7 +225,7 @@ class ProductForm:
         self.features = len(C)
 
     def scores(self, loadings: SparseRows) -> tuple[np.ndarray, np.ndarray]:
-        """E = ZA, components x coordinates; and A in these coordinates, coordinates x features."""
+        """E = ZAᵀ, components x coordinates; and A in these coordinates, coordinates x features."""
         Z = loadings.matrix(self.features)
         ZC = Z @ self.C
         S = Z @ ZC.T

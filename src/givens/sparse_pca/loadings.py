@@ -1,10 +1,10 @@
 """From ready data to sparse loadings: starts, the rotations, solveForZ, refitting, order and signs.
 
-Rotations (`givens.minimize`) lead to the rotated data Y = AU. The loadings of a threshold are what is left of Y above it,
+Rotations (`givens.minimize`, or `FewColumns` for few components) lead to the rotated data Y = AU. The loadings of a threshold are what is left of Y above it,
 z_j ∝ S(y_j), normalised (the paper's solveForZ, after Journée et al.). They are shrunk by it; and as the threshold goes to 0, the
 columns y_j are a rotated basis of the principal subspace, whose scores overlap: the same span, less adjusted variance. Refitting
 takes the pattern of non-zeros from them and finds the values of the largest adjusted variance. The scores of unit loadings,
-E = XZ = QR, have the adjusted variance Σ R_jj² (`givens.metrics`), whose derivative is 2·Q D² R⁻ᵀ, D = diag R. So with
+E = XZᵀ = QR, have the adjusted variance Σ R_jj² (`givens.metrics`), whose derivative is 2·Q D² R⁻ᵀ, D = diag R. So with
 
     W = Q D² R⁻ᵀ,        z_j ← (Xᵀw_j on the pattern of j), normalised
 
@@ -117,7 +117,7 @@ def _from(
 def _counted(
     At: np.ndarray | CentredSparse, options: FitOptions, counts: np.ndarray, V: np.ndarray
 ) -> tuple[float, Loadings]:
-    """Exact counts by rotations with thresholds that follow."""
+    """Exact counts, by rotations whose thresholds track them."""
     objective = FewColumns(At, np.zeros(options.m), options.l0, counts)
     result = _few(objective, options, V)
     Y = objective.columns
@@ -132,7 +132,7 @@ def _counted(
 def rotated(
     At: np.ndarray | CentredSparse, options: FitOptions, V: np.ndarray, *, shared: bool, l0: bool
 ) -> tuple[np.ndarray, Result]:
-    """The columns that rotations end at whose thresholds follow the counts: one for each column, or one shared by all."""
+    """The columns at the end of a run whose thresholds track the counts: one threshold per column, or one for all."""
     assert options.counts is not None
     At = At if isinstance(At, CentredSparse) else np.ascontiguousarray(At)
     objective = FewColumns(At, np.zeros(options.m), l0, options.counts, shared)
@@ -341,7 +341,7 @@ def order_and_sign(
     Z = Z[order]
     where = np.argmax(np.abs(Z), axis=1)
     signs = np.where(Z[np.arange(len(Z)), where] < 0, -1.0, 1.0).astype(Z.dtype)
-    # Adding zero takes the sign off zeros that were turned over.
+    # Adding 0.0 makes −0.0 positive.
     return Z * signs[:, None] + Z.dtype.type(0), order
 
 

@@ -1,6 +1,6 @@
 """Sparse components with exact counts of non-zeros, of as large an adjusted variance as can be found.
 
-The scores of unit loadings, E = XZ = QR, have the adjusted variance Σ R_jj² (`givens.metrics`), whose derivative is
+The scores of unit loadings, E = XZᵀ = QR, have the adjusted variance Σ R_jj² (`givens.metrics`), whose derivative is
 2·Q D² R⁻ᵀ, D = diag R. So with
 
     W = Q D² R⁻ᵀ,        z_j ← the counts[j] largest entries of Xᵀw_j, normalised

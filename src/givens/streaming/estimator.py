@@ -102,7 +102,7 @@ class StreamingSparsePCA(SparseScores):
     warm_start : bool
         Let `fit` continue the stream instead of beginning a new one.
     threads : int, optional
-        By default all cores. The number changes the time, never the result.
+        By default one per core, at most 8. The number changes the time, never the result.
     random_state : int, RandomState or None
         For the random pairs, and the starts after the first.
     progress : bool

@@ -67,7 +67,7 @@ class SampleBlock:
 
 @dataclass(frozen=True)
 class Turn:
-    """How K columns are made of n: as QW, Q of shape (K, n). The energy they hold, scaled, and the flops it took to say so."""
+    """How K columns are made of n: as QW, Q of shape (K, n). The energy they hold, scaled, and the flops."""
 
     Q: np.ndarray
     held: float

@@ -21,7 +21,7 @@ class Bar:
         """The blocks of a round are done."""
 
     def show(self, value: float, gain: float) -> None:
-        """Say the value, and what the last sweep gained relative to the scale."""
+        """Show the value, and the last gain relative to the scale."""
 
 
 class RichBar(Bar):
@@ -44,7 +44,7 @@ class RichBar(Bar):
         self.display.update(self.task, advance=sum(_cross_pairs(block) for block in blocks))
 
     def show(self, value: float, gain: float) -> None:
-        """Say the value, and what the last sweep gained relative to the scale."""
+        """Show the value, and the last gain relative to the scale."""
         self.display.update(self.task, value=f"{value:.8g}", gain="" if gain != gain else f"{gain:.1e}")
 
 

@@ -92,7 +92,7 @@ class TopicModel(StreamedMoments, ClassNamePrefixFeaturesOutMixin, TransformerMi
     basis_documents : int
         For `partial_fit`: the axes are the principal axes of this many first documents.
     threads : int, optional
-        By default all cores. The result has the same bits for any number.
+        By default one per core, at most 8. The result has the same bits for any number.
     random_state : int, RandomState, Generator or None
         For the starts of the search for axes and of the decomposition, on which the result depends little.
     progress : bool
