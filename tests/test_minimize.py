@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -196,3 +198,82 @@ def test_the_progress_bar_is_a_real_one(capsys):
     assert "━" in shown
     minimize(CASES["smooth"](0), random_state=0, max_steps=3)
     assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("size", [1e-300, 1e-200, 1e-100, 1e200, 1e300])
+@pytest.mark.parametrize("with_gradient", [True, False])
+def test_functions_of_any_size_are_minimised_alike(size, with_gradient):
+    """Powers of ten are not exact, so the runs agree only as far as rounding lets them."""
+    A = np.random.default_rng(3).standard_normal((5, 5))
+
+    def found(size):
+        jac = (lambda U: -size * A) if with_gradient else None
+        return minimize(lambda U: -size * np.sum(U * A), n=5, jac=jac, random_state=0, gradient_tol=1e-10)
+
+    usual, other = found(1.0), found(size)
+    assert other.converged
+    assert other.value == pytest.approx(size * usual.value, rel=1e-12, abs=0)
+    assert np.isfinite(other.gradient_norm)
+    assert other.gradient_norm <= 1e-6 * size
+
+
+def test_a_degree_that_is_wrong_for_one_column_is_refused():
+    for n, column in ((3, 2), (3, 0), (4, 2), (5, 4), (1, 0)):
+        for jac in (None, lambda U, k=column: np.where(np.arange(len(U)) == k, 5 * U**4, 0.0)):
+            f = partial(lambda U, k: float(np.sum(U[:, k] ** 5)), k=column)
+            if n == 1:
+                Function(f, n, degree=1, jac=jac)  # nothing can rotate
+                continue
+            with pytest.raises(ValueError, match="not a polynomial of degree 1"):
+                Function(f, n, degree=1, jac=jac)
+            Function(f, n, degree=5, jac=jac)
+
+
+def test_a_start_without_slopes_is_certified_too():
+    a = np.arange(1.0, 5.0)
+
+    def f(U):
+        return np.sum(a * np.sum(U * (np.diag(a) @ U), axis=0))
+
+    # The identity is the maximum, 30: all slopes vanish there. The minimum is 20.
+    result = minimize(f, np.eye(4), gradient_tol=1e-6, certify=True)
+    assert result.value == pytest.approx(20, rel=1e-9)
+    assert result.certificate.gain < 1e-6
+    assert minimize(lambda U: 0.0, n=1, certify=True).certificate.pairs == 0
+    assert minimize(lambda U: 0.0, n=1, certify=0.5).certificate.share == 1
+
+
+def test_a_finished_checkpoint_is_certified_again(tmp_path):
+    A = np.random.default_rng(4).standard_normal((40, 6))
+    options = {"certify": True, "checkpoint": tmp_path / "run.npz"}
+    first, again = (minimize(Columns(A, "varimax"), **options) for _ in range(2))
+    assert again.certificate == first.certificate is not None
+    assert again.method == first.method
+    assert np.array_equal(again.U, first.U)
+
+
+def test_gains_far_below_the_values_of_f_are_taken():
+    def f(U):
+        return 3e11 + np.sum(U[:, 0] ** 3)
+
+    def jac(U):
+        return np.hstack([3 * U[:, :1] ** 2, np.zeros((3, 2))])
+
+    result = minimize(f, n=3, jac=jac, certify=True, random_state=0)
+    assert result.value - 3e11 == pytest.approx(-1, abs=1e-3)
+    assert result.certificate.gain < 1e-3
+
+
+def test_the_message_of_a_race_says_why_the_others_ended():
+    M = np.random.default_rng(5).standard_normal((6, 6))
+
+    def f(U):
+        return np.sum((M @ U) ** 4)
+
+    def jac(U):
+        return 4 * M.T @ (M @ U) ** 3
+
+    limited = minimize(f, n=6, jac=jac, n_starts=4, max_steps=3, random_state=0)
+    assert "0 of the others stopped where" in limited.message
+    assert limited.message.endswith(", 3 did not converge")
+    assert "the 3 others stopped where" in minimize(f, n=6, jac=jac, n_starts=4, random_state=0).message

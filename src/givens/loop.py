@@ -137,10 +137,14 @@ class Run:
         self._set_tol()
         message = self._stop()
         try:
-            while not message:
-                message = self._step()
-                if message and progress.converged and certify:
-                    message = self._certify(message)
+            while True:
+                while not message:
+                    message = self._step()
+                if not (progress.converged and certify):
+                    break
+                message = self._certify(message)
+                if message:
+                    break
         except NotFinite as error:
             progress.converged = False
             message = f"stopped in step {progress.steps + 1}, of the phase {self.options.phases[progress.phase]!r}: {error}"

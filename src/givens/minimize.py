@@ -364,10 +364,18 @@ def _best(runs: list[Run], sense: int, racing: bool) -> Result:
     best.starts = np.array([run.progress.trace.value[-1] for run in runs])
     best.message += f"; the best of {len(runs)} starts, "
     if racing:
-        steps = sum(run.progress.steps for run in runs) - lowest.progress.steps
-        others = counted(len(runs) - 1, "other one", "others")
-        best.message += f"the {others} stopped where a step promised {ROUGH:g} of the gain, "
-        best.message += f"after {counted(steps, 'step', 'steps')}"
+        others = [run.progress for run in runs if run is not lowest]
+        ended = [progress.steps for progress in others if progress.converged]
+        number = len(ended)
+        who = (
+            f"the {counted(number, 'other one', 'others')}"
+            if number == len(others)
+            else f"{number} of the others"
+        )
+        best.message += f"{who} stopped where a step promised {ROUGH:g} of the gain, "
+        best.message += f"after {counted(sum(ended), 'step', 'steps')}"
+        if number < len(others):
+            best.message += f", {len(others) - number} did not converge"
     else:
         near = sum(abs(value - best.value) <= 1e-9 * abs(best.value) for value in best.starts)
         best.message += f"{near} of which ended there"

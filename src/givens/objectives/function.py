@@ -21,7 +21,7 @@ import numpy as np
 
 from givens.numerics import parallel
 from givens.numerics.cayley import turned
-from givens.numerics.scaling import EPS
+from givens.numerics.scaling import EPS, power_of_two
 from givens.objectives.base import Blocks, Look, NotFinite, Objective, Plan, Rotations, Solved
 from givens.rotations import random_orthogonal, rotate_blocks, turn
 from givens.searches import closed_forms as searches
@@ -45,6 +45,8 @@ _REPEATS = 1e-8
 _SAME = 1e-6
 # Angles at which f is evaluated before the run; with a gradient, only the first two.
 PROBES = (0.0, 1.0, 2.0, 4.0)
+# Functions whose values are smaller or larger are divided by a power of two, their `factor`.
+USUAL = 1e-100, 1e100
 
 
 @dataclass
@@ -162,6 +164,9 @@ class Function(Objective):
             value = self._both(value)[0]
         return self._number(value)
 
+    def _value(self, U: np.ndarray) -> float:
+        return self(U) / self.factor
+
     def _evaluate(self, U: np.ndarray) -> Any:
         with _COUNTING:
             self.evaluations += 1
@@ -203,20 +208,27 @@ class Function(Objective):
                 )
         else:
             # Every second pair is not rotated: there the gradient of a sum over columns does not change.
-            along = self._turned(place, every=4)
             first, slopes, E = self._with_gradient(place)
             second, _, moved = self._with_gradient(self._turn(place, PROBES[1], every=4))
             values = [first, second]
             change = np.abs(moved - E)[:, np.arange(self.n) % 4 >= 2]
             self.by_columns = change.size > 0 and bool(change.max() <= _SAME * np.abs(E).max())
+        largest = max(map(abs, values))
+        if largest and not USUAL[0] < largest < USUAL[1]:
+            # Squares of values and slopes would overflow or vanish.
+            self.factor = power_of_two(largest)
+            values = [value / self.factor for value in values]
+            slopes = None if slopes is None else slopes / self.factor
         self.probes = np.array(values)
         self.scale = float(np.abs(self.probes).max()) or 1.0
         # An estimate of the rounding errors of f: smaller differences are ignored.
         self.noise = 32 * EPS * self.scale
-        if self.degree is not None:
-            # Along this curve every entry of U is linear in (cos θ, sin θ), so f has no harmonic above its degree.
+        # Along these curves every entry of U is linear in (cos θ, sin θ), so f has no harmonic above its degree. For odd n, one
+        # curve leaves out the last column, and the other one the first.
+        for left_out in range(0 if self.degree is None else 1 + self.n % 2):
+            along, thetas = self._turned(place, first=left_out), np.array(PROBES[1:])
             claimed = searches.polynomial(along, self.degree, at_zero=values[0]).harmonics
-            error = float(np.abs(claimed(np.array(PROBES[: len(values)])) - self.probes).max())
+            error = float(np.abs(claimed(thetas) - [along(theta) for theta in thetas]).max())
             if error > 1e-8 * self.scale:
                 raise ValueError(
                     f"f is not a polynomial of degree {self.degree} in U: it differs from every such polynomial by "
@@ -230,7 +242,7 @@ class Function(Objective):
         angles, skew = _direction(self.n)
 
         def along(step: float) -> float:
-            return self(turned(U, skew, step))
+            return self._value(turned(U, skew, step))
 
         expected = float(np.sum(angles * slopes))
         norm = float(np.linalg.norm(np.triu(slopes, 1)))
@@ -247,22 +259,21 @@ class Function(Objective):
             "of values; give the matrix of the partial derivatives ∂f/∂U_ij, or check_jac=False if f has kinks"
         )
 
-    def _turned(self, start: np.ndarray, every: int = 2) -> Callable[[float], float]:
-        """f along the curve on which columns (0, 1), (every, every + 1), ... rotate by the same angle."""
-        return lambda theta: self(self._turn(start, theta, every))
+    def _turned(self, start: np.ndarray, first: int = 0) -> Callable[[float], float]:
+        """f along the curve on which columns (first, first + 1), (first + 2, first + 3), ... rotate by the same angle."""
+        return lambda theta: self._value(self._turn(start, theta, first))
 
-    def _turn(self, start: np.ndarray, theta: float, every: int) -> np.ndarray:
+    def _turn(self, start: np.ndarray, theta: float, first: int = 0, every: int = 2) -> np.ndarray:
         U = start.copy()
-        second = start[:, 1::every]
-        first = start[:, : self.n - 1 : every]
+        x, y = start[:, first : self.n - 1 : every], start[:, first + 1 :: every]
         c, s = math.cos(theta), math.sin(theta)
-        U[:, : self.n - 1 : every] = c * first + s * second
-        U[:, 1::every] = c * second - s * first
+        U[:, first : self.n - 1 : every] = c * x + s * y
+        U[:, first + 1 :: every] = c * y - s * x
         return U
 
     def data(self) -> list[np.ndarray | str]:
         """Some values of f: functions that agree on them are taken to be the same."""
-        return [self.probes, str(self.degree)]
+        return [self.probes, f"{self.degree} {self.factor}"]
 
     def state(self, U: np.ndarray) -> FunctionState:
         """U itself; f is evaluated when it is needed."""
@@ -271,7 +282,7 @@ class Function(Objective):
     def value(self, state: FunctionState) -> float:
         """Evaluate f."""
         if state.value is None:
-            state.value = self(state.Ut.T.copy())
+            state.value = self._value(state.Ut.T.copy())
         return state.value
 
     def plan(self) -> Plan:
@@ -287,7 +298,7 @@ class Function(Objective):
         if self.jac is not None:
             value, first, E = self._with_gradient(U)
             return Look(value, first, None, 4.0 * self.n**3, gradient=E)
-        value = self(U.copy())
+        value = self._value(U.copy())
         upper, bends = self._differences(U, value)
         return Look(value, upper - upper.T, bends + bends.T, 0.0)
 
@@ -295,11 +306,13 @@ class Function(Objective):
         """The value, the slopes EᵀU − UᵀE, and the gradient E."""
         if self.jac is True:
             value, E = self._both(self._evaluate(U.copy()))
-            value = self._number(value)
+            value = self._number(value) / self.factor
         else:
-            value = self(U.copy())
+            value = self._value(U.copy())
             E = self.jac(U.copy())  # type: ignore[operator, misc]
         E = self._real_matrix(E)
+        if self.factor != 1.0:
+            E /= self.factor
         if E.shape != U.shape:
             raise ValueError(f"jac must return a matrix of shape {U.shape}, but it returned shape {E.shape}")
         slopes, finite = _slopes_of()(E, U)
@@ -342,7 +355,7 @@ class Function(Objective):
             V = U.copy()
             V[:, turned[0]] = turned[2]
             V[:, turned[1]] = turned[3]
-            return self(V)
+            return self._value(V)
 
         values = []
         for sign in (s, -s):
@@ -406,7 +419,7 @@ class Function(Objective):
             c, s = math.cos(theta), math.sin(theta)
             U[:, i] = c * Vt[i] + s * Vt[j]
             U[:, j] = c * Vt[j] - s * Vt[i]
-            return self(U)
+            return self._value(U)
 
         if self.degree is not None:
             found = searches.polynomial(g, self.degree, at_zero=value, noise=self.noise, minimum=_minimum)
@@ -437,7 +450,7 @@ class Function(Objective):
         turned = state.Ut.copy()
         rotate_blocks(turned, blocks, rotations)
         # If f is not finite, this raises before the state is changed.
-        state.value, state.Ut = self(turned.T.copy()), turned
+        state.value, state.Ut = self._value(turned.T.copy()), turned
         if payload:
             state.points = max(payload)
         return 0.0

@@ -3,8 +3,8 @@
     F(U) = Σ_j [ Σ y⁴ − (κ/p)(Σ y²)² ]        over the columns y of AU, of length p
 
 κ = 0 is quartimax, κ = 1 varimax. The best angle of a pair is ¼·atan2(P, Q), with the sums P and Q of `kernels.quartic`; if
-only one of its columns is active, the angle is the root of a monotone function. The pairs of a block are rotated in rounds, each to
-its best angle. If the rows of A are in chunks, `block_moments` solves blocks from sums over the rows.
+only one of its columns is active, the angle is the root of a monotone function. The pairs of a block are rotated in rounds, each
+to its best angle. If the rows of A are in chunks, `block_moments` solves blocks from sums over the rows.
 """
 
 from __future__ import annotations

@@ -92,7 +92,7 @@ class LearnedModel(ABC):
         self.steepest = max(self.steepest, slope)
         if self.dropped or not self.known:
             return None
-        step = self.minimum(Ut, look, min(INEXACT, math.sqrt(slope / self.steepest)))
+        step = self.minimum(Ut, look, min(INEXACT, math.sqrt(slope / (self.steepest or 1.0))))
         if not step.promised > 0.0 or (step.bounded and (not self.reliable or slope > STEEP * self.steepest)):
             return None
         return step

@@ -1,10 +1,11 @@
 """From ready data to sparse loadings: starts, the rotations, solveForZ, refitting, order and signs.
 
-Rotations (`givens.minimize`, or `FewColumns` for few components) lead to the rotated data Y = AU. The loadings of a threshold are what is left of Y above it,
-z_j ∝ S(y_j), normalised (the paper's solveForZ, after Journée et al.). They are shrunk by it; and as the threshold goes to 0, the
-columns y_j are a rotated basis of the principal subspace, whose scores overlap: the same span, less adjusted variance. Refitting
-takes the pattern of non-zeros from them and finds the values of the largest adjusted variance. The scores of unit loadings,
-E = XZᵀ = QR, have the adjusted variance Σ R_jj² (`givens.metrics`), whose derivative is 2·Q D² R⁻ᵀ, D = diag R. So with
+Rotations (`givens.minimize`, or `FewColumns` for few components) lead to the rotated data Y = AU. The loadings of a threshold are
+what is left of Y above it, z_j ∝ S(y_j), normalised (the paper's solveForZ, after Journée et al.). They are shrunk by it; and as
+the threshold goes to 0, the columns y_j are a rotated basis of the principal subspace, whose scores overlap: the same span, less
+adjusted variance. Refitting takes the pattern of non-zeros from them and finds the values of the largest adjusted variance. The
+scores of unit loadings, E = XZᵀ = QR, have the adjusted variance Σ R_jj² (`givens.metrics`), whose derivative is 2·Q D² R⁻ᵀ,
+D = diag R. So with
 
     W = Q D² R⁻ᵀ,        z_j ← (Xᵀw_j on the pattern of j), normalised
 
