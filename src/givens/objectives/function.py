@@ -223,19 +223,25 @@ class Function(Objective):
         self.scale = float(np.abs(self.probes).max()) or 1.0
         # An estimate of the rounding errors of f: smaller differences are ignored.
         self.noise = 32 * EPS * self.scale
-        # Along these curves every entry of U is linear in (cos θ, sin θ), so f has no harmonic above its degree. For odd n, one
-        # curve leaves out the last column, and the other one the first.
-        for left_out in range(0 if self.degree is None else 1 + self.n % 2):
-            along, thetas = self._turned(place, first=left_out), np.array(PROBES[1:])
-            claimed = searches.polynomial(along, self.degree, at_zero=values[0]).harmonics
+        if self.degree is not None:
+            self._check_degree(place, values[0], self.degree)
+        if slopes is not None and check_jac and self.n > 1:
+            self._compare(place, values[0], slopes)
+
+    def _check_degree(self, U: np.ndarray, value: float, degree: int) -> None:
+        """Compare f with a polynomial of this degree, along curves on which every entry of U is linear in (cos θ, sin θ)."""
+        thetas = np.array(PROBES[1:])
+        for first in range(
+            1 + self.n % 2
+        ):  # for odd n, one curve leaves out the last column, and the other one the first
+            along = self._turned(U, first)
+            claimed = searches.polynomial(along, degree, at_zero=value).harmonics
             error = float(np.abs(claimed(thetas) - [along(theta) for theta in thetas]).max())
             if error > 1e-8 * self.scale:
                 raise ValueError(
-                    f"f is not a polynomial of degree {self.degree} in U: it differs from every such polynomial by "
+                    f"f is not a polynomial of degree {degree} in U: it differs from every such polynomial by "
                     f"{error:.3g}, {error / self.scale:.1e} of its size; give its true degree, or none"
                 )
-        if slopes is not None and check_jac and self.n > 1:
-            self._compare(place, values[0], slopes)
 
     def _compare(self, U: np.ndarray, value: float, slopes: np.ndarray) -> None:
         """Compare the gradient with a finite difference, along one direction in which all columns rotate."""
