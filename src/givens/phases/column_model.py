@@ -15,13 +15,13 @@ import math
 import numpy as np
 
 from givens.objectives.base import Look
+from givens.phases.conjugate_gradients import MOST_PRODUCTS
 from givens.phases.trust_region import LearnedModel, Proposal
 
 MOST_COLUMNS = 40  # with more, n matrices of order n cost more time than they save
 FIRST_RADIUS = 0.1  # times √n; radii are norms of the angles of all pairs
 # Steps that end at the radius are proposed when this number of steps is known (or n, if that is larger).
 LEAST_STEPS = 12
-MOST_PRODUCTS = 500
 
 
 class ColumnModel(LearnedModel):

@@ -35,7 +35,7 @@ from givens.support.arguments import counted
 if TYPE_CHECKING:
     from givens.loop import Run
 
-LARGEST = 0.8  # the largest angle of a step, in radians
+LARGEST_ANGLE = 0.8  # the largest angle of a step, in radians
 FIRST = 0.2  # the largest angle of the first step, if curvatures are unknown
 LEAST_CURVATURE = 0.01  # share of the largest curvature to which smaller ones are raised
 SUFFICIENT = 1e-4  # share of the predicted decrease that a step must reach (Armijo)
@@ -167,7 +167,7 @@ class Descent(Phase):
         return there, Ut
 
     def _direction(self, look: Look) -> tuple[np.ndarray, float]:
-        """The angles −H g of a step, none above `LARGEST`, and the decrease of f that the slopes predict."""
+        """The angles −H g of a step, none above `LARGEST_ANGLE`, and the decrease of f that the slopes predict."""
         weights: np.ndarray | float | None = None
         if look.curvatures is not None:
             size = np.abs(look.curvatures.take(self.pairs))
@@ -176,7 +176,7 @@ class Descent(Phase):
         elif not len(self.past):
             weights = FIRST / (float(np.abs(self.g).max()) or 1.0)
         direction = self.past.solve(self.g, weights)
-        promised, self.longest = self._bounded(direction, self.g, self.pairs, LARGEST, self.skew)
+        promised, self.longest = self._bounded(direction, self.g, self.pairs, LARGEST_ANGLE, self.skew)
         if promised <= 0.0 and len(self.past):
             self.past.clear()
             return self._direction(look)
@@ -248,7 +248,7 @@ class Descent(Phase):
         direction = np.zeros(len(self.pairs))
         direction[pair] = -1.0 if self.g[pair] > 0 else 1.0
         i, j = divmod(int(self.pairs[pair]), self.n)
-        skew, step = np.zeros((self.n, self.n)), LARGEST
+        skew, step = np.zeros((self.n, self.n)), LARGEST_ANGLE
         skew[i, j], skew[j, i] = -direction[pair], direction[pair]
         for _ in range(TRIALS):
             Q = turned(self.Q, skew, step)

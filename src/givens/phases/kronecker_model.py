@@ -33,13 +33,13 @@ MOST_ORDER = 1000  # eigenvalues of larger matrices take longer than many evalua
 KEPT = 4  # steps that H and R are fitted to
 ROUNDS = 2  # of least squares for H and R, after each step
 TRUSTED = 0.01  # relative error of the predicted change of the gradient below which steps are proposed
-EXACT = 1e-6  # relative error below which H and R are not fitted again
+FITTED = 1e-6  # relative error below which H and R are not fitted again
 PATIENCE = 25  # steps after which the model is dropped if the error is still above
 HOPELESS = 0.3
 UNEQUAL = 1e-8  # relative error of the trapezoidal rule above which f is not quadratic
 FIRST_RADIUS = 0.3  # radii are the largest angle of a step, in radians
 LEAST_CURVATURE = 0.01  # share of the median curvature of a pair to which smaller ones are raised
-LARGEST = 1e150  # gradients above this are not used: their squares would overflow
+LARGEST_GRADIENT = 1e150  # gradients above this are not used: their squares would overflow
 
 
 class KroneckerModel(LearnedModel):
@@ -83,7 +83,7 @@ class KroneckerModel(LearnedModel):
         assert after.gradient is not None
         S, Y = move.T, after.gradient - before.gradient
         long, changed = float(np.linalg.norm(S)), float(np.linalg.norm(Y))
-        if not self._is_quadratic(S, before, after) or not changed < LARGEST:
+        if not self._is_quadratic(S, before, after) or not changed < LARGEST_GRADIENT:
             self._drop()
             return 0.0
         if long == 0.0 or changed == 0.0:
@@ -92,7 +92,7 @@ class KroneckerModel(LearnedModel):
         self.steps += 1
         self.error = float(np.linalg.norm(Y - self.H @ S @ self.R)) / changed
         # Nor where the error is one of rounding: the gradients differ too little to learn from.
-        if self.error <= max(EXACT, 100 * EPS * float(np.linalg.norm(after.gradient)) / changed):
+        if self.error <= max(FITTED, 100 * EPS * float(np.linalg.norm(after.gradient)) / changed):
             return 4.0 * self.n**3
         if self.steps > PATIENCE and self.error > HOPELESS:
             self._drop()

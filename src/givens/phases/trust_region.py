@@ -15,7 +15,7 @@ import numpy as np
 from givens.objectives.base import Look
 
 # No step that ends at the radius is proposed where the norm of the slopes is above this share of the largest norm so far.
-STEEP = 0.05
+FAR = 0.05
 INEXACT = 0.1  # conjugate gradients stop at this share of the slopes, or at a smaller one
 POOR, GOOD = 0.25, 0.75  # ratios of the actual to the predicted decrease, for the radius
 
@@ -93,7 +93,7 @@ class LearnedModel(ABC):
         if self.dropped or not self.known:
             return None
         step = self.minimum(Ut, look, min(INEXACT, math.sqrt(slope / (self.steepest or 1.0))))
-        if not step.promised > 0.0 or (step.bounded and (not self.reliable or slope > STEEP * self.steepest)):
+        if not step.promised > 0.0 or (step.bounded and (not self.reliable or slope > FAR * self.steepest)):
             return None
         return step
 
