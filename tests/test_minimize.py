@@ -277,3 +277,30 @@ def test_the_message_of_a_race_says_why_the_others_ended():
     assert "0 of the others stopped where" in limited.message
     assert limited.message.endswith(", 3 did not converge")
     assert "the 3 others stopped where" in minimize(f, n=6, jac=jac, n_starts=4, random_state=0).message
+
+
+@pytest.mark.parametrize("phase", ["descent", "sweeps"])
+def test_an_objective_whose_value_is_nan_is_refused_or_left_at_the_last_good_matrix(phase):
+    class Broken(Columns):
+        looks = 0
+
+        def look(self, state, Q=None, slopes=True):
+            self.looks += 1
+            look = super().look(state, Q, slopes)
+            return look if self.looks <= self.good else look._replace(value=float("nan"))
+
+    A = np.random.default_rng(0).laplace(size=(50, 5))
+    objective = Broken(A, "logcosh")
+    objective.good = 0
+    with pytest.raises(ValueError, match="the value of the objective is NaN"):
+        minimize(objective, phases=[phase])
+    for good in (3, 4, 9):
+        objective.good, objective.looks = good, 0
+        result = minimize(objective, phases=[phase], coarse=False)
+        assert not result.converged
+        assert result.message.startswith(
+            f"stopped in step {result.steps + 1}, of the phase '{phase}': the value"
+        )
+        assert result.orthogonality < 1e-13
+        value = Columns(A, "logcosh").look(np.ascontiguousarray((A @ result.U).T)).value
+        assert value == pytest.approx(result.value, rel=1e-13)

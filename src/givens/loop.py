@@ -107,6 +107,7 @@ class Run:
             progress.flops, progress.seconds = before.flops, before.seconds
         self.began = perf_counter() - progress.seconds
         self.Ut = np.ascontiguousarray(progress.U.T)
+        self._recorded = self.Ut.copy()  # where the last value of the trace is, unless a rotation is pending
         self.state = self.objective.state(progress.U)
         if not progress.trace:
             progress.flops += self.plan.state_flops
@@ -147,6 +148,9 @@ class Run:
                     break
         except NotFinite as error:
             progress.converged = False
+            progress.steps = progress.trace.step[-1]
+            if self._pending is None:
+                self.Ut, self.state = self._recorded, None  # a sweep had turned them
             message = f"stopped in step {progress.steps + 1}, of the phase {self.options.phases[progress.phase]!r}: {error}"
         self.message = message
 
@@ -240,7 +244,7 @@ class Run:
     def look(self) -> Look:
         """Value, slopes and curvatures at the present U, computed once. Flops are counted in descent, not for the trace alone."""
         if self._look is None or self._look.slopes is None:
-            self._look = self._counted_look(self.objective.look(self.state))
+            self._look = self._counted_look(_not_nan(self.objective.look(self.state)))
         return self._look
 
     def _counted_look(self, look: Look) -> Look:
@@ -255,7 +259,7 @@ class Run:
 
     def look_at(self, Q: np.ndarray) -> Look:
         """The look at U @ Q; the state is not changed."""
-        look = self.objective.look(self.state, Q)
+        look = _not_nan(self.objective.look(self.state, Q))
         # Including Cayley's transform, a product and a repair.
         self.progress.flops += look.flops + 26.0 / 3.0 * float(len(Q)) ** 3
         return look
@@ -291,7 +295,7 @@ class Run:
     def _glance(self) -> Look:
         """A look for the value, which has slopes where they are cheap."""
         if self._look is None:
-            self._look = self._counted_look(self.objective.look(self.state, slopes=False))
+            self._look = self._counted_look(_not_nan(self.objective.look(self.state, slopes=False)))
         return self._look
 
     # Records.
@@ -317,6 +321,8 @@ class Run:
     def _repair(self) -> None:
         U = self._U()
         self.Ut = np.ascontiguousarray((U if self._pending is not None else repair(U)).T)
+        if self._pending is not None:
+            self._recorded = self.Ut.copy()
         self._pending = None
         self.state = None  # two states at once may not fit into memory
         self.state = self.objective.state(self._U())
@@ -329,6 +335,8 @@ class Run:
         value = _times(objective.factor, self.value())
         norm = self._gradient_norm(even_if_expensive=self.options.gradient_tol is not None)
         progress.seconds = perf_counter() - self.began
+        if self._pending is None:
+            self._recorded = self.Ut.copy()
         progress.trace.append(progress.steps, progress.seconds, progress.flops, value, norm, phase)
         self.shown.show(value, progress.gain / objective.scale)
 
@@ -462,6 +470,12 @@ class Run:
             f"the checkpoint {path!r} belongs to another problem (another objective, data, start, random_state, phases, "
             "schedule or interval); give another path, or delete it to start afresh"
         )
+
+
+def _not_nan(look: Look) -> Look:
+    if math.isnan(look.value):
+        raise NotFinite("the value of the objective is NaN")
+    return look
 
 
 def _times(unit: float, number: float) -> float:
