@@ -99,9 +99,10 @@ def _stream(m: int) -> Callable[[], Any]:
 
 def _mixture() -> Callable[[], Any]:
     from givens import SphericalMixture
-    from givens.datasets import make_spherical_mixture
 
-    X = make_spherical_mixture(100_000, n_components=10, n_features=50, scale=3, random_state=5).X
+    rng = np.random.default_rng(105)
+    means = 1.3 * rng.standard_normal((10, 50))
+    X = means[rng.integers(10, size=100_000)] + rng.standard_normal((100_000, 50))
     return lambda: SphericalMixture(10).fit(X)
 
 
