@@ -6,15 +6,24 @@ Each check compares one of them with an independent computation.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
+from numbers import Real
 
 import numpy as np
 
 from givens.numerics import parallel
 from givens.numerics.cayley import turned
 from givens.objectives.base import Blocks, Look, Objective, Solved
+from givens.phases import PHASES
 from givens.rotations import random_orthogonal, rotate, rotate_blocks, turn
-from givens.schedules import Shape, all_pairs, as_schedule
+from givens.schedules import Shape, all_pairs, as_schedule, disjoint_runs
+from givens.support.arguments import whole
+
+LARGEST_SCALE = 1e6  # times the values of f; an error as large as f itself would be within tolerances relative to a larger scale
+LARGEST_ROUNDING = 0.1  # relative rounding error of slopes; with a larger one, checks would accept anything
+TINY = 1e-10  # an angle by which a smooth f hardly changes, in radians
 
 
 @dataclass(frozen=True)
@@ -57,14 +66,15 @@ def check_objective(
     grid : int
         Number of angles at which f is compared with each pair's solution.
     tolerance : float
-        Largest error that is accepted, relative to the objective's scale.
+        Largest error that is accepted, relative to the objective's scale; that of `Plan.rounding`, if it is larger.
     random_state : int
         Seed of U and of the pairs.
 
     Returns
     -------
     ObjectiveReport
-        Prints as one line per check, and is true if all passed.
+        Prints as one line per check, and is true if all passed. If `n`, `active`, `scale`, `factor` or `separable` is missing
+        or no number that it may be, the report says so, and has no other check.
 
     Examples
     --------
@@ -73,6 +83,8 @@ def check_objective(
     >>> from givens.objectives import Columns
     >>> A = np.random.default_rng(0).standard_normal((20, 4))
     >>> print(check_objective(Columns(A, "varimax")))
+    ok     attributes: ...
+    ok     plan: ...
     ok     scale: ...
     ok     value: ...
     ok     slopes: ...
@@ -81,6 +93,7 @@ def check_objective(
     ok     turned look: ...
     ok     gain: ...
     ok     optimum: ...
+    ok     separable: ...
     ok     gains of all pairs: ...
     ok     blocks: ...
     ok     state: ...
@@ -91,10 +104,12 @@ def check_objective(
     if not isinstance(objective, Objective):
         hint = ": wrap it in objectives.Function(f, n)" if callable(objective) else ""
         raise TypeError(f"objective must be an Objective, got {type(objective).__name__}{hint}")
-    rng = np.random.default_rng(random_state)
-    check = _Check(objective, rng, pairs, grid, tolerance)
-    findings = []
+    findings = [_attributes(objective)]
+    if not findings[0].passed:
+        return ObjectiveReport(tuple(findings))
+    check = _Check(objective, np.random.default_rng(random_state), pairs, grid, tolerance)
     for step in (
+        check.plan,
         check.scale,
         check.value,
         check.slopes,
@@ -103,6 +118,7 @@ def check_objective(
         check.turned_look,
         check.gain,
         check.optimum,
+        check.separable,
         check.gains_of_all_pairs,
         check.blocks,
         check.state,
@@ -120,6 +136,29 @@ def check_objective(
     return ObjectiveReport(tuple(findings))
 
 
+def _attributes(objective: Objective) -> Finding:
+    """Check the attributes without which no other check is possible."""
+    try:
+        for name in ("n", "active", "scale", "factor", "separable"):
+            if not hasattr(objective, name):
+                raise ValueError(f"{name} is missing; set it in __init__")
+        n = whole(objective.n, "n", 1)
+        active = whole(objective.active, "active", 1, n, "the order n")
+        scale, factor = objective.scale, objective.factor
+        if not (isinstance(scale, Real) and np.isfinite(scale) and scale > 0):
+            raise ValueError(f"scale must be a positive and finite number, got {scale!r}")
+        # It may be 0 or infinite where powers of the data underflow or overflow.
+        if not isinstance(factor, Real) or np.isnan(factor):
+            raise ValueError(f"factor must be a number, got {factor!r}")
+        if not isinstance(objective.separable, bool | np.bool_):
+            raise ValueError(f"separable must be True or False, got {objective.separable!r}")
+    except Exception as error:  # a property may raise anything
+        return Finding("attributes", False, str(error))
+    return Finding(
+        "attributes", True, f"n = {n}, active = {active}, scale = {scale:.3g}, factor = {factor:.3g}"
+    )
+
+
 class _Check:
     def __init__(
         self, objective: Objective, rng: np.random.Generator, pairs: int, grid: int, tolerance: float
@@ -129,7 +168,8 @@ class _Check:
         self.Q = random_orthogonal(objective.n, rng, determinant=1)
         self.rng = rng
         self.grid = grid
-        self.tolerance = tolerance
+        self.rounding = _rounding(objective)
+        self.tolerance = max(tolerance, self.rounding)
         self.pairs = []
         if objective.n > 1:
             for _ in range(pairs):
@@ -148,9 +188,58 @@ class _Check:
     def _level(self, pair: np.ndarray, theta: float) -> float:
         return self._value(rotate(self.U, int(pair[0, 0]), int(pair[0, 1]), theta))
 
+    def _skew(self) -> np.ndarray:
+        """A random angle for every pair; their squares add up to 1."""
+        n = self.objective.n
+        K = np.zeros((n, n))
+        for i, j in all_pairs(Shape(n, self.objective.active)):
+            K[j, i] = self.rng.uniform(-1, 1)
+        K -= K.T
+        return K / (np.sqrt(0.5 * np.vdot(K, K)) or 1.0)
+
+    def plan(self) -> tuple[bool, str]:
+        plan = self.objective.plan()
+        unknown = [name for name in plan.phases if name not in PHASES]
+        if unknown or not plan.phases or isinstance(plan.phases, str):
+            known = ", ".join(map(repr, PHASES))
+            return False, f"its phases must be a tuple of some of {known}, got {plan.phases!r}"
+        as_schedule(plan.schedule)
+        if not 0 <= plan.rounding <= LARGEST_ROUNDING:
+            return False, f"its rounding must be between 0 and {LARGEST_ROUNDING}, got {plan.rounding!r}"
+        return True, f"its phases are {', '.join(plan.phases)}"
+
+    def _slope_error(self, along: Callable[[float], float], slope: float) -> float:
+        """By how much a slope differs from a central difference, beyond what rounding explains."""
+        errors = []
+        step = max(5e-5, 0.07 * self.rounding**0.2)
+        for width in (step, 0.1 * step):  # the smaller one in case there is a kink nearby
+            low, below, above, high = (along(k * width) for k in (-2, -1, 1, 2))
+            difference = (8 * (above - below) - (high - low)) / (12 * width)
+            errors.append(abs(difference - slope) - self.rounding / width * self.objective.scale)
+        return float(np.min(errors))
+
+    def _bend_error(self, along: Callable[[float], float], bend: float) -> float:
+        """By how much a second derivative differs from a central difference, beyond what rounding explains."""
+        step = max(5e-4, 0.1 * self.rounding ** (1 / 6))
+        low, below, here, above, high = (along(k * step) for k in (-2, -1, 0, 1, 2))
+        difference = (16 * (below + above) - 30 * here - low - high) / (12 * step**2)
+        return abs(difference - bend) - self.rounding / step**2 * self.objective.scale
+
     def scale(self) -> tuple[bool, str]:
-        scale = self.objective.scale
-        return bool(np.isfinite(scale) and scale > 0), f"scale = {scale:.3g} must be positive and finite"
+        scale, tiny = self.objective.scale, max(TINY, self.rounding)
+        places = [random_orthogonal(self.objective.n, self.rng, determinant=1) for _ in range(3)]
+        places += [self.U, self.U @ self.Q]
+        values = np.array([self._value(U) for U in places])
+        size = float(max(np.abs(values).max(), np.ptp(values)))
+        if not np.isfinite(size):
+            return False, f"f must be finite for every orthogonal matrix, but it is {values.max()} for one"
+        detail = f"scale = {scale:.3g}, and f is at most {size:.3g} at a few U"
+        if scale <= LARGEST_SCALE * size:
+            return True, detail
+        beside = np.array([self._value(turned(U, tiny * self._skew())) for U in places])
+        if np.abs(beside - values).max() >= 1e-3 * size:
+            return True, f"scale = {scale:.3g}, and f is 0 up to rounding errors at a few U"
+        return False, f"{detail}: it must not be more than {LARGEST_SCALE:g} times as large"
 
     def value(self) -> tuple[bool, str]:
         value = self._value(self.U)
@@ -169,11 +258,10 @@ class _Check:
         asymmetry = float(np.abs(slopes + slopes.T).max())
         if not asymmetry <= 1e-10 * self.objective.scale or slopes[active:, active:].any():
             return False, "must be antisymmetric, and 0 for two columns that do not count"
-        step, worst = 1e-4, 0.0
-        for pair in self.pairs:
-            difference = (self._level(pair, step) - self._level(pair, -step)) / (2 * step)
-            worst = max(worst, abs(difference - slopes[tuple(pair[0])]))
-        return self._judge(worst, "slopes differ from central differences of values", slack=100)
+        errors = [
+            self._slope_error(partial(self._level, pair), slopes[tuple(pair[0])]) for pair in self.pairs
+        ]
+        return self._judge(_worst(errors), "slopes differ from central differences of values", slack=100)
 
     def curvatures(self) -> tuple[bool, str]:
         look = self._look(self.U)
@@ -181,41 +269,36 @@ class _Check:
             return True, "look() gives none, so descent learns them from its steps"
         if look.curvatures.shape != (self.objective.n, self.objective.n):
             return False, f"must have the shape {(self.objective.n,) * 2}, got {look.curvatures.shape}"
-        step, worst = 1e-3, 0.0
-        for pair in self.pairs:
-            second = self._level(pair, step) - 2 * self._value(self.U) + self._level(pair, -step)
-            worst = max(worst, abs(second / step**2 - look.curvatures[tuple(pair[0])]))
-        return self._judge(worst, "curvatures differ from second differences of values", slack=1000)
+        pairs = all_pairs(Shape(self.objective.n, self.objective.active))
+        if not np.isfinite(look.curvatures[tuple(pairs.T)]).all():
+            return False, "must be finite"
+        errors = [
+            self._bend_error(partial(self._level, pair), look.curvatures[tuple(pair[0])])
+            for pair in self.pairs
+        ]
+        return self._judge(_worst(errors), "curvatures differ from second differences of values", slack=1000)
 
     def second_derivatives(self) -> tuple[bool, str]:
         second = self.objective.plan().second
         if second is None:
             return True, 'plan() names none, so the phase "newton" is left out'
-        n, step = self.objective.n, 1e-4
-        # A random angle for every pair; all of them are rotated at once.
-        K = np.zeros((n, n))
-        for i, j in all_pairs(Shape(n, self.objective.active)):
-            K[j, i] = self.rng.uniform(-1, 1)
-        K -= K.T
+        K = self._skew()  # all pairs are rotated at once
         product = second(self.objective.state(self.U), self.Q).product(K)
-        there = [self._value(turned(self.U @ self.Q, along * K)) for along in (-step, 0.0, step)]
-        found = (there[0] - 2 * there[1] + there[2]) / step**2
-        return self._judge(
-            abs(found - 0.5 * float(np.vdot(K, product))) / max(float(np.vdot(K, K)), 1.0),
-            "second derivatives differ from second differences of values",
-            slack=1000,
+        error = self._bend_error(
+            lambda along: self._value(turned(self.U @ self.Q, along * K)), 0.5 * float(np.vdot(K, product))
         )
+        return self._judge(error, "second derivatives differ from second differences of values", slack=1000)
 
     def turned_look(self) -> tuple[bool, str]:
         there = self.objective.look(self.objective.state(self.U), self.Q)
         fresh = self._look(self.U @ self.Q)
-        worst = abs(there.value - fresh.value)
+        errors = [abs(there.value - fresh.value)]
         if there.slopes is not None and fresh.slopes is not None:
-            worst = max(worst, float(np.abs(there.slopes - fresh.slopes).max(initial=0.0)))
-        return self._judge(worst, "look(state(U), Q) differs from look(state(U @ Q))")
+            errors.append(float(np.abs(there.slopes - fresh.slopes).max(initial=0.0)))
+        return self._judge(_worst(errors), "look(state(U), Q) differs from look(state(U @ Q))")
 
     def gain(self) -> tuple[bool, str]:
-        worst = max((self._gain_error(pair) for pair in self.pairs), default=0.0)
+        worst = _worst(self._gain_error(pair) for pair in self.pairs)
         return self._judge(worst, "the gain that solve() reports differs from the decrease of the value")
 
     def _gain_error(self, blocks: Blocks) -> float:
@@ -227,20 +310,54 @@ class _Check:
         self.objective.apply(state, blocks, solved.rotations, solved.payload)
         before, gain = self._value(self.U), float(solved.gains[0])
         after = self._value(V), float(self.objective.look(state, slopes=False).value)
-        return max(abs(before - value - gain) for value in after)
+        return _worst(abs(before - value - gain) for value in after)
 
     def optimum(self) -> tuple[bool, str]:
-        worst = 0.0
+        errors, start = [], self._value(self.U)
         for pair in self.pairs:
-            gain = self._solve(pair).gains[0]
-            start = self._value(self.U)
-            best = max(start - self._level(pair, theta) for theta in np.linspace(-np.pi, np.pi, self.grid))
-            worst = max(worst, best - gain)
-        return self._judge(worst, f"some angle of a grid of {self.grid} is better than solve()'s")
+            levels = [self._level(pair, theta) for theta in np.linspace(-np.pi, np.pi, self.grid)]
+            errors.append(start - float(np.min(levels)) - float(self._solve(pair).gains[0]))
+        return self._judge(_worst(errors), f"some angle of a grid of {self.grid} is better than solve()'s")
+
+    def separable(self) -> tuple[bool, str]:
+        if not self.objective.separable:
+            return True, "it is False, so pairs are rotated one after the other"
+        pairs = self.rng.permutation(all_pairs(Shape(self.objective.n, self.objective.active)))
+        rounds = [np.asarray(blocks) for blocks in disjoint_runs(pairs) if len(blocks) > 1]
+        if not rounds:
+            return True, "there are no two disjoint pairs"
+        # A round of many pairs says most; the gains of a few may add up by chance.
+        rounds.sort(key=len, reverse=True)
+        found = [self._round_errors(U, blocks) for U, blocks in zip((self.U, self.U @ self.Q), 2 * rounds)]
+        gains, apply, total = (_worst(errors) for errors in zip(*found))
+        for error, what in (
+            (gains, "the gain of a pair depends on the other pairs in the call of solve()"),
+            (apply, "after apply() of disjoint pairs the value differs from that of state(U)"),
+        ):
+            if not self._judge(error, what)[0]:
+                return self._judge(error, what)
+        what = "the gains of disjoint pairs and the decrease of the value, all being rotated at once, differ"
+        passed, detail = self._judge(total, what)
+        return passed, detail if passed else f"{detail}: separable must be False, or the gains are wrong"
+
+    def _round_errors(self, U: np.ndarray, blocks: np.ndarray) -> tuple[float, float, float]:
+        """Rotate disjoint pairs at once, as a sweep does: the errors of the gains, of the state, and of the sum of gains."""
+        state, Vt = self.objective.state(U), np.ascontiguousarray(U.T)
+        solved = self.objective.solve(state, blocks)
+        alone = [float(self.objective.solve(state, pair[None]).gains[0]) for pair in blocks]
+        rotations = np.asarray(solved.rotations)
+        self.objective.apply(state, blocks, rotations, solved.payload)
+        rotate_blocks(Vt, blocks, rotations)
+        after = self._value(Vt.T.copy())
+        return (
+            _worst(np.abs(solved.gains - alone)),
+            abs(float(self.objective.look(state, slopes=False).value) - after),
+            abs(self._value(U) - after - float(np.sum(solved.gains))),
+        )
 
     def gains_of_all_pairs(self) -> tuple[bool, str]:
         looks = self._look(self.U), self.objective.look(self.objective.state(self.U), self.Q)
-        worst = 0.0
+        errors = []
         for look, U in zip(looks, (self.U, self.U @ self.Q)):
             if look.gains is None:
                 continue
@@ -255,10 +372,12 @@ class _Check:
             for pair in self.pairs:
                 gain, bound = float(self.objective.solve(state, pair).gains[0]), float(gains[tuple(pair[0])])
                 if not np.isnan(bound):  # a bound may be a little above
-                    worst = max(worst, gain - bound, bound - 1.01 * gain)
+                    errors += [gain - bound, bound - 1.01 * gain]
         if all(look.gains is None for look in looks):
             return True, "look() has none, so a certificate searches pairs"
-        return self._judge(worst, "the gains of look() are below those of solve(), or more than 1 % above")
+        return self._judge(
+            _worst(errors), "the gains of look() are below those of solve(), or more than 1 % above"
+        )
 
     def blocks(self) -> tuple[bool, str]:
         size = min(as_schedule(self.objective.plan().schedule).block, self.objective.n)
@@ -267,7 +386,7 @@ class _Check:
         block = np.arange(size)
         Q = np.asarray(self._solve([block]).rotations[0])
         error = float(np.abs(Q.T @ Q - np.eye(size)).max())
-        if error > 1e-12 * size:
+        if not error <= 1e-12 * size:
             return False, f"the rotation of {size} columns is orthogonal up to {error:.1e} only"
         worst = self._gain_error([block])
         return self._judge(
@@ -294,10 +413,11 @@ class _Check:
         return before == self.objective.look(state).value, "solve() and look() must only read the state"
 
     def orthogonality(self) -> tuple[bool, str]:
-        worst = 0.0
+        errors = []
         for pair in self.pairs:
             Q = np.asarray(self._solve(pair).rotations)[0]
-            worst = max(worst, float(np.abs(Q.T @ Q - np.eye(len(Q))).max()))
+            errors.append(float(np.abs(Q.T @ Q - np.eye(len(Q))).max()))
+        worst = _worst(errors)
         return worst <= 1e-12, f"the rotations are orthogonal up to {worst:.1e}"
 
     def proposal(self) -> tuple[bool, str]:
@@ -312,3 +432,17 @@ class _Check:
         relative = error / self.objective.scale
         # NaN must not pass.
         return bool(relative <= slack * self.tolerance), f"{what} by {max(relative, 0.0):.1e} of the scale"
+
+
+def _worst(errors: Iterable[float]) -> float:
+    """The largest error, at least 0; NaN if one is NaN, which `max` may pass over."""
+    return float(np.max([0.0, *errors]))
+
+
+def _rounding(objective: Objective) -> float:
+    """The relative rounding error of the plan; 0 where it is wrong, which another check finds."""
+    try:
+        rounding = float(objective.plan().rounding)
+    except Exception:  # the check of the plan reports it
+        return 0.0
+    return rounding if 0 <= rounding <= LARGEST_ROUNDING else 0.0

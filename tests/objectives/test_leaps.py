@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -11,9 +13,9 @@ from givens import minimize
 from givens.checkpoint import Checkpoint
 from givens.datasets import sparse_modules
 from givens.kernels.linear import linearise
-from givens.objectives import SparseColumns
-from givens.objectives.base import Leap
+from givens.objectives import Columns, Leap, SparseColumns
 from givens.objectives.leaps import Features, PolarLeaps
+from givens.phases import Leaps
 from givens.rotations import determinant, random_orthogonal
 from givens.schedules import Tournament
 from tests.properties import examples
@@ -185,3 +187,12 @@ def test_the_loop_takes_back_a_leap_that_loses():
     assert objective.asked == 2  # as a first leap and as a later one, and no more
     assert np.all(np.diff(result.trace.value) >= -1e-12 * objective.scale * abs(objective.factor))
     assert result.orthogonality < 1e-12
+
+
+def test_the_phase_says_that_nothing_is_proposed():
+    A = modules(8)
+    phase, progress = Leaps(), SimpleNamespace(leaps=0, flops=0.0)
+    run = SimpleNamespace(objective=Columns(A, "varimax"), progress=progress, state=None, value=lambda: 0.0)
+    assert phase.advance(run) is None
+    assert not phase.verdict
+    assert "proposes no leaps" in phase.unable

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from scipy.linalg import expm
@@ -10,8 +12,10 @@ from givens import check_objective, minimize
 from givens.checkpoint import Checkpoint
 from givens.numerics.cayley import turned
 from givens.objectives import Columns, LogCosh, Orthomax
-from givens.objectives.base import Plan
+from givens.objectives.base import Plan, Second
+from givens.phases import Newton
 from givens.rotations import random_orthogonal
+from givens.schedules import Shape
 
 
 def antisymmetric(rng, n):
@@ -166,3 +170,104 @@ def test_a_run_goes_on_from_its_checkpoint(tmp_path):
     parts = run("parts")
     assert np.array_equal(whole.U, parts.U)
     assert whole.trace.value == parts.trace.value
+
+
+class Spoilt(Columns):
+    """An objective that returns NaN from its k-th look at another U on, or for products of second derivatives."""
+
+    def __init__(self, A, part, after=1):
+        super().__init__(A, "varimax")
+        self.part, self.after, self.looks = part, after, 0
+
+    def look(self, state, Q=None, slopes=True):
+        look = super().look(state, Q, slopes)
+        self.looks += Q is not None
+        assert self.looks < 1000, "the run does not end"
+        if self.looks < self.after or self.part == "product":
+            return look
+        spoilt = getattr(look, self.part) * np.nan
+        return look._replace(**{self.part: float(spoilt) if self.part == "value" else spoilt})
+
+    def plan(self):
+        plan = super().plan()
+        if self.part != "product":
+            return plan
+        return plan._replace(second=lambda state, Q: Second(lambda K: np.nan * K, 0.0))
+
+
+@pytest.mark.parametrize(
+    ("part", "after", "sentence"),
+    [
+        ("value", 0, "look() returned nan"),
+        ("value", 1, "look() returned nan"),
+        ("value", 3, "look() returned nan"),
+        ("slopes", 0, "the slopes of look() must be finite"),
+        ("slopes", 2, "the slopes of look() must be finite"),
+        ("curvatures", 0, "the curvatures of look() must be finite"),
+        ("curvatures", 2, "the curvatures of look() must be finite"),
+        ("product", 0, "the second derivatives must be finite"),
+    ],
+)
+def test_numbers_that_are_not_finite_end_a_run_at_the_last_good_place(part, after, sentence):
+    A, start = flat_field(seed=2), random_orthogonal(24, np.random.default_rng(3), determinant=1)
+    objective = Spoilt(A, part, after)
+    result = minimize(objective, start, phases=["newton"], tol=1e-12)
+    assert not result.converged
+    assert result.message.startswith(f"stopped in step {result.steps + 1}, of the phase 'newton': ")
+    assert sentence in result.message
+    assert result.orthogonality <= 1e-13
+    if after > 0:
+        right = Columns(A, "varimax")
+        assert result.value == pytest.approx(right.factor * right.look(right.state(result.U)).value, rel=1e-9)
+    if after > 1:
+        assert result.steps > 0
+        assert result.value > result.trace.value[0]
+
+
+def test_curvatures_of_inactive_columns_are_not_read(rng):
+    class Unknown(Columns):
+        def look(self, state, Q=None, slopes=True):
+            look = super().look(state, Q, slopes)
+            curvatures = look.curvatures.copy()
+            curvatures[self.active :, self.active :] = np.nan
+            np.fill_diagonal(curvatures, np.nan)
+            return look._replace(curvatures=curvatures)
+
+    A = rng.standard_t(4, size=(60, 6))
+    plain, unknown = (
+        minimize(kind(A, "varimax", active=3), random_state=0, phases=["newton"])
+        for kind in (Columns, Unknown)
+    )
+    assert unknown.converged
+    assert unknown.value == pytest.approx(plain.value, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("objective", "lacking"),
+    [
+        (lambda A: Columns(A, LogCosh()), "no second derivatives (Plan.second)"),
+        (lambda A: Without(A, "varimax", "curvatures"), "no curvatures (Look.curvatures)"),
+        (lambda A: Without(A, "varimax", "slopes"), "no slopes (Look.slopes)"),
+    ],
+)
+def test_the_phase_says_what_an_objective_lacks(rng, objective, lacking):
+    problem = objective(rng.laplace(size=(60, 4)))
+    phase = Newton()
+    run = SimpleNamespace(
+        objective=problem,
+        plan=problem.plan(),
+        shape=Shape(4, 4),
+        look=lambda: problem.look(problem.state(np.eye(4))),
+    )
+    assert phase.advance(run) is None
+    assert not phase.verdict
+    assert lacking in phase.unable
+
+
+class Without(Columns):
+    def __init__(self, A, contrast, part):
+        super().__init__(A, contrast)
+        self.part = part
+
+    def look(self, state, Q=None, slopes=True):
+        return super().look(state, Q, slopes)._replace(**{self.part: None})

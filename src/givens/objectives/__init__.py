@@ -17,7 +17,17 @@ from typing import TYPE_CHECKING
 from givens.support.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from givens.objectives.base import Blocks, Look, Objective, Plan, Rotations, Second, Solved
+    from givens.objectives.base import (
+        Blocks,
+        Leap,
+        Look,
+        NotFinite,
+        Objective,
+        Plan,
+        Rotations,
+        Second,
+        Solved,
+    )
     from givens.objectives.columns import Columns
     from givens.objectives.contrasts import Contrast, Exp, LogCosh, Scalar
     from givens.objectives.function import Function
@@ -35,9 +45,11 @@ __all__ = [
     "Function",
     "JointDiagonal",
     "Kurtosis",
+    "Leap",
     "LogCosh",
     "Look",
     "MomentTensor",
+    "NotFinite",
     "Objective",
     "Orthomax",
     "Plan",
@@ -60,9 +72,11 @@ _HOMES = {
     "Function": "givens.objectives.function",
     "JointDiagonal": "givens.objectives.joint",
     "Kurtosis": "givens.objectives.quartic",
+    "Leap": "givens.objectives.base",
     "LogCosh": "givens.objectives.contrasts",
     "Look": "givens.objectives.base",
     "MomentTensor": "givens.tensors.from_samples",
+    "NotFinite": "givens.objectives.base",
     "Objective": "givens.objectives.base",
     "Orthomax": "givens.objectives.quartic",
     "Plan": "givens.objectives.base",

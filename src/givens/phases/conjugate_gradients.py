@@ -8,6 +8,7 @@ definite.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -17,7 +18,10 @@ MOST_PRODUCTS = 500
 
 
 class Minimum(NamedTuple):
-    """The step K, the predicted decrease of f, whether the step ends at the radius, and the number of products H K."""
+    """The step K, the predicted decrease of f, whether the step ends at the radius, and the number of products H K.
+
+    The predicted decrease is NaN if the slopes, the weights or a product are not finite.
+    """
 
     step: np.ndarray
     promised: float
@@ -59,8 +63,8 @@ def bounded_minimum(
         image = np.ascontiguousarray(product(direction))
         products += 1
         size, bounded = advance(K, left, direction, image, weights, radius, size)
-    # ⟨g, K⟩ + ½ ⟨K, H K⟩, where g + H K is left.
-    promised = -0.5 * _inner(slopes.T + left, K)
+    # ⟨g, K⟩ + ½ ⟨K, H K⟩, where g + H K is left; comparisons with NaN have ended the loop.
+    promised = -0.5 * _inner(slopes.T + left, K) if math.isfinite(size) else math.nan
     return Minimum(K, promised, bounded, products)
 
 

@@ -15,9 +15,15 @@ class Leaps(Phase):
     """Apply the objective's proposals as long as they lower f.
 
     The phase ends at once if the objective proposes nothing.
+
+    Attributes
+    ----------
+    unable : str
+        What the objective lacks for this phase; empty if it lacks nothing.
     """
 
     name = "leaps"
+    unable: str = ""
 
     def __init__(self) -> None:
         self.last_memory: Any = None
@@ -30,6 +36,8 @@ class Leaps(Phase):
             fresh = progress.leaps > 0 and self.last_memory is None
             leap = objective.propose(run.state, self.last_memory, progress.leaps == 0)
             if leap is None:
+                if progress.leaps == 0:
+                    self.unable = "the objective proposes no leaps (Objective.propose)"
                 break
             progress.flops += leap.flops + run.turn(leap.rotation)
             gain = before - run.value()

@@ -6,18 +6,20 @@ Where f is nearly flat in some directions, quasi-Newton methods take hundreds of
 few steps end the run. They cost as much as several looks, so this phase follows descent, and keeps them while steps are small.
 
 The minimum is found by conjugate gradients (`conjugate_gradients`). The radius is reduced or doubled by the ratio of the actual
-to the predicted decrease of f; a step that does not lower f is not made.
+to the predicted decrease of f; a step that does not lower f is not made. Values and derivatives that are not finite end the run
+(`NotFinite`): no comparison with NaN holds, so the radius would never be reduced.
 """
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from givens.numerics.cayley import turned
 from givens.numerics.scaling import EPS
-from givens.objectives.base import Look, Second
+from givens.objectives.base import Look, NotFinite, Second
 from givens.phases.conjugate_gradients import bounded_minimum
 from givens.phases.phase import Phase
 from givens.support.arguments import counted
@@ -33,9 +35,16 @@ EXACT, INEXACT = 1e-3, 1e-2  # bounds of the share of the squared slopes at whic
 
 
 class Newton(Phase):
-    """Newton's method with a trust region, for objectives with second derivatives."""
+    """Newton's method with a trust region, for objectives with second derivatives.
+
+    Attributes
+    ----------
+    unable : str
+        What the objective lacks for this phase; empty if it lacks nothing.
+    """
 
     name = "newton"
+    unable: str = ""
 
     def __init__(self) -> None:
         self.radius = FIRST
@@ -46,13 +55,16 @@ class Newton(Phase):
         """Make one step that lowers f."""
         self.verdict = ""
         if run.plan.second is None:
+            self.unable = "the objective has no second derivatives (Plan.second)"
             return None
         if self.look is None:
-            self.look = run.look()
+            self.look = _finite(run.look())
             self.Q = np.eye(run.shape.n)
             self.angle, self.second = self.radius, None
         look = self.look
         if look.slopes is None or look.curvatures is None:
+            lacking = "slopes" if look.slopes is None else "curvatures"
+            self.unable = f"the objective has no {lacking} (Look.{lacking})"
             return None
         scale = run.objective.scale
         noise = max(32 * EPS, run.plan.rounding) * max(scale, abs(look.value))
@@ -63,16 +75,18 @@ class Newton(Phase):
                 run.progress.flops += self.second.flops
             model = bounded_minimum(
                 look.slopes,
-                _weights(look.curvatures),
+                _weights(look.curvatures, run.shape.active),
                 self.second.product,
                 self.radius,
                 min(max(self.angle**2, EXACT), INEXACT),
             )
+            if not math.isfinite(model.promised):
+                raise NotFinite("the second derivatives must be finite, but a product of Plan.second is not")
             if model.promised <= run.tol * scale:
                 self.verdict = f"converged: Newton's next step would gain at most {run.tol:g} times the scale"
                 return None
             Q = turned(self.Q, model.step)
-            there = run.look_at(Q)
+            there = _finite(run.look_at(Q))
             fall = look.value - there.value
             kept = fall / model.promised
             if fall <= 0 and not fresh:
@@ -112,8 +126,23 @@ class Newton(Phase):
         self.radius = float(np.clip(arrays["radius"], LEAST, LARGEST))
 
 
-def _weights(curvatures: np.ndarray) -> np.ndarray:
+def _finite(look: Look) -> Look:
+    """The look, if its value and its slopes are finite."""
+    if not math.isfinite(look.value):
+        raise NotFinite(
+            f"f must be finite for every orthogonal matrix, but look() returned {look.value} for one"
+        )
+    if look.slopes is not None and not np.isfinite(look.slopes).all():
+        raise NotFinite("the slopes of look() must be finite, but some are NaN or infinite")
+    return look
+
+
+def _weights(curvatures: np.ndarray, active: int) -> np.ndarray:
     """The inverses of the curvatures of pairs, small ones raised."""
     sizes = np.abs(curvatures)
     np.fill_diagonal(sizes, 0.0)
-    return 1.0 / np.maximum(sizes, LEAST_CURVATURE * (float(sizes.max()) or 1.0))
+    sizes[active:, active:] = 0.0
+    largest = float(sizes.max())
+    if not math.isfinite(largest):
+        raise NotFinite("the curvatures of look() must be finite, but some are NaN or infinite")
+    return 1.0 / np.maximum(sizes, LEAST_CURVATURE * (largest or 1.0))
