@@ -292,15 +292,28 @@ def test_an_objective_whose_value_is_nan_is_refused_or_left_at_the_last_good_mat
     A = np.random.default_rng(0).laplace(size=(50, 5))
     objective = Broken(A, "logcosh")
     objective.good = 0
-    with pytest.raises(ValueError, match="the value of the objective is NaN"):
+    with pytest.raises(ValueError, match=r"look\(\) returned nan"):
         minimize(objective, phases=[phase])
     for good in (3, 4, 9):
         objective.good, objective.looks = good, 0
         result = minimize(objective, phases=[phase], coarse=False)
         assert not result.converged
-        assert result.message.startswith(
-            f"stopped in step {result.steps + 1}, of the phase '{phase}': the value"
-        )
+        where = f"stopped in step {result.steps + 1}, of the phase '{phase}': "
+        assert result.message.startswith(where + "f must be finite")
         assert result.orthogonality < 1e-13
         value = Columns(A, "logcosh").look(np.ascontiguousarray((A @ result.U).T)).value
         assert value == pytest.approx(result.value, rel=1e-13)
+
+
+@pytest.mark.parametrize(
+    ("phase", "contrast", "reason"),
+    [
+        ("newton", "logcosh", "the objective has no second derivatives (Plan.second)"),
+        ("leaps", "varimax", "the objective proposes no leaps (Objective.propose)"),
+    ],
+)
+def test_a_phase_says_what_the_objective_lacks(phase, contrast, reason):
+    A = np.random.default_rng(6).laplace(size=(40, 5))
+    result = minimize(Columns(A, contrast), phases=[phase])
+    assert not result.converged
+    assert result.message.startswith(f"not converged: {reason}")

@@ -198,7 +198,8 @@ class Run:
                 self.settle()
                 progress.phase += 1
                 return ""
-            return phase.verdict or f"not converged: no step of the phase {phase.name!r} lowers f any more"
+            reason = phase.unable or f"no step of the phase {phase.name!r} lowers f any more"
+            return phase.verdict or f"not converged: {reason}"
         progress.steps += 1
         progress.gain = gain
         summary = progress.summaries[progress.phase]
@@ -474,7 +475,7 @@ class Run:
 
 def _not_nan(look: Look) -> Look:
     if math.isnan(look.value):
-        raise NotFinite("the value of the objective is NaN")
+        raise NotFinite("f must be finite for every orthogonal matrix, but look() returned nan for one")
     return look
 
 

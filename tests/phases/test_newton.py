@@ -198,7 +198,6 @@ class Spoilt(Columns):
 @pytest.mark.parametrize(
     ("part", "after", "sentence"),
     [
-        ("value", 0, "look() returned nan"),
         ("value", 1, "look() returned nan"),
         ("value", 3, "look() returned nan"),
         ("slopes", 0, "the slopes of look() must be finite"),

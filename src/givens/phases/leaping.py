@@ -15,15 +15,9 @@ class Leaps(Phase):
     """Apply the objective's proposals as long as they lower f.
 
     The phase ends at once if the objective proposes nothing.
-
-    Attributes
-    ----------
-    unable : str
-        What the objective lacks for this phase; empty if it lacks nothing.
     """
 
     name = "leaps"
-    unable: str = ""
 
     def __init__(self) -> None:
         self.last_memory: Any = None

@@ -35,16 +35,9 @@ EXACT, INEXACT = 1e-3, 1e-2  # bounds of the share of the squared slopes at whic
 
 
 class Newton(Phase):
-    """Newton's method with a trust region, for objectives with second derivatives.
-
-    Attributes
-    ----------
-    unable : str
-        What the objective lacks for this phase; empty if it lacks nothing.
-    """
+    """Newton's method with a trust region, for objectives with second derivatives."""
 
     name = "newton"
-    unable: str = ""
 
     def __init__(self) -> None:
         self.radius = FIRST

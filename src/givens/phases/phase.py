@@ -19,10 +19,13 @@ class Phase(ABC):
     name : str
     verdict : str
         Why the phase ended, if the run has then converged; else empty.
+    unable : str
+        What the objective lacks for this phase; empty if it lacks nothing.
     """
 
     name: str
     verdict: str = ""
+    unable: str = ""
 
     @abstractmethod
     def advance(self, run: Run) -> float | None:
