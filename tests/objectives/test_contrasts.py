@@ -173,6 +173,55 @@ def test_contrasts_without_a_scale_stay_finite(contrast, size, rng):
     assert np.isfinite(look.curvatures).all()
 
 
+def accurate_phi(y):
+    """log cosh y without cancellation, by functions that the built-in contrast does not use."""
+    a = abs(y)
+    return np.log1p(2 * np.sinh(0.5 * a) ** 2) if a < 1 else a + np.log1p(np.exp(-2 * a)) - np.log(2)
+
+
+ACCURATE = Scalar(accurate_phi, lambda y: np.tanh(y), lambda y: 1 / np.cosh(min(abs(y), 300.0)) ** 2)
+
+
+@given(exponent=st.floats(-150, 2), seed=st.integers(0, 2**32 - 1), weighted=st.booleans())
+def test_log_cosh_is_accurate_at_every_scale(exponent, seed, weighted):
+    rng = np.random.default_rng(seed)
+    A = rng.laplace(size=(int(rng.integers(1, 700)), 3)) * 10.0**exponent
+    weights = rng.uniform(1, 2, size=len(A)) if weighted else None
+    Q = random_orthogonal(3, rng)
+    objectives = [Columns(A, contrast, weights=weights) for contrast in (LogCosh(), ACCURATE)]
+    one, other = (objective.look(objective.state(np.eye(3)), Q) for objective in objectives)
+    assert one.value == pytest.approx(other.value, rel=1e-12, abs=0)
+    assert np.abs(one.slopes - other.slopes).max() <= 1e-12 * other.value
+    objectives[0].single = True
+    rough = objectives[0].look(objectives[0].state(np.eye(3)), Q)
+    # Numbers below 1e-38 are not in single precision.
+    if exponent > -30:
+        assert rough.value == pytest.approx(other.value, rel=1e-4, abs=0)
+
+
+@pytest.mark.parametrize("scale", [1e2, 1.0, 1e-2, 1e-3, 1e-4, 1e-5, 1e-9, 1e-12, 1e-30, 1e-150])
+def test_runs_with_log_cosh_end_where_those_with_an_accurate_one_do(scale):
+    """Where the data are too small for any difference of values, that is near the start."""
+    rng = np.random.default_rng(0)
+    B = rng.laplace(size=(2000, 4)) @ random_orthogonal(4, rng)
+    one, other = (minimize(Columns(B * scale, contrast)) for contrast in (LogCosh(), ACCURATE))
+    assert one.converged
+    assert other.converged
+    assert one.value == pytest.approx(other.value, rel=1e-12 if scale <= 1 else 1e-5, abs=0)
+    assert np.sum((B @ one.U) ** 4) == pytest.approx(np.sum((B @ other.U) ** 4), rel=1e-3)
+
+
+def test_pairs_of_small_columns_rotate_as_for_fourth_powers(rng):
+    """log cosh y = y²/2 − y⁴/12 + ..., and rotations of two columns do not change the sum of y²."""
+    B, scale = rng.laplace(size=(2000, 2)) @ random_orthogonal(2, rng), 1e-4
+    solved = []
+    for objective in (Columns(B * scale, LogCosh()), Columns(B, Kurtosis(1))):
+        solved.append(objective.solve(objective.state(np.eye(2)), np.array([[0, 1]])))
+    found, exact = solved
+    assert found.rotations[0] == pytest.approx(exact.rotations[0], abs=1e-3)
+    assert found.gains[0] == pytest.approx(exact.gains[0] * scale**4 / 12, rel=1e-3)
+
+
 def test_a_contrast_that_is_not_finite_says_so():
     with pytest.raises(ValueError, match=r"Scalar\(reciprocal\) is not finite"):
         Columns(np.array([[0.0, 1.0]]), Scalar(reciprocal, lambda y: -1 / y**2))
@@ -180,6 +229,40 @@ def test_a_contrast_that_is_not_finite_says_so():
 
 def reciprocal(y):
     return 1 / y
+
+
+UNKNOWN = {"key": 2.0}
+
+
+def unknown(y, *more):
+    return UNKNOWN["key"] * y
+
+
+@pytest.mark.parametrize("role", ["phi", "dphi", "d2phi", "pair"])
+def test_a_function_that_numba_cannot_compile_is_named_in_one_sentence(role, rng):
+    functions = {"phi": lambda y: y * y, "dphi": lambda y: 2 * y, role: unknown}
+    with pytest.raises(
+        TypeError, match=f"^numba cannot compile {role}: .*'UNKNOWN'.*; use functions of math"
+    ) as caught:
+        Columns(rng.laplace(size=(9, 3)), Scalar(**functions))
+    assert len(str(caught.value).splitlines()) == 1
+    assert "\x1b" not in str(caught.value)
+    assert caught.value.__cause__ is not None
+
+
+@pytest.mark.parametrize("role", ["phi", "dphi", "d2phi", "pair"])
+def test_a_function_that_returns_no_number_is_refused(role, rng):
+    functions = {"phi": lambda y: y * y, "dphi": lambda y: 2 * y, role: lambda *y: None}
+    with pytest.raises(TypeError, match=f"^{role} must return .* returns none$"):
+        Columns(rng.laplace(size=(9, 3)), Scalar(**functions))
+
+
+def test_functions_of_your_own_may_use_where(rng):
+    A = rng.laplace(size=(9, 3))
+    plain = Scalar(lambda y: y * y if y > 0 else 0.0, lambda y: 2 * y if y > 0 else 0.0, even=False)
+    where = Scalar(lambda y: np.where(y > 0, y * y, 0.0), lambda y: np.where(y > 0, 2 * y, 0.0), even=False)
+    one, other = (Columns(A, contrast) for contrast in (plain, where))
+    assert one.look(A.T.copy()).value == other.look(A.T.copy()).value
 
 
 def test_your_own_log_cosh_sees_what_the_built_in_one_does(rng):

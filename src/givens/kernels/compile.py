@@ -104,6 +104,16 @@ def named(name: str) -> Callable[[Callable], Any]:
     return compile_as
 
 
+def returned_type(compiled: Any, arguments: tuple) -> Any:
+    """The type that a compiled function returns for arguments of some types, or None if it is plain Python.
+
+    The function is compiled for them, as it would be when a compiled function that calls it is. Errors are those of numba.
+    """
+    if not hasattr(compiled, "py_func"):  # NUMBA_DISABLE_JIT
+        return None
+    return numba.typeof(compiled).get_call_type(cpu_target.typing_context, arguments, {}).return_type
+
+
 class _Timer(event.TimingListener):
     """Measures the time of compiling, and calls `begun` when it begins."""
 

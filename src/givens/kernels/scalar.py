@@ -11,18 +11,22 @@ Rows of Y are columns of the mathematics. The `weight` of a column is 1 if Σ φ
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 from itertools import count
 from typing import Any, NamedTuple
 
 import numpy as np
+from numba import types
 
-from givens.kernels.compile import bound, inline, kernel, named
-from givens.kernels.elementary import elementary, split_exp, vectorised
+from givens.kernels.compile import bound, inline, kernel, named, returned_type
+from givens.kernels.elementary import elementary, log, split_exp, vectorised
 from givens.kernels.scalar_search import pairs_of, search_of
 
 LN2 = 0.6931471805599453
 CHUNK = 512  # number of factors 1 + e^(-2|y|), at most 2 each, whose product is formed before its logarithm
+SMALL_MEAN = 1.0 / 256.0  # a smaller mean of log cosh would lose more than 8 bits by cancellation
+SERIES = 0.125  # below it, log cosh is its power series, to the last bit
 LOWEST = -80.0  # below it, e^x is negligible in both precisions
 STEP = 1.4901161193847656e-08  # √ε, the relative step for φ'' as a finite difference
 LARGEST_SQUARE = np.float32(1e30)  # larger squares of entries are replaced by it: they only scale the steps
@@ -32,14 +36,18 @@ _numbers = count()
 
 @inline
 def _log_cosh_row(y: np.ndarray, counts: np.ndarray, slopes: np.ndarray, curves: np.ndarray) -> float:
-    """With e = exp(−2|y|), tanh |y| = (1 − e)/(1 + e) and log cosh y = |y| + log(1 + e) − log 2; one logarithm for many y."""
+    """With e = exp(−2|y|), tanh |y| = (1 − e)/(1 + e) and log cosh y = |y| + log(1 + e) − log 2; one logarithm for many y.
+
+    The terms of this sum cancel if y is small: chunks with a small mean are added up again, entry by entry.
+    """
     one, lowest = y.dtype.type(1.0), y.dtype.type(LOWEST)  # constants of the precision of y
     total = 0.0
     if counts.shape[0]:
         for k in range(y.shape[0]):
             a = abs(y[k])
-            factor, t = _factor_and_tanh(a, one, lowest)
-            total += counts[k] * (np.float64(a) + math.log(np.float64(factor)) - LN2)
+            _, t = _factor_and_tanh(a, one, lowest)
+            size = np.float64(a)
+            total += counts[k] * (_log_cosh_series(size) if size < SERIES else size - log(1.0 + t))
             slopes[k] = counts[k] * (t if y[k] >= 0 else -t)
             curves[k] = counts[k] * (one - t * t)
         return total
@@ -55,8 +63,17 @@ def _log_cosh_row(y: np.ndarray, counts: np.ndarray, slopes: np.ndarray, curves:
             second[k] = one - t * t
             product *= np.float64(factor)
             size += a
-        total += size + math.log(product)
-    return total - LN2 * y.shape[0]
+        chunk = size + math.log(product) - LN2 * part.shape[0]
+        if chunk < SMALL_MEAN * part.shape[0]:
+            product, chunk = 1.0, 0.0
+            for k in range(part.shape[0]):
+                a = np.float64(abs(part[k]))
+                small = a < SERIES
+                chunk += _log_cosh_series(a) if small else a
+                product *= 1.0 if small else 1.0 + np.float64(abs(first[k]))
+            chunk -= math.log(product)
+        total += chunk
+    return total
 
 
 @elementary
@@ -66,6 +83,20 @@ def _factor_and_tanh(a: float, one: float, lowest: float) -> tuple[float, float]
     scale, p = split_exp(lowest if x < lowest else x)
     factor = one + scale * (one + p)
     return factor, ((one - scale) - scale * p) / factor
+
+
+@elementary
+def _log_cosh_series(a: float) -> float:
+    """log cosh a for small a, with an error relative to a²."""
+    z = a * a
+    p = 10922.0 / 42567525.0
+    p = p * z - 691.0 / 935550.0
+    p = p * z + 31.0 / 14175.0
+    p = p * z - 17.0 / 2520.0
+    p = p * z + 1.0 / 45.0
+    p = p * z - 1.0 / 12.0
+    p = p * z + 0.5
+    return z * p
 
 
 @inline
@@ -212,7 +243,10 @@ class ScalarKernels(NamedTuple):
 def compile_scalar(
     phi: Callable, dphi: Callable, d2phi: Callable | None, pair: Callable | None, even: bool
 ) -> ScalarKernels:
-    """The functions of a user's contrast, which are compiled when they are first called."""
+    """The functions of a user's contrast, which are compiled when they are first called.
+
+    A function that cannot be compiled is refused at once, with a TypeError.
+    """
     name = f"scalar_{next(_numbers)}"
     row = row_of(name, phi, dphi, d2phi)
     search = search_of(name, row, even)
@@ -224,6 +258,10 @@ def compile_scalar(
 def exact_of(name: str, pair: Any, search: Any) -> Any:
     """A user's exact solution of the pair problem; the search, if weights of columns differ or rows are weighted."""
     solve = pair if hasattr(pair, "py_func") else bound(pair)
+    column = types.Array(types.float64, 1, "C")
+    found = _returned("pair", solve, (column, column), "two arrays of floats")
+    if found is not None and not (isinstance(found, types.BaseTuple) and len(found) == 2):
+        raise TypeError(f"pair must return an angle and a gain, numba finds that it returns {found}")
 
     @named(name)
     def exact(x, y, counts, one, other):  # type: ignore[no-untyped-def]
@@ -237,7 +275,7 @@ def exact_of(name: str, pair: Any, search: Any) -> Any:
 
 def row_of(name: str, phi: Callable, dphi: Callable, d2phi: Callable | None) -> Any:
     """Compile the `row` of a user's φ, φ' and, if it is given, φ''."""
-    value, slope = vectorised(phi), vectorised(dphi)
+    value, slope = _of_a_number("phi", phi), _of_a_number("dphi", dphi)
 
     if d2phi is None:
 
@@ -247,7 +285,7 @@ def row_of(name: str, phi: Callable, dphi: Callable, d2phi: Callable | None) -> 
             return (slope(y + h) - slope(y)) / h
 
     else:
-        curve = vectorised(d2phi)
+        curve = _of_a_number("d2phi", d2phi)
 
     @named(name)
     def row(y, counts, slopes, curves):  # type: ignore[no-untyped-def]
@@ -267,6 +305,39 @@ def row_of(name: str, phi: Callable, dphi: Callable, d2phi: Callable | None) -> 
         return total
 
     return row
+
+
+def _of_a_number(role: str, function: Callable) -> Any:
+    """Compile phi, dphi or d2phi; raise a TypeError of one sentence if numba cannot, or if it does not return a number."""
+    compiled = vectorised(function)
+    found = _returned(role, compiled, (types.float64,), "one float")
+    if isinstance(found, types.Array) and found.ndim == 0:  # as np.where returns
+        return elementary(lambda y: compiled(y)[()])
+    if found is not None and not isinstance(
+        types.unliteral(found), (types.Float, types.Integer, types.Boolean, types.Optional)
+    ):
+        raise TypeError(f"{role} must return one number for one float, numba finds that it returns {found}")
+    return compiled
+
+
+def _returned(role: str, compiled: Any, arguments: tuple, what: str) -> Any:
+    """The type that a user's function returns, or None if compiling is switched off."""
+    try:
+        return returned_type(compiled, arguments)
+    except Exception as error:  # numba's errors have no common class
+        raise TypeError(
+            f"numba cannot compile {role}: {_reason(error)}; use functions of math and plain arithmetic on {what}"
+        ) from error
+
+
+def _reason(error: Exception) -> str:
+    """The first line of numba's message that gives a reason, without colours and paths."""
+    text = re.sub(r"\x1b\[[0-9;]*m| from '[^']*'|\.* Raised from .*", "", str(error))
+    lines = [line.lstrip(" >").rstrip(" .") for line in text.splitlines()]
+    lines = [line for line in lines if line and not line.startswith("Failed in nopython mode")]
+    if not lines:
+        return type(error).__name__
+    return f"{lines[0]} {lines[1]}" if lines[0].endswith(":") and len(lines) > 1 else lines[0]
 
 
 @inline
