@@ -215,3 +215,22 @@ def test_a_wrong_separable_makes_a_run_worse():
     """Why the check is there: rounds whose gains do not add up."""
     values = minimize(square_of_a_sum(True), random_state=0, phases=["sweeps"], max_sweeps=5).trace.value
     assert np.any(np.diff(values) > 0)
+
+
+class Blocked(SparseColumns):
+    """Sparse columns whose gains of blocks are changed."""
+
+    def __init__(self, times):
+        A = np.random.default_rng(0).standard_t(4, size=(2000, 6))
+        super().__init__(A, gamma=0.2 * float(np.linalg.norm(A, axis=1).max()))
+        self.times = times
+
+    def solve(self, state, blocks, min_gain=0.0):
+        solved = super().solve(state, blocks, min_gain)
+        return solved if isinstance(blocks, np.ndarray) else solved._replace(gains=self.times * solved.gains)
+
+
+def test_the_gain_of_a_block_may_be_a_lower_bound_but_no_upper_one():
+    assert wrong(Blocked(1.0)) == []
+    assert wrong(Blocked(0.9)) == []
+    assert wrong(Blocked(1.1)) == ["blocks"]

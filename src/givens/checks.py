@@ -298,11 +298,11 @@ class _Check:
         return self._judge(_worst(errors), "look(state(U), Q) differs from look(state(U @ Q))")
 
     def gain(self) -> tuple[bool, str]:
-        worst = _worst(self._gain_error(pair) for pair in self.pairs)
+        worst = _worst(abs(error) for pair in self.pairs for error in self._gain_errors(pair))
         return self._judge(worst, "the gain that solve() reports differs from the decrease of the value")
 
-    def _gain_error(self, blocks: Blocks) -> float:
-        """The error of one block's gain, where its rotation is applied to U, and to the state."""
+    def _gain_errors(self, blocks: Blocks) -> tuple[float, float]:
+        """One block's gain less the decrease of f, where its rotation is applied to U, and to the state."""
         state = self.objective.state(self.U)
         solved = self.objective.solve(state, blocks)
         V, block = self.U.copy(), blocks[0]
@@ -310,7 +310,7 @@ class _Check:
         self.objective.apply(state, blocks, solved.rotations, solved.payload)
         before, gain = self._value(self.U), float(solved.gains[0])
         after = self._value(V), float(self.objective.look(state, slopes=False).value)
-        return _worst(abs(before - value - gain) for value in after)
+        return gain - (before - after[0]), gain - (before - after[1])
 
     def optimum(self) -> tuple[bool, str]:
         errors, start = [], self._value(self.U)
@@ -388,9 +388,16 @@ class _Check:
         error = float(np.abs(Q.T @ Q - np.eye(size)).max())
         if not error <= 1e-12 * size:
             return False, f"the rotation of {size} columns is orthogonal up to {error:.1e} only"
-        worst = self._gain_error([block])
+        anew, rotated = self._gain_errors([block])
+        passed, detail = self._judge(
+            abs(anew - rotated),
+            f"after apply() of a block of {size} columns the value differs from state(U)'s",
+        )
+        if not passed:
+            return passed, detail
         return self._judge(
-            worst, f"the gain of a block of {size} columns differs from the decrease of the value"
+            _worst((anew, rotated)),
+            f"the gain of a block of {size} columns exceeds the decrease of the value",
         )
 
     def state(self) -> tuple[bool, str]:

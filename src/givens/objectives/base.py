@@ -32,7 +32,8 @@ class Solved(NamedTuple):
     rotations : sequence of arrays
         One orthogonal Q per block.
     gains : array of float64
-        By how much each rotation, applied alone, lowers f; 0 if the block is not rotated (then Q is I).
+        By how much each rotation, applied alone, lowers f; 0 if the block is not rotated (then Q is I). For blocks of more than
+        two columns, a lower bound is enough.
     rotated : int
         Number of Givens rotations in all these matrices.
     flops : float
