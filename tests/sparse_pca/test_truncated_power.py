@@ -183,6 +183,7 @@ def test_one_by_one_finds_the_strongest_features_of_all(form):
 @given(seed=st.integers(0, 1000), counts=st.lists(st.integers(1, 60), min_size=1, max_size=5))
 @example(seed=505, counts=[1, 1, 24, 17])  # two entries of a loading cost nothing to leave out
 @example(seed=76, counts=[36, 1, 36, 60])  # the feature of the second component has weight 0 in the last
+@example(seed=0, counts=[1, 1, 59])  # only 58 features have a weight in the last
 def test_components_follow_counts_features_and_signs(seed, counts):
     X = centred(seed)
     rng = np.random.default_rng(seed)
@@ -201,7 +202,13 @@ def test_components_follow_counts_features_and_signs(seed, counts):
     np.testing.assert_array_equal(scaled.components_, model.components_)
     signs, places = rng.choice([-1.0, 1.0], 60), rng.permutation(60)
     turned = SparsePCA(len(counts), n_nonzero=counts).fit((X * signs)[:, places])
-    np.testing.assert_allclose(np.abs(turned.components_), np.abs(model.components_)[:, places], atol=1e-6)
+    # Where a count includes features of weight 0, rounding errors choose among these, and steps differ from there on; what
+    # they explain does not, beyond the gain at which they end.
+    assert turned.result_.value == pytest.approx(model.result_.value, rel=3e-4)
+    if max(counts) <= 60 - counts.count(1):
+        np.testing.assert_allclose(
+            np.abs(turned.components_), np.abs(model.components_)[:, places], atol=1e-6
+        )
 
 
 @pytest.mark.parametrize("m", [1, 3])
