@@ -189,3 +189,18 @@ def test_many_pairs_are_solved_alike_with_threads_and_without(rng, monkeypatch, 
     np.testing.assert_array_equal(found.gains, expected.gains)
     np.testing.assert_array_equal(found.rotations, expected.rotations)
     assert (found.rotated, found.flops) == (expected.rotated, expected.flops)
+
+
+@pytest.mark.parametrize(("claim", "told"), [(1e-3, True), (1e-12, False)])
+def test_a_gain_that_does_not_come_true_is_undone_and_told(claim, told):
+    class Boastful(Columns):
+        def solve(self, state, blocks, min_gain=0.0):
+            solved = super().solve(state, blocks, min_gain)
+            turned = np.broadcast_to(rotations.turn(0.3), np.shape(solved.rotations)).copy()
+            return solved._replace(rotations=turned, gains=np.full(len(blocks), claim * self.scale), note="")
+
+    A = np.random.default_rng(5).laplace(size=(60, 4))
+    right = minimize(Columns(A, "logcosh"), phases=["descent"])
+    result = minimize(Boastful(A, "logcosh"), phases=["descent"], certify=True)
+    assert np.abs(result.U - right.U).max() < 1e-12
+    assert ("did not come true" in result.message) == told

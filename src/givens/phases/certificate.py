@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 WORTH = 1e-13
 """Relative to the scale: smaller gains may be rounding errors, and are not applied."""
 
+CLEAR = 1e-10
+"""Relative to the scale: a larger gain that does not come true is no rounding error."""
+
 UNTRUE = "the searches of pairs found a gain that did not come true, so they are not exact"
 
 
@@ -71,7 +74,8 @@ def certify(run: Run, share: float) -> tuple[Certificate, float]:
             objective.apply(run.state, blocks, back)
             rotate_blocks(run.Ut, blocks, back)
             run.moved()
-            progress.note = max(progress.note, UNTRUE, key=len)
+            if gains[chosen].max() > CLEAR * objective.scale:
+                progress.note = max(progress.note, UNTRUE, key=len)
     most = abs(objective.factor) * float(gains.max(initial=0.0))
     return Certificate(most, len(pairs), len(pairs) / total), gain
 
