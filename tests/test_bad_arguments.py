@@ -39,9 +39,9 @@ class Unsloped(Objective):
     ("call", "error", "message"),
     [
         (
-            lambda: run(start=np.ones((3, 2))),
+            lambda: run(start=np.ones((3, 4))),
             ValueError,
-            r"start must be a square matrix, got shape \(3, 2\)",
+            r"start must be a square matrix, got shape \(3, 4\)",
         ),
         (lambda: run(start=2 * np.eye(3)), ValueError, r"start must be orthogonal, but .* = 5.2"),
         (lambda: run(start=np.eye(4)), ValueError, "start is of order 4"),

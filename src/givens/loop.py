@@ -259,14 +259,15 @@ class Run:
         self._look, self._counted = None, False
 
     def look_at(self, Q: np.ndarray) -> Look:
-        """The look at U @ Q; the state is not changed."""
+        """The look at U @ Q, or for n x m matrices at Q; the state is not changed."""
         look = _not_nan(self.objective.look(self.state, Q))
         # Including Cayley's transform, a product and a repair.
-        self.progress.flops += look.flops + 26.0 / 3.0 * float(len(Q)) ** 3
+        work = 26.0 if self.plan.stiefel else 26.0 / 3.0
+        self.progress.flops += look.flops + work * float(Q.size) * Q.shape[1]
         return look
 
     def arrive(self, Q: np.ndarray, look: Look) -> None:
-        """Move to U @ Q, where the look is known; U and the state are rotated when `settle` is called."""
+        """Move to U @ Q, or for n x m matrices to Q, where the look is known; `settle` then rotates U and the state."""
         self._pending, self._look = Q, look
 
     def settle(self) -> None:
@@ -303,15 +304,16 @@ class Run:
 
     def _U(self) -> np.ndarray:
         if self._pending is not None:
-            return repair(self.Ut.T @ self._pending)
+            return repair(self._pending if self.plan.stiefel else self.Ut.T @ self._pending)
         return np.ascontiguousarray(self.Ut.T)
 
     def _gradient_norm(self, even_if_expensive: bool) -> float:
         slopes = (self.look() if even_if_expensive else self._glance()).slopes
         if slopes is None:
             return float("nan")
-        # Every pair occurs twice in the antisymmetric matrix.
-        return _times(self.unit, math.sqrt(np.vdot(slopes, slopes)))
+        # Every pair occurs twice in an antisymmetric matrix, and those with columns outside of n x m matrices once.
+        once = slopes[:, self.shape.active :] if self.plan.stiefel else slopes[:0]
+        return _times(self.unit, math.sqrt(np.vdot(slopes, slopes) + np.vdot(once, once)))
 
     def _repair_due(self) -> bool:
         if not self.repair_every or self.progress.steps % self.repair_every:

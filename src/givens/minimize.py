@@ -12,6 +12,7 @@ import os
 from collections.abc import Callable, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from time import perf_counter
 from typing import Any, NamedTuple
@@ -23,6 +24,7 @@ from givens.loop import Callback, Run, RunOptions
 from givens.numerics import parallel
 from givens.objectives.base import Objective, Plan
 from givens.objectives.function import Function
+from givens.objectives.stiefel import StiefelFunction
 from givens.phases import PHASES
 from givens.result import PhaseSummary, Result
 from givens.rotations import check_orthogonal, random_orthogonal, with_determinant
@@ -39,6 +41,7 @@ def minimize(
     start: np.ndarray | None = None,
     *,
     n: int | None = None,
+    m: int | None = None,
     jac: Callable[[np.ndarray], np.ndarray] | bool | None = None,
     check_jac: bool = True,
     phases: Sequence[str] | None = None,
@@ -65,11 +68,14 @@ def minimize(
     ----------
     objective : Objective or callable
         What to minimise. A callable f(U) -> float is wrapped in `objectives.Function` and needs `n` or `start`.
-    start : array, shape (n, n), optional
+    start : array, shape (n, n) or (n, m), optional
         An orthogonal matrix to start from. By default the objective chooses: the identity for `Columns`, the principal axes for
         `SparseColumns`, a random rotation for a plain function.
     n : int, optional
         The order of U, for a plain function.
+    m : int, optional
+        Number of columns, for a plain function of n x m matrices with orthonormal columns (a Stiefel manifold). Nothing of order
+        n² is then computed. By default m = n, or as many as `start` has.
     jac : callable or True, optional
         For a plain function, the matrix ∂f/∂U of partial derivatives: a function of U, or True if f returns the value and this
         matrix, as in `scipy.optimize.minimize`. Without it, slopes are finite differences. `givens.autodiff` computes it by
@@ -99,14 +105,16 @@ def minimize(
     certify : bool or float, optional
         When the run has converged, search every pair of columns over all angles, which takes at most about two sweeps.
         `Result.certificate` has the largest gain found. Gains above rounding are taken, and the run continues. A number between
-        0 and 1 searches this share of the pairs, chosen at random. By default only plain functions without `jac` are certified.
+        0 and 1 searches this share of the pairs, chosen at random. By default only plain functions without `jac` are certified;
+        those of n x m matrices cannot be.
     coarse : bool, optional
         Let a run that begins with descent make its first steps on cheaper forms of the objective, if it has them: with very many
         rows, on evenly spaced samples of the rows in single precision. By default only where no `start` is given. The trace has
         values of the full objective only; seconds and flops include those of the cheaper forms.
     determinant : {1, -1, "both"}, optional
         The component of O(n) to search, which rotations never leave. A start in the other component has its last column
-        reversed. "both" searches both components and returns the better result; None keeps the component of the start.
+        reversed. "both" searches both components and returns the better result; None keeps the component of the start. For n x m
+        matrices, m < n, there is one component only.
     n_starts : int
         Number of starts, for functions with many local minima. The first one is as above, the others are random orthogonal
         matrices of the same determinant. The lowest run is returned, and `Result.starts` has the values of all. `random_state`
@@ -161,8 +169,10 @@ def minimize(
     plain = isinstance(objective, Function) or not isinstance(objective, Objective)
     with parallel.pool(1 if plain and threads is None else threads), bar(progress) as shown:
         before = getattr(objective, "evaluations", 0)
-        problem, first = _problem(objective, start, n, jac, check_jac)
+        problem, first = _problem(objective, start, (n, m), jac, check_jac)
         plan = problem.plan()
+        if plan.stiefel:
+            _refuse_rotations(phases, schedule, certify, determinant)
         if callback is not None and not callable(callback):
             raise TypeError(f"callback must be a function of a Snapshot, got {type(callback).__name__}")
         options = RunOptions(
@@ -213,6 +223,30 @@ def _phases(plan: Plan, phases: Sequence[str] | None, schedule: str | Schedule |
     if not names:
         raise ValueError("phases must name at least one phase")
     return names
+
+
+def _refuse_rotations(
+    phases: Sequence[str] | None,
+    schedule: str | Schedule | None,
+    certify: bool | float | None,
+    determinant: int | str | None,
+) -> None:
+    """Refuse arguments that functions of n x m matrices have no use for."""
+    given = {
+        "phases": phases not in (None, "descent") and list(phases or ()) != ["descent"],
+        "schedule": schedule is not None,
+        "certify": bool(certify),
+        "determinant": determinant is not None,
+    }
+    for name, wrong in given.items():
+        if not wrong:
+            continue
+        if name == "determinant":
+            raise ValueError("n x m matrices, m < n, have no determinant: leave it out")
+        raise ValueError(
+            f"{name} is for rotations of two columns of an n x n matrix, and functions of n x m matrices, m < n, have descent "
+            "only; leave it out, or minimise f(U[:, :m]) as a function of U, without m"
+        )
 
 
 def _share(certify: bool | float) -> float:
@@ -346,8 +380,9 @@ def _drawn(
     if number == 1:
         return [(first, rng)]
     starts = [(first, deepcopy(rng))]
-    sign = determinant_of(first)
-    others = [random_orthogonal(len(first), rng, determinant=sign) for _ in range(number - 1)]
+    n, m = first.shape
+    sign = determinant_of(first) if m == n else None
+    others = [random_orthogonal(n, rng, determinant=sign, columns=m) for _ in range(number - 1)]
     seeds = rng.integers(2**63, size=number - 1)
     return starts + [(U, np.random.default_rng(seed)) for U, seed in zip(others, seeds)]
 
@@ -385,32 +420,59 @@ def _best(runs: list[Run], sense: int, racing: bool) -> Result:
 def _problem(
     objective: Objective | Callable[[np.ndarray], Any],
     start: np.ndarray | None,
-    n: int | None,
+    shape: tuple[int | None, int | None],
     jac: Callable[[np.ndarray], np.ndarray] | bool | None,
     check_jac: bool,
 ) -> tuple[Objective, np.ndarray | None]:
-    first = None if start is None else check_orthogonal(start, name="start")
+    """The objective, made of a function of matrices of this shape if it is one; and the start, checked."""
     if not isinstance(objective, Objective):
         if not callable(objective):
             raise TypeError(
                 f"objective must be an Objective or a function of U, got {type(objective).__name__}"
             )
-        if n is None:
-            if first is None:
-                raise ValueError("n, the order of U, is needed for a plain function (or a start)")
-            n = len(first)
-        if first is not None and n != len(first):
-            raise ValueError(f"start is of order {len(first)}, but n = {n}")
-        objective = Function(objective, n, jac=jac, check_jac=check_jac)
-    elif jac is not None:
+        rows, columns = _shape(start, *shape)
+        first = None if start is None else check_orthogonal(start, name="start", columns=columns)
+        made = Function if rows == columns else partial(StiefelFunction, m=columns)
+        return made(objective, rows, jac=jac, check_jac=check_jac), first
+    n, m = shape
+    if jac is not None:
         raise ValueError(f"jac belongs to a plain function; {type(objective).__name__} knows its own slopes")
-    elif n is not None and n != objective.n:
+    if n is not None and n != objective.n:
         raise ValueError(f"n = {n}, but the objective is a function of matrices of order {objective.n}")
-    if first is not None and len(first) != objective.n:
+    stiefel = objective.plan().stiefel
+    columns = objective.active if stiefel else objective.n
+    if m is not None and m != columns:
+        hint = "" if stiefel else "; only plain functions of n x m matrices take m"
+        raise ValueError(f"m = {m}, but the objective is a function of matrices of {columns} columns{hint}")
+    if start is None:
+        return objective, None
+    first = check_orthogonal(start, name="start", columns=columns if stiefel else None)
+    if len(first) != objective.n:
         raise ValueError(
             f"start is of order {len(first)}, but the objective is a function of matrices of order {objective.n}"
         )
     return objective, first
+
+
+def _shape(start: np.ndarray | None, n: int | None, m: int | None) -> tuple[int, int]:
+    """Rows and columns of the matrices that a plain function is a function of."""
+    rows, columns = None, None
+    if start is not None and np.ndim(start) == 2:
+        rows, columns = np.shape(start)
+    if n is None:
+        if rows is None:
+            raise ValueError("n, the order of U, is needed for a plain function (or a start)")
+        n = rows
+    n = whole(n, "n", 1)
+    if rows is not None and n != rows:
+        raise ValueError(f"start is of order {rows}, but n = {n}")
+    if m is None:
+        # A start that is wider than long is refused as not square.
+        return n, n if columns is None else min(max(columns, 1), n)
+    m = whole(m, "m", 1, n, "n")
+    if columns is not None and m != columns:
+        raise ValueError(f"start has {counted(columns, 'column', 'columns')}, but m = {m}")
+    return n, m
 
 
 def _checkpoints(

@@ -123,9 +123,9 @@ class Result:
 
     Attributes
     ----------
-    U : array of float64, shape (n, n)
+    U : array of float64, shape (n, n) or (n, m)
         The orthogonal matrix found. If f depends on the first m < n columns only (the Stiefel form), the others are arbitrary;
-        sparse PCA with m components does not compute them, and U is n x m.
+        functions of n x m matrices and sparse PCA with m components do not compute them, and U is n x m.
     value : float
         The value of the objective at U, with its usual sign: objectives that are maximised have their maximum here.
     converged : bool
@@ -207,7 +207,7 @@ class Snapshot:
         As in `Trace`.
     gain : float
         By how much the step improved the value.
-    U : array of float64, shape (n, n)
+    U : array of float64, shape (n, n) or (n, m)
         A read-only copy of the present matrix.
     """
 

@@ -262,7 +262,11 @@ def determinant(U: np.ndarray) -> int:
 
 
 def random_orthogonal(
-    n: int, rng: np.random.Generator | int | None = None, determinant: int | None = None
+    n: int,
+    rng: np.random.Generator | int | None = None,
+    determinant: int | None = None,
+    *,
+    columns: int | None = None,
 ) -> np.ndarray:
     """An orthogonal matrix from the uniform (Haar) distribution on O(n), or on one of its two components.
 
@@ -274,10 +278,12 @@ def random_orthogonal(
         Random generator, or its seed.
     determinant : {1, -1}, optional
         The component of O(n); by default both are equally likely.
+    columns : int, optional
+        Draw an n x columns matrix with orthonormal columns instead of a square one; such matrices have no determinant.
 
     Returns
     -------
-    array of float64, shape (n, n)
+    array of float64, shape (n, n) or (n, columns)
 
     Examples
     --------
@@ -287,8 +293,9 @@ def random_orthogonal(
     True
     """
     n, rng = whole(n, "n", least=1), generator(rng)
+    m = n if columns is None else whole(columns, "columns", 1, n, "the order n")
     # The Q of a Gaussian matrix is uniform if the diagonal of R is made positive.
-    Q, R = np.linalg.qr(rng.standard_normal((n, n)))
+    Q, R = np.linalg.qr(rng.standard_normal((n, m)))
     U = Q * np.where(np.diag(R) < 0, -1.0, 1.0)
     return U if determinant is None else with_determinant(U, determinant)
 
@@ -342,7 +349,8 @@ def check_orthogonal(
     if U.dtype.kind not in "fiub":
         raise ValueError(f"{name} must be a real matrix, got values of type {U.dtype}")
     if U.ndim != 2 or U.shape[0] < 1 or U.shape[1] != (U.shape[0] if columns is None else columns):
-        form = "square matrix" if columns is None else f"matrix of {columns} columns"
+        square = columns is None or (U.ndim == 2 and columns == len(U))
+        form = "square matrix" if square else f"matrix of {columns} columns"
         raise ValueError(f"{name} must be a {form}, got shape {U.shape}")
     U = np.array(U, dtype=np.float64, order="C")
     if not np.isfinite(U).all():

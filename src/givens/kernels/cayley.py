@@ -58,3 +58,15 @@ def slopes_of(E: np.ndarray, U: np.ndarray) -> tuple[np.ndarray, bool]:
             product[j, i] = -slope
             finite &= abs(slope) <= LARGEST
     return product, finite
+
+
+@kernel
+def carry(rows: np.ndarray, skip: int, left: np.ndarray, right: np.ndarray) -> None:
+    """Add P rightᵀ left to the m x n matrix P in each row, which begins after `skip` numbers; row by row, in the caches."""
+    n, m = left.shape[1], len(left) // 2
+    share, moved = np.empty((m, 2 * m)), np.empty((m, n))
+    for row in range(len(rows)):
+        part = rows[row, skip:].reshape((m, n))
+        np.dot(part, right.T, share)
+        np.dot(share, left, moved)
+        part += moved

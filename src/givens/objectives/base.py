@@ -155,6 +155,9 @@ class Plan(NamedTuple):
         in chunks.
     rounding : float
         Relative rounding error of slopes, for data in single precision. Tolerances below its square have no effect.
+    stiefel : bool
+        Whether U has the active columns only, n x active: for functions of few columns. In `Objective.look`, Q is then the matrix
+        to look at, and the slopes are those of `StiefelFunction.look`.
     """
 
     phases: tuple[str, ...] = ("leaps", "sweeps")
@@ -167,6 +170,7 @@ class Plan(NamedTuple):
     by_columns: bool = False
     at_once: bool = False
     rounding: float = 0.0
+    stiefel: bool = False
 
 
 class Objective(ABC):

@@ -75,7 +75,7 @@ def _slopes_of() -> Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, bool]]:
 
 
 @lru_cache(maxsize=8)
-def _probe_start(n: int) -> np.ndarray:
+def _probe_place(n: int) -> np.ndarray:
     """The rotation near which functions are evaluated before the run."""
     return random_orthogonal(n, np.random.default_rng(0), determinant=1)
 
@@ -146,7 +146,8 @@ class Function(Objective):
         if not callable(f):
             raise TypeError(f"f must be a function of U, got {type(f).__name__}")
         self.f = f
-        self.n = self.active = whole(n, "n", 1)
+        self.n = whole(n, "n", 1)
+        self.active = self._columns()
         self.degree = None if degree is None else whole(degree, "degree", 0)
         if not (jac is None or isinstance(jac, bool) or callable(jac)):
             raise TypeError(f"jac must be a function of U, or True, got {type(jac).__name__}")
@@ -156,6 +157,10 @@ class Function(Objective):
         # With a BLAS of one thread, as during the run: others would spin for a tenth of a second after these evaluations.
         with parallel.pool(parallel.width()):
             self._probe(check_jac)
+
+    def _columns(self) -> int:
+        """The number of columns of U."""
+        return self.n
 
     def __call__(self, U: np.ndarray) -> float:
         """Evaluate f, and check what it returned."""
@@ -194,8 +199,8 @@ class Function(Objective):
         return value
 
     def _probe(self, check_jac: bool) -> None:
-        """Set the scale of f from its values near a fixed rotation; for checkpoints, these values also identify f."""
-        place = _probe_start(self.n)
+        """Set the scale of f from its values near a fixed matrix; for checkpoints, these values also identify f."""
+        place = self._place()
         slopes = None
         if self.jac is None:
             along = self._turned(place)
@@ -207,12 +212,10 @@ class Function(Objective):
                     "if it draws random numbers, draw them once"
                 )
         else:
-            # Every second pair is not rotated: there the gradient of a sum over columns does not change.
             first, slopes, E = self._with_gradient(place)
             second, _, moved = self._with_gradient(self._turn(place, PROBES[1], every=4))
             values = [first, second]
-            change = np.abs(moved - E)[:, np.arange(self.n) % 4 >= 2]
-            self.by_columns = change.size > 0 and bool(change.max() <= _SAME * np.abs(E).max())
+            self.by_columns = self._is_sum_over_columns(E, moved)
         largest = max(map(abs, values))
         if largest and not USUAL[0] < largest < USUAL[1]:
             # Squares of values and slopes would overflow or vanish.
@@ -227,6 +230,15 @@ class Function(Objective):
             self._check_degree(place, values[0], self.degree)
         if slopes is not None and check_jac and self.n > 1:
             self._compare(place, values[0], slopes)
+
+    def _place(self) -> np.ndarray:
+        """The matrix near which f is evaluated before the run."""
+        return _probe_place(self.n)
+
+    def _is_sum_over_columns(self, E: np.ndarray, moved: np.ndarray) -> bool:
+        """Whether the gradient did not change in the columns that were not rotated, which are every second pair."""
+        change = np.abs(moved - E)[:, np.arange(self.n) % 4 >= 2]
+        return change.size > 0 and bool(change.max() <= _SAME * np.abs(E).max())
 
     def _check_degree(self, U: np.ndarray, value: float, degree: int) -> None:
         """Compare f with a polynomial of this degree, along curves on which every entry of U is linear in (cos θ, sin θ)."""
@@ -245,13 +257,12 @@ class Function(Objective):
 
     def _compare(self, U: np.ndarray, value: float, slopes: np.ndarray) -> None:
         """Compare the gradient with a finite difference, along one direction in which all columns rotate."""
-        angles, skew = _direction(self.n)
+        curve, expected = self._curve(U, slopes)
 
         def along(step: float) -> float:
-            return self._value(turned(U, skew, step))
+            return self._value(curve(step))
 
-        expected = float(np.sum(angles * slopes))
-        norm = float(np.linalg.norm(np.triu(slopes, 1)))
+        norm = float(np.linalg.norm(slopes)) / math.sqrt(2.0)  # every pair occurs twice
         # One more value is nearly always enough. If not, a noisy function needs a large step, and one with large higher
         # derivatives a small step.
         for step, behind in ((1e-6, value), (1e-4, None), (1e-6, None)):
@@ -264,6 +275,11 @@ class Function(Objective):
             f"jac disagrees with f: along one direction the slope is {expected:.6g} by jac, and {difference:.6g} by a difference "
             "of values; give the matrix of the partial derivatives ∂f/∂U_ij, or check_jac=False if f has kinks"
         )
+
+    def _curve(self, U: np.ndarray, slopes: np.ndarray) -> tuple[Callable[[float], np.ndarray], float]:
+        """A curve through U along which all columns rotate, as a function of its length, and the slope of f along it."""
+        angles, skew = _direction(self.n)
+        return lambda step: turned(U, skew, step), float(np.sum(angles * slopes))
 
     def _turned(self, start: np.ndarray, first: int = 0) -> Callable[[float], float]:
         """f along the curve on which columns (first, first + 1), (first + 2, first + 3), ... rotate by the same angle."""
@@ -321,10 +337,14 @@ class Function(Objective):
             E /= self.factor
         if E.shape != U.shape:
             raise ValueError(f"jac must return a matrix of shape {U.shape}, but it returned shape {E.shape}")
-        slopes, finite = _slopes_of()(E, U)
+        slopes, finite = self._slopes(E, U)
         if not finite:
             raise NotFinite("jac must be finite, but it returned NaN or infinity")
         return value, slopes, E
+
+    def _slopes(self, E: np.ndarray, U: np.ndarray) -> tuple[np.ndarray, bool]:
+        """The slopes of all pairs for the gradient E at U, and whether they are finite."""
+        return _slopes_of()(E, U)
 
     def _real_matrix(self, E: Any) -> np.ndarray:
         """What `jac` returned, as an array of real numbers."""
@@ -336,13 +356,13 @@ class Function(Objective):
         except (TypeError, ValueError):
             kind = type(E).__name__
         raise TypeError(
-            f"jac must return a matrix of {self.n} x {self.n} real numbers, but it returned {kind}"
+            f"jac must return a matrix of {self.n} x {self.active} real numbers, but it returned {kind}"
         )
 
     def _differences(self, U: np.ndarray, value: float) -> tuple[np.ndarray, np.ndarray]:
-        """Slopes and curvatures of all pairs i < j, by central differences."""
+        """Slopes and curvatures of all pairs i < j, i < active, by central differences."""
         slopes, bends = np.zeros((2, self.n, self.n))
-        i, j = np.triu_indices(self.n, 1)
+        i, j = self._pairs()
         ahead, behind = self._beside(U, _SMALL_STEP)
         slopes[i, j] = (ahead - behind) / (2 * _SMALL_STEP)
         bends[i, j] = (ahead - 2 * value + behind) / _SMALL_STEP**2
@@ -353,14 +373,15 @@ class Function(Objective):
         return slopes, bends
 
     def _beside(self, U: np.ndarray, step: float) -> tuple[np.ndarray, np.ndarray]:
-        """The values of f with each pair i < j rotated by the step, and by minus the step."""
-        i, j = np.triu_indices(self.n, 1)
+        """The values of f with each of these pairs rotated by the step, and by minus the step."""
+        i, j = self._pairs()
         c, s = math.cos(step), math.sin(step)
 
         def at(turned: tuple[int, int, np.ndarray, np.ndarray]) -> float:
-            V = U.copy()
+            V = U[:, : self.active].copy()
             V[:, turned[0]] = turned[2]
-            V[:, turned[1]] = turned[3]
+            if turned[1] < self.active:
+                V[:, turned[1]] = turned[3]
             return self._value(V)
 
         values = []
@@ -369,6 +390,10 @@ class Function(Objective):
             second = c * U[:, j] - sign * U[:, i]
             values.append(np.array(parallel.each(at, zip(i.tolist(), j.tolist(), first.T, second.T))))
         return values[0], values[1]
+
+    def _pairs(self) -> tuple[np.ndarray, np.ndarray]:
+        i, j = np.triu_indices(self.n, 1)
+        return i[i < self.active], j[i < self.active]
 
     def solve(self, state: FunctionState, blocks: Blocks, min_gain: float = 0.0) -> Solved:
         """Find the best angle of every pair of every block, one after the other."""

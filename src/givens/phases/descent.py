@@ -7,7 +7,7 @@ estimated from the curvatures of the pairs, if the objective has them, and from 
 over columns or a quadratic function, the steps tell more, and a model that learns faster soon replaces H (`column_model`,
 `kronecker_model`; of a function that is both, the second). Steps and slopes are expressed in the moving columns, so that those of
 different steps can be compared directly. The exponential is replaced by Cayley's transform, which agrees with it to second
-order and is orthogonal up to rounding errors.
+order and is orthogonal up to rounding errors. Functions of few columns have coordinates of their own (`charts`).
 
 A step is accepted if f decreases by a share of what the slopes predict. Close to the minimum, where the decrease is smaller
 than the rounding errors of f, the slopes decide. The state is not changed: each look rotates the data by the product of all
@@ -17,7 +17,6 @@ steps so far, and the state is recomputed when the phase ends.
 from __future__ import annotations
 
 import math
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -25,6 +24,7 @@ import numpy as np
 from givens.numerics.cayley import turned
 from givens.numerics.scaling import EPS
 from givens.objectives.base import Look
+from givens.phases.charts import LARGEST_ANGLE, Chart, Place, SquareChart, StiefelChart
 from givens.phases.column_model import MOST_COLUMNS, ColumnModel
 from givens.phases.kronecker_model import MOST_ORDER, KroneckerModel
 from givens.phases.phase import Phase
@@ -35,7 +35,6 @@ from givens.support.arguments import counted
 if TYPE_CHECKING:
     from givens.loop import Run
 
-LARGEST_ANGLE = 0.8  # the largest angle of a step, in radians
 FIRST = 0.2  # the largest angle of the first step, if curvatures are unknown
 LEAST_CURVATURE = 0.01  # share of the largest curvature to which smaller ones are raised
 SUFFICIENT = 1e-4  # share of the predicted decrease that a step must reach (Armijo)
@@ -58,16 +57,12 @@ class Descent(Phase):
         self.look: Look | None = None
 
     def _begin(self, run: Run, look: Look) -> None:
-        from givens.kernels.quasi_newton import bounded
-
-        self._bounded = bounded
         n, active = run.shape
         self.n = n
-        self.pairs = _flat_indices(n, active)
-        self.eye = np.eye(n)
+        self.chart: Chart = (StiefelChart if run.plan.stiefel else SquareChart)(n, active)
+        self.pairs = self.chart.pairs
         self.scale = run.objective.scale
         self.rounding = max(32 * EPS, run.plan.rounding)
-        self.skew = np.zeros((n, n))
         size, known = len(self.pairs), look.curvatures is not None
         most = SOME if known else min(max(CACHE // (2 * size), FEW), MANY)
         following = run.options.phases[run.progress.phase + 1 :]
@@ -76,9 +71,10 @@ class Descent(Phase):
         self.models: list[LearnedModel] = []
         by_columns = run.plan.by_columns and n <= MOST_COLUMNS
         # A quadratic function is learned in fewer steps than a sum over columns, which saves time where these are many.
-        if look.gradient is not None and n <= MOST_ORDER and not (by_columns and n <= FEW_COLUMNS):
+        square = look.gradient is not None and not run.plan.stiefel
+        if square and n <= MOST_ORDER and not (by_columns and n <= FEW_COLUMNS):
             self.models.append(KroneckerModel(n))
-        if look.gradient is not None and by_columns:
+        if square and by_columns:
             self.models.append(ColumnModel(n))
         self.begun = True
 
@@ -93,7 +89,7 @@ class Descent(Phase):
             if not self.begun:
                 self._begin(run, look)
             self.look, self.g = look, look.slopes.take(self.pairs)
-            self.Q = self.eye
+            self.here = self.chart.begin(run.Ut.T)
             self.Ut = run.Ut
         # Rounding error of f.
         self.noise = self.rounding * max(self.scale, abs(look.value))
@@ -131,8 +127,8 @@ class Descent(Phase):
             run.progress.flops += step.flops
             if step.promised <= run.tol * self.scale:
                 return self._at_rest(run, look)
-            Q = turned(self.Q, step.K)
-            there, Ut = self._look_at(run, look, Q)
+            place = Place(turned(self.here.matrix, step.K))
+            there, Ut = self._look_at(run, look, place)
             assert there.slopes is not None
             slopes = there.slopes.take(self.pairs)
             fall = look.value - there.value
@@ -142,7 +138,8 @@ class Descent(Phase):
                 kept = 1.0 if fall >= -self.noise and float(slopes @ slopes) <= STEEP * size**2 else 0.0
             model.judge(step, kept)
             if kept > SUFFICIENT:
-                return self._take(run, look, step.K.T.take(self.pairs), Q, Ut, there, slopes, 1.0)
+                angles = step.K.T.take(self.pairs)
+                return self._take(run, look, angles, slopes - self.g, place, Ut, there, slopes)
             if step.promised <= self.noise:
                 break
         if model.conclusive and expected <= 16 * self.noise:
@@ -153,13 +150,13 @@ class Descent(Phase):
         model.clear()
         return None
 
-    def _look_at(self, run: Run, look: Look, Q: np.ndarray) -> tuple[Look, np.ndarray]:
-        """The look at U @ Q, from which models learn until one knows enough; and (U @ Q)ᵀ, which only a model needs."""
-        there = run.look_at(Q)
+    def _look_at(self, run: Run, look: Look, place: Place) -> tuple[Look, np.ndarray]:
+        """The look at a place, from which models learn until one knows enough; and its Uᵀ, which only a model needs."""
+        there = run.look_at(place.matrix)
         learning = [model for model in self.models if not model.dropped]
         if not learning or there.gradient is None:
             return there, self.Ut
-        Ut = Q.T @ run.Ut
+        Ut = place.matrix.T @ run.Ut
         for model in learning:
             run.progress.flops += model.learn(Ut - self.Ut, look, there)
             if model.known:
@@ -174,9 +171,9 @@ class Descent(Phase):
             most = float(size.max())
             weights = 1.0 / np.maximum(size, LEAST_CURVATURE * most if most > 0 else 1.0)
         elif not len(self.past):
-            weights = FIRST / (float(np.abs(self.g).max()) or 1.0)
+            weights = FIRST / (self.chart.largest(self.g) or 1.0)
         direction = self.past.solve(self.g, weights)
-        promised, self.longest = self._bounded(direction, self.g, self.pairs, LARGEST_ANGLE, self.skew)
+        promised, self.longest = self.chart.aim(self.here, direction, self.g)
         if promised <= 0.0 and len(self.past):
             self.past.clear()
             return self._direction(look)
@@ -187,18 +184,20 @@ class Descent(Phase):
         longest = self.longest
         step, best = 1.0, None
         for _ in range(TRIALS):
-            Q = turned(self.Q, self.skew, step)
-            there, Ut = self._look_at(run, look, Q)
+            place = self.chart.at(self.here, step)
+            there, Ut = self._look_at(run, look, place)
             assert there.slopes is not None
             slopes = there.slopes.take(self.pairs)
-            slope = float(slopes @ direction)
+            moved = np.array([direction, self.g])  # in the coordinates there
+            run.progress.flops += self.chart.carry(place, moved)
+            slope = float(slopes @ moved[0])
             fall = look.value - there.value
             if fall >= SUFFICIENT * step * promised or (
                 step * promised <= 16 * self.noise and fall >= -self.noise and abs(slope) <= STEEP * promised
             ):
-                better = best is None or there.value < best[2].value
+                better = best is None or there.value < best[4].value
                 if better:
-                    best = (Q, Ut, there, slopes, step)
+                    best = (step * moved[0], slopes - moved[1], place, Ut, there, slopes)
                 # Where f is still about as steep as at the start, the step was too short.
                 if not better or slope > -STEEP * promised or step >= longest:
                     break
@@ -210,22 +209,24 @@ class Descent(Phase):
             step *= _shorter(fall, slope, promised, step)
         if best is None:
             return None
-        return self._take(run, look, direction, *best)
+        return self._take(run, look, *best)
 
     def _take(
         self,
         run: Run,
         look: Look,
-        direction: np.ndarray,
-        Q: np.ndarray,
+        step: np.ndarray,
+        change: np.ndarray,
+        place: Place,
         Ut: np.ndarray,
         there: Look,
         slopes: np.ndarray,
-        step: float,
     ) -> float:
-        self.past.add(step * direction, slopes - self.g)
-        self.Q, self.Ut, self.look, self.g = Q, Ut, there, slopes
-        run.arrive(Q, there)
+        """Move to the place, by a step that changed the slopes, both in the coordinates there."""
+        run.progress.flops += self.chart.carry(place, self.past.kept_rows)
+        self.past.add(step, change)
+        self.here, self.Ut, self.look, self.g = place, Ut, there, slopes
+        run.arrive(place.matrix, there)
         return look.value - there.value
 
     def _at_rest(self, run: Run, look: Look) -> float | None:
@@ -239,6 +240,8 @@ class Descent(Phase):
                     return gain
         elif run.progress.summaries[run.progress.phase].steps == 0 and not run.rough:
             # All slopes vanish at the start, which need not be a minimum: leave it to the next phase.
+            if run.plan.stiefel:
+                self.verdict = "converged: the slopes vanish at the start, which may be a saddle point"
             return None
         self.verdict = f"converged: the next step would gain at most {run.tol:g} times the scale"
         return None
@@ -251,18 +254,20 @@ class Descent(Phase):
         skew, step = np.zeros((self.n, self.n)), LARGEST_ANGLE
         skew[i, j], skew[j, i] = -direction[pair], direction[pair]
         for _ in range(TRIALS):
-            Q = turned(self.Q, skew, step)
-            there, Ut = self._look_at(run, look, Q)
+            place = Place(turned(self.here.matrix, skew, step))
+            there, Ut = self._look_at(run, look, place)
             if look.value - there.value > 0.1 * bend * step**2:
                 assert there.slopes is not None
                 self.past.clear()
-                return self._take(run, look, direction, Q, Ut, there, there.slopes.take(self.pairs), step)
+                slopes = there.slopes.take(self.pairs)
+                return self._take(run, look, step * direction, slopes - self.g, place, Ut, there, slopes)
             step *= 0.5
         return None
 
     def describe(self, steps: int, run: Run) -> str:
         """For example "quasi-Newton descent, 23 steps"."""
-        return f"quasi-Newton descent, {counted(steps, 'step', 'steps')}"
+        where = " on the Stiefel manifold" if run.plan.stiefel else ""
+        return f"quasi-Newton descent{where}, {counted(steps, 'step', 'steps')}"
 
     def forget(self) -> None:
         """Discard the look, so that the next one is at the recomputed state."""
@@ -284,13 +289,6 @@ class Descent(Phase):
             self.past.restore(arrays)
             for model in self.models:
                 model.restore(arrays)
-
-
-@lru_cache(maxsize=8)
-def _flat_indices(n: int, active: int) -> np.ndarray:
-    """The flat indices of the pairs (i, j), i < j and i < active, in a matrix of order n, row by row."""
-    i, j = np.triu_indices(n, 1)
-    return np.ascontiguousarray((i * n + j)[i < active])
 
 
 def _shorter(fall: float, slope: float, promised: float, step: float) -> float:

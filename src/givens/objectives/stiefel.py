@@ -1,0 +1,156 @@
+"""A function of n x m matrices V with orthonormal columns, m < n: of points of the Stiefel manifold.
+
+Such a V is the first m columns of an orthogonal U = [V W], and f does not depend on W. The pairs of columns that f depends on are
+those inside V, and those of a column of V and one of W. With E = ∂f/∂V their slopes are EᵀV − VᵀE and EᵀW. The second of these
+are EᵀWWᵀ = Rᵀ in the coordinates of the n-dimensional space, where
+
+    R  =  (I − VVᵀ) E.
+
+So nothing of order n² is computed, and W need not be chosen. `phases.charts` makes steps from these slopes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Any, NoReturn
+
+import numpy as np
+
+from givens.objectives.base import Blocks, Look, Plan, Rotations, Solved
+from givens.objectives.function import Function, FunctionState, Jacobian
+from givens.rotations import random_orthogonal, repair
+from givens.support.arguments import whole
+
+
+@lru_cache(maxsize=8)
+def _probe_place(n: int, m: int) -> np.ndarray:
+    return random_orthogonal(n, np.random.default_rng(0), columns=m)
+
+
+class StiefelFunction(Function):
+    """A function f(V) -> float of n x m matrices with orthonormal columns.
+
+    `minimize(f, n=n, m=m)` makes one. Runs consist of descent.
+
+    Parameters
+    ----------
+    f : callable
+        Gets a copy of V, an n x m array, and returns a real number.
+    n, m : int
+        Number of rows and columns, m < n.
+    jac : callable or True, optional
+        The matrix ∂f/∂V of partial derivatives, in Euclidean space: a function of V, or True if f returns the value and this
+        matrix. Without it, slopes are finite differences, from 2nm values of f in each step.
+    check_jac : bool
+        Compare `jac` with a finite difference once, before the run.
+
+    Attributes
+    ----------
+    evaluations : int
+        Number of calls of f so far.
+
+    Examples
+    --------
+    The two leading eigenvectors of a symmetric matrix of order 100:
+
+    >>> import numpy as np
+    >>> from givens import minimize
+    >>> from givens.objectives import StiefelFunction
+    >>> A = np.random.default_rng(0).standard_normal((100, 100)); A = A + A.T
+    >>> weights = np.array([2.0, 1.0])
+    >>> f = StiefelFunction(lambda V: -np.sum(weights * V * (A @ V)), 100, 2, jac=lambda V: -2 * weights * (A @ V))
+    >>> V = minimize(f, random_state=0).U
+    >>> V.shape
+    (100, 2)
+    >>> np.allclose(np.diag(V.T @ A @ V), np.linalg.eigvalsh(A)[:-3:-1])
+    True
+    """
+
+    def __init__(
+        self,
+        f: Callable[[np.ndarray], Any],
+        n: int,
+        m: int,
+        jac: Jacobian = None,
+        *,
+        check_jac: bool = True,
+    ) -> None:
+        self.m = whole(m, "m", 1, whole(n, "n", 2) - 1, "n - 1")
+        super().__init__(f, n, jac=jac, check_jac=check_jac)
+
+    def _columns(self) -> int:
+        return self.m
+
+    def _place(self) -> np.ndarray:
+        return _probe_place(self.n, self.m)
+
+    def _turn(self, start: np.ndarray, theta: float, first: int = 0, every: int = 2) -> np.ndarray:
+        """Rotate pairs of rows: f may not change where columns rotate, and a single one has nothing to rotate with."""
+        return np.ascontiguousarray(super()._turn(start.T, theta, first, every).T)
+
+    def _is_sum_over_columns(self, E: np.ndarray, moved: np.ndarray) -> bool:
+        return False  # descent learns nothing from it here
+
+    def _curve(self, U: np.ndarray, slopes: np.ndarray) -> tuple[Callable[[float], np.ndarray], float]:
+        rng = np.random.default_rng(0)
+        inside, beyond = np.triu(rng.standard_normal((self.m, self.m)), 1), rng.standard_normal(U.shape)
+        beyond -= U @ (U.T @ beyond)
+        size = math.sqrt(np.vdot(inside, inside) + np.vdot(beyond, beyond))
+        tangent = (beyond + U @ (inside.T - inside)) / size
+        slope = (np.vdot(inside, slopes[:, : self.m]) + np.vdot(beyond, slopes[:, self.m :].T)) / size
+        # For steps of 1e-4 and less, the columns are orthonormal up to rounding errors after one repair.
+        return lambda step: repair(U + step * tangent), float(slope)
+
+    def start(self, rng: np.random.Generator) -> np.ndarray:
+        """A random matrix with orthonormal columns."""
+        return random_orthogonal(self.n, rng, columns=self.m)
+
+    def plan(self) -> Plan:
+        """Descent alone."""
+        return Plan(phases=("descent",), stiefel=True)
+
+    def look(self, state: FunctionState, Q: np.ndarray | None = None, slopes: bool = True) -> Look:
+        """Value and slopes at V, or at the matrix Q, as an array of m rows.
+
+        Row i has the slopes of column i: towards the m columns, an antisymmetric matrix, and then R in n coordinates.
+        """
+        if self.jac is None and not slopes and Q is None:
+            return Look(self.value(state))
+        V = state.Ut.T.copy() if Q is None else Q
+        if self.jac is not None:
+            value, first, E = self._with_gradient(V)
+            return Look(value, first, None, 12.0 * self.n * self.m**2, gradient=E)
+        value = self._value(V.copy())
+        return Look(value, self._by_differences(V, value), None, 0.0)
+
+    def _slopes(self, E: np.ndarray, U: np.ndarray) -> tuple[np.ndarray, bool]:
+        P = U.T @ E
+        R = E - U @ P
+        R -= U @ (U.T @ R)  # the first time leaves rounding errors of the size of E
+        slopes = np.concatenate([P.T - P, R.T], axis=1)
+        return slopes, bool(np.isfinite(slopes).all())
+
+    def _by_differences(self, V: np.ndarray, value: float) -> np.ndarray:
+        """The slopes, by central differences along rotations of two columns of [V W], for some W."""
+        U = np.linalg.qr(V, mode="complete")[0]
+        U[:, : self.m] = V
+        upper = self._differences(U, value)[0][: self.m]
+        inside = upper[:, : self.m]
+        return np.concatenate([inside - inside.T, upper[:, self.m :] @ U[:, self.m :].T], axis=1)
+
+    def solve(self, state: FunctionState, blocks: Blocks, min_gain: float = 0.0) -> Solved:
+        """Not possible: a rotation of a column with one that is not there."""
+        self._refuse()
+
+    def apply(
+        self, state: FunctionState, blocks: Blocks, rotations: Rotations, payload: Sequence[Any] | None = None
+    ) -> float:
+        """Not possible, as `solve`."""
+        self._refuse()
+
+    def _refuse(self) -> NoReturn:
+        raise NotImplementedError(
+            "functions of n x m matrices have no rotations of two columns; give f as a function of U[:, :m]"
+        )

@@ -1,0 +1,178 @@
+"""Charts: where a step of descent leads, and what becomes of the steps and slopes before it.
+
+A chart of the matrices around the present one has a coordinate for every pair of columns, the angle by which they rotate.
+
+For a square U the step with the antisymmetric matrix K of all angles is U ← U Cay(K), where Cayley's transform
+Cay(K) = (I − K/2)⁻¹(I + K/2) agrees with exp(K) to second order. Coordinates belong to the columns, which move, so those of
+different steps can be compared directly.
+
+For an n x m matrix V of orthonormal columns, the first m of U = [V W], W is not known, and the angles with columns of W are given
+by an n x m matrix D = W B in the coordinates of the space (`objectives.stiefel`). With the angles M inside V, and K as above, the
+same step is
+
+    U Cay(K) = Cay(S) U,    S = U K Uᵀ = F Vᵀ − V Fᵀ = X Yᵀ,    F = D + V Mᵀ/2,  X = [F V],  Y = [V −F],
+
+and Cay(S) = I + X (I − YᵀX/2)⁻¹ Yᵀ takes products of n x 2m matrices only (Wen and Yin 2013). Since W moves by the same
+Cay(S), so do the matrices D and R of earlier steps: `carry`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+
+from givens.numerics.cayley import turned
+from givens.rotations import repair
+
+LARGEST_ANGLE = 0.8  # the largest angle of a step, in radians
+LARGEST_MOVE = 1.5  # the largest angle by which a column of an n x m matrix moves
+
+
+class Place(NamedTuple):
+    """Where a step leads.
+
+    Attributes
+    ----------
+    matrix : array
+        For a square U, the rotation Q from the U of the state, so that U @ Q is the place. For an n x m matrix, the place.
+    left, right : array, shape (2m, n), optional
+        For an n x m matrix, Cay(S) = I + leftᵀ right.
+    """
+
+    matrix: np.ndarray
+    left: np.ndarray | None = None
+    right: np.ndarray | None = None
+
+
+class Chart(ABC):
+    """Coordinates of the steps from the present matrix.
+
+    Attributes
+    ----------
+    pairs : array of int
+        Where the slopes of the coordinates are in `Look.slopes`, as flat indices.
+    """
+
+    pairs: np.ndarray
+
+    @abstractmethod
+    def begin(self, U: np.ndarray) -> Place:
+        """The place of the present matrix."""
+
+    @abstractmethod
+    def largest(self, step: np.ndarray) -> float:
+        """The largest angle of a step with these coordinates."""
+
+    @abstractmethod
+    def aim(self, here: Place, direction: np.ndarray, slopes: np.ndarray) -> tuple[float, float]:
+        """Turn H g into the step −H g, in place, and shorten it if an angle is too large.
+
+        Returns the decrease of f that the slopes predict, and the factor by which the step may be lengthened.
+        """
+
+    @abstractmethod
+    def at(self, here: Place, factor: float) -> Place:
+        """The place after this multiple of the step that was aimed at last."""
+
+    @abstractmethod
+    def carry(self, there: Place, rows: np.ndarray) -> float:
+        """Change steps or slopes before, the rows of an array, to the coordinates there, in place; return the flops."""
+
+
+class SquareChart(Chart):
+    """The angles of all pairs of columns of a square U, which stay the same while columns move."""
+
+    def __init__(self, n: int, active: int) -> None:
+        from givens.kernels.quasi_newton import bounded
+
+        self._bounded = bounded
+        self.pairs = _flat_indices(n, active)
+        self.skew = np.zeros((n, n))
+
+    def begin(self, U: np.ndarray) -> Place:
+        """No rotation."""
+        return Place(np.eye(len(U)))
+
+    def largest(self, step: np.ndarray) -> float:
+        """The largest angle of two columns."""
+        return float(np.abs(step).max())
+
+    def aim(self, here: Place, direction: np.ndarray, slopes: np.ndarray) -> tuple[float, float]:
+        """No angle above `LARGEST_ANGLE`."""
+        return self._bounded(direction, slopes, self.pairs, LARGEST_ANGLE, self.skew)  # type: ignore[no-any-return]
+
+    def at(self, here: Place, factor: float) -> Place:
+        """By Cayley's transform."""
+        return Place(turned(here.matrix, self.skew, factor))
+
+    def carry(self, there: Place, rows: np.ndarray) -> float:
+        """Nothing changes."""
+        return 0.0
+
+
+class StiefelChart(Chart):
+    """The angles of pairs of columns inside an n x m matrix, and of its columns with the rest of the space."""
+
+    def __init__(self, n: int, m: int) -> None:
+        from givens.kernels.cayley import carry
+
+        self._carry = carry
+        self.n, self.m = n, m
+        i, j = np.triu_indices(m, 1)
+        beyond = np.arange(m)[:, None] * (m + n) + np.arange(m, m + n)
+        self.pairs = np.concatenate([i * (m + n) + j, beyond.ravel()])
+        self.inside = (i, j)
+        self.eye = np.eye(2 * m)
+
+    def begin(self, U: np.ndarray) -> Place:
+        """The matrix itself."""
+        return Place(U)
+
+    def largest(self, step: np.ndarray) -> float:
+        """The largest angle by which a column moves."""
+        size = len(self.inside[0])
+        beyond = step[size:].reshape(self.m, self.n)
+        squares = np.einsum("ij,ij->i", beyond, beyond)
+        for k in self.inside:
+            np.add.at(squares, k, step[:size] ** 2)
+        return float(np.sqrt(squares.max()))
+
+    def aim(self, here: Place, direction: np.ndarray, slopes: np.ndarray) -> tuple[float, float]:
+        """No column moves by more than `LARGEST_MOVE`."""
+        m, Vt = self.m, here.matrix.T
+        size = len(self.inside[0])
+        direction *= -1.0
+        D = direction[size:].reshape(m, self.n)
+        D -= (D @ Vt.T) @ Vt  # H may have added multiples of the columns
+        most = self.largest(direction)
+        shrink = min(1.0, LARGEST_MOVE / most) if most > 0.0 else 1.0
+        direction *= shrink
+        M = np.zeros((m, m))
+        M[self.inside] = direction[:size]
+        F = D + 0.5 * ((M - M.T) @ Vt)
+        self.X = np.concatenate([F, Vt])
+        self.Y = np.concatenate([Vt, -F])
+        self.YX = self.Y @ self.X.T
+        return -float(direction @ slopes), LARGEST_MOVE / (shrink * most) if most > 0.0 else 1.0
+
+    def at(self, here: Place, factor: float) -> Place:
+        """By Cayley's transform of S, from products of n x 2m matrices."""
+        # t (I − t YᵀX/2)⁻¹ Yᵀ
+        right = np.linalg.solve(self.eye / factor - 0.5 * self.YX, self.Y)
+        V = here.matrix + self.X.T @ (right @ here.matrix)
+        return Place(repair(V), self.X, right)
+
+    def carry(self, there: Place, rows: np.ndarray) -> float:
+        """Move the part of each row that is given in the coordinates of the space."""
+        self._carry(rows, len(self.inside[0]), there.left, there.right)
+        return 8.0 * len(rows) * self.n * self.m**2
+
+
+@lru_cache(maxsize=8)
+def _flat_indices(n: int, active: int) -> np.ndarray:
+    """The flat indices of the pairs (i, j), i < j and i < active, in a matrix of order n, row by row."""
+    i, j = np.triu_indices(n, 1)
+    return np.ascontiguousarray((i * n + j)[i < active])
