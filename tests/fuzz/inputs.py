@@ -225,7 +225,7 @@ def objective(rng: np.random.Generator) -> Any:
     ]
     gamma = rng.choice([0.0, 0.5, 1.0, 1e300, -1.0, np.nan, 1e-310])
     active = [None, None, None, 1, 2, 0, 99, 1.5][rng.integers(8)]
-    kind = rng.integers(7)
+    kind = rng.integers(8)
     if kind == 0:
         return objectives.Columns(A, contrast[rng.integers(len(contrast))], active)
     if kind == 1:
@@ -238,7 +238,10 @@ def objective(rng: np.random.Generator) -> Any:
         return objectives.MomentTensor(A, None, None, active)
     if kind == 5:
         return objectives.from_samples(A, rank=active)
-    return objectives.Function(function(rng), int(rng.choice([1, 2, 3, 5])))
+    f, n = function(rng), int(rng.choice([1, 2, 3, 5]))
+    if kind == 6:
+        return objectives.StiefelFunction(f, n, int(rng.choice([1, 1, 2, 0, 5])))
+    return objectives.Function(f, n)
 
 
 def function(rng: np.random.Generator) -> Callable[[np.ndarray], Any]:
@@ -300,6 +303,7 @@ def start(rng: np.random.Generator, n: int) -> Any:
         np.full((n, n), np.nan),
         "x",
         rotations.random_orthogonal(max(n, 1), 0),
+        np.eye(max(n, 0))[:, :1],
     ]
     return options[rng.integers(len(options))]
 

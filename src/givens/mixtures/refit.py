@@ -43,7 +43,6 @@ class Refitted(NamedTuple):
     b: np.ndarray
     noise: float
     converged: bool
-    steps: int
 
 
 def refit(data: Scaled, weights: np.ndarray, b: np.ndarray) -> Refitted:
@@ -69,7 +68,7 @@ def refit(data: Scaled, weights: np.ndarray, b: np.ndarray) -> Refitted:
     logs, b, noise = _parts(found.x, root)
     weights = np.exp(logs)
     # A line search that finds no descent (status 2) has reached the limits of rounding: that is a minimum too.
-    return Refitted(weights / weights.sum(), b, float(np.exp(noise)), found.status in (0, 2), int(found.nit))
+    return Refitted(weights / weights.sum(), b, float(np.exp(noise)), found.status in (0, 2))
 
 
 def _parts(x: np.ndarray, root: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:

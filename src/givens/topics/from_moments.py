@@ -68,9 +68,7 @@ class MomentTopics:
     weights : array of shape (k,)
         Mean shares of the topics, α_i/α0.
     alpha : array of shape (k,)
-        0 for the single-topic model.
-    alpha0 : float
-        Their sum, given or estimated.
+        0 for the single-topic model. Their sum α0 is given, or estimated.
     eigenvalues : array
         Eigenvalues of the second moment on its axes, descending.
     residual : float
@@ -82,7 +80,6 @@ class MomentTopics:
     topics: np.ndarray
     weights: np.ndarray
     alpha: np.ndarray
-    alpha0: float
     eigenvalues: np.ndarray
     residual: float
     result: Result
@@ -167,7 +164,6 @@ def solve_topics(
         topics=np.ascontiguousarray(((alpha0 + 2) / 2 * found.weights * images).T),
         weights=weights,
         alpha=alpha0 * weights,
-        alpha0=float(alpha0),
         eigenvalues=eigenvalues,
         residual=found.residual,
         result=found.result,

@@ -34,14 +34,11 @@ class RefinedTopics:
     prior : Prior
     bounds : list of float
         Lower bounds of the log-likelihood per word, before each pass.
-    converged : bool
-        The last pass gained less than `tol`.
     """
 
     counts: np.ndarray
     prior: Prior
     bounds: list[float]
-    converged: bool
 
 
 class Inference(Summary):
@@ -109,7 +106,6 @@ def refine(
     """
     beta = np.ascontiguousarray(topics.T)
     bounds: list[float] = []
-    converged = False
     for _ in range(passes):
         single = beta.astype(np.float32)
         found = documents.total(Inference(single, prior, steps, STEP_TOL, True), "topics-inference")
@@ -119,7 +115,6 @@ def refine(
         beta = expected / expected.sum(axis=0)
         prior = prior.learned(found.statistics, found.documents)
         bounds.append(found.bound / found.words)
-        converged = len(bounds) > 1 and bounds[-1] - bounds[-2] < tol
-        if converged:
+        if len(bounds) > 1 and bounds[-1] - bounds[-2] < tol:
             break
-    return RefinedTopics(np.ascontiguousarray(expected.T), prior, bounds, converged)
+    return RefinedTopics(np.ascontiguousarray(expected.T), prior, bounds)
