@@ -312,7 +312,7 @@ class Run:
         if slopes is None:
             return float("nan")
         # Every pair occurs twice in an antisymmetric matrix, and those with columns outside of n x m matrices once.
-        once = slopes[:, self.shape.active :] if self.plan.stiefel else slopes[:0]
+        once = slopes[self.shape.active :] if self.plan.stiefel else slopes[:0]
         return _times(self.unit, math.sqrt(np.vdot(slopes, slopes) + np.vdot(once, once)))
 
     def _repair_due(self) -> bool:

@@ -60,7 +60,7 @@ def test_slopes_are_those_of_the_same_function_of_a_square_matrix(problem):
     few, square = StiefelFunction(f, n, m, jac=True), Function(padded, n, jac=True)
     look, whole = few.look(few.state(U[:, :m])), square.look(square.state(U))
     assert look.value == pytest.approx(whole.value, rel=1e-12)
-    inside, beyond = look.slopes[:, :m], look.slopes[:, m:]
+    inside, beyond = look.slopes[:m], look.slopes[m:].T
     np.testing.assert_allclose(inside, whole.slopes[:m, :m], atol=1e-10 * few.scale)
     np.testing.assert_allclose(beyond @ U[:, m:], whole.slopes[:m, m:], atol=1e-10 * few.scale)
     np.testing.assert_allclose(beyond @ U[:, :m], 0, atol=1e-12 * few.scale)

@@ -20,7 +20,7 @@ def steps(draw):
 
 def as_coordinates(inside, beyond):
     """Antisymmetric angles inside V and an n x m matrix, as the vector that the chart has for them."""
-    return np.concatenate([inside[np.triu_indices(len(inside), 1)], beyond.T.ravel()])
+    return np.concatenate([inside[np.triu_indices(len(inside), 1)], beyond.ravel()])
 
 
 @given(steps())

@@ -2,7 +2,7 @@
 
 Such a V is the first m columns of an orthogonal U = [V W], and f does not depend on W. The pairs of columns that f depends on are
 those inside V, and those of a column of V and one of W. With E = ∂f/∂V their slopes are EᵀV − VᵀE and EᵀW. The second of these
-are EᵀWWᵀ = Rᵀ in the coordinates of the n-dimensional space, where
+are R = W(WᵀE) in the coordinates of the n-dimensional space, where
 
     R  =  (I − VVᵀ) E.
 
@@ -99,7 +99,7 @@ class StiefelFunction(Function):
         beyond -= U @ (U.T @ beyond)
         size = math.sqrt(np.vdot(inside, inside) + np.vdot(beyond, beyond))
         tangent = (beyond + U @ (inside.T - inside)) / size
-        slope = (np.vdot(inside, slopes[:, : self.m]) + np.vdot(beyond, slopes[:, self.m :].T)) / size
+        slope = (np.vdot(inside, slopes[: self.m]) + np.vdot(beyond, slopes[self.m :])) / size
         # For steps of 1e-4 and less, the columns are orthonormal up to rounding errors after one repair.
         return lambda step: repair(U + step * tangent), float(slope)
 
@@ -112,9 +112,9 @@ class StiefelFunction(Function):
         return Plan(phases=("descent",), stiefel=True)
 
     def look(self, state: FunctionState, Q: np.ndarray | None = None, slopes: bool = True) -> Look:
-        """Value and slopes at V, or at the matrix Q, as an array of m rows.
+        """Value and slopes at V, or at the matrix Q.
 
-        Row i has the slopes of column i: towards the m columns, an antisymmetric matrix, and then R in n coordinates.
+        Slopes are an array of m + n rows and m columns: those inside V, an antisymmetric matrix, and below it R.
         """
         if self.jac is None and not slopes and Q is None:
             return Look(self.value(state))
@@ -129,7 +129,7 @@ class StiefelFunction(Function):
         P = U.T @ E
         R = E - U @ P
         R -= U @ (U.T @ R)  # the first time leaves rounding errors of the size of E
-        slopes = np.concatenate([P.T - P, R.T], axis=1)
+        slopes = np.concatenate([P.T - P, R])
         return slopes, bool(np.isfinite(slopes).all())
 
     def _by_differences(self, V: np.ndarray, value: float) -> np.ndarray:
@@ -138,7 +138,7 @@ class StiefelFunction(Function):
         U[:, : self.m] = V
         upper = self._differences(U, value)[0][: self.m]
         inside = upper[:, : self.m]
-        return np.concatenate([inside - inside.T, upper[:, self.m :] @ U[:, self.m :].T], axis=1)
+        return np.concatenate([inside - inside.T, U[:, self.m :] @ upper[:, self.m :].T])
 
     def solve(self, state: FunctionState, blocks: Blocks, min_gain: float = 0.0) -> Solved:
         """Not possible: a rotation of a column with one that is not there."""

@@ -10,10 +10,14 @@ For an n x m matrix V of orthonormal columns, the first m of U = [V W], W is not
 by an n x m matrix D = W B in the coordinates of the space (`objectives.stiefel`). With the angles M inside V, and K as above, the
 same step is
 
-    U Cay(K) = Cay(S) U,    S = U K Uᵀ = F Vᵀ − V Fᵀ = X Yᵀ,    F = D + V Mᵀ/2,  X = [F V],  Y = [V −F],
+    U Cay(K) = Cay(S) U,    S = U K Uᵀ = F Vᵀ − V Fᵀ,    F = D + V Mᵀ/2,
 
-and Cay(S) = I + X (I − YᵀX/2)⁻¹ Yᵀ takes products of n x 2m matrices only (Wen and Yin 2013). Since W moves by the same
-Cay(S), so do the matrices D and R of earlier steps: `carry`.
+and with X = [F V] and P = [0 I; −I 0], so that S = X P Xᵀ,
+
+    Cay(S)  =  I + X C Xᵀ,    C = (I − P XᵀX/2)⁻¹ P,
+
+which takes products of n x 2m matrices only (Wen and Yin 2013). Since W moves by the same Cay(S), so do the matrices D and R of
+earlier steps: `carry`.
 """
 
 from __future__ import annotations
@@ -38,13 +42,13 @@ class Place(NamedTuple):
     ----------
     matrix : array
         For a square U, the rotation Q from the U of the state, so that U @ Q is the place. For an n x m matrix, the place.
-    left, right : array, shape (2m, n), optional
-        For an n x m matrix, Cay(S) = I + leftᵀ right.
+    X, C : array, optional
+        For an n x m matrix, the factors of Cay(S).
     """
 
     matrix: np.ndarray
-    left: np.ndarray | None = None
-    right: np.ndarray | None = None
+    X: np.ndarray | None = None
+    C: np.ndarray | None = None
 
 
 class Chart(ABC):
@@ -121,11 +125,11 @@ class StiefelChart(Chart):
 
         self._carry = carry
         self.n, self.m = n, m
-        i, j = np.triu_indices(m, 1)
-        beyond = np.arange(m)[:, None] * (m + n) + np.arange(m, m + n)
-        self.pairs = np.concatenate([i * (m + n) + j, beyond.ravel()])
-        self.inside = (i, j)
+        i, j = self.inside = np.triu_indices(m, 1)
+        self.skip = len(i)  # coordinates inside, which come first
+        self.pairs = np.concatenate([i * m + j, np.arange(m * m, m * (m + n))])
         self.eye = np.eye(2 * m)
+        self.P = np.block([[np.zeros((m, m)), np.eye(m)], [-np.eye(m), np.zeros((m, m))]])
 
     def begin(self, U: np.ndarray) -> Place:
         """The matrix itself."""
@@ -133,41 +137,38 @@ class StiefelChart(Chart):
 
     def largest(self, step: np.ndarray) -> float:
         """The largest angle by which a column moves."""
-        size = len(self.inside[0])
-        beyond = step[size:].reshape(self.m, self.n)
-        squares = np.einsum("ij,ij->i", beyond, beyond)
+        beyond = step[self.skip :].reshape(self.n, self.m)
+        squares = np.einsum("ij,ij->j", beyond, beyond)
         for k in self.inside:
-            np.add.at(squares, k, step[:size] ** 2)
+            np.add.at(squares, k, step[: self.skip] ** 2)
         return float(np.sqrt(squares.max()))
 
     def aim(self, here: Place, direction: np.ndarray, slopes: np.ndarray) -> tuple[float, float]:
         """No column moves by more than `LARGEST_MOVE`."""
-        m, Vt = self.m, here.matrix.T
-        size = len(self.inside[0])
-        direction *= -1.0
-        D = direction[size:].reshape(m, self.n)
-        D -= (D @ Vt.T) @ Vt  # H may have added multiples of the columns
+        m, V = self.m, here.matrix
+        D = direction[self.skip :].reshape(self.n, m)
+        D -= V @ (V.T @ D)  # H may have added multiples of the columns
         most = self.largest(direction)
         shrink = min(1.0, LARGEST_MOVE / most) if most > 0.0 else 1.0
-        direction *= shrink
+        direction *= -shrink
         M = np.zeros((m, m))
-        M[self.inside] = direction[:size]
-        F = D + 0.5 * ((M - M.T) @ Vt)
-        self.X = np.concatenate([F, Vt])
-        self.Y = np.concatenate([Vt, -F])
-        self.YX = self.Y @ self.X.T
+        M[self.inside] = direction[: self.skip]
+        X = np.empty((self.n, 2 * m))
+        np.add(D, V @ (0.5 * (M.T - M)), out=X[:, :m])
+        X[:, m:] = V
+        self.X, self.gram = X, X.T @ X
         return -float(direction @ slopes), LARGEST_MOVE / (shrink * most) if most > 0.0 else 1.0
 
     def at(self, here: Place, factor: float) -> Place:
         """By Cayley's transform of S, from products of n x 2m matrices."""
-        # t (I − t YᵀX/2)⁻¹ Yᵀ
-        right = np.linalg.solve(self.eye / factor - 0.5 * self.YX, self.Y)
-        V = here.matrix + self.X.T @ (right @ here.matrix)
-        return Place(repair(V), self.X, right)
+        C = np.linalg.solve(self.eye / factor - 0.5 * (self.P @ self.gram), self.P)
+        V = self.X @ (C @ self.gram[:, self.m :])
+        V += here.matrix
+        return Place(repair(V), self.X, C)
 
     def carry(self, there: Place, rows: np.ndarray) -> float:
         """Move the part of each row that is given in the coordinates of the space."""
-        self._carry(rows, len(self.inside[0]), there.left, there.right)
+        self._carry(rows, self.skip, there.X, there.C)
         return 8.0 * len(rows) * self.n * self.m**2
 
 
