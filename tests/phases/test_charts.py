@@ -6,6 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from givens.kernels.cayley import carry
 from givens.numerics.cayley import turned
 from givens.phases.charts import LARGEST_MOVE, Place, StiefelChart
 from givens.rotations import orthogonality, random_orthogonal
@@ -64,3 +65,15 @@ def test_the_largest_move_is_that_of_a_column(problem):
     beyond = size * rng.standard_normal((n, m))
     moves = np.sqrt(np.sum(inside**2, axis=1) + np.sum(beyond**2, axis=0))
     assert np.isclose(StiefelChart(n, m).largest(as_coordinates(inside, beyond)), moves.max())
+
+
+def test_rows_of_several_tiles_are_carried(rng):
+    n, m, skip = 20_000, 2, 3
+    X, C = rng.standard_normal((n, 2 * m)) / n**0.5, rng.standard_normal((2 * m, 2 * m))
+    rows = rng.standard_normal((3, skip + n * m))
+    parts = rows[:, skip:].reshape(3, n, m)
+    expected = [part + X @ (C @ (X.T @ part)) for part in parts]
+    before = rows[:, :skip].copy()
+    carry(rows, skip, X, C)
+    np.testing.assert_allclose(rows[:, skip:].reshape(3, n, m), expected, atol=1e-12)
+    assert np.array_equal(rows[:, :skip], before)
