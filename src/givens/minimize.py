@@ -30,7 +30,7 @@ from givens.result import PhaseSummary, Result
 from givens.rotations import check_orthogonal, random_orthogonal, with_determinant
 from givens.rotations import determinant as determinant_of
 from givens.schedules import Schedule, as_schedule
-from givens.support.arguments import counted, generator, tolerance, whole
+from givens.support.arguments import as_array, counted, generator, tolerance, whole
 from givens.support.progress import Bar, bar
 
 ROUGH = 1e-4
@@ -74,8 +74,8 @@ def minimize(
     n : int, optional
         The order of U, for a plain function.
     m : int, optional
-        Number of columns, for a plain function of n x m matrices with orthonormal columns (a Stiefel manifold). Nothing of order
-        n² is then computed. By default m = n, or as many as `start` has.
+        Number of columns, for a plain function of n x m matrices with orthonormal columns (a Stiefel manifold). With `jac`,
+        nothing of order n² is then computed. By default m = n, or as many as `start` has.
     jac : callable or True, optional
         For a plain function, the matrix ∂f/∂U of partial derivatives: a function of U, or True if f returns the value and this
         matrix, as in `scipy.optimize.minimize`. Without it, slopes are finite differences. `givens.autodiff` computes it by
@@ -457,7 +457,7 @@ def _problem(
 def _shape(start: np.ndarray | None, n: int | None, m: int | None) -> tuple[int, int]:
     """Rows and columns of the matrices that a plain function is a function of."""
     rows, columns = None, None
-    if start is not None and np.ndim(start) == 2:
+    if start is not None and as_array(start, "start").ndim == 2:
         rows, columns = np.shape(start)
     if n is None:
         if rows is None:

@@ -250,6 +250,7 @@ def test_a_run_at_rest_from_its_start_says_so():
         ({"m": 2.5}, "m must be a whole number"),
         ({"start": np.eye(6)[:, :3]}, "start has 3 columns, but m = 2"),
         ({"start": np.ones((6, 2))}, "start must be orthogonal"),
+        ({"start": [[1.0, 0.0], [0.0]]}, "start must be an array, got a sequence of unequal parts"),
         ({"start": np.eye(5)[:, :2]}, "start is of order 5, but n = 6"),
     ],
 )
