@@ -17,7 +17,7 @@ from benchmarks.function import beside_pymanopt
 from givens.rotations import random_orthogonal
 
 SHAPES = ((100, 5), (500, 3), (500, 20), (2000, 1))
-STARTS, REPEATS = 2, 2
+STARTS, REPEATS = 2, 1
 
 
 def objectives(n, m):
