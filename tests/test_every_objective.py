@@ -52,8 +52,7 @@ def test_every_run_of_few_components_ends_where_the_whole_objective_has_no_gradi
     # The same objective, with all of its columns: value and gradient have to agree.
     gamma = few.levels**2 if few.l0 else few.levels
     whole = SparseColumns(few.At.T, gamma, "l0" if few.l0 else "l1", active=few.active)
-    complement = np.linalg.qr(result.U, mode="complete")[0][:, few.active :]
-    look = whole.look(whole.state(np.hstack((result.U, complement))))
+    look = whole.look(whole.state(rotations.complete(result.U)))
     assert result.value == pytest.approx(whole.factor * look.value, rel=1e-12)
     norm = abs(whole.factor) * np.linalg.norm(look.slopes)
     assert result.gradient_norm == pytest.approx(norm, rel=1e-4, abs=1e-9 * result.value)

@@ -24,7 +24,7 @@ from givens.objectives.base import Look, NotFinite, Objective, Plan
 from givens.phases import PHASES, Phase
 from givens.phases.certificate import certify
 from givens.result import Certificate, PhaseSummary, Result, Snapshot
-from givens.rotations import orthogonality, repair, rotate_blocks
+from givens.rotations import complete, orthogonality, repair, rotate_blocks
 from givens.schedules import Schedule, Shape
 from givens.support.arguments import counted
 from givens.support.progress import Bar
@@ -275,6 +275,14 @@ class Run:
         if self._pending is not None:
             self._repair()
 
+    def complete(self) -> None:
+        """Settle, and complete an n x m matrix by any other columns: rotations of two columns need them."""
+        self.settle()
+        if len(self.Ut) < self.shape.n:
+            self.Ut = np.ascontiguousarray(complete(self.Ut.T).T)
+            self.state = self.objective.state(np.ascontiguousarray(self.Ut.T))
+            self.progress.flops += 4.0 * self.Ut.size * self.shape.active
+
     def turn(self, Q: np.ndarray) -> float:
         """Rotate all columns; return the flops."""
         self.moved()
@@ -283,7 +291,13 @@ class Run:
 
     def slopes(self) -> np.ndarray | None:
         """The first derivatives of all pairs."""
-        return self.look().slopes
+        slopes, m = self.look().slopes, self.shape.active
+        if slopes is None or not self.plan.stiefel:
+            return slopes
+        upper = np.zeros((len(self.Ut), len(self.Ut)))
+        upper[:m, :m] = np.triu(slopes[:m])
+        upper[:m, m:] = slopes[m:].T @ self.Ut[m:].T
+        return upper - upper.T
 
     def value(self) -> float:
         """The value of f at the present U."""
@@ -305,7 +319,8 @@ class Run:
     def _U(self) -> np.ndarray:
         if self._pending is not None:
             return repair(self._pending if self.plan.stiefel else self.Ut.T @ self._pending)
-        return np.ascontiguousarray(self.Ut.T)
+        # An n x m matrix may have been completed.
+        return np.ascontiguousarray((self.Ut[: self.shape.active] if self.plan.stiefel else self.Ut).T)
 
     def _gradient_norm(self, even_if_expensive: bool) -> float:
         slopes = (self.look() if even_if_expensive else self._glance()).slopes

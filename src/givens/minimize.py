@@ -75,7 +75,8 @@ def minimize(
         The order of U, for a plain function.
     m : int, optional
         Number of columns, for a plain function of n x m matrices with orthonormal columns (a Stiefel manifold). With `jac`,
-        nothing of order n² is then computed. By default m = n, or as many as `start` has.
+        descent computes nothing of order n². Rotations of two columns, in sweeps and certificates, are those of n x n matrices
+        of which f depends on the first m columns. By default m = n, or as many as `start` has.
     jac : callable or True, optional
         For a plain function, the matrix ∂f/∂U of partial derivatives: a function of U, or True if f returns the value and this
         matrix, as in `scipy.optimize.minimize`. Without it, slopes are finite differences. `givens.autodiff` computes it by
@@ -105,8 +106,8 @@ def minimize(
     certify : bool or float, optional
         When the run has converged, search every pair of columns over all angles, which takes at most about two sweeps.
         `Result.certificate` has the largest gain found. Gains above rounding are taken, and the run continues. A number between
-        0 and 1 searches this share of the pairs, chosen at random. By default only plain functions without `jac` are certified;
-        those of n x m matrices cannot be.
+        0 and 1 searches this share of the pairs, chosen at random. By default only plain functions of square matrices without
+        `jac` are certified.
     coarse : bool, optional
         Let a run that begins with descent make its first steps on cheaper forms of the objective, if it has them: with very many
         rows, on evenly spaced samples of the rows in single precision. By default only where no `start` is given. The trace has
@@ -171,8 +172,8 @@ def minimize(
         before = getattr(objective, "evaluations", 0)
         problem, first = _problem(objective, start, (n, m), jac, check_jac)
         plan = problem.plan()
-        if plan.stiefel:
-            _refuse_rotations(phases, schedule, certify, determinant)
+        if plan.stiefel and determinant is not None:
+            raise ValueError("n x m matrices, m < n, have no determinant: leave it out")
         if callback is not None and not callable(callback):
             raise TypeError(f"callback must be a function of a Snapshot, got {type(callback).__name__}")
         options = RunOptions(
@@ -223,30 +224,6 @@ def _phases(plan: Plan, phases: Sequence[str] | None, schedule: str | Schedule |
     if not names:
         raise ValueError("phases must name at least one phase")
     return names
-
-
-def _refuse_rotations(
-    phases: Sequence[str] | None,
-    schedule: str | Schedule | None,
-    certify: bool | float | None,
-    determinant: int | str | None,
-) -> None:
-    """Refuse arguments that functions of n x m matrices have no use for."""
-    given = {
-        "phases": phases not in (None, "descent") and list(phases or ()) != ["descent"],
-        "schedule": schedule is not None,
-        "certify": bool(certify),
-        "determinant": determinant is not None,
-    }
-    for name, wrong in given.items():
-        if not wrong:
-            continue
-        if name == "determinant":
-            raise ValueError("n x m matrices, m < n, have no determinant: leave it out")
-        raise ValueError(
-            f"{name} is for rotations of two columns of an n x n matrix, and functions of n x m matrices, m < n, have descent "
-            "only; leave it out, or minimise f(U[:, :m]) as a function of U, without m"
-        )
 
 
 def _share(certify: bool | float) -> float:

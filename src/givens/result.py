@@ -81,7 +81,8 @@ class Certificate:
     ----------
     gain : float
         The largest improvement of the value that a rotation of two columns, by any angle, would bring. It is an
-        estimate where `Result.message` says that the search is not exact.
+        estimate where `Result.message` says that the search is not exact. For n x m matrices, pairs are those of one completion
+        to a square matrix.
     pairs : int
         Number of pairs that were searched.
     share : float

@@ -317,6 +317,23 @@ def with_determinant(U: np.ndarray, sign: int) -> np.ndarray:
     return U
 
 
+def complete(V: np.ndarray) -> np.ndarray:
+    """An orthogonal matrix whose first columns are V, an n x m matrix with orthonormal columns.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from givens.rotations import complete, orthogonality
+    >>> U = complete(np.array([[0.6], [0.8]]))
+    >>> U[:, 0], bool(orthogonality(U) < 1e-14)
+    (array([0.6, 0.8]), True)
+    """
+    V = _matrix(V)
+    U = np.linalg.qr(V, mode="complete")[0]
+    U[:, : V.shape[1]] = V
+    return U
+
+
 def check_orthogonal(
     U: np.ndarray, name: str = "U", tolerance: float = 1e-6, columns: int | None = None
 ) -> np.ndarray:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -11,7 +9,8 @@ from hypothesis import strategies as st
 
 from givens import autodiff, check_objective, minimize
 from givens.objectives import Function, StiefelFunction
-from givens.rotations import orthogonality, random_orthogonal
+from givens.rotations import complete, orthogonality, random_orthogonal
+from givens.schedules import Tournament
 from tests.properties import examples
 
 SHAPES = [(2, 1), (9, 1), (9, 4), (6, 5), (40, 3)]
@@ -240,10 +239,7 @@ def test_a_run_at_rest_from_its_start_says_so():
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"certify": True}, "certify is for rotations of two columns"),
-        ({"schedule": "random"}, "schedule is for rotations of two columns"),
-        ({"phases": ["descent", "sweeps"]}, "phases is for rotations of two columns"),
-        ({"phases": "sweeps"}, "phases is for rotations of two columns"),
+        ({"phases": ["sweep"]}, "there is no phase 'sweep'"),
         ({"determinant": 1}, "have no determinant"),
         ({"m": 0}, "m must be a whole number from 1 to 6"),
         ({"m": 7}, "m must be a whole number from 1 to 6"),
@@ -261,11 +257,66 @@ def test_what_makes_no_sense_for_few_columns_is_refused(options, sentence):
         minimize(f, **arguments)
 
 
-def test_descent_may_be_named():
+@pytest.mark.parametrize("schedule", ["tournament", "random", "cyclic", "gradient", Tournament(block=4)])
+@pytest.mark.parametrize("jac", [True, None])
+def test_rotations_of_two_columns_find_the_minimum_too(schedule, jac):
     f, _, least = brockett(6, 2)
-    for phases in ("descent", ["descent"], ("descent",)):
-        found = minimize(f, n=6, m=2, jac=True, phases=phases, certify=False, random_state=0)
-        assert found.value == pytest.approx(least)
+    g = f if jac else lambda V: f(V)[0]
+    objective = StiefelFunction(g, 6, 2, degree=2, jac=jac)
+    result = minimize(objective, schedule=schedule, random_state=0, max_sweeps=400)
+    assert result.converged, result.message
+    assert result.rotations > 0
+    assert "rotations" in result.method
+    assert result.U.shape == (6, 2)
+    assert result.orthogonality < 1e-13
+    assert result.value == pytest.approx(least, rel=1e-9)
+    assert np.all(np.diff(result.trace.value) <= 1e-12 * abs(least))
+
+
+def test_sweeps_are_those_of_the_same_function_of_a_square_matrix():
+    f = log_cosh(7, 3)
+    few = minimize(lambda V: f(V)[0], n=7, m=3, schedule="cyclic", random_state=0)
+    square = minimize(lambda U: f(U[:, :3])[0], complete(few.U), schedule="cyclic", max_sweeps=3)
+    assert few.converged, few.message
+    assert square.value == pytest.approx(few.value, rel=1e-12)
+
+
+def test_a_certificate_finds_a_way_out_of_a_saddle_point_and_is_exact():
+    f, S, least = brockett(8, 2)
+    saddle = np.linalg.eigh(S)[1][:, [7, 3]]
+    objective = StiefelFunction(f, 8, 2, degree=2, jac=True)
+    result = minimize(objective, saddle, tol=1e-12, certify=True)
+    assert result.converged, result.message
+    assert result.value < f(saddle)[0] - 0.1 * abs(least)
+    assert result.certificate.pairs == 1 + 2 * 6
+    assert result.certificate.gain <= 1e-9 * abs(least)
+    assert "certified by" in result.method
+    assert "exact searches" in result.method
+    share = minimize(f, n=8, m=2, jac=True, certify=0.5, random_state=0)
+    assert share.certificate.pairs == 6
+
+
+def test_killed_sweeps_end_in_the_same_bits(tmp_path):
+    f, start = log_cosh(6, 2), random_orthogonal(6, 0, columns=2)
+    options = {"jac": True, "schedule": "random", "random_state": 3, "max_sweeps": 6, "tol": 0}
+    whole = minimize(f, start, checkpoint=tmp_path / "whole.npz", **options)
+    path = tmp_path / "killed.npz"
+    minimize(f, start, checkpoint=path, callback=lambda snapshot: snapshot.step == 2, **options)
+    resumed = minimize(f, start, checkpoint=path, **options)
+    assert resumed.trace.value == whole.trace.value
+    assert np.array_equal(resumed.U, whole.U)
+
+
+def test_a_kink_ends_descent_and_sweeps_go_on():
+    M = np.random.default_rng(0).standard_normal((12, 5))
+    options = {"n": 5, "m": 2, "random_state": 0}
+    alone = minimize(lambda V: np.sum(np.abs(M @ V)), **options)
+    both = minimize(lambda V: np.sum(np.abs(M @ V)), phases=["descent", "sweeps"], **options)
+    assert not alone.converged
+    assert "no step of the phase 'descent' lowers f" in alone.message
+    assert both.converged
+    assert both.sweeps > 0
+    assert both.value <= alone.value
 
 
 def test_wrong_gradients_are_found():
@@ -287,6 +338,3 @@ def test_objectives_of_square_matrices_take_no_m():
         minimize(few, m=3)
     with pytest.raises(TypeError, match="functions of n x m matrices do not have"):
         check_objective(few)
-    for method in (partial(few.solve, None, []), partial(few.apply, None, [], [])):
-        with pytest.raises(NotImplementedError, match=r"U\[:, :m\]"):
-            method()

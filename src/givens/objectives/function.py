@@ -304,7 +304,7 @@ class Function(Objective):
     def value(self, state: FunctionState) -> float:
         """Evaluate f."""
         if state.value is None:
-            state.value = self._value(state.Ut.T.copy())
+            state.value = self._value(state.Ut[: self.active].T.copy())
         return state.value
 
     def plan(self) -> Plan:
@@ -418,17 +418,18 @@ class Function(Objective):
         self, state: FunctionState, block: np.ndarray
     ) -> tuple[np.ndarray, float, int, bool, int]:
         size = len(block)
-        Vt = state.Ut.copy()
+        Vt = state.Ut.copy() if size > 2 else state.Ut
         Q = np.eye(size)
         value, total, rotated, resolved, points = self.value(state), 0.0, 0, True, state.points
-        for a in range(size):
+        for a in range(np.searchsorted(block, self.active)):
             for b in range(a + 1, size):
                 found, points = self._search(Vt, (int(block[a]), int(block[b])), value, points)
                 resolved &= found.resolved
                 if not self._worth(found):
                     continue
                 G = turn(found.theta)
-                Vt[block[[a, b]]] = G.T @ Vt[block[[a, b]]]
+                if size > 2:
+                    Vt[block[[a, b]]] = G.T @ Vt[block[[a, b]]]
                 Q[:, [a, b]] = Q[:, [a, b]] @ G
                 value -= found.gain
                 total += found.gain
@@ -446,10 +447,11 @@ class Function(Objective):
         i, j = pair
 
         def g(theta: float) -> float:
-            U = Vt.T.copy()
+            U = Vt[: self.active].T.copy()
             c, s = math.cos(theta), math.sin(theta)
             U[:, i] = c * Vt[i] + s * Vt[j]
-            U[:, j] = c * Vt[j] - s * Vt[i]
+            if j < self.active:
+                U[:, j] = c * Vt[j] - s * Vt[i]
             return self._value(U)
 
         if self.degree is not None:
@@ -481,7 +483,7 @@ class Function(Objective):
         turned = state.Ut.copy()
         rotate_blocks(turned, blocks, rotations)
         # If f is not finite, this raises before the state is changed.
-        state.value, state.Ut = self._value(turned.T.copy()), turned
+        state.value, state.Ut = self._value(turned[: self.active].T.copy()), turned
         if payload:
             state.points = max(payload)
         return 0.0

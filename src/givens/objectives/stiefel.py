@@ -6,21 +6,22 @@ are R = W(WᵀE) in the coordinates of the n-dimensional space, where
 
     R  =  (I − VVᵀ) E.
 
-So nothing of order n² is computed, and W need not be chosen. `phases.charts` makes steps from these slopes.
+So descent computes nothing of order n², and W need not be chosen: `phases.charts` makes steps from these slopes. Rotations of two
+columns need a W; any will do, and the loop chooses one (`Run.complete`).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import lru_cache
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
-from givens.objectives.base import Blocks, Look, Plan, Rotations, Solved
+from givens.objectives.base import Look, Plan
 from givens.objectives.function import Function, FunctionState, Jacobian
-from givens.rotations import random_orthogonal, repair
+from givens.rotations import complete, random_orthogonal, repair
 from givens.support.arguments import whole
 
 
@@ -32,7 +33,7 @@ def _probe_place(n: int, m: int) -> np.ndarray:
 class StiefelFunction(Function):
     """A function f(V) -> float of n x m matrices with orthonormal columns.
 
-    `minimize(f, n=n, m=m)` makes one. Runs consist of descent.
+    `minimize(f, n=n, m=m)` makes one. By default runs consist of descent.
 
     Parameters
     ----------
@@ -40,6 +41,8 @@ class StiefelFunction(Function):
         Gets a copy of V, an n x m array, and returns a real number.
     n, m : int
         Number of rows and columns, m < n.
+    degree : int, optional
+        The degree of f, if it is a polynomial in the entries of V, for exact rotations of two columns, as in `Function`.
     jac : callable or True, optional
         The matrix ∂f/∂V of partial derivatives, in Euclidean space: a function of V, or True if f returns the value and this
         matrix. Without it, slopes are finite differences, from 2nm values of f in each step.
@@ -73,12 +76,13 @@ class StiefelFunction(Function):
         f: Callable[[np.ndarray], Any],
         n: int,
         m: int,
+        degree: int | None = None,
         jac: Jacobian = None,
         *,
         check_jac: bool = True,
     ) -> None:
         self.m = whole(m, "m", 1, whole(n, "n", 2) - 1, "n - 1")
-        super().__init__(f, n, jac=jac, check_jac=check_jac)
+        super().__init__(f, n, degree, jac, check_jac=check_jac)
 
     def _columns(self) -> int:
         return self.m
@@ -108,7 +112,7 @@ class StiefelFunction(Function):
         return random_orthogonal(self.n, rng, columns=self.m)
 
     def plan(self) -> Plan:
-        """Descent alone."""
+        """Descent alone: where n is large, a sweep takes very many evaluations."""
         return Plan(phases=("descent",), stiefel=True)
 
     def look(self, state: FunctionState, Q: np.ndarray | None = None, slopes: bool = True) -> Look:
@@ -118,7 +122,7 @@ class StiefelFunction(Function):
         """
         if self.jac is None and not slopes and Q is None:
             return Look(self.value(state))
-        V = state.Ut.T.copy() if Q is None else Q
+        V = state.Ut[: self.m].T.copy() if Q is None else Q
         if self.jac is not None:
             value, first, E = self._with_gradient(V)
             return Look(value, first, None, 12.0 * self.n * self.m**2, gradient=E)
@@ -134,23 +138,7 @@ class StiefelFunction(Function):
 
     def _by_differences(self, V: np.ndarray, value: float) -> np.ndarray:
         """The slopes, by central differences along rotations of two columns of [V W], for some W."""
-        U = np.linalg.qr(V, mode="complete")[0]
-        U[:, : self.m] = V
+        U = complete(V)
         upper = self._differences(U, value)[0][: self.m]
         inside = upper[:, : self.m]
         return np.concatenate([inside - inside.T, U[:, self.m :] @ upper[:, self.m :].T])
-
-    def solve(self, state: FunctionState, blocks: Blocks, min_gain: float = 0.0) -> Solved:
-        """Not possible: a rotation of a column with one that is not there."""
-        self._refuse()
-
-    def apply(
-        self, state: FunctionState, blocks: Blocks, rotations: Rotations, payload: Sequence[Any] | None = None
-    ) -> float:
-        """Not possible, as `solve`."""
-        self._refuse()
-
-    def _refuse(self) -> NoReturn:
-        raise NotImplementedError(
-            "functions of n x m matrices have no rotations of two columns; give f as a function of U[:, :m]"
-        )

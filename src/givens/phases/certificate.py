@@ -82,7 +82,7 @@ def certify(run: Run, share: float) -> tuple[Certificate, float]:
 
 def _search(run: Run, pairs: np.ndarray) -> Solved:
     """Search pairs over all angles."""
-    run.settle()
+    run.complete()
     solved = solve_pairs(run, pairs)
     run.progress.flops += solved.flops
     run.progress.note = max(run.progress.note, solved.note, key=len)

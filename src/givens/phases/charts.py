@@ -132,8 +132,8 @@ class StiefelChart(Chart):
         self.P = np.block([[np.zeros((m, m)), np.eye(m)], [-np.eye(m), np.zeros((m, m))]])
 
     def begin(self, U: np.ndarray) -> Place:
-        """The matrix itself."""
-        return Place(U)
+        """The matrix itself, without the columns that complete it."""
+        return Place(np.ascontiguousarray(U[:, : self.m]))
 
     def largest(self, step: np.ndarray) -> float:
         """The largest angle by which a column moves."""

@@ -35,6 +35,7 @@ class Sweeps(Phase):
 
     def advance(self, run: Run) -> float:
         """One sweep."""
+        run.complete()
         objective, progress = run.objective, run.progress
         rounds = run.options.schedule.sweep(run.shape, progress.rng, run.slopes)
         total = 0.0

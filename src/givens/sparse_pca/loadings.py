@@ -31,6 +31,7 @@ from givens.numerics.scaling import check_data
 from givens.numerics.tiles import scores
 from givens.objectives.sparse_columns import SparseColumns
 from givens.result import Result
+from givens.rotations import complete
 from givens.sparse_pca.few_components import FewColumns
 from givens.sparse_pca.options import FitOptions
 
@@ -161,7 +162,7 @@ def _whole(
     objective = SparseColumns(At.T, gamma, penalty, active=options.m)
     objective.trace_slopes = False
     # The columns beside V that no component has: any will do.
-    U = np.hstack((V, np.linalg.qr(V, mode="complete")[0][:, options.m :]))
+    U = complete(V)
     result = minimize(
         objective,
         U,
