@@ -17,6 +17,7 @@ from benchmarks.function import beside_pymanopt
 from givens.rotations import random_orthogonal
 
 SHAPES = ((100, 5), (500, 3), (500, 20), (2000, 1))
+CHARTED = (500, 3)  # the chart of all benchmarks has room for one
 STARTS, REPEATS = 2, 1
 
 
@@ -55,4 +56,5 @@ def run(report):
         for name, f in objectives(n, m).items():
             title = f"{name}, {n} x {m}"
             best, rivals, _ = beside_pymanopt(report, title, f, starts, REPEATS, wanted=1)
-            report.ratio(f"few columns: {title}", f"pymanopt, {best}", rivals[best].times, wanted=1)
+            if (n, m) == CHARTED:
+                report.ratio(f"few columns: {title}", f"pymanopt, {best}", rivals[best].times, wanted=1)
