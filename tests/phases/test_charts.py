@@ -6,9 +6,11 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from givens.kernels.cayley import carry
+from givens import minimize
 from givens.numerics.cayley import turned
-from givens.phases.charts import LARGEST_MOVE, Place, StiefelChart
+from givens.objectives import StiefelFunction
+from givens.phases.charts import FAR, LARGEST_MOVE, Place, StiefelChart
+from givens.phases.descent import Descent
 from givens.rotations import orthogonality, random_orthogonal
 
 
@@ -49,11 +51,7 @@ def test_a_step_is_that_of_the_completed_matrix(problem):
     there, whole = chart.at(Place(V), 0.7), turned(U, K, 0.7)
     np.testing.assert_allclose(there.matrix, whole[:, :m], atol=1e-12)
     assert orthogonality(there.matrix) < 1e-13
-    # What was W C before is W' C there, and angles inside do not change.
-    C = rng.standard_normal((n - m, m))
-    rows = np.array([as_coordinates(inside, W @ C), direction])
-    chart.carry(there, rows)
-    np.testing.assert_allclose(rows[0], as_coordinates(inside, whole[:, m:] @ C), atol=1e-11)
+    assert there.far == (0.7 * largest > FAR)
 
 
 @given(steps())
@@ -67,13 +65,20 @@ def test_the_largest_move_is_that_of_a_column(problem):
     assert np.isclose(StiefelChart(n, m).largest(as_coordinates(inside, beyond)), moves.max())
 
 
-def test_rows_of_several_tiles_are_carried(rng):
-    n, m, skip = 20_000, 2, 3
-    X, C = rng.standard_normal((n, 2 * m)) / n**0.5, rng.standard_normal((2 * m, 2 * m))
-    rows = rng.standard_normal((3, skip + n * m))
-    parts = rows[:, skip:].reshape(3, n, m)
-    expected = [part + X @ (C @ (X.T @ part)) for part in parts]
-    before = rows[:, :skip].copy()
-    carry(rows, skip, X, C)
-    np.testing.assert_allclose(rows[:, skip:].reshape(3, n, m), expected, atol=1e-12)
-    assert np.array_equal(rows[:, :skip], before)
+def test_steps_before_a_long_one_are_forgotten(rng, monkeypatch):
+    n, m = 60, 2
+    X = rng.laplace(size=(2 * n, n))
+    function = StiefelFunction(lambda V: -np.sum((X @ V) ** 4), n, m, jac=lambda V: -4 * X.T @ (X @ V) ** 3)
+    remembered = []
+    take = Descent._take
+
+    def watched(self, run, look, step, change, place, *rest):
+        gain = take(self, run, look, step, change, place, *rest)
+        remembered.append((place.far, len(self.past)))
+        return gain
+
+    monkeypatch.setattr(Descent, "_take", watched)
+    result = minimize(function, random_state=0)
+    assert result.converged
+    assert any(far for far, _ in remembered)
+    assert all((kept == 0) == far for far, kept in remembered)

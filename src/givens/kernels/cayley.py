@@ -7,7 +7,6 @@ import numpy as np
 from givens.kernels.compile import kernel
 
 LARGEST = float(np.finfo(np.float64).max)
-NUMBERS = 16_384  # of a tile: few enough for a cache
 
 
 @kernel
@@ -59,30 +58,3 @@ def slopes_of(E: np.ndarray, U: np.ndarray) -> tuple[np.ndarray, bool]:
             product[j, i] = -slope
             finite &= abs(slope) <= LARGEST
     return product, finite
-
-
-@kernel
-def carry(rows: np.ndarray, skip: int, X: np.ndarray, C: np.ndarray) -> None:
-    """Multiply the n x m matrix in each row, which begins after `skip` numbers, by I + X C Xᵀ from the left, in place.
-
-    Tile by tile, so that a part of X serves for all rows while it is in the caches.
-    """
-    n, m = len(X), X.shape[1] // 2
-    tile = max(NUMBERS // (2 * m), 64)
-    shares = np.zeros((len(rows), 2 * m, m))
-    share = np.empty((2 * m, m))
-    for begin in range(0, n, tile):
-        end = min(begin + tile, n)
-        for row in range(len(rows)):
-            part = rows[row, skip + begin * m : skip + end * m].reshape((end - begin, m))
-            np.dot(X[begin:end].T, part, share)
-            shares[row] += share
-    for row in range(len(rows)):
-        shares[row] = np.dot(C, shares[row])
-    moved = np.empty((min(tile, n), m))
-    for begin in range(0, n, tile):
-        end = min(begin + tile, n)
-        for row in range(len(rows)):
-            part = rows[row, skip + begin * m : skip + end * m].reshape((end - begin, m))
-            np.dot(X[begin:end], shares[row], moved[: end - begin])
-            part += moved[: end - begin]

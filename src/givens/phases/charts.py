@@ -1,4 +1,4 @@
-"""Charts: where a step of descent leads, and what becomes of the steps and slopes before it.
+"""Charts: where a step of descent leads, and whether the steps and slopes before it can be compared with those after it.
 
 A chart of the matrices around the present one has a coordinate for every pair of columns, the angle by which they rotate.
 
@@ -16,8 +16,9 @@ and with X = [F V] and P = [0 I; −I 0], so that S = X P Xᵀ,
 
     Cay(S)  =  I + X C Xᵀ,    C = (I − P XᵀX/2)⁻¹ P,
 
-which takes products of n x 2m matrices only (Wen and Yin 2013). Since W moves by the same Cay(S), so do the matrices D and R of
-earlier steps: `carry`.
+which takes products of n x 2m matrices only (Wen and Yin 2013). W moves by the same Cay(S), and so would the matrices D and R
+of earlier steps. They are left as they are, since that takes more time than the rest of a step, and for short steps saves no
+evaluation; after a step that moves a column by more than `FAR` they are forgotten.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from givens.rotations import repair
 
 LARGEST_ANGLE = 0.8  # the largest angle of a step, in radians
 LARGEST_MOVE = 1.5  # the largest angle by which a column of an n x m matrix moves
+FAR = 0.6  # the angle above which earlier steps of n x m matrices are forgotten
 
 
 class Place(NamedTuple):
@@ -42,13 +44,12 @@ class Place(NamedTuple):
     ----------
     matrix : array
         For a square U, the rotation Q from the U of the state, so that U @ Q is the place. For an n x m matrix, the place.
-    X, C : array, optional
-        For an n x m matrix, the factors of Cay(S).
+    far : bool
+        Whether the step is so long that steps and slopes before it cannot be compared with those after it.
     """
 
     matrix: np.ndarray
-    X: np.ndarray | None = None
-    C: np.ndarray | None = None
+    far: bool = False
 
 
 class Chart(ABC):
@@ -81,10 +82,6 @@ class Chart(ABC):
     def at(self, here: Place, factor: float) -> Place:
         """The place after this multiple of the step that was aimed at last."""
 
-    @abstractmethod
-    def carry(self, there: Place, rows: np.ndarray) -> float:
-        """Change steps or slopes before, the rows of an array, to the coordinates there, in place; return the flops."""
-
 
 class SquareChart(Chart):
     """The angles of all pairs of columns of a square U, which stay the same while columns move."""
@@ -112,18 +109,11 @@ class SquareChart(Chart):
         """By Cayley's transform."""
         return Place(turned(here.matrix, self.skew, factor))
 
-    def carry(self, there: Place, rows: np.ndarray) -> float:
-        """Nothing changes."""
-        return 0.0
-
 
 class StiefelChart(Chart):
     """The angles of pairs of columns inside an n x m matrix, and of its columns with the rest of the space."""
 
     def __init__(self, n: int, m: int) -> None:
-        from givens.kernels.cayley import carry
-
-        self._carry = carry
         self.n, self.m = n, m
         i, j = self.inside = np.triu_indices(m, 1)
         self.skip = len(i)  # coordinates inside, which come first
@@ -140,7 +130,7 @@ class StiefelChart(Chart):
         beyond = step[self.skip :].reshape(self.n, self.m)
         squares = np.einsum("ij,ij->j", beyond, beyond)
         for k in self.inside:
-            np.add.at(squares, k, step[: self.skip] ** 2)
+            squares += np.bincount(k, step[: self.skip] ** 2, self.m)
         return float(np.sqrt(squares.max()))
 
     def aim(self, here: Place, direction: np.ndarray, slopes: np.ndarray) -> tuple[float, float]:
@@ -156,20 +146,15 @@ class StiefelChart(Chart):
         X = np.empty((self.n, 2 * m))
         np.add(D, V @ (0.5 * (M.T - M)), out=X[:, :m])
         X[:, m:] = V
-        self.X, self.gram = X, X.T @ X
-        return -float(direction @ slopes), LARGEST_MOVE / (shrink * most) if most > 0.0 else 1.0
+        self.X, self.gram, self.move = X, X.T @ X, shrink * most
+        return -float(direction @ slopes), LARGEST_MOVE / self.move if most > 0.0 else 1.0
 
     def at(self, here: Place, factor: float) -> Place:
         """By Cayley's transform of S, from products of n x 2m matrices."""
         C = np.linalg.solve(self.eye / factor - 0.5 * (self.P @ self.gram), self.P)
         V = self.X @ (C @ self.gram[:, self.m :])
         V += here.matrix
-        return Place(repair(V), self.X, C)
-
-    def carry(self, there: Place, rows: np.ndarray) -> float:
-        """Move the part of each row that is given in the coordinates of the space."""
-        self._carry(rows, self.skip, there.X, there.C)
-        return 8.0 * len(rows) * self.n * self.m**2
+        return Place(repair(V), factor * self.move > FAR)
 
 
 @lru_cache(maxsize=8)

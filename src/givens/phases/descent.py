@@ -188,16 +188,14 @@ class Descent(Phase):
             there, Ut = self._look_at(run, look, place)
             assert there.slopes is not None
             slopes = there.slopes.take(self.pairs)
-            moved = np.array([direction, self.g])  # in the coordinates there
-            run.progress.flops += self.chart.carry(place, moved)
-            slope = float(slopes @ moved[0])
+            slope = float(slopes @ direction)
             fall = look.value - there.value
             if fall >= SUFFICIENT * step * promised or (
                 step * promised <= 16 * self.noise and fall >= -self.noise and abs(slope) <= STEEP * promised
             ):
                 better = best is None or there.value < best[4].value
                 if better:
-                    best = (step * moved[0], slopes - moved[1], place, Ut, there, slopes)
+                    best = (step * direction, slopes - self.g, place, Ut, there, slopes)
                 # Where f is still about as steep as at the start, the step was too short.
                 if not better or slope > -STEEP * promised or step >= longest:
                     break
@@ -222,9 +220,11 @@ class Descent(Phase):
         there: Look,
         slopes: np.ndarray,
     ) -> float:
-        """Move to the place, by a step that changed the slopes, both in the coordinates there."""
-        run.progress.flops += self.chart.carry(place, self.past.kept_rows)
-        self.past.add(step, change)
+        """Move to the place, by a step that changed the slopes."""
+        if place.far:
+            self.past.clear()
+        else:
+            self.past.add(step, change)
         self.here, self.Ut, self.look, self.g = place, Ut, there, slopes
         run.arrive(place.matrix, there)
         return look.value - there.value

@@ -54,11 +54,6 @@ class Memory:
         self.kept = min(self.kept + 1, self.most)
         return True
 
-    @property
-    def kept_rows(self) -> np.ndarray:
-        """All steps and changes of slopes, as a view, in no particular order."""
-        return self.rows[: 2 * self.kept]
-
     def solve(self, slopes: np.ndarray, weights: np.ndarray | float | None = None) -> np.ndarray:
         """H g, with these weights on the diagonal of W, or with those that were learned."""
         if weights is None:
