@@ -326,9 +326,12 @@ class Run:
         slopes = (self.look() if even_if_expensive else self._glance()).slopes
         if slopes is None:
             return float("nan")
-        # Every pair occurs twice in an antisymmetric matrix, and those with columns outside of n x m matrices once.
-        once = slopes[self.shape.active :] if self.plan.stiefel else slopes[:0]
-        return _times(self.unit, math.sqrt(np.vdot(slopes, slopes) + np.vdot(once, once)))
+        square = float(np.vdot(slopes, slopes))
+        if self.plan.stiefel:
+            # Every pair occurs twice in an antisymmetric matrix, but those with columns outside of n x m matrices once.
+            beyond = slopes[self.shape.active :]
+            square += float(np.vdot(beyond, beyond))
+        return _times(self.unit, math.sqrt(square))
 
     def _repair_due(self) -> bool:
         if not self.repair_every or self.progress.steps % self.repair_every:
@@ -375,7 +378,10 @@ class Run:
         if left is not None and left <= max(self.tol**2, NOTHING) * scale:
             return f"converged: all pairs together could gain {left / scale:.1g} times the scale"
         progress.converged = False
-        descended = sum(summary.steps for summary in progress.summaries if summary.name == "descent")
+        descended = 0
+        for summary in progress.summaries:
+            if summary.name == "descent":
+                descended += summary.steps
         if progress.steps - descended >= options.max_sweeps and self.phases[progress.phase].name != "descent":
             return f"not converged: max_sweeps = {options.max_sweeps} reached"
         if descended >= options.max_steps:

@@ -349,8 +349,10 @@ class Function(Objective):
     def _real_matrix(self, E: Any) -> np.ndarray:
         """What `jac` returned, as an array of real numbers."""
         try:
+            # A copy: a function may return the same array every time. Nearly every jac returns an array of floats.
+            if type(E) is np.ndarray and E.dtype == np.float64:
+                return E.copy()
             if not np.iscomplexobj(E) and E is not None:
-                # A copy: a function may return the same array every time.
                 return np.array(E, dtype=np.float64, order="C")
             kind = "complex numbers" if E is not None else "None"
         except (TypeError, ValueError):

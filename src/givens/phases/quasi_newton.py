@@ -60,7 +60,8 @@ class Memory:
             weights = self.weights
         if not self.kept:
             return weights * slopes
-        weights = np.ascontiguousarray(np.broadcast_to(weights, slopes.shape))
+        if not isinstance(weights, np.ndarray):
+            weights = np.full(len(slopes), weights)
         return self._solve(self.rows, self.place, self.kept, slopes, weights)
 
     def arrays(self) -> dict[str, np.ndarray]:
