@@ -53,12 +53,22 @@ class Unsloped(Objective):
         (
             lambda: run(f=lambda U: np.nan),
             ValueError,
-            "f must be finite for every orthogonal matrix, but it returned nan",
+            "f must be finite, or inf where it is not defined, but it returned nan",
         ),
         (
             lambda: run(f=lambda U: np.inf),
             ValueError,
-            "f must be finite for every orthogonal matrix, but it returned inf",
+            "f is infinite near the rotation where it is first evaluated; give a start",
+        ),
+        (
+            lambda: run(f=lambda U: np.inf, start=np.eye(3)),
+            ValueError,
+            "f is infinite near the start; give a start around which it is finite",
+        ),
+        (
+            lambda: run(f=lambda U: -np.inf),
+            ValueError,
+            "f must be finite, or inf where it is not defined, but it returned -inf",
         ),
         (lambda: run(f=lambda U: U[0]), TypeError, r"returned an array of shape \(3,\)"),
         (lambda: run(f=lambda U: 1j), TypeError, "f must return a real number, but it returned complex"),

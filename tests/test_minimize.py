@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from givens import minimize
+from givens.numerics.cayley import turned
 from givens.objectives import Columns, Function
 from givens.schedules import ByGradient
 from tests.cases import CASES
@@ -317,3 +318,79 @@ def test_a_phase_says_what_the_objective_lacks(phase, contrast, reason):
     result = minimize(Columns(A, contrast), phases=[phase])
     assert not result.converged
     assert result.message.startswith(f"not converged: {reason}")
+
+
+def guarded(n):
+    """A linear function that is infinite unless the whole diagonal is above 0.1, with its gradient."""
+    target = np.random.default_rng(n).standard_normal((n, n))
+    refused = []
+
+    def f(U):
+        room = np.diag(U) - 0.1
+        if room.min() <= 0:
+            refused.append(U)
+            return np.inf, np.full((n, U.shape[1]), np.nan)
+        return -np.sum(U * target) - 0.01 * np.sum(np.log(room)), -target - np.diag(0.01 / room)
+
+    return f, refused
+
+
+@pytest.mark.parametrize("n", [2, 5, 12])
+def test_descent_stays_inside_a_barrier(n):
+    f, refused = guarded(n)
+    result = minimize(f, np.eye(n), jac=True)
+    assert result.converged
+    assert refused
+    assert np.diag(result.U).min() > 0.1
+    assert (np.diff(result.trace.value) <= 1e-12).all()
+    # A minimum: all points beside it are higher, as far as rounding allows.
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        K = rng.standard_normal((n, n))
+        assert f(turned(result.U, 1e-4 * (K - K.T)))[0] > result.value - 1e-12
+    separate = minimize(lambda U: f(U)[0], np.eye(n), jac=lambda U: f(U)[1])
+    assert separate.value == pytest.approx(result.value, rel=1e-12)
+
+
+def test_values_alone_stay_inside_a_barrier():
+    f, refused = guarded(4)
+    best = minimize(f, np.eye(4), jac=True)
+    result = minimize(lambda U: f(U)[0], np.eye(4), certify=False)
+    assert refused
+    assert result.value == pytest.approx(best.value, rel=1e-9)
+
+
+def test_where_a_barrier_matters_is_said():
+    f, _ = guarded(4)
+    with pytest.raises(
+        ValueError, match="infinite near the rotation where it is first evaluated; give a start"
+    ):
+        minimize(f, n=4, jac=True, random_state=0)
+    with pytest.raises(ValueError, match="infinite near the start"):
+        minimize(f, -np.eye(4), jac=True)
+    inside = Function(f, 4, jac=True, near=np.eye(4))
+    with pytest.raises(ValueError, match="f is infinite at the start; give one where it is finite"):
+        minimize(inside, -np.eye(4))
+    with pytest.raises(ValueError, match="near must be orthogonal"):
+        Function(f, 4, jac=True, near=np.ones((4, 4)))
+    with pytest.raises(ValueError, match="near is of order 3, but n = 4"):
+        Function(f, 4, jac=True, near=np.eye(3))
+    sweeps = minimize(f, np.eye(4), jac=True, phases="sweeps")
+    assert not sweeps.converged
+    assert "f returned inf where two columns are rotated" in sweeps.message
+    assert np.diag(sweeps.U).min() > 0.1
+    certified = minimize(f, np.eye(4), jac=True, certify=True)
+    assert certified.converged
+    assert certified.certificate is None
+    assert "not certified: f returned inf" in certified.message
+    assert certified.value == minimize(f, np.eye(4), jac=True).value
+
+
+def test_starts_outside_a_barrier_lose():
+    f, _ = guarded(3)
+    result = minimize(f, np.eye(3), jac=True, n_starts=60, random_state=0)
+    assert np.isinf(result.starts).any()
+    assert np.isfinite(result.starts).sum() > 1
+    assert result.value == result.starts.min()
+    both = minimize(f, np.eye(3), jac=True, determinant="both")
+    assert np.diag(both.U).min() > 0.1

@@ -34,6 +34,9 @@ Callback = Callable[[Snapshot], Any]
 DRIFT = 5e-14
 """‖UᵀU − I‖ above which the U of a result is repaired once more."""
 
+INFINITE = "not converged: f is infinite at the start"
+"""The message of a run from a start where a function has no value."""
+
 NOTHING = 1e-26
 """Relative to the scale: a smaller gain of all pairs together is rounding."""
 
@@ -223,7 +226,13 @@ class Run:
         """The message, if no pair gains anything; else an empty string, and the run continues."""
         progress = self.progress
         self.shown.step("certificate", progress.steps + 1, self.options.max_sweeps, self.pairs)
-        self.certificate, gain = certify(self, self.options.certify)
+        try:
+            self.certificate, gain = certify(self, self.options.certify)
+        except NotFinite as error:
+            self.certificate, self.Ut, self.state = None, self._recorded, None
+            self._hold_state()
+            self.moved()
+            return f"{message}; not certified: {error}"
         progress.certifications += 1
         if gain <= 0.0:
             return message
@@ -367,6 +376,9 @@ class Run:
         progress.converged = True
         if self.pairs == 0:
             return "there is nothing to rotate"
+        if progress.steps == 0 and self.value() == math.inf:
+            progress.converged = False
+            return INFINITE
         norm = progress.trace.gradient_norm[-1]
         limit = None if options.gradient_tol is None else options.gradient_tol * scale * self.unit
         if limit is not None and norm <= limit and math.isfinite(norm):

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from givens.checkpoint import Checkpoint, as_checkpoint
-from givens.loop import Callback, Run, RunOptions
+from givens.loop import INFINITE, Callback, Run, RunOptions
 from givens.numerics import parallel
 from givens.objectives.base import Objective, Plan
 from givens.objectives.function import Function
@@ -298,7 +298,10 @@ class Runs:
         if len(starts) > 1:
             for result in best:
                 result.seconds = perf_counter() - began
-        return sorted(best, key=lambda result: sense * result.value)
+        best.sort(key=lambda result: sense * result.value)
+        if best[0].message.startswith(INFINITE):
+            raise ValueError("f is infinite at the start; give one where it is finite")
+        return best
 
     def _all(self, starts: list[Start], rough: float) -> list[Run]:
         def run(start: Start) -> Run:
@@ -410,7 +413,7 @@ def _problem(
         rows, columns = _shape(start, *shape)
         first = None if start is None else check_orthogonal(start, name="start", columns=columns)
         made = Function if rows == columns else partial(StiefelFunction, m=columns)
-        return made(objective, rows, jac=jac, check_jac=check_jac), first
+        return made(objective, rows, jac=jac, check_jac=check_jac, near=first), first
     n, m = shape
     if jac is not None:
         raise ValueError(f"jac belongs to a plain function; {type(objective).__name__} knows its own slopes")

@@ -338,3 +338,25 @@ def test_objectives_of_square_matrices_take_no_m():
         minimize(few, m=3)
     with pytest.raises(TypeError, match="functions of n x m matrices do not have"):
         check_objective(few)
+
+
+@pytest.mark.parametrize("with_gradient", [True, False])
+def test_descent_stays_inside_a_barrier(with_gradient):
+    A = np.random.default_rng(0).standard_normal((12, 12))
+    A, refused = A + A.T, []
+
+    def f(V):
+        room = V[0, 0] - 0.2
+        if room <= 0:
+            refused.append(V)
+            return np.inf, None
+        E = -2 * A @ V
+        E[0, 0] -= 0.1 / room
+        return -np.trace(V.T @ A @ V) - 0.1 * np.log(room), E
+
+    start = np.eye(12)[:, :2]
+    result = minimize(f if with_gradient else lambda V: f(V)[0], start, jac=with_gradient)
+    assert refused
+    assert result.converged
+    assert result.U[0, 0] > 0.2
+    assert result.value == pytest.approx(minimize(f, start, jac=True, random_state=1).value, rel=1e-9)

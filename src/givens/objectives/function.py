@@ -23,7 +23,7 @@ from givens.numerics import parallel
 from givens.numerics.cayley import turned
 from givens.numerics.scaling import EPS, power_of_two
 from givens.objectives.base import Blocks, Look, NotFinite, Objective, Plan, Rotations, Solved
-from givens.rotations import random_orthogonal, rotate_blocks, turn
+from givens.rotations import check_orthogonal, random_orthogonal, rotate_blocks, turn
 from givens.searches import closed_forms as searches
 from givens.searches.harmonics import Harmonics
 from givens.support.arguments import whole
@@ -45,6 +45,7 @@ _REPEATS = 1e-8
 _SAME = 1e-6
 # Angles at which f is evaluated before the run; with a gradient, only the first two.
 PROBES = (0.0, 1.0, 2.0, 4.0)
+_NEAR = 1e-3  # the share of these angles if f is infinite there
 # Functions whose values are smaller or larger are divided by a power of two, their `factor`.
 USUAL = 1e-100, 1e100
 
@@ -106,6 +107,8 @@ class Function(Objective):
         matrix. `givens.autodiff` computes it for functions written in PyTorch, JAX or autograd.
     check_jac : bool
         Compare `jac` with a finite difference once, before the run.
+    near : array, optional
+        An orthogonal matrix where f is finite, if f is infinite for others. `minimize` takes the start.
 
     Attributes
     ----------
@@ -114,9 +117,10 @@ class Function(Objective):
 
     Notes
     -----
-    f must be finite for all orthogonal matrices, and always return the same number for the same matrix. Before the run it is
-    evaluated a few times near a fixed rotation. `minimize` calls it from several threads only if its argument `threads` is given.
-    During a run BLAS uses one thread per call.
+    f must always return the same number for the same matrix. It may return infinity (a barrier), but not at the start: steps of
+    descent stay where f is finite. Rotations of two columns, and so certificates, need a function that is finite everywhere.
+    Before the run f is evaluated a few times near a fixed rotation, and where it is infinite there, at `near`. `minimize` calls
+    it from several threads only if its argument `threads` is given. During a run BLAS uses one thread per call.
 
     Examples
     --------
@@ -142,6 +146,7 @@ class Function(Objective):
         jac: Jacobian = None,
         *,
         check_jac: bool = True,
+        near: np.ndarray | None = None,
     ) -> None:
         if not callable(f):
             raise TypeError(f"f must be a function of U, got {type(f).__name__}")
@@ -156,7 +161,7 @@ class Function(Objective):
         self.evaluations = 0
         # With a BLAS of one thread, as during the run: others would spin for a tenth of a second after these evaluations.
         with parallel.pool(parallel.width()):
-            self._probe(check_jac)
+            self._probe(check_jac, near)
 
     def _columns(self) -> int:
         """The number of columns of U."""
@@ -170,7 +175,13 @@ class Function(Objective):
         return self._number(value)
 
     def _value(self, U: np.ndarray) -> float:
-        return self(U) / self.factor
+        value = self(U) / self.factor
+        if value == math.inf:
+            raise NotFinite(
+                "f returned inf where two columns are rotated; searches of their angle need a function that is finite "
+                "everywhere, descent along a gradient does not (jac=, phases='descent', certify=False)"
+            )
+        return value
 
     def _evaluate(self, U: np.ndarray) -> Any:
         with _COUNTING:
@@ -194,28 +205,28 @@ class Function(Objective):
             )
             raise TypeError(f"f must return a real number, but it returned {kind}")
         value = float(value)
-        if not math.isfinite(value):
-            raise NotFinite(f"f must be finite for every orthogonal matrix, but it returned {value} for one")
+        if math.isnan(value) or value == -math.inf:
+            raise NotFinite(
+                f"f must be finite, or inf where it is not defined, but it returned {value} for an orthogonal matrix"
+            )
         return value
 
-    def _probe(self, check_jac: bool) -> None:
-        """Set the scale of f from its values near a fixed matrix; for checkpoints, these values also identify f."""
-        place = self._place()
-        slopes = None
-        if self.jac is None:
-            along = self._turned(place)
-            values = [along(theta) for theta in PROBES]
-            again = along(PROBES[0])
-            if abs(again - values[0]) > _REPEATS * max(map(abs, values)):
-                raise ValueError(
-                    f"f must return the same number for the same matrix, but it returned {values[0]:.6g} and then {again:.6g}; "
-                    "if it draws random numbers, draw them once"
-                )
-        else:
-            first, slopes, E = self._with_gradient(place)
-            second, _, moved = self._with_gradient(self._turn(place, PROBES[1], every=4))
-            values = [first, second]
-            self.by_columns = self._is_sum_over_columns(E, moved)
+    def _probe(self, check_jac: bool, near: np.ndarray | None) -> None:
+        """Set the scale of f from its values near a fixed matrix; for checkpoints, these values also identify f.
+
+        Where f is infinite there, `near` and a small part of the angles replace the matrix and the angles.
+        """
+        place, size = self._place(), 1.0
+        values, slopes = self._probed(place, size)
+        if math.inf in values and near is not None:
+            columns = self.active if self.active < self.n else None
+            place, size = check_orthogonal(near, name="near", columns=columns), _NEAR
+            if len(place) != self.n:
+                raise ValueError(f"near is of order {len(place)}, but n = {self.n}")
+            values, slopes = self._probed(place, size)
+        if math.inf in values:
+            where = "the rotation where it is first evaluated" if near is None else "the start"
+            raise ValueError(f"f is infinite near {where}; give a start around which it is finite")
         largest = max(map(abs, values))
         if largest and not USUAL[0] < largest < USUAL[1]:
             # Squares of values and slopes would overflow or vanish.
@@ -230,6 +241,22 @@ class Function(Objective):
             self._check_degree(place, values[0], self.degree)
         if slopes is not None and check_jac and self.n > 1:
             self._compare(place, values[0], slopes)
+
+    def _probed(self, place: np.ndarray, size: float) -> tuple[list[float], np.ndarray | None]:
+        """Values of f near a place, by angles of this size, some of which may be infinite; and the slopes there, with `jac`."""
+        if self.jac is not None:
+            first, slopes, E = self._with_gradient(place)
+            second, _, moved = self._with_gradient(self._turn(place, size * PROBES[1], every=4))
+            self.by_columns = E is not None and moved is not None and self._is_sum_over_columns(E, moved)
+            return [first, second], slopes
+        values = [self(self._turn(place, size * theta)) for theta in PROBES]
+        again = self(self._turn(place, size * PROBES[0]))
+        if math.inf not in values and not abs(again - values[0]) <= _REPEATS * max(map(abs, values)):
+            raise ValueError(
+                f"f must return the same number for the same matrix, but it returned {values[0]:.6g} and then {again:.6g}; "
+                "if it draws random numbers, draw them once"
+            )
+        return values, None
 
     def _place(self) -> np.ndarray:
         """The matrix near which f is evaluated before the run."""
@@ -320,18 +347,22 @@ class Function(Objective):
         if self.jac is not None:
             value, first, E = self._with_gradient(U)
             return Look(value, first, None, 4.0 * self.n**3, gradient=E)
-        value = self._value(U.copy())
+        value = self(U.copy()) / self.factor
+        if value == math.inf:
+            return Look(value, *np.zeros((2, self.n, self.n)))
         upper, bends = self._differences(U, value)
         return Look(value, upper - upper.T, bends + bends.T, 0.0)
 
-    def _with_gradient(self, U: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
-        """The value, the slopes EᵀU − UᵀE, and the gradient E."""
+    def _with_gradient(self, U: np.ndarray) -> tuple[float, np.ndarray, np.ndarray | None]:
+        """The value, the slopes EᵀU − UᵀE, and the gradient E; slopes of 0 and no gradient where f is infinite."""
         if self.jac is True:
             value, E = self._both(self._evaluate(U.copy()))
             value = self._number(value) / self.factor
         else:
-            value = self._value(U.copy())
-            E = self.jac(U.copy())  # type: ignore[operator, misc]
+            value = self(U.copy()) / self.factor
+            E = None if value == math.inf else self.jac(U.copy())  # type: ignore[operator, misc]
+        if value == math.inf:
+            return value, np.zeros(self._slopes_shape()), None
         E = self._real_matrix(E)
         if self.factor != 1.0:
             E /= self.factor
@@ -345,6 +376,9 @@ class Function(Objective):
     def _slopes(self, E: np.ndarray, U: np.ndarray) -> tuple[np.ndarray, bool]:
         """The slopes of all pairs for the gradient E at U, and whether they are finite."""
         return _slopes_of()(E, U)
+
+    def _slopes_shape(self) -> tuple[int, int]:
+        return self.n, self.n
 
     def _real_matrix(self, E: Any) -> np.ndarray:
         """What `jac` returned, as an array of real numbers."""

@@ -48,6 +48,8 @@ class StiefelFunction(Function):
         matrix. Without it, slopes are finite differences, from 2nm values of f in each step.
     check_jac : bool
         Compare `jac` with a finite difference once, before the run.
+    near : array, optional
+        A matrix where f is finite, if f is infinite for others, as in `Function`.
 
     Attributes
     ----------
@@ -80,9 +82,10 @@ class StiefelFunction(Function):
         jac: Jacobian = None,
         *,
         check_jac: bool = True,
+        near: np.ndarray | None = None,
     ) -> None:
         self.m = whole(m, "m", 1, whole(n, "n", 2) - 1, "n - 1")
-        super().__init__(f, n, degree, jac, check_jac=check_jac)
+        super().__init__(f, n, degree, jac, check_jac=check_jac, near=near)
 
     def _columns(self) -> int:
         return self.m
@@ -126,8 +129,10 @@ class StiefelFunction(Function):
         if self.jac is not None:
             value, first, E = self._with_gradient(V)
             return Look(value, first, None, 12.0 * self.n * self.m**2, gradient=E)
-        value = self._value(V.copy())
-        return Look(value, self._by_differences(V, value), None, 0.0)
+        value = self(V.copy()) / self.factor
+        if value == math.inf:
+            return Look(value, np.zeros(self._slopes_shape()))
+        return Look(value, self._by_differences(V, value))
 
     def _slopes(self, E: np.ndarray, U: np.ndarray) -> tuple[np.ndarray, bool]:
         P = U.T @ E
@@ -135,6 +140,9 @@ class StiefelFunction(Function):
         R -= U @ (U.T @ R)  # the first time leaves rounding errors of the size of E
         slopes = np.concatenate([P.T - P, R])
         return slopes, bool(np.isfinite(slopes).all())
+
+    def _slopes_shape(self) -> tuple[int, int]:
+        return self.m + self.n, self.m
 
     def _by_differences(self, V: np.ndarray, value: float) -> np.ndarray:
         """The slopes, by central differences along rotations of two columns of [V W], for some W."""
