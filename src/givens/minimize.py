@@ -67,7 +67,8 @@ def minimize(
     Parameters
     ----------
     objective : Objective or callable
-        What to minimise. A callable f(U) -> float is wrapped in `objectives.Function` and needs `n` or `start`.
+        What to minimise. A callable f(U) -> float is wrapped in `objectives.Function` and needs `n` or `start`. It may return
+        infinity where it is not defined, but not at the start.
     start : array, shape (n, n) or (n, m), optional
         An orthogonal matrix to start from. By default the objective chooses: the identity for `Columns`, the principal axes for
         `SparseColumns`, a random rotation for a plain function.
