@@ -119,15 +119,7 @@ def beside_pymanopt(report, name, f, starts, repeats, wanted=5):
             found = report.time(lambda k=kind: [pymanopt_minimum(f, k, s) for s in starts], repeat=repeats)
         seconds, ends = found.best / len(starts), [max(gradient_norm(f, U), ENDS) for U in found.value]
         same = _timed(report, both, starts, ends, repeats)
-        _row(
-            report,
-            name,
-            f"pymanopt, {optimizer}",
-            f,
-            seconds,
-            found.value,
-            givens_to_the_same_gradient=same.seconds,
-        )
+        _row(report, name, f"pymanopt, {optimizer}", f, seconds, found.value, same=same.seconds)
         rivals[optimizer] = Rival(seconds, min(ends), seconds / same.seconds, seconds / same.inside)
     best = min(rivals, key=lambda optimizer: rivals[optimizer].times)
     report.claim(
@@ -168,14 +160,15 @@ def _timed(report, both, starts, ends, repeats):
     return Ours(timing.best / len(starts), both.calls / runs, both.seconds / runs, timing.value)
 
 
-def _row(report, name, method, f, seconds, found, **more):
+def _row(report, name, method, f, seconds, found, evaluations=None, same=None):
     report.row(
         objective=name,
         method=method,
         seconds=seconds,
         mean_value=float(np.mean([f(U) for U in found])),
         largest_gradient_norm=max(gradient_norm(f, U) for U in found),
-        **more,
+        evaluations=evaluations,
+        givens_to_the_same_gradient=same,
     )
 
 
