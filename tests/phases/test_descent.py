@@ -8,6 +8,7 @@ import pytest
 from givens import minimize
 from givens.objectives import Columns, Function, LogCosh
 from givens.phases.quasi_newton import Memory
+from givens.rotations import random_orthogonal
 from tests.cases import CASES
 
 N = 6
@@ -193,3 +194,68 @@ def test_a_kinked_function_is_finished_by_sweeps():
     result = minimize(lambda U: float(np.sum(np.abs(U))), n=3, random_state=1)
     assert result.converged
     assert result.value == pytest.approx(3.0, abs=1e-9)
+
+
+def test_directions_flatter_than_all_steps_are_found():
+    """One curvature of 1e11 beside others of 1: the steps along the first say nothing of the others."""
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        A = rng.standard_normal((6, 6))
+        A += A.T
+        stiff = A + 1e10 * np.diag([1.0, 0, 0, 0, 0, 0])
+        for m in (1, 6):
+            first = np.eye(m)[0]
+            result = minimize(
+                lambda V, A=A: V[:, 0] @ A @ V[:, 0] + 1e10 * V[0, 0] ** 2,
+                n=6,
+                m=m,
+                jac=lambda V, stiff=stiff, first=first: 2 * (stiff @ V) * first,
+                random_state=seed,
+            )
+            assert result.converged
+            assert result.value == pytest.approx(np.linalg.eigvalsh(stiff)[0], abs=1e-6)
+
+
+@pytest.mark.parametrize("m", [1, 4])
+def test_kinks_are_not_called_converged(m):
+    M = np.random.default_rng(2).standard_normal((20, 5))
+    result = minimize(
+        lambda V: np.abs(M @ V).sum(), n=5, m=m, jac=lambda V: M.T @ np.sign(M @ V), random_state=0
+    )
+    assert not result.converged
+    assert "no step of the phase 'descent' lowers f any more" in result.message
+
+
+@pytest.mark.parametrize("n", [3, 10, 40])
+def test_a_function_that_is_constant_but_for_rounding_ends_at_once(n):
+    B = np.random.default_rng(0).standard_normal((n, n))
+    B += B.T
+    result = minimize(lambda U: np.trace(U.T @ B @ U), n=n, jac=lambda U: 2 * B @ U, random_state=0)
+    assert result.converged
+    assert result.steps <= 2
+    assert result.gradient_norm < 1e-12
+
+
+@pytest.mark.parametrize(("n", "m"), [(8, 8), (30, 4)])
+def test_an_exact_fit_is_converged_though_its_gradient_vanishes(n, m):
+    rng = np.random.default_rng(n)
+    A, V = rng.standard_normal((2 * n, n)), random_orthogonal(n, rng, columns=m)
+    B = A @ V
+    result = minimize(
+        lambda U: np.sum((A @ U - B) ** 2),
+        n=n,
+        m=m,
+        jac=lambda U: 2 * A.T @ (A @ U - B),
+        determinant="both" if m == n else None,
+        random_state=1,
+    )
+    assert result.converged
+    assert result.value < 1e-12
+    assert result.evaluations < 120
+
+
+@pytest.mark.parametrize("jac", [None, lambda v: np.eye(3)[:, :1]])
+def test_a_start_at_the_maximum_is_left(jac):
+    result = minimize(lambda v: v[0, 0], np.eye(3)[:, :1], jac=jac)
+    assert result.value == pytest.approx(-1.0, abs=1e-12)
+    assert result.converged

@@ -40,6 +40,10 @@ LEAST_CURVATURE = 0.01  # share of the largest curvature to which smaller ones a
 SUFFICIENT = 1e-4  # share of the predicted decrease that a step must reach (Armijo)
 STEEP = 0.9  # a step was too short if more than this share of the slope is left at its end (Wolfe)
 TRIALS = 25
+STEEP_AT_REST = 1e-3  # share of the gradient above which slopes are too large for a minimum
+PROBE = 1e-3  # the angle of the step that tests whether the start is a maximum
+HOPED = 1e-3  # a restart should gain this share of what the slopes promise
+KINK = 1e-6  # steep slopes, relative to the scale, above which f has a kink
 HAND_OVER = 1e-6  # predicted gain, relative to the scale, below which a phase "newton" takes over
 SOME = 10  # steps that are remembered if curvatures are known
 FEW, MANY = 20, 60  # if they are unknown, as many as a cache holds, between these bounds
@@ -55,6 +59,7 @@ class Descent(Phase):
     def __init__(self) -> None:
         self.begun = False
         self.look: Look | None = None
+        self.restarted = math.inf  # the value at the last restart
 
     def _begin(self, run: Run, look: Look) -> None:
         n, active = run.shape
@@ -102,6 +107,9 @@ class Descent(Phase):
         direction, promised = self._direction(look)
         if 0.5 * promised <= run.tol * self.scale:
             return self._at_rest(run, look)
+        if promised <= 16 * self.noise and self._is_rounding(look):
+            self.verdict = "converged: the slopes are rounding errors of the gradient"
+            return None
         if self.before_newton and 0.5 * promised <= HAND_OVER * self.scale:
             return None
         taken, expected = self._search(run, look, direction, promised), promised
@@ -111,7 +119,7 @@ class Descent(Phase):
             taken = self._search(run, look, direction, promised)
         if taken is None:
             # The prediction of the first direction counts: the second one has no memory of curvatures.
-            if expected <= 16 * self.noise:
+            if expected <= 16 * self.noise and not self._has_kink(look):
                 self.verdict = "converged: no step along the slopes lowers f by more than its rounding errors"
             return None
         return taken
@@ -142,7 +150,7 @@ class Descent(Phase):
                 return self._take(run, look, angles, slopes - self.g, place, Ut, there, slopes)
             if step.promised <= self.noise:
                 break
-        if model.conclusive and expected <= 16 * self.noise:
+        if model.conclusive and expected <= 16 * self.noise and not self._has_kink(look):
             # Conjugate gradients may not have found the best step of the model, so there may be a better one.
             self.verdict = (
                 "converged: the steps of a quadratic model gain no more than the rounding errors of f"
@@ -230,7 +238,11 @@ class Descent(Phase):
         return look.value - there.value
 
     def _at_rest(self, run: Run, look: Look) -> float | None:
-        """End the phase, since the slopes predict no gain; but leave a saddle point by a pair of negative curvature."""
+        """End the phase, since the slopes predict no gain, unless there is one that the prediction does not see.
+
+        Where curvatures are known, that is a pair of negative curvature. Else the prediction knows only the curvatures along
+        earlier steps, and where slopes are still large, f is much flatter in other directions, or has a kink.
+        """
         if look.curvatures is not None:
             bends = look.curvatures.take(self.pairs)
             most = int(np.argmin(bends))
@@ -238,13 +250,58 @@ class Descent(Phase):
                 gain = self._leave(run, look, most, float(-bends[most]))
                 if gain is not None:
                     return gain
-        elif run.progress.summaries[run.progress.phase].steps == 0 and not run.rough:
-            # All slopes vanish at the start, which need not be a minimum: leave it to the next phase.
-            if run.plan.stiefel:
-                self.verdict = "converged: the slopes vanish at the start, which may be a saddle point"
-            return None
+        elif not run.rough:
+            if self._steep(look):
+                gain = self._restart(run, look)
+                if gain is not None or self._has_kink(look):
+                    return gain
+            if run.progress.steps == 0:
+                # All slopes vanish at the start, which need not be a minimum: leave it, or leave it to the next phase.
+                gain = self._leave_maximum(run, look)
+                if gain is None and run.plan.stiefel:
+                    self.verdict = "converged: the slopes vanish at the start, which may be a saddle point"
+                return gain
         self.verdict = f"converged: the next step would gain at most {run.tol:g} times the scale"
         return None
+
+    def _steep(self, look: Look) -> bool:
+        """Whether the slopes are a share of the gradient that a minimum of a smooth function does not have."""
+        if look.gradient is None:
+            return False
+        E = look.gradient
+        return float(self.g @ self.g) > STEEP_AT_REST**2 * float(np.vdot(E, E))
+
+    def _has_kink(self, look: Look) -> bool:
+        """Whether steep slopes are also large: those of a function that vanishes with its gradient are not."""
+        return self._steep(look) and float(self.g @ self.g) > (KINK * self.scale) ** 2
+
+    def _restart(self, run: Run, look: Look) -> float | None:
+        """Forget all steps, and make one along the slopes; None if the last restart gained next to nothing."""
+        if self.restarted - look.value < HOPED * FIRST * math.sqrt(float(self.g @ self.g)):
+            return None
+        self.restarted = look.value
+        self.past.clear()
+        for model in self.models:
+            model.clear()
+        direction, promised = self._direction(look)
+        return self._search(run, look, direction, promised)
+
+    def _leave_maximum(self, run: Run, look: Look) -> float | None:
+        """Leave a start without slopes along a random direction, if f bends downwards along it."""
+        direction = np.random.default_rng(0).standard_normal(len(self.g))
+        direction *= PROBE / self.chart.largest(direction)
+        promised, self.longest = self.chart.aim(self.here, direction, self.g)
+        there = run.look_at(self.chart.at(self.here, 1.0).matrix)
+        if look.value - there.value <= 16 * self.noise:
+            return None
+        return self._search(run, look, direction, promised)
+
+    def _is_rounding(self, look: Look) -> bool:
+        """Whether the slopes are no larger than the rounding errors of EᵀU − UᵀE."""
+        if look.gradient is None:
+            return False
+        E = look.gradient
+        return float(self.g @ self.g) <= 0.25 * EPS**2 * len(E) * float(np.vdot(E, E))
 
     def _leave(self, run: Run, look: Look, pair: int, bend: float) -> float | None:
         """Leave a saddle point along the pair with the most negative curvature, −`bend`."""
