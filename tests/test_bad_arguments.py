@@ -70,6 +70,16 @@ class Unsloped(Objective):
             ValueError,
             "f must be finite, or inf where it is not defined, but it returned -inf",
         ),
+        (
+            lambda: run(f=lambda U: np.float32(1)),
+            TypeError,
+            "f must compute in double precision, but it returned a number of type float32",
+        ),
+        (
+            lambda: run(start=np.eye(3)[0]),
+            ValueError,
+            r"start must be a matrix, got shape \(3,\); for a unit vector give start.reshape\(-1, 1\)",
+        ),
         (lambda: run(f=lambda U: U[0]), TypeError, r"returned an array of shape \(3,\)"),
         (lambda: run(f=lambda U: 1j), TypeError, "f must return a real number, but it returned complex"),
         (lambda: run(f=lambda U: np.complex128(1)), TypeError, "but it returned complex"),

@@ -394,3 +394,53 @@ def test_starts_outside_a_barrier_lose():
     assert result.value == result.starts.min()
     both = minimize(f, np.eye(3), jac=True, determinant="both")
     assert np.diag(both.U).min() > 0.1
+
+
+def test_callbacks_see_the_last_step_and_may_stop_all_starts():
+    f = Function(lambda U: U[0, 0], 4)
+    steps = []
+    minimize(f, max_steps=5, callback=lambda snapshot: steps.append(snapshot.step), random_state=0)
+    assert steps == [1, 2, 3, 4, 5]
+    steps.clear()
+
+    def stop(snapshot):
+        steps.append(snapshot.step)
+        if len(steps) == 3:
+            raise StopIteration
+
+    result = minimize(f, callback=stop, n_starts=3, random_state=0)
+    assert len(steps) == 3
+    assert result.message.startswith("stopped by the callback")
+    both = minimize(f, callback=lambda _: True, determinant="both", random_state=0)
+    assert both.steps == 1
+
+
+def test_a_limit_of_descent_does_not_hold_for_sweeps():
+    result = minimize(lambda U: U[0, 0], n=3, schedule="cyclic", max_steps=0, random_state=0)
+    assert result.converged
+    assert result.value == pytest.approx(-1.0)
+
+
+def test_starts_where_a_function_is_not_a_number_lose():
+    def f(v):
+        return float(v[1, 0]) if v[0, 0] <= 0.5 else np.nan
+
+    options = {"jac": lambda v: np.eye(3)[:, 1:2], "n_starts": 12, "random_state": 0}
+    result = minimize(f, -np.eye(3)[:, :1], **options)
+    assert np.isinf(result.starts).any()
+    assert result.value == pytest.approx(-1.0)
+
+
+def test_gradients_of_functions_with_large_rounding_errors_pass():
+    """The logarithm of a determinant that is constant: all differences of values are rounding errors, 1e-9 of f."""
+    D = np.diag(np.logspace(0, 6, 6))
+    Function(
+        lambda U: -np.linalg.slogdet(U.T @ D @ U)[1], 6, jac=lambda U: -2 * D @ U @ np.linalg.inv(U.T @ D @ U)
+    )
+
+
+def test_the_scale_of_a_function_is_reported():
+    small = minimize(lambda U: U[0, 0], n=3, random_state=0)
+    large = minimize(lambda U: 1e200 * U[0, 0], n=3, random_state=0)
+    assert 0.1 < small.scale < 1.0
+    assert large.scale == pytest.approx(1e200 * small.scale)

@@ -272,7 +272,7 @@ class _Check:
     def curvatures(self) -> tuple[bool, str]:
         look = self._look(self.U)
         if look.curvatures is None:
-            return True, "look() gives none, so descent learns them from its steps"
+            return True, "look() gives none; where there is descent, it learns them from its steps"
         if look.curvatures.shape != (self.objective.n, self.objective.n):
             return False, f"must have the shape {(self.objective.n,) * 2}, got {look.curvatures.shape}"
         pairs = all_pairs(Shape(self.objective.n, self.objective.active))

@@ -37,6 +37,9 @@ DRIFT = 5e-14
 INFINITE = "not converged: f is infinite at the start"
 """The message of a run from a start where a function has no value."""
 
+STOPPED = "stopped by the callback"
+"""The message of a run that a callback stopped."""
+
 NOTHING = 1e-26
 """Relative to the scale: a smaller gain of all pairs together is rounding."""
 
@@ -97,8 +100,11 @@ class Run:
         reproducible: bool,
         before: PhaseSummary | None = None,
         gained: float = 0.0,
+        forgiving: bool = False,
     ) -> None:
         """Start at U, or at the checkpoint; `reproducible` if another call would have the same U.
+
+        With `forgiving`, a start where f is NaN counts as one where it is infinite.
 
         `before` summarises the steps on cheaper forms of the objective that led to U, and `gained` is their gain, relative to
         the scales of these forms.
@@ -115,8 +121,15 @@ class Run:
         if not progress.trace:
             progress.flops += self.plan.state_flops
             progress.summaries = [PhaseSummary(phase.name) for phase in self.phases]
-            if self.phases[0].name == "descent":
-                self.look()  # descent needs it anyway, and the trace gets the gradient norm
+            try:
+                if self.phases[0].name == "descent":
+                    self.look()  # descent needs it anyway, and the trace gets the gradient norm
+                else:
+                    self.value()
+            except NotFinite:
+                if not forgiving:
+                    raise
+                self._look = Look(math.inf, np.zeros((1, 1)))
             self._record("" if before is None else before.name)
         else:
             self._counted = True
@@ -217,9 +230,9 @@ class Run:
         summary.seconds += perf_counter() - began
         message = self._stop()
         self._save()
-        if not message and self._callback_stops():
+        if self._callback_stops() and not message:
             progress.converged = False
-            message = "stopped by the callback"
+            message = STOPPED
         return message
 
     def _certify(self, message: str) -> str:
@@ -245,7 +258,10 @@ class Run:
     def _callback_stops(self) -> bool:
         if self.options.callback is None:
             return False
-        answer = self.options.callback(self._snapshot())
+        try:
+            answer = self.options.callback(self._snapshot())
+        except StopIteration:  # as in SciPy
+            return True
         # Comparisons of NumPy's numbers give np.True_.
         return isinstance(answer, bool | np.bool_) and bool(answer)
 
@@ -394,9 +410,10 @@ class Run:
         for summary in progress.summaries:
             if summary.name == "descent":
                 descended += summary.steps
-        if progress.steps - descended >= options.max_sweeps and self.phases[progress.phase].name != "descent":
-            return f"not converged: max_sweeps = {options.max_sweeps} reached"
-        if descended >= options.max_steps:
+        if self.phases[progress.phase].name != "descent":
+            if progress.steps - descended >= options.max_sweeps:
+                return f"not converged: max_sweeps = {options.max_sweeps} reached"
+        elif descended >= options.max_steps:
             return f"not converged: max_steps = {options.max_steps} reached"
         return ""
 
@@ -446,6 +463,7 @@ class Run:
             method=self._method(),
             phases=(*(() if self.before is None else (self.before,)), *progress.summaries),
             certificate=self.certificate,
+            scale=self.unit * self.objective.scale,
         )
 
     def _last_norm(self) -> float:
@@ -466,6 +484,9 @@ class Run:
                 0,
                 f"{counted(self.before.steps, 'step', 'steps')} on samples of the data or in single precision",
             )
+        taken = self.progress.trace.phase.count("certificate")
+        if taken:
+            clauses.append(f"rotations that the search of all pairs found, {counted(taken, 'time', 'times')}")
         text = ", then ".join(clauses) or "no step"
         sweeps = self.progress.certifications
         if self.certificate is not None and self.progress.converged:

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from givens.checkpoint import Checkpoint, as_checkpoint
-from givens.loop import INFINITE, Callback, Run, RunOptions
+from givens.loop import INFINITE, STOPPED, Callback, Run, RunOptions
 from givens.numerics import parallel
 from givens.objectives.base import Objective, Plan
 from givens.objectives.function import Function
@@ -88,7 +88,8 @@ def minimize(
         The ways to lower f, in this order: "descent" (quasi-Newton steps of all columns, from the slopes of all pairs), "newton"
         (Newton's method, for objectives with second derivatives; it takes over where descent becomes slow), "leaps" (rotations
         of all columns that the objective proposes), "sweeps" (rotations of pairs to their best angle, or of blocks of columns).
-        By default the objective chooses. `Result.method` says what was done.
+        A phase follows where the one before it can lower f no further without having converged. By default the objective
+        chooses. `Result.method` says what was done.
     schedule : str or Schedule, optional
         The order of pairs in a sweep: "tournament", "random" (Algorithm 1), "without-replacement" (the appendix), "cyclic",
         "shuffled", "gradient", or an object of `givens.schedules`, which also sets the size of blocks. By default the objective
@@ -96,8 +97,9 @@ def minimize(
         alone.
     tol : float
         The run has converged when a whole sweep has gained, or the next step of descent is predicted to gain, at most tol times
-        the objective's scale. Gains are computed from slopes and pair problems, not as differences of values, so they can be
-        smaller than the rounding errors of f. Near a minimum, the gain is proportional to the squared norm of the gradient.
+        the objective's scale (`Result.scale`). Gains are computed from slopes and pair problems, not as differences of values, so
+        they can be smaller than the rounding errors of f. Near a minimum, the gain is proportional to the squared norm of the
+        gradient.
     gradient_tol : float, optional
         The run has also converged when the norm of the gradient is at most gradient_tol times the scale.
     max_sweeps : int
@@ -134,10 +136,12 @@ def minimize(
     random_state : int, Generator or RandomState, optional
         Seed or generator of the start and the schedule.
     callback : callable, optional
-        Called after each step with a `Snapshot`; stops the run by returning True.
+        Called after each step with a `Snapshot`; stops the run by returning True, or by raising StopIteration. Starts that follow
+        are then left out.
     checkpoint : path or Checkpoint, optional
         Save the run to this file after every step (or every ten: `Checkpoint(path, every=10)`), and resume from it if it exists.
-        With determinant="both" there are two files, with .plus and .minus before the suffix.
+        With determinant="both" there are two files, with .plus and .minus before the suffix. A run that ends between two saves
+        is resumed from the last one. Each save of a run by descent costs one more evaluation of f.
     repair_every : int, optional
         Number of steps after which the rounding errors of U are removed and the state is recomputed; None: never. With a
         checkpoint, its `every` is used instead.
@@ -293,8 +297,9 @@ class Runs:
         found = self._all(starts, ROUGH if racing else 0.0)
         sense = -1 if self.problem.factor < 0 else 1
         best = [
-            _best([run for run, start in zip(found, starts) if start.sign == sign], sense, racing)
+            _best(runs, sense, racing)
             for sign in self.checkpoints
+            if (runs := [run for run, start in zip(found, starts) if start.sign == sign])
         ]
         if len(starts) > 1:
             for result in best:
@@ -305,22 +310,29 @@ class Runs:
         return best
 
     def _all(self, starts: list[Start], rough: float) -> list[Run]:
+        """The runs from all starts, or from those before the one that a callback stopped."""
+
         def run(start: Start) -> Run:
-            one = self._begun(start)
+            one = self._begun(start, forgiving=len(starts) > 1)
             one.proceed(rough)
             if len(starts) > 1:
                 one.release()
             return one
 
-        if self.alone or len(starts) == 1:
-            return [run(start) for start in starts]
-        return parallel.side_by_side(run, starts)
+        if not (self.alone or len(starts) == 1):
+            return parallel.side_by_side(run, starts)
+        runs: list[Run] = []
+        for start in starts:
+            runs.append(run(start))
+            if runs[-1].message == STOPPED:
+                break
+        return runs
 
-    def _begun(self, start: Start) -> Run:
+    def _begun(self, start: Start, forgiving: bool) -> Run:
         U = start.U if start.sign is None else with_determinant(start.U, start.sign)
         U, before, gained = self._approach(start, U)
         run = Run(self.problem, self.plan, self.options, self.checkpoints[start.sign], self.shown)
-        run.begin(U, start.rng, self.reproducible, before, gained)
+        run.begin(U, start.rng, self.reproducible, before, gained, forgiving)
         return run
 
     def _approach(self, start: Start, U: np.ndarray) -> tuple[np.ndarray, PhaseSummary | None, float]:
@@ -384,7 +396,9 @@ def _best(runs: list[Run], sense: int, racing: bool) -> Result:
         ended = [progress.steps for progress in others if progress.converged]
         number = len(ended)
         who = (
-            f"the {counted(number, 'other one', 'others')}"
+            "the other one"
+            if number == len(others) == 1
+            else f"the {number} others"
             if number == len(others)
             else f"{number} of the others"
         )
@@ -438,8 +452,14 @@ def _problem(
 def _shape(start: np.ndarray | None, n: int | None, m: int | None) -> tuple[int, int]:
     """Rows and columns of the matrices that a plain function is a function of."""
     rows, columns = None, None
-    if start is not None and as_array(start, "start").ndim == 2:
-        rows, columns = np.shape(start)
+    if start is not None:
+        dimensions = np.shape(as_array(start, "start"))
+        if len(dimensions) == 1:
+            raise ValueError(
+                f"start must be a matrix, got shape {dimensions}; for a unit vector give start.reshape(-1, 1), of one column"
+            )
+        if len(dimensions) == 2:
+            rows, columns = dimensions
     if n is None:
         if rows is None:
             raise ValueError("n, the order of U, is needed for a plain function (or a start)")

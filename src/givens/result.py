@@ -118,7 +118,7 @@ class PhaseSummary:
     seconds: float = 0.0
 
 
-@dataclass
+@dataclass(eq=False)
 class Result:
     """The outcome of `minimize`.
 
@@ -150,12 +150,16 @@ class Result:
     phases : tuple of PhaseSummary
         Steps, gain, flops and seconds of each phase.
     evaluations : int, optional
-        If a function was given as a callable: the number of its calls, over all starts and before the run.
+        If a function was given as a callable: the number of its calls, over all starts and before the run. Calls before a run was
+        resumed from a checkpoint are not included.
     certificate : Certificate, optional
         With `certify`, and if the run converged: how much a rotation of two columns, by any angle, could still gain.
     starts : array, optional
         With several starts, the value that each run reached, in the order of the starts. After a race (see `minimize`) only the
         best of them has run to the end.
+    scale : float
+        The size of f, to which `tol` and `gradient_tol` are relative. For a plain function it is the largest of a few values
+        that are computed before the run.
     """
 
     U: np.ndarray
@@ -174,6 +178,7 @@ class Result:
     evaluations: int | None = None
     certificate: Certificate | None = None
     starts: np.ndarray | None = None
+    scale: float = 1.0
 
     @property
     def determinant(self) -> int | None:

@@ -58,6 +58,7 @@ def test_a_local_minimum_that_a_pair_can_leave_is_left():
     assert certified.value == pytest.approx(-1)
     assert certified.certificate.gain < 1e-10
     assert "certificate" in certified.trace.phase
+    assert "rotations that the search of all pairs found, 1 time" in certified.method
     assert np.all(np.diff(certified.trace.value) <= 1e-14)
     # A plain function without slopes is certified unless told otherwise.
     assert minimize(f, start).value == pytest.approx(-1)

@@ -198,6 +198,11 @@ class Function(Objective):
     def _number(self, value: Any) -> float:
         # Nearly every f returns a float: it is checked first.
         if not isinstance(value, float) and isinstance(value, np.ndarray | np.generic) and value.ndim == 0:
+            if value.dtype in (np.float32, np.float16):
+                raise TypeError(
+                    f"f must compute in double precision, but it returned a number of type {value.dtype}; convert its data to "
+                    "float64"
+                )
             value = value.item()
         if not isinstance(value, float | Real):
             kind = (
@@ -292,15 +297,22 @@ class Function(Objective):
         norm = float(np.linalg.norm(slopes)) / math.sqrt(2.0)  # every pair occurs twice
         # One more value is nearly always enough. If not, a noisy function needs a large step, and one with large higher
         # derivatives a small step.
-        for step, behind in ((1e-6, value), (1e-4, None), (1e-6, None)):
+        noise = self.noise
+        for step, behind in ((1e-6, value), (1e-6, None), (1e-4, None)):
+            ahead = along(step)
             width = step if behind is not None else 2 * step
-            difference = (along(step) - (along(-step) if behind is None else behind)) / width
-            slack = _AGREE * max(norm, abs(difference)) + self.noise / step
+            back = along(-step) if behind is None else behind
+            if behind is None and step == 1e-6:
+                # The curvature hardly shows in so short a step: the rest is the noise of f.
+                noise = max(noise, abs(ahead - 2 * value + back))
+            difference = (ahead - back) / width
+            slack = _AGREE * max(norm, abs(difference)) + noise / step
             if abs(difference - expected) <= slack:
                 return
         raise ValueError(
             f"jac disagrees with f: along one direction the slope is {expected:.6g} by jac, and {difference:.6g} by a difference "
-            "of values; give the matrix of the partial derivatives ∂f/∂U_ij, or check_jac=False if f has kinks"
+            "of values; give the matrix of the partial derivatives ∂f/∂U_ij, or check_jac=False if f has kinks or large "
+            "rounding errors"
         )
 
     def _curve(self, U: np.ndarray, slopes: np.ndarray) -> tuple[Callable[[float], np.ndarray], float]:

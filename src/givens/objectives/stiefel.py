@@ -45,7 +45,8 @@ class StiefelFunction(Function):
         The degree of f, if it is a polynomial in the entries of V, for exact rotations of two columns, as in `Function`.
     jac : callable or True, optional
         The matrix ∂f/∂V of partial derivatives, in Euclidean space: a function of V, or True if f returns the value and this
-        matrix. Without it, slopes are finite differences, from 2nm values of f in each step.
+        matrix. Without it, slopes are finite differences, from two values of f for each of the m(2n − m − 1)/2 pairs in each
+        step, and from four more where all slopes are small; V is then completed to a square matrix.
     check_jac : bool
         Compare `jac` with a finite difference once, before the run.
     near : array, optional
