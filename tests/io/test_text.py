@@ -401,3 +401,41 @@ def test_agrees_with_pandas_on_a_table_of_many_blocks(tmp_path):
     parts = list(TextRows(path, block=5000).blocks())
     assert len(parts) > 10
     np.testing.assert_array_equal(np.concatenate([part.values for part in parts]), values)
+
+
+NUMBERED = {
+    "years over fractions": (
+        "country,2010,2011,2012\nx,1.5,2,3\ny,4,5,6\n",
+        ["2010", "2011", "2012"],
+        ["x", "y"],
+    ),
+    "identifiers under a heading": ("sample,12,7,9\nx,1,2,3\ny,4,5,6\n", ["12", "7", "9"], ["x", "y"]),
+    "pandas' columns without an index": (
+        "0,1,2\n1.5,2,3\n4,5,6\n",
+        ["0", "1", "2"],
+        ["sample 1", "sample 2"],
+    ),
+    "whole numbers throughout are no header": (
+        "0,1,2\n3,4,5\n",
+        ["variable 1", "variable 2", "variable 3"],
+        ["sample 1", "sample 2"],
+    ),
+    "names without a header": (
+        "x,3,2,1\ny,4.5,5,6\n",
+        ["variable 1", "variable 2", "variable 3"],
+        ["x", "y"],
+    ),
+}
+
+
+@pytest.mark.parametrize("case", NUMBERED)
+def test_headers_of_whole_numbers_are_told_from_data(case, tmp_path):
+    text, variables, samples = NUMBERED[case]
+    path = tmp_path / "table.csv"
+    path.write_text(text)
+    table = read_table(path, samples="rows")
+    assert table.variables == variables
+    assert table.samples == samples
+    named = variables[0].isdigit()
+    assert table.values.shape == (2, 3)
+    assert any("though they are whole numbers" in note for note in table.notes) == named

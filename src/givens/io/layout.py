@@ -184,7 +184,34 @@ def _find_header(layout: Layout, records: list[list[str]]) -> int:
     if (short and not ended) or any(words) or blank_corner or textual:
         layout.header = padded
         return 1
+    if not short and _names_by_numbers(padded, columns, layout.decimal):
+        layout.header = padded
+        layout.notes.append("took the first row as names of the columns, though they are whole numbers")
+        return 1
     return 0
+
+
+def _names_by_numbers(first: list[str], columns: list[list[str]], decimal: str) -> bool:
+    """Whether the first record is a header of whole numbers: years, identifiers, or what pandas writes for want of names.
+
+    Under a heading of words for a column of words they are, if they rise over columns with fractions, or if the heading says
+    that names follow. Without such a column they are if they only count the columns, over fractions.
+    """
+    named = not is_number(first[0], decimal) and all(not is_number(token, decimal) for token in columns[0])
+    numbers = first[1:] if named else first
+    if len(numbers) < 3 or not all(token.isdigit() for token in numbers) or len(set(numbers)) < len(numbers):
+        return False
+    whole = re.compile(r"\s*[-+]?\d*\s*")
+    fractions = any(
+        not whole.fullmatch(token) and is_number(token, decimal)
+        for column in columns[named:]
+        for token in column
+    )
+    if not named:
+        return only_count(numbers) and fractions
+    known = stem(first[0]) in NAME_WORDS | SAMPLE_WORDS | VARIABLE_WORDS
+    rising = all(int(a) < int(b) for a, b in pairwise(numbers))
+    return known or (rising and fractions)
 
 
 def _find_columns(
