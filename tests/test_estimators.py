@@ -163,3 +163,22 @@ def test_messages_name_what_is_possible(X):
     for method in ("promax", "target"):
         with pytest.raises(ValueError, match="'parsimony', or a finite number"):
             RotatedPCA(2, method=method).fit(X)
+
+
+@pytest.mark.parametrize(
+    "model", [SparsePCA(2, n_nonzero=3), ICA(2), RotatedPCA(2), JADE(2), StreamingSparsePCA(2)], ids=str
+)
+def test_masks_are_not_ignored(X, model):
+    with pytest.raises(ValueError, match="X is a masked array in which 1 entry is masked"):
+        model.fit(np.ma.masked_greater_equal(X, X.max()))
+
+
+@pytest.mark.parametrize(("size", "kind"), [(1e-25, np.float32), (1e-200, np.float64)])
+def test_data_whose_variances_vanish_are_refused(X, size, kind):
+    with pytest.raises(ValueError, match="X is too small for its variances to be numbers"):
+        RotatedPCA(2).fit((size * X).astype(kind))
+
+
+def test_only_streams_are_merged(X):
+    with pytest.raises(TypeError, match="other must be a StreamingSparsePCA, got RotatedPCA"):
+        StreamingSparsePCA(2).fit(X).merge(RotatedPCA(2))

@@ -348,3 +348,21 @@ def test_stability_and_budgets_are_for_whole_tables(givens, tmp_path):
         run = givens("sparse-pca", "x.csv", "-m", 2, option, 8, "--stream", "--out", "out")
         assert run.code == 2
         assert f"{option} is for tables in memory" in run.err
+
+
+def test_files_of_an_earlier_run_are_named(givens, tmp_path):
+    write(tmp_path / "x.csv", modules(), labelled=False)
+    options = ("sparse-pca", "x.csv", "-m", 2, "--n-nonzero", 5, "--no-path", "--out", "out")
+    assert "earlier run" not in givens(*options, "--stability", 3).err
+    again = givens(*options)
+    assert "selection.csv in out: from an earlier run, not from this one" in again.err
+
+
+def test_what_was_imputed_is_said_as_it_was(givens, tmp_path):
+    values = modules()
+    values[0, 0] = np.nan
+    write(tmp_path / "x.csv", values, labelled=False)
+    run = givens(
+        "sparse-pca", "x.csv", "-m", 2, "--n-nonzero", 5, "--no-path", "--impute", "median", "--out", "out"
+    )
+    assert "(--impute median)" in run.err

@@ -134,6 +134,7 @@ LAYOUTS = {
     "semicolon, decimal comma": ("a;b\n1,5;2\n3;4,25\n", ["a", "b"], None),
     "R's short header": ("a b\nx 1 2\ny 3 4\n", ["a", "b"], ["x", "y"]),
     "pandas' blank corner": (",2019,2020\n0,1,2\n1,3,4\n", ["2019", "2020"], ["0", "1"]),
+    "a line for Excel": ("sep=,\na,b\n1,2\n3,4\n", ["a", "b"], ["sample 1", "sample 2"]),
     "no header": ("1,2\n3,4\n", ["variable 1", "variable 2"], ["sample 1", "sample 2"]),
     "numpy.savetxt": ("1.0e+00 2.0e+00\n3.0e+00 4.0e+00\n", ["variable 1", "variable 2"], None),
     "bars": ("a|b\n1|2\n3|4\n", ["a", "b"], None),

@@ -631,3 +631,41 @@ def test_counts_look_at_strong_features_first_and_at_others_where_they_count(rng
         assert (widths[0] == 300) == scale
         assert model.explained_variance_ratio_.sum() >= 0.97 * expected.explained_variance_ratio_.sum()
         np.testing.assert_array_equal(model.n_nonzero_, [18, 15])
+
+
+@pytest.mark.parametrize(
+    ("samples", "features", "rank"), [(5, 10, 4), (10, 50, 9), (50, 10, 3), (60, 5, 1), (200, 8, 7)]
+)
+def test_components_beyond_the_rank_take_nothing_from_the_others(samples, features, rank):
+    rng = np.random.default_rng(rank)
+    full = min(samples - 1, features)
+    X = rng.standard_normal((samples, features))
+    if rank < full:
+        X = rng.standard_normal((samples, rank)) @ rng.standard_normal((rank, features))
+    count = min(4, features)
+    within = SparsePCA(rank, n_nonzero=count, random_state=0).fit(X)
+    with pytest.warns(UserWarning, match="1 component is beyond the rank of X"):
+        beyond = SparsePCA(rank + 1, n_nonzero=count, random_state=0).fit(X)
+    assert (beyond.n_nonzero_ == count).all()
+    shares = beyond.explained_variance_ratio_
+    np.testing.assert_allclose(shares[:-1], within.explained_variance_ratio_, rtol=1e-6)
+    assert shares[-1] < 1e-14
+
+
+@pytest.mark.parametrize("penalty", ["l1", "l0"])
+@pytest.mark.parametrize("refit", [True, False])
+def test_without_a_threshold_all_components_are_principal(penalty, refit):
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        X = rng.laplace(size=(60, 8)) @ rng.standard_normal((8, 8))
+        model = SparsePCA(8, alpha=0, penalty=penalty, refit=refit).fit(X)
+        axes = np.linalg.svd(X - X.mean(axis=0))[2]
+        np.testing.assert_allclose(np.abs(np.sum(model.components_ * axes, axis=1)), 1, atol=1e-9)
+
+
+def test_anndata_is_told_where_to_go(X):
+    class AnnData:
+        X = None
+
+    with pytest.raises(TypeError, match=r"X is an AnnData: pass its matrix, X\.X, or call givens\.anndata"):
+        SparsePCA(2).fit(AnnData())

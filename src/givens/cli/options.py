@@ -250,7 +250,8 @@ class Source:
     def advisable(self, text: str) -> str:
         """Return a sentence with advice about those of --labels and --impute em that the command has."""
         if self.estimates:
-            text = text.replace("--impute median", "--impute em, --impute median")
+            # In brackets stands what was done, elsewhere what could be.
+            text = re.sub(r"(?<!\()--impute median", "--impute em, --impute median", text)
         return text if self.takes_labels else LABELS_ADVICE.sub("", text)
 
     @contextmanager

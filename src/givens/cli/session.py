@@ -41,10 +41,19 @@ from rich.table import Table as RichTable
 import givens
 from givens.cli import stop_at_once
 from givens.io import DataError, OptionError
+from givens.io.table import listed
 from givens.io.write import Staged, plain, write_json
 from givens.report import Report
 
 RESULTS = "Results"
+TABLES = (
+    "components.csv",
+    "pairs.csv",
+    "rotation.csv",
+    "scores.csv",
+    "selection.csv",
+    "unmixing.csv",
+)  # of all commands
 Out = Annotated[Path, typer.Option("--out", "-o", help="Folder for the results.", rich_help_panel=RESULTS)]
 
 # What the estimators raise for data or parameters that will not do: one sentence each, by the library's own
@@ -313,6 +322,10 @@ class Session:
             f"Wrote {others} and the report to {shown(str(self.out))} ({self.seconds:.1f} s). Open:"
         )
         self.console.print(f"  {report.resolve().as_uri()}", soft_wrap=True, style="bold cyan", markup=False)
+        written = {path.name for path in files}
+        old = [name for name in TABLES if name not in written and (self.out / name).exists()]
+        if old:
+            self.say(f"{listed(old)} in {self.out}: from an earlier run, not from this one")
 
 
 @dataclass

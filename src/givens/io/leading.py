@@ -1,7 +1,7 @@
 """The bytes of a text file, and its first lines, from which its layout is detected.
 
 A table may come with lines of comment before it: those that begin with '#', or with '!' as in the series
-matrices of the Gene Expression Omnibus, whose tables end with such a line too.
+matrices of the Gene Expression Omnibus, whose tables end with such a line too; or with "sep=;", for Excel.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ LEADING = 1 << 18
 MOST_LEADING = 1 << 27
 LONGEST_LINE = 1 << 26  # bytes of a line
 SAMPLE_LINES, FEW_LINES = 100, 5  # lines looked at
+EXCEL = re.compile(r'"?sep=.?"?\s*', re.IGNORECASE)  # the line by which Excel is told the separator
 TABLE_END = re.compile(rb"!\w+_table_end\s*$")
 
 
@@ -87,7 +88,11 @@ def leading(path: Path) -> Leading:
     text, encoding = decode(head[bom:], path)
     lines = lines_of(text)
     comments = 0
-    while comments < len(lines) and (lines[comments].startswith(("#", "!")) or not lines[comments].strip()):
+    while comments < len(lines) and (
+        lines[comments].startswith(("#", "!"))
+        or not lines[comments].strip()
+        or EXCEL.fullmatch(lines[comments])
+    ):
         comments += 1
     if not any(line.strip() for line in lines[comments:]):
         raise DataError(f"{path.name} {'holds no table, only comments' if text.strip() else 'is empty'}")

@@ -160,6 +160,8 @@ class RotatedPCA(Transformer):
                 f"svd_solver={self.svd_solver!r} found no components of X; try 'full' ({error})"
             ) from error
         _refuse_overflow(pca.explained_variance_)
+        if not pca.explained_variance_[0] > 0:
+            raise ValueError("X is too small for its variances to be numbers; multiply it by a constant")
         pca.components_[:, constant] = 0.0
         left = int(np.count_nonzero(np.linalg.norm(pca.components_, axis=1) > 0.999))
         if left < len(pca.components_):

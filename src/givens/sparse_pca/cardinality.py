@@ -18,6 +18,7 @@ from time import perf_counter
 
 import numpy as np
 
+from givens.metrics import adjusted_from_scores
 from givens.numerics import flop_counts
 from givens.numerics.gram import leading_axes
 from givens.numerics.polar import polar
@@ -51,6 +52,7 @@ ROTATED = (
     ("rotations with a threshold per component", False, False),
     ("rotations with one threshold, l0", True, True),
 )
+IDLE = 1e-14  # share of the largest variance that is a rounding error, also of products of features
 LOADING_STEPS = 11  # of one component at the start, before the next one
 AMPLE = 1000  # number of features that are looked at first, beyond some for each counted entry
 BELOW = 0.5  # share of the squared norm of the feature that would be counted last; weaker ones are left out
@@ -66,6 +68,59 @@ def solve(
     rng: np.random.Generator,
 ) -> tuple[np.ndarray, SampleForm | ProductForm, Loadings]:
     """Features, the data of these, and loadings with `options.counts` non-zeros; `previous` are the loadings of the last fit.
+
+    More components than the data have rank compete for the same variance, and together explain less than fewer. So where some
+    explain nothing, the search is repeated without them, and they get the weakest features.
+    """
+    assert options.counts is not None
+    features, table, loadings = _solve(data, options, previous, rng)
+    m = options.m - int(np.count_nonzero(idle(loadings.scores)))
+    if m in (0, options.m):
+        return features, table, loadings
+    fewer = replace(options, m=m, counts=options.counts[:m])
+    others, other, found = solve(data, fewer, None if previous is None else previous[:m], rng)
+    if found.result.value < (1 - SAME) * loadings.result.value:
+        return features, table, loadings
+    return others, other, _extended(found, other, data.found.norms[others], options.counts[m:])
+
+
+def idle(scores: np.ndarray) -> np.ndarray:
+    """Which scores explain nothing beyond those before them, but for rounding errors."""
+    adjusted = adjusted_from_scores(scores)
+    return adjusted <= IDLE * adjusted.max(initial=0.0)
+
+
+def _extended(
+    found: Loadings, table: SampleForm | ProductForm, norms: np.ndarray, counts: np.ndarray
+) -> Loadings:
+    """Loadings, and further ones of the weakest features, in a direction of the least variance, so that they come last."""
+    more = np.zeros((len(counts), len(norms)))
+    by_norm = np.argsort(norms, kind="stable")
+    for row, count in zip(more, counts):
+        kept = by_norm[:count]
+        alone = np.zeros((count, len(norms)))
+        alone[np.arange(count), kept] = 1.0
+        scores = table.scores(SparseRows.of(alone))[0]
+        variances, axes = np.linalg.eigh(scores @ scores.T)
+        flat = axes[:, variances <= variances[0] + 1e-9 * variances[-1]]
+        # Any of these directions will do, if none of its entries is 0.
+        direction = flat @ (flat.T @ np.random.default_rng(0).standard_normal(count))
+        row[kept] = direction / np.linalg.norm(direction)
+    Z = np.concatenate([found.Z, more])
+    scores = np.ascontiguousarray(table.scores(SparseRows.of(Z))[0].T)
+    U = np.ascontiguousarray(polar(scores))
+    levels = np.concatenate([found.levels, np.zeros(len(more))])
+    result = replace(found.result, U=U, orthogonality=orthogonality(U))
+    return Loadings(Z, np.concatenate([found.Y, np.zeros_like(more)]), levels, result, scores)
+
+
+def _solve(
+    data: CentredData | CovarianceData,
+    options: FitOptions,
+    previous: np.ndarray | None,
+    rng: np.random.Generator,
+) -> tuple[np.ndarray, SampleForm | ProductForm, Loadings]:
+    """As `solve`, with all components at once.
 
     Only the strongest features are taken at first. In the end the columns of all features say whether one that was left out
     is larger than one that was counted; if so it is taken too, and the ascent goes on.

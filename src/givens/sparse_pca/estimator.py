@@ -50,7 +50,7 @@ from givens.sparse_pca.loadings import (
 from givens.sparse_pca.missing import completed, holes_of, missing_explained
 from givens.sparse_pca.options import fit_options
 from givens.sparse_pca.stability import resampled
-from givens.support.arguments import counted, dense, is_dask, refuse_checkpoint, sample_weights, whole
+from givens.support.arguments import are, counted, dense, is_dask, refuse_checkpoint, sample_weights, whole
 from givens.support.caller import warn_caller
 from givens.support.fitting import Transformer, atomic_fit
 
@@ -318,6 +318,10 @@ class SparsePCA(SparseScores):
                 raise ValueError(f"{refused[0]} is for samples in memory: leave it out with a dask array")
             return self._fit_chunks(RepeatedRows(self, X, accept_sparse=True))
         refuse_checkpoint(self, X)
+        if type(X).__name__ == "AnnData":
+            raise TypeError(
+                "X is an AnnData: pass its matrix, X.X, or call givens.anndata.sparse_pca, which stores the result"
+            )
         try:
             X = validate_data(
                 self,
@@ -464,10 +468,22 @@ class SparsePCA(SparseScores):
             loadings = replace(loadings, Z=Z, scores=table.scores(SparseRows.of(Z))[0].T)
             warn_caller(
                 f"nothing of {empty} of {options.m} components exceeds the threshold, so each of these has its largest "
-                "entry alone; lower gamma or alpha, ask for fewer components, or use n_nonzero",
+                "entry alone; "
+                + (
+                    "lower gamma or alpha, ask for fewer components, or use n_nonzero"
+                    if options.counts is None
+                    else "ask for fewer components"
+                ),
                 UserWarning,
             )
         self._describe(loadings, features, found, n_obs, dtype)
+        idle = 0 if self.n_nonzero is None else int(np.count_nonzero(cardinality.idle(loadings.scores)))
+        if idle and not empty and self.n_components is not None:
+            warn_caller(
+                f"{are(idle, 'component', 'components')} beyond the rank of X, where there is no variance left: ask for "
+                f"{options.m - idle} or fewer",
+                UserWarning,
+            )
         return self
 
     def _last_loadings(self, m: int) -> np.ndarray | None:
@@ -481,6 +497,9 @@ class SparsePCA(SparseScores):
         self, loadings: Loadings, features: np.ndarray, found: FeatureMoments, n_obs: float, dtype: Any
     ) -> None:
         variances = np.einsum("ij,ij->j", loadings.scores, loadings.scores)
+        if self.n_nonzero is not None:
+            # What explains nothing beyond the others comes last, however large it is by itself.
+            variances[cardinality.idle(loadings.scores)] = 0.0
         given = self.n_nonzero_total is not None or (
             self.n_nonzero is not None and np.ndim(self.n_nonzero) > 0
         )

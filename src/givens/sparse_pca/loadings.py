@@ -168,6 +168,8 @@ def _whole(
         U,
         schedule=options.schedule,
         tol=options.tol,
+        # Without a threshold the principal axes are the answer, as for few columns.
+        gradient_tol=FLAT_GRADIENT if options.level == 0.0 else None,
         max_sweeps=options.max_sweeps,
         threads=options.threads,
         random_state=rng,

@@ -326,6 +326,8 @@ class StreamingSparsePCA(SparseScores):
         >>> one.merge(two).n_samples_seen_
         600
         """
+        if not isinstance(other, StreamingSparsePCA):
+            raise TypeError(f"other must be a StreamingSparsePCA, got {type(other).__name__}")
         mine, theirs = self._stream(), other._stream()
         began, others = self._settings.parameters(), other._settings.parameters()
         differing = [name for name in began if began[name] != others[name]]

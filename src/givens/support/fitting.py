@@ -16,6 +16,8 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted
 
+from givens.support.arguments import refuse_mask
+
 Arguments = ParamSpec("Arguments")
 Model = TypeVar("Model")
 Returned = TypeVar("Returned")
@@ -31,7 +33,7 @@ def atomic_fit(
     copy no longer has, by one assignment of ``__dict__``, which no signal can interrupt. Other threads see the old model or the
     new one.
 
-    A model whose fitted numbers are not all finite is refused too.
+    Masked arrays are refused, and a model whose fitted numbers are not all finite.
 
     Two things to know:
 
@@ -58,6 +60,8 @@ def atomic_fit(
 
     @wraps(method)
     def fit(self: Model, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Returned:
+        for X in args[:1]:
+            refuse_mask(X, "X")
         copy = _shallow_copy(self)
         returned: Any = method(copy, *args, **kwargs)
         _refuse_overflow(copy)
