@@ -69,6 +69,8 @@ def test_principal_components_of_data_are_rotated(givens, tmp_path):
     values, vectors = np.linalg.eigh(np.cov(data.T))
     expected = vectors[:, -3:] * values[-3:] @ vectors[:, -3:].T
     np.testing.assert_allclose(rotated @ rotated.T, expected, atol=1e-10)
+    summary = json.loads((tmp_path / "out" / "summary.json").read_text())
+    assert sum(summary["explained_variance_ratio"]) == pytest.approx(values[-3:].sum() / values.sum())
 
 
 def test_standardised_variables_have_communality_1(givens, tmp_path):

@@ -117,3 +117,13 @@ def test_map_keeps_equal_distances_equal():
     distances = np.linalg.norm(positions[:, None] - positions, axis=2)
     np.testing.assert_allclose(distances[np.triu_indices(3, 1)], np.sqrt(2))
     assert topic_map(np.ones((1, 4)) / 4).tolist() == [[0.0, 0.0]]
+
+
+def test_texts_in_another_encoding_are_named(givens, tmp_path):
+    folder = tmp_path / "texts"
+    folder.mkdir()
+    (folder / "a.txt").write_text("apple banana cherry")
+    (folder / "b.txt").write_text("apple banana cherry", encoding="utf-16")
+    run = givens("topics", "texts", "-k", 2, "--out", "out")
+    assert run.code == 1
+    assert "b.txt is UTF-16 text: save it as UTF-8" in run.err

@@ -339,3 +339,10 @@ def test_the_result_says_what_ran():
     assert refined.result_.method.startswith("moments of words up to the third, decomposed by ")
     assert refined.result_.method.endswith("; 2 variational passes")
     assert TopicModel(3, refine=0).fit(X).result_.method.endswith("; 0 variational passes")
+
+
+def test_words_that_stand_twice_are_refused(sample):
+    words = [f"w{k}" for k in range(sample.X.shape[1])]
+    words[3] = "w1"
+    with pytest.raises(ValueError, match="vocabulary has the word 'w1' more than once"):
+        TopicModel(2, vocabulary=words).fit(sample.X)

@@ -40,8 +40,8 @@ class Criterion(StrEnum):
     parsimony = "parsimony"
 
 
-def principal_loadings(values: Any, factors: int, standardise: bool) -> np.ndarray:
-    """Return the loadings of the first principal components: variables x factors."""
+def principal_loadings(values: Any, factors: int, standardise: bool) -> tuple[np.ndarray, float]:
+    """Return the loadings of the first principal components, variables x factors, and the variance of all variables."""
     data = o.dense(values)
     if factors > min(data.shape[0] - 1, data.shape[1]):
         raise DataError(f"{data.shape[0]} x {data.shape[1]} numbers have no {factors} principal components")
@@ -50,7 +50,8 @@ def principal_loadings(values: Any, factors: int, standardise: bool) -> np.ndarr
         spread = centred.std(axis=0, ddof=1)
         centred = centred / np.where(spread > 0, spread, 1)
     _, sizes, axes = np.linalg.svd(centred, full_matrices=False)
-    return axes[:factors].T * (sizes[:factors] / np.sqrt(len(data) - 1))
+    sizes = sizes / np.sqrt(len(data) - 1)
+    return axes[:factors].T * sizes[:factors], float(np.sum(sizes**2))
 
 
 @clean
@@ -99,6 +100,7 @@ def command(
             raise OptionError(
                 f"{option} is for data, but without -m the file holds loadings: give -m, or leave {option} out"
             )
+    total = None
     with staged(session.out) as files:
         if components is None:
             # In a table of loadings the rows are the variables, whatever a table of data would look like.
@@ -113,7 +115,7 @@ def command(
             table = Table(loadings.T, before, table.samples, notes=table.notes)
         else:
             table = source.table(session)
-            loadings = principal_loadings(table.values, components, standardise)
+            loadings, total = principal_loadings(table.values, components, standardise)
             before = numbered("principal component", components)
             table.notes.append(f"took the loadings of the first {components} principal components")
         names_of_rows = table.variables
@@ -125,7 +127,7 @@ def command(
                 threads=threads,
                 progress=session.interactive,
             ).fit(named(loadings, names_of_rows))
-        rotate_outcome(session, source.file, table, before, model).write(session, files)
+        rotate_outcome(session, source.file, table, before, model, total).write(session, files)
 
 
 def named(loadings: np.ndarray, variables: list[str]) -> Any:
@@ -136,14 +138,20 @@ def named(loadings: np.ndarray, variables: list[str]) -> Any:
 
 
 def rotate_outcome(
-    session: Session, file: Path, table: Table, before: list[str], model: givens.FactorRotation
+    session: Session,
+    file: Path,
+    table: Table,
+    before: list[str],
+    model: givens.FactorRotation,
+    total: float | None,
 ) -> CommandOutcome:
-    """Return the results of a rotation."""
+    """Return the results of a rotation; `total` is the variance of all variables, if it is known."""
     rotated, result = model.loadings_, model.result_
     criterion, kaiser = str(model.method), bool(model.normalize)
     factors = numbered("factor", rotated.shape[1])
     sizes = model.explained_variance_
-    share = shares(sizes)
+    share = shares(sizes) if not total else sizes / total
+    of = "the sum of all squared loadings" if not total else "the variance of all variables"
     report = Report(
         title=f"Rotated factors of {file.name}",
         subtitle=f"{len(rotated):,} variables × {len(factors)} factors, {criterion}",
@@ -161,7 +169,7 @@ def rotate_outcome(
             noun="factor",
             weight="loadings",
             entry="loading",
-            lead="The rotated loadings. The percentage is a factor's share of the sum of all squared loadings.",
+            lead=f"The rotated loadings. The percentage is a factor's share of {of}.",
         ),
         heat_map=heat_map_view(model.unrotated_loadings_, rotated, table.variables, before, factors),
         diagnostics=[
@@ -174,7 +182,7 @@ def rotate_outcome(
     )
     columns = {
         "sum of squares": [f"{value:.4g}" for value in sizes],
-        "share": [percent(value) for value in share],
+        "share" if not total else "explained": [percent(value) for value in share],
     }
     title = f"{criterion} rotation of {len(factors)} factors"
     return outcome(
@@ -185,7 +193,11 @@ def rotate_outcome(
         result,
         size={"variables": len(rotated), "factors": len(factors)},
         settings={"criterion": criterion, "kaiser": kaiser, "starts": model.n_starts},
-        figures={"sum_of_squares": sizes, "certificate": model.certificate_},
+        figures={
+            "sum_of_squares": sizes,
+            "explained_variance_ratio": None if not total else share,
+            "certificate": model.certificate_,
+        },
         table=component_table(rotated.T, table.variables, "factor", columns, title),
         files={
             **weight_files({"components.csv": rotated.T}, table.variables, factors),

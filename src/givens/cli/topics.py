@@ -168,6 +168,10 @@ def read_texts(folder: Path, min_documents: int, stop_words: bool) -> Table:
     texts = sorted(path for path in folder.rglob("*.txt") if path.is_file())
     if not texts:
         raise DataError(f"{folder} holds no .txt files: give a folder of texts, or a table of counts")
+    for path in texts:
+        with open(path, "rb") as stream:
+            if stream.read(2) in (b"\xff\xfe", b"\xfe\xff"):
+                raise DataError(f"{path.relative_to(folder)} is UTF-16 text: save it as UTF-8")
     vectorizer = CountVectorizer(
         input="filename", decode_error="replace", stop_words="english" if stop_words else None
     )

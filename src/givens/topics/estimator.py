@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from numbers import Real
@@ -496,6 +497,11 @@ class TopicModel(StreamedMoments, ClassNamePrefixFeaturesOutMixin, TransformerMi
         if not fits:
             raise ValueError(
                 f"vocabulary must have a word for each of the {number} columns of X, got {len(words)} words"
+            )
+        if len(set(words)) < number:
+            twice = Counter(words).most_common(1)[0][0]
+            raise ValueError(
+                f"vocabulary has the word {twice!r} more than once: each column of X needs a word of its own"
             )
         return words
 
