@@ -259,3 +259,24 @@ def test_a_start_at_the_maximum_is_left(jac):
     result = minimize(lambda v: v[0, 0], np.eye(3)[:, :1], jac=jac)
     assert result.value == pytest.approx(-1.0, abs=1e-12)
     assert result.converged
+
+
+@pytest.mark.parametrize(("n", "m"), [(30, 4), (6, 1)])
+def test_a_killed_run_that_began_anew_ends_in_the_same_bits(n, m, tmp_path):
+    """An exact fit, whose gradient vanishes with the slopes: descent begins anew at its end, but once only."""
+    rng = np.random.default_rng(n)
+    A, start = rng.standard_normal((2 * n, n)), random_orthogonal(n, 1, columns=m)
+    B = A @ random_orthogonal(n, rng, columns=m)
+
+    def f(V):
+        return np.sum((A @ V - B) ** 2), 2 * A.T @ (A @ V - B)
+
+    whole = minimize(f, start, jac=True, checkpoint=tmp_path / "whole.npz")
+    for last in range(whole.steps - 3, whole.steps + 1):
+        path = tmp_path / f"{last}.npz"
+        minimize(
+            f, start, jac=True, checkpoint=path, callback=lambda snapshot, last=last: snapshot.step == last
+        )
+        resumed = minimize(f, start, jac=True, checkpoint=path)
+        assert resumed.trace.value == whole.trace.value
+        assert np.array_equal(resumed.U, whole.U)

@@ -335,6 +335,7 @@ class Descent(Phase):
         if not self.begun:
             return {}
         arrays = self.past.arrays()
+        arrays["restarted"] = np.array([self.restarted] if math.isfinite(self.restarted) else [])
         for model in self.models:
             arrays |= model.arrays()
         return arrays
@@ -344,6 +345,10 @@ class Descent(Phase):
         if arrays:
             self._begin(run, run.look())
             self.past.restore(arrays)
+            restarted = arrays.get("restarted", np.empty(0))
+            if restarted.shape not in ((0,), (1,)):
+                raise ValueError("there is more than one value at the last restart")
+            self.restarted = float(restarted[0]) if len(restarted) else math.inf
             for model in self.models:
                 model.restore(arrays)
 
