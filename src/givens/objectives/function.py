@@ -39,6 +39,8 @@ _STEP, _SMALL_STEP = EPS**0.2, EPS ** (1 / 3)
 _SMALL = 1e-5
 # A gradient that differs from a finite difference by more than this share is wrong.
 _AGREE = 1e-4
+# Steps from whose values the noise of f is estimated.
+_SHORT = (1.5e-6, 2e-6, 2.5e-6, 3e-6, 4e-6)
 # Relative to the values of f: a larger difference between two values for one matrix is no rounding error.
 _REPEATS = 1e-8
 # If rotating other columns changes the gradient of a column by more than this share, f is not a sum over columns.
@@ -298,13 +300,12 @@ class Function(Objective):
         # One more value is nearly always enough. If not, a noisy function needs a large step, and one with large higher
         # derivatives a small step.
         noise = self.noise
-        for step, behind in ((1e-6, value), (1e-6, None), (1e-4, None)):
-            ahead = along(step)
-            width = step if behind is not None else 2 * step
-            back = along(-step) if behind is None else behind
-            if behind is None and step == 1e-6:
+        for step in (1e-6, *_SHORT, 1e-4):
+            ahead, back = along(step), value if step == 1e-6 else along(-step)
+            width = step if step == 1e-6 else 2 * step
+            if step in _SHORT:
                 # The curvature hardly shows in so short a step: the rest is the noise of f.
-                noise = max(noise, abs(ahead - 2 * value + back))
+                noise = max(noise, 2 * abs(ahead - 2 * value + back))
             difference = (ahead - back) / width
             slack = _AGREE * max(norm, abs(difference)) + noise / step
             if abs(difference - expected) <= slack:
