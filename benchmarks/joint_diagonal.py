@@ -53,7 +53,7 @@ def _many(report, noise):
     disturbance = rng.standard_normal(matrices.shape)
     matrices = matrices + noise * (disturbance + disturbance.swapaxes(1, 2)) / 2
     timings = report.race(
-        {"givens": lambda: joint_diagonalize(matrices)[0], "rjd": lambda: rjd(matrices)[0]},
+        {"givens": lambda: joint_diagonalize(matrices)[0].T, "rjd": lambda: rjd(matrices)[0]},
         repeat=5,
         warm=1,
     )

@@ -1,6 +1,6 @@
 """`joint_diagonalize`: the orthogonal matrix that makes a set of symmetric matrices as diagonal as it can.
 
-The criterion Σ_k w_k Σ_{i≠j} (VᵀX_kV)_ij² stays the same if the matrices are replaced by orthogonal combinations of them. So more
+The criterion Σ_k w_k Σ_{i≠j} (VX_kVᵀ)_ij² stays the same if the matrices are replaced by orthogonal combinations of them. So more
 than n(n+1)/2 matrices of order n, the dimension of the space they live in, are first replaced by as many as that, by a QR
 decomposition that reads a few of them at a time.
 """
@@ -37,9 +37,9 @@ def joint_diagonalize(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Diagonalise symmetric matrices jointly, as far as an orthogonal matrix can.
 
-    Minimises Σ_k w_k Σ_{i≠j} (VᵀX_kV)_ij² over orthogonal V, by rotations of two columns in closed form (Cardoso and Souloumiac
-    1996). Arguments and outcome are those of pyRiemann's functions, so that `pyriemann.geometry.ajd.ajd(X,
-    method=joint_diagonalize)` works.
+    Minimises Σ_k w_k Σ_{i≠j} (VX_kVᵀ)_ij² over orthogonal V, by rotations of two rows in closed form (Cardoso and Souloumiac
+    1996). Arguments and return values are those of pyRiemann's `ajd_pham` and `uwedge`, so that `pyriemann.geometry.ajd.ajd(X,
+    method=joint_diagonalize)` and `CSP(ajd_method=joint_diagonalize)` work. The V of pyRiemann's `rjd` is the transpose of ours.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ def joint_diagonalize(
     method : {"orthogonal"}
         The constraint on V. Orthogonal matrices are the only one implemented.
     init : array, shape (n, n), optional
-        The start is the polar factor of this matrix. By default the identity.
+        The start of V is the polar factor of this matrix. By default the identity.
     eps : float
         Converged when the angles of all rotations of a sweep are about this small.
     n_iter_max : int
@@ -61,9 +61,9 @@ def joint_diagonalize(
     Returns
     -------
     V : array, shape (n, n)
-        Orthogonal.
+        Orthogonal; a row for each vector of the common basis.
     D : array, shape (K, n, n)
-        The matrices VᵀX_kV, nearly diagonal.
+        The matrices VX_kVᵀ, nearly diagonal.
 
     Examples
     --------
@@ -82,7 +82,7 @@ def joint_diagonalize(
     with parallel.pool(threads):
         result = minimize(
             JointDiagonal(reduced_stack(X, weights)),
-            None if init is None else _start(init, X.shape[1]),
+            None if init is None else _start(init, X.shape[1]).T,
             tol=tolerance(eps, "eps") ** 2,
             max_sweeps=whole(n_iter_max, "n_iter_max", least=0),
             threads=threads,
@@ -93,7 +93,8 @@ def joint_diagonalize(
                 ConvergenceWarning,
                 stacklevel=2,
             )
-        return result.U, _rotated(X, result.U)
+        V = np.ascontiguousarray(result.U.T)
+        return V, _rotated(X, V)
 
 
 def as_stack(matrices: Any) -> np.ndarray:
@@ -180,7 +181,7 @@ def _rotated(X: np.ndarray, V: np.ndarray) -> np.ndarray:
 
     def part(which: slice) -> None:
         with np.errstate(over="ignore", invalid="ignore"):
-            np.matmul(V.T @ X[which], V, out=D[which])
+            np.matmul(V @ X[which], V.T, out=D[which])
 
     parallel.each(part, _chunks(X))
     if not np.isfinite(D).all():
