@@ -46,15 +46,15 @@ def sparse_pca(
     adata : AnnData
         Cells x genes, normalised and on a logarithmic scale, as for any PCA. In backed mode it is read in parts, and
         `givens.StreamingSparsePCA` takes the place of `SparsePCA`; results are kept in memory, not written to the file.
-    n_components : int
+    n_components : int, default=10
     layer : str, optional
         The layer to use instead of X.
-    mask_var : str, array of bool or None
+    mask_var : str, array of bool or None, default=MaskDefault.where_marked
         Which variables to use: a column of `var`, or a mask; None: all. By default, as in scanpy, the column "highly_variable" if
         there is one, else all. The others get the weight 0.
     key_added : str, optional
         Store under this key instead of "X_pca", "PCs" and "pca".
-    copy : bool
+    copy : bool, default=False
         Return a changed copy instead of changing `adata`.
     **parameters
         Of `SparsePCA`, or of `StreamingSparsePCA` in backed mode: n_nonzero, alpha, gamma, random_state and so on.

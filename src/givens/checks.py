@@ -62,13 +62,13 @@ def check_objective(
     Parameters
     ----------
     objective : Objective
-    pairs : int
+    pairs : int, default=10
         Number of random pairs to check.
-    grid : int
+    grid : int, default=720
         Number of angles at which f is compared with each pair's solution.
-    tolerance : float
+    tolerance : float, default=1e-6
         Largest error that is accepted, relative to the objective's scale; that of `Plan.rounding`, if it is larger.
-    random_state : int
+    random_state : int, default=0
         Seed of U and of the pairs.
 
     Returns

@@ -181,18 +181,21 @@ def sparse_modules(
 
     Parameters
     ----------
-    n_samples, n_features : int
-    n_modules, module_size : int
+    n_samples : int, default=100
+    n_features : int, default=2000
+    n_modules : int, default=5
         The modules share no feature.
-    strength : float
+    module_size : int, default=30
+        Number of features of each module.
+    strength : float, default=3.0
         Standard deviation that the strongest module gives each of its features, on average; the noise has 1, and each
         further module is a tenth weaker than the one before.
-    spread : float
+    spread : float, default=0.0
         Noise levels differ between features, as exp(spread · normal): 0.6 is about what log-intensities show.
-    background : float
+    background : float, default=0.0
         Strength of one more score that moves all features a little, as a difference between batches does; it is not among
         `components`.
-    random_state : int, Generator or None
+    random_state : int or Generator, optional
 
     Examples
     --------

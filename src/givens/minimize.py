@@ -82,7 +82,7 @@ def minimize(
         For a plain function, the matrix ∂f/∂U of partial derivatives: a function of U, or True if f returns the value and this
         matrix, as in `scipy.optimize.minimize`. Without it, slopes are finite differences. `givens.autodiff` computes it by
         PyTorch, JAX or autograd.
-    check_jac : bool
+    check_jac : bool, default=True
         Compare `jac` with a finite difference once, before the run.
     phases : sequence of str, optional
         The ways to lower f, in this order: "descent" (quasi-Newton steps of all columns, from the slopes of all pairs), "newton"
@@ -95,16 +95,16 @@ def minimize(
         "shuffled", "gradient", or an object of `givens.schedules`, which also sets the size of blocks. By default the objective
         chooses: a tournament, in blocks where that is faster. If a schedule is given without `phases`, the run is made of sweeps
         alone.
-    tol : float
+    tol : float, default=1e-18
         The run has converged when a whole sweep has gained, or the next step of descent is predicted to gain, at most tol times
         the objective's scale (`Result.scale`). Gains are computed from slopes and pair problems, not as differences of values, so
         they can be smaller than the rounding errors of f. Near a minimum, the gain is proportional to the squared norm of the
         gradient.
     gradient_tol : float, optional
         The run has also converged when the norm of the gradient is at most gradient_tol times the scale.
-    max_sweeps : int
+    max_sweeps : int, default=200
         Maximum number of sweeps, leaps and steps of Newton's method, together.
-    max_steps : int
+    max_steps : int, default=10_000
         Maximum number of steps of descent.
     certify : bool or float, optional
         When the run has converged, search every pair of columns over all angles, which takes at most about two sweeps.
@@ -115,15 +115,15 @@ def minimize(
         Let a run that begins with descent make its first steps on cheaper forms of the objective, if it has them: with very many
         rows, on evenly spaced samples of the rows in single precision. By default only where no `start` is given. The trace has
         values of the full objective only; seconds and flops include those of the cheaper forms.
-    determinant : {1, -1, "both"}, optional
+    determinant : 1, -1 or "both", optional
         The component of O(n) to search, which rotations never leave. A start in the other component has its last column
         reversed. "both" searches both components and returns the better result; None keeps the component of the start. For n x m
         matrices, m < n, there is one component only.
-    n_starts : int
+    n_starts : int, default=1
         Number of starts, for functions with many local minima. The first one is as above, the others are random orthogonal
         matrices of the same determinant. The lowest run is returned, and `Result.starts` has the values of all. `random_state`
         makes the starts reproducible. Runs share the threads, except for data in chunks, and with a callback or a progress bar.
-    race : bool
+    race : bool, default=True
         With several starts, run each only until the next step is predicted to gain less than 1e-4 of the run's gain so far, and
         continue the lowest one to the end; the other values in `Result.starts` are those where runs stopped. False runs all of
         them to the end. In trials on 216 functions of twelve kinds with ten starts each, 138 of which had several minima, a race
@@ -142,10 +142,10 @@ def minimize(
         Save the run to this file after every step (or every ten: `Checkpoint(path, every=10)`), and resume from it if it exists.
         With determinant="both" there are two files, with .plus and .minus before the suffix. A run that ends between two saves
         is resumed from the last one. Each save of a run by descent costs one more evaluation of f.
-    repair_every : int, optional
+    repair_every : int, default=10
         Number of steps after which the rounding errors of U are removed and the state is recomputed; None: never. With a
         checkpoint, its `every` is used instead.
-    progress : bool
+    progress : bool, default=False
         Show a progress bar.
 
     Returns

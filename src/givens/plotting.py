@@ -51,7 +51,7 @@ def convergence(result: Any, *, gradient: bool = False, ax: Axes | None = None) 
     ----------
     result : Result, or an estimator or decomposition that holds one
         What to draw, such as the result of `minimize` or a fitted estimator.
-    gradient : bool
+    gradient : bool, default=False
         Draw the gradient norm instead, on a logarithmic scale.
     ax : matplotlib Axes, optional
 
@@ -129,11 +129,11 @@ def components(
     ----------
     model : fitted estimator
         Anything with `components_`, or an array of components x variables.
-    component : int
+    component : int, default=0
         Index of the component, from 0.
     names : sequence of str, optional
         Names of the variables. By default those that the model was fitted with, if any.
-    most : int
+    most : int, default=30
         Maximum number of bars.
     ax : matplotlib Axes, optional
 
@@ -186,7 +186,7 @@ def scores(
         As `transform` returns it.
     labels : sequence, optional
         One for each sample.
-    axes : (int, int)
+    axes : (int, int), default=(0, 1)
         Indices of the components on the horizontal and the vertical axis, from 0.
     ax : matplotlib Axes, optional
 

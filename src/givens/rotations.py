@@ -58,8 +58,10 @@ def rotation(n: int, i: int, j: int, theta: float) -> np.ndarray:
     ----------
     n : int
         Order of the matrix.
-    i, j : int
-        The columns to rotate.
+    i : int
+        The first column to rotate.
+    j : int
+        The second one.
     theta : float
         The angle in radians.
 
@@ -91,8 +93,10 @@ def rotate(Y: np.ndarray, i: int, j: int, theta: float) -> np.ndarray:
     Parameters
     ----------
     Y : array, shape (rows, n)
-    i, j : int
-        The columns to rotate.
+    i : int
+        The first column to rotate.
+    j : int
+        The second one.
     theta : float
         The angle in radians.
 
@@ -276,7 +280,7 @@ def random_orthogonal(
         Order of the matrix.
     rng : Generator or int, optional
         Random generator, or its seed.
-    determinant : {1, -1}, optional
+    determinant : 1 or -1, optional
         The component of O(n); by default both are equally likely.
     columns : int, optional
         Draw an n x columns matrix with orthonormal columns instead of a square one; such matrices have no determinant.
@@ -342,9 +346,9 @@ def check_orthogonal(
     Parameters
     ----------
     U : array, shape (n, n)
-    name : str
+    name : str, default="U"
         What error messages call it.
-    tolerance : float
+    tolerance : float, default=1e-6
         Largest ‖UᵀU − I‖ that is accepted, divided by n.
     columns : int, optional
         U must be an n x columns matrix with orthonormal columns, instead of a square one.

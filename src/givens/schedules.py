@@ -54,7 +54,7 @@ class Schedule(ABC):
 
     Parameters
     ----------
-    block : int
+    block : int, default=2
         Number of columns that are solved together; 2 is one rotation at a time.
     """
 
@@ -228,7 +228,7 @@ class ByGradient(Schedule):
 
     Parameters
     ----------
-    block : int
+    block : int, default=2
         Number of columns that are solved together.
     delta : float, optional
         None: every round has the pair with the largest |g'_ij|, then the largest that shares no column with it, and so on. A

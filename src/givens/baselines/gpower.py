@@ -90,19 +90,19 @@ def gpower(
         Number of components.
     gamma : float
         The threshold, as in the paper: of |y| for "l1", of y² for "l0"; with `relative` a share of the largest possible.
-    penalty : {"l1", "l0"}
-    block : bool
+    penalty : {"l1", "l0"}, default="l1"
+    block : bool, default=True
         All components together, or one after the other with deflation.
-    fill : bool
+    fill : bool, default=False
         Estimate the values of the loadings anew on their pattern (pattern filling), as the authors' program does.
-    relative : bool
+    relative : bool, default=False
         Take `gamma`, from 0 to 1, relative to the largest norm of a feature, as the authors' program does.
     start : array, shape (samples, m), optional
         Orthonormal columns; the greedy form starts each component at its column. By default the samples' coordinates of
         the largest feature (greedy) or the right singular vectors (block).
-    tol : float
+    tol : float, default=1e-4
         Stop when the value grows by less than this times itself.
-    max_iter : int
+    max_iter : int, default=1000
         Per component in the greedy form.
     threads : int, optional
         By default one per core, at most 8.
@@ -230,9 +230,9 @@ def fill_pattern(
         Centred data, Aᵀ.
     Z : array, shape (m, features)
         Loadings, of unit norm or zero; the latter stay so.
-    tol : float
+    tol : float, default=1e-4
         Stop when tr(VᵀAᵀZ) grows by less than this times itself.
-    max_iter : int
+    max_iter : int, default=1000
 
     Returns
     -------

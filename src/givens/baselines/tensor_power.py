@@ -35,11 +35,13 @@ def tensor_power(
         Symmetric.
     rank : int, optional
         How many components to find, d by default.
-    starts, iterations : int
-        L and N of the method: random starts for each component, and iterations of them (and again of the best).
-    tol : float
+    starts : int, default=10
+        L of the method: random starts for each component.
+    iterations : int, default=30
+        N of the method: iterations of each start, and again of the best.
+    tol : float, default=1e-8
         Stop iterating early when no vector moves by more than this.
-    symmetrize : bool
+    symmetrize : bool, default=False
         Average T over the six orders of its indices first.
     random_state : int or Generator, optional
 

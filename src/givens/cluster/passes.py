@@ -70,7 +70,7 @@ class RepeatedData(ABC):
             An empty summary, which is not changed.
         name : str
             Name of the pass, words joined by hyphens; Dask's dashboard shows it.
-        kept : sequence
+        kept : sequence, default=()
             Values that `keep` returned; they are passed to `Summary.given`.
         """
         if self.chunks is not None:

@@ -45,13 +45,13 @@ def joint_diagonalize(
     ----------
     matrices : array of shape (K, n, n), or list or iterator of K arrays of shape (n, n)
         Real and symmetric. An array of float64 is not copied where K > n(n+1)/2.
-    method : {"orthogonal"}
+    method : {"orthogonal"}, default="orthogonal"
         The constraint on V. Orthogonal matrices are the only one implemented.
     init : array, shape (n, n), optional
         The start of V is the polar factor of this matrix. By default the identity.
-    eps : float
+    eps : float, default=1e-8
         Converged when the angles of all rotations of a sweep are about this small.
-    n_iter_max : int
+    n_iter_max : int, default=100
         Maximum number of sweeps; a warning is given if they were not enough.
     sample_weight : array, shape (K,), optional
         Positive weights of the matrices.

@@ -77,32 +77,32 @@ class ICA(SourceSeparation):
         Number of sources; or, below 1, the share of the variance that the leading principal components keep. By default the rank
         of the data, which may be less than the number of features (for example after an average reference). The float 1.0, which
         may mean one or all, is refused.
-    contrast : {"logcosh", "kurtosis", "exp", "adaptive"} or Contrast
+    contrast : {"logcosh", "kurtosis", "exp", "adaptive"} or Contrast, default="logcosh"
         "logcosh", the default: robust, for sources with heavy tails. "exp": more robust still. "kurtosis": quicker, and sensitive
         to outliers. "adaptive": log cosh with a sign for each source, where some have heavy and others light tails. Or a contrast
         of your own, such as `givens.objectives.Scalar`.
-    whiten : {"unit-variance", "arbitrary-variance", False}
+    whiten : {"unit-variance", "arbitrary-variance", False}, default="unit-variance"
         As in `FastICA`: sources have variance 1, or 1/samples. False if X is white already.
-    tol : float
+    tol : float, default=1e-8
         Converged when the norm of the gradient, per sample, is at most this.
-    max_steps : int
+    max_steps : int, default=1000
         Maximum number of steps of a descent.
     w_init : array, shape (n_components, n_components), optional
         The start, in white coordinates; its polar factor is used. By default the principal axes.
-    n_starts : int
+    n_starts : int, default=1
         Number of starts. The first is that of `w_init`, further ones are random. They race (see `minimize`): only the one with
         the best contrast is run to the end. `result_.starts` has the values. With "adaptive" all use the signs that the first
         start needs.
-    stability : int
+    stability : int, default=0
         How many times the samples are divided into two random halves, each of which is separated from a random start.
         `stability_` reports how well each source is found again in the worst case. 0: not computed.
-    certify : bool
+    certify : bool, default=False
         Search every pair of sources over all angles at the end; `certificate_` is the largest gain of such a rotation.
     threads : int, optional
         By default one per core, at most 8. The number changes the time, never the result.
-    random_state : int, Generator, RandomState or None
+    random_state : int, Generator or RandomState, optional
         For `n_starts` and `stability` only.
-    progress : bool
+    progress : bool, default=False
         Show a progress bar for each pass over data on Dask.
     checkpoint : path or Checkpoint, optional
         For data on Dask: a file in which the summary of each pass is saved; if it exists, the passes that it holds are not
@@ -191,7 +191,7 @@ class ICA(SourceSeparation):
             For signals: time x channels. A memory map, a data set of zarr or HDF5, a list of arrays, or a dask array or data
             frame chunked along samples is read in chunks: once for the covariance, once for a sample of the rows, and once for
             each evaluation of the contrast. With weights, `stability` or `certify`, samples have to fit into memory.
-        y : ignored
+        y : ignored, optional
         sample_weight : array, shape (samples,), optional
             How often each sample counts, at least 0: a weight of 2 counts the sample twice, a weight of 0 leaves it out. A
             contrast of your own takes weights only if it is a `Scalar`.
@@ -223,7 +223,7 @@ class ICA(SourceSeparation):
         Parameters
         ----------
         X : array or data frame, shape (samples, features)
-        y : ignored
+        y : ignored, optional
 
         Returns
         -------

@@ -154,7 +154,7 @@ class TensorKurtosis(Objective):
     ----------
     T : array, shape (n, n, n, n)
         Symmetric.
-    samples : float
+    samples : float, default=1.0
         N.
     """
 

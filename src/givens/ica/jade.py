@@ -34,10 +34,10 @@ class JADE(SourceSeparation):
     ----------
     n_components : int, optional
         By default the rank of the data.
-    tol : float
+    tol : float, default=1e-10
         Converged when a sweep gains no more than this share of the sum of squares of all cumulant matrices. With the default, a
         further gain would change the sources by far less than the sampling error of the cumulants does.
-    max_sweeps : int
+    max_sweeps : int, default=200
         Maximum number of sweeps.
     threads : int, optional
         By default one per core, at most 8. The number changes the time, never the result.

@@ -89,7 +89,7 @@ class SourceSeparation(Transformer, ABC):
         ----------
         X : array or data frame, shape (samples, features)
             For signals: time x channels.
-        y : ignored
+        y : ignored, optional
 
         Returns
         -------
@@ -147,7 +147,7 @@ class SourceSeparation(Transformer, ABC):
         ----------
         X : array or data frame, shape (samples, features), or anything that `fit` takes
             What is read in chunks (a list of arrays, say) gives one array of all samples.
-        copy : bool
+        copy : bool, default=True
             Ignored, for code that was written for `FastICA`: X is never changed.
 
         Returns

@@ -37,9 +37,9 @@ class SOBI(SourceSeparation):
     lags : int or sequence of int, optional
         Lags in samples, at least 1 and less than the number of samples; an integer stands for 1, 2, ..., lags. By default 100, or
         half the number of samples if that is less.
-    tol : float
+    tol : float, default=1e-12
         Converged when a sweep gains no more than this share of the sum of squares of all lagged covariances.
-    max_sweeps : int
+    max_sweeps : int, default=200
         Maximum number of sweeps.
     threads : int, optional
         By default one per core, at most 8. The number changes the time, never the result.

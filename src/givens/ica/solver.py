@@ -31,16 +31,22 @@ def ica(
     X : array, shape (n_features, n_samples)
     n_components : int, optional
         By default the rank of the data. Ignored unless `whiten`.
-    contrast : str or Contrast
+    contrast : str or Contrast, default="logcosh"
         As for `ICA`.
-    extended : bool
+    extended : bool, default=False
         The same as ``contrast="adaptive"``, for sources of which some have heavy and others light tails.
-    whiten : bool
+    whiten : bool, default=True
         Whiten first. If False, X is assumed to be white, and K is None.
-    centering : bool
+    centering : bool, default=True
         Subtract the mean of each row first; with `whiten` this is always done.
-    tol, max_iter, w_init, threads
-        As for `ICA`, where `max_iter` is `max_steps`.
+    tol : float, default=1e-8
+        As for `ICA`.
+    max_iter : int, default=1000
+        `max_steps` of `ICA`.
+    w_init : array, shape (n_components, n_components), optional
+        As for `ICA`.
+    threads : int, optional
+        As for `ICA`.
 
     Returns
     -------

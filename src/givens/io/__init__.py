@@ -71,19 +71,19 @@ def read_table(
     ----------
     path : path
         .csv, .tsv, .txt (each also .gz), .xlsx, .parquet, .npy, .npz, .mtx (also .gz), .h5ad, or a folder of 10x Genomics.
-    samples : {"rows", "columns"}, optional
+    samples : "rows" or "columns", optional
         Which side is the samples; guessed if None.
     labels : str or sequence of str, optional
         The columns (or, for a table of variables in rows, the first rows) that hold the samples' labels.
     names : str, optional
         The column that holds the rows' names; detected if None. For .h5ad a column of var, for 10x Genomics one of the
         list of features ("id", "symbol").
-    drop : sequence of str
+    drop : sequence of str, default=()
         Columns to leave out.
-    impute : {"median", "drop", "keep"}, optional
+    impute : "median", "drop" or "keep", optional
         Fill in missing values with the median of their variable, leave out the samples that have any, or keep them as NaN.
         Refused if None.
-    signals : bool
+    signals : bool, default=False
         Whether the variables are signals, of which there are fewer than samples: a table that is much wider than long then
         has its samples in columns, unless `samples` says otherwise.
 

@@ -147,8 +147,16 @@ def open_rows(
     ----------
     path : path
         .csv, .tsv, .txt (each also .gz), .npy, .parquet or .h5ad.
-    samples, labels, names, drop, impute
-        As for `read_table`; samples in columns cannot be streamed, and medians are known only of a whole table.
+    samples : "rows", optional
+        As for `read_table`; samples in columns cannot be streamed.
+    labels : str or sequence of str, optional
+        As for `read_table`.
+    names : str, optional
+        As for `read_table`.
+    drop : sequence of str, default=()
+        As for `read_table`.
+    impute : "drop" or "keep", optional
+        As for `read_table`; medians are known only of a whole table.
 
     Examples
     --------

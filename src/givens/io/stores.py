@@ -78,7 +78,7 @@ def open_store(
         .h5ad.
     samples, labels, names, drop
         As for `read_table`; samples have to be rows.
-    dense : bool
+    dense : bool, default=False
         Make sparse chunks dense.
 
     Examples

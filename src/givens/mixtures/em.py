@@ -72,7 +72,7 @@ def refine(
         Smallest variance, which a component of equal rows gets.
     unit, origin : float, array or None
         Rows x are replaced by unit·x − origin.
-    beyond : int
+    beyond : int, default=0
         Number of further directions, in which all rows are equal and which have no coordinates. They count for the variances.
     """
     history: list[float] = []

@@ -55,29 +55,29 @@ class SphericalMixture(StreamedMoments, DensityMixin, BaseEstimator):
 
     Parameters
     ----------
-    n_components : int
+    n_components : int, default=1
         k, at most the number of features. The means must span k − 1 dimensions about their centre.
-    variance : {"common", "distinct"}
+    variance : {"common", "distinct"}, default="common"
         One variance for all components, or one for each.
-    refine_em : int
+    refine_em : int, default=20
         Maximum number of steps of EM after the fit to the moments, each one more pass over the data. 0: moments only.
-    n_starts : int
+    n_starts : int, default=21
         Number of starts of EM. The first is the solution from moments. The others are drawn as in k-means++ and tried on at most
         1,024 rows. If the best of them is clearly more likely there than the first, EM is run from both on all rows, and the more
         likely result is kept. Starts in which a component has fewer than two rows are discarded: with its own variance, the
         likelihood would be unbounded.
-    tol : float
+    tol : float, default=1e-4
         EM stops when a step gains less than this in mean log-likelihood.
     basis_rank : int, optional
         For `partial_fit`: the number of axes on which moments are kept, at least k; at most the number of features is used. By
         default 2k.
-    basis_samples : int
+    basis_samples : int, default=2000
         For `partial_fit`: the axes are the principal axes of this many first rows.
     threads : int, optional
         By default one per core, at most 8. The result has the same bits for any number.
-    random_state : int, RandomState or None
+    random_state : int, RandomState or None, default=0
         For the start of the decomposition, on which the result seldom depends, for the random starts of EM, and for `sample`.
-    progress : bool
+    progress : bool, default=False
         Show a progress bar for each pass over data on Dask.
     checkpoint : path or Checkpoint, optional
         For data on Dask: a file in which the summary of each pass is saved; if it exists, the passes that it holds are not
@@ -148,7 +148,7 @@ class SphericalMixture(StreamedMoments, DensityMixin, BaseEstimator):
         X : array-like of shape (n, d), or iterable of such, or dask array or data frame
             A table; or a list of tables, or an object whose `__iter__` yields tables each time it is called: the data need not
             fit in memory. A dask array must be chunked along samples; only sums, and some first rows, leave the workers.
-        y : ignored
+        y : ignored, optional
 
         Returns
         -------
@@ -210,7 +210,7 @@ class SphericalMixture(StreamedMoments, DensityMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like of shape (n, d)
-        y : ignored
+        y : ignored, optional
 
         Returns
         -------
@@ -271,7 +271,7 @@ class SphericalMixture(StreamedMoments, DensityMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like of shape (n, d), or anything that `fit` takes
-        y : ignored
+        y : ignored, optional
 
         Returns
         -------
@@ -301,7 +301,7 @@ class SphericalMixture(StreamedMoments, DensityMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like of shape (n, d), or anything that `fit` takes
-        y : ignored
+        y : ignored, optional
 
         Returns
         -------
@@ -327,7 +327,7 @@ class SphericalMixture(StreamedMoments, DensityMixin, BaseEstimator):
 
         Parameters
         ----------
-        n_samples : int
+        n_samples : int, default=1
 
         Returns
         -------

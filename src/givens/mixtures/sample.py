@@ -45,18 +45,22 @@ def make_spherical_mixture(
 
     Parameters
     ----------
-    n_samples, n_components, n_features : int
-        n, k and d.
+    n_samples : int, default=10_000
+        n.
+    n_components : int, default=20
+        k.
+    n_features : int, default=50
+        d.
     weights : array of shape (k,), optional
         Equal by default.
-    variances : float or array of shape (k,)
-        Variances of the components; by default 2, as in the paper.
+    variances : float or array of shape (k,), default=2.0
+        Variances of the components; the paper's is 2.
     degrees : float, optional
         Degrees of freedom of the inverse Wishart distribution, more than d − 1; d + 2 by default, with which its
         mean is the scale matrix.
-    scale : float
+    scale : float, default=1.0
         The scale matrix of the inverse Wishart distribution is this multiple of the identity.
-    random_state : int, Generator or None
+    random_state : int or Generator, optional
 
     Returns
     -------

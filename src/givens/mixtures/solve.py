@@ -69,7 +69,7 @@ def solve(
         One variance for all components, or one each.
     decomposition : callable
         Finds the orthonormal components of the whitened tensor.
-    beyond : int
+    beyond : int, default=0
         Number of further directions, in which all rows are equal and which have no coordinates: they are noise of variance 0.
 
     Returns

@@ -51,11 +51,39 @@ def fit(
     n_components : int or float, optional
         Number of components; or, below 1, the share of the variance that the principal components keep. By default 0.999999,
         which leaves out directions that an average reference or a projection has removed.
-    contrast, tol, max_steps, n_starts, stability, threads, random_state
+    contrast : str or Contrast, default="logcosh"
+        As for `givens.ICA`.
+    tol : float, default=1e-8
+        As for `givens.ICA`.
+    max_steps : int, default=1000
+        As for `givens.ICA`.
+    n_starts : int, default=1
+        As for `givens.ICA`.
+    stability : int, default=0
         As for `givens.ICA`.
     noise_cov : mne.Covariance, optional
         Covariance by which channels are whitened first. By default they are divided by the standard deviation of their type.
-    picks, start, stop, decim, reject, flat, tstep, reject_by_annotation, verbose
+    picks : str, array or slice, optional
+        As for `mne.preprocessing.ICA.fit`.
+    start : int or float, optional
+        As for `mne.preprocessing.ICA.fit`.
+    stop : int or float, optional
+        As for `mne.preprocessing.ICA.fit`.
+    decim : int, optional
+        As for `mne.preprocessing.ICA.fit`.
+    reject : dict, optional
+        As for `mne.preprocessing.ICA.fit`.
+    flat : dict, optional
+        As for `mne.preprocessing.ICA.fit`.
+    tstep : float, default=2.0
+        As for `mne.preprocessing.ICA.fit`.
+    reject_by_annotation : bool, default=True
+        As for `mne.preprocessing.ICA.fit`.
+    threads : int, optional
+        As for `givens.ICA`.
+    random_state : int, Generator or RandomState, optional
+        As for `givens.ICA`.
+    verbose : bool, str or int, optional
         As for `mne.preprocessing.ICA.fit`.
 
     Returns

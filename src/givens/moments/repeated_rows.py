@@ -29,9 +29,9 @@ class RepeatedRows(RepeatedData):
     X : array-like of shape (n, d), or anything that `givens.rows` reads
         A memory map or a data set on disk, a list of arrays, an object of your own whose `__iter__` starts anew, or a dask array
         or data frame, whose chunks stay where they are. An iterator, which yields its rows once, is refused.
-    accept_sparse : bool
+    accept_sparse : bool, default=False
         Whether chunks may be sparse; they are then csr matrices.
-    reset : bool
+    reset : bool, default=True
         Set the features of the estimator; otherwise X must have those that it knows.
     """
 

@@ -42,7 +42,7 @@ class Scatter(Summary):
     Parameters
     ----------
     features : int
-    unit : float
+    unit : float, default=1.0
         A power of two, so that squares neither overflow nor underflow; see `givens.moments.sums.unit_of`.
 
     Attributes

@@ -41,8 +41,10 @@ class Stream:
 
     Parameters
     ----------
-    samples, rank : int
-        Number of rows that determine the basis, and of its axes (at most the number of variables).
+    samples : int
+        Number of rows that determine the basis.
+    rank : int
+        Number of axes of the basis, at most the number of variables.
     basis : Basis, optional
         A basis that has been determined already.
 

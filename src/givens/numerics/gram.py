@@ -120,7 +120,7 @@ def root(C: np.ndarray, norms: np.ndarray, rows: int = 0) -> np.ndarray:
     C : array of float64, shape (features, features)
     norms : array, shape (features,)
         The roots of the diagonal; features of norm 0 have columns of zeros.
-    rows : int
+    rows : int, default=0
 
     Examples
     --------

@@ -147,7 +147,7 @@ class Pointwise(Contrast):
     signs : array of 1 and −1, optional
         One for each active column: Σ φ is minimised over columns of sign 1, and maximised over the others. By default all signs
         are 1.
-    maximise : bool
+    maximise : bool, default=False
         Reverse all signs.
     """
 
@@ -312,8 +312,10 @@ class Scalar(Pointwise):
 
     Parameters
     ----------
-    phi, dphi : callable
-        φ and its derivative, functions of a float that numba can compile.
+    phi : callable
+        φ, a function of a float that numba can compile.
+    dphi : callable
+        The derivative of φ, likewise.
     d2phi : callable, optional
         The second derivative, by default a finite difference of `dphi`.
     pair : callable, optional
@@ -321,9 +323,9 @@ class Scalar(Pointwise):
         its gain. Without it the angle is searched, and the result's message says that this is not exact.
     signs : array of 1 and −1, optional
         One for each active column, −1 for those over which the sum is maximised.
-    even : bool
+    even : bool, default=True
         Whether φ(−y) = φ(y). The search then covers a quarter of the angles.
-    maximise : bool
+    maximise : bool, default=False
         Maximise the sum instead of minimising it.
 
     Examples

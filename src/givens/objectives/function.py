@@ -107,7 +107,7 @@ class Function(Objective):
     jac : callable or True, optional
         The matrix ∂f/∂U of partial derivatives, in Euclidean space: a function of U, or True if f returns the value and this
         matrix. `givens.autodiff` computes it for functions written in PyTorch, JAX or autograd.
-    check_jac : bool
+    check_jac : bool, default=True
         Compare `jac` with a finite difference once, before the run.
     near : array, optional
         An orthogonal matrix where f is finite, if f is infinite for others. `minimize` takes the start.

@@ -39,7 +39,7 @@ class Orthomax(Contrast):
 
     Parameters
     ----------
-    kappa : float
+    kappa : float, default=1.0
         0: quartimax; 1: varimax; half the number of columns: equamax.
 
     Examples
@@ -162,7 +162,7 @@ class Kurtosis(Orthomax):
 
     Parameters
     ----------
-    sign : {1, -1}
+    sign : {1, -1}, default=1
         1 maximises the sum (heavy-tailed sources), −1 minimises it (light-tailed ones).
 
     Examples

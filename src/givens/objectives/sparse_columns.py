@@ -222,7 +222,7 @@ class SparseColumns(Columns):
         a round of rotations gathers those that can exceed a threshold.
     gamma : float or array of `active` floats
         The threshold of the paper: of |y| for "l1", of y² for "l0".
-    penalty : {"l1", "l0"}
+    penalty : {"l1", "l0"}, default="l1"
         Σ [|y| − γ]₊² or Σ [y² − γ]₊.
     active : int, optional
         Number of components, by default n.

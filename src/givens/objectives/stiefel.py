@@ -39,15 +39,17 @@ class StiefelFunction(Function):
     ----------
     f : callable
         Gets a copy of V, an n x m array, and returns a real number.
-    n, m : int
-        Number of rows and columns, m < n.
+    n : int
+        Number of rows.
+    m : int
+        Number of columns, m < n.
     degree : int, optional
         The degree of f, if it is a polynomial in the entries of V, for exact rotations of two columns, as in `Function`.
     jac : callable or True, optional
         The matrix ∂f/∂V of partial derivatives, in Euclidean space: a function of V, or True if f returns the value and this
         matrix. Without it, slopes are finite differences, from two values of f for each of the m(2n − m − 1)/2 pairs in each
         step, and from four more where all slopes are small; V is then completed to a square matrix.
-    check_jac : bool
+    check_jac : bool, default=True
         Compare `jac` with a finite difference once, before the run.
     near : array, optional
         A matrix where f is finite, if f is infinite for others, as in `Function`.

@@ -48,7 +48,7 @@ class SymmetricTensor(Objective):
         A symmetric tensor; it is read once and not kept.
     rank : int, optional
         Number of columns in the sum, by default d.
-    symmetrize : bool
+    symmetrize : bool, default=False
         Average T over the six permutations of its indices. Otherwise a T that is not symmetric raises an error.
 
     Examples

@@ -81,7 +81,8 @@ def align(loadings: Any, reference: Any) -> np.ndarray:
 
     Parameters
     ----------
-    loadings, reference : array, shape (variables, factors)
+    loadings : array, shape (variables, factors)
+    reference : array, shape (variables, factors)
 
     Returns
     -------

@@ -46,9 +46,11 @@ def kappa_of(method: str | float, variables: int, factors: int, others: tuple[st
     ----------
     method : str or float
         "quartimax", "biquartimax", "varimax", "equamax", "parsimax" or "parsimony" (factor parsimony); or κ itself.
-    variables, factors : int
-        The shape of the loading matrix.
-    others : tuple of str
+    variables : int
+        Number of rows of the loading matrix.
+    factors : int
+        Number of its columns.
+    others : tuple of str, default=()
         Methods without κ that the caller takes too; an error lists them.
 
     Returns

@@ -31,11 +31,11 @@ class FactorRotation(Transformer):
 
     Parameters
     ----------
-    method : str or float
+    method : str or float, default="varimax"
         "varimax", "quartimax", "biquartimax", "equamax", "parsimax", "parsimony" (factor parsimony), or the number κ of the
         orthomax criterion Σ_j [Σ_i l_ij⁴ − (κ/p)(Σ_i l_ij²)²]. With "target", the loadings are rotated as near to `target`
         as they get.
-    normalize : bool
+    normalize : bool, default=True
         Kaiser's normalisation: give every variable loadings of length 1 while rotating. R's `varimax`, SPSS and factor_analyzer's
         varimax do so by default; GPArotation and statsmodels do not. "target" does not normalise.
     target : array, shape (variables, factors), optional
@@ -43,20 +43,20 @@ class FactorRotation(Transformer):
     decomposition : estimator, optional
         Where this is a step of a pipeline: the PCA, FactorAnalysis or TruncatedSVD of the step before, the same object, whose
         scores arrive here. Loadings come from it.
-    n_starts : int
+    n_starts : int, default=1
         How often to search. One search tries up to 16 starts by exact rotations of pairs, and follows the best of them; where the
         first ones converge at once and to the same value it tries no others, and where a run is expensive it starts from
         the loadings as they are. More searches find better maxima where the loadings have little structure and there are many
         factors.
-    tol : float
+    tol : float, default=1e-12
         Converged when a sweep gains no more than this share of Σ l⁴. Gains go with the square of the angles that are left.
-    max_sweeps : int
+    max_sweeps : int, default=500
         Where there are very many variables: of steps of all factors at once.
     threads : int, optional
         By default one per core, at most 8. The number changes the time, never the result.
-    random_state : int, Generator, RandomState or None
+    random_state : int, Generator, RandomState or None, default=0
         For the starts after the first. The default gives the same rotation every time.
-    progress : bool
+    progress : bool, default=False
         Show a progress bar.
 
     Attributes
@@ -153,7 +153,7 @@ class FactorRotation(Transformer):
         X : array or data frame, shape (variables, factors), or estimator
             Loadings, one row for each variable; or a fitted PCA, FactorAnalysis or TruncatedSVD, whose loadings are taken.
             Where `decomposition` is given, the scores that it made, samples x factors.
-        y : ignored
+        y : ignored, optional
 
         Returns
         -------

@@ -34,16 +34,28 @@ class RotatedPCA(Transformer):
 
     Parameters
     ----------
-    n_components : int, float or None
+    n_components : int or float, optional
         As in scikit-learn's PCA: how many components, or which share of the variance, below 1. By default all.
-    method, normalize, n_starts, tol, max_sweeps, threads, progress
+    method : str or float, default="varimax"
         As in `FactorRotation`.
-    scale : bool
+    normalize : bool, default=True
+        As in `FactorRotation`.
+    scale : bool, default=False
         Give every feature the variance 1 first: components of the correlation matrix.
-    svd_solver : str
+    svd_solver : str, default="auto"
         As in PCA.
-    random_state : int, RandomState or None
+    n_starts : int, default=1
+        As in `FactorRotation`.
+    tol : float, default=1e-12
+        As in `FactorRotation`.
+    max_sweeps : int, default=500
+        As in `FactorRotation`.
+    threads : int, optional
+        As in `FactorRotation`.
+    random_state : int, RandomState or None, default=0
         For randomised solvers and for the starts of the rotation.
+    progress : bool, default=False
+        Show a progress bar.
 
     Attributes
     ----------
@@ -115,7 +127,7 @@ class RotatedPCA(Transformer):
         X : array or data frame, shape (samples, features), or dask array or data frame
             Of a dask array, chunked along samples, only sums travel: in one pass the features' means and products, or with more
             than 8,192 features, of which n_components must then be a whole number, a sketch; `result_.method` says which.
-        y : ignored
+        y : ignored, optional
 
         Returns
         -------

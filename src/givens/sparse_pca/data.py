@@ -260,9 +260,9 @@ class CentredData:
         features : array of int
         rows : int
             R has at least so many rows, of zeros where the rank is less.
-        keep_layout : bool
+        keep_layout : bool, default=False
             Contiguous by features if X is, which avoids a transposed copy; else by samples.
-        implicit : bool
+        implicit : bool, default=False
             Whether large sparse data with few non-zeros may be returned as a `CentredSparse`, not as an array.
         """
         if len(features) < self.shape[0]:

@@ -160,20 +160,20 @@ class SparsePCA(SparseScores):
         How many non-zeros all components have together. The search begins with equal counts. Then components with larger entries
         get more non-zeros and others fewer (the largest entries of all components are counted), as long as the adjusted variance
         grows; it is at least that of equal counts.
-    penalty : {"l1", "l0"}
+    penalty : {"l1", "l0"}, default="l1"
         Which of the two formulas.
-    refit : bool
+    refit : bool, default=True
         Find the values of the largest adjusted variance on the pattern of non-zeros, without the shrinkage. With `n_nonzero`
         and without `refit`, the thresholds are set anew before each sweep of rotations, so that the counts are exact; the
         objective then changes between sweeps, and its value need not rise.
-    scale : bool
+    scale : bool, default=False
         Give every feature the variance 1 first.
-    tol : float
+    tol : float, default=1e-6
         Converged when a sweep gains less than this share of the value (with as many components as samples, of the sum of squares
         of the data). With `n_nonzero`, when a step does not raise the
         explained variance by 0.03 %, or by this share if that is more.
-    max_sweeps : int
-    n_starts : int
+    max_sweeps : int, default=500
+    n_starts : int, default=1
         The first start is PCA; further ones are random, and the best is kept. With `n_nonzero` the first start is loadings found
         one by one, and where the data are large the next three are rotations (where they are small, rotations are made in any
         case); more starts never report less variance.
@@ -181,7 +181,7 @@ class SparsePCA(SparseScores):
         With a threshold, the order of the rotations: "random" is the paper's Algorithm 2 as it is printed, pairs drawn at random
         and solved exactly, one at a time; "cyclic", "shuffled", "tournament" and the others of `givens.schedules` likewise. By
         default pairs are solved in blocks, which is faster; with as many components as samples, leaps come first.
-    missing : {"em"}, optional
+    missing : "em", optional
         Accept missing values (NaN), and estimate them by the values that are there: alternately as their expectations under
         probabilistic PCA with `n_components` components (at most half of the samples or features), and by the components of the
         table so completed, until they stay (`givens.sparse_pca.missing` has the formulas). The sparse components are those of
@@ -190,13 +190,13 @@ class SparsePCA(SparseScores):
     stability : int, optional
         Also fit so many random halves of the samples, each from the components of all samples, and report how much of these is
         found again (`selection_frequency_`, `stability_`).
-    warm_start : bool
+    warm_start : bool, default=False
         Start from the loadings of the last fit, if the shapes agree.
     threads : int, optional
         By default one per core, at most 8. The number changes the time, never the result.
-    random_state : int, RandomState or None
+    random_state : int or RandomState, optional
         For the starts after the first, and for schedules that draw.
-    progress : bool
+    progress : bool, default=False
         Show the value while it rises; of data on Dask, also the passes, and the chunks that are done in each.
     checkpoint : path or Checkpoint, optional
         For data on Dask: a file in which the summary of each pass is saved; if it exists, the passes that it holds are not
@@ -302,7 +302,7 @@ class SparsePCA(SparseScores):
             dense, is never copied. Principal components below 1e-7 of the largest are then lost in rounding. Of a dask array or
             data frame, chunked along samples, only sums travel: the features' means and norms, and then these products, or, if
             more than 8,192 features can count, a sketch; `result_.method` says which, and how much the sketch may lack.
-        y : ignored
+        y : ignored, optional
         sample_weight : array, shape (samples,), optional
             How often each sample counts: one of weight 2 counts as two, one of weight 0 as none. The weights' sum takes the
             place of the number of samples.

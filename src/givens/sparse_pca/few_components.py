@@ -68,7 +68,7 @@ class FewColumns:
     l0 : bool
     counts : array of int, shape (m,), optional
         How many entries of each column are to exceed its level; `levels` is then overwritten.
-    shared : bool
+    shared : bool, default=False
         One level for all columns, exceeded by as many entries as all counts together.
 
     Attributes

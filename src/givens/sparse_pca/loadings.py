@@ -284,9 +284,9 @@ def refit(
         Where to begin; rows of zeros stay so.
     pattern : array of bool, shape (components, features), optional
         By default where Z is not zero.
-    tol : float
+    tol : float, default=1e-9
         A step that raises the adjusted variance by no more than this share of it is the last.
-    max_iter : int
+    max_iter : int, default=200
 
     Returns
     -------

@@ -43,10 +43,10 @@ def sparse_pca_path(
     Parameters
     ----------
     X : array, data frame or sparse matrix, shape (samples, features)
-    n_components : int
+    n_components : int, default=5
     alphas : array, optional
         Thresholds as shares of the largest useful one. By default `n_alphas` from 0.01 to 0.7, evenly on a logarithmic scale.
-    n_alphas : int
+    n_alphas : int, default=12
     **parameters
         Of `SparsePCA`, other than gamma, alpha, n_nonzero and warm_start.
 

@@ -56,23 +56,23 @@ class StreamingSparsePCA(SparseScores):
     gamma : float, optional
         The threshold after t samples is γ√t ("l0": γt, of squares), since the columns grow in proportion to √t; with
         `forgetting` t is the sum of the weights. Give one of gamma, alpha and n_nonzero, or none.
-    gamma_grows : bool
+    gamma_grows : bool, default=True
         False: the threshold is γ throughout, as the paper prints it.
     alpha : float, optional
         The threshold as a share, between 0 and 1, of the largest norm of a feature over the kept columns ("l0": of its
         square). If none of the three parameters is given, alpha is 0.05.
     n_nonzero : int or sequence of int, optional
         How many non-zeros each component gets, exactly.
-    penalty : {"l1", "l0"}
+    penalty : {"l1", "l0"}, default="l1"
         Which objective the rotations maximise, as in `SparsePCA`.
-    refit : bool
+    refit : bool, default=True
         Give the loadings the values of the columns they come from, without the shrinkage by the threshold. With drop="frequent"
         (unless `max_sweeps` is 0) truncated power steps on the kept columns then raise the variance that they explain; the
         numbers of non-zeros stay.
-    scale : bool
+    scale : bool, default=False
         Give every feature the variance 1: by its deviation so far when columns are dropped, and by its deviation at the end when
         components are computed.
-    drop : {"frequent", "leftover", "weakest"}
+    drop : {"frequent", "leftover", "weakest"}, default="frequent"
         Which columns are dropped. "frequent": kept columns and new samples are rotated to their principal axes, and the weakest
         axes are dropped, as in Frequent Directions. Rotations for sparsity are made when components are computed, so gamma,
         alpha, n_nonzero, penalty, refit, tol, max_sweeps and n_starts may be changed at any time. "weakest": the paper's
@@ -85,27 +85,29 @@ class StreamingSparsePCA(SparseScores):
     inner_rotations : int, optional
         Rotations of random pairs after each sample. By default none for "leftover", and twice as many as columns are kept for
         "weakest".
-    forgetting : float
+    forgetting : float, default=1.0
         λ: every further sample multiplies the weights of all earlier ones by λ, in the mean and in the columns, so about
-        1/(1 − λ) samples are remembered. By default 1: nothing is forgotten.
+        1/(1 − λ) samples are remembered. With 1 nothing is forgotten.
     stop_after : int or float, optional
         Learn from so many samples, or from this share where the length is known, and from no others.
-    tol, max_sweeps
-        Of the rotations when components are computed, as in `SparsePCA`; 0 sweeps: the principal axes, thresholded.
-    n_starts : int
+    tol : float, default=1e-6
+        Of the rotations when components are computed, as in `SparsePCA`.
+    max_sweeps : int, default=100
+        Of these rotations, as in `SparsePCA`; 0: the principal axes, thresholded.
+    n_starts : int, default=1
         Of these rotations ("frequent" only). The first start is the principal axes; further ones are random, the best is kept.
-    missing : {"em"}, optional
+    missing : "em", optional
         Accept missing values (NaN), and estimate them as `SparsePCA` does: the first batch by itself, alternately as expectations
         given each sample's other values, under the model of its principal components, and as these; a later batch as expectations
         under the model of the samples before it, which the mean and the kept columns determine. Estimates are not revised, so
         the result depends on how the samples are divided into batches. Refused if None.
-    warm_start : bool
+    warm_start : bool, default=False
         Let `fit` continue the stream instead of beginning a new one.
     threads : int, optional
         By default one per core, at most 8. The number changes the time, never the result.
-    random_state : int, RandomState or None
+    random_state : int or RandomState, optional
         For the random pairs, and the starts after the first.
-    progress : bool
+    progress : bool, default=False
         Show how many samples `fit` has read from what is not in memory.
 
     Attributes
@@ -227,7 +229,7 @@ class StreamingSparsePCA(SparseScores):
             a dask array, cut along samples, is a stream of its own where the chunk is, and the streams are merged (`merge`); if
             the order of the samples counts (`drop` other than "frequent", `forgetting`, `stop_after`, `missing`), they have
             weights, or the lengths of the chunks are unknown, the chunks are read here one after the other.
-        y : ignored
+        y : ignored, optional
         sample_weight : array, shape (samples,), optional
             How often each sample counts: one of weight 2 counts as two, one of weight 0 is left out. With `stop_after`, samples
             are counted, not weights.
@@ -271,7 +273,7 @@ class StreamingSparsePCA(SparseScores):
         ----------
         X : array, data frame or sparse matrix, shape (samples, features)
             Any number of samples, one included.
-        y : ignored
+        y : ignored, optional
         sample_weight : array, shape (samples,), optional
             How often each sample counts.
 

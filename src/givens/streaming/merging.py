@@ -26,7 +26,7 @@ class SketchSummary(Summary):
     features, columns, reserve : int
         How many columns are kept, and how many of them are beyond those asked for.
     dtype : numpy dtype
-    scaled : bool
+    scaled : bool, default=False
         Whether features count by their deviations.
     """
 

@@ -54,7 +54,7 @@ class BlockPasses:
         K, how many rows a turn makes. Up to three rows behind them may be overwritten by it: when a block is turned, they hold
         samples that have been taken in.
     new : Samples, optional
-    scaled : bool
+    scaled : bool, default=False
         Whether products are those of scaled features.
     """
 

@@ -74,9 +74,9 @@ class Sketch:
         d and K.
     dtype : numpy dtype
         Of the columns; float32 or float64.
-    forgetting : float
+    forgetting : float, default=1.0
         λ: a sample weighs λ times less after each later one.
-    scaled : bool
+    scaled : bool, default=False
         Whether features count by their deviations, not by their size.
 
     Attributes

@@ -86,20 +86,26 @@ def decompose(
     rank : int, optional
         How many components; d by default. With fewer, those of the largest λ if the start is "power", which looks at all d. From
         another start no rotation of two columns need lead from a component to a larger one that is spread over several.
-    start : {"power", "eigh", "random"} or array, shape (d, d), optional
+    start : "power", "eigh", "random" or array of shape (d, d), optional
         "eigh": the eigenvectors of T contracted with a random vector, which decompose a tensor without noise outright.
         "power": from there, some power iterations of all columns at once, U ← polar(T(·, u_i, u_i)). "random": a random
         orthogonal matrix. By default "power", and "eigh" where d is small and all components are wanted.
-    n_starts : int
+    n_starts : int, default=1
         Number of starts, each with a random vector of its own; the best run is kept, and `result.starts` has the values of all.
-    symmetrize : bool
+    symmetrize : bool, default=False
         Average T over the six orders of its indices. Without it, a T that is not symmetric is refused.
-    residual_tol : float
+    residual_tol : float, default=0.5
         Warn if all d components together leave more than this: then T is not an orthogonal tensor, nor close to one.
     schedule : str or Schedule, optional
         By default a tournament with blocks that suit d.
-    tol, max_sweeps, threads, random_state
-        As for `minimize`; by default one thread where d is small.
+    tol : float, default=1e-12
+        As for `minimize`.
+    max_sweeps : int, default=100
+        As for `minimize`.
+    threads : int, optional
+        As for `minimize`; by default one where d is small.
+    random_state : int or Generator, optional
+        For the starts, and for schedules that draw.
     **options
         Passed on to `minimize`: gradient_tol, callback, checkpoint, progress.
 

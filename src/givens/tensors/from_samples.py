@@ -220,7 +220,13 @@ def from_samples(
 
     Parameters
     ----------
-    Y, a, G, rank
+    Y : array, shape (N, d)
+        As for `MomentTensor`.
+    a : array, shape (d,), optional
+        As for `MomentTensor`.
+    G : array, shape (d, d), optional
+        As for `MomentTensor`.
+    rank : int, optional
         As for `MomentTensor`.
     implicit : bool, optional
         True never forms the tensor, False always does. By default the flops of some sweeps of either decide, and

@@ -80,7 +80,7 @@ class Documents(RepeatedData):
         data frame, whose chunks stay where they are. An iterator, which yields its documents only once, is refused.
     whole : bool
         Refuse counts that are not whole numbers.
-    reset : bool
+    reset : bool, default=True
         Set the estimator's number of words to that of X; otherwise X must have as many words as the estimator knows.
     """
 

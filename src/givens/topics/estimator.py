@@ -67,36 +67,36 @@ class TopicModel(StreamedMoments, ClassNamePrefixFeaturesOutMixin, TransformerMi
 
     Parameters
     ----------
-    n_topics : int
+    n_topics : int, default=10
         Number of topics, k.
     alpha0 : float, optional
         Sum of the Dirichlet parameters of a document's topic shares: small if documents have few topics each. 0 is the
         single-topic model, in which all words of a document belong to one topic. By default α0 is estimated: the whitened third
         moment is an orthogonal tensor for the right α0 only, and the α0 for which it is most nearly one is taken; the refinement
         then learns α. A given α0 is not changed.
-    refine : int
+    refine : int, default=10
         Maximum number of variational passes. 0: moments only.
-    max_doc_update_iter : int
+    max_doc_update_iter : int, default=5
         Maximum number of steps per document in each of these passes. On real texts, which no model describes exactly, few steps
         are as good or better; for tens of thousands of documents that follow the model, 30 give more accurate topics.
-    topic_word_prior : float
+    topic_word_prior : float, default=0.05
         η, the count that the refinement adds to every word of every topic. With moments only, the counts that are added are
         proportional to the frequencies of the words, and η on average.
-    tol : float
+    tol : float, default=1e-4
         The refinement stops when a pass raises the bound of the log-likelihood per word by less than this.
-    counts : {"whole", "any"}
+    counts : {"whole", "any"}, default="whole"
         "whole" refuses fractional counts, for which the moments have no meaning. "any" accepts them.
     vocabulary : sequence of str, or mapping of str to int, optional
         The words of the columns, for `top_words`; as `CountVectorizer` has them in `get_feature_names_out()` or `vocabulary_`.
     basis_rank : int, optional
         For `partial_fit`: the number of axes on which moments are kept, at least k. By default 2k + 10.
-    basis_documents : int
+    basis_documents : int, default=5000
         For `partial_fit`: the axes are the principal axes of this many first documents.
     threads : int, optional
         By default one per core, at most 8. The result has the same bits for any number.
-    random_state : int, RandomState, Generator or None
+    random_state : int, RandomState, Generator or None, default=0
         For the starts of the search for axes and of the decomposition, on which the result depends little.
-    progress : bool
+    progress : bool, default=False
         Show a progress bar for each pass over data on Dask.
     checkpoint : path or Checkpoint, optional
         For data on Dask: a file in which the summary of each pass is saved; if it exists, the passes that it holds are not
@@ -187,7 +187,7 @@ class TopicModel(StreamedMoments, ClassNamePrefixFeaturesOutMixin, TransformerMi
         X : sparse matrix or array-like of shape (documents, words), or iterable of such, or dask array or data frame
             Counts. With a list of matrices, or an object whose `__iter__` yields them each time it is called, the documents need
             not fit in memory. A dask array must be chunked along documents; only sums leave the workers.
-        y : ignored
+        y : ignored, optional
 
         Returns
         -------
@@ -220,7 +220,7 @@ class TopicModel(StreamedMoments, ClassNamePrefixFeaturesOutMixin, TransformerMi
         Parameters
         ----------
         X : sparse matrix or array-like of shape (documents, words)
-        y : ignored
+        y : ignored, optional
 
         Returns
         -------
@@ -268,7 +268,7 @@ class TopicModel(StreamedMoments, ClassNamePrefixFeaturesOutMixin, TransformerMi
         Parameters
         ----------
         X : sparse matrix or array-like of shape (documents, words), or iterable of such
-        y : ignored
+        y : ignored, optional
 
         Returns
         -------
@@ -295,7 +295,7 @@ class TopicModel(StreamedMoments, ClassNamePrefixFeaturesOutMixin, TransformerMi
 
         Parameters
         ----------
-        n_words : int
+        n_words : int, default=10
 
         Returns
         -------
@@ -311,7 +311,7 @@ class TopicModel(StreamedMoments, ClassNamePrefixFeaturesOutMixin, TransformerMi
         Parameters
         ----------
         X : sparse matrix or array-like of shape (documents, words), or iterable of such
-        n_words : int
+        n_words : int, default=10
 
         Returns
         -------

@@ -47,17 +47,21 @@ def make_topics(
 
     Parameters
     ----------
-    n_documents, n_topics, n_words : int
-    document_length : int
+    n_documents : int, default=1000
+    n_topics : int, default=10
+    n_words : int, default=1000
+    document_length : int, default=100
         Number of words of every document.
-    alpha0 : float
+    alpha0 : float, default=1.0
         Sum of the Dirichlet parameters, which are proportional to draws from a Gamma distribution of shape 5. 0: one topic per
         document.
-    topic_sparsity : float
+    topic_sparsity : float, default=0.05
         Topics are drawn from a symmetric Dirichlet distribution with this parameter.
-    topics, alpha : arrays of shape (k, words) and (k,), optional
-        To draw from given topics and Dirichlet parameters.
-    random_state : int, RandomState, Generator or None
+    topics : array of shape (k, words), optional
+        Topics to draw from, instead of random ones.
+    alpha : array of shape (k,), optional
+        Dirichlet parameters to draw from, instead of random ones.
+    random_state : int, RandomState, Generator or None, default=0
 
     Returns
     -------

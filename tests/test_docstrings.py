@@ -1,0 +1,197 @@
+"""The parameters in the docstrings of everything that the API reference shows are those of the signatures, with their defaults.
+
+One entry per parameter, in the order of the signature: `name : type` if it is required, `name : type, optional` if its default is
+None, and `name : type, default=value` otherwise. Choices in braces begin with the default, because the reference shows the first
+as the default whatever follows; so they cannot be used with None.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+from collections.abc import Callable, Iterator
+from enum import Enum
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+DIRECTIVE = re.compile(r"^::: (?P<name>[\w.]+)$(?:\n +options:(?P<options>(?:\n +.*)*))?", re.MULTILINE)
+ENTRY = re.compile(r"(?P<names>\*{0,2}\w+(?:, *\*{0,2}\w+)*)(?: : (?P<type>.*))?$")
+DEFAULT = re.compile(r"^(?P<type>.*?), (?:optional|default=(?P<value>.+))$")
+
+
+def located(path: str) -> Any:
+    """The object at a dotted path, which may lead through modules that are not imported yet."""
+    parts = path.split(".")
+    for length in range(len(parts), 0, -1):
+        try:
+            found = import_module(".".join(parts[:length]))
+        except ModuleNotFoundError:
+            continue
+        for part in parts[length:]:
+            found = getattr(found, part)
+        return found
+    raise AssertionError(f"{path} does not exist")
+
+
+def public(module: ModuleType, members: list[str]) -> dict[str, Any]:
+    """The public names of a module: those given, its `__all__`, or what is defined in it."""
+    names = members or list(getattr(module, "__all__", ()))
+    if names:
+        return {f"{module.__name__}.{name}": getattr(module, name) for name in names}
+    return {
+        f"{module.__name__}.{name}": value
+        for name, value in vars(module).items()
+        if not name.startswith("_") and getattr(value, "__module__", None) == module.__name__
+    }
+
+
+def documented() -> dict[str, Any]:
+    """What the pages of `docs/api` show, and everything in `givens.__all__`, by name."""
+    import givens
+
+    found: dict[str, Any] = {}
+    for page in sorted((ROOT / "docs" / "api").glob("*.md")):
+        for match in DIRECTIVE.finditer(page.read_text(encoding="utf-8")):
+            value = located(match["name"])
+            if isinstance(value, ModuleType):
+                members = re.search(r"members: \[(.*)\]", match["options"] or "")
+                found.update(public(value, members[1].split(", ") if members else []))
+            else:
+                found[match["name"]] = value
+    for name, value in public(givens, []).items():
+        found.update(public(value, []) if isinstance(value, ModuleType) else {name: value})
+    return found
+
+
+def callables() -> Iterator[tuple[str, Callable[..., Any]]]:
+    """Each function and class once, and the public methods of the classes."""
+    seen: set[int] = set()
+    for name, value in documented().items():
+        if not (inspect.isfunction(value) or inspect.isclass(value)) or id(value) in seen:
+            continue
+        seen.add(id(value))
+        yield name, value
+        if inspect.isclass(value):
+            for key, method in vars(value).items():
+                method = getattr(method, "__func__", method)  # of a static or class method
+                if inspect.isfunction(method) and not key.startswith("_"):
+                    yield f"{name}.{key}", method
+
+
+def entries(doc: str) -> list[tuple[str, str]]:
+    """The lines of the section "Parameters" that are not indented: names, and what stands after the colon."""
+    section = re.search(
+        r"^Parameters\n-+\n(?P<body>.*?)(?=^\w[^\n]*\n-{3,}$|\Z)", doc, re.MULTILINE | re.DOTALL
+    )
+    if section is None:
+        return []
+    lines = [line for line in section["body"].splitlines() if line.strip() and not line.startswith(" ")]
+    matches = [(line, ENTRY.match(line)) for line in lines]
+    assert not (bad := [line for line, match in matches if match is None]), f"cannot be read: {bad}"
+    return [(match["names"], match["type"] or "") for _, match in matches if match]
+
+
+def same(stated: str, default: object) -> bool:
+    """Whether a stated default is that of the signature: as a literal, or as the name of a member of an enumeration."""
+    try:
+        value = ast.literal_eval(stated)
+    except (ValueError, SyntaxError):
+        return isinstance(default, Enum) and stated == str(default)
+    return type(value) is type(default) and value == default
+
+
+def complaints(function: Callable[..., Any]) -> list[str]:
+    """What the section "Parameters" of a docstring says otherwise than the signature."""
+    described = entries(inspect.getdoc(function) or "")
+    if not described:
+        return []
+    parameters = {}
+    # `__init__` has the parameters of a class; its `__new__` may be a dispatcher.
+    own = inspect.isclass(function) and function.__init__ is not object.__init__
+    for parameter in inspect.signature(function.__init__ if own else function).parameters.values():
+        stars = {parameter.VAR_POSITIONAL: "*", parameter.VAR_KEYWORD: "**"}.get(parameter.kind, "")
+        if parameter.name not in ("self", "cls"):
+            parameters[stars + parameter.name] = parameter
+    wrong = []
+    if (names := [name for name, _ in described]) != list(parameters):
+        wrong.append(f"describes {names}, the signature has {list(parameters)}")
+    for name, kind in described:
+        if name not in parameters:
+            continue
+        default = parameters[name].default
+        match = DEFAULT.match(kind)
+        if default is inspect.Parameter.empty:
+            if match:
+                wrong.append(f"{name} : {kind}, but it is required")
+        elif default is None:
+            if match is None or match["value"] is not None or kind.startswith("{"):
+                wrong.append(f"{name} : {kind}, but the default is None: `type, optional`, without braces")
+        elif match is None or match["value"] is None or not same(match["value"], default):
+            wrong.append(f"{name} : {kind}, but the default is {default!r}: `type, default=value`")
+        elif kind.startswith("{") and not same(kind[1:].split(",")[0].split("}")[0], default):
+            wrong.append(f"{name} : {kind}, but the choices must begin with the default, {default!r}")
+    return wrong
+
+
+def test_parameters_are_those_of_the_signature():
+    wrong = {name: complaints(value) for name, value in callables()}
+    assert {name: found for name, found in wrong.items() if found} == {}
+
+
+def test_estimators_describe_their_parameters():
+    estimators = {name: value for name, value in callables() if hasattr(value, "get_params")}
+    assert len(estimators) > 8
+    silent = [name for name, value in estimators.items() if not entries(inspect.getdoc(value) or "")]
+    assert [name for name in silent if inspect.signature(estimators[name]).parameters] == []
+
+
+def example(n, penalty="l1", missing=None, tol=1e-6, *rows, **options):
+    """Do nothing.
+
+    Parameters
+    ----------
+    n : int
+        How many.
+    penalty : {"l1", "l0"}, default="l1"
+    missing : "em", optional
+    tol : float, default=1e-6
+    *rows
+    **options
+
+    Returns
+    -------
+    None
+    """
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('    missing : "em", optional\n', ""),
+        ("    n : int\n", "    n : int\n    m : int\n"),
+        ("    n : int\n        How many.\n", "    n, penalty : int\n"),
+        ("    *rows\n    **options\n", "    **options\n    *rows\n"),
+        ("    n : int\n", "    n : int, optional\n"),
+        ("    n : int\n", "    n : int, default=3\n"),
+        (', default="l1"', ""),
+        ('{"l1", "l0"}', '{"l0", "l1"}'),
+        ('missing : "em"', 'missing : {"em"}'),
+        ('"em", optional', '"em"'),
+        ("default=1e-6", "default=1e-5"),
+        ("float, default=1e-6", "float, optional"),
+        ("default=1e-6", "default=0.000001 or less"),
+    ],
+)
+def test_a_wrong_section_is_seen(old, new):
+    def wrong(n, penalty="l1", missing=None, tol=1e-6, *rows, **options): ...
+
+    wrong.__doc__ = example.__doc__.replace(old, new)
+    assert wrong.__doc__ != example.__doc__
+    assert complaints(example) == []
+    assert len(complaints(wrong)) == 1
