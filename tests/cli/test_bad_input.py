@@ -120,7 +120,6 @@ def test_options_that_contradict_the_data_exit_with_1(givens, tmp_path, options)
         ["--schedule", "random", "--n-nonzero-total", "4"],
         ["--floor", "10"],
         ["--log2", "--floor", "0"],
-        ["--checkpoint", "fit.npz"],
     ],
     ids=" ".join,
 )

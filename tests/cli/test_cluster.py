@@ -124,23 +124,14 @@ def test_topics_of_zarr(givens, tmp_path, address):
     ]
 
 
-def test_ica_of_zarr_with_a_checkpoint(givens, tmp_path, address):
+def test_ica_of_zarr(givens, tmp_path, address):
     sources = np.random.default_rng(0).laplace(size=(4000, 3)) @ np.random.default_rng(1).normal(size=(3, 3))
     write_zarr(tmp_path / "x.zarr", sources)
     np.save(tmp_path / "x.npy", sources)
     assert givens("ica", "x.npy", "--stability", "0", "--out", "alone").code == 0
-    words = ["ica", "x.zarr", "--cluster", address, "--checkpoint", "fit.npz"]
-    run = givens(*words, "--out", "spread")
+    run = givens("ica", "x.zarr", "--cluster", address, "--out", "spread")
     assert run.code == 0, run.err
     equal(tables(tmp_path / "alone"), tables(tmp_path / "spread"), atol=1e-5)
-    saved = (tmp_path / "fit.npz").read_bytes()
-    assert givens(*words, "--out", "again").code == 0
-    assert (tmp_path / "fit.npz").read_bytes() == saved
-    for name in ("components.csv", "scores.csv"):
-        assert (tmp_path / "again" / name).read_bytes() == (tmp_path / "spread" / name).read_bytes()
-    run = givens(*words, "-m", "2", "--out", "other")
-    assert run.code == 1
-    assert "belongs to another fit" in run.err
 
 
 def test_local_starts_a_cluster_and_closes_it(givens, tmp_path):
@@ -180,7 +171,6 @@ def test_options_that_do_not_go_together(givens, tmp_path):
     write_zarr(tmp_path / "x.zarr", MIXTURE)
     on = ["--cluster", "local"]
     for sentence, *words in (
-        ("--checkpoint goes with --cluster", "mixture", "x.zarr", "-k", "2", "--checkpoint", "a"),
         ("--impute needs the whole table", "mixture", "x.zarr", "-k", "2", "--impute", "drop", *on),
         ("--stability needs all samples in memory", "ica", "x.zarr", "--stability", "2", *on),
         ("--stability needs all samples in memory", "sparse-pca", "x.zarr", "--stability", "2", *on),

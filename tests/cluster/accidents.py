@@ -45,20 +45,18 @@ def deadly_once(X: da.Array, folder: Path, reading: int, seconds: float) -> da.A
     )
 
 
-def kills(block: np.ndarray, process: int, folder: str, chunk: int, time: int, block_info=None) -> np.ndarray:
-    """A chunk; reading one of them for the `time`-th time kills another process."""
-    if block_info[0]["chunk-location"][0] == chunk:
+def kills(block: np.ndarray, process: int, folder: str, block_info=None) -> np.ndarray:
+    """A chunk; reading the second of them for the second time kills another process."""
+    if block_info[0]["chunk-location"][0] == 1:
         (Path(folder) / f"reading {len(list(Path(folder).iterdir()))}").touch()
-        if len(list(Path(folder).iterdir())) == time:
+        if len(list(Path(folder).iterdir())) == 2:
             os.kill(process, signal.SIGKILL)
     return block
 
 
-def killing(X: da.Array, process: int, folder: Path, chunk: int = 1, time: int = 2) -> da.Array:
-    """The same array; by default in the second pass over it, that process is killed."""
-    return X.map_blocks(
-        kills, process=process, folder=str(folder), chunk=chunk, time=time, dtype=X.dtype, meta=X._meta
-    )
+def killing(X: da.Array, process: int, folder: Path) -> da.Array:
+    """The same array; in the second pass over it, that process is killed."""
+    return X.map_blocks(kills, process=process, folder=str(folder), dtype=X.dtype, meta=X._meta)
 
 
 def counts_reads(block: np.ndarray, folder: str, block_info=None) -> np.ndarray:

@@ -118,18 +118,6 @@ class Running:
             show_default=False,
         ),
     ] = None
-    checkpoint: Annotated[
-        Path | None,
-        typer.Option(
-            help="With --cluster: save each pass over the data in this file, and do not repeat the passes that it holds.",
-            rich_help_panel=CLUSTER,
-            show_default=False,
-        ),
-    ] = None
-
-    def __post_init__(self) -> None:
-        if self.cluster is None and self.checkpoint is not None:
-            raise OptionError("--checkpoint goes with --cluster, and does nothing without it")
 
     def parameters(self, session: Session) -> dict[str, Any]:
         """Return the parameters of an estimator that these options are."""
@@ -137,7 +125,6 @@ class Running:
             "random_state": self.seed,
             "threads": self.threads,
             "progress": session.interactive,
-            "checkpoint": self.checkpoint,
         }
 
 

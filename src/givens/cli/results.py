@@ -24,7 +24,7 @@ from givens.report.views import components_view, scores_view, separation_view, t
 SCORES_LEAD = "Each point is a sample. Point at one, or use the arrow keys, to see its name and scores."
 
 
-HIDDEN = ("progress", "checkpoint", "warm_start")  # parameters that say nothing about the result
+HIDDEN = ("progress", "warm_start")  # parameters that say nothing about the result
 
 
 def percent(share: float) -> str:

@@ -9,14 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import nullcontext
 from copy import copy
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 from uuid import uuid4
 
 import numpy as np
 
 import givens
-from givens.checkpoint import as_checkpoint
-from givens.cluster.saved_passes import SavedPasses
 from givens.cluster.summary import Summary
 from givens.cluster.watching import active_client, tell, watched
 from givens.numerics import parallel
@@ -27,16 +25,6 @@ Kind = TypeVar("Kind", bound=Summary)
 FAN = 4
 """How many summaries one task merges."""
 
-ENDS = 64
-"""How many first and how many last rows a checkpoint identifies its data by."""
-
-
-class Kept(NamedTuple):
-    """A value in this process, and the same value on the cluster, where each worker fetches it once."""
-
-    value: Any
-    there: Any
-
 
 class DaskRows:
     """The rows of a dask array or data frame, chunked along samples.
@@ -45,7 +33,7 @@ class DaskRows:
     ----------
     X : dask array of shape (samples, features), or dask data frame
     estimator : estimator or None
-        Its parameters `progress` and `checkpoint`, if it has them, determine whether passes are shown and where they are saved.
+        Its parameter `progress`, if it has one, determines whether passes are shown.
     """
 
     def __init__(self, X: Any, estimator: Any) -> None:
@@ -62,15 +50,6 @@ class DaskRows:
                 f"X has {self.shape[0]} rows and {self.shape[1]} columns: there is nothing to fit"
             )
         self.progress = bool(getattr(estimator, "progress", False))
-        checkpoint = getattr(estimator, "checkpoint", None)
-        self.saved: SavedPasses | None = None
-        if checkpoint is not None:
-            self.saved = SavedPasses(as_checkpoint(checkpoint), estimator, self._identity())
-
-    def _identity(self) -> tuple[Any, ...]:
-        """What identifies the data: shape, chunks, type, feature names, the first and the last rows."""
-        ends = computed((self.X[:ENDS], self.X[-ENDS:]))
-        return self.shape, self.X.chunks, str(self.X.dtype), self.names, ends
 
     def learn_features(self, estimator: Any, reset: bool = True) -> int:
         """Set the number and the names of the estimator's features, as scikit-learn's own validation does.
@@ -96,30 +75,23 @@ class DaskRows:
         """The first rows, at most `size` of them, in memory."""
         return computed(self.X[:size])
 
-    def keep(self, value: Any, name: str) -> Kept:
+    def keep(self, value: Any, name: str) -> Any:
         """A value for many passes: each worker fetches it once, and keeps it as long as the caller keeps the returned object."""
         dask = require("dask", extra="dask")
-        there = dask.persist(dask.delayed(value, name=f"{name}-{uuid4().hex}", traverse=False))[0]
-        return Kept(value, there)
+        return dask.persist(dask.delayed(value, name=f"{name}-{uuid4().hex}", traverse=False))[0]
 
-    def total(self, empty: Kind, mold: Any, name: str, kept: Sequence[Kept] = ()) -> Kind:
+    def total(self, empty: Kind, mold: Any, name: str, kept: Sequence[Any] = ()) -> Kind:
         """The summary of all rows; `mold.pieces` checks the rows of a chunk and divides them into pieces for `Summary.add`.
 
         `kept` are values that `keep` returned; `Summary.given` gets them on the worker that has the chunk.
         """
         self.passes += 1
-        found = None if self.saved is None else self.saved.find(empty, name, [one.value for one in kept])
-        if found is not None:
-            return found
         key = f"{name}-{uuid4().hex}"
         text = f"pass {self.passes}, {name.replace('-', ' ')}:"
         with watched(text, key, self.X.numblocks[0]) if self.progress else nullcontext():
-            found = computed(self._tree(empty, mold, name, key, kept))
-        if self.saved is not None:
-            self.saved.add(empty, name, found, [one.value for one in kept])
-        return found
+            return computed(self._tree(empty, mold, name, key, kept))
 
-    def _tree(self, empty: Summary, mold: Any, name: str, key: str, kept: Sequence[Kept]) -> Any:
+    def _tree(self, empty: Summary, mold: Any, name: str, key: str, kept: Sequence[Any]) -> Any:
         """The tasks of a pass: a summary of each chunk, and the tree that merges them."""
         dask = require("dask", extra="dask")
         token = key.removeprefix(f"{name}-")
@@ -130,7 +102,7 @@ class DaskRows:
             _summarised,
             state=state,
             # Each by itself: of a list of them Dask would make a task, whose result is sent anew in every pass.
-            **{f"kept{number}": one.there for number, one in enumerate(kept)},
+            **{f"kept{number}": one for number, one in enumerate(kept)},
             dtype=object,
             chunks=((1,) * self.X.numblocks[0], (1,)),
             meta=np.empty((0, 0), dtype=object),
@@ -205,16 +177,15 @@ def computed(collection: Any) -> Any:
         raise ClusterError(f"{sentence} (Dask says: {' '.join(str(error).split())[:200]})") from error
 
 
-_AGAIN = ": fit again; with checkpoint=, the passes that are done are not repeated"
 _CLUSTER_ERRORS = {
     "KilledWorker": "workers of the Dask cluster died again and again on one chunk, most often for lack of memory: "
     "use smaller chunks, or give workers more memory",
     "NoWorkerError": "the Dask cluster has had no workers for as long as its setting no-workers-timeout allows: start some, and "
     "fit again",
-    "FutureCancelledError": f"the Dask cluster was closed, or lost its scheduler, while it computed{_AGAIN}",
-    "CancelledError": f"the Dask cluster was closed, or lost its scheduler, while it computed{_AGAIN}",
-    "CommClosedError": f"the connection to the Dask scheduler was lost{_AGAIN}",
-    "TimeoutError": f"the Dask scheduler does not answer{_AGAIN}",
+    "FutureCancelledError": "the Dask cluster was closed, or lost its scheduler, while it computed: fit again",
+    "CancelledError": "the Dask cluster was closed, or lost its scheduler, while it computed: fit again",
+    "CommClosedError": "the connection to the Dask scheduler was lost: fit again",
+    "TimeoutError": "the Dask scheduler does not answer: fit again",
 }
 
 

@@ -16,14 +16,12 @@ descent is run; these two are repeated until the signs no longer change.
 
 from __future__ import annotations
 
-import os
 from typing import Any, Self
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 from sklearn.utils.validation import validate_data
 
-from givens.checkpoint import Checkpoint
 from givens.ica.adaptive import fixed_point, sample_stride
 from givens.ica.fourth_moments import FourthMoments, WhiteMoments
 from givens.ica.separation import Separated, SourceSeparation
@@ -43,7 +41,6 @@ from givens.rotations import random_orthogonal
 from givens.support.arguments import (
     generator,
     number_or_share,
-    refuse_checkpoint,
     refuse_mask,
     tolerance,
     whole,
@@ -104,10 +101,6 @@ class ICA(SourceSeparation):
         For `n_starts` and `stability` only.
     progress : bool, default=False
         Show a progress bar for each pass over data on Dask.
-    checkpoint : path or Checkpoint, optional
-        For data on Dask: a file in which the summary of each pass is saved; if it exists, the passes that it holds are not
-        repeated. A file of other data or options is refused; data are compared by their shape, chunks and type and by their first
-        and last rows.
 
     Attributes
     ----------
@@ -165,7 +158,6 @@ class ICA(SourceSeparation):
         threads: int | None = None,
         random_state: Any = None,
         progress: bool = False,
-        checkpoint: str | os.PathLike[str] | Checkpoint | None = None,
     ) -> None:
         self.n_components = n_components  # type: ignore[assignment]
         self.contrast = contrast
@@ -179,7 +171,6 @@ class ICA(SourceSeparation):
         self.threads = threads
         self.random_state = random_state
         self.progress = progress
-        self.checkpoint = checkpoint
 
     @atomic_fit
     def fit(self, X: Any, y: None = None, sample_weight: Any = None) -> Self:
@@ -308,7 +299,6 @@ class ICA(SourceSeparation):
         return Separated(space, self._rotate(white), white)
 
     def _in_chunks(self, X: Any, weighted: bool) -> bool:
-        refuse_checkpoint(self, X)
         # Weights, stability and certificates need all samples at once: for them a memory map is read as an array.
         whole_array = isinstance(X, np.memmap) and (weighted or self.stability or self.certify)
         return not in_memory(X) and not whole_array

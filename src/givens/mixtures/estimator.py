@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from copy import copy
 from dataclasses import replace
 from functools import partial
@@ -16,7 +15,6 @@ from sklearn.mixture import GaussianMixture
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
-from givens.checkpoint import Checkpoint
 from givens.cluster import EveryNth, Together, applied
 from givens.cluster.graph import computed
 from givens.mixtures.em import refine
@@ -37,7 +35,7 @@ from givens.moments import (
 from givens.moments.repeated_rows import Parts, RepeatedRows
 from givens.numerics import parallel
 from givens.result import Result
-from givens.support.arguments import is_dask, refuse_checkpoint, refuse_mask, whole
+from givens.support.arguments import is_dask, refuse_mask, whole
 from givens.support.caller import warn_caller
 from givens.support.fitting import atomic_fit
 from givens.support.rows import by_batches
@@ -79,10 +77,6 @@ class SphericalMixture(StreamedMoments, DensityMixin, BaseEstimator):
         For the start of the decomposition, on which the result seldom depends, for the random starts of EM, and for `sample`.
     progress : bool, default=False
         Show a progress bar for each pass over data on Dask.
-    checkpoint : path or Checkpoint, optional
-        For data on Dask: a file in which the summary of each pass is saved; if it exists, the passes that it holds are not
-        repeated. A file of other data or options is refused; data are compared by their shape, chunks and type and by their first
-        and last rows.
 
     Attributes
     ----------
@@ -125,7 +119,6 @@ class SphericalMixture(StreamedMoments, DensityMixin, BaseEstimator):
         threads: int | None = None,
         random_state: int | np.random.RandomState | None = 0,
         progress: bool = False,
-        checkpoint: str | os.PathLike[str] | Checkpoint | None = None,
     ) -> None:
         self.n_components = n_components
         self.variance = variance
@@ -137,7 +130,6 @@ class SphericalMixture(StreamedMoments, DensityMixin, BaseEstimator):
         self.threads = threads
         self.random_state = random_state
         self.progress = progress
-        self.checkpoint = checkpoint
 
     @atomic_fit
     def fit(self, X: Any, y: Any = None) -> Self:
@@ -155,7 +147,6 @@ class SphericalMixture(StreamedMoments, DensityMixin, BaseEstimator):
         self
         """
         self._check()
-        refuse_checkpoint(self, X)
         rows = RepeatedRows(self, X)
         features = rows.features
         self._check_shape(features)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Self
@@ -13,7 +12,6 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from givens.checkpoint import Checkpoint
 from givens.cluster import applied
 from givens.metrics import (
     adjusted_from_scores,
@@ -50,7 +48,7 @@ from givens.sparse_pca.loadings import (
 from givens.sparse_pca.missing import completed, holes_of, missing_explained
 from givens.sparse_pca.options import fit_options
 from givens.sparse_pca.stability import resampled
-from givens.support.arguments import are, counted, dense, is_dask, refuse_checkpoint, sample_weights, whole
+from givens.support.arguments import are, counted, dense, is_dask, sample_weights, whole
 from givens.support.caller import warn_caller
 from givens.support.fitting import Transformer, atomic_fit
 
@@ -198,10 +196,6 @@ class SparsePCA(SparseScores):
         For the starts after the first, and for schedules that draw.
     progress : bool, default=False
         Show the value while it rises; of data on Dask, also the passes, and the chunks that are done in each.
-    checkpoint : path or Checkpoint, optional
-        For data on Dask: a file in which the summary of each pass is saved; if it exists, the passes that it holds are not
-        repeated. A file of other data or options is refused; data are compared by their shape, chunks and type and by their first
-        and last rows.
 
     Attributes
     ----------
@@ -267,7 +261,6 @@ class SparsePCA(SparseScores):
         threads: int | None = None,
         random_state: int | np.random.RandomState | None = None,
         progress: bool = False,
-        checkpoint: str | os.PathLike[str] | Checkpoint | None = None,
     ) -> None:
         self.n_components = n_components
         self.gamma = gamma
@@ -287,7 +280,6 @@ class SparsePCA(SparseScores):
         self.threads = threads
         self.random_state = random_state
         self.progress = progress
-        self.checkpoint = checkpoint
 
     @atomic_fit
     def fit(self, X: Any, y: None = None, sample_weight: Any = None) -> Self:
@@ -317,7 +309,6 @@ class SparsePCA(SparseScores):
             if refused := [name for name, value in given.items() if value is not None]:
                 raise ValueError(f"{refused[0]} is for samples in memory: leave it out with a dask array")
             return self._fit_chunks(RepeatedRows(self, X, accept_sparse=True))
-        refuse_checkpoint(self, X)
         if type(X).__name__ == "AnnData":
             raise TypeError(
                 "X is an AnnData: pass its matrix, X.X, or call givens.anndata.sparse_pca, which stores the result"

@@ -105,14 +105,6 @@ def is_dask(X: Any) -> bool:
     return hasattr(X, "dask") and hasattr(X, "partitions")
 
 
-def refuse_checkpoint(estimator: Any, X: Any) -> None:
-    """Refuse a checkpoint of data that are not on Dask."""
-    if estimator.checkpoint is not None and not is_dask(X):
-        raise ValueError(
-            "checkpoint saves the passes over a dask array or data frame, and X is neither: leave it out"
-        )
-
-
 def sample_weights(sample_weight: Any, samples: int | None) -> np.ndarray:
     """Return weights as float64: one number for each sample, finite, none negative, and not all zero.
 

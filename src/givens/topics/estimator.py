@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -14,12 +13,11 @@ from scipy.special import digamma
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from givens.checkpoint import Checkpoint
 from givens.cluster import Together, applied
 from givens.moments import StreamedMoments
 from givens.numerics import parallel
 from givens.result import Result
-from givens.support.arguments import counted, generator, is_dask, refuse_checkpoint, tolerance, whole
+from givens.support.arguments import counted, generator, is_dask, tolerance, whole
 from givens.support.caller import warn_caller
 from givens.support.fitting import atomic_fit
 from givens.topics.coherence import npmi
@@ -98,10 +96,6 @@ class TopicModel(StreamedMoments, ClassNamePrefixFeaturesOutMixin, TransformerMi
         For the starts of the search for axes and of the decomposition, on which the result depends little.
     progress : bool, default=False
         Show a progress bar for each pass over data on Dask.
-    checkpoint : path or Checkpoint, optional
-        For data on Dask: a file in which the summary of each pass is saved; if it exists, the passes that it holds are not
-        repeated. A file of other data or options is refused; data are compared by their shape, chunks and type and by their first
-        and last rows.
 
     Attributes
     ----------
@@ -161,7 +155,6 @@ class TopicModel(StreamedMoments, ClassNamePrefixFeaturesOutMixin, TransformerMi
         threads: int | None = None,
         random_state: Any = 0,
         progress: bool = False,
-        checkpoint: str | os.PathLike[str] | Checkpoint | None = None,
     ) -> None:
         self.n_topics = n_topics
         self.alpha0 = alpha0
@@ -176,7 +169,6 @@ class TopicModel(StreamedMoments, ClassNamePrefixFeaturesOutMixin, TransformerMi
         self.threads = threads
         self.random_state = random_state
         self.progress = progress
-        self.checkpoint = checkpoint
 
     @atomic_fit
     def fit(self, X: Any, y: Any = None) -> Self:
@@ -194,7 +186,6 @@ class TopicModel(StreamedMoments, ClassNamePrefixFeaturesOutMixin, TransformerMi
         self
         """
         self._check()
-        refuse_checkpoint(self, X)
         documents = Documents(self, X, whole=_COUNTS[self.counts])
         words = self._words(documents.words)
         rng = generator(self.random_state)
