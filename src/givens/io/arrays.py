@@ -150,7 +150,8 @@ def open_parquet(path: Path) -> Any:
     """Open a Parquet file."""
     parquet = require("pyarrow.parquet", extra="parquet")
     with reading(path, "Parquet"):
-        return parquet.ParquetFile(path)
+        # Otherwise Arrow holds the bytes of all row groups that it will read, and of every column of a row group.
+        return parquet.ParquetFile(path, pre_buffer=False, buffer_size=1 << 14)
 
 
 def parquet_numbers(column: Any) -> np.ndarray:
