@@ -11,6 +11,7 @@ from scipy import io, sparse
 
 from givens import TopicModel
 from givens.cli.topics import topic_map
+from givens.datasets import make_topics
 
 COOKING = ["soup", "salt", "pan", "stove", "bread", "oven", "onion", "pepper", "flour", "butter"]
 SAILING = ["sail", "mast", "wind", "harbour", "rope", "anchor", "keel", "tide", "deck", "crew"]
@@ -94,6 +95,19 @@ def test_topics_of_a_table_are_those_of_the_library(givens, tmp_path, kind):
         topics, model.components_ / model.components_.sum(axis=1, keepdims=True), atol=1e-6
     )
     assert json.loads(run.out)["perplexity"] == pytest.approx(model.perplexity(X))
+
+
+def test_passes_that_were_cut_are_said(givens, tmp_path):
+    X = make_topics(300, n_topics=3, n_words=40, random_state=0).X.toarray()
+    np.save(tmp_path / "x.npy", X)
+    for refine in (1, 60):
+        run = givens(
+            "topics", "x.npy", "-k", 3, "--samples", "rows", "--refine", refine, "--out", "out", "--json"
+        )
+        summary = json.loads(run.out)
+        assert summary["converged"] == (refine == 60)
+        assert "raised the bound per word by" in summary["message"]
+        assert ("not converged with refine=1" in summary["message"]) == (refine == 1)
 
 
 def test_what_cannot_be_read_gets_one_sentence(givens, tmp_path):

@@ -105,6 +105,48 @@ def test_dense_sparse_and_single_precision_counts_give_the_same_topics(sample):
         np.testing.assert_array_equal(TopicModel(3, refine=2).fit(other).components_, first.components_)
 
 
+def test_dense_and_sparse_tables_of_unequal_length_in_a_list_are_read_as_blocks(sample):
+    X = sample.X[:500]
+    dense = X.toarray()
+    first = TopicModel(3, refine=2).fit(X)
+    for parts in ([dense[:120], dense[120:]], (X[:1], dense[1:499], X[499:])):
+        model = TopicModel(3, refine=2).fit(parts)
+        np.testing.assert_array_equal(model.components_, first.components_)
+        np.testing.assert_array_equal(model.transform(parts), first.transform(X))
+        assert model.score(parts) == first.score(X)
+
+
+def test_the_last_bound_is_that_of_the_returned_model(sample):
+    X = sample.X[:1000]
+    for refine in (1, 2, 30):
+        # With as many steps per document as `perplexity` takes; they stop at 1e-3 instead of 1e-4.
+        model = TopicModel(6, refine=refine, max_doc_update_iter=100).fit(X)
+        assert model.bound_ == np.exp(-model.bounds_[-1])
+        np.testing.assert_allclose(model.bound_, model.perplexity(X), rtol=2e-3)
+    # Few steps per document give a lower bound too, and a longer fit goes on from the same bounds.
+    short, longer = (TopicModel(6, refine=refine, tol=0).fit(X) for refine in (2, 4))
+    assert short.bound_ > short.perplexity(X)
+    assert short.bounds_ == longer.bounds_[:3]
+    assert np.isnan(TopicModel(6, refine=0).fit(X).bound_)
+
+
+def test_convergence_is_that_of_the_passes(sample):
+    cut, complete = (TopicModel(6, refine=refine).fit(sample.X) for refine in (2, 50))
+    assert not cut.converged_
+    assert not cut.result_.converged
+    assert cut.result_.message.startswith(
+        "not converged with refine=2: the last of 2 variational passes raised"
+    )
+    assert complete.converged_
+    assert complete.result_.converged
+    assert complete.n_iter_ < 50
+    assert complete.bounds_[-1] - complete.bounds_[-2] < 1e-4 <= complete.bounds_[-2] - complete.bounds_[-3]
+    assert complete.result_.message.startswith("converged: the last of ")
+    pure = TopicModel(6, refine=0).fit(sample.X)
+    assert pure.converged_
+    assert "passes" not in pure.result_.message
+
+
 def test_stream_does_not_depend_on_its_cut_and_merges(sample):
     X = sample.X
     options = {"basis_documents": 1000, "basis_rank": 20}
@@ -141,7 +183,7 @@ def test_attributes_of_scikit_learns_class_are_there(sample, fitted):
     assert fitted.components_.shape == other.components_.shape
     assert fitted.exp_dirichlet_component_.shape == other.components_.shape
     np.testing.assert_array_equal(fitted.get_feature_names_out(), [f"topicmodel{i}" for i in range(6)])
-    assert fitted.n_iter_ == len(fitted.bounds_) <= 10
+    assert fitted.n_iter_ == len(fitted.bounds_) - 1 <= 10
     assert fitted.set_output(transform="pandas").transform(sample.X[:3]).shape == (3, 6)
     fitted.set_output(transform="default")
 
@@ -192,13 +234,13 @@ def test_coherence_of_words_that_meet_and_of_words_that_do_not():
     X = np.array([[3, 3, 1, 0], [3, 3, 0, 1]] * 20 + [[0, 0, 4, 0], [0, 0, 0, 4]] * 20)
     model = TopicModel(2, refine=5).fit(X)
     model._solved = type(model._solved)(
-        np.array([[9.0, 8, 1, 1], [1, 1, 9, 8]]), model._solved.prior, model._solved.found, [], 0
+        np.array([[9.0, 8, 1, 1], [1, 1, 9, 8]]), model._solved.prior, model._solved.found, [], True
     )
     np.testing.assert_allclose(model.coherence(X, 2), [1.0, -1.0])
     shares = np.array([0.5, 0.5, 0.25])
     expected = np.log(shares[2] / (shares[0] * 0.5)) / -np.log(shares[2])
     model._solved = type(model._solved)(
-        np.array([[9.0, 1, 8, 1], [1, 9, 1, 8]]), model._solved.prior, model._solved.found, [], 0
+        np.array([[9.0, 1, 8, 1], [1, 9, 1, 8]]), model._solved.prior, model._solved.found, [], True
     )
     np.testing.assert_allclose(model.coherence(X, 2), expected, atol=1e-12)
 
@@ -267,6 +309,7 @@ def test_more_topics_than_moments_can_tell_apart():
         model = TopicModel(3, refine=3).fit(X)
     assert model.components_.shape == (3, 4)
     assert model.result_ is None
+    assert model.converged_ == (model.bounds_[-1] - model.bounds_[-2] < 1e-4)
     assert np.isnan(model.residual_)
 
 

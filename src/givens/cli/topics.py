@@ -312,6 +312,7 @@ def topics_outcome(
             "perplexity": perplexity,
             "alpha0": float(model.alpha_.sum()),
             "passes": model.n_iter_,
+            "converged": model.converged_,
         },
         table=summary_table(
             f"{k} topics of {data.samples:,} documents",

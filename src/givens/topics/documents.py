@@ -76,8 +76,8 @@ class Documents(RepeatedData):
     estimator : BaseEstimator
         Gets the number of words, and their names if X has any, as its features.
     X : sparse matrix or array-like of shape (documents, words), or anything that `givens.rows` reads
-        Counts. A list of sparse matrices, a memory map, an object of your own whose `__iter__` starts anew, or a dask array or
-        data frame, whose chunks stay where they are. An iterator, which yields its documents only once, is refused.
+        Counts. A list of tables, sparse or dense, a memory map, an object of your own whose `__iter__` starts anew, or a dask
+        array or data frame, whose chunks stay where they are. An iterator, which yields its documents only once, is refused.
     whole : bool
         Refuse counts that are not whole numbers.
     reset : bool, default=True
@@ -203,7 +203,8 @@ def refuse_text(X: Any) -> None:
     """Refuse documents that are text, and not counts."""
     first = X
     for _ in range(2):
-        if isinstance(first, (list, tuple, np.ndarray)) and np.shape(first) != () and len(first):
+        listed = isinstance(first, (list, tuple)) or (isinstance(first, np.ndarray) and first.ndim > 0)
+        if listed and len(first):
             first = first[0]
         elif hasattr(first, "iloc") and len(first):
             first = first.iloc[0]

@@ -48,7 +48,7 @@ class _Fitted:
     prior: Prior
     found: MomentTopics | None
     bounds: list[float]
-    passes: int
+    converged: bool
 
     @property
     def topics(self) -> np.ndarray:
@@ -106,8 +106,12 @@ class TopicModel(StreamedMoments, ClassNamePrefixFeaturesOutMixin, TransformerMi
         the components in the decomposition of the third moment.
     alpha_ : array of shape (k,)
         Dirichlet parameters of the shares, 0 in the single-topic model.
+    converged_ : bool
+        Whether the last variational pass raised the bound by less than `tol`; without passes, whether the decomposition
+        converged.
     result_ : Result or None
-        The run that decomposed the third moment; None if the moments could not tell k topics apart (a warning says so).
+        The run that decomposed the third moment, with the `converged` and `message` of the passes if there were any; None if the
+        moments could not tell k topics apart (a warning says so).
     residual_ : float
         The share of the whitened third moment that the topics leave unexplained.
     eigenvalues_ : array
@@ -115,9 +119,10 @@ class TopicModel(StreamedMoments, ClassNamePrefixFeaturesOutMixin, TransformerMi
     n_iter_ : int
         Number of variational passes.
     bounds_ : list of float
-        Lower bound of the log-likelihood per word before each of these passes.
+        Lower bound of the log-likelihood per word: of the topics from moments, and after each of these passes.
     bound_ : float
-        Perplexity of the training documents by the last of these bounds, as in scikit-learn's class; NaN without refinement.
+        Perplexity of the training documents by the last of these bounds; NaN without refinement. `perplexity` takes up to 100
+        steps per document instead of `max_doc_update_iter`, and is lower.
     doc_topic_prior_, topic_word_prior_, exp_dirichlet_component_, n_batch_iter_
         As in scikit-learn's `LatentDirichletAllocation`; the first is `alpha_`.
     n_features_in_ : int
@@ -172,7 +177,7 @@ class TopicModel(StreamedMoments, ClassNamePrefixFeaturesOutMixin, TransformerMi
 
     @atomic_fit
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Fit in six passes over the documents, and at most `refine` more.
+        """Fit in six passes over the documents, and at most `refine` + 1 more.
 
         Parameters
         ----------
@@ -330,15 +335,26 @@ class TopicModel(StreamedMoments, ClassNamePrefixFeaturesOutMixin, TransformerMi
 
     @property
     def result_(self) -> Result | None:
-        """The run that decomposed the third moment; its `method` also counts the variational passes."""
+        """The run that decomposed the third moment; `method`, `converged` and `message` include the variational passes."""
         found = self._fitted().found
         if found is None:
             return None
         passes = counted(self.n_iter_, "variational pass", "variational passes")
-        return replace(
+        result = replace(
             found.result,
             method=f"moments of words up to the third, decomposed by {found.result.method}; {passes}",
         )
+        if not self.bounds_:
+            return result
+        gain = self.bounds_[-1] - self.bounds_[-2]
+        state = "converged" if self.converged_ else f"not converged with refine={self.refine}"
+        message = f"{state}: the last of {passes} raised the bound per word by {gain:.2g} (tol={self.tol:g})"
+        return replace(result, converged=self.converged_, message=message)
+
+    @property
+    def converged_(self) -> bool:
+        """Whether the variational passes converged, or without passes the decomposition."""
+        return self._fitted().converged
 
     @property
     def residual_(self) -> float:
@@ -355,16 +371,16 @@ class TopicModel(StreamedMoments, ClassNamePrefixFeaturesOutMixin, TransformerMi
     @property
     def n_iter_(self) -> int:
         """Variational passes."""
-        return self._fitted().passes
+        return max(len(self.bounds_) - 1, 0)
 
     @property
     def n_batch_iter_(self) -> int:
         """Variational passes, as scikit-learn calls them in batch learning."""
-        return self._fitted().passes
+        return self.n_iter_
 
     @property
     def bounds_(self) -> list[float]:
-        """Bound of the log-likelihood per word before each pass."""
+        """Bound of the log-likelihood per word at the start and after each pass."""
         return self._fitted().bounds
 
     @property
@@ -432,7 +448,7 @@ class TopicModel(StreamedMoments, ClassNamePrefixFeaturesOutMixin, TransformerMi
         counts = state.totals[0] * weights[:, None] * topics + smoothing
         # Words that occur in no document get a small probability instead of 0.
         counts = np.maximum(counts, 1e-3 * self.topic_word_prior + 1e-300)
-        return _Fitted(counts, prior, found, [], 0)
+        return _Fitted(counts, prior, found, [], found is not None and found.result.converged)
 
     def _refined(self, documents: Documents, start: _Fitted) -> _Fitted:
         refined = refine(
@@ -444,7 +460,7 @@ class TopicModel(StreamedMoments, ClassNamePrefixFeaturesOutMixin, TransformerMi
             smoothing=float(self.topic_word_prior) + 1e-12,
             tol=float(self.tol),
         )
-        return _Fitted(refined.counts, refined.prior, start.found, refined.bounds, len(refined.bounds))
+        return _Fitted(refined.counts, refined.prior, start.found, refined.bounds, refined.converged)
 
     def _axes_options(self) -> AxesOptions:
         rank = 2 * int(self.n_topics) + 10 if self.basis_rank is None else int(self.basis_rank)

@@ -33,12 +33,15 @@ class RefinedTopics:
         Expected counts of the words of each topic, η included.
     prior : Prior
     bounds : list of float
-        Lower bounds of the log-likelihood per word, before each pass.
+        Lower bounds of the log-likelihood per word: of the start, and after each pass.
+    converged : bool
+        The last pass gained less than the tolerance.
     """
 
     counts: np.ndarray
     prior: Prior
     bounds: list[float]
+    converged: bool
 
 
 class Inference(Summary):
@@ -102,19 +105,20 @@ def refine(
 ) -> RefinedTopics:
     """Refine topics (k x words, each of sum 1) by at most `passes` passes, with at most `steps` steps per document in each.
 
-    Stop when a pass gains less than `tol` per word.
+    Stop when a pass gains less than `tol` per word. What a pass gained is known after the next inference, so the documents are
+    read once more than there are passes, and the last bound is that of the topics that are returned.
     """
-    beta = np.ascontiguousarray(topics.T)
+    counts = np.ascontiguousarray(topics.T)
     bounds: list[float] = []
-    for _ in range(passes):
-        single = beta.astype(np.float32)
-        found = documents.total(Inference(single, prior, steps, STEP_TOL, True), "topics-inference")
-        expected = np.asarray(found.expected)
-        expected *= single
-        expected += smoothing
-        beta = expected / expected.sum(axis=0)
-        prior = prior.learned(found.statistics, found.documents)
+    while True:
+        single = (counts / counts.sum(axis=0)).astype(np.float32)
+        inference = Inference(single, prior, steps, STEP_TOL, counted=len(bounds) < passes)
+        found = documents.total(inference, "topics-inference")
         bounds.append(found.bound / found.words)
-        if len(bounds) > 1 and bounds[-1] - bounds[-2] < tol:
-            break
-    return RefinedTopics(np.ascontiguousarray(expected.T), prior, bounds)
+        converged = len(bounds) > 1 and bool(bounds[-1] - bounds[-2] < tol)
+        if converged or len(bounds) > passes:
+            return RefinedTopics(np.ascontiguousarray(counts.T), prior, bounds, converged)
+        counts = np.asarray(found.expected)
+        counts *= single
+        counts += smoothing
+        prior = prior.learned(found.statistics, found.documents)
