@@ -91,6 +91,9 @@ def refused(givens, tmp_path, options):
         ["--labels", "colour"],
         ["--drop", "colour"],
         ["--names", "colour"],
+        ["--header", "99"],
+        ["--skip-rows", "99", "--stream"],
+        ["--header", "1", "--cluster", "local"],
     ],
     ids=" ".join,
 )

@@ -43,7 +43,7 @@ COMMANDS = {
 EXTRA = [
     ["--samples", "columns"], ["--samples", "rows"], ["--log2"], ["--standardise"], ["--impute", "median"], ["--impute", "drop"],
     ["--impute", "em"], ["--labels", "kind"], ["--names", "name"], ["--drop", "a"], ["--excel-safe"], ["--json"], ["--quiet"],
-    ["--threads", "1"],
+    ["--threads", "1"], ["--header", "0"], ["--header", "1"], ["--skip-rows", "1"],
 ]  # fmt: skip
 
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from givens.io import DataError, open_rows, read_table
+from givens.io import DataError, Table, open_rows, read_table
 from givens.io.text import TextRows, has_short_numbers, read_numbers
 
 
@@ -440,3 +440,133 @@ def test_headers_of_whole_numbers_are_told_from_data(case, tmp_path):
     named = variables[0].isdigit()
     assert table.values.shape == (2, 3)
     assert any("though they are whole numbers" in note for note in table.notes) == named
+
+
+@pytest.mark.parametrize("names", [["01005", "01010", "LAL5", "03002"], ["01005", "01010", "04006", "03002"]])
+@pytest.mark.parametrize("corner", ["gene", "array"])
+@pytest.mark.parametrize("label", ["T", "NA"])
+def test_a_header_of_numbers_above_a_row_of_labels(tmp_path, names, corner, label):
+    path = tmp_path / "x.tsv"
+    rows = [
+        [corner, *names],
+        ["lineage", "B", "T", "B", label],
+        *([f"{k}_at", k, 2, k % 2, 7] for k in range(5)),
+    ]
+    path.write_text("".join("\t".join(map(str, row)) + "\n" for row in rows))
+    table = read_table(path, labels="lineage")
+    assert table.samples == names
+    assert table.labels == ["B", "T", "B", label]
+    assert table.shape == (4, 5)
+    assert any("names of the columns, though" in note for note in table.notes)
+    with pytest.raises(
+        DataError, match=r"line 2: the row 'lineage' holds text.* --labels 'lineage' takes it"
+    ):
+        read_table(path)
+
+
+def written_rows(folder, ending, rows):
+    """A file of the rows, and functions that read it."""
+    path = folder / f"x{ending}"
+    if ending == ".xlsx":
+        pandas.DataFrame(rows).to_excel(path, index=False, header=False)
+        return path, [read_table]
+    text = "".join(",".join(map(str, row)).rstrip(",") + "\n" for row in rows).encode()
+    path.write_bytes(gzip.compress(text) if ending.endswith(".gz") else text)
+    return path, [read_table, streamed]
+
+
+def streamed(path, **options):
+    rows = open_rows(path, **options)
+    chunks = list(rows)
+    return Table(
+        np.concatenate([chunk.values for chunk in chunks]),
+        [n for c in chunks for n in c.names],
+        rows.variables,
+    )
+
+
+@pytest.mark.parametrize("ending", [".csv", ".csv.gz", ".xlsx"])
+def test_the_rows_of_names_and_those_to_skip_can_be_told(tmp_path, ending):
+    above = [["measured in 2020", "", ""], ["", "", ""], ["# not a comment", "", ""]]
+    numbers = [[1, 2, 3], [4.5, 5, 6]]
+    told = {
+        # rows, options: names of the columns, how many rows of numbers
+        "no names": ([[3, 4, 5], *numbers], {"header": 0}, None, 3),
+        "numbers are names": ([[7, 5, 9], *numbers], {"header": 1}, ["7", "5", "9"], 2),
+        "below what to skip": ([*above, list("abc"), *numbers], {"skip_rows": 3}, list("abc"), 2),
+        "counted after those": (
+            [*above, [9, 8, 7], *numbers],
+            {"skip_rows": 1, "header": 3},
+            ["9", "8", "7"],
+            2,
+        ),
+        "alone": ([*above, [9, 8, 7], *numbers], {"header": 4}, ["9", "8", "7"], 2),
+        "like a comment": ([["#a", "b", "c"], *numbers], {"header": 1}, ["#a", "b", "c"], 2),
+        "more than are read at first": (
+            [*(above * 70_000), *numbers],
+            {"skip_rows": 210_000, "header": 0},
+            None,
+            2,
+        ),
+    }
+    if ending == ".xlsx":
+        del told["more than are read at first"]
+    for name, (rows, options, variables, length) in told.items():
+        path, readers = written_rows(tmp_path, ending, rows)
+        for read in readers:
+            table = read(path, **options)
+            assert table.variables == (variables or [f"variable {k}" for k in (1, 2, 3)]), name
+            np.testing.assert_array_equal(table.values, rows[-length:], name)
+
+
+MISFITS = {
+    "more than there are": (
+        {"skip_rows": 4},
+        "x.csv has no row after line 4: --skip-rows or --header counts too many",
+    ),
+    "a header below the end": ({"header": 7}, "x.csv has no row after line 6"),
+    "a blank header": ({"header": 2}, "x.csv, line 2 is empty, and --header says that it holds the names"),
+    "a title": (
+        {"header": 1},
+        "x.csv, line 1 has 1 field, and the rows below it have 3: --skip-rows leaves out",
+    ),
+    "a title, unasked": (
+        {},
+        "x.csv, line 1 has 1 field, and the rows below it have 3: --skip-rows leaves out",
+    ),
+    "the last row": ({"header": 4}, "a header and no rows"),
+    "negative": ({"header": -1}, "header must be a whole number of at least 0, not -1"),
+    "half a row": ({"skip_rows": 0.5}, "skip_rows must be a whole number of at least 0, not 0.5"),
+}
+
+
+@pytest.mark.parametrize("name", MISFITS)
+def test_rows_that_do_not_fit_the_file_get_one_sentence(tmp_path, name):
+    options, match = MISFITS[name]
+    path = tmp_path / "x.csv"
+    path.write_text("measured in 2020\n\n1,2,3\n4,5,6\n")
+    for read in (read_table, streamed):
+        with pytest.raises(DataError, match=match) as caught:
+            read(path, **options)
+        assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("options", [{"header": 0}, {"skip_rows": 1}])
+def test_rows_of_text_are_for_text(tmp_path, options):
+    np.save(tmp_path / "x.npy", np.ones((3, 2)))
+    np.savez(tmp_path / "x.npz", X=np.ones((3, 2)))
+    pandas.DataFrame({"a": [1.0, 2.0]}).to_parquet(tmp_path / "x.parquet")
+    for name in ("x.npy", "x.npz", "x.parquet"):
+        for read in (read_table, open_rows):
+            with pytest.raises(
+                DataError, match=f"are for CSV, TSV and Excel, not for {name}: leave them out"
+            ):
+                read(tmp_path / name, **options)
+
+
+def test_blank_records_above_the_header(tmp_path):
+    path = tmp_path / "x.csv"
+    path.write_text(",,\na,b,c\n,,\n1,2,3\n4,5,6\n")
+    table = read_table(path)
+    assert table.variables == ["a", "b", "c"]
+    np.testing.assert_array_equal(table.values, [[1, 2, 3], [4, 5, 6]])

@@ -143,6 +143,7 @@ def command(
         if file.suffix.lower() in SUFFIXES:
             if rate is not None:
                 raise OptionError(f"--rate is for tables: {file.name} contains its own sampling rate")
+            source.refuse_row_options(file.name)
             with session.step(f"reading {file.name}"):
                 found = recording(file, high_pass)
             times = [f"{time:.4f}" for time in found.times]

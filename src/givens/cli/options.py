@@ -16,6 +16,7 @@ import typer
 from givens.cli.session import Session
 from givens.io import DataError, OptionError, Table, TableRows, open_rows, read_table
 from givens.io.chunks import Chunk
+from givens.io.layout import refuse_row_options
 from givens.io.table import count
 
 if TYPE_CHECKING:
@@ -167,6 +168,25 @@ class Source:
             metavar="COLUMN", help="A column to leave out. May be repeated.", rich_help_panel=READING
         ),
     ] = None
+    header: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            metavar="ROW",
+            help="The row with the names of the columns, counted from 1 after those of --skip-rows; 0 if there is none. "
+            "Guessed if not given.",
+            rich_help_panel=READING,
+        ),
+    ] = None
+    skip_rows: Annotated[
+        int,
+        typer.Option(
+            min=0,
+            help="Number of rows to leave out at the top of the file, comments and blank ones included.",
+            rich_help_panel=READING,
+            show_default=False,
+        ),
+    ] = 0
     impute: Annotated[
         Impute | None,
         typer.Option(
@@ -204,6 +224,14 @@ class Source:
             "drop": self.drop or (),
         }
 
+    def _rows_of_text(self) -> dict[str, Any]:
+        """What the readers of tables are told about the first rows."""
+        return {"header": self.header, "skip_rows": self.skip_rows}
+
+    def refuse_row_options(self, what: str) -> None:
+        """Refuse --header and --skip-rows for something that has no rows of text."""
+        refuse_row_options(self.header, self.skip_rows, what)
+
     def _impute(self) -> str | None:
         """What the readers are told about missing values: the model estimates those that they keep."""
         return "keep" if self.impute == ImputeOrEstimate.em else self.impute and self.impute.value
@@ -214,6 +242,7 @@ class Source:
             table = read_table(
                 self.file,
                 **self._layout(),
+                **self._rows_of_text(),
                 impute=self._impute(),
                 signals=self.signals,
             )
@@ -251,7 +280,7 @@ class Source:
 
     def rows(self, session: Session) -> TableRows:
         """Open the file to read its rows a few at a time."""
-        rows = open_rows(self.file, **self._layout(), impute=self._impute())
+        rows = open_rows(self.file, **self._layout(), **self._rows_of_text(), impute=self._impute())
         if session.excel_safe:
             rows.variables, rows.label_names = no_formulas(rows.variables), no_formulas(rows.label_names)
         rows.notes.append("took the rows as samples, as --stream does")
@@ -269,6 +298,7 @@ class Source:
             raise OptionError(
                 "--impute needs the whole table: leave --cluster out, or fill in missing values before"
             )
+        self.refuse_row_options("what --cluster reads")
         with self.advice():
             store = open_store(self.file, **self._layout(), dense=dense)
         if self.log2:

@@ -107,6 +107,7 @@ def command(
                 raise OptionError(
                     f"--vocabulary is for tables, but {file} is a folder of texts: leave it out"
                 )
+            source.refuse_row_options("a folder of texts")
             with session.step(f"counting the words of {file.name}"):
                 table = read_texts(file, min_documents, stop_words)
             for note in table.notes:

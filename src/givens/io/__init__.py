@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from givens.io.chunks import TableRows, open_rows
+from givens.io.layout import ReadingOptions, refuse_row_options
 from givens.io.sources import find_format, table_file
 from givens.io.table import DataError, Grid, OptionError, Table, label_list, to_table
 from givens.io.write import staged
@@ -25,16 +26,18 @@ def read_grid(
     labels: str | Sequence[str] | None = None,
     names: str | None = None,
     drop: Sequence[str] = (),
+    header: int | None = None,
+    skip_rows: int = 0,
 ) -> Grid:
     """Read a table as the file has it, before it is decided which side is the samples."""
     from givens.io import arrays, excel, matrix_market, text
 
     file, wanted = table_file(Path(path)), label_list(labels)
     kind = find_format(file)
-    if kind == "text":
-        return text.read_text(file, wanted, names, drop)
-    if kind == "xlsx":
-        return excel.read_excel(file, wanted, names, drop)
+    if kind in ("text", "xlsx"):
+        options = ReadingOptions(wanted, names, drop, header, skip_rows)
+        return text.read_text(file, options) if kind == "text" else excel.read_excel(file, options)
+    refuse_row_options(header, skip_rows, file.name)
     if kind == "parquet":
         return arrays.read_parquet(file, wanted, names, drop)
     if drop:
@@ -59,6 +62,8 @@ def read_table(
     labels: str | Sequence[str] | None = None,
     names: str | None = None,
     drop: Sequence[str] = (),
+    header: int | None = None,
+    skip_rows: int = 0,
     impute: str | None = None,
     signals: bool = False,
 ) -> Table:
@@ -80,6 +85,11 @@ def read_table(
         list of features ("id", "symbol").
     drop : sequence of str, default=()
         Columns to leave out.
+    header : int, optional
+        The row that holds the names of the columns, counted from 1 after those that `skip_rows` leaves out; 0 if none does.
+        Detected if None. For CSV, TSV and Excel, as `skip_rows`.
+    skip_rows : int, default=0
+        How many rows to leave out at the top of the file, comments and blank ones included.
     impute : "median", "drop" or "keep", optional
         Fill in missing values with the median of their variable, leave out the samples that have any, or keep them as NaN.
         Refused if None.
@@ -109,6 +119,7 @@ def read_table(
     ((2, 2), ['length', 'width'], ['f1', 'f2'], ['setosa', 'versicolor'])
     """
     try:
-        return to_table(read_grid(path, labels=labels, names=names, drop=drop), samples, impute, signals)
+        grid = read_grid(path, labels=labels, names=names, drop=drop, header=header, skip_rows=skip_rows)
+        return to_table(grid, samples, impute, signals)
     except MemoryError:
         raise DataError(f"{Path(path).name} does not fit into memory: try --stream") from None

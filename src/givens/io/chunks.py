@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from givens.io.layout import ReadingOptions, refuse_row_options
 from givens.io.sources import find_format, table_file
 from givens.io.table import (
     SAMPLE_WORDS,
@@ -139,6 +140,8 @@ def open_rows(
     labels: str | Sequence[str] | None = None,
     names: str | None = None,
     drop: Sequence[str] = (),
+    header: int | None = None,
+    skip_rows: int = 0,
     impute: str | None = None,
 ) -> TableRows:
     """Open a file to read its rows, the samples, a few at a time.
@@ -154,6 +157,10 @@ def open_rows(
     names : str, optional
         As for `read_table`.
     drop : sequence of str, default=()
+        As for `read_table`.
+    header : int, optional
+        As for `read_table`.
+    skip_rows : int, default=0
         As for `read_table`.
     impute : "drop" or "keep", optional
         As for `read_table`; medians are known only of a whole table.
@@ -178,8 +185,10 @@ def open_rows(
         raise OptionError(
             f"--impute {impute} needs the whole table: leave --stream out, or say --impute em or --impute drop"
         )
+    if kind != "text":
+        refuse_row_options(header, skip_rows, file.name)
     if kind == "text":
-        rows = _text(file, wanted, names, drop)
+        rows = _text(file, ReadingOptions(wanted, names, drop, header, skip_rows))
     elif kind == "npy":
         rows = _npy(file, wanted)
     elif kind == "parquet":
@@ -197,10 +206,10 @@ def open_rows(
     return rows
 
 
-def _text(path: Path, labels: Sequence[str], names: str | None, drop: Sequence[str]) -> TableRows:
+def _text(path: Path, options: ReadingOptions) -> TableRows:
     from givens.io.text import TextRows
 
-    source = TextRows(path, labels, names, drop)
+    source = TextRows(path, options)
     if source.layout.label_rows:
         raise DataError(
             f"'{next(iter(source.layout.label_rows))}' is a row, so the samples are columns, "

@@ -5,16 +5,16 @@ from __future__ import annotations
 import csv
 import tempfile
 import warnings
-from collections.abc import Sequence
 from pathlib import Path
 
 from givens.io.arrays import reading
+from givens.io.layout import ReadingOptions
 from givens.io.table import Grid
 from givens.io.text import read_text
 from givens.support.extras import require
 
 
-def read_excel(path: Path, labels: Sequence[str], names: str | None, drop: Sequence[str]) -> Grid:
+def read_excel(path: Path, options: ReadingOptions) -> Grid:
     """Read the first sheet of an Excel file; header, names and orientation are detected as in a text file."""
     require("openpyxl", extra="excel")
     pandas = require("pandas", extra="excel")
@@ -28,7 +28,7 @@ def read_excel(path: Path, labels: Sequence[str], names: str | None, drop: Seque
         copy = Path(folder) / path.name
         with open(copy, "w", encoding="utf-8", newline="") as stream:
             csv.writer(stream, delimiter="\t").writerows(frame.to_numpy().tolist())
-        grid = read_text(copy, labels, names, drop)
+        grid = read_text(copy, options)
     if len(sheets) > 1:
         grid.notes.append(f"read the sheet '{sheets[0]}', the first of {len(sheets)}")
     return grid

@@ -10,11 +10,21 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from numbers import Integral
 from pathlib import Path
 
 from givens.io.leading import leading, sampled
 from givens.io.records import records
-from givens.io.table import NAME_WORDS, SAMPLE_WORDS, VARIABLE_WORDS, DataError, listed, only_count, stem
+from givens.io.table import (
+    NAME_WORDS,
+    SAMPLE_WORDS,
+    VARIABLE_WORDS,
+    DataError,
+    count,
+    listed,
+    only_count,
+    stem,
+)
 
 # 1,234.5 or 1 234,5, per cent, money: numbers to a reader, words to a parser.
 WRITTEN = re.compile(r"[-+]?[$€£]?\s?(\d{1,3}([,.' \u00a0\u202f]\d{3})+|\d+)([.,]\d+)?\s?[%$€£]?")
@@ -34,6 +44,33 @@ TIME_WORDS = {
     "day", "frame", "row", "rownumber", "no", "nr", "number", "step", "timestep", "samplenumber",
 }  # fmt: skip
 UNNAMED = re.compile(r"Unnamed: \d+(\.\d+)*")  # what pandas makes of an empty heading
+
+
+@dataclass(frozen=True)
+class ReadingOptions:
+    """What the user says about the rows and columns of a text file; the rest is detected."""
+
+    labels: Sequence[str] = ()
+    names: str | None = None
+    drop: Sequence[str] = ()
+    header: int | None = None  # the row of the columns' names, from 1 after those skipped; 0 if there is none
+    skip_rows: int = 0
+
+    def __post_init__(self) -> None:
+        for name, value in (("header", self.header), ("skip_rows", self.skip_rows)):
+            if value is not None and (not isinstance(value, Integral) or value < 0):
+                raise DataError(f"{name} must be a whole number of at least 0, not {value!r}")
+
+
+DETECT_ALL = ReadingOptions()
+
+
+def refuse_row_options(header: int | None, skip_rows: int, what: str) -> None:
+    """Refuse to read something without rows of text by their numbers."""
+    if header is not None or skip_rows:
+        raise DataError(
+            f"--header and --skip-rows are for CSV, TSV and Excel, not for {what}: leave them out"
+        )
 
 
 @dataclass
@@ -79,9 +116,9 @@ def as_float(token: str, decimal: str = ".") -> float | None:
         return None
 
 
-def split_records(lines: Sequence[str], separator: str) -> list[list[str]]:
-    """Split the first lines of a file, which may end inside quotation marks, into records that hold anything."""
-    return [row for _, row in records(lines, separator, closed=False) if any(row)]
+def split_records(lines: Sequence[str], separator: str) -> list[tuple[int, list[str]]]:
+    """Split first lines, which may end inside quotation marks, into records that hold anything, each with its line."""
+    return [(line, row) for line, row in records(lines, separator, closed=False) if any(row)]
 
 
 def find_separator(lines: Sequence[str]) -> str:
@@ -89,7 +126,7 @@ def find_separator(lines: Sequence[str]) -> str:
     best, score = ",", 0.0
     for separator in SEPARATORS:
         try:
-            widths = [len(row) for row in split_records(lines, separator)]
+            widths = [len(row) for _, row in split_records(lines, separator)]
         except DataError:  # a whole line as one field is more than the csv module takes
             continue
         if not widths or max(widths) < 2:
@@ -102,11 +139,12 @@ def find_separator(lines: Sequence[str]) -> str:
     return best
 
 
-def sniff(
-    path: Path, labels: Sequence[str] = (), names: str | None = None, drop: Sequence[str] = ()
-) -> Layout:
-    """Detect the layout of a text file."""
-    first = leading(path)
+def sniff(path: Path, options: ReadingOptions) -> Layout:
+    """Detect the layout of a text file, as far as the options leave it open."""
+    above = options.skip_rows + max(
+        0, (options.header or 0) - 1
+    )  # the lines above the header that was asked for
+    first = leading(path, above, commented=not options.header)
     sample = sampled(first.table)
     for k, line in enumerate(sample):
         if max(map(line.count, SEPARATORS)) > MOST_FIELDS:
@@ -115,9 +153,10 @@ def sniff(
                 "and no table has so many columns: is it another kind of file?"
             )
     separator = find_separator([line for line in sample if line.strip()])
-    records = split_records(sample, separator)
-    if not records:
+    found = split_records(sample, separator)
+    if not found:
         raise DataError(f"{path.name} holds no table")
+    starts, records = [line for line, _ in found], [row for _, row in found]
     decimal = "."
     if separator in ";\t| " and not _numeric_share(records, ".") > 0.5 and _numeric_share(records, ",") > 0.5:
         decimal = ","
@@ -126,9 +165,12 @@ def sniff(
         layout.notes.append("the file is not UTF-8; its names were read as Latin-1")
     if decimal == ",":
         layout.notes.append("took the comma as the decimal sign")
-    used = _find_header(layout, records)
-    used += _find_columns(layout, records[used:], labels, names, drop, path)
-    before = first.comments + first.table[: _skip_records(first.table, used)]
+    place = f"{path.name}, line {len(first.comments) + 1:,}"
+    if options.header and starts[0] > 0:
+        raise DataError(f"{place} is empty, and --header says that it holds the names of the columns")
+    used = _find_header(layout, records, options.header, place)
+    used += _find_columns(layout, records[used:], options, path)
+    before = first.comments + first.table[: [*starts, len(first.table)][used]]
     layout.first_line = len(before) + 1
     layout.skip = first.bom + sum(len(line.encode(first.encoding)) for line in before)
     return layout
@@ -142,53 +184,70 @@ def _numeric_share(records: list[list[str]], decimal: str) -> float:
     return sum(is_number(token, decimal) for token in tokens) / max(1, len(tokens))
 
 
-def _skip_records(lines: Sequence[str], used: int) -> int:
-    """Return how many lines the first `used` records take."""
-    at = 0
-    while used:
-        # A quoted name may hold a line break: the record goes on while its quotes are open.
-        quotes = lines[at].count('"')
-        filled = bool(lines[at].strip())
-        at += 1
-        while quotes % 2 and at < len(lines):
-            quotes += lines[at].count('"')
-            at += 1
-        used -= filled
-    return at
+def _find_header(layout: Layout, records: list[list[str]], asked: int | None, place: str) -> int:
+    """Find out how wide the table is and whether the first record is a header; return how many records it takes.
 
-
-def _find_header(layout: Layout, records: list[list[str]]) -> int:
-    """Find out whether the first record is a header; return how many records it takes."""
-    first = records[0]
-    rest = records[1:50]
-    layout.width = (
-        max({len(row) for row in rest}, key=[len(row) for row in rest].count) if rest else len(first)
-    )
-    short = len(first) == layout.width - 1
-    if len(first) != layout.width and not short:
-        layout.width = len(first)
-    if not rest:
-        if not all(is_number(token, layout.decimal) for token in first[1:] or first):
-            raise DataError("the file has a header and no rows")
+    `asked` is what the user says: 0 for no header, another number where the first record is one. `place` is that of the record.
+    """
+    first, rest = records[0], records[1:50]
+    widths = [len(row) for row in rest or records]
+    layout.width = max(set(widths), key=widths.count)
+    if asked == 0:
         return 0
+    if not rest:
+        if asked is None and all(is_number(token, layout.decimal) for token in first[1:] or first):
+            return 0
+        raise DataError("the file has a header and no rows")
+    header = _padded(first, rest, layout.width)
+    if len(header) != layout.width:
+        if asked is not None or (len(rest) > 1 and len(set(widths)) == 1):
+            raise DataError(
+                f"{place} has {count(len(first), 'field')}, and the rows below it have {layout.width:,}: "
+                "--skip-rows leaves out rows above the table, and --header says which of the others holds the names"
+            )
+        layout.width = len(first)
+    if asked is None and header[1:] != first and not _names_columns(layout, header, rest):
+        return 0
+    layout.header = header
+    numeric = sum(token.isdigit() for token in header)
+    if asked is None and header[0] and 2 * numeric > len(header):
+        which = "they" if numeric >= len(header) - 1 else "most of them"
+        layout.notes.append(
+            f"took the first row as names of the columns, though {which} are whole numbers (--header 0 says otherwise)"
+        )
+    return 1
+
+
+def _padded(first: list[str], rest: list[list[str]], width: int) -> list[str]:
+    """Return a header that is one short with the heading that it lacks: that of the names, as R writes it, or of a last column
+    that is empty since the rows end with a separator."""
+    if len(first) != width - 1:
+        return first
+    ended = not any(row[-1] for row in rest if len(row) == width)
+    return [*first, ""] if ended else ["", *first]
+
+
+def _names_columns(layout: Layout, first: list[str], rest: list[list[str]]) -> bool:
+    """Whether the first record names the columns of those below it."""
+    words = [not is_number(token, layout.decimal) for token in first]
+    if all(words) or (first[0] == "" and all(first[1:]) and any(row[0] != "" for row in rest)):
+        return True
+    numbers = [row for row in rest if not _holds_labels(row, layout.decimal)]
+    if 0 < len(numbers) < len(rest):  # a row of labels among rows of numbers belongs to a header above it
+        return True
     columns = [[row[k] for row in rest if len(row) == layout.width] for k in range(layout.width)]
-    # A header that is one short has no heading for the names, as R writes it, or the rows end with a separator.
-    ended = short and not any(columns[-1])
-    padded = [*first, ""] if ended else ["", *first] if short else first
-    words = [
-        not is_number(padded[k], layout.decimal) and all(is_number(token, layout.decimal) for token in column)
-        for k, column in enumerate(columns)
-    ]
-    blank_corner = padded[0] == "" and all(padded[1:]) and any(row[0] != "" for row in rest)
-    textual = all(not is_number(token, layout.decimal) for token in padded)
-    if (short and not ended) or any(words) or blank_corner or textual:
-        layout.header = padded
-        return 1
-    if not short and _names_by_numbers(padded, columns, layout.decimal):
-        layout.header = padded
-        layout.notes.append("took the first row as names of the columns, though they are whole numbers")
-        return 1
-    return 0
+    over_numbers = (
+        word and all(is_number(token, layout.decimal) for token in column)
+        for word, column in zip(words, columns)
+    )
+    return any(over_numbers) or _names_by_numbers(first, columns, layout.decimal)
+
+
+def _holds_labels(row: list[str], decimal: str) -> bool:
+    """Whether a record holds words, and nothing else but missing values, after its name."""
+    return any(not is_number(token, decimal) for token in row[1:]) and all(
+        token.lower() in MISSING or not is_number(token, decimal) for token in row[1:]
+    )
 
 
 def _names_by_numbers(first: list[str], columns: list[list[str]], decimal: str) -> bool:
@@ -214,42 +273,66 @@ def _names_by_numbers(first: list[str], columns: list[list[str]], decimal: str) 
     return known or (rising and fractions)
 
 
-def _find_columns(
-    layout: Layout,
-    records: list[list[str]],
-    labels: Sequence[str],
-    names: str | None,
-    drop: Sequence[str],
-    path: Path,
-) -> int:
+def _find_columns(layout: Layout, records: list[list[str]], options: ReadingOptions, path: Path) -> int:
     """Find the columns of names, labels and text; return how many rows of labels come first."""
     whole = [row for row in records if len(row) == layout.width]
     columns = [[row[k] for row in whole] for k in range(layout.width)]
-    wordy = [bool(c) and all(not is_number(token, layout.decimal) for token in c) for c in columns]
     header = layout.header or [""] * layout.width
-    dropped = [_field(header, name, "--drop", path) for name in drop]
-    if names is not None:
-        layout.names = _field(header, names, "--names", path)
-    elif 0 not in dropped and _holds_names(layout, columns[0]):
-        layout.names = 0
-        if UNNAMED.fullmatch(header[0]):
-            layout.notes.append(f"took '{header[0]}', which counts the rows, as their names")
-    layout.counted = layout.names is not None and only_count(columns[layout.names])
-    for label in labels:
+    dropped = [_field(header, name, "--drop", path) for name in options.drop]
+    _find_names(layout, columns, header, options, dropped, path)
+    for label in options.labels:
         _find_labels(layout, whole[len(layout.label_rows) :], header, label, path)
     used = len(layout.label_rows)
     dropped += _trailing(layout, header, columns)
     taken = {layout.names, *layout.labels.values(), *dropped}
-    counting = [
-        k
-        for k in range(layout.width)
-        if UNNAMED.fullmatch(header[k]) and only_count(columns[k]) and k not in taken
-    ]
-    for k in counting:
-        layout.notes.append(f"left out '{header[k]}', which counts the rows")
-    dropped += counting
-    left_out = [k for k in range(layout.width) if wordy[k] and k not in taken]
-    layout.text = sorted({*dropped, *left_out})
+    others = [k for k in range(layout.width) if k not in taken]
+    counting = [k for k in others if layout.header and _counts_rows(header[k], columns[k])]
+    layout.notes += [f"left out '{header[k] or f'column {k + 1}'}', which counts the rows" for k in counting]
+    wordy = [k for k in others if _only_words(columns[k], layout.decimal)]
+    layout.text = sorted({*dropped, *counting, *wordy})
+    _note_text(layout, wordy, columns, header, path)
+    if not layout.numbers:
+        raise DataError(f"{path.name} has no column of numbers")
+    if layout.names is not None or layout.header is not None:
+        _note_clusters(layout, whole[used:], header)
+        _note_times(layout, whole[used:], header)
+    return used
+
+
+def _find_names(
+    layout: Layout,
+    columns: list[list[str]],
+    header: list[str],
+    options: ReadingOptions,
+    dropped: list[int],
+    path: Path,
+) -> None:
+    """Find the column of the rows' names."""
+    if options.names is not None:
+        layout.names = _field(header, options.names, "--names", path)
+    elif 0 not in dropped and _holds_names(layout, columns[0]):
+        layout.names = 0
+    if layout.names is None:
+        return
+    layout.counted = only_count(columns[layout.names])
+    if layout.counted and options.names is None:
+        called = f"'{header[0]}'" if header[0] else "the first column"
+        layout.notes.append(f"took {called}, which counts the rows, as their names")
+
+
+def _only_words(column: list[str], decimal: str) -> bool:
+    return bool(column) and all(not is_number(token, decimal) for token in column)
+
+
+def _counts_rows(heading: str, column: list[str]) -> bool:
+    """Whether a column holds the numbers of the rows under a heading that says nothing else, as pandas and R write them."""
+    return only_count(column) and (stem(heading) in NAME_WORDS or UNNAMED.fullmatch(heading) is not None)
+
+
+def _note_text(
+    layout: Layout, left_out: list[int], columns: list[list[str]], header: list[str], path: Path
+) -> None:
+    """Note the columns of text that are left out; refuse those of numbers as people write them."""
     for k in left_out:
         if all(WRITTEN.fullmatch(token) for token in columns[k]):
             name = f" ('{header[k]}')" if header[k] else ""
@@ -261,12 +344,6 @@ def _find_columns(
         called = listed([f"'{header[k]}'" if header[k] else str(k + 1) for k in left_out])
         plural = "s" if len(left_out) > 1 else ""
         layout.notes.append(f"left out the text column{plural} {called} (--labels takes one as labels)")
-    if not layout.numbers:
-        raise DataError(f"{path.name} has no column of numbers")
-    if layout.names is not None or layout.header is not None:
-        _note_clusters(layout, whole[used:], header)
-        _note_times(layout, whole[used:], header)
-    return used
 
 
 def _trailing(layout: Layout, header: list[str], columns: list[list[str]]) -> list[int]:
@@ -314,18 +391,18 @@ def _note_times(layout: Layout, records: list[list[str]], header: list[str]) -> 
 
 def _holds_names(layout: Layout, column: list[str]) -> bool:
     """Whether the first column holds the rows' names, by its heading or because it is made of unique words."""
-    words = [not is_number(token, layout.decimal) for token in column]
     unique = len(set(column)) == len(column)
-    if bool(words) and all(words) and unique:
+    if unique and _only_words(column, layout.decimal):
         return True
     if layout.header is None:
         return False
-    if stem(layout.header[0]) in NAME_WORDS or (UNNAMED.fullmatch(layout.header[0]) and only_count(column)):
+    if stem(layout.header[0]) in NAME_WORDS or _counts_rows(layout.header[0], column):
         return True
     # Under "gene" or "patient" words are names even where some of them stand twice (which is then said); numbers
     # may be measurements, unless they look like identifiers.
     identifiers = unique and all(token.isdigit() for token in column)
-    return stem(layout.header[0]) in SAMPLE_WORDS | VARIABLE_WORDS and (any(words) or identifiers)
+    words = any(not is_number(token, layout.decimal) for token in column)
+    return stem(layout.header[0]) in SAMPLE_WORDS | VARIABLE_WORDS and (words or identifiers)
 
 
 def _find_labels(

@@ -73,11 +73,14 @@ class Leading:
     encoding: str
 
 
-def leading(path: Path) -> Leading:
-    """Return the first lines: LEADING bytes of them, or as many as comments and a few more take."""
+def leading(path: Path, skip: int = 0, commented: bool = True) -> Leading:
+    """Return the first lines: LEADING bytes of them, or as many as comments and a few more take.
+
+    The first `skip` lines count as comments, whatever they hold; with `commented=False` no others do.
+    """
     with open_bytes(path) as stream:
         head = read_bytes(stream, LEADING, path)
-        while _table_lines(head) < FEW_LINES and len(head) < MOST_LEADING:
+        while _table_lines(head, skip) < FEW_LINES and len(head) < MOST_LEADING:
             more = read_bytes(stream, len(head), path)
             if not more:
                 break
@@ -87,22 +90,26 @@ def leading(path: Path) -> Leading:
     bom = 3 if head.startswith(b"\xef\xbb\xbf") else 0
     text, encoding = decode(head[bom:], path)
     lines = lines_of(text)
-    comments = 0
-    while comments < len(lines) and (
-        lines[comments].startswith(("#", "!"))
-        or not lines[comments].strip()
-        or EXCEL.fullmatch(lines[comments])
-    ):
+    comments = skip
+    while commented and comments < len(lines) and _is_comment(lines[comments]):
         comments += 1
     if not any(line.strip() for line in lines[comments:]):
+        if skip:
+            raise DataError(
+                f"{path.name} has no row after line {skip:,}: --skip-rows or --header counts too many"
+            )
         raise DataError(f"{path.name} {'holds no table, only comments' if text.strip() else 'is empty'}")
     return Leading(bom, lines[:comments], lines[comments:], encoding)
 
 
-def _table_lines(head: bytes) -> int:
-    """Return how many whole lines there are after the comments, as far as it matters."""
+def _is_comment(line: str) -> bool:
+    return line.startswith(("#", "!")) or not line.strip() or EXCEL.fullmatch(line) is not None
+
+
+def _table_lines(head: bytes, skip: int) -> int:
+    """Return how many whole lines there are after those to skip and the comments, as far as it matters."""
     number = 0
-    for line in head.splitlines(keepends=True):
+    for line in head.splitlines(keepends=True)[skip:]:
         number += line.endswith((b"\n", b"\r")) and not line.startswith((b"#", b"!"))
         if number == FEW_LINES:
             break

@@ -21,7 +21,7 @@ VARIABLE_WORDS = {
     "gene", "genename", "genesymbol", "hugosymbol", "symbol", "ensembl", "ensemblgene", "transcript",
     "probe", "probeset", "idref", "protein", "feature", "variable",
 }  # fmt: skip
-NAME_WORDS = {"", "id", "index", "name"}
+NAME_WORDS = {"", "id", "index", "name", "rowname"}
 
 
 class DataError(ValueError):

@@ -12,7 +12,7 @@ from __future__ import annotations
 import csv
 import io
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.util import find_spec
 from itertools import product
@@ -21,7 +21,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from givens.io.layout import MISSING, Layout, as_float, is_number, sniff
+from givens.io.layout import DETECT_ALL, MISSING, Layout, ReadingOptions, as_float, is_number, sniff
 from givens.io.leading import LONGEST_LINE, TABLE_END, open_bytes, read_bytes, too_long
 from givens.io.records import UnclosedQuoteError, lines_of, records
 from givens.io.table import DataError, Grid, count
@@ -69,8 +69,8 @@ class TextRows:
     ----------
     path : Path
         The file; gzipped if it ends in .gz.
-    labels, names, drop
-        The columns that hold the rows' labels and names, and those to leave out.
+    options : ReadingOptions
+        What is known of its rows and columns.
     block : int
         Bytes read at a time.
     layout : Layout, optional
@@ -80,15 +80,13 @@ class TextRows:
     def __init__(
         self,
         path: Path,
-        labels: Sequence[str] = (),
-        names: str | None = None,
-        drop: Sequence[str] = (),
+        options: ReadingOptions = DETECT_ALL,
         block: int = BLOCK_BYTES,
         layout: Layout | None = None,
     ) -> None:
         self.path = path
         self.block = block
-        self.layout = sniff(path, labels, names, drop) if layout is None else layout
+        self.layout = sniff(path, options) if layout is None else layout
         self.numbers = self.layout.numbers
         names_at = [] if self.layout.names is None else [self.layout.names]
         self.texts = [*names_at, *self.layout.labels.values()]
@@ -440,9 +438,9 @@ def has_short_numbers(column: bytes, decimal: str) -> bool:
     return b"0" * 16 not in kinds and b"0e" not in kinds
 
 
-def read_text(path: Path, labels: Sequence[str], names: str | None, drop: Sequence[str]) -> Grid:
+def read_text(path: Path, options: ReadingOptions) -> Grid:
     """Read a whole CSV or TSV file."""
-    rows = TextRows(path, labels, names, drop)
+    rows = TextRows(path, options)
     layout = rows.layout
     blocks = list(rows.blocks())
     if not blocks:
