@@ -1,17 +1,22 @@
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+from givens.experiments.page import COUNTED
 from givens.experiments.verdicts import (
     DEPENDS,
     FAILS,
     HOLDS,
     TIE,
     UNCLEAR,
+    VERDICTS,
     Interval,
     at_least,
     better,
@@ -64,7 +69,8 @@ def test_verdicts(low, high, is_better, is_at_least):
         ([HOLDS, TIE], DEPENDS),
         ([HOLDS, UNCLEAR], UNCLEAR),
         ([FAILS, TIE], FAILS),
-        ([FAILS, UNCLEAR], UNCLEAR),
+        ([FAILS, UNCLEAR], FAILS),
+        ([FAILS, TIE, UNCLEAR], FAILS),
         ([TIE, TIE], TIE),
         ([TIE, UNCLEAR], UNCLEAR),
         ([], UNCLEAR),
@@ -72,3 +78,26 @@ def test_verdicts(low, high, is_better, is_at_least):
 )
 def test_the_verdict_on_several_cases(cases, verdict):
     assert together(cases) == verdict
+
+
+PUBLISHED = Path(__file__).resolve().parents[2] / "docs" / "experiments" / "results.md"
+
+
+def test_the_published_verdicts_follow_from_their_cases():
+    text = PUBLISHED.read_text(encoding="utf-8")
+    claims = re.findall(r"^\| (.*) \| (.*;<br>.*) \| (.*) \|$", text, re.MULTILINE)
+    ending = re.compile(rf", ({'|'.join(VERDICTS)})$")
+    judged = 0
+    for statement, measured, verdict in claims:
+        cases = [found[1] for case in measured.split(";<br>") if (found := ending.search(case))]
+        judged += bool(cases)
+        assert not cases or together(cases) == verdict, statement
+    assert judged > 30
+
+
+@pytest.mark.parametrize("about", ["the paper's algorithms", "ours"])
+def test_the_published_counts_are_those_of_the_list(about):
+    text = PUBLISHED.read_text(encoding="utf-8")
+    verdicts = re.findall(rf"^\| .* \| .* \| {about} \| (.*) \|$", text, re.MULTILINE)
+    words = ", ".join(f"{verdicts.count(one)} {word}" for one, word in COUNTED.items() if one in verdicts)
+    assert f"- **Of {len(verdicts)} claims about {about}: {words}.**\n" in text

@@ -10,7 +10,8 @@ mean and its 95 % interval of Student's t. With a margin below which a differenc
 | below 0 | does not hold |
 | else | cannot be told |
 
-A claim about several cases (values of γ, panels, dimensions) that holds in some and not in others *depends* on them.
+A claim about several cases (values of γ, panels, dimensions) that holds in some and not in others *depends* on them. If it
+holds in none and fails in at least one, it does not hold, whatever the undecided cases would show.
 """
 
 from __future__ import annotations
@@ -91,4 +92,4 @@ def together(verdicts: Iterable[str]) -> str:
         return UNCLEAR
     if HOLDS in found and found & {FAILS, TIE, DEPENDS}:
         return DEPENDS
-    return FAILS if FAILS in found and UNCLEAR not in found else UNCLEAR
+    return FAILS if FAILS in found else UNCLEAR
