@@ -29,9 +29,12 @@ def front(results: Sequence[Result], stale: Collection[str] = (), unmeasured: Co
         "![How many times faster givens is than each rival](benchmarks/chart.svg)",
         "",
         "How fast and how accurate is `givens` beside other libraries for the same task? Each bar of the chart compares it with "
-        "one rival on one task, measured in the same run on the same data, with the settings of the rival's own authors. Below "
-        "are the targets that are missed, and a link to the tables of each benchmark. `make bench` and `make publish` write all "
-        "figures; none is edited by hand, and [one file](benchmarks.json) holds all of them.",
+        "one rival on one task, measured in the same run on the same data. Rivals have their default settings, except for what "
+        "makes the work equal or lets them finish: starts, tolerances and limits of iterations (FastICA, Picard, pymanopt, "
+        "factor_analyzer, statsmodels, rjd), passes, priors and batches (LDA, dask-ml, dictionary learning), penalties (sparse "
+        "PCA), threads. GPower and the tensor power method are implementations of ours, GPower with the rules of its authors' "
+        "program. Below are the targets that are missed, and a link to the tables of each benchmark. `make bench` and `make "
+        "publish` write all figures; none is edited by hand, and [one file](benchmarks.json) holds all of them.",
         "",
     ]
     missed = [(result, claim) for result in results for claim in result["claims"] if not claim["holds"]]

@@ -4,9 +4,9 @@ First, sixty settings: five tables, each with 2, 4 and 8 components and four thr
 is given the counts of non-zeros that the fit with the threshold has, in its order, and the two are compared by the adjusted
 variance that both report. More starts must never report less.
 
-Then counts of genes as single cells give them, simulated: 7 % of the entries are not zero. The time and the memory are those
-of scanpy's `pp.pca` with its default settings (fifty principal components, which are not sparse; twenty stand beside them)
-and of `SparsePCA` with twenty components of 50 genes, each in a process of its own that reads the same file. With
+Then counts of genes as single cells give them, simulated: 7 % of the entries are not zero. The time is that of scanpy's
+`pp.pca` with twenty principal components, which are not sparse (its default is fifty; they stand beside these, and the memory is
+theirs), and of `SparsePCA` with twenty components of 50 genes, each in a process of its own that reads the same file. With
 GIVENS_TABLES=full a million cells follow.
 
 Then mixtures of spherical Gaussians: 102 tumours by 12,600 genes, and 700 blood cells by 765 genes, beside scikit-learn's
@@ -130,9 +130,12 @@ def beside_scanpy(report):
                 givens_gb=ours.bytes / 1e9,
             )
             size = f"{cells:,} x {genes:,}"
-            times = theirs.value / ours.value
+            times = twenty.value / ours.value
             report.claim(
-                f"{size}: no slower than scanpy's PCA", "≥ 1 times", f"{times:.2f} times", times >= 1
+                f"{size}: no slower than scanpy's PCA of as many components",
+                "≥ 1 times",
+                f"{times:.2f} times",
+                times >= 1,
             )
             memory = ours.bytes / theirs.bytes
             report.claim(f"{size}: memory over scanpy's", "≤ 1.5 times", f"{memory:.2f} times", memory <= 1.5)

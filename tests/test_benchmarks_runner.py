@@ -6,6 +6,7 @@ import ast
 import importlib
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -20,7 +21,7 @@ import pytest
 from benchmarks import _runner
 from benchmarks.__main__ import main
 from benchmarks._chart import chart
-from benchmarks._markdown import page, table
+from benchmarks._markdown import detail, front, page, table
 from benchmarks._measure import peak, race
 from benchmarks._report import Report, find_data, show
 from benchmarks._runner import Suite, plain, replace, write
@@ -391,3 +392,17 @@ def test_benchmarks_import_what_the_package_has(path):
             module = importlib.import_module(node.module)
             for name in node.names:
                 assert hasattr(module, name.name) or importlib.import_module(f"{module.__name__}.{name.name}")
+
+
+def test_the_published_pages_are_those_of_the_published_figures():
+    docs = Path(_runner.__file__).resolve().parents[1] / "docs"
+    results = json.loads((docs / "benchmarks.json").read_text(encoding="utf-8"))
+    stale = set()
+    for result in results:
+        text = (docs / "benchmarks" / f"{result['name']}.md").read_text(encoding="utf-8")
+        if "*Measured with other code than the present.*" in text:
+            stale.add(result["name"])
+        assert text == detail(result, result["name"] in stale)
+    text = (docs / "benchmarks.md").read_text(encoding="utf-8")
+    unmeasured = re.findall(r"^\| (\w+) \|  \| not yet \|$", text, re.MULTILINE)
+    assert text == front(results, stale, unmeasured)

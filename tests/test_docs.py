@@ -5,11 +5,15 @@ The blocks of a page share one namespace, in the order a reader meets them. Shel
 
 from __future__ import annotations
 
+import json
 import re
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from sklearn.datasets import load_breast_cancer
+
+from givens import SparsePCA
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = sorted(ROOT.glob("*.md")) + sorted((ROOT / "docs").rglob("*.md"))
@@ -87,3 +91,96 @@ def test_the_runner_of_blocks_sees_failures(tmp_path):
     with pytest.raises(ZeroDivisionError) as raised:
         run(tmp_path, page + "```python\nz = 1\nz / 0\n```\n")
     assert raised.traceback[-1].lineno + 1 == 18
+
+
+def published(benchmark: str) -> dict:
+    """The result of a benchmark, as it was published."""
+    results = json.loads((ROOT / "docs" / "benchmarks.json").read_text(encoding="utf-8"))
+    return next(result for result in results if result["name"] == benchmark)
+
+
+def in_words(numbers: list[str]) -> str:
+    return f"{', '.join(numbers[:-1])} and {numbers[-1]}"
+
+
+def topics_figures() -> list[str]:
+    result = published("topics")
+    claims = {claim["text"]: str(claim["measured"]).split()[0] for claim in result["claims"]}
+    ratios = {
+        way: in_words([claims[f"AP, {k} topics: {way}"] for k in (10, 20, 50, 100)])
+        for way in ("refined, in less time", "moments alone, in less time than 10 passes")
+    }
+    longer = claims["four times as many documents take"]
+    streamed = [row for row in result["rows"] if "streamed_documents" in row]
+    few, many = (f"{row['L1_error']:.3g}" for row in streamed)
+    return [
+        f"{ratios['refined, in less time']} times less time than scikit-learn's 50 passes",
+        f"{ratios['moments alone, in less time than 10 passes']} times less than ten passes",
+        f"take {longer} times as long",
+        f"falls from {few} to {many}",
+    ]
+
+
+def ica_figures() -> list[str]:
+    rows = published("ica_estimator")["rows"]
+    starts = next(row for row in rows if "eeg_starts" in row)
+    stable = next(row for row in rows if row.get("eeg_stability_above") == 0.95)
+    apart = max(row["components_apart"] for row in rows if "blas_kernel" in row)
+    shared = starts["all_of_ours_find"]
+    return [
+        f"all {starts['eeg_starts']} starts share {shared} of 32 sources",
+        f"of the {stable['foretold_by_stability']} sources whose stability was above 0.95 "
+        f"only {100 * stable['precision']:.0f} % are among these {shared}",
+        f"differ by at most {apart:.1e}".replace("e-0", "e-"),
+    ]
+
+
+def eigenvectors_figures() -> list[str]:
+    seconds = {
+        row["method"]: row["seconds"]
+        for row in published("joint_diagonal")["rows"]
+        if row.get("order") == 200
+    }
+    return [
+        f"`scipy.linalg.eigh`, which is {seconds['givens'] / seconds['scipy eigh']:.0f} times faster at order 200"
+    ]
+
+
+def streaming_figures() -> list[str]:
+    text = (ROOT / "docs" / "experiments" / "results.md").read_text(encoding="utf-8")
+    cells, brain = re.findall(r"rotated in (\d+)% of (\d+) fits within 20 % non-zeros", text)
+    return [
+        "with up to 20 % non-zeros, these were the rotated ones in "
+        f"{cells[0]} % of {cells[1]} fits of blood cells and in {brain[0]} % of {brain[1]} fits of the brain atlas"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("page", "figures"),
+    [
+        ("docs/topics.md", topics_figures),
+        ("docs/ica.md", ica_figures),
+        ("docs/streaming.md", streaming_figures),
+        ("docs/index.md", eigenvectors_figures),
+        ("README.md", eigenvectors_figures),
+    ],
+)
+def test_figures_in_the_text_are_the_published_ones(page, figures):
+    text = " ".join((ROOT / page).read_text(encoding="utf-8").split())
+    assert [phrase for phrase in figures() if phrase not in text] == []
+
+
+def test_scanpy_is_given_as_many_components_as_we_are():
+    result = published("real_tables")
+    claims = {claim["text"]: claim["measured"] for claim in result["claims"]}
+    for row in result["rows"]:
+        if "scanpy_seconds_of_twenty" in row:
+            text = f"{row['cells']:,} x {row['genes']:,}: no slower than scanpy's PCA of as many components"
+            assert claims[text] == f"{row['scanpy_seconds_of_twenty'] / row['givens_seconds']:.2f} times"
+
+
+def test_the_picture_of_the_report_shows_what_the_demo_finds():
+    model = SparsePCA(4, n_nonzero=8, scale=True, random_state=0).fit(load_breast_cancer().data)
+    shares = in_words([f"{100 * share:.1f}" for share in model.explained_variance_ratio_])
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert f"explain {shares} % of the variance](docs/images/report.png)" in text

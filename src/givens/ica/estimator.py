@@ -119,8 +119,8 @@ class ICA(SourceSeparation):
     kurtosis_ : array, shape (n_components,)
         Excess kurtosis: 0 for Gaussian sources, which no method can tell apart.
     stability_ : array, shape (n_components,), or None
-        The smallest |correlation| between each source and its match in any of the halves: near 1 for sources that all of them
-        find, whatever the start. None unless `stability`.
+        The smallest |correlation| between each source and its match in any of the halves, each of which is separated once, from a
+        random start. A source near 1 may still be lost by other starts. None unless `stability`.
     gradient_norm_ : float
         Norm of the gradient per sample, at the end.
     certificate_ : float or None

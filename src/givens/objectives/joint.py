@@ -2,7 +2,8 @@
 
     f(U) = Σ_k Σ_{i≠j} (UᵀC_kU)_ij²
 
-Each rotation has a closed form (Cardoso and Souloumiac 1996). With one symmetric matrix this is Jacobi's eigenvalue method.
+Each rotation has a closed form (Cardoso and Souloumiac 1996). With one symmetric matrix this is Jacobi's eigenvalue method,
+and `scipy.linalg.eigh` is faster.
 """
 
 from __future__ import annotations

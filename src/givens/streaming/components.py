@@ -5,8 +5,7 @@ The kept columns Y take the place of the data: rotations find the m columns that
 values are those of the column itself, not shrunk by γ, unless `refit` is False.
 
 Rotated columns and principal axes are both tried, with as many non-zeros, and those of which the kept columns say
-that they explain more (adjusted variance) are taken: for very sparse loadings these are the rotated ones; where a fifth
-of the features may be used, principal axes, being orthogonal, waste less. With `refit`, truncated power steps
+that they explain more (adjusted variance) are taken, nearly always the rotated ones. With `refit`, truncated power steps
 (`givens.sparse_pca.truncated_power`) on the kept columns then raise what these loadings explain, with as many non-zeros each.
 """
 
