@@ -47,10 +47,25 @@ def test_what_em_left_open_is_said(givens, tmp_path):
     for steps in (1, 500):
         run = givens("mixture", "x.npy", "-k", 3, "--refine-em", steps, "--out", f"out{steps}", "--json")
         summary = json.loads(run.out)
-        model = SphericalMixture(3, refine_em=steps, random_state=0).fit(values)
-        assert model.result_.converged
-        assert summary["converged"] == model.converged_ == (steps == 500)
-        assert ("EM was stopped after 1 steps" in summary["message"]) == (steps == 1)
+        assert summary["converged"] == (steps == 500)
+        assert ("EM did not converge in 1 step" in summary["message"]) == (steps == 1)
+        assert summary["warnings"] == ([summary["message"]] if steps == 1 else [])
+
+
+def test_three_clusters_in_a_plane(givens, tmp_path):
+    rng = np.random.default_rng(0)
+    member = np.arange(150) % 3
+    values = np.array([[0, 0], [9, 0], [4, 8]])[member] + rng.normal(size=(150, 2))
+    pandas.DataFrame(values, columns=["a", "b"]).to_csv(tmp_path / "x.csv")
+    run = givens("mixture", "x.csv", "-k", 3, "--out", "out", "--json")
+    assert run.code == 0, run.err
+    summary = json.loads(run.out)
+    assert [cluster["samples"] for cluster in summary["clusters"]] == [50, 50, 50]
+    assert summary["converged"]
+    assert "n_components=3 is more than n_features=2" in summary["method"]
+    page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    assert "drawn as in k-means++" in page
+    assert "Gradient norm" not in page
 
 
 def test_directions_are_orthonormal_and_there_are_two(tmp_path):

@@ -36,6 +36,7 @@ from tests.cluster.fits import (
 )
 
 distributed = pytest.importorskip("distributed")
+pytestmark = pytest.mark.filterwarnings("ignore:EM did not converge")  # mixtures take few steps here
 
 
 @pytest.fixture(scope="session")
@@ -314,6 +315,13 @@ def test_one_chunk_is_the_fit_in_memory():
     np.testing.assert_array_equal(fit_mixture(dense(MIXTURE, 9000)), fit_mixture(MIXTURE))
     np.testing.assert_array_equal(fit_topics(counts(DOCUMENTS, 3000)), fit_topics(DOCUMENTS))
     np.testing.assert_array_equal(fit_stream(dense(MODULES.X, 2000)), fit_stream(MODULES.X))
+
+
+def test_more_clusters_than_features_equal_those_fitted_in_memory():
+    X = MIXTURE[:, :2]
+    known, found = (SphericalMixture(3).fit(data) for data in (X, dense(X, 700)))
+    np.testing.assert_allclose(found.means_, known.means_, rtol=1e-9, atol=1e-9)
+    assert found.result_.method == known.result_.method
 
 
 def test_predictions_are_lazy_and_the_same():

@@ -19,6 +19,8 @@ from tests.cluster.fits import DATA, MIXTURE, dense
 
 distributed = pytest.importorskip("distributed")
 
+pytestmark = pytest.mark.filterwarnings("ignore:EM did not converge")  # mixtures take few steps here
+
 MODELS = {
     "mixture": lambda **options: SphericalMixture(3, refine_em=2, n_starts=3, **options),
     "topics": lambda **options: TopicModel(3, refine=2, **options),

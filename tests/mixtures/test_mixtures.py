@@ -77,7 +77,7 @@ def test_exact_moments_give_the_exact_mixture(k: int, d: int, common: bool) -> N
     rng = np.random.default_rng(0)
     for axes in (np.eye(d), np.linalg.qr(rng.standard_normal((d, d)))[0][:, :k]):
         found = solve(population(truth, 60, axes), k, common=common, decomposition=GIVENS)
-        assert found.converged
+        assert found.result.converged
         assert_same(found.mixture, truth, 1e-8)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.metrics import normalized_mutual_info_score
 from sklearn.mixture import GaussianMixture
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -88,6 +88,7 @@ class Shards:
             yield self.X[start : start + self.size].copy()
 
 
+@pytest.mark.filterwarnings("ignore:EM did not converge")
 @pytest.mark.parametrize("refine_em", [0, 3])
 def test_any_source_gives_the_same_bits(data: MixtureSample, refine_em: int) -> None:
     model = SphericalMixture(4, refine_em=refine_em, tol=0.0).fit(data.X)
@@ -232,6 +233,7 @@ def wide(rows: int, features: int, seed: int = 0) -> np.ndarray:
     return means[y] + rng.uniform(0.5, 1.5, 3)[y, None] * rng.standard_normal((rows, features)) + 7.0
 
 
+@pytest.mark.filterwarnings("ignore:EM did not converge")
 @pytest.mark.parametrize("variance", ["common", "distinct"])
 @pytest.mark.parametrize("refine_em", [0, 8])
 @pytest.mark.parametrize("unit", [1.0, 1e-80])
@@ -294,9 +296,55 @@ def test_a_component_of_one_row_is_no_better_start() -> None:
     model = SphericalMixture(2, variance="distinct").fit(X)
     rows = X - X.mean(axis=0)
     start = Mixture(np.array([0.5, 0.5]), rows[[0, 70]], np.array([50.0, 50.0]))
-    found = better_start(rows, start, starts=20, seed=0, tol=1e-4, common=False, floor=1e-12)
+    found = better_start(rows, 2, than=start, starts=20, seed=0, tol=1e-4, common=False, floor=1e-12)
     assert found is None or found.weights.min() * len(X) >= 2
     assert np.isfinite(model.score(X))
+
+
+PLACES = np.array([[0.0, 0.0], [8.0, 1.0], [3.0, 7.0], [-6.0, 5.0], [-2.0, -9.0]])
+
+
+@pytest.mark.parametrize(("k", "features"), [(3, 2), (5, 2), (3, 1)])
+@pytest.mark.parametrize("variance", ["common", "distinct"])
+@pytest.mark.parametrize("offset", [0.0, 1e6])
+def test_more_clusters_than_features_are_found_by_em(
+    k: int, features: int, variance: str, offset: float
+) -> None:
+    rng = np.random.default_rng(0)
+    y = rng.choice(k, 3000, p=np.arange(2, k + 2) / np.arange(2, k + 2).sum())
+    X = PLACES[y, :features] + rng.standard_normal((3000, features)) + offset
+    model = SphericalMixture(k, variance=variance).fit(X)
+    order = [
+        int(np.argmin(np.sum((model.means_ - offset - place) ** 2, axis=1)))
+        for place in PLACES[:k, :features]
+    ]
+    assert sorted(order) == list(range(k))
+    np.testing.assert_allclose(model.means_[order] - offset, PLACES[:k, :features], atol=0.2)
+    np.testing.assert_allclose(model.weights_[order], np.bincount(y) / 3000, atol=0.02)
+    np.testing.assert_allclose(model.variances_, 1.0, atol=0.2)
+    assert model.converged_
+    said = model.result_.method
+    assert f"n_components={k} is more than n_features={features}" in said
+    assert said.endswith(" of EM from the best of 21 starts drawn as in k-means++")
+    assert_bits(model, clone(model).fit([X[:7], X[7:2000], X[2000:]]))
+    one = SphericalMixture(k, variance=variance, n_starts=1).fit(X)
+    assert one.result_.method.endswith("the best of 1 starts drawn as in k-means++")
+    assert one.score(X) <= model.score(X) + 1e-3
+
+
+@pytest.mark.parametrize("steps", [1, 3])
+def test_em_that_was_cut_short_warns(steps: int) -> None:
+    X = elongated(0)
+    with pytest.warns(
+        ConvergenceWarning, match=f"EM did not converge in {steps} steps?: raise refine_em or tol"
+    ):
+        model = SphericalMixture(6, refine_em=steps).fit(X)
+    assert not model.converged_
+    assert not model.result_.converged
+    assert len(model.log_likelihood_) == steps
+    longer = SphericalMixture(6).fit(X)
+    assert longer.converged_
+    assert longer.result_.message.endswith("steps of EM gained less than tol=0.0001")
 
 
 def test_the_method_is_said(data: MixtureSample) -> None:
@@ -367,9 +415,15 @@ def test_a_stream_cannot_be_asked_for_more_components_than_its_axes_hold(data: M
 
 
 class TestHostileData:
-    def test_more_components_than_features(self) -> None:
-        with pytest.raises(ValueError, match="n_components=5 is more than n_features=3"):
-            SphericalMixture(5).fit(np.random.default_rng(0).standard_normal((50, 3)))
+    def test_more_components_than_features_need_em(self) -> None:
+        X = np.random.default_rng(0).standard_normal((50, 3))
+        for use in (SphericalMixture(5, refine_em=0).fit, SphericalMixture(5).partial_fit):
+            with pytest.raises(ValueError, match="n_components=5 is more than n_features=3: moments tell"):
+                use(X)
+        with pytest.raises(ValueError, match="n_samples=4 rows are too few for n_components=5"):
+            SphericalMixture(5).fit(X[:4])
+        with pytest.raises(ValueError, match="all rows are equal"):
+            SphericalMixture(5).fit(np.ones((50, 3)))
 
     def test_fewer_rows_than_components(self) -> None:
         with pytest.raises(ValueError, match="n_samples=2 rows are too few for n_components=3"):
@@ -393,7 +447,8 @@ class TestHostileData:
         with pytest.raises(
             ValueError, match=r"4 components need means that differ in 3 directions.*eigenvalues"
         ):
-            SphericalMixture(4).fit(X)
+            SphericalMixture(4, refine_em=0).fit(X)
+        assert "4 components need means" in SphericalMixture(4).fit(X).result_.method
 
     def test_a_single_cluster_has_a_defined_answer(self) -> None:
         X = np.random.default_rng(0).standard_normal((5000, 4))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, Any
 
@@ -27,7 +27,6 @@ from givens.io import Table, staged
 from givens.io.write import Staged
 from givens.report import Report
 from givens.report.views import components_view, scores_view
-from givens.result import Result
 
 STANDARDISED = "divided each variable by its standard deviation"
 
@@ -53,7 +52,7 @@ def command(
         typer.Option(
             min=0, help="Largest number of EM steps after the fit to the moments.", rich_help_panel=o.FITTING
         ),
-    ] = 20,
+    ] = 100,
     run: o.Running,
     session: TableSession,
 ) -> None:
@@ -146,17 +145,6 @@ def plane(means: np.ndarray, weights: np.ndarray, values: np.ndarray, centre: np
     return directions
 
 
-def settled(model: Any) -> Result:
-    """Return the run of the decomposition, which has not converged unless all that followed it has."""
-    result: Result = model.result_
-    if result.converged and not model.converged_:
-        reason = "the fit to the moments did not converge"
-        if len(model.log_likelihood_) == model.refine_em > 0:
-            reason = f"EM was stopped after {model.refine_em} steps (--refine-em allows more)"
-        return replace(result, converged=False, message=f"not converged: {reason}")
-    return result
-
-
 def mixture_outcome(
     session: Session,
     data: Described,
@@ -214,7 +202,7 @@ def mixture_outcome(
         report,
         "mixture",
         data.file,
-        settled(model),
+        model.result_,
         size={"samples": data.samples, "variables": len(data.variables)},
         settings=model.get_params(),
         figures={

@@ -371,9 +371,14 @@ def _steps(result: Any) -> str:
 def convergence_lines(result: Any) -> list[tuple[str, str, str]]:
     """Return the diagnostics of a run."""
     reason = result.message[:1].upper() + result.message[1:].rstrip(".") + "."
-    return [
+    lines = [
         ("What ran", _steps(result), result.method[:1].upper() + result.method[1:] + "."),
         ("Converged", "yes" if result.converged else "no", reason),
+    ]
+    if not result.U.size:
+        return lines
+    return [
+        *lines,
         (
             "Gradient norm",
             f"{result.gradient_norm:.2e}",

@@ -19,7 +19,7 @@ from givens.cluster import EveryNth, Together, applied
 from givens.cluster.graph import computed
 from givens.mixtures.em import refine
 from givens.mixtures.model import Mixture, posterior
-from givens.mixtures.solve import SolvedMixture, by_givens, solve
+from givens.mixtures.solve import SolvedMixture, by_givens, solve, undecomposed
 from givens.mixtures.starts import SAMPLE_ROWS, better_start
 from givens.moments import (
     TILE,
@@ -28,6 +28,7 @@ from givens.moments import (
     Stream,
     StreamedMoments,
     ThirdMoments,
+    TooFewDirections,
     principal_basis,
     second_moments,
     unit_of,
@@ -35,7 +36,7 @@ from givens.moments import (
 from givens.moments.repeated_rows import Parts, RepeatedRows
 from givens.numerics import parallel
 from givens.result import Result
-from givens.support.arguments import is_dask, refuse_mask, whole
+from givens.support.arguments import counted, is_dask, refuse_mask, whole
 from givens.support.caller import warn_caller
 from givens.support.fitting import atomic_fit
 from givens.support.rows import by_batches
@@ -49,21 +50,24 @@ class SphericalMixture(StreamedMoments, DensityMixin, BaseEstimator):
     The second moment gives the directions in which the means differ. The third, whitened, is an orthogonal tensor whose
     components are the means. Weights, means and variances are then fitted to the moments, each weighted by its noise, and refined
     by EM. If the data are such a mixture, this takes two passes over them and one more for each step of EM. On other data the
-    solution from moments is one start of EM among others, which are compared on a sample of the rows.
+    solution from moments is one start of EM among others, which are compared on a sample of the rows. Moments tell at most as
+    many components apart as there are features; for more, EM starts from the best of the others, and `result_.method` says so.
 
     Parameters
     ----------
     n_components : int, default=1
-        k, at most the number of features. The means must span k − 1 dimensions about their centre.
+        k. Without EM (`refine_em=0`, `partial_fit`) it is at most the number of features, and the rows must span k − 1 dimensions
+        about their mean.
     variance : {"common", "distinct"}, default="common"
         One variance for all components, or one for each.
-    refine_em : int, default=20
-        Maximum number of steps of EM after the fit to the moments, each one more pass over the data. 0: moments only.
+    refine_em : int, default=100
+        Maximum number of steps of EM after the fit to the moments, each one more pass over the data. 0: moments only. If all are
+        taken and the last gains more than `tol`, there is a ConvergenceWarning.
     n_starts : int, default=21
         Number of starts of EM. The first is the solution from moments. The others are drawn as in k-means++ and tried on at most
         1,024 rows. If the best of them is clearly more likely there than the first, EM is run from both on all rows, and the more
         likely result is kept. Starts in which a component has fewer than two rows are discarded: with its own variance, the
-        likelihood would be unbounded.
+        likelihood would be unbounded. All are drawn if moments cannot tell the components apart.
     tol : float, default=1e-4
         EM stops when a step gains less than this in mean log-likelihood.
     basis_rank : int, optional
@@ -84,9 +88,10 @@ class SphericalMixture(StreamedMoments, DensityMixin, BaseEstimator):
     means_ : array of shape (k, d)
     variances_ : array of shape (k,)
     converged_ : bool
-        The decomposition and the fit to the moments converged, and EM, if there was any, gained less than `tol` in the end.
+        The last step of EM gained less than `tol`; without EM, the decomposition and the fit to the moments converged.
     result_ : Result
-        The run that decomposed the tensor.
+        The run that decomposed the tensor, with the `method`, `converged` and `message` of the whole fit. If moments cannot tell
+        the components apart, nothing was decomposed, and U is empty.
     eigenvalues_ : array
         Eigenvalues of the covariance, descending: k − 1 of them must stand out from the rest, which are the noise.
     log_likelihood_ : list of float
@@ -111,7 +116,7 @@ class SphericalMixture(StreamedMoments, DensityMixin, BaseEstimator):
         n_components: int = 1,
         *,
         variance: str = "common",
-        refine_em: int = 20,
+        refine_em: int = 100,
         n_starts: int = 21,
         tol: float = 1e-4,
         basis_rank: int | None = None,
@@ -149,7 +154,6 @@ class SphericalMixture(StreamedMoments, DensityMixin, BaseEstimator):
         self._check()
         rows = RepeatedRows(self, X)
         features = rows.features
-        self._check_shape(features)
         with parallel.pool(self.threads):
             head = rows.head(max(TILE, features))
             if len(head) < features:
@@ -157,6 +161,7 @@ class SphericalMixture(StreamedMoments, DensityMixin, BaseEstimator):
             else:
                 self._solved, self.log_likelihood_ = self._fit_passes(rows, head[:TILE])
         self._stream = None
+        _warn_unless_converged(self._solved)
         return self
 
     def _fit_span(self, rows: np.ndarray) -> tuple[SolvedMixture, list[float]]:
@@ -186,10 +191,17 @@ class SphericalMixture(StreamedMoments, DensityMixin, BaseEstimator):
         eigenvalues, basis = principal_basis(seconds, self._whole_number("n_components") - 1)
         thirds, sample = ThirdMoments(basis), EveryNth(-(-seconds.count // SAMPLE_ROWS))
         thirds, sample = data.total(Together(thirds, sample), "mixture-third-moments").parts
-        found = self._solve(thirds, eigenvalues, beyond)
-        if not self.refine_em:
-            return found, []
-        return self._refine(data, basis, found, sample.rows(), beyond)
+        solution: Mixture | None = None
+        try:
+            found = self._solve(thirds, eigenvalues, beyond)
+            if not self.refine_em:
+                return found, []
+            solution, result = found.mixture, found.result
+        except TooFewDirections as error:
+            if not self.refine_em:
+                raise
+            result = undecomposed(str(error))
+        return self._refine(data, basis, eigenvalues, solution, result, sample.rows(), beyond)
 
     @atomic_fit
     def partial_fit(self, X: Any, y: Any = None) -> Self:
@@ -383,7 +395,7 @@ class SphericalMixture(StreamedMoments, DensityMixin, BaseEstimator):
     @property
     def converged_(self) -> bool:
         """Whether all iterations converged."""
-        return self._fitted().converged
+        return self._fitted().result.converged
 
     @property
     def result_(self) -> Result:
@@ -410,7 +422,9 @@ class SphericalMixture(StreamedMoments, DensityMixin, BaseEstimator):
         return k * d + k - 1 + (1 if self._common else k)
 
     def _solve_stream(self, stream: Stream) -> SolvedMixture:
-        return self._solve(stream.thirds())
+        found = self._solve(stream.thirds())
+        _warn_unless_converged(found)
+        return found
 
     def _solve(
         self, thirds: ThirdMoments, eigenvalues: np.ndarray | None = None, beyond: int = 0
@@ -419,20 +433,16 @@ class SphericalMixture(StreamedMoments, DensityMixin, BaseEstimator):
         k = self._whole_number("n_components")
         if thirds.count < max(k, 2):
             raise ValueError(f"n_samples={thirds.count} rows are too few for n_components={k}")
+        moments = thirds.cumulants()
+        if not np.trace(moments.covariance) + moments.energy > 1e-30 * (moments.mean @ moments.mean):
+            raise ValueError("all rows are equal, so that there is no variance to fit")
+        self._check_shape(len(moments.mean) + beyond)
         if thirds.basis.axes.shape[1] < k - 1:
             raise ValueError(
                 f"moments are kept on {thirds.basis.axes.shape[1]} axes, too few for n_components={k}: start a new stream"
             )
-        moments = thirds.cumulants()
-        if not np.trace(moments.covariance) + moments.energy > 1e-30 * (moments.mean @ moments.mean):
-            raise ValueError("all rows are equal, so that there is no variance to fit")
         decomposition = partial(by_givens, random_state=self._seed(), threads=self.threads)
         found = solve(moments, k, common=self._common, decomposition=decomposition, beyond=beyond)
-        if not found.converged:
-            warn_caller(
-                "the fit to the moments did not converge; steps of EM may improve it",
-                ConvergenceWarning,
-            )
         values = found.eigenvalues if eigenvalues is None else eigenvalues
         method = f"moments up to the third, decomposed by {found.result.method}, and fitted by their noise"
         result = replace(found.result, method=method)
@@ -442,45 +452,46 @@ class SphericalMixture(StreamedMoments, DensityMixin, BaseEstimator):
         self,
         data: RepeatedRows,
         basis: Basis,
-        found: SolvedMixture,
+        eigenvalues: np.ndarray,
+        solution: Mixture | None,
+        result: Result,
         sample: np.ndarray,
         beyond: int,
     ) -> tuple[SolvedMixture, list[float]]:
-        """EM from the solution from moments, and from another start if that is better on a sample; and the log-likelihoods."""
+        """EM from the solution from moments, if any, and from another start if that is better on a sample."""
+        floor = 1e-12 * float(eigenvalues[0])
         # Shifting every row costs as much as a step: only done if rows are so far from 0 that differences would cancel.
-        far = basis.origin @ basis.origin > 1e6 * found.mixture.variances.min()
+        smallest = floor if solution is None else solution.variances.min()
+        far = basis.origin @ basis.origin > 1e6 * smallest
         origin = basis.origin if far else np.zeros_like(basis.origin)
-        floor = 1e-12 * float(found.eigenvalues[0])
         settings: dict[str, Any] = {"tol": self.tol, "common": self._common, "floor": floor, "beyond": beyond}
-        starts, name = [found.mixture.moved(1.0, origin)], "the moments' solution"
-        others = self._whole_number("n_starts") - 1
-        if others:
-            rows = np.asarray(sample, dtype=float) * basis.unit - origin
-            other = better_start(rows, starts[0], starts=others, seed=self._seed(), **settings)
-            starts += [] if other is None else [other]
-        ends = [
-            refine(
-                data,
-                start,
-                steps=self._whole_number("refine_em"),
-                unit=basis.unit,
-                origin=origin if far else None,
+        starts = {} if solution is None else {"the moments' solution": solution.moved(1.0, origin)}
+        drawn = self._whole_number("n_starts") - len(starts)
+        if drawn:
+            other = better_start(
+                np.asarray(sample, dtype=float) * basis.unit - origin,
+                self._whole_number("n_components"),
+                than=next(iter(starts.values()), None),
+                starts=drawn,
+                seed=self._seed(),
                 **settings,
             )
-            for start in starts
+            starts |= {} if other is None else {f"the best of {drawn} starts drawn as in k-means++": other}
+        steps = self._whole_number("refine_em")
+        ends = [
+            refine(data, start, steps=steps, unit=basis.unit, origin=origin if far else None, **settings)
+            for start in starts.values()
         ]
-        refined = ends[0]
-        if len(ends) > 1 and ends[1].log_likelihood[-1] > refined.log_likelihood[-1]:
-            refined, name = ends[1], f"the best of {others} starts drawn as in k-means++"
-        history = [value + (len(origin) + beyond) * np.log(basis.unit) for value in refined.log_likelihood]
-        method = f"{found.result.method}; {len(history)} steps of EM from {name}"
-        found = replace(
-            found,
-            mixture=refined.mixture.moved(1.0, -origin),
-            converged=found.converged and refined.converged,
-            result=replace(found.result, method=method),
-        )
-        return found, history
+        # Of equal ends, the first.
+        name, end = max(zip(starts, ends), key=lambda pair: pair[1].log_likelihood[-1])
+        history = [value + (len(origin) + beyond) * np.log(basis.unit) for value in end.log_likelihood]
+        taken = counted(len(history), "step", "steps")
+        message = f"converged: the last of {taken} of EM gained less than tol={self.tol:g}"
+        if not end.converged:
+            message = f"EM did not converge in {taken}: raise refine_em or tol"
+        method = f"{result.method}; {taken} of EM from {name}"
+        result = replace(result, method=method, converged=end.converged, message=message)
+        return SolvedMixture(end.mixture.moved(1.0, -origin), eigenvalues, result, basis.unit), history
 
     def _seed(self) -> int:
         seed = self.random_state
@@ -505,7 +516,12 @@ class SphericalMixture(StreamedMoments, DensityMixin, BaseEstimator):
 
     def _check_shape(self, features: int) -> None:
         if self.n_components > features:
-            raise ValueError(
+            raise TooFewDirections(
                 f"n_components={self.n_components} is more than n_features={features}: moments tell at most as many "
                 "components apart as there are features"
             )
+
+
+def _warn_unless_converged(found: SolvedMixture) -> None:
+    if not found.result.converged:
+        warn_caller(found.result.message, ConvergenceWarning)

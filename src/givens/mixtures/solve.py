@@ -19,15 +19,15 @@ with a signal of about 1/k. So T_abc is multiplied by 1/(1 + k h_a h_b h_c / n) 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.optimize import brentq, minimize_scalar
 
 from givens.mixtures.model import Mixture
 from givens.mixtures.refit import Scaled, refit
-from givens.moments import Cumulants, Whitening, contract, whiten
-from givens.result import Result
+from givens.moments import Cumulants, TooFewDirections, Whitening, contract, whiten
+from givens.result import Result, Trace
 from givens.tensors.decompose import decompose
 
 Decomposer = Callable[[np.ndarray], tuple[np.ndarray, Result]]
@@ -43,14 +43,31 @@ def by_givens(T: np.ndarray, random_state: int, threads: int | None) -> tuple[np
     return found.factors, found.result
 
 
+def undecomposed(reason: str) -> Result:
+    """What is reported if no tensor is decomposed for some reason."""
+    return Result(
+        U=np.empty((0, 0)),
+        value=np.nan,
+        converged=False,
+        message=reason,
+        sweeps=0,
+        rotations=0,
+        flops=0.0,
+        gradient_norm=np.nan,
+        orthogonality=0.0,
+        seconds=0.0,
+        trace=Trace([0], [0.0], [0.0], [np.nan], [np.nan], [""]),
+        method=f"no tensor is decomposed, since {reason}",
+    )
+
+
 @dataclass(frozen=True)
 class SolvedMixture:
-    """The mixture of unit·x, the eigenvalues of its covariance, the run of the decomposition, and whether the fit converged."""
+    """The mixture of unit·x, the eigenvalues of its covariance, and the run of the decomposition, with the end of the fit."""
 
     mixture: Mixture
     eigenvalues: np.ndarray
     result: Result
-    converged: bool
     unit: float = 1.0
 
 
@@ -100,7 +117,10 @@ def solve(
         variances *= _variances(scaled, fitted.weights, fitted.b, noise_third / scale / variances[0])
     b = fitted.b * scale[:, None]
     means = top.mean + ((top.axes + paths) @ b).T
-    return SolvedMixture(Mixture(fitted.weights, means, variances), eigenvalues, result, fitted.converged)
+    if not fitted.converged:
+        message = "the fit to the moments did not converge; steps of EM may improve it"
+        result = replace(result, converged=False, message=message)
+    return SolvedMixture(Mixture(fitted.weights, means, variances), eigenvalues, result)
 
 
 def _signal(spread: np.ndarray, noise: float, count: float) -> np.ndarray:
@@ -112,8 +132,8 @@ def _whitening(signal: np.ndarray, noise: float) -> Whitening:
     rank = len(signal)
     try:
         return whiten(np.diag(signal), rank)
-    except ValueError as error:
-        raise ValueError(
+    except TooFewDirections as error:
+        raise TooFewDirections(
             f"{rank + 1} components need means that differ in {rank} directions by more than the noise of variance "
             f"{noise:.4g}, but beyond it {error}; ask for fewer components"
         ) from None

@@ -1,12 +1,13 @@
 """Further starts of EM, drawn as in k-means++, beside the solution from moments; and the choice of the best.
 
-Real data are not mixtures of spherical Gaussians, and the solution from moments is then one start among others. Further ones are
-drawn from a sample of the rows: k rows are the means, each drawn with a probability proportional to its squared distance from
-those already drawn, the best of some trials (greedy k-means++; Arthur and Vassilvitskii 2007). All starts take a few steps of EM,
-the most likely ones some more.
+Real data are not mixtures of spherical Gaussians, and the solution from moments is then one start among others. Where moments
+cannot tell the components apart, there is no such solution, and the starts here are the only ones. They are drawn from a sample
+of the rows: k rows are the means, each drawn with a probability proportional to its squared distance from those already drawn,
+the best of some trials (greedy k-means++; Arthur and Vassilvitskii 2007). All starts take a few steps of EM, the most likely
+ones some more.
 
 If each component has its own variance, the likelihood is unbounded: a component of a single row has the variance 0 and makes the
-likelihood as large as the smallest allowed variance permits. Starts that end with such a component are discarded.
+likelihood as large as the smallest allowed variance permits. Starts that end with such a component lose to all others.
 """
 
 from __future__ import annotations
@@ -37,8 +38,9 @@ class _Trial(NamedTuple):
 
 def better_start(
     rows: np.ndarray,
-    mixture: Mixture,
+    k: int,
     *,
+    than: Mixture | None,
     starts: int,
     seed: int,
     tol: float,
@@ -46,19 +48,20 @@ def better_start(
     floor: float,
     beyond: int = 0,
 ) -> Mixture | None:
-    """A start that is clearly more likely on these rows than `mixture` after steps of EM from both; None if there is none.
+    """The most likely of some random starts after steps of EM; None if it is not clearly more likely on these rows than another.
 
     Parameters
     ----------
     rows : array of shape (n, d)
-    mixture : Mixture
-        The start to compare with.
+    k : int
+        Number of components.
+    than : Mixture or None
+        The start to compare with, if there is one.
     starts, seed : int
         Number of starts to draw, and the seed of the random numbers.
     tol, common, floor, beyond
         As in `givens.mixtures.em.refine`.
     """
-    k = len(mixture.weights)
 
     def run(start: Mixture, steps: int) -> _Trial:
         found = refine(
@@ -73,15 +76,15 @@ def better_start(
     def sound(trial: _Trial) -> bool:
         return bool(trial.mixture.weights.min() * len(rows) >= _LEAST_ROWS)
 
-    trials = sorted(
-        filter(sound, parallel.each(screen, range(starts))), key=lambda trial: -trial.log_likelihood
-    )
-    trials = parallel.each(lambda trial: run(trial.mixture, _STEPS), trials[:_FINALISTS])
-    best = max(filter(sound, trials), key=lambda trial: trial.log_likelihood, default=None)
-    least = run(mixture, _SCREENING + _STEPS).log_likelihood + tol + _MARGIN / len(rows)
-    if best is None or best.log_likelihood <= least:
-        return None
-    return best.mixture
+    def merit(trial: _Trial) -> tuple[bool, float]:
+        return sound(trial), trial.log_likelihood
+
+    trials = sorted(parallel.each(screen, range(starts)), key=merit, reverse=True)[:_FINALISTS]
+    best = max(parallel.each(lambda trial: run(trial.mixture, _STEPS), trials), key=merit)
+    if than is None:
+        return best.mixture
+    least = run(than, _SCREENING + _STEPS).log_likelihood + tol + _MARGIN / len(rows)
+    return best.mixture if sound(best) and best.log_likelihood > least else None
 
 
 def drawn(

@@ -13,7 +13,7 @@ W = QΛ^{-½} and B = QΛ^{½}; `contract(M3, W)` = Σ λ_i v_i⊗v_i⊗v_i then
 finds, and B V leads back.
 """
 
-from givens.moments.cumulants import Cumulants, Whitening, contract, whiten
+from givens.moments.cumulants import Cumulants, TooFewDirections, Whitening, contract, whiten
 from givens.moments.span import RowSpan
 from givens.moments.stream import Stream, StreamedMoments, principal_basis, second_moments
 from givens.moments.sums import TILE, Basis, SecondMoments, Sums, ThirdMoments, unit_of
@@ -28,6 +28,7 @@ __all__ = [
     "StreamedMoments",
     "Sums",
     "ThirdMoments",
+    "TooFewDirections",
     "Whitening",
     "contract",
     "principal_basis",

@@ -68,6 +68,10 @@ class Whitening:
     eigenvalues: np.ndarray
 
 
+class TooFewDirections(ValueError):
+    """A second moment has fewer positive eigenvalues than the components need: moments cannot tell them apart."""
+
+
 def whiten(second: np.ndarray, rank: int) -> Whitening:
     """Whiten a second moment by its `rank` largest eigenvalues.
 
@@ -100,7 +104,7 @@ def whiten(second: np.ndarray, rank: int) -> Whitening:
     positive = int(np.sum(top > floor))
     if rank > len(second) or positive < rank:
         shown = ", ".join(f"{value:.4g}" for value in values[max(0, positive - 2) : rank + 2])
-        raise ValueError(
+        raise TooFewDirections(
             f"the second moment must have {rank} positive eigenvalues but has {positive}; "
             f"from number {max(0, positive - 2) + 1} on they are {shown}"
         )

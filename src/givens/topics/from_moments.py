@@ -24,7 +24,7 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 
 from givens.kernels.packed import products
-from givens.moments.cumulants import contract, whiten
+from givens.moments.cumulants import TooFewDirections, contract, whiten
 from givens.numerics.polar import polar_by_products
 from givens.result import Result
 from givens.tensors.decompose import SMALL_TENSOR, Decomposition, decompose
@@ -51,10 +51,6 @@ _ENOUGH = 1e-5
 
 _PRECISION = 0.1
 """The precision of the decomposition, relative to the unexplained share of T, which is mostly noise of the moments."""
-
-
-class TooFewDirections(ValueError):
-    """The second moment has fewer positive eigenvalues than there are topics."""
 
 
 @dataclass(frozen=True)
