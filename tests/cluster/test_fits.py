@@ -250,7 +250,7 @@ def test_rotated_pca_of_many_features_is_that_of_a_sketch(monkeypatch, scale):
 
 
 def test_rotated_pca_refuses_what_it_cannot_do():
-    with pytest.raises(ValueError, match="svd_solver='arpack' is for samples in memory"):
+    with pytest.raises(ValueError, match="svd_solver='arpack' is for dense samples in memory"):
         RotatedPCA(2, svd_solver="arpack").fit(dense(MIXTURE, 700))
     with pytest.raises(ValueError, match="n_components must be a whole number from 1 to 6"):
         RotatedPCA(7).fit(dense(MIXTURE, 700))

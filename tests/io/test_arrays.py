@@ -69,6 +69,14 @@ def test_formats_with_names_and_labels(tmp_path, ending, write):
         assert chunks[0].labels == [table.labels]
 
 
+def test_entries_of_a_file_at_one_place_are_summed(tmp_path):
+    twice = scipy.sparse.csr_matrix(([1.0, 2.0, 4.0], [0, 0, 1], [0, 2, 3]), shape=(2, 2))
+    scipy.sparse.save_npz(tmp_path / "s.npz", twice)
+    values = read_table(tmp_path / "s.npz").values
+    assert values.nnz == 2
+    np.testing.assert_array_equal(values.toarray(), [[3.0, 0.0], [0.0, 4.0]])
+
+
 def test_arrays_and_sparse_matrices(tmp_path):
     np.save(tmp_path / "x.npy", VALUES.astype(np.float32))
     assert read_table(tmp_path / "x.npy").values.dtype == np.float32

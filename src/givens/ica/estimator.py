@@ -20,7 +20,6 @@ from typing import Any, Self
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
-from sklearn.utils.validation import validate_data
 
 from givens.ica.adaptive import fixed_point, sample_stride
 from givens.ica.fourth_moments import FourthMoments, WhiteMoments
@@ -41,12 +40,11 @@ from givens.rotations import random_orthogonal
 from givens.support.arguments import (
     generator,
     number_or_share,
-    refuse_mask,
     tolerance,
     whole,
 )
 from givens.support.caller import warn_caller
-from givens.support.fitting import atomic_fit, available_if
+from givens.support.fitting import atomic_fit, available_if, validate_data
 from givens.support.rows import in_memory
 
 CONTRAST_NAMES = ("logcosh", "kurtosis", "exp", "adaptive")
@@ -240,7 +238,6 @@ class ICA(SourceSeparation):
                     f"{name} needs all samples, and partial_fit keeps moments only: leave it out"
                 )
         stream = getattr(self, "_stream", None)
-        refuse_mask(X, "X")
         X = validate_data(self, X, dtype=[np.float64, np.float32], order="C", reset=stream is None)
         if X.shape[1] > MOST_FEATURES:
             raise ValueError(

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.metadata_routing import UNUSED
-from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from givens.cluster import applied
 from givens.ica.whitening import WhiteSpace, white_space
@@ -21,7 +21,7 @@ from givens.numerics.scaling import power_of_two
 from givens.result import Result
 from givens.support.arguments import is_dask, sample_weights, whole
 from givens.support.caller import warn_caller
-from givens.support.fitting import Transformer, atomic_fit
+from givens.support.fitting import Transformer, atomic_fit, check_array, validate_data
 from givens.support.rows import by_batches
 
 

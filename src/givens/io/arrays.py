@@ -16,6 +16,7 @@ import numpy as np
 
 from givens.io.hdf5 import walked
 from givens.io.table import DataError, Grid, listed, note_unique
+from givens.support.arguments import one_entry_each
 from givens.support.extras import require
 
 OBJECTS = "holds Python objects, which are never unpickled: save plain numbers and strings"
@@ -231,14 +232,14 @@ def read_h5ad(path: Path, labels: Sequence[str], names: str | None) -> Grid:
 
 
 def checked_sparse(values: Any, path: Path) -> Any:
-    """Return a sparse matrix of a file, none of whose indices point outside it: SciPy would read or write there."""
+    """Return a sparse matrix of a file with one entry at each place, none outside it: SciPy would read or write there."""
     with reading(path, "sparse matrix" if path.suffix == ".npz" else ".h5ad"):
         # SciPy looks at the indices only if the last of these is above 0.
         starts = values.indptr
         if starts[0] != 0 or (starts[1:] < starts[:-1]).any():
             raise ValueError("the places where its rows begin are not in order")
         values.check_format(full_check=True)
-    return values
+    return one_entry_each(values)
 
 
 def h5ad_names(adata: Any, names: str | None, path: Path, notes: list[str]) -> list[str]:

@@ -13,7 +13,6 @@ from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.mixture import GaussianMixture
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import validate_data
 
 from givens.cluster import EveryNth, Together, applied
 from givens.cluster.graph import computed
@@ -36,9 +35,9 @@ from givens.moments import (
 from givens.moments.repeated_rows import Parts, RepeatedRows
 from givens.numerics import parallel
 from givens.result import Result
-from givens.support.arguments import counted, is_dask, refuse_mask, whole
+from givens.support.arguments import counted, is_dask, whole
 from givens.support.caller import warn_caller
-from givens.support.fitting import atomic_fit
+from givens.support.fitting import atomic_fit, validate_data
 from givens.support.rows import by_batches
 
 _VARIANCES = {"common": True, "distinct": False}
@@ -221,7 +220,6 @@ class SphericalMixture(StreamedMoments, DensityMixin, BaseEstimator):
         """
         self._check()
         stream = getattr(self, "_stream", None)
-        refuse_mask(X, "X")
         X = validate_data(self, X, dtype=[np.float64, np.float32], order="C", reset=stream is None)
         self._check_shape(X.shape[1])
         if stream is None:
@@ -412,7 +410,6 @@ class SphericalMixture(StreamedMoments, DensityMixin, BaseEstimator):
 
     def _posterior(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
         mixture, unit = self._mixture()
-        refuse_mask(X, "X")
         X = validate_data(self, X, dtype=[np.float64, np.float32], order="C", reset=False)
         with parallel.pool(self.threads):
             return posterior(mixture, X, unit)

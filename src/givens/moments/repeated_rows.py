@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_array, validate_data
 
 from givens.cluster import RepeatedData
 from givens.cluster.graph import DaskRows
 from givens.moments.sums import unit_of
-from givens.support.arguments import dense, is_dask, refuse_mask
+from givens.support.arguments import dense, is_dask
+from givens.support.fitting import check_array, validate_data
 from givens.support.rows import batches, in_memory
 
 _TYPES = [np.float64, np.float32]
@@ -45,15 +45,16 @@ class RepeatedRows(RepeatedData):
                 "X yields its rows only once, and fit goes through them more than once: pass a list of arrays, "
                 "an object whose __iter__ starts anew, or give the batches to partial_fit"
             )
-        self.source: Iterable[Any] = []
+        self.source: Any = []
         self.checked = False
         self.sparse = accept_sparse
         if is_dask(X):
             self.chunks = DaskRows(X, estimator)
             self.features = self.chunks.learn_features(estimator, reset)
         elif in_memory(X):
-            refuse_mask(X, "X")
-            table = validate_data(estimator, X, dtype=_TYPES, order="C", reset=reset)
+            table = validate_data(
+                estimator, X, accept_sparse=self._formats, dtype=_TYPES, order="C", reset=reset
+            )
             self.source, self.checked = [table], True
             self.features = table.shape[1]
         else:
@@ -74,10 +75,9 @@ class RepeatedRows(RepeatedData):
     def pieces(self, block: Any, number: int, first: int) -> Iterator[np.ndarray]:
         """Yield the rows of a chunk, checked; nothing if it is empty."""
         name = f"chunk {number} of X"
-        refuse_mask(block, name)
         chunk = check_array(
             block,
-            accept_sparse="csr" if self.sparse else False,
+            accept_sparse=self._formats,
             dtype=_TYPES,
             order="C",
             ensure_min_samples=0,
@@ -96,22 +96,36 @@ class RepeatedRows(RepeatedData):
         return other
 
     @property
+    def _formats(self) -> str | bool:
+        return "csr" if self.sparse else False
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Samples and features of a table, in memory or on Dask."""
+        return self.chunks.shape if self.chunks is not None else self.source[0].shape
+
+    @property
+    def parts(self) -> int:
+        """Number of chunks on Dask; a table in memory is one."""
+        return self.chunks.X.numblocks[0] if self.chunks is not None else len(self.source)
+
+    @property
     def dtype(self) -> type[np.floating]:
-        """Type of the chunks on Dask: float32 or float64."""
-        assert self.chunks is not None
-        return np.float32 if self.chunks.X.dtype == np.float32 else np.float64
+        """Type of a table, in memory or on Dask: float32 or float64."""
+        table = self.chunks.X if self.chunks is not None else self.source[0]
+        return np.float32 if table.dtype == np.float32 else np.float64
 
     def unit(self) -> float:
         """A power of two by which rows are multiplied, so that those of the size of the first rows are near 1."""
         return unit_of(dense(self.head(HEAD_ROWS)))
 
     def head(self, size: int) -> np.ndarray:
-        """The first rows, at most `size`."""
+        """The first rows, at most `size`; dense if they are in memory."""
         if self.chunks is not None:
             return next(self.pieces(self.first_block(size), 0, 0))
         found: list[np.ndarray] = []
         for chunk in self:
-            found.append(chunk[: size - sum(map(len, found))])
+            found.append(dense(chunk[: size - sum(map(len, found))]))
             if sum(map(len, found)) >= size:
                 break
         return np.concatenate(found)

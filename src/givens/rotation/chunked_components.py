@@ -1,4 +1,4 @@
-"""Principal components of samples in chunks on Dask: from the products of features, or, where these are many, from a sketch."""
+"""Principal components of samples on Dask or of a large sparse matrix: from the products of features, or from a sketch."""
 
 from __future__ import annotations
 
@@ -54,20 +54,19 @@ def principal_components(rows: RepeatedRows, n_components: Any, scale: bool) -> 
     Parameters
     ----------
     rows : RepeatedRows
-        On Dask.
+        A table, in memory or on Dask.
     n_components : int, float or None
         As in PCA.
     scale : bool
         Divide features by their deviations.
     """
-    assert rows.chunks is not None
-    samples, features = rows.chunks.shape
+    samples, features = rows.shape
     if samples < 2:
         raise ValueError("X has 1 sample, and components need at least 2")
     _check_number(n_components, min(samples, features), features > MOST_PRODUCT_FEATURES)
     if features <= MOST_PRODUCT_FEATURES:
         found = _from_products(rows, scale)
-        origin = f"the products of features, summed over {counted(rows.chunks.X.numblocks[0], 'chunk', 'chunks')} of samples"
+        origin = f"the products of features, summed over {counted(rows.parts, 'chunk', 'chunks')} of samples"
     else:
         found, origin = _from_sketch(rows, int(n_components), scale)
     if not found.total > 0:
@@ -118,7 +117,6 @@ def _from_products(rows: RepeatedRows, scale: bool) -> _Spectrum:
 
 def _from_sketch(rows: RepeatedRows, n_components: int, scale: bool) -> tuple[_Spectrum, str]:
     """The axes that a sketch of the samples keeps, and the sketch in words."""
-    assert rows.chunks is not None
     columns, reserve = sketch_columns(n_components, rows.features)
     kept = kept_columns(
         rows, SketchSummary(rows.features, columns, reserve, rows.dtype, scale), "rotated-pca-sketch"
@@ -137,7 +135,7 @@ def _from_sketch(rows: RepeatedRows, n_components: int, scale: bool) -> tuple[_S
         sketch.total(),
         1.0 if scale else sketch.unit,
     )
-    return found, kept.in_words(rows.chunks.X.numblocks[0])
+    return found, kept.in_words(rows.parts)
 
 
 def _as_pca(found: _Spectrum, n_components: Any, shape: tuple[int, int], dtype: Any) -> PCA:

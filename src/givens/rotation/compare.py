@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
-from sklearn.utils.validation import check_array
 
 from givens.numerics.polar import polar
 from givens.numerics.scaling import power_of_two
+from givens.support.fitting import check_array
 
 
 def target_rotation(loadings: Any, target: Any) -> np.ndarray:

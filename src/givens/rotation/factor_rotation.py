@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
-from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from givens.minimize import minimize
 from givens.numerics import parallel
@@ -20,7 +20,7 @@ from givens.rotation.extraction import Extraction, is_decomposition, of_decompos
 from givens.support.arguments import generator, tolerance, whole
 from givens.support.caller import warn_caller
 from givens.support.extras import require
-from givens.support.fitting import Transformer, atomic_fit
+from givens.support.fitting import Transformer, atomic_fit, check_array, validate_data
 
 if TYPE_CHECKING:
     import pandas

@@ -6,20 +6,22 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+from scipy import sparse
 from scipy.sparse.linalg import ArpackError
 from sklearn.decomposition import PCA
-from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from givens.cluster import applied
 from givens.moments.repeated_rows import RepeatedRows
+from givens.moments.scatter import MOST_PRODUCT_FEATURES
 from givens.numerics import parallel
 from givens.numerics.scaling import refuse_too_large
 from givens.result import Result
 from givens.rotation.chunked_components import principal_components
 from givens.rotation.criteria import kappa_of
 from givens.rotation.factor_rotation import FactorRotation, loadings_frame
-from givens.support.arguments import is_dask, number_or_share
-from givens.support.fitting import Transformer, atomic_fit
+from givens.support.arguments import dense, is_dask, number_or_share
+from givens.support.fitting import Transformer, atomic_fit, check_array, validate_data
 
 if TYPE_CHECKING:
     import pandas
@@ -124,23 +126,30 @@ class RotatedPCA(Transformer):
 
         Parameters
         ----------
-        X : array or data frame, shape (samples, features), or dask array or data frame
+        X : array, data frame or sparse matrix, shape (samples, features), or dask array or data frame
             Of a dask array, chunked along samples, only sums travel: in one pass the features' means and products, or with more
             than 8,192 features, of which n_components must then be a whole number, a sketch; `result_.method` says which.
+            A sparse matrix with more than 8,192 samples or features is read in the same way, a smaller one is made dense.
         y : ignored, optional
 
         Returns
         -------
         self
         """
-        if is_dask(X):
+        if is_dask(X) or (sparse.issparse(X) and max(X.shape) > MOST_PRODUCT_FEATURES):
             return self._fit_chunks(RepeatedRows(self, X, accept_sparse=True))
-        values = check_array(
-            X, dtype=[np.float64, np.float32], ensure_min_samples=2, estimator=self, input_name="X"
+        values = dense(
+            check_array(
+                X, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_min_samples=2, estimator=self
+            )
         )
-        # Of a constant feature rounding leaves a deviation and loadings, which a normalisation would make as large as any.
-        with np.errstate(over="ignore"):
+        # Centred first: PCA's products of the features would lose the digits that a large mean takes.
+        with np.errstate(over="ignore", invalid="ignore"):
+            mean = values.mean(axis=0, dtype=np.float64)
+            values = values - mean.astype(values.dtype)
             spread = values.max(axis=0) - values.min(axis=0)
+        _refuse_overflow(spread)
+        # Of a constant feature rounding leaves a deviation and loadings, which a normalisation would make as large as any.
         constant = spread == 0
         if constant.all():
             raise ValueError("every feature of X is constant, so there is no variance to explain")
@@ -155,8 +164,7 @@ class RotatedPCA(Transformer):
                 deviation = values.std(axis=0, ddof=1)
             _refuse_overflow(deviation)
             deviation = np.where((deviation > 0) & ~constant, deviation, 1).astype(values.dtype)
-            # Centred first, or the mean of scaled numbers would lose digits that the deviation has.
-            values = (values - values.mean(axis=0)) / deviation
+            values /= deviation
         try:
             # Shares of a variance of 0, in scikit-learn 1.6; squares of large numbers, which are refused below.
             with np.errstate(over="ignore", invalid="ignore"):
@@ -164,6 +172,7 @@ class RotatedPCA(Transformer):
                     number if share is None else share,
                     svd_solver=self.svd_solver,
                     random_state=self.random_state,
+                    copy=False,
                 ).fit(values)
         except (ArpackError, np.linalg.LinAlgError) as error:
             with np.errstate(over="ignore"):
@@ -183,14 +192,18 @@ class RotatedPCA(Transformer):
             )
         rotation = self._rotated(pca)
         validate_data(self, X, skip_check_array=True)
-        mean = pca.mean_ if deviation is None else np.asarray(X, dtype=deviation.dtype).mean(axis=0)
+        # What rounding left of the mean.
+        mean += pca.mean_ if deviation is None else pca.mean_ * deviation
+        mean = mean.astype(values.dtype)
+        pca.mean_ = mean if deviation is None else np.zeros_like(mean)
         return self._describe(pca, rotation, mean, deviation)
 
     def _fit_chunks(self, rows: RepeatedRows) -> Self:
-        """Fit to samples on Dask."""
+        """Fit to samples on Dask, or to a large sparse matrix."""
         if self.svd_solver not in ("auto", "covariance_eigh"):
             raise ValueError(
-                f"svd_solver={self.svd_solver!r} is for samples in memory: leave it out with a dask array"
+                f"svd_solver={self.svd_solver!r} is for dense samples in memory: leave it out with a dask array or a large "
+                "sparse matrix"
             )
         with parallel.pool(self.threads):
             found = principal_components(rows, self.n_components, self.scale)
@@ -241,11 +254,14 @@ class RotatedPCA(Transformer):
         check_is_fitted(self)
         if is_dask(X):
             return applied(self, "transform", X, len(self.components_))
-        X = validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
+        X = validate_data(self, X, accept_sparse="csr", reset=False, dtype=[np.float64, np.float32])
+        weights = (self.pca_.components_.T / self.deviation_) @ self.rotation_
+        if sparse.issparse(X):
+            weights = (weights if self.scale_ is None else weights / self.scale_[:, None]).astype(X.dtype)
+            return np.asarray(X @ weights) - self.mean_ @ weights
         X = X - self.mean_
         if self.scale_ is not None:
             X = X / self.scale_
-        weights = (self.pca_.components_.T / self.deviation_) @ self.rotation_
         return X @ weights.astype(X.dtype)
 
     def inverse_transform(self, X: Any) -> np.ndarray:
@@ -261,7 +277,8 @@ class RotatedPCA(Transformer):
 
         Parameters
         ----------
-        X : array or data frame, shape (samples, features), or dask array or data frame
+        X : array, data frame or sparse matrix, shape (samples, features), or dask array or data frame
+            A sparse matrix is made dense.
 
         Returns
         -------
@@ -271,7 +288,7 @@ class RotatedPCA(Transformer):
         check_is_fitted(self)
         if is_dask(X):
             return applied(self, "score_samples", X, None, np.float64)
-        X = validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
+        X = dense(validate_data(self, X, accept_sparse="csr", reset=False, dtype=[np.float64, np.float32]))
         if self.scale_ is None:
             return self.pca_.score_samples(X)
         scaled = self.pca_.score_samples((X - self.mean_) / self.scale_)
@@ -290,6 +307,11 @@ class RotatedPCA(Transformer):
         {'n_components': 3}
         """
         return float(np.mean(self.score_samples(X)))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
 
     def to_pandas(self) -> pandas.DataFrame:
         """The rotated loadings as a pandas frame: a row for each feature, a column for each component."""

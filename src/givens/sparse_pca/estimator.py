@@ -10,7 +10,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from givens.cluster import applied
 from givens.metrics import (
@@ -50,7 +50,7 @@ from givens.sparse_pca.options import fit_options
 from givens.sparse_pca.stability import resampled
 from givens.support.arguments import are, counted, dense, is_dask, sample_weights, whole
 from givens.support.caller import warn_caller
-from givens.support.fitting import Transformer, atomic_fit
+from givens.support.fitting import Transformer, atomic_fit, validate_data
 
 
 class SparseScores(Transformer):
@@ -291,9 +291,10 @@ class SparsePCA(SparseScores):
             Centred here. Features that cannot count are left out first: with a threshold, those whose norm is not above it; with
             `n_nonzero`, the weak ones, as long as none of them should have been counted. Where the samples are more than the
             features that are left, only the products of these are kept, summed over blocks of samples: a tall matrix, sparse or
-            dense, is never copied. Principal components below 1e-7 of the largest are then lost in rounding. Of a dask array or
-            data frame, chunked along samples, only sums travel: the features' means and norms, and then these products, or, if
-            more than 8,192 features can count, a sketch; `result_.method` says which, and how much the sketch may lack.
+            dense, is never copied, unless entries of a sparse one are unsorted or share places. Principal components below
+            1e-7 of the largest are then lost in rounding. Of a dask array or data frame, chunked along samples, only sums
+            travel: the features' means and norms, and then these products, or, if more than 8,192 features can count, a
+            sketch; `result_.method` says which, and how much the sketch may lack.
         y : ignored, optional
         sample_weight : array, shape (samples,), optional
             How often each sample counts: one of weight 2 counts as two, one of weight 0 as none. The weights' sum takes the

@@ -94,7 +94,8 @@ class FewColumns:
         squares = (
             At.sum_of_squares() if isinstance(At, CentredSparse) else float(np.einsum("ij,ij->", At, At))
         )
-        self.contrast.noise = EPS**2 * (squares or 1.0)
+        self.squares = squares or 1.0
+        self.contrast.noise = EPS**2 * self.squares
         # S(Y), and below it, with counts, the entries themselves.
         rows = self.active if counts is None or l0 else 2 * self.active
         self.S = np.empty((rows, At.shape[1]))
@@ -294,7 +295,7 @@ class FewColumns:
     def _directions(self, state: State, R: np.ndarray) -> np.ndarray:
         """An orthonormal basis of the gradient's directions and of where the columns came from, next to V."""
         room = self.n - self.active
-        D = np.concatenate([_directed(part) for part in (R, self._aside(state, state.step))])
+        D = np.concatenate((_directed(R, self.squares), _directed(self._aside(state, state.step), 1.0)))
         if room <= 0 or len(D) == 0:
             return np.zeros((0, self.n))
         D = self._aside(state, D)
@@ -314,10 +315,10 @@ class FewColumns:
         return np.ascontiguousarray(W)
 
 
-def _directed(D: np.ndarray) -> np.ndarray:
-    """Normalise the rows that are larger than rounding errors, and drop the others."""
+def _directed(D: np.ndarray, unit: float) -> np.ndarray:
+    """Normalise the rows that are larger than rounding errors of numbers as large as `unit`, and drop the others."""
     size = np.linalg.norm(D, axis=1, keepdims=True)
-    some = size[:, 0] > 1e-12 * max(1.0, float(size.max(initial=0.0)))
+    some = size[:, 0] > 1e-12 * max(unit, float(size.max(initial=0.0)))
     return D[some] / size[some]
 
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.utils.validation import check_array, validate_data
 
 from givens.numerics import parallel
 from givens.sparse_pca.missing import completed, holes_of, missing_explained
 from givens.streaming.sketch import Rule, Sketch
-from givens.support.arguments import refuse_mask, sample_weights, whole
+from givens.support.arguments import sample_weights, whole
+from givens.support.fitting import check_array, validate_data
 
 TYPES = [np.float64, np.float32]
 
@@ -83,7 +83,6 @@ def finite_only(model: Any, X: Any) -> bool | str:
 def checked_batch(model: Any, batch: Any, first: bool, name: str) -> Any:
     """A batch as float64 or float32, dense or csr; an error names the batch."""
     try:
-        refuse_mask(batch, name)
         try:
             checked = check_array(
                 batch,

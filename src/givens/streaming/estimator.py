@@ -10,7 +10,7 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.exceptions import NotFittedError
-from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from givens import rows
 from givens.moments.repeated_rows import RepeatedRows
@@ -38,8 +38,8 @@ from givens.streaming.settings import (
     threshold,
 )
 from givens.streaming.sketch import Rule, Sketch, StreamTrace, TooLarge
-from givens.support.arguments import is_dask, refuse_mask
-from givens.support.fitting import atomic_fit
+from givens.support.arguments import is_dask
+from givens.support.fitting import atomic_fit, check_array, validate_data
 from givens.support.progress import counting
 
 
@@ -238,7 +238,6 @@ class StreamingSparsePCA(SparseScores):
         -------
         self
         """
-        refuse_mask(X, "X")
         if not self.warm_start:
             self.__dict__.pop("_sketch", None)
         going_on = self.__sklearn_is_fitted__()
@@ -282,7 +281,6 @@ class StreamingSparsePCA(SparseScores):
         self
         """
         rows.one_batch(X)
-        refuse_mask(X, "X")
         most = samples_limit(self.stop_after, None)
         first = not self.__sklearn_is_fitted__()
         try:
@@ -362,7 +360,6 @@ class StreamingSparsePCA(SparseScores):
             Of a dask array or data frame a dask array, not computed yet.
         """
         check_is_fitted(self)
-        refuse_mask(X, "X")
         return super().transform(X) if is_dask(X) else rows.by_batches(super().transform, X)
 
     def save(self, path: str | os.PathLike[str]) -> None:

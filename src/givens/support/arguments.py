@@ -100,6 +100,23 @@ def dense(rows: Any) -> Any:
     return rows.toarray() if hasattr(rows, "toarray") else rows
 
 
+def one_entry_each(X: Any) -> Any:
+    """Return X; of a sparse X whose entries are not in order, or share places, a copy with one entry at each place, their sum.
+
+    >>> from scipy import sparse
+    >>> X = sparse.csr_array((np.array([1.0, 2.0]), np.array([0, 0]), np.array([0, 2])), shape=(1, 3))
+    >>> one_entry_each(X).nnz, X.nnz
+    (1, 2)
+    """
+    if getattr(X, "format", "") == "bsr":
+        X = X.tocsr()
+    if not hasattr(X, "sum_duplicates") or X.has_canonical_format:
+        return X
+    X = X.copy()
+    X.sum_duplicates()
+    return X
+
+
 def is_dask(X: Any) -> bool:
     """Whether X is a dask array (which has blocks and partitions) or data frame (partitions alone)."""
     return hasattr(X, "dask") and hasattr(X, "partitions")

@@ -1,4 +1,7 @@
-"""What the estimators share: fits that take effect all at once or not at all, and the names, types and checks of scores.
+"""What the estimators share: checks of samples, fits that take effect all at once or not at all, and scores.
+
+`validate_data` and `check_array` are scikit-learn's, but refuse masks, and sum the entries of a sparse matrix that share a place:
+products with such a matrix are right, sums of squares of its entries are not.
 
 An estimator that assigns its fitted attributes one after the other is left with some of the old and some of the new ones when
 its data are refused or the user interrupts it, and then predicts nonsense silently. `atomic_fit` runs a fit on a copy of
@@ -14,13 +17,26 @@ from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils.validation import check_array, check_is_fitted
+from sklearn.utils import validation
+from sklearn.utils.validation import check_is_fitted
 
-from givens.support.arguments import refuse_mask
+from givens.support.arguments import one_entry_each, refuse_mask
 
 Arguments = ParamSpec("Arguments")
 Model = TypeVar("Model")
 Returned = TypeVar("Returned")
+
+
+def validate_data(estimator: BaseEstimator, X: Any, **options: Any) -> Any:
+    """As scikit-learn's `validate_data`; a sparse X has one entry at each place."""
+    refuse_mask(X, "X")
+    return validation.validate_data(estimator, one_entry_each(X), **options)
+
+
+def check_array(X: Any, *, input_name: str = "X", **options: Any) -> Any:
+    """As scikit-learn's `check_array`; a sparse X has one entry at each place."""
+    refuse_mask(X, input_name)
+    return validation.check_array(one_entry_each(X), input_name=input_name, **options)
 
 
 def atomic_fit(
@@ -33,7 +49,7 @@ def atomic_fit(
     copy no longer has, by one assignment of ``__dict__``, which no signal can interrupt. Other threads see the old model or the
     new one.
 
-    Masked arrays are refused, and a model whose fitted numbers are not all finite.
+    A model whose fitted numbers are not all finite is refused.
 
     Two things to know:
 
@@ -60,8 +76,6 @@ def atomic_fit(
 
     @wraps(method)
     def fit(self: Model, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Returned:
-        for X in args[:1]:
-            refuse_mask(X, "X")
         copy = _shallow_copy(self)
         returned: Any = method(copy, *args, **kwargs)
         _refuse_overflow(copy)

@@ -12,12 +12,12 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_array, validate_data
 
 from givens.cluster import RepeatedData, Summary
 from givens.cluster.graph import DaskRows
 from givens.numerics import parallel
 from givens.support.arguments import is_dask
+from givens.support.fitting import check_array, validate_data
 from givens.support.rows import batches, in_memory
 
 BLOCK_DOCUMENTS = 256
