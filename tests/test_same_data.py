@@ -145,7 +145,13 @@ def test_entries_at_the_same_place_are_summed(model, problems):
 def test_rotated_components_of_large_sparse_tables_are_those_of_dense_ones(shape, scale):
     """Read in blocks: products of few features, a sketch of many."""
     rng = np.random.default_rng(0)
-    dense = np.where(rng.random(shape) < 0.1, rng.standard_normal(shape), 0.0)
+    few = (
+        rng.standard_normal((shape[0], 5)),
+        rng.standard_normal((5, shape[1])),
+    )  # a sketch keeps all of rank 7
+    dense = np.where(rng.random(shape[0]) < 0.3, few[0].T, 0.0).T @ np.where(
+        rng.random(few[1].shape) < 0.3, few[1], 0.0
+    )
     dense[: shape[0] // 2, :2] += 9.0  # two modules of features
     dense[shape[0] // 4 :, 2:4] += 7.0
     model = RotatedPCA(2, scale=scale, normalize=False)
