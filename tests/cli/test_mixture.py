@@ -62,7 +62,7 @@ def test_three_clusters_in_a_plane(givens, tmp_path):
     summary = json.loads(run.out)
     assert [cluster["samples"] for cluster in summary["clusters"]] == [50, 50, 50]
     assert summary["converged"]
-    assert "n_components=3 is more than n_features=2" in summary["method"]
+    assert "moments cannot tell 3 components apart in these 2 features" in summary["method"]
     page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
     assert "drawn as in k-means++" in page
     assert "Gradient norm" not in page

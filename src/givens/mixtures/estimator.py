@@ -196,10 +196,11 @@ class SphericalMixture(StreamedMoments, DensityMixin, BaseEstimator):
             if not self.refine_em:
                 return found, []
             solution, result = found.mixture, found.result
-        except TooFewDirections as error:
+        except TooFewDirections:
             if not self.refine_em:
                 raise
-            result = undecomposed(str(error))
+            k, features = self._whole_number("n_components"), len(eigenvalues) + beyond
+            result = undecomposed(f"moments cannot tell {k} components apart in these {features} features")
         return self._refine(data, basis, eigenvalues, solution, result, sample.rows(), beyond)
 
     @atomic_fit
@@ -515,7 +516,7 @@ class SphericalMixture(StreamedMoments, DensityMixin, BaseEstimator):
         if self.n_components > features:
             raise TooFewDirections(
                 f"n_components={self.n_components} is more than n_features={features}: moments tell at most as many "
-                "components apart as there are features"
+                "components apart as there are features; ask for fewer, or fit with steps of EM (refine_em)"
             )
 
 

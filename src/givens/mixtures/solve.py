@@ -135,7 +135,7 @@ def _whitening(signal: np.ndarray, noise: float) -> Whitening:
     except TooFewDirections as error:
         raise TooFewDirections(
             f"{rank + 1} components need means that differ in {rank} directions by more than the noise of variance "
-            f"{noise:.4g}, but beyond it {error}; ask for fewer components"
+            f"{noise:.4g}, but beyond it {error}; ask for fewer components, or fit with steps of EM (refine_em)"
         ) from None
 
 

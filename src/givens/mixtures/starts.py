@@ -81,10 +81,13 @@ def better_start(
 
     trials = sorted(parallel.each(screen, range(starts)), key=merit, reverse=True)[:_FINALISTS]
     best = max(parallel.each(lambda trial: run(trial.mixture, _STEPS), trials), key=merit)
-    if than is None:
-        return best.mixture
-    least = run(than, _SCREENING + _STEPS).log_likelihood + tol + _MARGIN / len(rows)
-    return best.mixture if sound(best) and best.log_likelihood > least else None
+    if than is not None:
+        least = run(than, _SCREENING + _STEPS).log_likelihood + tol + _MARGIN / len(rows)
+        if not sound(best) or best.log_likelihood <= least:
+            return None
+    # Several starts often reach the same mixture, in different orders: which of them is best is a matter of rounding.
+    order = np.lexsort(best.mixture.means.T[::-1])
+    return Mixture(*(part[order] for part in best.mixture))
 
 
 def drawn(

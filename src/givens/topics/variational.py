@@ -114,7 +114,7 @@ def refine(
         single = (counts / counts.sum(axis=0)).astype(np.float32)
         inference = Inference(single, prior, steps, STEP_TOL, counted=len(bounds) < passes)
         found = documents.total(inference, "topics-inference")
-        bounds.append(found.bound / found.words)
+        bounds.append(float(found.bound / found.words))
         converged = len(bounds) > 1 and bool(bounds[-1] - bounds[-2] < tol)
         if converged or len(bounds) > passes:
             return RefinedTopics(np.ascontiguousarray(counts.T), prior, bounds, converged)
