@@ -54,6 +54,22 @@ def test_a_failure_leaves_what_was_there(tmp_path, error):
     assert (tmp_path / "old" / "one.txt").read_text() == "before"
 
 
+def test_a_folder_in_the_place_of_a_file_leaves_all_files_as_they_were(tmp_path):
+    (tmp_path / "one.txt").write_text("before")
+    (tmp_path / "two.html").mkdir()
+
+    def write():
+        with staged(tmp_path) as files:
+            for name in ("one.txt", "two.html"):
+                with files.open(name) as stream:
+                    stream.write("after")
+
+    with pytest.raises(DataError, match=r"two\.html: a folder of that name is in the way; remove it, or"):
+        write()
+    assert everything(tmp_path) == ["one.txt", "two.html"]
+    assert (tmp_path / "one.txt").read_text() == "before"
+
+
 def test_a_disk_that_takes_no_more(tmp_path):
     """The system's own limit on a file's size stands in for a full disk: a real write fails in the middle."""
     script = (

@@ -50,6 +50,10 @@ class Staged:
     @contextmanager
     def open(self, name: str) -> Iterator[IO[str]]:
         """Open a text file that will be called `name`."""
+        if (self.folder / name).is_dir():  # found here, or some files would have moved before this one cannot
+            raise DataError(
+                f"cannot write {self.folder / name}: a folder of that name is in the way; remove it, or give another --out"
+            )
         with uninterrupted():
             temporary = part_of(self.folder / name)
             handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
