@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import gzip
+import subprocess
+import sys
 import warnings
 
 import anndata
+import h5py
 import numpy as np
 import pandas
 import pytest
@@ -15,6 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from givens.io import DataError, Table, open_rows, read_table
+from givens.io.hdf5 import walked
 from tests.properties import examples
 
 
@@ -85,3 +89,45 @@ def test_any_bytes_as_text(tmp_path, content):
     zipped = read(tmp_path / "x.csv.gz")
     if content:
         assert isinstance(zipped, Table) == isinstance(whole, Table)
+
+
+def long_string(path):
+    """The first of some strings has 2 GB, as the file says."""
+    with h5py.File(path, "w") as file:
+        place = file.create_dataset("names", data=["a", "b"], dtype=h5py.string_dtype()).id.get_offset()
+    content = bytearray(path.read_bytes())
+    content[place + 3] = 120  # the highest byte of its length
+    path.write_bytes(content)
+
+
+def many_strings(path):
+    with h5py.File(path, "w") as file:
+        file.create_dataset("names", (10**9,), h5py.string_dtype(), chunks=(10,))
+
+
+def many_numbers(path):
+    with h5py.File(path, "w") as file:
+        file.create_dataset("X", (10**9, 6), "f8", chunks=(10, 6))
+
+
+PEAK = """
+import resource, sys
+from pathlib import Path
+from givens.io.hdf5 import walked
+try:
+    with walked(Path(sys.argv[1])):
+        pass
+except ValueError:
+    print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
+"""
+
+
+@pytest.mark.parametrize("damaged", [long_string, many_strings, many_numbers])
+def test_hdf5_allocates_no_more_than_a_file_can_hold(tmp_path, damaged):
+    path = tmp_path / "x.h5ad"
+    damaged(path)
+    with pytest.raises(DataError, match=r"x\.h5ad is a damaged \.h5ad file \("), walked(path):
+        pass
+    if sys.platform == "linux":  # elsewhere a process cannot be told how much memory it may have
+        child = subprocess.run([sys.executable, "-c", PEAK, path], capture_output=True, text=True, check=True)
+        assert int(child.stdout) < 300_000  # kB
