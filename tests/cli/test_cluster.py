@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 
 import anndata
 import numpy as np
@@ -162,7 +163,7 @@ def test_scores_in_several_parts(givens, tmp_path, address, monkeypatch):
 def refused(givens, sentence, *words, code=1):
     run = givens(*words, "--out", "results")
     assert run.code == code, run.err
-    assert run.err.count("error:") == 1
+    assert len(re.findall("^error:", run.err, re.MULTILINE)) == 1
     assert "Traceback" not in run.err
     assert sentence in run.err, run.err
 
@@ -274,6 +275,17 @@ def test_numbers_that_are_not_finite(givens, tmp_path, address, bad):
     write_zarr(tmp_path / "x.zarr", values)
     words = ["mixture", "x.zarr", "-k", "2", "--cluster", address]
     refused(givens, "rows 1400 to 2099 of X (chunk 2)", *words)
+    assert not (tmp_path / "results").exists()
+
+
+def test_a_damaged_chunk(givens, tmp_path, address):
+    write_zarr(tmp_path / "x.zarr", MIXTURE)
+    damaged = [file for file in (tmp_path / "x.zarr").rglob("*") if file.is_file() and file.name[0] in "0c"]
+    assert damaged
+    for file in damaged:
+        file.write_bytes(b"no chunk")
+    words = ["mixture", "x.zarr", "-k", "2", "--cluster", address]
+    refused(givens, "x.zarr is a damaged zarr file", *words)
     assert not (tmp_path / "results").exists()
 
 

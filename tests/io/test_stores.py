@@ -155,3 +155,36 @@ def test_a_damaged_chunk_is_said(tmp_path):
     store = open_store(tmp_path / "x.h5ad")
     with pytest.raises(DataError, match=r"x\.h5ad is a damaged \.h5ad file"):
         store.X.compute(scheduler="synchronous")
+
+
+@pytest.mark.parametrize("group", [False, True])
+def test_a_damaged_chunk_of_zarr_is_said(group, tmp_path):
+    path = tmp_path / "x.zarr"
+    if group:
+        zarr.open_group(str(path), mode="w")
+    array = path / "X" if group else path
+    zarr.open(str(array), mode="w", shape=VALUES.shape, chunks=(7, 6), dtype="f8")[:] = VALUES
+    store = open_store(path)
+    for file in path.rglob("*"):
+        if file.name in ("0", "0.0") and file.is_file():
+            file.write_bytes(b"no chunk")
+    with pytest.raises(DataError, match=r"x\.zarr is a damaged zarr file"):
+        store.X.compute(scheduler="synchronous")
+
+
+@pytest.mark.filterwarnings("ignore:Writing zarr v2 data", "ignore:zarr v3 autosharding")
+def test_zarr_stores_whose_parts_do_not_fit(tmp_path):
+    path = tmp_path / "x.zarr"
+    store = zarr.open_group(str(path), mode="w")
+    store.attrs["encoding-type"] = "anndata"
+    with pytest.raises(DataError, match=r"x\.zarr is a damaged zarr file"):  # without obs
+        open_store(path)
+    adata = annotated(VALUES)
+    for name in ("obs", "var"):
+        anndata.io.write_elem(store, name, getattr(adata, name))
+    zarr.open(str(path / "X"), mode="w", shape=(50, 5), dtype="f8")
+    with pytest.raises(DataError, match="X is 50 x 5, and obs and var have 50 and 6 names"):
+        open_store(path)
+    zarr.open(str(tmp_path / "wide.zarr"), mode="w", shape=(50, 10**12), chunks=(50, 10**6), dtype="f8")
+    with pytest.raises(DataError, match="has 1,000,000,000,000 columns, more than"):
+        open_store(tmp_path / "wide.zarr")

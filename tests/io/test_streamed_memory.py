@@ -59,7 +59,7 @@ def folder(tmp_path_factory):
     pandas.DataFrame(values).add_prefix("v").to_parquet(folder / "x.parquet", row_group_size=250)
     columns = pandas.DataFrame(values.reshape(-1, 2)).add_prefix("v")
     columns.to_parquet(folder / "x.one_group.parquet", use_dictionary=False, data_page_size=1 << 17)
-    zarr.create_array(str(folder / "x.zarr"), data=values, chunks=(250, SHAPE[1]))
+    zarr.open(str(folder / "x.zarr"), mode="w", shape=SHAPE, chunks=(250, SHAPE[1]), dtype="f8")[:] = values
     anndata.AnnData(values).write_h5ad(folder / "x.h5ad")
     anndata.AnnData(sparse.csr_matrix(values)).write_h5ad(folder / "x.sparse.h5ad")
     return folder

@@ -1,9 +1,9 @@
 """Read the attributes and strings of an HDF5 file in a child process before it is opened here.
 
 The HDF5 library can loop endlessly, or read beyond its memory, where the heap that holds a damaged file's strings is broken, and
-neither a signal nor a thread of Python can end that. It also allocates whatever a file claims that one string has, or one data set.
-A child process can be ended, and has a limit on its memory: it reads every attribute and every string, and of the numbers only
-how many there should be, so that its time does not grow with the numbers in the file.
+neither a signal nor a thread of Python can end that. It also allocates as much memory as a file claims that a string or a data
+set has. A child process can be ended, and has a limit on its memory: it reads every attribute and every string, and of the
+numbers only how many there should be, so that its time does not grow with the numbers in the file.
 """
 
 from __future__ import annotations

@@ -30,6 +30,7 @@ from givens.io.arrays import (
     reading,
 )
 from givens.io.chunks import refuse_variables
+from givens.io.layout import MOST_FIELDS
 from givens.io.sources import NOUNS, find_format
 from givens.io.table import DataError, OptionError, check_names, label_list, numbered
 from givens.support.extras import require
@@ -162,9 +163,8 @@ class MatrixRows:
 
     ndim = 2
 
-    def __init__(self, path: Path, key: str, opened: Any) -> None:
-        self.path, self.key = str(path), key
-        matrix = opened[key]
+    def __init__(self, path: Path, key: str | None, matrix: Any) -> None:
+        self.path, self.key = str(path), key  # None for a zarr array outside any group
         self.kind = str(matrix.attrs.get("encoding-type", "array")).removesuffix("_matrix")
         self.sparse = self.kind in ("csr", "csc")
         if self.kind == "csc":
@@ -179,16 +179,17 @@ class MatrixRows:
         else:
             self.shape, stored = matrix.shape, matrix.dtype
             self.entries = int(np.prod(self.shape))
-        self.dtype = as_numbers(np.empty((0,) * len(self.shape), stored), path, "X").dtype
+        self.name = key or "the array"
+        self.dtype = as_numbers(np.empty((0,) * len(self.shape), stored), path, self.name).dtype
 
     def __getitem__(self, places: tuple[slice, slice]) -> Any:
         """Some rows; all columns."""
         path = Path(self.path)
         first, last = places[0].start or 0, places[0].stop
         with reading(path, "zarr" if path.is_dir() else ".h5ad"), _opened(path) as opened:
-            matrix = opened[self.key]
+            matrix = opened if self.key is None else opened[self.key]
             if not self.sparse:
-                return as_numbers(np.asarray(matrix[first:last]), path, "X")
+                return as_numbers(np.asarray(matrix[first:last]), path, self.name)
             starts = np.asarray(matrix["indptr"][first : last + 1])
             part = slice(int(starts[0]), int(starts[-1]))
             content = (
@@ -197,7 +198,7 @@ class MatrixRows:
                 starts - starts[0],
             )
             rows = sparse.csr_matrix(content, shape=(last - first, self.shape[1]))
-        return as_numbers(checked_sparse(rows, path), path, "X")
+        return as_numbers(checked_sparse(rows, path), path, self.name)
 
     def length(self, dense: bool) -> int:
         """Samples of a chunk."""
@@ -215,7 +216,8 @@ def _opened(path: Path) -> Any:
 def _h5ad(path: Path, labels: list[str], names: str | None, drop: Sequence[str], dense: bool) -> Store:
     adata = open_h5ad(path, backed=True)
     try:
-        return _annotated(path, adata, adata.file._file, labels, names, drop, dense)
+        with reading(path, ".h5ad"):
+            return _annotated(path, adata, adata.file._file, labels, names, drop, dense)
     finally:
         adata.file.close()
 
@@ -237,8 +239,12 @@ def _annotated(
     marks = [h5ad_labels(adata, label, path) for label in labels]
     variables = h5ad_names(adata, names, path, notes)
     samples = [str(name) for name in adata.obs_names]
-    with reading(path, ".h5ad"):
-        rows = MatrixRows(path, "X", opened)
+    rows = MatrixRows(path, "X", opened["X"])
+    if rows.shape != (len(samples), len(variables)):
+        raise DataError(
+            f"{path.name}: X is {' x '.join(f'{length:,}' for length in rows.shape)}, and obs and var have {len(samples):,} and "
+            f"{len(variables):,} names"
+        )
     X = _chunked(rows, rows.length(dense), "annotated-rows", dense)
     return Store(
         X,
@@ -257,22 +263,20 @@ def _zarr(path: Path, labels: list[str], names: str | None, drop: Sequence[str],
     zarr = require("zarr", extra="zarr")
     with reading(path, "zarr"):
         opened = zarr.open(str(path), mode="r")
-    if hasattr(opened, "dtype"):
-        return _zarr_array(path, None, opened, labels, names, drop)
-    if opened.attrs.get("encoding-type") == "anndata":
-        anndata = require("anndata.io", extra="anndata")
-        with reading(path, "zarr"):
+        if hasattr(opened, "dtype"):
+            return _zarr_array(path, None, opened, labels, names, drop)
+        if opened.attrs.get("encoding-type") == "anndata":
+            anndata = require("anndata.io", extra="anndata")
             obs, var = (anndata.read_elem(opened[key]) for key in ("obs", "var"))
-        adata = SimpleNamespace(obs=obs, var=var, obs_names=obs.index, var_names=var.index)
-        return _annotated(path, adata, opened, labels, names, drop, dense)
-    with reading(path, "zarr"):
+            adata = SimpleNamespace(obs=obs, var=var, obs_names=obs.index, var_names=var.index)
+            return _annotated(path, adata, opened, labels, names, drop, dense)
         matrices = sorted(key for key, array in opened.arrays() if array.ndim == 2)
-    key = "X" if "X" in matrices else (matrices[0] if len(matrices) == 1 else None)
-    if key is None:
-        raise DataError(
-            f"{path.name} should hold one matrix, or one called 'X'; it holds {', '.join(matrices) or 'none'}"
-        )
-    return _zarr_array(path, key, opened[key], labels, names, drop)
+        key = "X" if "X" in matrices else (matrices[0] if len(matrices) == 1 else None)
+        if key is None:
+            raise DataError(
+                f"{path.name} should hold one matrix, or one called 'X'; it holds {', '.join(matrices) or 'none'}"
+            )
+        return _zarr_array(path, key, opened[key], labels, names, drop)
 
 
 def _zarr_array(
@@ -282,14 +286,17 @@ def _zarr_array(
     for option, wanted in (("--labels", labels[0] if labels else None), ("--names", names)):
         if wanted is not None:
             raise DataError(f"{path.name} holds numbers only, so {option} {wanted} finds nothing")
-    as_numbers(np.empty((0,) * matrix.ndim, matrix.dtype), path, "the array")
+    rows = MatrixRows(path, key, matrix)
+    if rows.shape[1] > MOST_FIELDS:
+        raise DataError(
+            f"{path.name} has {rows.shape[1]:,} columns, more than the {MOST_FIELDS:,} that are read"
+        )
     length = matrix.chunks[0]
-    length *= max(1, CHUNK // (length * 8 * max(1, matrix.shape[1])))
-    array = require("dask.array", extra="dask")
-    X = array.from_zarr(str(path), component=key, chunks=(min(length, max(1, matrix.shape[0])), -1))
+    length *= max(1, CHUNK // (length * 8 * max(1, rows.shape[1])))
+    X = _chunked(rows, min(length, max(1, rows.shape[0])), "zarr-rows", False)
     return Store(
         X,
-        numbered("variable", matrix.shape[1]),
+        numbered("variable", rows.shape[1]),
         lambda first, last: (numbered("sample", last - first, first + 1), []),
     )
 
