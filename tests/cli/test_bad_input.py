@@ -119,6 +119,7 @@ def test_options_that_contradict_the_data_exit_with_1(givens, tmp_path, options)
         ["--stream", "--samples", "columns"],
         ["--stream", "--impute", "median"],
         ["--stream", "--schedule", "random"],
+        ["--oversample", "9"],
         ["--schedule", "random", "--n-nonzero", "2"],
         ["--schedule", "random", "--n-nonzero-total", "4"],
         ["--floor", "10"],

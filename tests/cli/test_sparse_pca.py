@@ -168,11 +168,10 @@ def test_streams(givens, tmp_path, ending):
     else:
         write(tmp_path / f"x.{ending}", values)
         labels = ["--labels", "group"]
-    run = givens(
-        "sparse-pca", f"x.{ending}", "-m", 2, "--alpha", 0.3, "--stream", *labels, "--out", "out", "--json"
-    )
+    words = ["-m", 2, "--alpha", 0.3, "--stream", "--oversample", 4, *labels, "--out", "out", "--json"]
+    run = givens("sparse-pca", f"x.{ending}", *words)
     assert run.code == 0, run.err
-    model = StreamingSparsePCA(n_components=2, alpha=0.3, random_state=0).partial_fit(values)
+    model = StreamingSparsePCA(n_components=2, alpha=0.3, oversample=4, random_state=0).partial_fit(values)
     found = read(tmp_path / "out" / "components.csv").to_numpy().T
     np.testing.assert_array_equal(found, model.components_)
     scores = read(tmp_path / "out" / "scores.csv")

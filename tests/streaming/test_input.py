@@ -216,10 +216,23 @@ def test_progress_counts_the_samples_and_changes_nothing(capsys):
     assert np.array_equal(quiet.components_, shown.components_)
 
 
+def test_components_beyond_the_rank_of_few_samples_keep_their_counts():
+    X = np.random.default_rng(0).standard_normal((2, 60))
+    with pytest.warns(UserWarning, match=r"2 components are beyond the rank.*ask for 1 or fewer, or wait"):
+        found = StreamingSparsePCA(3, n_nonzero=6).fit(X)
+    assert found.n_nonzero_.tolist() == [6, 6, 6]
+
+
 def test_with_counts_the_advice_is_not_to_use_counts():
     X = np.random.default_rng(0).standard_normal((2, 60))
     with pytest.warns(UserWarning, match=r"nothing of 2 of 3 components is left by the others.*more samples"):
-        StreamingSparsePCA(3, n_nonzero=6).fit(X)
+        StreamingSparsePCA(3, n_nonzero=6, refit=False).fit(X)
+
+
+def test_no_more_columns_are_kept_than_there_are_features():
+    found = StreamingSparsePCA(2, oversample=200).fit(DATA[:, :4])
+    assert "130 samples, 4 columns kept" in found.method_
+    assert "lack at most 0.00% of the variance" in found.method_
 
 
 @pytest.mark.parametrize(
@@ -243,7 +256,7 @@ def test_the_number_of_a_bad_batch_is_said_in_one_line(batch, message):
     ("changed", "message"),
     [
         ({"n_components": 2}, "began with n_components=3, not 2, and that holds"),
-        ({"oversample": 9}, "began with oversample=5, not 9, and"),
+        ({"oversample": 9}, "began with oversample=20, not 9, and"),
         ({"drop": "leftover"}, "began with drop='frequent', not 'leftover', and"),
         ({"forgetting": 0.9, "scale": True}, "forgetting=1.0, not 0.9 and scale=False, not True, and"),
     ],

@@ -81,7 +81,7 @@ def test_a_merged_stream_goes_on_and_is_saved(tmp_path):
 def test_what_cannot_be_merged():
     one = stream(DATA)
     with pytest.raises(ValueError, match="same parameters can be merged: n_components=3 here, 2 there"):
-        one.merge(StreamingSparsePCA(2, oversample=5).fit(DATA))
+        one.merge(StreamingSparsePCA(2, oversample=20).fit(DATA))
     with pytest.raises(ValueError, match="order of the samples counts"):
         stream(DATA, forgetting=0.9).merge(stream(DATA, forgetting=0.9))
     with pytest.raises(ValueError, match="order of the samples counts"):

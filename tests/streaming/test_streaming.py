@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.utils.estimator_checks import check_estimator
 
-from givens import StreamingSparsePCA
+from givens import SparsePCA, StreamingSparsePCA
 from givens.datasets import sparse_modules
 from givens.metrics import adjusted_variance, total_variance
 from tests.properties import examples
@@ -237,6 +237,19 @@ def test_planted_modules_are_found(drop):
         np.abs(model.components_ @ data.components.T).max(axis=0).min()
         > ({"frequent": 0.98, "leftover": 0.97, "weakest": 0.7}[drop])
     )
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_modules_weaker_than_dense_directions_are_found_as_in_memory(seed):
+    """The fifth module has less variance than fifteen dense directions, which the kept columns have to hold beside it."""
+    rng = np.random.default_rng(seed)
+    modules = np.eye(5, 20).repeat(20, axis=1) / np.sqrt(20)
+    dense = rng.standard_normal((15, 400)) / np.sqrt(400)
+    X = rng.standard_normal((600, 400)) + rng.standard_normal((600, 15)) * 2.8 @ dense
+    X += rng.standard_normal((600, 5)) * np.sqrt([24, 18, 14, 10, 8]) @ modules
+    for model in (SparsePCA(5, n_nonzero=20), StreamingSparsePCA(5, n_nonzero=20)):
+        found = np.abs(model.fit(X).components_ @ modules.T)
+        assert found.max(axis=0).min() > 0.95
 
 
 def test_rotations_separate_modules_of_equal_strength():

@@ -104,6 +104,16 @@ def command(
             rich_help_panel=o.READING,
         ),
     ] = False,
+    oversample: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            help="With --stream: how many columns are kept beyond the components. More of them lose less of weak components, and "
+            "take more memory and time. Default: three for each component, and at least 20.",
+            rich_help_panel=o.FITTING,
+            show_default=False,
+        ),
+    ] = None,
     path: Annotated[
         bool,
         typer.Option(
@@ -164,13 +174,16 @@ def command(
                 "--schedule orders rotations with a threshold: give --alpha or --gamma, not --n-nonzero"
             )
         parameters["schedule"] = schedule.value
+    if oversample is not None and not stream:
+        raise OptionError("--oversample goes with --stream, and does nothing without it")
     if stream:
         if run.cluster is not None:
             raise OptionError("--stream reads the file on this machine: leave out --stream or --cluster")
         for name, value in (("--stability", stability), ("--n-nonzero-total", n_nonzero_total)):
             if value is not None:
                 raise OptionError(f"{name} is for tables in memory: leave out --stream or {name}")
-        model = givens.StreamingSparsePCA(**parameters, random_state=run.seed, threads=run.threads)
+        parameters |= {"oversample": oversample, "random_state": run.seed, "threads": run.threads}
+        model = givens.StreamingSparsePCA(**parameters)
         check_parameters(model)
         streaming.run(session, source, model)
         return

@@ -2,11 +2,14 @@
 
 The kept columns Y take the place of the data: rotations find the m columns that maximise the objective on them, as
 `SparsePCA` does on samples, beginning at the principal axes. What exceeds the threshold are the loadings; their
-values are those of the column itself, not shrunk by γ, unless `refit` is False.
+values are those of the column itself, not shrunk by γ, unless `refit` is False. With `refit`, loadings with exact counts are
+found by the search of `SparsePCA` (`givens.sparse_pca.cardinality`): rotations that begin at the leading axes miss modules that
+lie outside their span.
 
-Rotated columns and principal axes are both tried, with as many non-zeros, and those of which the kept columns say
-that they explain more (adjusted variance) are taken, nearly always the rotated ones. With `refit`, truncated power steps
-(`givens.sparse_pca.truncated_power`) on the kept columns then raise what these loadings explain, with as many non-zeros each.
+With a threshold, rotated columns and principal axes are both tried, with as many non-zeros, and those of which the kept
+columns say that they explain more (adjusted variance) are taken, nearly always the rotated ones. With `refit`, truncated
+power steps (`givens.sparse_pca.truncated_power`) on the kept columns then raise what these loadings explain, with as many
+non-zeros each.
 """
 
 from __future__ import annotations
@@ -18,29 +21,24 @@ import numpy as np
 
 from givens.metrics import adjusted_from_scores, largest_correlation, loading_overlap, span
 from givens.numerics import parallel
+from givens.sparse_pca import cardinality
+from givens.sparse_pca.data import CovarianceData, FeatureMoments
 from givens.sparse_pca.few_components import FewColumns, largest_beyond
 from givens.sparse_pca.forms import SampleForm, SparseRows
 from givens.sparse_pca.loadings import fill_empty, keep_largest, order_and_sign, reported_order, unit_rows
+from givens.sparse_pca.options import FitOptions
 from givens.sparse_pca.truncated_power import ascend
 from givens.streaming.sketch import SMALL_BLOCK, Sketch
-from givens.support.arguments import counted
+from givens.support.arguments import are, counted
 from givens.support.caller import warn_caller
 from givens.support.progress import Bar
 
 
 @dataclass(frozen=True)
-class Asked:
-    """What loadings are asked for: m of them, above a level (of |y|) or with exact counts."""
+class Asked(FitOptions):
+    """What loadings are asked for; whether they stay in the order of their counts; the seed of the starts after the first."""
 
-    m: int
-    level: float
-    l0: bool
-    counts: np.ndarray | None
-    keep_order: bool
-    refit: bool
-    tol: float
-    max_sweeps: int
-    n_starts: int = 1
+    keep_order: bool = False
     seed: int = 0
 
 
@@ -173,6 +171,8 @@ def rotated(Y: np.ndarray, asked: Asked) -> StreamLoadings:
     used = np.flatnonzero(norms > least)
     if len(used) <= (asked.m if asked.counts is None else asked.counts.max()):
         return _loadings(Y, axes, asked, _levels(axes, asked), unturned)
+    if asked.counts is not None and asked.refit:
+        return _counted(Y, norms, asked)
     best = _best_start(Y, used, asked)
     if asked.counts is None:
         levels = np.full(asked.m, largest_beyond(axes, int(np.count_nonzero(best.Z))))
@@ -180,11 +180,31 @@ def rotated(Y: np.ndarray, asked: Asked) -> StreamLoadings:
         levels = _levels(axes, asked)
     method = f"principal axes, which explain more than {best.method}"
     other = _loadings(Y, axes, asked, levels, method, best.sweeps, best.flops)
-    if asked.counts is not None:
-        other = _ascended(Y, other, asked)
     best.flops = other.flops
-    better = other if other.adjusted.sum() > best.adjusted.sum() else best
-    return better if asked.counts is not None else _ascended(Y, better, asked)
+    return _ascended(Y, other if other.adjusted.sum() > best.adjusted.sum() else best, asked)
+
+
+def _counted(Y: np.ndarray, norms: np.ndarray, asked: Asked) -> StreamLoadings:
+    """Loadings with exact counts, as `SparsePCA` finds them, with the kept columns as samples."""
+    d = len(norms)
+    data = CovarianceData(Y, FeatureMoments(np.zeros(d), np.ones(d), norms, 1.0, 1.0))
+    features, _, found = cardinality.solve(data, asked, None, np.random.default_rng(asked.seed))
+    Z, columns = np.zeros((2, asked.m, d))
+    Z[:, features], columns[:, features] = found.Z, found.Y
+    size = np.linalg.norm(found.scores, axis=0)
+    if (idle := cardinality.idle(found.scores)).any():
+        beyond = int(np.count_nonzero(idle))
+        warn_caller(
+            f"{are(beyond, 'component', 'components')} beyond the rank of the samples so far, where there is no variance left: "
+            f"ask for {asked.m - beyond} or fewer, or wait for more samples",
+            UserWarning,
+        )
+        size[idle] = 0.0
+    Z, order = order_and_sign(Z, size, keep_order=asked.keep_order)
+    adjusted = adjusted_from_scores(found.scores[:, order]) * max(len(Y) - 1, 1)
+    result = found.result
+    levels = found.levels[order]
+    return StreamLoadings(Z, columns[order], levels, adjusted, result.method, result.steps, result.flops)
 
 
 def _ascended(Y: np.ndarray, found: StreamLoadings, asked: Asked) -> StreamLoadings:
@@ -239,10 +259,7 @@ def _from(Y: np.ndarray, used: np.ndarray, asked: Asked, start: np.ndarray) -> t
         levels = _levels(columns, asked)
     spent = result.flops + 2.0 * (asked.m + 1) * Y.size
     found = _loadings(Y, columns, asked, levels, f"axes turned by {result.method}", result.steps, spent)
-    if asked.counts is None:
-        return result.value, found
-    found = _ascended(Y, found, asked)
-    return float(found.adjusted.sum()), found
+    return (result.value if asked.counts is None else float(found.adjusted.sum())), found
 
 
 def _levels(columns: np.ndarray, asked: Asked) -> np.ndarray:

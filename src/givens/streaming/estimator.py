@@ -81,7 +81,8 @@ class StreamingSparsePCA(SparseScores):
         that is best for that column, and the rest of the sample is dropped; then `inner_rotations` random pairs are rotated.
         With the last two the threshold takes part in the stream, and the components are the kept columns.
     oversample : int, optional
-        Columns kept beyond those asked for. By default as many again, and at least 5 ("leftover", "weakest": none).
+        Columns kept beyond those asked for; with them there are at most as many as features. By default three for each component,
+        and at least 20 ("leftover", "weakest": none). More of them lose less of weak components; `method_` has a bound.
     inner_rotations : int, optional
         Rotations of random pairs after each sample. By default none for "leftover", and twice as many as columns are kept for
         "weakest".
@@ -329,6 +330,10 @@ class StreamingSparsePCA(SparseScores):
         if not isinstance(other, StreamingSparsePCA):
             raise TypeError(f"other must be a StreamingSparsePCA, got {type(other).__name__}")
         mine, theirs = self._stream(), other._stream()
+        names = [getattr(model, "feature_names_in_", None) for model in (self, other)]
+        named = names[0] is not None and names[1] is not None and list(names[0]) != list(names[1])
+        if len(mine.mean) != len(theirs.mean) or named:
+            raise ValueError("only streams of the same features can be merged, and these have others")
         began, others = self._settings.parameters(), other._settings.parameters()
         differing = [name for name in began if began[name] != others[name]]
         if differing:
@@ -340,10 +345,6 @@ class StreamingSparsePCA(SparseScores):
             raise ValueError(
                 "only streams with drop='frequent' and forgetting=1 can be merged: in others the order of the samples counts"
             )
-        names = [getattr(model, "feature_names_in_", None) for model in (self, other)]
-        named = names[0] is not None and names[1] is not None and list(names[0]) != list(names[1])
-        if len(mine.mean) != len(theirs.mean) or named:
-            raise ValueError("only streams of the same features can be merged, and these have others")
         self._sketch, self._found = mine.merged(theirs, self._rule(mine)), None
         return self
 
@@ -522,15 +523,16 @@ class StreamingSparsePCA(SparseScores):
         if sketch.scaled:
             columns *= sketch.inverses()
         asked = asked_loadings(self, self._settings, len(sketch.mean))
+        norms = np.einsum("ij,ij->j", columns, columns)
+        lost = 1.0 - float(norms.sum()) / sketch.total()
         if asked.counts is None:
-            norms = np.einsum("ij,ij->j", columns, columns)
             asked = replace(asked, level=threshold(self, sketch, norms, sketch.weight))
         return describe(
             sketch,
             columns,
             asked,
             rotate=self._settings.drop == "frequent",
-            rule=rule_in_words(self, self._settings, sketch.count),
+            rule=rule_in_words(self, self._settings, sketch.count, lost),
             spent=spent,
             threads=self.threads,
         )

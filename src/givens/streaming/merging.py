@@ -10,12 +10,9 @@ import numpy as np
 
 from givens.cluster import RepeatedData, Summary
 from givens.moments.scatter import MOST_PRODUCT_FEATURES
-from givens.streaming.rules import Frequent
+from givens.streaming.rules import Frequent, default_reserve
 from givens.streaming.sketch import Sketch
 from givens.support.arguments import counted
-
-RESERVE = 20
-"""Columns that a sketch keeps beside three for every component, at least."""
 
 
 class SketchSummary(Summary):
@@ -65,7 +62,7 @@ def sketch_of(data: RepeatedData, empty: SketchSummary, name: str) -> Sketch:
 
 def sketch_columns(components: int, features: int) -> tuple[int, int]:
     """How many columns a sketch keeps of many features for so many components, and how many of them are a reserve."""
-    columns = min(components + max(3 * components, RESERVE), features)
+    columns = min(components + default_reserve(components), features)
     if columns * features > MOST_PRODUCT_FEATURES**2:
         raise ValueError(
             f"{components} components of {features} features need a sketch of {columns} x {features} numbers, more than is sent "

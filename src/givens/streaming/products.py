@@ -125,7 +125,10 @@ class BlockPasses:
             stream.multiply(W, self.inverse, part.start, part.stop, self.G[number])
         elif multiplied:
             P = W[:, part] * self.inverse[part] if len(self.inverse) else W[:, part]
-            self.G[number] = P @ P.T
+            with np.errstate(
+                over="ignore", invalid="ignore"
+            ):  # the sketch refuses samples whose squares overflow
+                self.G[number] = P @ P.T
 
 
 def flops(W: np.ndarray, columns: int, scaled: bool) -> float:

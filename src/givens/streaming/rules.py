@@ -29,6 +29,7 @@ import numpy as np
 
 from givens.numerics import flop_counts
 
+LEAST_RESERVE = 20  # columns beyond the components, at least
 ACCURACY = 1e-3  # share of a rotation's gain that may be left; the next samples move the maximum by more
 
 
@@ -105,6 +106,14 @@ class Frequent:
         that it drops: Σδ is at most the trace that is lost over the number of these.
         """
         return lost / (self.shrunk + 1)
+
+
+def default_reserve(components: int) -> int:
+    """How many columns a sketch keeps beyond the components, by default.
+
+    A sparse module may have less variance than dense directions that are no components; the reserve has to hold those too.
+    """
+    return max(3 * components, LEAST_RESERVE)
 
 
 class _Rotated:

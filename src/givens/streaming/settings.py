@@ -15,12 +15,11 @@ from sklearn.utils import check_random_state
 from givens.numerics import parallel
 from givens.sparse_pca.options import check_sparsity, checked_alpha, counts_of_components
 from givens.streaming.components import Asked
-from givens.streaming.rules import DROPS, ROTATING, Frequent, quantile
+from givens.streaming.rules import DROPS, ROTATING, Frequent, default_reserve, quantile
 from givens.streaming.sketch import Rule, Sketch
 from givens.support.arguments import finite, whole
 
 COMPONENTS = 10
-MIN_OVERSAMPLE = 5  # columns kept beyond those asked for, at least, by default
 MAX_OVERSAMPLE = 1_000_000  # a larger number is a mistake
 
 
@@ -69,9 +68,10 @@ def stream_settings(model: Any, features: int, began: StreamSettings | None) -> 
         raise ValueError(f"drop must be 'frequent', 'leftover' or 'weakest', got {model.drop!r}")
     if model.oversample is None:
         # Algorithm 5 keeps m columns and no others.
-        reserve = max(m, MIN_OVERSAMPLE) if model.drop == "frequent" else 0
+        reserve = default_reserve(m) if model.drop == "frequent" else 0
     else:
         reserve = whole(model.oversample, "oversample", 0, MAX_OVERSAMPLE)
+    columns = min(m + reserve, features)  # as many as features lose nothing
     forgetting = model.forgetting
     if not isinstance(forgetting, Real) or isinstance(forgetting, bool) or not 0 < float(forgetting) <= 1:
         raise ValueError(f"forgetting must be a number above 0 and at most 1, got {forgetting!r}")
@@ -79,7 +79,7 @@ def stream_settings(model: Any, features: int, began: StreamSettings | None) -> 
         whole(model.inner_rotations, "inner_rotations", 0)
     parallel.count(model.threads)
     seed = _seed(model.random_state) if began is None else began.seed
-    settings = StreamSettings(m, m + reserve, model.drop, float(forgetting), bool(model.scale), seed)
+    settings = StreamSettings(m, columns, model.drop, float(forgetting), bool(model.scale), seed)
     if began is not None:
         _refuse_changes(began.parameters(), settings.parameters())
     return settings
@@ -129,6 +129,8 @@ def asked_loadings(model: Any, settings: StreamSettings, features: int) -> Asked
         tol=finite(model.tol, "tol"),
         max_sweeps=whole(model.max_sweeps, "max_sweeps", 0),
         n_starts=n_starts,
+        threads=model.threads,
+        progress=False,
         seed=settings.seed,
     )
 
@@ -167,13 +169,15 @@ def inner_rotations(model: Any, settings: StreamSettings) -> int:
     return whole(model.inner_rotations, "inner_rotations", 0)
 
 
-def rule_in_words(model: Any, settings: StreamSettings, samples: int) -> str:
-    """What the stream did with its samples, for `method_`."""
+def rule_in_words(model: Any, settings: StreamSettings, samples: int, lost: float) -> str:
+    """What the stream did with its samples, for `method_`; `lost` is the share of the variance that the kept columns lack."""
     pairs = inner_rotations(model, settings)
     kept = f"{samples} samples, {settings.columns} columns kept"
     then = f", then {pairs} rotations of random pairs" if pairs else ""
+    loss = Frequent(settings.columns - settings.components).largest_loss(max(lost, 0.0))
     return {
-        "frequent": f"{kept} as principal axes (Frequent Directions)",
+        "frequent": f"{kept} as principal axes (Frequent Directions), which lack at most {loss:.2%} of the variance in any "
+        "direction",
         "leftover": f"{kept}, each turned against every sample{then}",
         "weakest": f"{kept}, the weakest replaced by each sample{then} (Algorithm 5)",
     }[settings.drop]

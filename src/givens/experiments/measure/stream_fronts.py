@@ -140,7 +140,10 @@ def ours(train: np.ndarray, shares: list[float]) -> Found:
         warnings.simplefilter("ignore", UserWarning)
         for m in SIZES:
             for stop, after in ((EARLY_STOP, EARLY), (CONVERGENCE, None)):
-                model = StreamingSparsePCA(m, stop_after=after, threads=1, random_state=0).fit(train)
+                # As many columns in reserve as components: flops are compared with those of m columns.
+                model = StreamingSparsePCA(
+                    m, oversample=max(m, 5), stop_after=after, threads=1, random_state=0
+                ).fit(train)
                 axes = model.set_params(alpha=1e-12, max_sweeps=0).components_
                 for share in shares:
                     model.set_params(alpha=share, max_sweeps=100)
