@@ -242,3 +242,17 @@ def test_what_cannot_be_read_by_rows_is_said(tmp_path):
     np.save(tmp_path / "row.npy", VALUES[0])
     with pytest.raises(DataError, match="the array has 1 dimension, and a table has two"):
         open_rows(tmp_path / "row.npy")
+
+
+def test_a_column_of_parquet_that_counts_the_rows_is_no_variable(tmp_path):
+    path = tmp_path / "x.parquet"
+    for heading in ("Unnamed: 0", "rownames", ""):
+        frame = pandas.DataFrame({heading: range(1, 1501), "a": np.arange(1500.0) % 7, "count": range(1500)})
+        frame.to_parquet(path)
+        table = read_table(path)
+        assert (table.shape, table.variables) == ((1500, 2), ["a", "count"])
+        assert f"left out '{heading}', which counts the rows" in table.notes
+        assert [chunk.values.shape for chunk in open_rows(path)] == [(1500, 2)]
+        frame[heading] = frame[heading] % 5
+        frame.to_parquet(path)
+        assert read_table(path).variables == [heading, "a", "count"]

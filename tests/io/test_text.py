@@ -237,6 +237,15 @@ def test_what_pandas_makes_of_an_empty_heading_is_no_variable(tmp_path, first):
     table = read_table(path)
     assert table.variables == ["a"]
     assert "left out 'Unnamed: 0.1', which counts the rows" in table.notes
+    for heading, said in (("rownames", "took 'rownames', which"), ("", "took the first column, which")):
+        path.write_text(f"{heading},a,b\n" + "".join(f"{k},{a},{b}\n" for k, a, b in rows))
+        table = read_table(path)
+        assert table.variables == ["a", "b"]
+        assert f"{said} counts the rows, as their names" in table.notes
+    path.write_text("a,,b\n" + "".join(f"{a},{k},{b}\n" for k, a, b in rows))
+    table = read_table(path)
+    assert table.variables == ["a", "b"]
+    assert "left out 'column 2', which counts the rows" in table.notes
     # Measurements stay.
     path.write_text("Unnamed: 0,a\n" + "".join(f"{b},{a}\n" for _, a, b in rows))
     assert read_table(path).variables == ["Unnamed: 0", "a"]
@@ -462,6 +471,14 @@ def test_a_header_of_numbers_above_a_row_of_labels(tmp_path, names, corner, labe
         DataError, match=r"line 2: the row 'lineage' holds text.* --labels 'lineage' takes it"
     ):
         read_table(path)
+
+
+def test_a_row_without_any_value_is_no_row_of_labels(tmp_path):
+    path = tmp_path / "x.csv"
+    path.write_text("s1,u,1.5,2\ns2,v,NA,NA\ns3,w,3,4\n")
+    table = read_table(path, impute="drop")
+    assert table.samples == ["s1", "s3"]
+    np.testing.assert_array_equal(table.values, [[1.5, 2], [3, 4]])
 
 
 def written_rows(folder, ending, rows):

@@ -15,7 +15,9 @@ from typing import Any
 import numpy as np
 
 from givens.io.hdf5 import walked
-from givens.io.table import DataError, Grid, listed, note_unique
+from givens.io.layout import names_rows
+from givens.io.leading import SAMPLE_LINES
+from givens.io.table import DataError, Grid, listed, note_unique, only_count
 from givens.support.arguments import one_entry_each
 from givens.support.extras import require
 
@@ -210,12 +212,22 @@ def parquet_columns(
         first = index or [k for k in texts if k == 0]
         at = first[0] if first else None
     left_out = [titles[k] for k in texts if k != at]
-    notes = []
+    counting = [k for k in numbers if names_rows(titles[k]) and only_count(_first_words(file, k, path))]
+    numbers = [k for k in numbers if k not in counting]
+    notes = [f"left out '{titles[k]}', which counts the rows" for k in counting]
     if left_out:
         notes.append(f"left out the text column{'s' if len(left_out) > 1 else ''} {listed(left_out)}")
     if not numbers:
         raise DataError(f"{path.name} has no column of numbers")
     return ColumnTypes(numbers, at, label_at, notes)
+
+
+def _first_words(file: Any, column: int, path: Path) -> list[str]:
+    """Return the first values of a column as text."""
+    with reading(path, "Parquet"):
+        title = file.schema_arrow.names[column]
+        batch = next(file.iter_batches(batch_size=SAMPLE_LINES, columns=[title]), None)
+    return [] if batch is None else parquet_words(batch.column(0), path)
 
 
 def read_h5ad(path: Path, labels: Sequence[str], names: str | None) -> Grid:

@@ -209,13 +209,19 @@ def _find_header(layout: Layout, records: list[list[str]], asked: int | None, pl
     if asked is None and header[1:] != first and not _names_columns(layout, header, rest):
         return 0
     layout.header = header
+    if asked is None:
+        _note_numbers(layout, header)
+    return 1
+
+
+def _note_numbers(layout: Layout, header: list[str]) -> None:
+    """Note a header of mostly whole numbers, unless its first field is blank, which no row of numbers is likely to have."""
     numeric = sum(token.isdigit() for token in header)
-    if asked is None and header[0] and 2 * numeric > len(header):
+    if header[0] and 2 * numeric > len(header):
         which = "they" if numeric >= len(header) - 1 else "most of them"
         layout.notes.append(
             f"took the first row as names of the columns, though {which} are whole numbers (--header 0 says otherwise)"
         )
-    return 1
 
 
 def _padded(first: list[str], rest: list[list[str]], width: int) -> list[str]:
@@ -232,21 +238,28 @@ def _names_columns(layout: Layout, first: list[str], rest: list[list[str]]) -> b
     words = [not is_number(token, layout.decimal) for token in first]
     if all(words) or (first[0] == "" and all(first[1:]) and any(row[0] != "" for row in rest)):
         return True
-    numbers = [row for row in rest if not _holds_labels(row, layout.decimal)]
-    if 0 < len(numbers) < len(rest):  # a row of labels among rows of numbers belongs to a header above it
-        return True
     columns = [[row[k] for row in rest if len(row) == layout.width] for k in range(layout.width)]
     over_numbers = (
         word and all(is_number(token, layout.decimal) for token in column)
         for word, column in zip(words, columns)
     )
-    return any(over_numbers) or _names_by_numbers(first, columns, layout.decimal)
+    return (
+        any(over_numbers)
+        or _above_labels(columns, layout.decimal)
+        or _names_by_numbers(first, columns, layout.decimal)
+    )
 
 
-def _holds_labels(row: list[str], decimal: str) -> bool:
-    """Whether a record holds words, and nothing else but missing values, after its name."""
-    return any(not is_number(token, decimal) for token in row[1:]) and all(
-        token.lower() in MISSING or not is_number(token, decimal) for token in row[1:]
+def _above_labels(columns: list[list[str]], decimal: str) -> bool:
+    """Whether a row holds words, two or more, and no numbers where other rows hold numbers: labels, below what they label."""
+
+    def measured(token: str) -> bool:
+        return token.lower() not in MISSING and is_number(token, decimal)
+
+    numeric = [column for column in columns[1:] if any(map(measured, column))]
+    return any(
+        sum(not is_number(token, decimal) for token in row) > 1 and not any(map(measured, row))
+        for row in zip(*numeric)
     )
 
 
@@ -286,7 +299,7 @@ def _find_columns(layout: Layout, records: list[list[str]], options: ReadingOpti
     dropped += _trailing(layout, header, columns)
     taken = {layout.names, *layout.labels.values(), *dropped}
     others = [k for k in range(layout.width) if k not in taken]
-    counting = [k for k in others if layout.header and _counts_rows(header[k], columns[k])]
+    counting = [k for k in others if layout.header and names_rows(header[k]) and only_count(columns[k])]
     layout.notes += [f"left out '{header[k] or f'column {k + 1}'}', which counts the rows" for k in counting]
     wordy = [k for k in others if _only_words(columns[k], layout.decimal)]
     layout.text = sorted({*dropped, *counting, *wordy})
@@ -324,9 +337,9 @@ def _only_words(column: list[str], decimal: str) -> bool:
     return bool(column) and all(not is_number(token, decimal) for token in column)
 
 
-def _counts_rows(heading: str, column: list[str]) -> bool:
-    """Whether a column holds the numbers of the rows under a heading that says nothing else, as pandas and R write them."""
-    return only_count(column) and (stem(heading) in NAME_WORDS or UNNAMED.fullmatch(heading) is not None)
+def names_rows(heading: str) -> bool:
+    """Whether pandas and R write this heading over the names or numbers of rows."""
+    return stem(heading) in NAME_WORDS or UNNAMED.fullmatch(heading) is not None
 
 
 def _note_text(
@@ -396,7 +409,7 @@ def _holds_names(layout: Layout, column: list[str]) -> bool:
         return True
     if layout.header is None:
         return False
-    if stem(layout.header[0]) in NAME_WORDS or _counts_rows(layout.header[0], column):
+    if stem(layout.header[0]) in NAME_WORDS or (names_rows(layout.header[0]) and only_count(column)):
         return True
     # Under "gene" or "patient" words are names even where some of them stand twice (which is then said); numbers
     # may be measurements, unless they look like identifiers.
