@@ -42,11 +42,10 @@ def test_pairs_are_found_whatever_the_order_sign_and_variables(givens, tmp_path)
     pairs = json.loads(run.out)["pairs"]
     found = [(p["first"][-1], p["second"][-1], p["sign"]) for p in pairs]
     assert found == [("1", "2", -1.0), ("2", "3", 1.0), ("3", "1", -1.0)]
-    kept = weights[0, 1:]
-    assert pairs[0]["cosine"] == pytest.approx(np.linalg.norm(kept) / np.linalg.norm(weights[0]))
-    assert [p["cosine"] for p in pairs[1:]] == pytest.approx([1, 1])
-    assert (pairs[0]["shared"], pairs[0]["only_first"], pairs[0]["only_second"]) == (3, 1, 0)
-    assert pairs[0]["jaccard"] == 0.75
+    assert "the results have 11 variable names in common, of 12 in a and 11 in b" in run.err
+    assert [p["cosine"] for p in pairs] == pytest.approx([1, 1, 1])
+    assert (pairs[0]["shared"], pairs[0]["only_first"], pairs[0]["only_second"]) == (3, 0, 0)
+    assert pairs[0]["jaccard"] == 1
     assert [p["score_correlation"] for p in pairs] == pytest.approx([1, 1, 1])
     with open(tmp_path / "both" / "pairs.csv", newline="") as stream:
         assert len(list(csv.reader(stream))) == 4
@@ -55,6 +54,29 @@ def test_pairs_are_found_whatever_the_order_sign_and_variables(givens, tmp_path)
         "report.html",
         "summary.json",
     }
+
+
+def test_results_that_share_few_names(givens, tmp_path):
+    """What is printed of a pair agrees: no small cosine beside a correlation of 1 because names do not match."""
+    rng = np.random.default_rng(0)
+    weights, scores = rng.normal(size=(2, 40)), rng.normal(size=(9, 3))
+    # A third component with no weight on the common variables.
+    weights = np.vstack([weights, np.arange(40) >= 30])
+    samples = [f"s{k}" for k in range(9)]
+    result(tmp_path / "a", weights, [f"gene {k}" for k in range(40)], scores, samples)
+    other = [f"gene {k}" if k < 10 else f"probe {k}" for k in range(40)]
+    result(tmp_path / "b", weights, other, scores, samples)
+    run = givens("compare", "a", "b", "--json", "--out", "both")
+    assert run.code == 0, run.err
+    told = "the results have only 10 variable names in common, of 40 in a and 40 in b"
+    assert told in run.err
+    assert run.err.index(told) < run.err.index("Cosine")
+    summary = json.loads(run.out)
+    assert summary["variables_in_common"] == 10
+    assert summary["warnings"][0].startswith(told)
+    assert [p["cosine"] for p in summary["pairs"]] == [pytest.approx(1), pytest.approx(1), None]
+    assert [p["shared"] + p["only_first"] + p["only_second"] for p in summary["pairs"]] == [10, 10, 0]
+    assert [p["score_correlation"] for p in summary["pairs"]] == pytest.approx([1, 1, 1])
 
 
 def test_different_numbers_of_components_and_analyses(givens, tmp_path):

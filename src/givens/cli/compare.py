@@ -1,8 +1,8 @@
 """`givens compare`: what two results have in common, component by component.
 
-Components are paired so that the sum of |cosines| between their weights is largest (an assignment problem), over the variables
-that either result has; a variable that a result lacks has the weight 0 there. The sign of a component is arbitrary, so the second
-one of a pair is turned to agree with the first.
+Components are paired so that the sum of |cosines| between their weights is largest (an assignment problem). Cosines and counts
+are over the variables that both results have, by their names: nothing is known of the others. The sign of a component is
+arbitrary, so the second one of a pair is turned to agree with the first.
 """
 
 from __future__ import annotations
@@ -23,9 +23,13 @@ from givens.cli.results import CommandOutcome
 from givens.cli.session import Out, Session, command_line, shown, summary_head
 from givens.cli.session import command as clean
 from givens.io import DataError, staged
+from givens.io.table import count
 from givens.io.write import write_matrix
 from givens.report import Report
 from givens.report.views import components_view
+
+# Of the variables of the larger result: if fewer are common, the cosines leave out most of its weights.
+MANY_COMMON = 0.5
 
 
 @dataclass
@@ -47,15 +51,15 @@ class Pair:
     first: int
     second: int
     sign: float
-    cosine: float
-    shared: int  # variables of both
+    cosine: float | None  # None where one of them has no weight on the common variables
+    shared: int  # common variables with a weight in both
     only_first: int
     only_second: int
     correlation: float | None  # of the scores of the samples that both results have
 
     @property
     def jaccard(self) -> float:
-        """Variables of both, of those of either."""
+        """Common variables with a weight in both, of those with a weight in either."""
         either = self.shared + self.only_first + self.only_second
         return self.shared / either if either else 0.0
 
@@ -82,7 +86,7 @@ def command(first: Folder, second: Folder, session: ComparisonSession) -> None:
     """
     with staged(session.out) as files:
         a, b = load(first), load(second)
-        compared(a, b, first, second).write(session, files)
+        compared(session, a, b).write(session, files)
 
 
 def read_matrix(path: Path) -> tuple[list[str], list[list[str]]]:
@@ -159,7 +163,7 @@ def paired(first: np.ndarray, second: np.ndarray) -> list[tuple[int, int, float]
 
 
 def pairs_of(a: Loaded, b: Loaded, first: np.ndarray, second: np.ndarray) -> list[Pair]:
-    """Return the pairs in the order of the first result."""
+    """Return the pairs in the order of the first result, from the weights of both on the common variables."""
     samples = [name for name in a.scores if name in b.scores]
     found = []
     for i, j, cosine in paired(first, second):
@@ -171,39 +175,59 @@ def pairs_of(a: Loaded, b: Loaded, first: np.ndarray, second: np.ndarray) -> lis
             if (np.ptp(columns, axis=0) > 0).all():
                 correlation = sign * float(np.corrcoef(columns.T)[0, 1])
         shared = int((one & two).sum())
-        found.append(
-            Pair(
-                i, j, sign, abs(cosine), shared, int(one.sum()) - shared, int(two.sum()) - shared, correlation
-            )
-        )
+        only = int(one.sum()) - shared, int(two.sum()) - shared
+        size = abs(cosine) if one.any() and two.any() else None
+        found.append(Pair(i, j, sign, size, shared, *only, correlation))
     return found
 
 
-def compared(a: Loaded, b: Loaded, first: Path, second: Path) -> CommandOutcome:
-    """Return the results of a comparison."""
-    variables, one, two = common_weights(a, b)
-    pairs = pairs_of(a, b, one, two)
-    names = [f"{a.names[p.first]} | {b.names[p.second]}".capitalize() for p in pairs]
-    alike = sum(p.cosine >= 0.9 for p in pairs)
-    samples = sum(name in b.scores for name in a.scores)
-    shared = len(set(a.variables) & set(b.variables))
-    warnings = []
+def note_common(session: Session, a: Loaded, b: Loaded) -> list[str]:
+    """Say how many names match, before anything that rests on them; return the variables that both results have."""
+    names = set(b.variables)
+    common = [name for name in a.variables if name in names]
+    if not common:
+        raise DataError(f"{a.folder} and {b.folder} have no variable in common: their names must be the same")
+    few = len(common) < MANY_COMMON * max(len(a.variables), len(b.variables))
+    said = (
+        f"the results have {'only ' if few else ''}{count(len(common), 'variable name')} in common, of {len(a.variables):,} in "
+        f"{a.folder} and {len(b.variables):,} in {b.folder}; cosines and counts are over these alone"
+    )
+    if few:
+        session.warn(f"{said}: are the variables named alike in both?")
+    else:
+        session.say(said)
     if a.analysis != b.analysis:
-        warnings.append(
+        session.warn(
             f"the results come from two analyses, {a.analysis or 'unknown'} and {b.analysis or 'unknown'}"
         )
-    if not shared:
-        raise DataError(f"{first} and {second} have no variable in common: their names must be the same")
+    return common
+
+
+def compared(session: Session, a: Loaded, b: Loaded) -> CommandOutcome:
+    """Return the results of a comparison."""
+    first, second = a.folder, b.folder
+    common = note_common(session, a, b)
+    variables, one, two = common_weights(a, b)
+    places = np.isin(variables, common)
+    pairs = pairs_of(a, b, one[:, places], two[:, places])
+    known = [p.cosine for p in pairs if p.cosine is not None]
+    names = [f"{a.names[p.first]} | {b.names[p.second]}".capitalize() for p in pairs]
+    alike = sum(cosine >= 0.9 for cosine in known)
+    samples = sum(name in b.scores for name in a.scores)
     report = Report(
         title=f"{first} and {second}",
-        subtitle=f"{len(a.weights)} and {len(b.weights)} components over {shared:,} variables in common",
+        subtitle=f"{len(a.weights)} and {len(b.weights)} components over {len(common):,} variables in common",
         facts=[
+            ("Variables in common", f"{len(common):,}", f"of {len(a.variables):,} and {len(b.variables):,}"),
             ("Pairs", str(len(pairs)), f"{alike} with a cosine of at least 0.9"),
-            ("Mean cosine", f"{np.mean([p.cosine for p in pairs]):.3f}", "of the weights of a pair"),
-            ("Variables in common", f"{shared:,}", f"of {len(a.variables):,} and {len(b.variables):,}"),
+            (
+                "Mean cosine",
+                f"{np.mean(known):.3f}" if known else "–",
+                "of the weights of a pair on the variables in common",
+            ),
             ("Samples in common", f"{samples:,}", f"of {len(a.scores):,} and {len(b.scores):,}"),
         ],
-        warnings=warnings,
+        warnings=session.warnings,
         pairs={"lead": LEAD, "header": HEADER, "rows": [line(a, b, p) for p in pairs]},
         components=components_view(
             np.array([one[p.first] for p in pairs]),
@@ -231,10 +255,11 @@ def compared(a: Loaded, b: Loaded, first: Path, second: Path) -> CommandOutcome:
     summary: dict[str, Any] = {
         **summary_head("compare", first, []),
         "second": str(second),
+        "variables_in_common": len(common),
         "pairs": [
             {"first": a.names[p.first], "second": b.names[p.second], **figures(p)} for p in pairs
         ],
-        "warnings": warnings,
+        "warnings": session.warnings,
     }  # fmt: skip
     rows = np.array([[np.nan if value is None else value for value in figures(p).values()] for p in pairs])
     words = [[a.names[p.first] for p in pairs], [b.names[p.second] for p in pairs]]
@@ -259,8 +284,9 @@ HEADER = [
     "Score correlation",
 ]
 LEAD = (
-    "Components are matched one to one so that the sum of the cosines between their weights is largest. Shared: the number of "
-    "variables with a weight in both. Jaccard: shared variables, divided by the variables with a weight in either. Sign: − "
+    "Components are matched one to one so that the sum of the cosines between their weights is largest. Cosines and counts are "
+    "over the variables that both results have; a cosine is missing where a component has no weight on them. Shared: the "
+    "number of variables with a weight in both. Jaccard: shared variables, divided by those with a weight in either. Sign: − "
     "where the second component had the opposite sign, which has no meaning. Score correlation: over the samples that both "
     "results have."
 )
@@ -284,7 +310,7 @@ def line(a: Loaded, b: Loaded, pair: Pair) -> list[str]:
     return [
         a.names[pair.first],
         b.names[pair.second],
-        f"{pair.cosine:.3f}",
+        "–" if pair.cosine is None else f"{pair.cosine:.3f}",
         "+" if pair.sign > 0 else "−",
         f"{pair.shared:,}",
         f"{pair.only_first:,}",
