@@ -203,7 +203,9 @@ def test_missing_values_are_filled_in_or_dropped(givens, tmp_path):
 def test_missing_values_are_estimated(givens, tmp_path, extra):
     """With holes everywhere no sample is complete, and the model estimates them."""
     rng = np.random.default_rng(0)
-    values = np.exp(rng.normal(size=(120, 3)) @ rng.normal(size=(3, 20)) + 0.1 * rng.normal(size=(120, 20)))
+    values = np.exp(
+        0.3 * rng.normal(size=(120, 3)) @ rng.normal(size=(3, 20)) + 0.1 * rng.normal(size=(120, 20))
+    )
     frame = pandas.DataFrame(values, columns=[f"v{k}" for k in range(20)])
     holes = rng.random(values.shape) < 0.02
     holes[np.arange(120), np.arange(120) % 20] = True

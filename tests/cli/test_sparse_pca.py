@@ -365,3 +365,20 @@ def test_what_was_imputed_is_said_as_it_was(givens, tmp_path):
         "sparse-pca", "x.csv", "-m", 2, "--n-nonzero", 5, "--no-path", "--impute", "median", "--out", "out"
     )
     assert "(--impute median)" in run.err
+
+
+@pytest.mark.parametrize("command", [["sparse-pca"], ["sparse-pca", "--stream"], ["rotate"]], ids=" ".join)
+def test_a_total_among_the_variables_is_named(givens, tmp_path, command):
+    rng = np.random.default_rng(0)
+    X = rng.poisson(rng.uniform(1, 9, (40, 1)) * rng.uniform(5, 15, 40))
+    lines = [[f"v{k}" for k in range(40)] + ["library size"], *np.column_stack([X, X.sum(axis=1)]).tolist()]
+    (tmp_path / "x.csv").write_text("".join(",".join(map(str, line)) + "\n" for line in lines))
+    run = givens(*command, "x.csv", "-m", 2, "--json", "--out", "out")
+    assert run.code == 0, run.err
+    told = [text for text in json.loads(run.out)["warnings"] if "of the variance" in text]
+    assert len(told) == 1
+    assert told[0].startswith("the variable 'library size' has 9")
+    assert "--standardise gives all variables the same variance" in told[0]
+    assert told[0] in run.err
+    for mended in (["--standardise"], ["--drop", "library size"]):
+        assert "'library size' has" not in givens(*command, "x.csv", "-m", 2, *mended, "--out", "out").err

@@ -261,6 +261,7 @@ class Source:
             table.other_labels = {
                 no_formulas([name])[0]: no_formulas(words) for name, words in table.other_labels.items()
             }
+        session.variables = table.variables
         return table
 
     def advisable(self, text: str) -> str:
@@ -283,6 +284,7 @@ class Source:
         rows = open_rows(self.file, **self._layout(), **self._rows_of_text(), impute=self._impute())
         if session.excel_safe:
             rows.variables, rows.label_names = no_formulas(rows.variables), no_formulas(rows.label_names)
+        session.variables = rows.variables
         rows.notes.append("took the rows as samples, as --stream does")
         if self.log2:
             rows.notes.append(f"took log2 of the values, smaller ones raised to {self.least:g} first")
@@ -311,6 +313,7 @@ class Source:
         if session.excel_safe:
             store.variables = no_formulas(store.variables)
             store.label_names = no_formulas(store.label_names)
+        session.variables = store.variables
         for note in store.notes:
             session.say(note)
         return store

@@ -26,6 +26,7 @@ from givens.io import DataError, OptionError, Table, staged
 from givens.io.write import write_matrix
 from givens.report import Report
 from givens.report.views import components_view, heat_map_view
+from givens.support.arguments import warn_of_dominant_feature
 from givens.support.extras import require
 
 
@@ -120,6 +121,8 @@ def command(
             table.notes.append(f"took the loadings of the first {components} principal components")
         names_of_rows = table.variables
         with session.fitting():
+            if total is not None:
+                warn_of_dominant_feature(np.sum(loadings**2, axis=1), total)
             model = givens.FactorRotation(
                 criterion.value,
                 normalize=kaiser,

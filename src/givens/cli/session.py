@@ -44,6 +44,7 @@ from givens.io import DataError, OptionError
 from givens.io.table import listed
 from givens.io.write import Staged, plain, write_json
 from givens.report import Report
+from givens.support.arguments import DominantFeatureWarning
 
 RESULTS = "Results"
 TABLES = (
@@ -227,6 +228,7 @@ class Session:
     def __post_init__(self) -> None:
         self.started = time.perf_counter()
         self.warnings: list[str] = []
+        self.variables: list[str] = []  # of the table that is fitted, for warnings that name one
         self.compiled = 0.0  # seconds of the fit that went into compiling
         self.told = False  # that something is being compiled
         self.seconds_compiling = 0.0  # in all, of the curve in the report too
@@ -272,8 +274,18 @@ class Session:
             warnings.simplefilter("always")
             yield
         for warning in caught:
-            if issubclass(warning.category, UserWarning):
+            if isinstance(warning.message, DominantFeatureWarning):
+                self.warn(self.dominant(warning.message))
+            elif issubclass(warning.category, UserWarning):
                 self.warn(" ".join(str(warning.message).split()))
+
+    def dominant(self, warning: DominantFeatureWarning) -> str:
+        """Return the warning of a variable with nearly all of the variance, with its name and the options of commands."""
+        return (
+            f"the variable '{self.variables[warning.feature]}' has {100 * warning.share:.1f} % of the variance of all "
+            f"{len(self.variables):,}, so the components describe little else: --standardise gives all variables the same "
+            "variance; a total or a number of rows should be left out of the table (--drop leaves out a column)"
+        )
 
     def warn(self, text: str) -> None:
         """Say what the reader has to know, once, in the report too."""

@@ -20,7 +20,7 @@ from givens.result import Result
 from givens.rotation.chunked_components import principal_components
 from givens.rotation.criteria import kappa_of
 from givens.rotation.factor_rotation import FactorRotation, loadings_frame
-from givens.support.arguments import dense, is_dask, number_or_share
+from givens.support.arguments import dense, is_dask, number_or_share, warn_of_dominant_feature
 from givens.support.fitting import Transformer, atomic_fit, check_array, validate_data
 
 if TYPE_CHECKING:
@@ -247,6 +247,10 @@ class RotatedPCA(Transformer):
         self.certificate_ = rotation.certificate_
         self.result_ = rotation.result_
         self.n_iter_ = rotation.n_iter_
+        if self.explained_variance_ratio_ is not None:
+            total = float(self.explained_variance_.sum() / self.explained_variance_ratio_.sum())
+            of_features = np.sum(self.loadings_**2, axis=1)
+            warn_of_dominant_feature(of_features, total, getattr(self, "feature_names_in_", None))
         return self
 
     def transform(self, X: Any) -> np.ndarray:

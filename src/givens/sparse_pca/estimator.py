@@ -48,7 +48,15 @@ from givens.sparse_pca.loadings import (
 from givens.sparse_pca.missing import completed, holes_of, missing_explained
 from givens.sparse_pca.options import fit_options
 from givens.sparse_pca.stability import resampled
-from givens.support.arguments import are, counted, dense, is_dask, sample_weights, whole
+from givens.support.arguments import (
+    are,
+    counted,
+    dense,
+    is_dask,
+    sample_weights,
+    warn_of_dominant_feature,
+    whole,
+)
 from givens.support.caller import warn_caller
 from givens.support.fitting import Transformer, atomic_fit, validate_data
 
@@ -502,7 +510,9 @@ class SparsePCA(SparseScores):
         self.scale_ = found.original_divisor().astype(dtype) if self.scale else None
         self.components_ = np.zeros((len(Z), len(found.norms)), dtype)
         self.components_[:, features] = Z
-        total = float(np.sum(found.norms**2))
+        of_features = found.norms**2
+        total = float(np.sum(of_features))
+        warn_of_dominant_feature(of_features, total, getattr(self, "feature_names_in_", None))
         adjusted = adjusted_from_scores(scores) * max(len(scores) - 1, 1)
         with np.errstate(over="ignore", under="ignore"):
             self.explained_variance_ = adjusted / (n_obs - 1) * found.unit * found.unit

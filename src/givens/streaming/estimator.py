@@ -38,7 +38,7 @@ from givens.streaming.settings import (
     threshold,
 )
 from givens.streaming.sketch import Rule, Sketch, StreamTrace, TooLarge
-from givens.support.arguments import is_dask
+from givens.support.arguments import is_dask, warn_of_dominant_feature
 from givens.support.fitting import atomic_fit, check_array, validate_data
 from givens.support.progress import counting
 
@@ -525,6 +525,7 @@ class StreamingSparsePCA(SparseScores):
         asked = asked_loadings(self, self._settings, len(sketch.mean))
         norms = np.einsum("ij,ij->j", columns, columns)
         lost = 1.0 - float(norms.sum()) / sketch.total()
+        warn_of_dominant_feature(norms, sketch.total(), getattr(self, "feature_names_in_", None))
         if asked.counts is None:
             asked = replace(asked, level=threshold(self, sketch, norms, sketch.weight))
         return describe(
