@@ -85,11 +85,27 @@ def test_orientation_log_and_standardise(givens, tmp_path):
     run = givens("sparse-pca", "x.tsv", *options, "--out", "out")
     assert run.code == 0, run.err
     assert "took the columns as samples, since the first column is headed 'gene'" in run.err
-    assert "raised to 1 first" in run.err
     expected = SparsePCA(n_components=2, n_nonzero=[5, 4], scale=True, random_state=0)
     expected.fit(np.log2(np.maximum(values, 1)))
     np.testing.assert_allclose(read(tmp_path / "out" / "components.csv").to_numpy().T, expected.components_)
     assert '"path":null' in (tmp_path / "out" / "report.html").read_text()
+
+
+@pytest.mark.parametrize("form", ["dense", "sparse", "--stream"])
+def test_log2_says_how_many_values_it_raises(givens, tmp_path, form):
+    values = np.random.default_rng(0).poisson(1.5, (30, 8)) / 2
+    if form == "sparse":
+        scipy.sparse.save_npz(tmp_path / "x.npz", scipy.sparse.csr_matrix(values))
+    else:
+        np.save(tmp_path / "x.npy", values)
+    file, extra = ("x.npz", []) if form == "sparse" else ("x.npy", ["--stream"] if form == "--stream" else [])
+    options = ["-m", 2, "--n-nonzero", 4, "--log2", "--no-path", "--samples", "rows", *extra]
+    run = givens("sparse-pca", file, *options, "--json", "--out", "out")
+    assert run.code == 0, run.err
+    note = f"took log2 of the values, {(values < 1).sum()} of them below 1 raised to 1 first (--floor)"
+    assert note in run.err
+    assert note in json.loads(run.out)["notes"]
+    assert "those below 1, or below --floor, are raised to it" in givens("sparse-pca", "--help").out
 
 
 def test_quiet_says_nothing_and_results_are_replaced(givens, tmp_path):

@@ -195,12 +195,17 @@ class Source:
         ),
     ] = None
     log2: Annotated[
-        bool, typer.Option("--log2", help="Take log2 of the values first.", rich_help_panel=READING)
+        bool,
+        typer.Option(
+            "--log2",
+            help="Take log2 of the values first; those below 1, or below --floor, are raised to it before.",
+            rich_help_panel=READING,
+        ),
     ] = False
     floor: Annotated[
         float | None,
         typer.Option(
-            help="With --log2: replace smaller values by this one first. Default: 1.", rich_help_panel=READING
+            help="With --log2: raise smaller values to this one first. Default: 1.", rich_help_panel=READING
         ),
     ] = None
 
@@ -252,7 +257,7 @@ class Source:
             session.say(note)
         if self.log2:
             table.values, low = log2(table.values, self.least)
-            table.notes.append(f"took log2 of the values, {low:,} of them raised to {self.least:g} first")
+            table.notes.append(self.log2_note(f"{low:,} of them"))
             session.say(table.notes[-1])
         if session.excel_safe:
             table.samples, table.variables = no_formulas(table.samples), no_formulas(table.variables)
@@ -286,8 +291,6 @@ class Source:
             rows.variables, rows.label_names = no_formulas(rows.variables), no_formulas(rows.label_names)
         session.variables = rows.variables
         rows.notes.append("took the rows as samples, as --stream does")
-        if self.log2:
-            rows.notes.append(f"took log2 of the values, smaller ones raised to {self.least:g} first")
         for note in rows.notes:
             session.say(note)
         return rows
@@ -309,7 +312,7 @@ class Source:
             store.X = store.X.map_blocks(
                 self.prepared, dtype=np.float64, meta=store.X._meta.astype(np.float64)
             )
-            store.notes.append(f"took log2 of the values, smaller ones raised to {self.least:g} first")
+            store.notes.append(self.log2_note("all of them that are"))
         if session.excel_safe:
             store.variables = no_formulas(store.variables)
             store.label_names = no_formulas(store.label_names)
@@ -317,6 +320,10 @@ class Source:
         for note in store.notes:
             session.say(note)
         return store
+
+    def log2_note(self, low: str) -> str:
+        """Return the note on logarithms; `low` says how many values are below the floor."""
+        return f"took log2 of the values, {low} below {self.least:g} raised to {self.least:g} first (--floor)"
 
     def prepared(self, values: np.ndarray) -> np.ndarray:
         """Return the values of a chunk as they go into the model."""
@@ -368,7 +375,9 @@ def log2(values: Any, floor: float) -> tuple[Any, int]:
         if floor != 1:
             raise DataError("a sparse table needs --floor 1, so that its zeros stay zeros under --log2")
         result = values.tocsr().astype(np.float64)
-        low = int((result.data < 1).sum())
+        low = result.shape[0] * result.shape[1] - int(
+            (result.data >= 1).sum()
+        )  # with the zeros that are not stored
         result.data = np.log2(np.maximum(result.data, 1))
         result.eliminate_zeros()
         return result, low

@@ -81,10 +81,15 @@ class ExplainedShares:
 
 def learn(session: Session, source: Source, rows: TableRows, model: Any) -> None:
     """Make the first pass."""
+    low = 0
     with session.step(f"learning from {source.file.name}", total=rows.total) as advance, session.fitting():
         for chunk in rows:
+            low += int((chunk.values < source.least).sum())
             model.partial_fit(source.prepared(chunk.values))
             advance(len(chunk.values))
+    if source.log2:
+        rows.notes.append(source.log2_note(f"{low:,} of them"))
+        session.say(rows.notes[-1])
 
 
 def run(session: Session, source: Source, model: Any) -> None:
