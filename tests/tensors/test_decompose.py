@@ -89,6 +89,25 @@ def test_negative_weights_become_signs(start):
     assert np.allclose(found.reconstruct(), T, atol=1e-12)
 
 
+@pytest.mark.parametrize("start", [*STARTS, "array"])
+@pytest.mark.parametrize(("d", "rank"), [(1, 1), (2, 2), (2, 1), (3, 3), (6, 4)])
+@pytest.mark.filterwarnings("ignore:the components found leave")
+def test_the_value_is_the_sum_of_the_weights(d, rank, start):
+    """Whatever their signs in T, and wherever the run ends."""
+    start = np.eye(d) if start == "array" else start
+    for seed in range(5):
+        weights = np.random.default_rng(seed).uniform(-3, 1, d)
+        T = orthogonal(np.random.default_rng(seed), d, noise=0.1, weights=weights)[0]
+        for most in (0, 1, 100):
+            found = decompose(T, rank, start=start, random_state=100, max_sweeps=most)
+            assert (found.weights >= 0).all()
+            assert found.result.value == pytest.approx(found.weights.sum(), rel=1e-12)
+            assert found.result.trace.value[-1] == found.result.value
+            np.testing.assert_allclose(
+                np.einsum("abc,ai,bi,ci->i", T, *[found.factors] * 3), found.weights, atol=1e-12
+            )
+
+
 @pytest.mark.parametrize("start", STARTS)
 @pytest.mark.parametrize("d", [5, 40])
 def test_repeated_weights(d, start):

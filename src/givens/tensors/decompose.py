@@ -185,22 +185,20 @@ def _run(
 ) -> Result:
     """One run; what its start took is part of the result, but for the trace."""
     if not isinstance(start, str):
-        return minimize(objective, np.asarray(start), **options)
+        return minimize(objective, _upright(objective, np.asarray(start)), **options)
     if start == "random":
-        return minimize(objective, random_orthogonal(objective.n, rng), **options)
+        return minimize(objective, _upright(objective, random_orthogonal(objective.n, rng)), **options)
     began = perf_counter()
-    n, steps, U = objective.n, 0, None  # by default `minimize` begins at the eigenvectors
-    # The contraction costs as much as the squares of one vector; the eigenvectors 9n³.
-    flops = objective.squares_flops / n + 9.0 * n**3
+    n, steps, U = objective.n, 0, objective.start(rng)
+    # The contraction costs as much as the squares of one vector, the eigenvectors 9n³; signs need the squares of all.
+    flops = objective.squares_flops * (1 + 1 / n) + 9.0 * n**3
     if start == "power":
         U, steps = power_steps(
-            objective.squaring(),
-            objective.start(rng),
-            0.5 * negligible(tol * objective.scale, objective.scale),
+            objective.squaring(), U, 0.5 * negligible(tol * objective.scale, objective.scale)
         )
         # Beside the squares two products, and six steps of Newton and Schulz for the polar factor.
         flops += steps * (objective.squares_flops + 28.0 * n**3)
-    result = minimize(objective, U, **options)
+    result = minimize(objective, _upright(objective, U), **options)
     seconds = perf_counter() - began - result.seconds
     result.flops += flops
     result.seconds += seconds
@@ -210,6 +208,13 @@ def _run(
         words += f", then {counted(steps, 'power iteration', 'power iterations')}"
     result.method = f"{words}, then {result.method}"
     return result
+
+
+def _upright(objective: SymmetricTensor | MomentTensor, U: np.ndarray) -> np.ndarray:
+    """U with the signs for which no T(u, u, u) is negative; every rotation of two columns to their maximum keeps that so."""
+    if U.shape != (objective.n, objective.n):
+        return U  # `minimize` says what is wrong
+    return U * np.copysign(1.0, (U * objective.squares(U)).sum(axis=0))
 
 
 def power_steps(
