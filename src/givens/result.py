@@ -87,11 +87,16 @@ class Certificate:
         Number of pairs that were searched.
     share : float
         Their share of all pairs; if it is below 1, they were chosen at random.
+    error : float
+        How far `gain` may be off: 0 if the searches are exact, NaN if that is not known. For a plain function it is the largest
+        difference that was seen between f and the sum of harmonics that was minimised in its place. That is an estimate
+        and no bound: a narrow minimum between all angles at which f was evaluated is not seen.
     """
 
     gain: float
     pairs: int
     share: float
+    error: float = 0.0
 
 
 @dataclass

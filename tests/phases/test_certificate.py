@@ -10,7 +10,7 @@ import pytest
 
 from givens import check_objective, minimize, rotations
 from givens.numerics import parallel
-from givens.objectives import Columns, JointDiagonal, Kurtosis, SparseColumns
+from givens.objectives import Columns, Function, JointDiagonal, Kurtosis, SparseColumns
 from givens.phases import sweeping
 from tests.cases import CASES
 
@@ -65,6 +65,41 @@ def test_a_local_minimum_that_a_pair_can_leave_is_left():
     assert minimize(f, start @ rotations.rotation(3, 0, 1, 0.1), certify=False).value == pytest.approx(
         3**-0.5
     )
+
+
+@pytest.mark.parametrize("seed", [31, 33, 92])
+def test_of_a_function_with_kinks_the_certificate_carries_its_doubt(seed):
+    """For these seeds a grid of one degree gains up to 2e-4 of the scale where the certificate says 0."""
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(2, 5))
+    A = rng.standard_normal((int(rng.integers(3, 12)), n))
+
+    def f(U):
+        return float(np.abs(A @ U).sum())
+
+    result = minimize(f, n=n, random_state=seed, certify=True)
+    assert "harmonics, so their minima may not be global" in result.message
+    certificate = result.certificate
+    grid = [
+        f(rotations.rotate(result.U, i, j, theta))
+        for i, j in itertools.combinations(range(n), 2)
+        for theta in np.radians(np.arange(360))
+    ]
+    assert result.value - min(grid) <= certificate.gain + certificate.error
+    assert 1e-4 < certificate.error / result.scale < 1e-2
+
+
+def test_the_error_of_a_certificate_is_zero_rounding_or_unknown():
+    M = np.random.default_rng(0).standard_normal((3, 3))
+    for degree, most in ((1, 0.0), (None, 1e-10)):
+        f = Function(lambda U: float(np.sum(M * U)), 3, degree)
+        result = minimize(f, random_state=0, certify=True)
+        assert 0.0 <= result.certificate.error <= most * result.scale
+    large = minimize(lambda U: 1e200 * float(np.abs(M @ U).sum()), n=3, random_state=0, certify=True)
+    assert large.certificate.error > 1e195
+    A = np.random.default_rng(0).laplace(size=(50, 3))
+    assert minimize(Columns(A, "quartimax"), random_state=0, certify=True).certificate.error == 0.0
+    assert np.isnan(minimize(Columns(A, "logcosh"), random_state=0, certify=True).certificate.error)
 
 
 def test_a_share_of_the_pairs_is_stated():

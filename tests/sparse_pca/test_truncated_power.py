@@ -348,3 +348,15 @@ def test_a_warm_start_stays(rng):
     before = model.explained_variance_ratio_.sum()
     assert model.fit(X).explained_variance_ratio_.sum() >= before * (1 - 1e-3)
     assert model.n_iter_ <= 2
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_the_trace_never_falls_and_ends_at_the_value(seed):
+    rng = np.random.default_rng(seed)
+    n, d, m = int(rng.integers(6, 40)), int(rng.integers(6, 30)), int(rng.integers(2, 6))
+    X = rng.standard_normal((n, d)) * rng.gamma(1, 1, d)
+    total = int(rng.integers(m, m * d + 1))
+    for options in ({"n_nonzero_total": total}, {"n_nonzero": 1 + total // m % d}):
+        result = SparsePCA(m, **options).fit(X).result_
+        assert np.all(np.diff(result.trace.value) >= 0)
+        assert result.trace.value[-1] == result.value

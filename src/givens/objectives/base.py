@@ -42,6 +42,8 @@ class Solved(NamedTuple):
         For each block, intermediate results that `apply` can use; they are passed to it.
     note : str
         A remark on the searches for the result's message, if they are not exact; else empty.
+    error : float
+        How far gains may be off: 0 if the searches are exact, NaN if that is not known.
     """
 
     rotations: Rotations
@@ -50,6 +52,7 @@ class Solved(NamedTuple):
     flops: float
     payload: Sequence[Any] | None = None
     note: str = ""
+    error: float = 0.0
 
 
 class NotFinite(ValueError):

@@ -8,6 +8,7 @@ contiguous row.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from copy import copy
 from typing import Any, Self
@@ -219,12 +220,13 @@ class Columns(Objective):
     def solve(self, state: np.ndarray, blocks: Blocks, min_gain: float = 0.0) -> Solved:
         """Solve the contrast's pair problem for each pair; for each larger block, rotate its pairs on a copy of its columns."""
         note = self.contrast.note
+        error = math.nan if note else 0.0
         if isinstance(blocks, np.ndarray):
-            return Solved(*self.contrast.solve_pairs(state, blocks, self.active), note=note)
+            return Solved(*self.contrast.solve_pairs(state, blocks, self.active), note=note, error=error)
         counting = [int(np.sum(block < self.active)) for block in blocks]
         found = [self.contrast.solve_block(state, block, a, min_gain) for block, a in zip(blocks, counting)]
         rotations, gains, rotated, flops, payload = zip(*found)
-        return Solved(rotations, np.array(gains), sum(rotated), sum(flops), payload, note)
+        return Solved(rotations, np.array(gains), sum(rotated), sum(flops), payload, note, error)
 
     def apply(
         self, state: np.ndarray, blocks: Blocks, rotations: Rotations, payload: Sequence[Any] | None = None

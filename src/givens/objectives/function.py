@@ -446,9 +446,10 @@ class Function(Objective):
 
     def solve(self, state: FunctionState, blocks: Blocks, min_gain: float = 0.0) -> Solved:
         """Find the best angle of every pair of every block, one after the other."""
-        rotations, gains, rotated, resolved, points = [], [], 0, True, []
+        rotations, gains, rotated, resolved, points, error = [], [], 0, True, [], 0.0
         for block in blocks:
-            Q, gain, turned, all_resolved, most = self._solve_block(state, block)
+            Q, gain, turned, all_resolved, most, off = self._solve_block(state, block)
+            error = max(error, off)
             rotations.append(Q)
             points.append(most)
             gains.append(gain)
@@ -461,19 +462,22 @@ class Function(Objective):
             0.0,
             points,
             note=_CAPPED if not resolved else _INTERPOLATED if self.degree is None else "",
+            error=error,
         )
 
     def _solve_block(
         self, state: FunctionState, block: np.ndarray
-    ) -> tuple[np.ndarray, float, int, bool, int]:
+    ) -> tuple[np.ndarray, float, int, bool, int, float]:
         size = len(block)
         Vt = state.Ut.copy() if size > 2 else state.Ut
         Q = np.eye(size)
         value, total, rotated, resolved, points = self.value(state), 0.0, 0, True, state.points
+        error = 0.0
         for a in range(np.searchsorted(block, self.active)):
             for b in range(a + 1, size):
                 found, points = self._search(Vt, (int(block[a]), int(block[b])), value, points)
                 resolved &= found.resolved
+                error = max(error, found.error)
                 if not self._worth(found):
                     continue
                 G = turn(found.theta)
@@ -483,7 +487,7 @@ class Function(Objective):
                 value -= found.gain
                 total += found.gain
                 rotated += 1
-        return Q, total, rotated, resolved, points
+        return Q, total, rotated, resolved, points, error
 
     def _search(
         self, Vt: np.ndarray, pair: tuple[int, int], value: float, points: int

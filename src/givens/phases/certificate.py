@@ -47,10 +47,10 @@ def certify(run: Run, share: float) -> tuple[Certificate, float]:
     gains = np.full(len(pairs), np.nan) if known is None else known[pairs[:, 0], pairs[:, 1]]
     unknown = np.flatnonzero(np.isnan(gains))
     run.searched = len(unknown) > 0
-    solved = None
+    solved, error = None, 0.0
     if run.searched:
         solved = _search(run, pairs[unknown])
-        gains[unknown] = solved.gains
+        gains[unknown], error = solved.gains, solved.error
     worth = max(WORTH, run.tol, run.plan.rounding) * objective.scale
     chosen = _disjoint(pairs, gains, worth)
     if not objective.separable:
@@ -76,8 +76,9 @@ def certify(run: Run, share: float) -> tuple[Certificate, float]:
             run.moved()
             if gains[chosen].max() > CLEAR * objective.scale:
                 progress.note = max(progress.note, UNTRUE, key=len)
-    most = abs(objective.factor) * float(gains.max(initial=0.0))
-    return Certificate(most, len(pairs), len(pairs) / total), gain
+    unit = abs(objective.factor)
+    most = unit * float(gains.max(initial=0.0))
+    return Certificate(most, len(pairs), len(pairs) / total, unit * error), gain
 
 
 def _search(run: Run, pairs: np.ndarray) -> Solved:

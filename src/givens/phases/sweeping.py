@@ -130,4 +130,5 @@ def _together(solved: Sequence[Solved], pairs: bool) -> Solved:
         sum(part.flops for part in solved),
         [found for payload in payloads for found in payload] if len(payloads) == len(solved) else None,
         max((part.note for part in solved), key=len),
+        float(np.max([part.error for part in solved])),
     )

@@ -37,6 +37,8 @@ class Search:
         How often g was called.
     resolved : bool
         False if g had more harmonics than were allowed: then the minimum is of the truncated sum, or the best point seen.
+    error : float
+        The largest difference between g and the sum, where both are known.
     """
 
     theta: float
@@ -44,6 +46,7 @@ class Search:
     harmonics: Harmonics
     evaluations: int
     resolved: bool
+    error: float = 0.0
 
 
 Minimum = Callable[[Harmonics, float], tuple[float, float]]
@@ -106,7 +109,7 @@ def periodic(
     theta, gain = minimum(harmonics, noise)
     if not resolved:
         theta, gain, calls = _checked(g, values, most, theta, noise, calls)
-    return Search(theta, gain, harmonics, calls, resolved)
+    return Search(theta, gain, harmonics, calls, resolved, error)
 
 
 def _checked(

@@ -231,8 +231,9 @@ class SparsePCA(SparseScores):
         With `missing`: how many values were missing.
     result_ : Result
         The run: the algorithm (`method`), value, trace, flops and rotations of all starts, and why it stopped. With `n_nonzero`
-        and `refit` the trace is that of the truncated power steps after the best start, and the value is the adjusted variance
-        as a sum of squares.
+        or `n_nonzero_total` the trace is that of the truncated power steps after the best start, the best so far after each,
+        and the value is the adjusted variance as a sum of squares. With `n_nonzero` and `refit=False` thresholds follow the
+        counts, so values of different sweeps belong to different thresholds and may fall; the best sweep is returned.
     n_iter_ : int
         Steps of the run: `result_.steps`, at least 1.
 

@@ -160,7 +160,10 @@ def ascend(
             flops += table.product_flops(m, 0)
             best = Ascent(loadings, W, Y, E, held, _slope(loadings, Y, size), flops, trace)
         shown.step("truncated power", step, max_steps, 1)
-        trace.append(step, perf_counter() - began, flops, held, best.gradient_norm, PHASE if step else "")
+        # The last step may lower the variance; then the one before it is returned.
+        trace.append(
+            step, perf_counter() - began, flops, best.explained, best.gradient_norm, PHASE if step else ""
+        )
         shown.show(held, np.nan if step == 0 else held / trace.value[-2] - 1)
         if done:
             break
