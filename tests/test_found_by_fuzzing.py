@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import warnings
 import zipfile
 
@@ -236,77 +235,6 @@ def test_damaged_text_in_parquet(tmp_path, damage):
     for read in (read_table, lambda path: list(open_rows(path).read())):
         with pytest.raises(DataError, match=r"x\.parquet"):
             read(tmp_path / "x.parquet")
-
-
-def checkpointed(path):
-    givens.minimize(Columns(DATA, "logcosh"), checkpoint=path, max_steps=3, tol=0.0)
-    with np.load(path) as file:
-        arrays = dict(file)
-    return json.loads(str(arrays.pop("header"))), arrays
-
-
-@pytest.mark.parametrize(
-    ("where", "change"),
-    [
-        ("phase", lambda old: 7),
-        ("phase", lambda old: -1),
-        ("summaries", lambda old: []),
-        ("summaries", lambda old: [{**summary, "steps": {}} for summary in old]),
-        ("summaries", lambda old: [{**summary, "gain": "x"} for summary in old]),
-        ("trace_phase", lambda old: dict.fromkeys(map(str, range(len(old))), "")),
-        ("trace_value", lambda old: old.astype(str)),
-        ("trace_value", lambda old: np.append(old[:-1], np.nan)),
-        ("memory_rows", lambda old: old[:-1]),
-        ("memory_rows", lambda old: old * 1e200),
-        ("memory_rows", lambda old: np.vstack([old] * 100)),
-        ("memory_weights", lambda old: old[:-1]),
-        ("memory_weights", lambda old: -old),
-        ("memory_weights", lambda old: old * np.nan),
-    ],
-)
-def test_a_checkpoint_that_no_run_can_have_saved(tmp_path, where, change):
-    path = tmp_path / "saved"
-    header, arrays = checkpointed(path)
-    if where in header:
-        header[where] = change(header[where])
-    else:
-        arrays[where] = change(arrays[where])
-    with path.open("wb") as file:
-        np.savez(file, header=np.array(json.dumps(header)), **arrays)
-    with pytest.raises(ValueError, match=r"saved' is damaged \("):
-        givens.minimize(Columns(DATA, "logcosh"), checkpoint=path, max_steps=50, tol=0.0)
-
-
-@pytest.mark.parametrize(
-    "change",
-    [{"components": 2.0}, {"components": 99}, {"seed": -1}, {"drop": 3}, {"drop": "x"}, {"scale": 1}],
-)
-def test_a_saved_stream_with_settings_of_another_type(tmp_path, change):
-    path = tmp_path / "saved"
-    givens.StreamingSparsePCA(2, alpha=0.1, random_state=0).partial_fit(DATA).save(path)
-    with np.load(path) as file:
-        arrays = dict(file)
-    header = json.loads(str(arrays.pop("header")))
-    header["settings"] |= change
-    with path.open("wb") as file:
-        np.savez(file, header=np.array(json.dumps(header)), **arrays)
-    with pytest.raises(ValueError, match=r"saved' cannot be used: its settings? "):
-        givens.StreamingSparsePCA.load(path)
-
-
-@pytest.mark.parametrize("value", [float("nan"), {}, -1, 1.5, "x"])
-@pytest.mark.parametrize("drop", ["weakest", "leftover"])
-def test_a_saved_stream_with_rotations_of_another_type(tmp_path, drop, value):
-    path = tmp_path / "saved"
-    givens.StreamingSparsePCA(2, alpha=0.1, drop=drop, random_state=0).partial_fit(DATA).save(path)
-    with np.load(path) as file:
-        arrays = dict(file)
-    header = json.loads(str(arrays.pop("header")))
-    header["parameters"]["inner_rotations"] = value
-    with path.open("wb") as file:
-        np.savez(file, header=np.array(json.dumps(header)), **arrays)
-    with pytest.raises(ValueError, match="inner_rotations must be a whole number of at least 0"):
-        givens.StreamingSparsePCA.load(path).components_  # noqa: B018
 
 
 def test_scores_of_features_whose_deviations_have_no_reciprocal():

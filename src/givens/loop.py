@@ -133,7 +133,7 @@ class Run:
             self._record("" if before is None else before.name)
         else:
             self._counted = True
-            self._restore_phase(progress)
+            self.phases[progress.phase].remember(progress.memory, self)
         self.certificate: Certificate | None = None
         self.searched = True  # whether any pairs were searched for the certificate, or all gains were known
         self.message = ""
@@ -187,18 +187,6 @@ class Run:
             # Where powers of the data overflow, the gain is NaN, and `max` keeps `tol`.
             gained = self._gained + (values[0] - values[-1]) / (unit or 1.0)
             self.tol = max(self.tol, self.rough * gained)
-
-    def _restore_phase(self, progress: Progress) -> None:
-        """Give the current phase its memory from the checkpoint, if the file fits this run."""
-        try:
-            if [summary.name for summary in progress.summaries] != [phase.name for phase in self.phases]:
-                raise ValueError("its phases differ")
-            if not 0 <= progress.phase < len(self.phases):
-                raise ValueError(f"its phase is {progress.phase}")
-            self.phases[progress.phase].remember(progress.memory, self)
-        except (KeyError, TypeError, ValueError, OverflowError) as error:
-            assert self.checkpoint is not None
-            raise checkpoints.damaged(self.checkpoint.path, error) from error
 
     def _step(self) -> str:
         """Make one step of the current phase; return why to stop, or an empty string."""
@@ -509,7 +497,8 @@ class Run:
         checkpoints.save(self.checkpoint.path, progress, self._problem())
 
     def _problem(self) -> str:
-        text = f"{fingerprint(self.objective)} {self.options.phases} {self.options.schedule!r} {self.repair_every}"
+        phases = [phase.name for phase in self.phases]
+        text = f"{fingerprint(self.objective)} {phases} {self.options.schedule!r} {self.repair_every}"
         return hashlib.sha256(text.encode()).hexdigest()
 
     def _resume(self, start: np.ndarray, reproducible: bool) -> Progress | None:

@@ -9,7 +9,7 @@
 |---|---|---|
 | inputs | every estimator and public function | arrays, tables and sparse matrices of all kinds, parameters at random |
 | files | every command and reader | tables in every format, with bits, bytes, fields and lines changed |
-| saves | saved streams and checkpoints | the same, and whole files with values that nobody saved |
+| saves | saved streams and checkpoints | the same |
 
 Each batch runs in a process of its own with limits on memory and time. Counted are crashes, hangs, models that are not finite,
 results that are half-written, and raw exceptions: anything but an error that the package raises itself, with a sentence. Crashes

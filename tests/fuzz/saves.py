@@ -1,10 +1,7 @@
-"""Attack saved streams and checkpoints: bits, bytes, and values that were never saved."""
+"""Attack saved streams and checkpoints: bits and bytes."""
 
 from __future__ import annotations
 
-import copy
-import io
-import json
 import shutil
 import tempfile
 from collections.abc import Callable
@@ -28,25 +25,6 @@ OBJECTIVES: list[Callable[[], Objective]] = [
     lambda: SparseColumns(A, 0.5),
     lambda: JointDiagonal(np.stack([A[:5] + A[:5].T, A[5:10] + A[5:10].T])),
 ]
-ODD: list[Any] = [
-    None,
-    -1,
-    0,
-    1,
-    3,
-    10**12,
-    2.5,
-    "x",
-    [],
-    [1, 2],
-    {},
-    {"a": 1},
-    True,
-    float("nan"),
-    float("inf"),
-    1e300,
-    -1e-320,
-]
 
 
 @cache
@@ -66,71 +44,11 @@ def saved_checkpoint(kind: int) -> bytes:
         return path.read_bytes()
 
 
-def crafted(rng: np.random.Generator, content: bytes) -> bytes:
-    """The same file, whole, with values that nobody saved."""
-    with np.load(io.BytesIO(content)) as file:
-        arrays = dict(file)
-    header = json.loads(str(arrays.pop("header")))
-    for _ in range(int(rng.choice([1, 1, 2, 4]))):
-        if rng.random() < 0.5 or not arrays:
-            _change_header(rng, header)
-        else:
-            name = list(arrays)[rng.integers(len(arrays))]
-            arrays[name] = _changed(rng, arrays[name])
-            if rng.random() < 0.05:
-                del arrays[name]
-    buffer = io.BytesIO()
-    np.savez(buffer, header=np.array(json.dumps(header)), **arrays)
-    return buffer.getvalue()
-
-
-def _change_header(rng: np.random.Generator, header: dict[str, Any]) -> None:
-    place: Any = header
-    for _ in range(6):
-        keys = list(place) if isinstance(place, dict) else list(range(len(place)))
-        if not keys:
-            return
-        key = keys[rng.integers(len(keys))]
-        if isinstance(place[key], dict | list) and place[key] and rng.random() < 0.7:
-            place = place[key]
-        elif isinstance(place, dict) and rng.random() < 0.1:
-            del place[key]
-            return
-        else:
-            old = place[key]
-            place[key] = copy.deepcopy(ODD[rng.integers(len(ODD))])
-            if isinstance(old, int | float) and rng.random() < 0.5:
-                place[key] = old + rng.choice([-1, 1, 1000]).item()
-            return
-
-
-def _changed(rng: np.random.Generator, array: np.ndarray) -> np.ndarray:
-    kind = rng.integers(8)
-    with np.errstate(all="ignore"):
-        if kind == 0:
-            return array[..., :-1] if array.ndim else array
-        if kind == 1:
-            return array.astype(str)
-        if kind == 2:
-            return array.astype("f4") if array.dtype.kind == "f" else array.astype(float)
-        if kind == 3:
-            return array.ravel()
-        if kind == 4 and array.dtype.kind == "f":
-            return array * rng.choice([2.0, -1.0, 0.0, 1e200, 1e-200])
-        if kind == 5:
-            return np.zeros_like(array)
-        changed = array.copy()
-        if changed.size and changed.dtype.kind in "fiu":
-            odd = [np.nan, np.inf, 1e300, -1.0, 0.0] if changed.dtype.kind == "f" else [0, 1, 7]
-            changed.flat[rng.integers(changed.size)] = odd[rng.integers(len(odd))]
-        return changed
-
-
 def attack(rng: np.random.Generator, note: Callable[[str], None]) -> None:
     """One changed save: refused with a sentence that names it, or of use."""
     stream, kind = rng.random() < 0.5, int(rng.integers(4))
     content = saved_stream(kind) if stream else saved_checkpoint(kind)
-    changed = crafted(rng, content) if rng.random() < 0.7 else mutated(rng, content, False)
+    changed = mutated(rng, content, False)
     note(f"{'stream' if stream else 'checkpoint'} {kind}")
     folder = Path(tempfile.mkdtemp(prefix="fuzz-"))
     try:

@@ -51,8 +51,8 @@ def test_damaged_files_are_refused(tmp_path):
     path.write_bytes(bytes(broken))
     with pytest.raises(ValueError, match="damaged"):
         StreamingSparsePCA.load(path)
-    np.savez(path, header=np.array('{"format": 99}'))
-    with pytest.raises(ValueError, match="format is 99"):
+    archive.write(path, {"format": 99}, {})
+    with pytest.raises(ValueError, match="has the format 99"):
         StreamingSparsePCA.load(path)
     np.savez(path, x=np.array([{}], dtype=object))
     with pytest.raises(

@@ -122,14 +122,11 @@ def npy(array):
     return file.getvalue()
 
 
-@pytest.mark.parametrize("shape", [(10**12,), (2**40, 2**40), (2,), (0, 5, 7), (-1,)])
+@pytest.mark.parametrize("shape", [(10**12,), (2**40, 2**40), (2,), (-1,)])
 def test_sizes_are_checked_before_anything_is_allocated(tmp_path, shape):
     crafted(tmp_path / "state", shape)
-    if shape == (0, 5, 7):
-        assert archive.read(tmp_path / "state", "a state")[1]["a"].shape == shape
-    else:
-        with pytest.raises(ValueError, match="is damaged, or was not saved by givens"):
-            archive.read(tmp_path / "state", "a state")
+    with pytest.raises(ValueError, match="is damaged, or was not saved by"):
+        archive.read(tmp_path / "state", "a state")
 
 
 def foreign(tmp_path):
@@ -156,7 +153,7 @@ def test_foreign_files_are_refused_with_one_sentence(tmp_path):
     count = 0
     for content in foreign(tmp_path):
         (tmp_path / "file").write_bytes(content)
-        with pytest.raises(ValueError, match="is damaged, or was not saved by givens"):
+        with pytest.raises(ValueError, match="is damaged, or was not saved by this version of givens"):
             archive.read(tmp_path / "file", "a state")
         count += 1
     assert count == 13

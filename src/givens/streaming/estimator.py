@@ -384,7 +384,7 @@ class StreamingSparsePCA(SparseScores):
         -------
         StreamingSparsePCA
         """
-        parameters, state = files.read(path, cls)
+        parameters, state = files.read(path)
         model = cls(**parameters)
         model.__dict__.update(state, _found=None)
         return model

@@ -1,8 +1,12 @@
-"""Arrays and a header of plain values in one file, in NumPy's format without pickle, written completely or not at all."""
+"""Arrays and a header of plain values in one file, in NumPy's format without pickle, written completely or not at all.
+
+The file holds a digest of its contents: one whose numbers were changed is refused.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import io
 import json
 import math
@@ -30,12 +34,13 @@ def write(path: str | os.PathLike[str], header: Mapping[str, Any], arrays: Mappi
             f"{os.fspath(path)} is no ordinary file, and would be replaced by one: choose another name"
         )
     remove_leftovers(target.parent, target.name)
-    named: dict[str, Any] = dict(arrays)
+    text = json.dumps(header)
+    named: dict[str, Any] = {"digest": np.array(_digest(text, arrays)), **arrays}
     part = part_of(target)
     try:
         # Python ignores an interrupt while it deletes a ZIP file, so Ctrl-C is delayed.
         with uninterrupted(), part.open("xb") as file:
-            np.savez(file, header=np.array(json.dumps(header)), **named)
+            np.savez(file, header=np.array(text), **named)
             file.flush()
             os.fsync(file.fileno())
         if target.exists():
@@ -59,16 +64,27 @@ def read(path: str | os.PathLike[str], what: str) -> tuple[dict[str, Any], dict[
             size = os.fstat(file.fileno()).st_size
             with zipfile.ZipFile(file) as archive:
                 arrays = {_name(info): _array(archive, info, size) for info in archive.infolist()}
-            header = json.loads(str(arrays.pop("header")))
-            if not isinstance(header, dict):
-                raise ValueError("the header is no dictionary")
+            text, digest = str(arrays.pop("header")), str(arrays.pop("digest"))
+            if digest != _digest(text, arrays):
+                raise ValueError("its contents were changed")
+            header = json.loads(text)
         # Damaged bytes may raise any exception: BadZipFile, NotImplementedError, RuntimeError, EOFError, ...
         except Exception as error:
             raise ValueError(
-                f"{what} {os.fspath(path)!r} is damaged, or was not saved by givens; give another path, or delete it to start "
-                "afresh"
+                f"{what} {os.fspath(path)!r} is damaged, or was not saved by this version of givens; give another path, or "
+                "delete it to start afresh"
             ) from error
     return header, arrays
+
+
+def _digest(text: str, arrays: Mapping[str, np.ndarray]) -> str:
+    """SHA-256 of the header's text and the arrays."""
+    digest = hashlib.sha256(text.encode())
+    for name in sorted(arrays):
+        array = np.asarray(arrays[name])
+        digest.update(f"{name} {array.dtype.str} {array.shape}".encode())
+        digest.update(array.tobytes())
+    return digest.hexdigest()
 
 
 def _name(info: zipfile.ZipInfo) -> str:
