@@ -190,15 +190,18 @@ def _run(
         return minimize(objective, _upright(objective, random_orthogonal(objective.n, rng)), **options)
     began = perf_counter()
     n, steps, U = objective.n, 0, objective.start(rng)
-    # The contraction costs as much as the squares of one vector, the eigenvectors 9n³; signs need the squares of all.
-    flops = objective.squares_flops * (1 + 1 / n) + 9.0 * n**3
-    if start == "power":
+    # The contraction costs as much as the squares of one vector; the eigenvectors 9n³.
+    flops = objective.squares_flops / n + 9.0 * n**3
+    if start == "eigh":
+        U = _upright(objective, U)
+        flops += objective.squares_flops
+    else:
         U, steps = power_steps(
             objective.squaring(), U, 0.5 * negligible(tol * objective.scale, objective.scale)
         )
         # Beside the squares two products, and six steps of Newton and Schulz for the polar factor.
         flops += steps * (objective.squares_flops + 28.0 * n**3)
-    result = minimize(objective, _upright(objective, U), **options)
+    result = minimize(objective, U, **options)
     seconds = perf_counter() - began - result.seconds
     result.flops += flops
     result.seconds += seconds
@@ -222,14 +225,15 @@ def power_steps(
 ) -> tuple[np.ndarray, int]:
     """U ← polar(T(·, u_i, u_i)) until no more than `min_gain` is left to gain, or rotations do it sooner; the largest come first.
 
-    Returns U and the number of iterations. `squares` is the function of U whose columns are T(·, u_i, u_i).
+    Returns U, with no negative T(u_i, u_i, u_i), and the number of iterations. `squares` is the function of U whose columns are
+    T(·, u_i, u_i).
 
     Near the solution, where UᵀW of the images W is nearly diagonal, its polar factor is I + X with
     X_ij = (T_ijj − T_iij)/(λ_i + λ_j): a step of Newton's method for all pairs at once, with the diagonal of the Hessian.
     Far from it, this is the power method with its columns kept apart.
     """
     value, left, steps = -np.inf, np.inf, 0
-    while steps < most:
+    while True:
         steps += 1
         images = squares(U)
         products = U.T @ images
@@ -239,10 +243,12 @@ def power_steps(
         # A pair gains 3/2 (T_iij − T_ijj)²/(λ_i + λ_j); here with the mean of the λ, and every pair twice.
         last, left = left, 0.375 * float(np.vdot(skew, skew)) * len(U) / (value or 1.0)
         # A sweep of rotations takes as long as some eight iterations.
-        if left <= min_gain or (value <= last_value * (1 + 1e-11) and left * (left / last) ** 8 > min_gain):
+        slow = value <= last_value * (1 + 1e-11) and left * (left / last) ** 8 > min_gain
+        if steps == most or left <= min_gain or slow:
             break
         near = np.abs(skew).max() < 0.1 * heights.min()
         U = polar_by_products(U + U @ (skew / (heights[:, None] + heights)) if near else images)
+    U = U * np.copysign(1.0, heights)
     return np.ascontiguousarray(U[:, np.argsort(-np.abs(heights), kind="stable")]), steps
 
 
