@@ -260,3 +260,18 @@ def test_numbers_that_look_like_clusters_are_asked_about(givens, tmp_path):
         "sparse-pca", "x.csv", "-m", 2, "--n-nonzero", 4, "--no-path", "--labels", "cluster", "--out", "o"
     )
     assert "looks like" not in run.err
+
+
+@pytest.mark.parametrize("extra", [[], ["--stream"]])
+def test_the_row_of_names_can_be_told(givens, tmp_path, extra):
+    frame = frame_of(False)
+    frame.columns = range(5000, 5000 - frame.shape[1], -1)
+    text = frame.to_csv(index_label="array")
+    (tmp_path / "x.csv").write_text(f"exported today\n\n{text}")
+    options = ["sparse-pca", "x.csv", "-m", 2, "--n-nonzero", 4, "--no-path", "--out", "out", *extra]
+    for told in (["--header", 3], ["--skip-rows", 2, "--header", 1]):
+        run = givens(*options, *told)
+        assert run.code == 0, run.err
+        found = read_exactly(tmp_path / "out" / "components.csv")
+        assert [str(name) for name in found.index] == [str(name) for name in frame.columns]
+    assert givens(*options).code == 1
