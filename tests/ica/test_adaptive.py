@@ -1,15 +1,17 @@
-"""Signs of tails, and the fixed-point steps that come before them."""
+"""Sources with heavy and light tails: the measure that needs no signs, and what the default contrast recovers."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.integrate import quad
+from scipy.optimize import approx_fprime, linear_sum_assignment
 
-from givens import ICA
-from givens.ica import whiten_samples
-from givens.ica.adaptive import fixed_point
-from givens.ica.white_array import WhiteArray
+from givens import ICA, ica
+from givens.ica import amari_error, whiten_samples
+from givens.ica.adaptive import GAUSSIAN_MEAN, TYPICAL_DEVIATION, NonGaussianity, fixed_point
 from givens.numerics import parallel
+from givens.objectives.columns import Columns
 
 
 @pytest.fixture(scope="module")
@@ -19,29 +21,69 @@ def white():
     return whiten_samples(S @ rng.standard_normal((8, 8))).Z
 
 
-def test_signs_are_those_of_the_moments(white):
-    U = np.linalg.qr(np.random.default_rng(0).standard_normal((8, 8)))[0]
-    Y = white @ U
-    moments = np.mean(1 / np.cosh(Y) ** 2, axis=0) - np.mean(np.tanh(Y) * Y, axis=0)
-    np.testing.assert_array_equal(WhiteArray(white, None).tail_sums(U).signs, np.sign(moments))
+def correlations(S, found):
+    """|correlation| of each source with its match among those that were found."""
+    r = np.abs(np.corrcoef(S.T, found.T)[: S.shape[1], S.shape[1] :])
+    rows, columns = linear_sum_assignment(-r)
+    return r[rows, columns]
 
 
-def test_fixed_points_are_stationary_whatever_the_tails(white):
-    U, settled = fixed_point(white, np.eye(8))
-    assert settled
+def log_cosh(y):
+    return np.logaddexp(y, -y) - np.log(2)
+
+
+def test_the_mean_of_a_gaussian_variable():
+    mean = 2 * quad(lambda y: log_cosh(y) * np.exp(-y * y / 2) / np.sqrt(2 * np.pi), 0, 30)[0]
+    assert mean == pytest.approx(GAUSSIAN_MEAN, abs=1e-9)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("squared", [False, True])
+def test_value_slopes_and_curvatures(squared, weighted):
+    rng = np.random.default_rng(3)
+    Z = whiten_samples(np.column_stack((rng.laplace(size=(300, 2)), rng.uniform(-1, 1, (300, 2))))).Z
+    weights = rng.uniform(0.5, 2, 300) if weighted else None
+
+    def f(U):
+        h = np.average(log_cosh(Z @ U), axis=0, weights=weights) - GAUSSIAN_MEAN
+        total = 300 if weights is None else weights.sum()
+        return -total * np.sum(h * h / (2 * TYPICAL_DEVIATION) if squared else np.abs(h))
+
+    objective = Columns(Z, NonGaussianity(squared), weights=weights)
+    U = np.linalg.qr(rng.standard_normal((4, 4)))[0]
+    state = objective.state(U)
+    look = objective.look(state)
+    assert look.value == pytest.approx(f(U), rel=1e-10)
+    assert objective.value(state) == pytest.approx(look.value, rel=1e-12)
+    for i, j in zip(*np.triu_indices(4, 1)):
+
+        def turned(t, i=i, j=j):
+            V = U.copy()
+            V[:, i], V[:, j] = (
+                np.cos(t) * U[:, i] + np.sin(t) * U[:, j],
+                np.cos(t) * U[:, j] - np.sin(t) * U[:, i],
+            )
+            return f(V)
+
+        slope = approx_fprime(np.zeros(1), lambda t: turned(float(t[0])), 1e-6)[0]
+        bend = (turned(1e-3) - 2 * turned(0.0) + turned(-1e-3)) / 1e-6
+        assert look.slopes[i, j] == pytest.approx(slope, rel=1e-3, abs=1e-2)
+        assert look.curvatures[i, j] == pytest.approx(bend, rel=1e-3, abs=1e-2)
+
+
+def test_the_fixed_point_is_stationary_whatever_the_tails(white):
+    objective = Columns(white, NonGaussianity(squared=True))
+    U = fixed_point(objective, np.eye(8))
     np.testing.assert_allclose(U.T @ U, np.eye(8), atol=1e-12)
-    signs = WhiteArray(white, None).tail_sums(U).signs
-    assert sorted(signs) == [-1] * 4 + [1] * 4
-    Y = white @ U
-    M = (np.tanh(Y) * signs).T @ Y / len(Y)
-    assert np.abs(M - M.T).max() < 0.05
+    slopes = objective.look(objective.state(U)).slopes / len(white)
+    assert np.abs(slopes).max() < 0.05
 
 
 def test_the_bits_do_not_depend_on_the_threads(white):
     found = []
     for threads in (1, 2):
         with parallel.pool(threads):
-            found.append(fixed_point(white, np.eye(8))[0])
+            found.append(fixed_point(Columns(white, NonGaussianity(squared=True)), np.eye(8)))
     np.testing.assert_array_equal(*found)
 
 
@@ -52,3 +94,47 @@ def test_a_given_start_may_use_samples_of_the_rows_too():
     few, many = ICA(w_init=start).fit(X), ICA().fit(X)
     np.testing.assert_allclose(few.components_, many.components_, rtol=1e-5, atol=1e-5)
     assert few.n_iter_ < 12
+
+
+def test_sources_with_heavy_tails_are_those_of_log_cosh():
+    X = np.random.default_rng(4).laplace(size=(3000, 5)) @ np.random.default_rng(5).standard_normal((5, 5))
+    model = ICA().fit(X)
+    assert (model.signs_ == 1).all()
+    np.testing.assert_allclose(model.components_, ICA(contrast="logcosh").fit(X).components_, atol=1e-6)
+
+
+@pytest.mark.parametrize("solve", [lambda X: ICA().fit_transform(X), lambda X: ica(X.T)[2].T])
+def test_the_default_separates_light_tails(solve):
+    rng = np.random.default_rng(0)
+    S = rng.uniform(-1, 1, (2000, 3))
+    assert correlations(S, solve(S @ rng.standard_normal((3, 3)))).min() > 0.99
+
+
+@pytest.mark.parametrize("contrast", ["logcosh", "exp", "kurtosis"])
+def test_a_contrast_for_heavy_tails_warns_of_light_ones(contrast):
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (2000, 3)) @ rng.standard_normal((3, 3))
+    with pytest.warns(UserWarning, match="light tails .* use contrast='adaptive'"):
+        ICA(contrast=contrast).fit(X)
+    ICA(contrast=contrast).fit(rng.standard_normal((2000, 3)))  # Gaussian sources are no reason to warn
+
+
+def test_all_columns_are_kept_without_whitening(white):
+    with pytest.raises(ValueError, match="n_components = 2, but whiten=False keeps all 8 columns"):
+        ICA(2, whiten=False).fit(white)
+    assert len(ICA(8, whiten=False).fit(white).components_) == 8
+
+
+def test_weak_sources_that_a_sample_cannot_tell_are_told_by_all_samples():
+    rng = np.random.default_rng(704)
+    S = np.column_stack((rng.triangular(-1, 0, 1, (30_000, 5)), rng.logistic(size=(30_000, 5))))
+    assert correlations(S, ICA().fit_transform(S @ rng.standard_normal((10, 10)))).min() > 0.98
+
+
+def test_starts_have_signs_of_their_own():
+    rng = np.random.default_rng(6)
+    S = np.column_stack((rng.laplace(size=(600, 3)), rng.uniform(-1, 1, (600, 3))))
+    A = rng.standard_normal((6, 6))
+    model = ICA(n_starts=4, random_state=0).fit(S @ A.T)
+    assert len(model.result_.starts) == 4
+    assert amari_error(model.components_, A) < 0.1

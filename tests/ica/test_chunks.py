@@ -13,7 +13,7 @@ import pytest
 
 from givens import ICA
 from givens.cluster import EveryNth
-from givens.objectives import Scalar
+from givens.objectives import Exp, Kurtosis, LogCosh, Scalar
 from givens.objectives.quartic import Orthomax
 from tests.cluster.accidents import deadly
 from tests.memory import most_bytes
@@ -47,9 +47,9 @@ def as_map(X, folder):
     "options",
     [
         {},
-        {"contrast": "logcosh"},
-        {"contrast": "exp"},
-        {"contrast": "kurtosis"},
+        {"contrast": LogCosh()},
+        {"contrast": Exp()},
+        {"contrast": Kurtosis()},
         {"n_components": 3},
         {"n_components": 0.95, "whiten": "arbitrary-variance"},
         {"n_starts": 2, "random_state": 0},
@@ -85,7 +85,7 @@ def test_a_data_set_of_zarr(X, tmp_path):
     np.testing.assert_allclose(fit(store).components_, fit(X).components_, atol=1e-6)
 
 
-@pytest.mark.parametrize("contrast", ["adaptive", "kurtosis"])
+@pytest.mark.parametrize("contrast", ["adaptive", Kurtosis()])
 def test_the_number_of_threads_does_not_change_the_bits(X, contrast, tmp_path):
     chunked = da.from_array(X, chunks=(1700, -1))
     with dask.config.set(scheduler="synchronous"):

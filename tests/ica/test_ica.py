@@ -13,12 +13,13 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import givens
 from givens import ICA
 from givens.ica import amari_error
-from givens.objectives import Scalar
+from givens.objectives import LogCosh, Scalar
 from tests.properties import examples
 
 
 @parametrize_with_checks(
-    [ICA(), ICA(contrast="kurtosis"), ICA(2, contrast="adaptive", stability=2, random_state=0)]
+    # One of the checks compares two fits to 1e-9, which is less than the default tolerance.
+    [ICA(tol=1e-10), ICA(contrast="kurtosis"), ICA(2, stability=2, random_state=0)]
 )
 def test_scikit_learns_checks(estimator, check):
     check(estimator)
@@ -85,7 +86,9 @@ def test_one_sign_fails_on_mixed_sources_and_adaptive_signs_do_not(mixed):
     assert amari_error(adaptive.components_, A) < 0.05
     assert sorted(adaptive.signs_) == [-1, -1, -1, 1, 1, 1]
     np.testing.assert_array_equal(np.sign(adaptive.kurtosis_), adaptive.signs_)
-    assert amari_error(ICA(contrast="kurtosis").fit(X).components_, A) > 0.1
+    with pytest.warns(UserWarning, match="light tails"):
+        one_sign = ICA(contrast="kurtosis").fit(X)
+    assert amari_error(one_sign.components_, A) > 0.1
 
 
 def test_a_contrast_of_ones_own(problem):
@@ -158,10 +161,10 @@ def test_from_another_start_the_same_sources_come(problem):
 
 def test_several_starts_keep_the_best(mixed):
     X, _, _ = mixed
-    model = ICA(n_starts=4, random_state=0).fit(X)
+    model = ICA(contrast=LogCosh(), n_starts=4, random_state=0).fit(X)
     assert len(model.result_.starts) == 4
     assert model.result_.value == min(model.result_.starts)
-    assert model.result_.value <= ICA().fit(X).result_.value + 1e-9
+    assert model.result_.value <= ICA(contrast=LogCosh()).fit(X).result_.value + 1e-9
 
 
 def test_stability_tells_sources_from_directions_that_are_luck():
@@ -235,7 +238,7 @@ def test_a_refused_fit_leaves_the_model(problem):
     [
         (
             {"contrast": "tanh"},
-            "there is no contrast 'tanh'; it is one of 'logcosh', 'kurtosis', 'exp', 'adaptive'",
+            "there is no contrast 'tanh'; it is one of 'adaptive', 'logcosh', 'exp', 'kurtosis'",
         ),
         ({"whiten": "yes"}, "whiten must be 'unit-variance', 'arbitrary-variance' or False, got 'yes'"),
         ({"n_components": 0}, "n_components must be a whole number from 1 to 5"),
@@ -306,7 +309,7 @@ def test_the_function_has_picards_arrays(problem):
 def test_what_partial_fit_needs_is_said():
     model = ICA()
     assert not hasattr(model, "partial_fit")
-    with pytest.raises(AttributeError, match="needs contrast='kurtosis', got 'logcosh'"):
+    with pytest.raises(AttributeError, match="needs contrast='kurtosis', got 'adaptive'"):
         model.partial_fit(np.ones((3, 2)))
     assert hasattr(ICA(contrast="kurtosis"), "partial_fit")
 

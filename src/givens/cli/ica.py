@@ -37,10 +37,10 @@ FIRST = 1 << 16  # samples of a store that the page shows
 class ContrastName(StrEnum):
     """The contrasts of `ICA` that have a name."""
 
-    logcosh = "logcosh"
-    kurtosis = "kurtosis"
-    exp = "exp"
     adaptive = "adaptive"
+    logcosh = "logcosh"
+    exp = "exp"
+    kurtosis = "kurtosis"
 
 
 @dataclass
@@ -76,11 +76,11 @@ def command(
     contrast: Annotated[
         ContrastName,
         typer.Option(
-            help="The measure of independence. logcosh, exp and kurtosis separate sources with heavy tails; adaptive "
-            "separates heavy and light tails.",
+            help="The measure of independence. adaptive separates sources with heavy and light tails; logcosh, exp and "
+            "kurtosis only those with heavy tails.",
             rich_help_panel=o.FITTING,
         ),
-    ] = ContrastName.logcosh,
+    ] = ContrastName.adaptive,
     stability: Annotated[
         int | None,
         typer.Option(

@@ -1,80 +1,125 @@
-"""The signs of sources with heavy and light tails, and a fixed-point iteration that needs no signs.
+"""A measure of independence that needs no signs: how far from Gaussian the sources are, whether their tails are heavy or light.
 
-The iteration of Hyvärinen (1999) replaces each column u of U by E[z φ'(zᵀu)] − E[φ''(zᵀu)] u, and then U by its polar factor.
-Near an independent source this is Newton's method, whether its tails are heavy or light. It may cycle where sources are not
-independent. So it is run on a sample of the rows only, up to a point where the signs can be determined; the descent that follows
-cannot cycle.
+The contrast with signs is smallest at the sources only if each sign is right, and the signs are not known before the sources
+are. The deviation of a source y of variance 1 from a Gaussian variable ν,
+
+    h_j = E[log cosh y_j] − E[log cosh ν],
+
+is negative for heavy tails and positive for light ones. The sum of h_j² is an approximation of negentropy (Hyvärinen 1999), and
+large at the sources. So a run begins with
+
+    f(U) = −Σ_j h_j² / (2 h₀),
+
+per sample. Its slopes are those of log cosh times −h_j / h₀: a column whose sign is uncertain has little weight, and can change
+its sign on the way. The run ends with −Σ_j |h_j|, which is the contrast with the signs −sign(h_j), up to a constant.
+
+From few samples the first f is minimised by descent. From many, of which a sample is drawn, `fixed_point` needs a third of the
+evaluations: U ← the polar factor of the columns h_j (E[z φ'(y_j)] − E[φ''(y_j)] u_j), which is the squared symmetric form of
+FastICA (Miettinen et al. 2017). On few samples it ends in poorer optima: of 965 simulated sources with 400 to 2,500 samples it
+lost 22 %, descent 16 %, FastICA 18 %.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Sequence
 
 import numpy as np
 
-from givens.numerics import parallel
 from givens.numerics.polar import polar
-from givens.numerics.tiles import tiled_sum
+from givens.objectives.base import Look
+from givens.objectives.columns import Columns
+from givens.objectives.contrasts import LogCosh, pair_derivatives
 
-SAMPLE = 256  # rows of the sample per column; with a quarter of them, noise made some signs wrong
-ITERATIONS = 40
-SETTLED = 1e-2  # converged when a step rotates every column by an angle whose 1 − |cos| is below this
-TILE = 1 << 14  # entries of Z in a tile
-
-
-class TailSums(NamedTuple):
-    """Means over the samples of sources Y = ZU, for φ = log cosh: E[φ'(y_i) y_j], and E[φ''(y_i)]."""
-
-    products: np.ndarray
-    outward: np.ndarray
-
-    @property
-    def signs(self) -> np.ndarray:
-        """1 for each source with heavy tails, −1 for light tails: the sign of E[φ''(y)] − E[φ'(y) y].
-
-        `source_signs` cannot be used here: its E[φ''(y_i) y_j²] assumes nearly independent sources, and the principal axes, from
-        which a run starts, are not.
-        """
-        return np.where(self.outward >= np.diagonal(self.products), 1, -1)
+GAUSSIAN_MEAN = 0.37456720749143796  # E[log cosh ν], by quadrature
+TYPICAL_DEVIATION = (
+    0.03  # h₀: |h| of Laplace and uniform sources are 0.036 and 0.027, so that their weights are about 1
+)
+MOST_STEPS = 20  # of the fixed-point iteration, which takes 5 to 10 where it settles
+SETTLED = (
+    1e-2  # the iteration ends when a step rotates every column by an angle whose 1 − |cos| is below this
+)
 
 
-def sample_stride(samples: int, n: int) -> int:
-    """The stride of the rows that are the sample for `fixed_point`."""
-    return max(1, samples // (SAMPLE * n))
+class NonGaussianity(LogCosh):
+    """−Σ_j h_j² / (2 h₀) or −Σ_j |h_j|, times the number of samples; for descent only, as pairs are not searched.
+
+    Parameters
+    ----------
+    squared : bool
+    """
+
+    def __init__(self, squared: bool) -> None:
+        super().__init__()
+        self.squared = squared
+
+    def deviations(self, values: np.ndarray, rows: int) -> tuple[np.ndarray, float]:
+        """h_j, from the sums of log cosh over all rows; and the number of samples, which is the sum of their weights."""
+        total = float(self.counts.sum()) if len(self.counts) else float(rows)
+        return values / total - GAUSSIAN_MEAN, total
+
+    def look_from(self, sums: Sequence[np.ndarray], rows: int) -> Look:
+        """Value, slopes and curvatures: from those of log cosh, by the chain rule."""
+        values, M, S = sums
+        h, total = self.deviations(values, rows)
+        weights = -h / TYPICAL_DEVIATION if self.squared else np.where(h <= 0, 1.0, -1.0)
+        M, S = weights[:, None] * M, weights[:, None] * S
+        if self.squared:
+            S -= (sums[1] ** 2) / (total * TYPICAL_DEVIATION)
+        return Look(self._of(h, total), *pair_derivatives(M, S))
+
+    def value(self, Y: np.ndarray, active: int) -> float:
+        """Evaluate f."""
+        return self._of(*self.deviations(self.column_values(Y, active), Y.shape[1]))
+
+    def _of(self, h: np.ndarray, total: float) -> float:
+        sizes = 0.5 / TYPICAL_DEVIATION * h * h if self.squared else np.abs(h)
+        return self._finite(-total * float(sizes.sum()))
+
+    def __repr__(self) -> str:
+        return f"NonGaussianity(squared={self.squared})"
 
 
-def fixed_point(A: np.ndarray, U: np.ndarray, weights: np.ndarray | None = None) -> tuple[np.ndarray, bool]:
-    """Run the fixed-point iteration for log cosh from U on a sample A of white rows; return the last U, and if it settled."""
-    A = np.ascontiguousarray(A, dtype=np.float32)
-    for _ in range(ITERATIONS):
-        V = U.astype(np.float32)
-        products, outward = tail_sums(A.shape, lambda part, V=V: A[part] @ V, weights)  # type: ignore[misc]
-        towards = products - np.diag(outward)
-        signs = np.where(np.diagonal(products) < outward, -1.0, 1.0)
-        R = polar(signs[:, None] * towards)
-        if not np.isfinite(R).all():
-            return U, False
-        U = U @ R.T
-        if 1.0 - float(np.abs(np.diagonal(R)).min()) < SETTLED:
-            return polar(U), True
-    return polar(U), False
+def tail_sums(Y: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
+    """Σ y⁴ and Σ log cosh y over the rows of Y, whose weights may be given."""
+    room = Y * Y
+
+    def total() -> np.ndarray:
+        return room.sum(axis=0) if weights is None else weights @ room
+
+    room *= room
+    fourth = total()
+    np.abs(Y, out=room)
+    sizes = total()
+    room *= -2.0
+    np.exp(room, out=room)
+    room += 1.0
+    room *= 0.5
+    np.log(room, out=room)  # log cosh y = |y| + log((1 + e^(−2|y|)) / 2)
+    return np.stack((fourth, sizes + total()))
 
 
-def tail_sums(
-    shape: tuple[int, int], turned: Callable[[slice], np.ndarray], weights: np.ndarray | None = None
-) -> TailSums:
-    """The tail sums of sources of this shape. `turned` returns some of their rows, in whose precision products are computed."""
-    samples, n = shape
+def tail_signs(means: np.ndarray) -> np.ndarray:
+    """1 for each source with heavy tails, −1 for light tails, from the means of log cosh."""
+    return np.where(means <= GAUSSIAN_MEAN, 1, -1)
 
-    def sums(part: slice) -> np.ndarray:
-        Y = turned(part)
-        slopes = np.tanh(Y)
-        counted = slopes if weights is None else slopes * weights[part, None].astype(Y.dtype)
-        found = np.empty((n + 1, n))
-        found[:n], found[n] = counted.T @ Y, np.einsum("ij,ij->j", counted, slopes)
-        return found
 
-    total = float(samples) if weights is None else float(weights.sum())
-    means = tiled_sum(parallel.slices(samples, max(64, TILE // n)), sums) / total
-    return TailSums(means[:n], 1.0 - means[n])
+def fixed_point(objective: Columns, U: np.ndarray) -> np.ndarray | None:
+    """Run the fixed-point iteration from U; None if it does not settle.
+
+    E[φ''(y_i)] is the mean of E[φ''(y_i) y_j²] over the other columns j, which is the same near the sources.
+    """
+    contrast, n = objective.contrast, objective.n
+    assert isinstance(contrast, NonGaussianity)
+    state, Q = objective.state(U), np.eye(n)
+    for _ in range(MOST_STEPS if n > 1 else 0):
+        values, M, S = contrast.sums(state, n, Q, objective.single)
+        h, _ = contrast.deviations(values, state.shape[1])
+        outward = (S.sum(axis=1) - np.diagonal(S)) / (n - 1)
+        R = polar(h[:, None] * (M - np.diag(outward)))
+        cosines = np.diagonal(R)
+        Q = Q @ (R * np.where(cosines < 0, -1.0, 1.0)[:, None]).T
+        if not np.isfinite(Q).all():
+            return None
+        if 1.0 - float(np.abs(cosines).min()) < SETTLED:
+            return polar(U @ Q)
+    return None

@@ -5,13 +5,8 @@ Of white samples Z, the estimator finds the orthogonal U for which the sum over 
     f(U) = Σ_j s_j Σ_t φ(S_tj),        φ = log cosh, −exp(−y²/2) or −y⁴/4,
 
 is smallest. For sources with heavy tails (s_j = 1) that is maximum likelihood with a density proportional to e^−φ. At sources
-with light tails f is *largest*; with `contrast="adaptive"` their s_j is −1. The sign that a source then needs is
-
-    s_j = sign( E[φ''(y_j)] − E[φ'(y_j) y_j] ),
-
-the condition for a minimum of f near an independent source of unit variance (Lee, Girolami and Sejnowski 1999, for log cosh).
-Such a run begins with a few steps of a fixed-point iteration that needs no signs (`adaptive`). Then signs are chosen and the
-descent is run; these two are repeated until the signs no longer change.
+with light tails f is *largest*. With `contrast="adaptive"`, the default, φ is log cosh and s_j is −1 for them; the module
+`adaptive` says how the signs are found. The other contrasts have s_j = 1 for all sources.
 """
 
 from __future__ import annotations
@@ -21,7 +16,7 @@ from typing import Any, Self
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from givens.ica.adaptive import fixed_point, sample_stride
+from givens.ica.adaptive import NonGaussianity, fixed_point, tail_signs
 from givens.ica.fourth_moments import FourthMoments, WhiteMoments
 from givens.ica.separation import Separated, SourceSeparation
 from givens.ica.white_array import WhiteArray
@@ -33,6 +28,7 @@ from givens.moments.stream import finite_moments, second_moments
 from givens.numerics import parallel
 from givens.numerics.polar import polar
 from givens.numerics.scaling import check_data
+from givens.objectives.base import Objective
 from givens.objectives.columns import as_contrast
 from givens.objectives.contrasts import Contrast, LogCosh
 from givens.result import Result
@@ -47,11 +43,13 @@ from givens.support.caller import warn_caller
 from givens.support.fitting import atomic_fit, available_if, validate_data
 from givens.support.rows import in_memory
 
-CONTRAST_NAMES = ("logcosh", "kurtosis", "exp", "adaptive")
+CONTRAST_NAMES = ("adaptive", "logcosh", "exp", "kurtosis")
 HEAD = 4096  # first rows of data in chunks; covariances are summed about their mean
 MOST_FEATURES = 64  # of partial_fit: fourth moments then take 37 MB, and 0.5 GB while they are centred
-ROUNDS = 20  # how often signs are chosen at most
-ROUGH = 1e-3  # gradient norm at which signs are chosen again; tolerance of the fits for `stability_`
+ROUGH = 1e-3  # gradient norm at which signs are chosen; tolerance of the fits for `stability_`
+LIGHT_TAIL_ERRORS = (
+    5.0  # a negative kurtosis counts from so many standard errors of Gaussian samples, √(24/samples)
+)
 NOT_WHITE = 0.05  # with whiten=False, a warning is given if second moments differ from I by more than this
 
 
@@ -72,9 +70,9 @@ class ICA(SourceSeparation):
         Number of sources; or, below 1, the share of the variance that the leading principal components keep. By default the rank
         of the data, which may be less than the number of features (for example after an average reference). The float 1.0, which
         may mean one or all, is refused.
-    contrast : {"logcosh", "kurtosis", "exp", "adaptive"} or Contrast, default="logcosh"
-        "logcosh", the default: robust, for sources with heavy tails. "exp": more robust still. "kurtosis": quicker, and sensitive
-        to outliers. "adaptive": log cosh with a sign for each source, where some have heavy and others light tails. Or a contrast
+    contrast : {"adaptive", "logcosh", "exp", "kurtosis"} or Contrast, default="adaptive"
+        "adaptive": log cosh with a sign for each source, for heavy and light tails. The others are for sources that all have
+        heavy tails: "logcosh"; "exp", which is more robust; "kurtosis", which is quicker and sensitive to outliers. Or a contrast
         of your own, such as `givens.objectives.Scalar`.
     whiten : {"unit-variance", "arbitrary-variance", False}, default="unit-variance"
         As in `FastICA`: sources have variance 1, or 1/samples. False if X is white already.
@@ -86,8 +84,8 @@ class ICA(SourceSeparation):
         The start, in white coordinates; its polar factor is used. By default the principal axes.
     n_starts : int, default=1
         Number of starts. The first is that of `w_init`, further ones are random. They race (see `minimize`): only the one with
-        the best contrast is run to the end. `result_.starts` has the values. With "adaptive" all use the signs that the first
-        start needs.
+        the best contrast is run to the end. `result_.starts` has the values; with
+        "adaptive" those of the measure with which a run begins, Σ (E[log cosh y] − E[log cosh ν])² with ν Gaussian.
     stability : int, default=0
         How many times the samples are divided into two random halves, each of which is separated from a random start.
         `stability_` reports how well each source is found again in the worst case. 0: not computed.
@@ -145,7 +143,7 @@ class ICA(SourceSeparation):
         self,
         n_components: int | float | None = None,
         *,
-        contrast: str | Contrast = "logcosh",
+        contrast: str | Contrast = "adaptive",
         whiten: str | bool = "unit-variance",
         tol: float = 1e-8,
         max_steps: int = 1000,
@@ -289,7 +287,8 @@ class ICA(SourceSeparation):
         if self.whiten is False:
             X = np.ascontiguousarray(X, dtype=np.float64)
             white = WhiteArray(X, None, weights)
-            return Separated(_as_white(*white.second_moments(), len(X)), self._rotate(white), white)
+            space = self._as_white(*white.second_moments(), len(X))
+            return Separated(space, self._rotate(white), white)
         number, share = self._number(min(X.shape))
         space = white_space(X, number, share=share, weights=weights)
         white = WhiteArray(X, space, weights)
@@ -317,12 +316,36 @@ class ICA(SourceSeparation):
             seconds = rows.total(second_moments(head), "ica-covariance")
             mean, covariance = finite_moments(seconds)
             if self.whiten is False:
-                space = _as_white(mean, covariance, seconds.count, 1.0 / seconds.unit)
+                space = self._as_white(mean, covariance, seconds.count, 1.0 / seconds.unit)
             else:
                 number, share = self._number(min(seconds.count, rows.features))
                 space = from_covariance(mean, covariance, seconds.count, 1.0 / seconds.unit, number, share)
             white = WhiteChunks(rows, space, seconds.count)
             return Separated(space, self._rotate(white), white, float(seconds.count)), head.dtype
+
+    def _as_white(
+        self, mean: np.ndarray, covariance: np.ndarray, samples: int, unit: float = 1.0
+    ) -> WhiteSpace:
+        """The white space of samples that are white already; warns if their second moments, times unit², are not the identity."""
+        features = len(mean)
+        if self.n_components not in (None, features):
+            raise ValueError(
+                f"n_components = {self.n_components}, but whiten=False keeps all {features} columns of X: leave out one of them"
+            )
+        if samples < features:
+            raise ValueError(
+                f"whiten=False needs at least as many samples as features, got {samples} and {features}"
+            )
+        with np.errstate(over="ignore", invalid="ignore"):
+            second = (covariance + np.outer(mean, mean)) * unit * unit
+            worst = float(np.abs(second - np.eye(features)).max())
+        if not worst <= NOT_WHITE:
+            warn_caller(
+                f"whiten=False, but X is not white: its second moments differ from the identity by up to {worst:.2g}; "
+                "the components are then rotations of X, not independent sources",
+                UserWarning,
+            )
+        return WhiteSpace(np.eye(features), np.eye(features), np.zeros(features), features)
 
     def _number(self, most: int) -> tuple[int | None, float | None]:
         """The number of components that `n_components` asks for, or the share of the variance."""
@@ -331,7 +354,6 @@ class ICA(SourceSeparation):
     def _rotate(self, white: White) -> Result:
         rng = generator(self.random_state)
         n = white.shape[1]
-        self.signs_ = np.ones(n, dtype=int)
         result = self._separated(white, self._start(n), float(self.tol), int(self.n_starts), rng)
         self.stability_ = None
         if self.stability and isinstance(white, WhiteArray):
@@ -357,61 +379,66 @@ class ICA(SourceSeparation):
         n_starts: int = 1,
         rng: np.random.Generator | None = None,
     ) -> Result:
-        """Descend from one start or several; with adaptive signs (of the first start) repeat this until they stay."""
+        """Descend from one start or several; with adaptive signs, to where they can be told first."""
         start = np.eye(white.shape[1]) if start is None else start
         several: dict[str, Any] = {"n_starts": n_starts, "random_state": rng}
-        if self.contrast != "adaptive" or isinstance(white, WhiteMoments):
-            return self._descended(white, start, as_contrast(self.contrast), tol, **several)
-        sample, weights = white.sample(sample_stride(*white.shape))
-        U, settled = fixed_point(sample, start, weights)
-        seen: set[tuple[int, ...]] = set()
-        signs = white.tail_sums(U).signs
-        while True:
-            seen.add(tuple(signs))
-            near = tol if settled else max(tol, ROUGH)
-            result = self._descended(white, U, LogCosh(signs), near, coarse=False, **several)
-            several = {}
-            U, last, signs = result.U, signs, white.tail_sums(result.U).signs
-            if np.array_equal(last, signs) or tuple(signs) in seen or len(seen) == ROUNDS:
-                break
-            settled = False
-        self.signs_ = last
-        return result if settled else self._descended(white, U, LogCosh(last), tol, coarse=False)
+        certify = bool(self.certify) and tol <= self.tol
+        if self.contrast != "adaptive":
+            objective = white.objective(as_contrast(self.contrast))
+            near = self._relative(white, objective, tol)
+            return self._descended(objective, start, near, certify=certify, **several)
+        assert not isinstance(white, WhiteMoments)
+        begun = white.objective(NonGaussianity(squared=True))
+        near = self._relative(white, begun, max(tol, ROUGH))
+        # If there are so many rows that a sample of them can be drawn, the run begins on it.
+        sample = begun.coarse()
+        U, starts = None if sample is None or n_starts > 1 else fixed_point(sample, start), None
+        if U is None:
+            rough = self._descended(sample or begun, start, near, coarse=False, **several)
+            U, starts = rough.U, rough.starts
+        objective = white.objective(NonGaussianity(squared=False))
+        near = self._relative(white, objective, tol)
+        result = self._descended(objective, U, near, coarse=False)
+        if certify:
+            objective = white.objective(LogCosh(tail_signs(white.tail_moments(result.U)[1])))
+            result = self._descended(objective, result.U, near, coarse=False, certify=True)
+        result.starts = starts
+        return result
+
+    def _relative(self, white: White, objective: Objective, tol: float) -> float:
+        """The norm of the gradient relative to the scale of the objective, from that per sample."""
+        # The scale is 0 if the data are so small that their powers underflow; then any gradient is small enough.
+        return tol * white.total / (objective.scale * abs(objective.factor) or 1.0)
 
     def _descended(
         self,
-        white: White,
+        objective: Objective,
         start: np.ndarray,
-        contrast: Contrast,
-        tol: float,
+        gradient_tol: float,
         coarse: bool = True,
         **several: Any,
     ) -> Result:
-        objective = white.objective(contrast)
         return minimize(
             objective,
             start,
             phases=("descent",),
             coarse=coarse,
-            # The scale is 0 if the data are so small that their powers underflow; then any gradient is small enough.
-            gradient_tol=tol * white.total / (objective.scale * abs(objective.factor) or 1.0),
+            gradient_tol=gradient_tol,
             tol=0.0,
             max_steps=int(self.max_steps),
-            certify=bool(self.certify) and tol <= self.tol,
             threads=self.threads,
             **several,
         )
 
     def _found_again(self, white: WhiteArray, U: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """The smallest |correlation| of each source with its match in any half of the samples, separated from random starts."""
-        least, keep = np.ones(U.shape[1]), self.signs_
+        least = np.ones(U.shape[1])
         for _ in range(int(self.stability)):
             order = rng.permutation(len(white))
             for part in (0, 1):
                 directions = self._of_half(white, np.sort(order[part::2]), rng)
                 cosines = np.abs(U.T @ directions)
                 least = np.minimum(least, cosines[linear_sum_assignment(-cosines)])
-        self.signs_ = keep
         return least
 
     def _of_half(self, white: WhiteArray, half: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -427,12 +454,27 @@ class ICA(SourceSeparation):
         directions = space.whitening.T @ found.U
         return directions / np.linalg.norm(directions, axis=0)
 
+    def _warn_of_light_tails(self, samples: float) -> None:
+        """Warn if some sources have light tails, and the contrast is for heavy ones."""
+        errors = self.kurtosis_ / np.sqrt(24.0 / samples)
+        if (
+            self.contrast in CONTRAST_NAMES[1:]
+            and min(errors.min(), errors.sum() / np.sqrt(len(errors))) < -LIGHT_TAIL_ERRORS
+        ):
+            warn_caller(
+                f"some sources have light tails (kurtosis {self.kurtosis_.min():.2f}), which contrast={self.contrast!r} does not "
+                "separate: use contrast='adaptive'",
+                UserWarning,
+            )
+
     def _settle(self, found: Separated, order: np.ndarray) -> None:
         result, white = found.result, found.white
         self.rank_ = found.space.rank
-        self.signs_ = self.signs_[order]
         with parallel.pool(self.threads):
-            self.kurtosis_ = white.fourth_moments(result.U[:, order]) - 3.0
+            fourth, log_cosh = white.tail_moments(result.U[:, order])
+        self.kurtosis_ = fourth - 3.0
+        self.signs_ = tail_signs(log_cosh) if self.contrast == "adaptive" else np.ones(len(fourth), dtype=int)
+        self._warn_of_light_tails(white.total)
         self.stability_ = None if self.stability_ is None else self.stability_[order]
         self.gradient_norm_ = result.gradient_norm / white.total
         self.certificate_ = None if result.certificate is None else result.certificate.gain / white.total
@@ -442,22 +484,3 @@ class ICA(SourceSeparation):
             self.components_ /= root
             self.whitening_ /= root
             self.mixing_ *= root
-
-
-def _as_white(mean: np.ndarray, covariance: np.ndarray, samples: int, unit: float = 1.0) -> WhiteSpace:
-    """The white space of samples that are white already; warns if their second moments, times unit², are not the identity."""
-    features = len(mean)
-    if samples < features:
-        raise ValueError(
-            f"whiten=False needs at least as many samples as features, got {samples} and {features}"
-        )
-    with np.errstate(over="ignore", invalid="ignore"):
-        second = (covariance + np.outer(mean, mean)) * unit * unit
-        worst = float(np.abs(second - np.eye(features)).max())
-    if not worst <= NOT_WHITE:
-        warn_caller(
-            f"whiten=False, but X is not white: its second moments differ from the identity by up to {worst:.2g}; "
-            "the components are then rotations of X, not independent sources",
-            UserWarning,
-        )
-    return WhiteSpace(np.eye(features), np.eye(features), np.zeros(features), features)

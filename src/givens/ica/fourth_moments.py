@@ -267,6 +267,7 @@ class WhiteMoments:
         """The sum of fourth powers."""
         return TensorKurtosis(self.T, self.total)
 
-    def fourth_moments(self, U: np.ndarray) -> np.ndarray:
-        """The mean fourth power of each column of ZU."""
-        return np.einsum("abcd,aj,bj,cj,dj->j", self.T, U, U, U, U, optimize=True)
+    def tail_moments(self, U: np.ndarray) -> np.ndarray:
+        """The mean fourth power of each column of ZU; and NaN for the means of log cosh, which are unknown."""
+        fourth = np.einsum("abcd,aj,bj,cj,dj->j", self.T, U, U, U, U, optimize=True)
+        return np.stack((fourth, np.full(len(fourth), np.nan)))

@@ -15,8 +15,8 @@ def ica(
     X: Any,
     n_components: int | None = None,
     *,
-    contrast: str | Contrast = "logcosh",
-    extended: bool = False,
+    contrast: str | Contrast = "adaptive",
+    extended: bool | None = None,
     whiten: bool = True,
     centering: bool = True,
     tol: float = 1e-8,
@@ -31,10 +31,10 @@ def ica(
     X : array, shape (n_features, n_samples)
     n_components : int, optional
         By default the rank of the data. Ignored unless `whiten`.
-    contrast : str or Contrast, default="logcosh"
+    contrast : str or Contrast, default="adaptive"
         As for `ICA`.
-    extended : bool, default=False
-        The same as ``contrast="adaptive"``, for sources of which some have heavy and others light tails.
+    extended : bool, optional
+        As for `picard`: True is ``contrast="adaptive"``, False is ``contrast="logcosh"``. By default `contrast` decides.
     whiten : bool, default=True
         Whiten first. If False, X is assumed to be white, and K is None.
     centering : bool, default=True
@@ -72,9 +72,11 @@ def ica(
         raise ValueError(f"X must be a matrix with a row per signal, got shape {X.shape}")
     if not whiten and centering:
         X = X - X.mean(axis=1, keepdims=True)
+    if extended is not None:
+        contrast = "adaptive" if extended else "logcosh"
     model = ICA(
         n_components if whiten else None,
-        contrast="adaptive" if extended else contrast,
+        contrast=contrast,
         whiten="unit-variance" if whiten else False,
         tol=tol,
         max_steps=max_iter,

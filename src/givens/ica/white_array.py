@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from givens.ica.adaptive import TailSums, tail_sums
+from givens.ica.adaptive import tail_sums
 from givens.ica.whitening import WhiteSpace
 from givens.numerics import parallel
 from givens.numerics.tiles import tiled_sum, tiles
-from givens.objectives.base import Objective, Plan
+from givens.objectives.base import Plan
 from givens.objectives.columns import ROUGH, Columns
 from givens.objectives.contrasts import Contrast
 
@@ -62,20 +62,11 @@ class WhiteArray:
         """The weights of some samples."""
         return None if self.weights is None else self.weights[which]
 
-    def objective(self, contrast: Contrast) -> Objective:
+    def objective(self, contrast: Contrast) -> Columns:
         """The contrast summed over all samples."""
         if self.space is None:
             return Columns(self[:], contrast, weights=self.weights)
         return WhiteColumns(self, contrast)
-
-    def sample(self, stride: int) -> tuple[np.ndarray, np.ndarray | None]:
-        """Every stride-th sample in white coordinates, and its weight."""
-        part = slice(None, None, stride)
-        return self[part], self.weights_of(part)
-
-    def tail_sums(self, U: np.ndarray) -> TailSums:
-        """The sums over the sources ZU that tell heavy from light tails."""
-        return tail_sums(self.shape, lambda part: self.turned(part, U), self.weights)
 
     def second_moments(self) -> tuple[np.ndarray, np.ndarray]:
         """The mean and the covariance of X."""
@@ -89,16 +80,13 @@ class WhiteArray:
             moments = tiled_sum(tiles(self.X.shape[1], len(self.X)), sums) / self.total
             return moments[0, 1:], moments[1:, 1:] - np.outer(moments[0, 1:], moments[0, 1:])
 
-    def fourth_moments(self, U: np.ndarray) -> np.ndarray:
-        """The mean fourth power of each column of ZU."""
+    def tail_moments(self, U: np.ndarray) -> np.ndarray:
+        """The means of the fourth power and of log cosh, of each column of ZU."""
 
-        def fourths(part: slice) -> np.ndarray:
-            squares = self.turned(part, U) ** 2
-            squares *= squares
-            weights = self.weights_of(part)
-            return squares.sum(axis=0) if weights is None else weights @ squares
+        def sums(part: slice) -> np.ndarray:
+            return tail_sums(self.turned(part, U), self.weights_of(part))
 
-        return tiled_sum(tiles(self.shape[1], self.shape[0]), fourths) / self.total
+        return tiled_sum(tiles(self.shape[1], self.shape[0]), sums) / self.total
 
 
 class WhiteColumns(Columns):

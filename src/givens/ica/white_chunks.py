@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from givens.cluster import EveryNth
-from givens.ica.adaptive import TailSums, tail_sums
+from givens.ica.adaptive import tail_sums
 from givens.ica.whitening import WhiteSpace
 from givens.moments.repeated_rows import RepeatedRows
 from givens.objectives.chunked_columns import ChunkedColumns, TurnedSums
@@ -62,21 +62,12 @@ class WhiteChunks:
             self._samples[stride] = self.space.coordinates(sample.rows())
         return self._samples[stride]
 
-    def sample(self, stride: int) -> tuple[np.ndarray, None]:
-        """Every stride-th sample in white coordinates; None, since there are no weights."""
-        return self[::stride], None
-
     def _axes(self, U: np.ndarray) -> list[Any]:
         return [self.rows.keep(self.space, "ica-space"), self.rows.keep(U.T, "ica-axes")]
 
-    def tail_sums(self, U: np.ndarray) -> TailSums:
-        """The sums over the sources ZU that tell heavy from light tails."""
-        products, squares = self.rows.total(_Tails(), "ica-tails", self._axes(U)).sums
-        return TailSums(products / self.total, 1.0 - squares / self.total)
-
-    def fourth_moments(self, U: np.ndarray) -> np.ndarray:
-        """The mean fourth power of each column of ZU."""
-        return self.rows.total(_Fourths(), "ica-kurtosis", self._axes(U)).sums[0] / self.total
+    def tail_moments(self, U: np.ndarray) -> np.ndarray:
+        """The means of the fourth power and of log cosh, of each column of ZU."""
+        return self.rows.total(_Tails(), "ica-tails", self._axes(U)).sums[0] / self.total
 
 
 class WhiteChunkColumns(ChunkedColumns):
@@ -104,16 +95,7 @@ class WhiteChunkColumns(ChunkedColumns):
 
 
 class _Tails(TurnedSums):
-    """Σ φ'(y_i) y_j and Σ φ'(y_i)², of log cosh."""
+    """Σ y_i⁴ and Σ log cosh y_i."""
 
     def _of(self, Y: np.ndarray) -> tuple[Any, ...]:
-        found = tail_sums(Y.T.shape, lambda part: Y[:, part].T)
-        return found.products * Y.shape[1], (1.0 - found.outward) * Y.shape[1]
-
-
-class _Fourths(TurnedSums):
-    """Σ y_i⁴."""
-
-    def _of(self, Y: np.ndarray) -> tuple[Any, ...]:
-        squares = Y * Y
-        return (np.einsum("ij,ij->i", squares, squares),)
+        return (tail_sums(Y.T),)

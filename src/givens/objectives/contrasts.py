@@ -196,8 +196,11 @@ class Pointwise(Contrast):
 
     def value(self, Y: np.ndarray, active: int) -> float:
         """Evaluate f."""
-        values = column_sums(self.kernels.look, Y, active, products=0, counts=self.counts)[0]
-        return self._finite(float(self._weights(active) @ values))
+        return self._finite(float(self._weights(active) @ self.column_values(Y, active)))
+
+    def column_values(self, Y: np.ndarray, active: int) -> np.ndarray:
+        """Σ φ(y) over each column, without signs."""
+        return column_sums(self.kernels.look, Y, active, products=0, counts=self.counts)[0]
 
     def _finite(self, value: float) -> float:
         if not np.isfinite(value):
