@@ -140,3 +140,22 @@ def test_an_average_reference_lowers_the_number_of_components(raw):
 def test_too_short_recordings_get_one_sentence(raw):
     with pytest.raises(ValueError, match="10 channels need more than 10 samples, and 8 are left"):
         givens.mne.fit(raw, start=0, stop=8, verbose=False)
+
+
+def test_a_fit_can_be_repeated_and_copied(raw):
+    ica = givens.mne.fit(raw, 6, verbose=False)
+    first = ica.unmixing_matrix_.copy()
+    assert ica.copy().fit(raw, verbose=False).unmixing_matrix_.shape == (6, 6)
+    assert ica.fit(raw, verbose=False) is ica
+    np.testing.assert_array_equal(ica.unmixing_matrix_, first)
+    assert ica.kurtosis_.shape == (6,)
+
+
+def test_light_tails_are_separated(raw):
+    rng = np.random.default_rng(3)
+    S = rng.uniform(-1, 1, (3, 6000))
+    recording = mne.io.RawArray(
+        rng.standard_normal((3, 3)) @ S, mne.create_info(3, RATE, "eeg"), verbose=False
+    )
+    ica = givens.mne.fit(recording.filter(None, None, verbose=False), 3, verbose="error")
+    assert matched(S, ica.get_sources(recording).get_data()).min() > 0.99

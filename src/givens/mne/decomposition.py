@@ -6,15 +6,17 @@ variance they explain. This module whitens the data and finds the sources.
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 
 from givens.ica.estimator import ICA
 from givens.numerics import parallel
 from givens.objectives.contrasts import Contrast
 from givens.support.extras import require
+
+preprocessing = require("mne.preprocessing", "mne")
 
 NEGLIGIBLE = 0.999999  # share of the variance that components keep by default, as in MNE
 STABLE = 1e-6  # least variance of a component over the largest; MNE cannot invert the unmixing of weaker ones
@@ -24,7 +26,7 @@ def fit(
     inst: Any,
     n_components: int | float | None = None,
     *,
-    contrast: str | Contrast = "logcosh",
+    contrast: str | Contrast = "adaptive",
     tol: float = 1e-8,
     max_steps: int = 1000,
     n_starts: int = 1,
@@ -51,7 +53,7 @@ def fit(
     n_components : int or float, optional
         Number of components; or, below 1, the share of the variance that the principal components keep. By default 0.999999,
         which leaves out directions that an average reference or a projection has removed.
-    contrast : str or Contrast, default="logcosh"
+    contrast : str or Contrast, default="adaptive"
         As for `givens.ICA`.
     tol : float, default=1e-8
         As for `givens.ICA`.
@@ -104,11 +106,6 @@ def fit(
     >>> ica.get_sources(raw).get_data().shape
     (4, 5000)
     """
-    preprocessing = require("mne.preprocessing", "mne")
-    # "imported_eeglab" is the name under which MNE accepts components that another program has found.
-    ica = preprocessing.ICA(
-        n_components=n_components, method="imported_eeglab", noise_cov=noise_cov, verbose=verbose
-    )
     model = ICA(
         whiten=False,
         contrast=contrast,
@@ -119,63 +116,92 @@ def fit(
         threads=threads,
         random_state=random_state,
     )
-
-    # While `fit` runs, this replaces the method that gets the selected data, channels x samples.
-    ica._fit = partial(_solve, ica, model)
-    try:
-        ica.fit(
-            inst,
-            picks=picks,
-            start=start,
-            stop=stop,
-            decim=decim,
-            reject=reject,
-            flat=flat,
-            tstep=tstep,
-            reject_by_annotation=reject_by_annotation,
-            verbose=verbose,
-        )
-    finally:
-        del ica._fit
-    _point_upwards(ica)
-    ica.method = "givens"
-    ica.fit_params = {"contrast": contrast if isinstance(contrast, str) else repr(contrast), "tol": tol}
-    ica.max_iter = max_steps
-    return ica
+    return GivensICA(model, n_components, noise_cov, verbose).fit(
+        inst,
+        picks=picks,
+        start=start,
+        stop=stop,
+        decim=decim,
+        reject=reject,
+        flat=flat,
+        tstep=tstep,
+        reject_by_annotation=reject_by_annotation,
+        verbose=verbose,
+    )
 
 
-def _solve(ica: Any, model: ICA, data: np.ndarray, kind: str) -> None:
-    """Set the attributes that MNE's own `_fit` sets."""
-    if not np.isfinite(data).all():
-        raise ValueError(
-            "the recording holds NaN or infinite values; annotate these periods as bad, or interpolate them"
-        )
-    channels, samples = data.shape
-    if samples <= channels:
-        raise ValueError(
-            f"{channels} channels need more than {channels} samples, and {samples} are left; "
-            "use a longer part of the recording, or reject less of it"
-        )
-    ica._compute_pre_whitener(data)
-    data = ica._pre_whiten(data)
-    ica.pca_mean_ = data.mean(axis=1)
-    data -= ica.pca_mean_[:, None]
-    with parallel.pool(model.threads):
-        variances, axes = np.linalg.eigh(data @ data.T / (samples - 1))
-        ica.pca_components_ = np.ascontiguousarray(axes[:, ::-1].T)
-        ica.pca_explained_variance_ = np.maximum(variances[::-1], 0.0)
-        ica.n_components_ = number = _number(ica.n_components, ica.pca_explained_variance_)
-        deviations = np.sqrt(ica.pca_explained_variance_[:number])
-        Z = data.T @ (ica.pca_components_[:number].T / deviations)
-        Z *= np.sqrt(samples / (samples - 1))  # MNE's variances have the divisor samples − 1, ours samples
-    model.fit(Z)
-    ica.unmixing_matrix_ = model.components_ / deviations
-    ica.n_iter_ = model.n_iter_
-    ica._update_ica_names()
-    ica._update_mixing_matrix()
-    ica.current_fit = kind
-    # MNE then sorts the components by their variance in all channels; `_point_upwards` finds each of them again.
-    ica._found = model.components_ / deviations, model
+class GivensICA(preprocessing.ICA):  # type: ignore[misc, name-defined]
+    """An ICA of MNE whose sources `givens.ICA` finds, in every call of `fit`.
+
+    Parameters
+    ----------
+    model : ICA
+        The options of a fit to white data.
+    n_components : int or float, optional
+    noise_cov : mne.Covariance, optional
+    verbose : bool or str, optional
+    """
+
+    def __init__(self, model: ICA, n_components: int | float | None, noise_cov: Any, verbose: Any) -> None:
+        # "imported_eeglab" is the name under which MNE accepts components that another program has found.
+        super().__init__(n_components, method="imported_eeglab", noise_cov=noise_cov, verbose=verbose)
+        self.method, self.max_iter, self._options = "givens", model.max_steps, model
+        contrast = model.contrast if isinstance(model.contrast, str) else repr(model.contrast)
+        self.fit_params = {"contrast": contrast, "tol": model.tol}
+
+    def fit(self, *args: Any, **options: Any) -> GivensICA:
+        """As `mne.preprocessing.ICA.fit`; the largest weight of each topography is positive."""
+        super().fit(*args, **options)
+        self._point_upwards()
+        return self
+
+    def _fit(self, data: np.ndarray, fit_type: str) -> None:
+        """Set the attributes that MNE's own method sets, from selected data, channels x samples."""
+        if not np.isfinite(data).all():
+            raise ValueError(
+                "the recording holds NaN or infinite values; annotate these periods as bad, or interpolate them"
+            )
+        channels, samples = data.shape
+        if samples <= channels:
+            raise ValueError(
+                f"{channels} channels need more than {channels} samples, and {samples} are left; "
+                "use a longer part of the recording, or reject less of it"
+            )
+        self._compute_pre_whitener(data)
+        data = self._pre_whiten(data)
+        self.pca_mean_ = data.mean(axis=1)
+        data -= self.pca_mean_[:, None]
+        model = clone(self._options)
+        with parallel.pool(model.threads):
+            variances, axes = np.linalg.eigh(data @ data.T / (samples - 1))
+            self.pca_components_ = np.ascontiguousarray(axes[:, ::-1].T)
+            self.pca_explained_variance_ = np.maximum(variances[::-1], 0.0)
+            self.n_components_ = number = _number(self.n_components, self.pca_explained_variance_)
+            deviations = np.sqrt(self.pca_explained_variance_[:number])
+            Z = data.T @ (self.pca_components_[:number].T / deviations)
+            Z *= np.sqrt(
+                samples / (samples - 1)
+            )  # MNE's variances have the divisor samples − 1, ours samples
+        model.fit(Z)
+        self.unmixing_matrix_ = model.components_ / deviations
+        self.n_iter_ = model.n_iter_
+        self._update_ica_names()
+        self._update_mixing_matrix()
+        self.current_fit = fit_type
+        # MNE then sorts the components by their variance in all channels; `_point_upwards` finds each of them again.
+        self._found = self.unmixing_matrix_.copy(), model
+
+    def _point_upwards(self) -> None:
+        """Make the largest weight of each topography positive, and set our attributes in the order of MNE's components."""
+        found, model = self.__dict__.pop("_found")
+        order = np.array([int(np.abs(found - row).sum(axis=1).argmin()) for row in self.unmixing_matrix_])
+        maps = self.get_components()
+        peaks = maps[np.abs(maps).argmax(axis=0), np.arange(maps.shape[1])]
+        self.unmixing_matrix_ *= np.where(peaks < 0, -1.0, 1.0)[:, None]
+        self._update_mixing_matrix()
+        self.kurtosis_ = model.kurtosis_[order]
+        self.stability_ = None if model.stability_ is None else model.stability_[order]
+        self.gradient_norm_ = model.gradient_norm_
 
 
 def _number(asked: int | float | None, variances: np.ndarray) -> int:
@@ -192,16 +218,3 @@ def _number(asked: int | float | None, variances: np.ndarray) -> int:
             f"variance; ask for at most {stable}, or leave n_components out"
         )
     return int(asked)
-
-
-def _point_upwards(ica: Any) -> None:
-    """Make the largest weight of each topography positive, and set our attributes in the order of MNE's components."""
-    found, model = ica.__dict__.pop("_found")
-    order = np.array([int(np.abs(found - row).sum(axis=1).argmin()) for row in ica.unmixing_matrix_])
-    maps = ica.get_components()
-    peaks = maps[np.abs(maps).argmax(axis=0), np.arange(maps.shape[1])]
-    ica.unmixing_matrix_ *= np.where(peaks < 0, -1.0, 1.0)[:, None]
-    ica._update_mixing_matrix()
-    ica.kurtosis_ = model.kurtosis_[order]
-    ica.stability_ = None if model.stability_ is None else model.stability_[order]
-    ica.gradient_norm_ = model.gradient_norm_
