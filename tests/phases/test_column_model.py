@@ -126,11 +126,6 @@ def test_what_was_learned_is_restored_to_the_bit(rng):
     again.restore(model.arrays())
     assert np.array_equal(model.matrices, again.matrices)
     assert (again.steps, again.radius) == (model.steps, model.radius)
-    with pytest.raises(ValueError, match="of another order"):
-        ColumnModel(n + 1).restore(model.arrays())
-    damaged = {**model.arrays(), "matrices": np.full((n, n, n), np.nan)}
-    with pytest.raises(ValueError, match="not finite"):
-        again.restore(damaged)
 
 
 def test_gradients_that_are_not_finite_teach_nothing(rng):

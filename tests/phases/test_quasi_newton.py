@@ -99,23 +99,6 @@ def test_it_is_restored_to_the_bit(rng, number):
         again.add(*pair)
 
 
-def test_arrays_that_are_damaged_are_refused(rng):
-    memory = Memory(6, 4)
-    for pair in pairs(rng, 6, 3):
-        memory.add(*pair)
-    arrays = memory.arrays()
-    for bad, sentence in (
-        ({"rows": arrays["rows"][:, :5]}, "differ in length"),
-        ({"weights": arrays["weights"][:5]}, "differ in length"),
-        ({"rows": np.vstack([arrays["rows"]] * 2)}, "more remembered steps"),
-        ({"rows": 2 * arrays["rows"]}, "contradict"),
-        ({"weights": -arrays["weights"]}, "contradict"),
-        ({"weights": np.full(6, np.nan)}, "contradict"),
-    ):
-        with pytest.raises(ValueError, match=sentence):
-            Memory(6, 4).restore({**arrays, **bad})
-
-
 @pytest.mark.parametrize("by_columns", [False, True])
 def test_curvatures_of_very_different_sizes_do_not_slow_a_descent(rng, by_columns):
     """Brockett's function: the eigenvectors of CᵀC in the order of the weights."""

@@ -335,7 +335,7 @@ class Descent(Phase):
         if not self.begun:
             return {}
         arrays = self.past.arrays()
-        arrays["restarted"] = np.array([self.restarted] if math.isfinite(self.restarted) else [])
+        arrays["restarted"] = np.array(self.restarted)
         for model in self.models:
             arrays |= model.arrays()
         return arrays
@@ -345,10 +345,7 @@ class Descent(Phase):
         if arrays:
             self._begin(run, run.look())
             self.past.restore(arrays)
-            restarted = arrays.get("restarted", np.empty(0))
-            if restarted.shape not in ((0,), (1,)):
-                raise ValueError("there is more than one value at the last restart")
-            self.restarted = float(restarted[0]) if len(restarted) else math.inf
+            self.restarted = float(arrays["restarted"])
             for model in self.models:
                 model.restore(arrays)
 

@@ -116,7 +116,7 @@ class Newton(Phase):
 
     def remember(self, arrays: dict[str, np.ndarray], run: Run) -> None:
         """Restore the radius."""
-        self.radius = float(np.clip(arrays["radius"], LEAST, LARGEST))
+        self.radius = float(arrays["radius"])
 
 
 def _finite(look: Look) -> Look:

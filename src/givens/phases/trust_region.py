@@ -85,7 +85,7 @@ class LearnedModel(ABC):
 
     @abstractmethod
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
-        """Restore saved arrays, bit by bit; raise a ValueError if they do not fit."""
+        """Restore saved arrays, bit by bit."""
 
     def propose(self, Ut: np.ndarray, look: Look, slope: float) -> Proposal | None:
         """The best step from U, given the norm of the slopes there; None where too little is known."""
