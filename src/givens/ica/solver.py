@@ -30,7 +30,7 @@ def ica(
     ----------
     X : array, shape (n_features, n_samples)
     n_components : int, optional
-        By default the rank of the data. Ignored unless `whiten`.
+        By default the rank of the data.
     contrast : str or Contrast, default="adaptive"
         As for `ICA`.
     extended : bool, optional
@@ -75,7 +75,7 @@ def ica(
     if extended is not None:
         contrast = "adaptive" if extended else "logcosh"
     model = ICA(
-        n_components if whiten else None,
+        n_components,
         contrast=contrast,
         whiten="unit-variance" if whiten else False,
         tol=tol,

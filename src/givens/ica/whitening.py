@@ -202,5 +202,8 @@ def _space(
             f"n_components = {number}, but the centred data have rank {rank} only; ask for at most {rank}"
         )
     deviations, axes = deviations[:number], axes[:, :number]
+    # LAPACK leaves the signs open. With these the whitening is Picard's, so that its W can be a start.
+    peaks = axes[np.abs(axes).argmax(axis=0), np.arange(number)]
+    axes = axes * np.where(peaks < 0, -1.0, 1.0)
     W = axes.T / deviations[:, None]
     return WhiteSpace(W, axes * deviations, mean, rank, unit)

@@ -1,0 +1,283 @@
+"""What scikit-learn's tests hold true of `FastICA` and `fastica` holds for `ICA`, and `givens.ica` of the transposed data.
+
+Where it does not, the test's comment names the line of docs/ica.md, "In place of FastICA", that says so.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.optimize import linear_sum_assignment
+from scipy.signal import sawtooth
+from sklearn.decomposition import PCA, FastICA
+from sklearn.exceptions import ConvergenceWarning
+
+from givens import ICA, ica
+
+DTYPES = [np.float32, np.float64]
+FIXED = ["logcosh", "exp", "kurtosis"]
+WHITENINGS = ["unit-variance", "arbitrary-variance"]
+SEEDS = range(8)
+
+
+def standardized(S):
+    return (S - S.mean(axis=0)) / S.std(axis=0)
+
+
+def correlations(S, found):
+    """|correlation| of each source with its match among those that were found."""
+    r = np.abs(np.corrcoef(S.T, found.T)[: S.shape[1], S.shape[1] :])
+    return r[linear_sum_assignment(-r)]
+
+
+def square_and_outliers(seed, noise, dtype=np.float64):
+    """A square wave and a Cauchy variable, turned by an angle; the sources and the mixtures."""
+    rng = np.random.default_rng(seed)
+    S = standardized(np.column_stack((np.sign(np.sin(np.linspace(0, 100, 1000))), rng.standard_cauchy(1000))))
+    angle = rng.uniform(0, 2 * np.pi)
+    A = np.array([[np.cos(angle), np.sin(angle)], [np.sin(angle), -np.cos(angle)]])
+    return S.astype(dtype), standardized(S @ A + noise * rng.standard_normal((1000, 2))).astype(dtype)
+
+
+def sine_and_pulses(seed, noise):
+    """A sine and a train of pulses, seen by six channels; the sources and the mixtures."""
+    rng = np.random.default_rng(seed)
+    t = np.linspace(0, 100, 1000)
+    S = standardized(np.column_stack((np.sin(t), np.ceil(np.sin(np.pi * t)))))
+    X = S @ rng.standard_normal((2, 6)) + noise * rng.standard_normal((1000, 6))
+    return S, standardized(X)
+
+
+def uniform(seed=0, rows=100, features=10):
+    return np.random.default_rng(seed).uniform(size=(rows, features))
+
+
+# Sources.
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(("noise", "error"), [(0.0, 0.01), (0.1, 0.1)])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_square_wave_and_outliers(seed, noise, error, dtype):
+    S, X = square_and_outliers(seed, noise, dtype)
+    models = [ICA(whiten=whiten).fit(X) for whiten in WHITENINGS]
+    for model in models:
+        assert model.components_.shape == model.mixing_.shape == (2, 2)
+        assert correlations(S, model.transform(X)).min() > 1 - error
+    Z = PCA(whiten=True).fit_transform(X) * np.sqrt(1000 / 999)
+    assert correlations(S, ICA(whiten=False).fit_transform(Z)).min() > 1 - error
+
+
+# `fun="exp"`, `"cube"`: the contrasts without signs separate these two, of which the heavy tails outweigh the light ones, and
+# warn that this cannot be relied on.
+@pytest.mark.parametrize("contrast", FIXED)
+@pytest.mark.parametrize(("noise", "error"), [(0.0, 0.01), (0.1, 0.1)])
+def test_a_square_wave_and_outliers_by_every_contrast(contrast, noise, error):
+    S, X = square_and_outliers(0, noise)
+    with pytest.warns(UserWarning, match="light tails"):
+        sources = ICA(contrast=contrast).fit_transform(X)
+    assert correlations(S, sources).min() > 1 - error
+
+
+@pytest.mark.parametrize(("noise", "least"), [(0.0, 0.99), (0.2, 0.97)])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_sine_a_square_wave_and_a_saw_tooth(seed, noise, least):
+    rng = np.random.default_rng(seed)
+    t = np.linspace(0, 8, 2000)
+    S = standardized(np.column_stack((np.sin(2 * t), np.sign(np.sin(3 * t)), sawtooth(2 * np.pi * t))))
+    X = (S + noise * rng.standard_normal(S.shape)) @ rng.standard_normal((3, 3))
+    assert correlations(S, ICA().fit_transform(X)).min() > least
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_three_uniform_sources(seed):
+    rng = np.random.default_rng(seed)
+    S = rng.uniform(-1, 1, (1000, 3))
+    model = ICA()
+    assert correlations(S, model.fit_transform(S @ rng.standard_normal((3, 3)))).min() > 0.99
+    np.testing.assert_array_equal(model.signs_, -1)
+
+
+@pytest.mark.parametrize(("noise", "error"), [(0.0, 1e-3), (0.1, 0.1)])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_more_channels_than_sources(seed, noise, error):
+    S, X = sine_and_pulses(seed, noise)
+    model = ICA(2).fit(X)
+    assert model.components_.shape == (2, 6)
+    assert model.mixing_.shape == (6, 2)
+    assert correlations(S, model.transform(X)).min() > 1 - error
+    if not noise:
+        # "by default the rank of the data": FastICA without n_components makes six sources, four of them of rounding errors.
+        np.testing.assert_array_equal(ICA().fit(X).components_, model.components_)
+
+
+def test_random_state_does_not_change_the_sources():
+    # "the result depends on it only with `n_starts` or `stability`".
+    _, X = sine_and_pulses(0, 0.1)
+    first = ICA(2, random_state=0).fit(X)
+    for seed in (1, 2, np.random.RandomState(3)):
+        np.testing.assert_array_equal(ICA(2, random_state=seed).fit(X).components_, first.components_)
+
+
+# The attributes and the three arrays of the function.
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("whiten", [*WHITENINGS, False])
+def test_attributes_and_sources_have_the_precision_of_the_data(whiten, dtype):
+    X = PCA(whiten=True).fit_transform(uniform()).astype(dtype)
+    model = ICA(whiten=whiten)
+    sources = model.fit_transform(X)
+    for array in (model.components_, model.mixing_, model.mean_, model.whitening_, sources):
+        assert array.dtype == dtype
+    assert model.inverse_transform(sources).dtype == dtype
+    for array in ica(X.T, whiten=bool(whiten)):
+        assert array is None or array.dtype == dtype
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.1])
+def test_the_three_arrays_are_a_model_of_the_data(noise):
+    S, X = sine_and_pulses(1, noise)
+    K, W, Y = ica(X.T, 2)
+    np.testing.assert_allclose(W @ K @ X.T, Y, atol=1e-9)
+    model = ICA(2)
+    np.testing.assert_allclose(model.fit_transform(X), Y.T, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(model.components_, W @ K, atol=1e-9)
+    assert correlations(S, Y.T).min() > 0.9
+
+
+def test_there_is_no_whitening_of_white_data():
+    S, X = sine_and_pulses(1, 0.0)
+    Z = X @ ICA().fit(X).whitening_.T
+    K, W, Y = ica(Z.T, whiten=False)
+    assert K is None
+    np.testing.assert_allclose(W @ Z.T, Y, atol=1e-9)
+    assert correlations(S, Y.T).min() > 0.999
+    assert correlations(Y.T, ICA(whiten=False).fit_transform(Z)).min() > 1 - 1e-9
+
+
+def test_whitening_and_mean_beside_fasticas():
+    X = uniform(2)
+    for whiten, factor in (("arbitrary-variance", 1.0), ("unit-variance", np.sqrt(len(X)))):
+        ours, theirs = (
+            ICA(5, whiten=whiten).fit(X),
+            FastICA(5, whiten=whiten, random_state=0, tol=1e-2).fit(X),
+        )
+        np.testing.assert_allclose(ours.mean_, theirs.mean_)
+        # `whitening_`: with unit variance, FastICA's leaves the factor √samples to `components_`.
+        np.testing.assert_allclose(np.abs(ours.whitening_), factor * np.abs(theirs.whitening_), rtol=1e-6)
+        np.testing.assert_allclose(ours.mixing_, np.linalg.pinv(ours.components_), rtol=1e-6, atol=1e-9)
+        rotation = ours.components_ @ np.linalg.pinv(ours.whitening_)
+        np.testing.assert_allclose(rotation @ rotation.T, np.eye(5), atol=1e-9)
+    # "named `ica0`".
+    assert list(ours.get_feature_names_out()) == [
+        name.replace("fastica", "ica") for name in theirs.get_feature_names_out()
+    ]
+
+
+# Transforms.
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("n_components", [5, None])
+@pytest.mark.parametrize("seed", range(3))
+def test_fit_transform_is_fit_and_then_transform(seed, n_components, dtype):
+    X = uniform(seed).astype(dtype)
+    one, two = ICA(n_components), ICA(n_components)
+    sources = one.fit_transform(X)
+    assert sources.shape == (100, n_components or 10)
+    assert one.components_.shape == (n_components or 10, 10)
+    np.testing.assert_array_equal(sources, two.fit(X).transform(X))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("n_components", [5, 10])
+@pytest.mark.parametrize("whiten", WHITENINGS)
+def test_inverse_transform(whiten, n_components, dtype):
+    X = uniform(3).astype(dtype)
+    model = ICA(n_components, whiten=whiten)
+    back = model.inverse_transform(model.fit_transform(X))
+    assert model.mixing_.shape == (10, n_components)
+    assert back.shape == X.shape
+    if n_components == 10:
+        np.testing.assert_allclose(back, X, atol=1e-5 if dtype == np.float32 else 1e-12)
+    else:
+        # What is lost is what a PCA loses.
+        pca = PCA(n_components).fit(uniform(3))
+        np.testing.assert_allclose(back, pca.inverse_transform(pca.transform(uniform(3))), atol=1e-5)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_sources_have_unit_variance(seed):
+    X = uniform(seed)
+    np.testing.assert_allclose(ICA(10).fit_transform(X).var(axis=0), 1.0)
+    np.testing.assert_allclose(ICA(10, whiten="arbitrary-variance").fit_transform(X).var(axis=0), 0.01)
+
+
+# Data without whitening, and of low rank.
+
+
+def test_without_whitening_all_columns_are_sources():
+    X = np.array([[0, 1], [1, 0]])
+    # `whiten`: where FastICA warns that it ignores n_components, ours refuses it; of data that are not white, ours warns.
+    with pytest.raises(ValueError, match="whiten=False keeps all 2 columns"):
+        ICA(1, whiten=False).fit(X)
+    with pytest.warns(UserWarning, match="X is not white"):
+        model = ICA(whiten=False).fit(X)
+    assert model.mixing_.shape == (2, 2)
+    with pytest.warns(UserWarning, match="X is not white"):
+        model = ICA(10, whiten=False).fit(uniform())
+    assert model.components_.shape == (10, 10)
+    # "`mean_` is 0": X is not centred.
+    np.testing.assert_array_equal(model.mean_, 0.0)
+    np.testing.assert_allclose(model.inverse_transform(model.transform(uniform())), uniform(), atol=1e-12)
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.1])
+@pytest.mark.parametrize("seed", range(3))
+def test_the_whitening_does_not_depend_on_the_way_to_compute_it(seed, noise):
+    # `whiten_solver`: few samples are whitened by an SVD, the same ones twice by an eigendecomposition.
+    _, X = sine_and_pulses(seed, noise)
+    X = X[::90]
+    assert len(X) <= 2 * X.shape[1] < 2 * len(X)
+    once, twice = ICA(2).fit(X), ICA(2).fit(np.repeat(X, 2, axis=0))
+    np.testing.assert_allclose(once.whitening_, twice.whitening_, atol=1e-9)
+    np.testing.assert_allclose(once.components_, twice.components_, atol=1e-6)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_data_of_low_rank(seed):
+    A = np.random.default_rng(seed).standard_normal((10, 2))
+    X = A @ A.T
+    # "by default the rank of the data": without a warning, which FastICA gives with `whiten_solver="eigh"` only.
+    model = ICA().fit(X)
+    assert model.rank_ == len(model.components_) == 2
+    np.testing.assert_allclose(model.inverse_transform(model.transform(X)), X, atol=1e-9)
+    # "more than the rank is refused".
+    with pytest.raises(ValueError, match="have rank 2 only"):
+        ICA(3).fit(X)
+    with pytest.raises(ValueError, match="n_components must be a whole number from 1 to 10"):
+        ICA(11).fit(X)
+
+
+# Warnings and errors.
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_too_few_steps_warn_and_leave_a_model(seed):
+    _, X = sine_and_pulses(seed, 0.0)
+    model = ICA(2, max_steps=2, tol=0.0)
+    with pytest.warns(ConvergenceWarning, match="ICA did not converge"):
+        model.fit(X)
+    assert model.n_iter_ <= 2
+    np.testing.assert_allclose(model.transform(X).var(axis=0), 1.0)
+
+
+def test_errors():
+    X = uniform(rows=10, features=3)
+    with pytest.raises(ValueError, match=r"w_init must be a regular matrix of shape \(3, 3\)"):
+        ICA(w_init=np.eye(4)).fit(X)
+    # `fun` (a function): a `Scalar`; a function alone is refused, as by FastICA if it does not return its derivative.
+    for contrast in (np.tanh, "cube"):
+        with pytest.raises(ValueError, match="there is no contrast"):
+            ICA(contrast=contrast).fit(X)
