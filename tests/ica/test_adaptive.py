@@ -114,7 +114,7 @@ def test_the_default_separates_light_tails(solve):
 def test_a_contrast_for_heavy_tails_warns_of_light_ones(contrast):
     rng = np.random.default_rng(0)
     X = rng.uniform(-1, 1, (2000, 3)) @ rng.standard_normal((3, 3))
-    with pytest.warns(UserWarning, match="light tails .* use contrast='adaptive'"):
+    with pytest.warns(UserWarning, match="light tails .* fit with contrast='adaptive'"):
         ICA(contrast=contrast).fit(X)
     ICA(contrast=contrast).fit(rng.standard_normal((2000, 3)))  # Gaussian sources are no reason to warn
 

@@ -191,7 +191,10 @@ def test_the_certificate_bounds_every_pair(problem):
             value = np.mean(np.log(np.cosh(turned)) + np.log(np.cosh(other)), axis=1)
             best = max(best, value[0] - value.min())
     assert model.certificate_ >= best - 1e-9
-    assert ICA().fit(X).certificate_ is None
+    plain = ICA().fit(X)
+    assert plain.certificate_ is None
+    assert model.n_iter_ == plain.n_iter_ > 1
+    assert model.result_.value == pytest.approx(plain.result_.value, rel=1e-9)
 
 
 def test_rank_deficient_data_have_as_many_sources_as_their_rank(problem):
