@@ -330,7 +330,7 @@ def test_more_clusters_than_features_are_found_by_em(
     single = clone(model).fit(X.astype(np.float32) if offset == 0 else X - offset)
     np.testing.assert_allclose(single.means_, model.means_ - offset, atol=1e-4)
     one = SphericalMixture(k, variance=variance, n_starts=1).fit(X)
-    assert one.result_.method.endswith("the best of 1 starts drawn as in k-means++")
+    assert one.result_.method.endswith("the best of 1 start drawn as in k-means++")
     assert one.score(X) <= model.score(X) + 1e-3
 
 

@@ -12,7 +12,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from givens.cli.options import Source, named
+from givens.cli.options import Source, log2, named
 from givens.cli.results import Described, described, numbered, sparse_pca_outcome, write_score_blocks
 from givens.cli.session import Session
 from givens.io import TableRows, staged
@@ -81,14 +81,15 @@ class ExplainedShares:
 
 def learn(session: Session, source: Source, rows: TableRows, model: Any) -> None:
     """Make the first pass."""
-    low = 0
+    raised = 0
     with session.step(f"learning from {source.file.name}", total=rows.total) as advance, session.fitting():
         for chunk in rows:
-            low += int((chunk.values < source.least).sum())
-            model.partial_fit(source.prepared(chunk.values))
+            values, low = log2(chunk.values, source.least) if source.log2 else (chunk.values, 0)
+            raised += low
+            model.partial_fit(values)
             advance(len(chunk.values))
     if source.log2:
-        rows.notes.append(source.log2_note(f"{low:,} of them"))
+        rows.notes.append(source.log2_note(f"{raised:,} of them"))
         session.say(rows.notes[-1])
 
 

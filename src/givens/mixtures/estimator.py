@@ -474,7 +474,8 @@ class SphericalMixture(StreamedMoments, DensityMixin, BaseEstimator):
                 seed=self._seed(),
                 **settings,
             )
-            starts |= {} if other is None else {f"the best of {drawn} starts drawn as in k-means++": other}
+            many = counted(drawn, "start", "starts")
+            starts |= {} if other is None else {f"the best of {many} drawn as in k-means++": other}
         steps = self._whole_number("refine_em")
         ends = [
             refine(data, start, steps=steps, unit=basis.unit, origin=origin if far else None, **settings)
