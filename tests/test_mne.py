@@ -149,6 +149,9 @@ def test_a_fit_can_be_repeated_and_copied(raw):
     assert ica.fit(raw, verbose=False) is ica
     np.testing.assert_array_equal(ica.unmixing_matrix_, first)
     assert ica.kurtosis_.shape == (6,)
+    with pytest.raises(ValueError, match="NaN or infinite"):
+        ica.fit(raw.copy().apply_function(lambda x: x * np.nan, verbose=False), verbose=False)
+    np.testing.assert_array_equal(ica.unmixing_matrix_, first)  # the model is as it was
 
 
 def test_light_tails_are_separated(raw):

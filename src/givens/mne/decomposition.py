@@ -15,6 +15,7 @@ from givens.ica.estimator import ICA
 from givens.numerics import parallel
 from givens.objectives.contrasts import Contrast
 from givens.support.extras import require
+from givens.support.fitting import atomic_fit
 
 preprocessing = require("mne.preprocessing", "mne")
 
@@ -149,6 +150,7 @@ class GivensICA(preprocessing.ICA):  # type: ignore[misc, name-defined]
         contrast = model.contrast if isinstance(model.contrast, str) else repr(model.contrast)
         self.fit_params = {"contrast": contrast, "tol": model.tol}
 
+    @atomic_fit
     def fit(self, *args: Any, **options: Any) -> GivensICA:
         """As `mne.preprocessing.ICA.fit`; the largest weight of each topography is positive."""
         super().fit(*args, **options)
