@@ -128,6 +128,7 @@ def counts_with_repeated_places(seed):
     ],
     ids=str,
 )
+@pytest.mark.filterwarnings("ignore::givens.support.arguments.DominantFeatureWarning")
 def test_entries_at_the_same_place_are_summed(model, problems):
     """200 generated problems in all."""
     for seed in range(problems):
