@@ -139,7 +139,9 @@ def speed(report):
         for name, found in ratios.items():
             found.append(timings[name].best / timings["givens"].best)
     for name, found in ratios.items():
+        # The least ratio: threads of BLAS that wait for a busy core make the others' times much longer.
         text = ", ".join(f"{ratio:.2f}" for ratio in sorted(found))
-        mean = float(np.exp(np.mean(np.log(found))))
-        report.claim(f"mixed tails, 40 x 40,000: times faster than {name}", "≥ 3 times", text, mean >= 3)
-        report.ratio("ICA, mixed tails, 40 x 40,000", name, mean, wanted=3)
+        report.claim(
+            f"mixed tails, 40 x 40,000: times faster than {name}", "≥ 3 times", text, min(found) >= 3
+        )
+        report.ratio("ICA, mixed tails, 40 x 40,000", name, min(found), wanted=3)
