@@ -1,0 +1,1 @@
+"""What each mechanism earns: `python -m benchmarks.ablation`, or `make ablation`."""
