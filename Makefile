@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-portable fuzz lint bench publish compare docs clean
+.PHONY: demo test test-portable fuzz mutants lint bench publish compare docs clean
 .DEFAULT_GOAL := test
 
 # One stamp per set of extras: make reinstalls when pyproject.toml changes, and not otherwise.
@@ -31,6 +31,10 @@ test-portable: $(VENV)/.test $(VENV)/.portable
 MINUTES ?= 5
 fuzz: $(VENV)/.test
 	$(BIN)/python -m tests.fuzz $(if $(INTERRUPTS),--interrupts $(INTERRUPTS),--minutes $(MINUTES)) $(if $(SEED),--seed $(SEED)) $(ARGS)
+
+# How many of 60 small errors in the source the tests notice: at most an hour; SEED=1 makes others.
+mutants: $(VENV)/.test
+	$(BIN)/python -m tests.net.mutants $(if $(SEED),--seed $(SEED)) $(ARGS)
 
 lint: $(VENV)/.lint
 	$(BIN)/ruff check .
