@@ -76,8 +76,8 @@ def measured(*arguments: str) -> tuple[float, float]:
 def reading(report: Report, path: Path) -> None:
     import pandas
 
-    from givens.io import read_table
-    from givens.io.text import exact_parser
+    from givens.app.tables import read_table
+    from givens.app.tables.text import exact_parser
 
     exactly = exact_parser(pandas, path.read_bytes(), ".")
     timings = report.race(

@@ -288,7 +288,7 @@ def readers(report, genes=12_625, samples=128):
 
 
 def _race_readers(report, spelling, path, rival, read, repeat=3):
-    from givens.io import read_table
+    from givens.app.tables import read_table
 
     timings = report.race(
         {"givens": lambda: read_table(path), "rival": read}, repeat=repeat, warm=int(repeat > 1)

@@ -22,12 +22,11 @@ LAYERS = [
     {"checks", "loop", "minimize", "phases", "autodiff"},
     {"tensors", "sparse_pca", "streaming", "moments", "mixtures", "ica", "rotation", "topics"},
     {"anndata", "mne", "datasets", "plotting", "baselines"},
-    {"io", "report"},
-    {"experiments", "cli", "__main__"},
+    {"app", "experiments", "__main__"},
 ]
 # Commands bear the name of what they run, kernels that of what they compile, and every room has its estimator.
 SHARED = {"__init__", "__main__", "estimator"}
-TWINS = {"cli", "kernels"}
+TWINS = {"app", "kernels"}
 
 
 def modules() -> dict[str, Path]:

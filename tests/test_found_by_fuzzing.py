@@ -16,10 +16,10 @@ from sklearn.decomposition import PCA
 
 import givens
 from givens import metrics, rotation, rotations
+from givens.app.tables import DataError, open_rows, read_table
 from givens.baselines import gpower
 from givens.datasets import make_topics
 from givens.ica import amari_error, cumulant_matrices, lagged_covariances, whiten_samples
-from givens.io import DataError, open_rows, read_table
 from givens.objectives import Columns, JointDiagonal, MomentTensor, SparseColumns, from_samples
 from givens.searches import breakpoint_search
 from givens.sparse_pca.loadings import refit
@@ -299,7 +299,7 @@ def test_an_h5ad_file_whose_indices_point_outside(tmp_path, stream, where, value
 @pytest.mark.parametrize("stream", [False, True])
 def test_an_h5ad_file_that_hdf5_reads_for_ever(tmp_path, monkeypatch, stream):
     anndata = pytest.importorskip("anndata")
-    monkeypatch.setattr("givens.io.hdf5.PATIENCE_SECONDS", 3.0)
+    monkeypatch.setattr("givens.app.tables.hdf5.PATIENCE_SECONDS", 3.0)
     path = tmp_path / "x.h5ad"
     anndata.AnnData(np.eye(5)).write_h5ad(path)
     content = bytearray(path.read_bytes())

@@ -68,7 +68,7 @@ NAMES = ",".join(name for name in COMMANDS if name != "reproduce")
 
 
 def test_every_command_is_attacked():
-    from givens.cli.app import app
+    from givens.app.commands.app import app
 
     there = {command.name for command in app.registered_commands}
     assert there == {words[0] for words in COMMANDS.values()}

@@ -105,7 +105,7 @@ def test_import_loads_only_what_it_must():
 
 
 def test_the_command_starts_without_what_only_its_work_needs():
-    code = "import sys, givens.cli.app; print(*sorted({name.partition('.')[0] for name in sys.modules}))"
+    code = "import sys, givens.app.commands.app; print(*sorted({name.partition('.')[0] for name in sys.modules}))"
     loaded = set(python(code).stdout.split())
     assert "typer" in loaded
     assert not loaded & {"numba", "pandas", "sklearn", "matplotlib", "anndata"}

@@ -1,6 +1,6 @@
 """`python -m givens` is the command `givens`."""
 
-from givens.cli import main
+from givens.app.commands import main
 
 if __name__ == "__main__":
     main()

@@ -7,7 +7,7 @@ from functools import partial
 import pytest
 from typer.testing import CliRunner
 
-from givens.cli.app import app
+from givens.app.commands.app import app
 from givens.experiments import EXPERIMENTS, ExperimentSettings, load
 from givens.experiments.drawing import new_figure
 from givens.experiments.experiment import Claim, Experiment, Task
@@ -165,7 +165,7 @@ def test_what_shows_results_is_not_hashed(name):
 
 
 def test_the_page_for_a_site_says_all_and_nothing_of_the_machine(tmp_path, monkeypatch):
-    monkeypatch.setattr("givens.cli.reproduce.load", lambda name: Toy())
+    monkeypatch.setattr("givens.app.commands.reproduce.load", lambda name: Toy())
     folder = tmp_path / "secret"
     folder.mkdir()
     arguments = [
@@ -199,8 +199,8 @@ def test_a_failing_experiment_is_reported_and_the_others_go_on(tmp_path, monkeyp
             raise ValueError("out of luck")
 
     made = {"convergence": Broken(), "toy": Toy()}
-    monkeypatch.setattr("givens.cli.reproduce.EXPERIMENTS", made)
-    monkeypatch.setattr("givens.cli.reproduce.load", made.__getitem__)
+    monkeypatch.setattr("givens.app.commands.reproduce.EXPERIMENTS", made)
+    monkeypatch.setattr("givens.app.commands.reproduce.load", made.__getitem__)
     result = CliRunner().invoke(app, ["reproduce", "all", "--threads", "1", "--out", str(tmp_path)])
     assert result.exit_code == 1
     html = (tmp_path / "index.html").read_text()
@@ -211,7 +211,7 @@ def test_a_failing_experiment_is_reported_and_the_others_go_on(tmp_path, monkeyp
 def test_ctrl_c_is_told_kindly(tmp_path, monkeypatch):
     toy = Toy()
     toy.broken = True
-    monkeypatch.setattr("givens.cli.reproduce.load", lambda name: toy)
+    monkeypatch.setattr("givens.app.commands.reproduce.load", lambda name: toy)
     result = CliRunner().invoke(app, ["reproduce", "convergence", "--threads", "1", "--out", str(tmp_path)])
     assert result.exit_code == 130
     assert (tmp_path / "convergence" / "tasks" / "task-1.json").exists()

@@ -21,7 +21,7 @@ import pandas
 from scipy import sparse
 from scipy.io import mmwrite
 
-from givens.io import open_rows, read_grid, read_table
+from givens.app.tables import open_rows, read_grid, read_table
 from tests.fuzz.judge import Finding, judge
 from tests.tables import strings_that_anndata_can_write
 
@@ -154,8 +154,8 @@ def inside(rng: np.random.Generator, name: str, content: bytes) -> bytes:
 
 def run_command(words: list[str]) -> tuple[int, str, str, BaseException | None]:
     """Run the command in this process: its exit code, both outputs, and the error that it turned into a sentence."""
-    from givens.cli import session
-    from givens.cli.app import app
+    from givens.app.commands import session
+    from givens.app.commands.app import app
 
     seen: list[BaseException | None] = []
     fail = session._fail

@@ -345,7 +345,7 @@ def start(folder: Path, words: list[str], calls: int | None = None, writes: int 
             os.dup2(os.open(folder / name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), descriptor)
         signal.signal(signal.SIGINT, signal.default_int_handler)
         sys.argv = ["givens", *words]
-        from givens.cli import main
+        from givens.app.commands import main
 
         if writes is not None:
             _kill_at(writes)
@@ -503,7 +503,7 @@ def attack_start(name: str, count: int, rng: np.random.Generator) -> Counts:
     counts: Counts = collections.Counter()
     folder = Path(tempfile.mkdtemp(prefix="interrupts-"))
     # Until its first function runs, Python itself answers Ctrl-C with a traceback, as in any program.
-    code = "from givens.cli import main\nprint('ready', flush=True)\nmain()"
+    code = "from givens.app.commands import main\nprint('ready', flush=True)\nmain()"
     try:
         write_inputs(folder)
         for _ in range(count):
@@ -554,7 +554,7 @@ def attack_fits(count: int, seed: int, names: list[str] | None = None) -> bool:
 def attack_commands(
     count: int, seed: int, names: list[str], *, by_calls: bool = False, by_kills: bool = False
 ) -> bool:
-    from givens.cli import app  # noqa: F401  imported once, for all processes that are forked
+    from givens.app.commands import app  # noqa: F401  imported once, for all processes that are forked
 
     rng, good = np.random.default_rng(seed), True
     for name in names:

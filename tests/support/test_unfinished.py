@@ -8,8 +8,8 @@ import sys
 
 import pytest
 
+from givens.app.tables import staged
 from givens.experiments.runner import write_whole
-from givens.io import staged
 from givens.support.unfinished import HOST, part_of, remove_leftovers
 
 

@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import Any
 
 import givens
+from givens.app.tables.write import plain
 from givens.experiments.experiment import Claim, Experiment, ExperimentSettings, Row, Task
 from givens.experiments.provenance import code
-from givens.io.write import plain
 from givens.support.extras import require
 from givens.support.unfinished import part_of, remove_leftovers
 

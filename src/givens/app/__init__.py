@@ -1,0 +1,1 @@
+"""The application: commands, tables in and out, and the report."""

@@ -1,0 +1,212 @@
+"""`givens rotate`: varimax and its relatives, for a table of loadings or the principal components of data."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+import givens
+from givens.app.commands import options as o
+from givens.app.commands.results import (
+    CommandOutcome,
+    component_table,
+    numbered,
+    outcome,
+    percent,
+    shares,
+    weight_files,
+)
+from givens.app.commands.session import Session, TableSession
+from givens.app.commands.session import command as clean
+from givens.app.report import Report
+from givens.app.report.views import components_view, heat_map_view
+from givens.app.tables import DataError, OptionError, Table, staged
+from givens.app.tables.write import write_matrix
+from givens.support.arguments import warn_of_dominant_feature
+from givens.support.extras import require
+
+
+class Criterion(StrEnum):
+    """The criteria of the orthomax family."""
+
+    varimax = "varimax"
+    quartimax = "quartimax"
+    biquartimax = "biquartimax"
+    equamax = "equamax"
+    parsimax = "parsimax"
+    parsimony = "parsimony"
+
+
+def principal_loadings(values: Any, factors: int, standardise: bool) -> tuple[np.ndarray, float]:
+    """Return the loadings of the first principal components, variables x factors, and the variance of all variables."""
+    data = o.dense(values)
+    if factors > min(data.shape[0] - 1, data.shape[1]):
+        raise DataError(f"{data.shape[0]} x {data.shape[1]} numbers have no {factors} principal components")
+    centred = data - data.mean(axis=0)
+    if standardise:
+        spread = centred.std(axis=0, ddof=1)
+        centred = centred / np.where(spread > 0, spread, 1)
+    _, sizes, axes = np.linalg.svd(centred, full_matrices=False)
+    sizes = sizes / np.sqrt(len(data) - 1)
+    return axes[:factors].T * sizes[:factors], float(np.sum(sizes**2))
+
+
+@clean
+def command(
+    *,
+    criterion: Annotated[
+        Criterion, typer.Option(help="The criterion of simple structure.")
+    ] = Criterion.varimax,
+    components: Annotated[
+        int | None,
+        typer.Option(
+            "--components",
+            "-m",
+            min=1,
+            show_default=False,
+            help="The file holds data: rotate this many principal components of them.",
+        ),
+    ] = None,
+    kaiser: Annotated[
+        bool,
+        typer.Option(
+            "--kaiser/--no-kaiser", help="Kaiser's normalisation: give all variables the same communality."
+        ),
+    ] = True,
+    starts: Annotated[
+        int,
+        typer.Option(
+            min=1, help="Number of searches; each tries several starts where that is cheap. The best is kept."
+        ),
+    ] = 1,
+    source: o.UnlabelledSource,
+    standardise: o.Standardise = False,
+    threads: o.Threads = None,
+    session: TableSession,
+) -> None:
+    """Rotate factors to simple structure: varimax, quartimax, equamax and others.
+
+    The file holds loadings, with a row for each variable and a column for each factor. With -m it holds data, and that many
+    of their principal components are rotated. Writes components.csv (the loadings), rotation.csv, summary.json and report.html.
+
+    Example: [bold]givens rotate loadings.csv --criterion varimax --out results[/]
+    """
+    data_options = {"--samples": source.samples, "--log2": source.log2, "--standardise": standardise}
+    for option, given in data_options.items():
+        if given and components is None:
+            raise OptionError(
+                f"{option} is for data, but without -m the file holds loadings: give -m, or leave {option} out"
+            )
+    total = None
+    with staged(session.out) as files:
+        if components is None:
+            # In a table of loadings the rows are the variables, whatever a table of data would look like.
+            source.samples = o.Side.rows
+            table = source.table(session, ("variable", "factor"))
+            loadings, before = o.dense(table.values), table.variables
+            if len(before) > len(loadings):
+                raise DataError(
+                    f"{len(before):,} factors of {len(loadings):,} variables are no loadings: "
+                    "if the file holds data, give the number of components to rotate (-m)"
+                )
+            table = Table(loadings.T, before, table.samples, notes=table.notes)
+        else:
+            table = source.table(session)
+            loadings, total = principal_loadings(table.values, components, standardise)
+            before = numbered("principal component", components)
+            table.notes.append(f"took the loadings of the first {components} principal components")
+        names_of_rows = table.variables
+        with session.fitting():
+            if total is not None:
+                warn_of_dominant_feature(np.sum(loadings**2, axis=1), total)
+            model = givens.FactorRotation(
+                criterion.value,
+                normalize=kaiser,
+                n_starts=starts,
+                threads=threads,
+                progress=session.interactive,
+            ).fit(named(loadings, names_of_rows))
+        rotate_outcome(session, source.file, table, before, model, total).write(session, files)
+
+
+def named(loadings: np.ndarray, variables: list[str]) -> Any:
+    """Return the loadings as a data frame, so that a warning can name a variable."""
+    frame = require("pandas", extra="cli").DataFrame(loadings, index=variables)
+    frame.columns = numbered("factor", loadings.shape[1])
+    return frame
+
+
+def rotate_outcome(
+    session: Session,
+    file: Path,
+    table: Table,
+    before: list[str],
+    model: givens.FactorRotation,
+    total: float | None,
+) -> CommandOutcome:
+    """Return the results of a rotation; `total` is the variance of all variables, if it is known."""
+    rotated, result = model.loadings_, model.result_
+    criterion, kaiser = str(model.method), bool(model.normalize)
+    factors = numbered("factor", rotated.shape[1])
+    sizes = model.explained_variance_
+    share = shares(sizes) if not total else sizes / total
+    of = "the sum of all squared loadings" if not total else "the variance of all variables"
+    report = Report(
+        title=f"Rotated factors of {file.name}",
+        subtitle=f"{len(rotated):,} variables × {len(factors)} factors, {criterion}",
+        facts=[
+            ("Factors", str(len(factors)), f"{criterion}{', Kaiser-normalised' if kaiser else ''}"),
+            ("Variables", f"{len(rotated):,}", "one row of loadings each"),
+            ("Criterion", f"{model.criterion_:.6g}", "after the rotation"),
+        ],
+        notes=table.notes,
+        components=components_view(
+            rotated.T,
+            table.variables,
+            share=share,
+            title="Factors",
+            noun="factor",
+            weight="loadings",
+            entry="loading",
+            lead=f"The rotated loadings. The percentage is a factor's share of {of}.",
+        ),
+        heat_map=heat_map_view(model.unrotated_loadings_, rotated, table.variables, before, factors),
+        diagnostics=[
+            (
+                "Certificate",
+                f"{model.certificate_:.2g}",
+                "No rotation of two factors, by any angle, raises the criterion by more than this.",
+            )
+        ],
+    )
+    columns = {
+        "sum of squares": [f"{value:.4g}" for value in sizes],
+        "share" if not total else "explained": [percent(value) for value in share],
+    }
+    title = f"{criterion} rotation of {len(factors)} factors"
+    return outcome(
+        session,
+        report,
+        "rotate",
+        file,
+        result,
+        size={"variables": len(rotated), "factors": len(factors)},
+        settings={"criterion": criterion, "kaiser": kaiser, "starts": model.n_starts},
+        figures={
+            "sum_of_squares": sizes,
+            "explained_variance_ratio": None if not total else share,
+            "certificate": model.certificate_,
+        },
+        table=component_table(rotated.T, table.variables, "factor", columns, title),
+        files={
+            **weight_files({"components.csv": rotated.T}, table.variables, factors),
+            "rotation.csv": lambda stream: write_matrix(
+                stream, ["before"], factors, [([before], model.rotation_)]
+            ),
+        },
+        criterion="criterion",
+    )

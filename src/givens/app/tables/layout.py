@@ -1,0 +1,449 @@
+"""The layout of a text file, detected from its first lines.
+
+The separator is the one that cuts the first lines into the most fields, equally many in each. A record of
+words over columns of numbers is a header; a first column of unique words is the rows' names.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from numbers import Integral
+from pathlib import Path
+
+from givens.app.tables.leading import leading, sampled
+from givens.app.tables.records import records
+from givens.app.tables.table import (
+    NAME_WORDS,
+    SAMPLE_WORDS,
+    VARIABLE_WORDS,
+    DataError,
+    count,
+    listed,
+    only_count,
+    stem,
+)
+
+# 1,234.5 or 1 234,5, per cent, money: numbers to a reader, words to a parser.
+WRITTEN = re.compile(r"[-+]?[$€£]?\s?(\d{1,3}([,.' \u00a0\u202f]\d{3})+|\d+)([.,]\d+)?\s?[%$€£]?")
+SEPARATORS = "\t,;| "
+MOST_FIELDS = 1 << 23
+MISSING = frozenset(["", "na", "n/a", "#n/a", "nan", "null", "none", "missing", "?", ".", "-"])
+
+
+# What stands over a column of groups, as `stem` has it.
+CLUSTER_WORDS = {
+    "cluster", "group", "clas", "batch", "label", "leiden", "louvain", "seuratcluster", "cohort", "treatment",
+    "diagnosi", "target", "statu", "stage", "grade", "sex", "gender", "type", "celltype", "subtype", "site", "condition",
+}  # fmt: skip
+# What stands over a column of points in time or numbers of rows, as `stem` has it.
+TIME_WORDS = {
+    "time", "t", "timestamp", "timepoint", "datetime", "sec", "second", "m", "msec", "millisecond", "minute", "hour",
+    "day", "frame", "row", "rownumber", "no", "nr", "number", "step", "timestep", "samplenumber",
+}  # fmt: skip
+UNNAMED = re.compile(r"Unnamed: \d+(\.\d+)*")  # what pandas makes of an empty heading
+
+
+@dataclass(frozen=True)
+class ReadingOptions:
+    """What the user says about the rows and columns of a text file; the rest is detected."""
+
+    labels: Sequence[str] = ()
+    names: str | None = None
+    drop: Sequence[str] = ()
+    header: int | None = None  # the row of the columns' names, from 1 after those skipped; 0 if there is none
+    skip_rows: int = 0
+
+    def __post_init__(self) -> None:
+        for name, value in (("header", self.header), ("skip_rows", self.skip_rows)):
+            if value is not None and (not isinstance(value, Integral) or value < 0):
+                raise DataError(f"{name} must be a whole number of at least 0, not {value!r}")
+
+
+DETECT_ALL = ReadingOptions()
+
+
+def refuse_row_options(header: int | None, skip_rows: int, what: str) -> None:
+    """Refuse to read something without rows of text by their numbers."""
+    if header is not None or skip_rows:
+        raise DataError(
+            f"--header and --skip-rows are for CSV, TSV and Excel, not for {what}: leave them out"
+        )
+
+
+@dataclass
+class Layout:
+    """The layout of a text file."""
+
+    separator: str
+    decimal: str
+    skip: int  # bytes before the first record of numbers
+    first_line: int  # its line, from 1
+    header: list[str] | None  # one name a field
+    names: int | None  # the field that holds the rows' names
+    text: list[int]  # fields of text, left out unless one is the labels
+    width: int  # fields a record
+    encoding: str
+    labels: dict[str, int] = field(default_factory=dict)  # the fields that hold the rows' labels
+    label_rows: dict[str, list[str]] = field(default_factory=dict)  # or the columns' labels, one a field
+    notes: list[str] = field(default_factory=list)
+    counted: bool = False  # whether the rows' names only count them, as pandas' index does
+
+    @property
+    def numbers(self) -> list[int]:
+        """Return the fields that hold numbers."""
+        others = {self.names, *self.labels.values(), *self.text}
+        return [k for k in range(self.width) if k not in others]
+
+
+def is_number(token: str, decimal: str = ".") -> bool:
+    """Whether a token is a number or stands for a missing one."""
+    token = token.strip()
+    if token.lower() in MISSING:
+        return True
+    return "_" not in token and as_float(token, decimal) is not None
+
+
+def as_float(token: str, decimal: str = ".") -> float | None:
+    """Return the number, or None where there is none."""
+    if decimal == ",":
+        token = "text" if "." in token else token.replace(",", ".")
+    try:
+        return float(token)
+    except ValueError:
+        return None
+
+
+def split_records(lines: Sequence[str], separator: str) -> list[tuple[int, list[str]]]:
+    """Split first lines, which may end inside quotation marks, into records that hold anything, each with its line."""
+    return [(line, row) for line, row in records(lines, separator, closed=False) if any(row)]
+
+
+def find_separator(lines: Sequence[str]) -> str:
+    """Return the separator that cuts the lines into the most fields, equally many in each."""
+    best, score = ",", 0.0
+    for separator in SEPARATORS:
+        try:
+            widths = [len(row) for _, row in split_records(lines, separator)]
+        except DataError:  # a whole line as one field is more than the csv module takes
+            continue
+        if not widths or max(widths) < 2:
+            continue
+        usual = max(set(widths[1:] or widths), key=(widths[1:] or widths).count)
+        agreed = sum(width == usual for width in widths) / len(widths)
+        worth = agreed * min(usual, 50) * (1.0 if separator != " " else 0.5)
+        if usual > 1 and worth > score:
+            best, score = separator, worth
+    return best
+
+
+def sniff(path: Path, options: ReadingOptions) -> Layout:
+    """Detect the layout of a text file, as far as the options leave it open."""
+    above = options.skip_rows + max(
+        0, (options.header or 0) - 1
+    )  # the lines above the header that was asked for
+    first = leading(path, above, commented=not options.header)
+    sample = sampled(first.table)
+    for k, line in enumerate(sample):
+        if max(map(line.count, SEPARATORS)) > MOST_FIELDS:
+            raise DataError(
+                f"{path.name}, line {len(first.comments) + k + 1:,} has more than {MOST_FIELDS:,} fields, "
+                "and no table has so many columns: is it another kind of file?"
+            )
+    separator = find_separator([line for line in sample if line.strip()])
+    found = split_records(sample, separator)
+    if not found:
+        raise DataError(f"{path.name} holds no table")
+    starts, records = [line for line, _ in found], [row for _, row in found]
+    decimal = "."
+    if separator in ";\t| " and not _numeric_share(records, ".") > 0.5 and _numeric_share(records, ",") > 0.5:
+        decimal = ","
+    layout = Layout(separator, decimal, 0, 0, None, None, [], 0, first.encoding)
+    if first.encoding == "latin-1":
+        layout.notes.append("the file is not UTF-8; its names were read as Latin-1")
+    if decimal == ",":
+        layout.notes.append("took the comma as the decimal sign")
+    place = f"{path.name}, line {len(first.comments) + 1:,}"
+    if options.header and starts[0] > 0:
+        raise DataError(f"{place} is empty, and --header says that it holds the names of the columns")
+    used = _find_header(layout, records, options.header, place)
+    used += _find_columns(layout, records[used:], options, path)
+    before = first.comments + first.table[: [*starts, len(first.table)][used]]
+    layout.first_line = len(before) + 1
+    layout.skip = first.bom + sum(len(line.encode(first.encoding)) for line in before)
+    return layout
+
+
+def _numeric_share(records: list[list[str]], decimal: str) -> float:
+    tokens = [token for row in records[1:] for token in row[1:]] or [
+        token for row in records for token in row
+    ]
+    tokens = tokens[:: max(1, len(tokens) // 1000)]
+    return sum(is_number(token, decimal) for token in tokens) / max(1, len(tokens))
+
+
+def _find_header(layout: Layout, records: list[list[str]], asked: int | None, place: str) -> int:
+    """Find out how wide the table is and whether the first record is a header; return how many records it takes.
+
+    `asked` is what the user says: 0 for no header, another number where the first record is one. `place` is that of the record.
+    """
+    first, rest = records[0], records[1:50]
+    widths = [len(row) for row in rest or records]
+    layout.width = max(set(widths), key=widths.count)
+    if asked == 0:
+        return 0
+    if not rest:
+        if asked is None and all(is_number(token, layout.decimal) for token in first[1:] or first):
+            return 0
+        raise DataError("the file has a header and no rows")
+    header = _padded(first, rest, layout.width)
+    if len(header) != layout.width:
+        if asked is not None or (len(rest) > 1 and len(set(widths)) == 1):
+            raise DataError(
+                f"{place} has {count(len(first), 'field')}, and the rows below it have {layout.width:,}: "
+                "--skip-rows leaves out rows above the table, and --header says which of the others holds the names"
+            )
+        layout.width = len(first)
+    if asked is None and header[1:] != first and not _names_columns(layout, header, rest):
+        return 0
+    layout.header = header
+    if asked is None:
+        _note_numbers(layout, header)
+    return 1
+
+
+def _note_numbers(layout: Layout, header: list[str]) -> None:
+    """Note a header of mostly whole numbers, unless its first field is blank, which no row of numbers is likely to have."""
+    numeric = sum(token.isdigit() for token in header)
+    if header[0] and 2 * numeric > len(header):
+        which = "they" if numeric >= len(header) - 1 else "most of them"
+        layout.notes.append(
+            f"took the first row as names of the columns, though {which} are whole numbers (--header 0 says otherwise)"
+        )
+
+
+def _padded(first: list[str], rest: list[list[str]], width: int) -> list[str]:
+    """Return a header that is one short with the heading that it lacks: that of the names, as R writes it, or of a last column
+    that is empty since the rows end with a separator."""
+    if len(first) != width - 1:
+        return first
+    ended = not any(row[-1] for row in rest if len(row) == width)
+    return [*first, ""] if ended else ["", *first]
+
+
+def _names_columns(layout: Layout, first: list[str], rest: list[list[str]]) -> bool:
+    """Whether the first record names the columns of those below it."""
+    words = [not is_number(token, layout.decimal) for token in first]
+    if all(words) or (first[0] == "" and all(first[1:]) and any(row[0] != "" for row in rest)):
+        return True
+    columns = [[row[k] for row in rest if len(row) == layout.width] for k in range(layout.width)]
+    over_numbers = (
+        word and all(is_number(token, layout.decimal) for token in column)
+        for word, column in zip(words, columns)
+    )
+    return (
+        any(over_numbers)
+        or _above_labels(columns, layout.decimal)
+        or _names_by_numbers(first, columns, layout.decimal)
+    )
+
+
+def _above_labels(columns: list[list[str]], decimal: str) -> bool:
+    """Whether a row holds words, two or more, and no numbers where other rows hold numbers: labels, below what they label."""
+
+    def measured(token: str) -> bool:
+        return token.lower() not in MISSING and is_number(token, decimal)
+
+    numeric = [column for column in columns[1:] if any(map(measured, column))]
+    return any(
+        sum(not is_number(token, decimal) for token in row) > 1 and not any(map(measured, row))
+        for row in zip(*numeric)
+    )
+
+
+def _names_by_numbers(first: list[str], columns: list[list[str]], decimal: str) -> bool:
+    """Whether the first record is a header of whole numbers: years, identifiers, or what pandas writes for want of names.
+
+    Under a heading of words for a column of words they are, if they rise over columns with fractions, or if the heading says
+    that names follow. Without such a column they are if they only count the columns, over fractions.
+    """
+    named = not is_number(first[0], decimal) and all(not is_number(token, decimal) for token in columns[0])
+    numbers = first[1:] if named else first
+    if len(numbers) < 3 or not all(token.isdigit() for token in numbers) or len(set(numbers)) < len(numbers):
+        return False
+    whole = re.compile(r"\s*[-+]?\d*\s*")
+    fractions = any(
+        not whole.fullmatch(token) and is_number(token, decimal)
+        for column in columns[named:]
+        for token in column
+    )
+    if not named:
+        return only_count(numbers) and fractions
+    known = stem(first[0]) in NAME_WORDS | SAMPLE_WORDS | VARIABLE_WORDS
+    rising = all(int(a) < int(b) for a, b in pairwise(numbers))
+    return known or (rising and fractions)
+
+
+def _find_columns(layout: Layout, records: list[list[str]], options: ReadingOptions, path: Path) -> int:
+    """Find the columns of names, labels and text; return how many rows of labels come first."""
+    whole = [row for row in records if len(row) == layout.width]
+    columns = [[row[k] for row in whole] for k in range(layout.width)]
+    header = layout.header or [""] * layout.width
+    dropped = [_field(header, name, "--drop", path) for name in options.drop]
+    _find_names(layout, columns, header, options, dropped, path)
+    for label in options.labels:
+        _find_labels(layout, whole[len(layout.label_rows) :], header, label, path)
+    used = len(layout.label_rows)
+    dropped += _trailing(layout, header, columns)
+    taken = {layout.names, *layout.labels.values(), *dropped}
+    others = [k for k in range(layout.width) if k not in taken]
+    counting = [k for k in others if layout.header and names_rows(header[k]) and only_count(columns[k])]
+    layout.notes += [f"left out '{header[k] or f'column {k + 1}'}', which counts the rows" for k in counting]
+    wordy = [k for k in others if _only_words(columns[k], layout.decimal)]
+    layout.text = sorted({*dropped, *counting, *wordy})
+    _note_text(layout, wordy, columns, header, path)
+    if not layout.numbers:
+        raise DataError(f"{path.name} has no column of numbers")
+    if layout.names is not None or layout.header is not None:
+        _note_clusters(layout, whole[used:], header)
+        _note_times(layout, whole[used:], header)
+    return used
+
+
+def _find_names(
+    layout: Layout,
+    columns: list[list[str]],
+    header: list[str],
+    options: ReadingOptions,
+    dropped: list[int],
+    path: Path,
+) -> None:
+    """Find the column of the rows' names."""
+    if options.names is not None:
+        layout.names = _field(header, options.names, "--names", path)
+    elif 0 not in dropped and _holds_names(layout, columns[0]):
+        layout.names = 0
+    if layout.names is None:
+        return
+    layout.counted = only_count(columns[layout.names])
+    if layout.counted and options.names is None:
+        called = f"'{header[0]}'" if header[0] else "the first column"
+        layout.notes.append(f"took {called}, which counts the rows, as their names")
+
+
+def _only_words(column: list[str], decimal: str) -> bool:
+    return bool(column) and all(not is_number(token, decimal) for token in column)
+
+
+def names_rows(heading: str) -> bool:
+    """Whether pandas and R write this heading over the names or numbers of rows."""
+    return stem(heading) in NAME_WORDS or UNNAMED.fullmatch(heading) is not None
+
+
+def _note_text(
+    layout: Layout, left_out: list[int], columns: list[list[str]], header: list[str], path: Path
+) -> None:
+    """Note the columns of text that are left out; refuse those of numbers as people write them."""
+    for k in left_out:
+        if all(WRITTEN.fullmatch(token) for token in columns[k]):
+            name = f" ('{header[k]}')" if header[k] else ""
+            raise DataError(
+                f"{path.name}, column {k + 1:,}{name} holds numbers as people write them, "
+                f"such as '{columns[k][0]}': write them without signs for thousands, per cent or currency"
+            )
+    if left_out:
+        called = listed([f"'{header[k]}'" if header[k] else str(k + 1) for k in left_out])
+        plural = "s" if len(left_out) > 1 else ""
+        layout.notes.append(f"left out the text column{plural} {called} (--labels takes one as labels)")
+
+
+def _trailing(layout: Layout, header: list[str], columns: list[list[str]]) -> list[int]:
+    """Return the last columns if they have no heading and are empty, as where every line ends with a separator."""
+    first = layout.width
+    while first > 1 and not any(columns[first - 1]):
+        if header[first - 1] and not UNNAMED.fullmatch(header[first - 1]):
+            break
+        first -= 1
+    found = list(range(first, layout.width))
+    if found:
+        which = "the last column" if len(found) == 1 else f"the last {len(found)} columns"
+        verb, have = ("is", "has") if len(found) == 1 else ("are", "have")
+        layout.notes.append(
+            f"left out {which}, which {have} no heading and {verb} empty in the first {len(columns[0]):,} rows"
+        )
+    return found
+
+
+def _note_clusters(layout: Layout, records: list[list[str]], header: list[str]) -> None:
+    """Ask about columns whose heading and few small whole numbers are those of clusters: they stay variables unless told."""
+    for k in layout.numbers:
+        if stem(header[k]) not in CLUSTER_WORDS:
+            continue
+        column = {row[k] for row in records}
+        if all(token.isdigit() for token in column) and len(column) <= max(2, len(records) // 2):
+            layout.notes.append(
+                f"took '{header[k]}' as a variable, though it looks like numbers of groups: is it? "
+                f"(--labels '{header[k]}' takes it as labels, --drop '{header[k]}' leaves it out)"
+            )
+
+
+def _note_times(layout: Layout, records: list[list[str]], header: list[str]) -> None:
+    """Ask about columns whose heading and rising numbers are those of time or of the rows: they stay variables unless told."""
+    for k in layout.numbers:
+        if stem(header[k]) not in TIME_WORDS or len(records) < 3:
+            continue
+        values = [as_float(row[k], layout.decimal) for row in records]
+        if all(a is not None and b is not None and a < b for a, b in pairwise(values)):
+            layout.notes.append(
+                f"took '{header[k]}' as a variable, though it rises from row to row, as time does: is it? "
+                f"(--drop '{header[k]}' leaves it out, --names '{header[k]}' takes it as the names of the rows)"
+            )
+
+
+def _holds_names(layout: Layout, column: list[str]) -> bool:
+    """Whether the first column holds the rows' names, by its heading or because it is made of unique words."""
+    unique = len(set(column)) == len(column)
+    if unique and _only_words(column, layout.decimal):
+        return True
+    if layout.header is None:
+        return False
+    if stem(layout.header[0]) in NAME_WORDS or (names_rows(layout.header[0]) and only_count(column)):
+        return True
+    # Under "gene" or "patient" words are names even where some of them stand twice (which is then said); numbers
+    # may be measurements, unless they look like identifiers.
+    identifiers = unique and all(token.isdigit() for token in column)
+    words = any(not is_number(token, layout.decimal) for token in column)
+    return stem(layout.header[0]) in SAMPLE_WORDS | VARIABLE_WORDS and (words or identifiers)
+
+
+def _find_labels(
+    layout: Layout, records: list[list[str]], header: list[str], labels: str, path: Path
+) -> None:
+    """Find the labels: a column by its header, or the next of the first rows by its name."""
+    if labels in header:
+        layout.labels[labels] = header.index(labels)
+        if layout.labels[labels] == layout.names:
+            layout.names = None
+        return
+    if layout.names is not None or not header[0]:
+        at = 0 if layout.names is None else layout.names
+        if records and records[0][at] == labels:
+            layout.label_rows[labels] = records[0]
+            layout.names = at
+            return
+    known = [name for name in header if name]
+    raise DataError(
+        f"{path.name} has no column '{labels}' for --labels, nor a first row of that name"
+        + (f"; its columns are {listed(known, 8)}" if known else "; it has no header")
+    )
+
+
+def _field(header: list[str], name: str, option: str, path: Path) -> int:
+    """Return the field of that name, or of that number where no name fits."""
+    if name in header:
+        return header.index(name)
+    if name.isdigit() and 1 <= int(name) <= len(header):
+        return int(name) - 1
+    raise DataError(f"{path.name} has no column '{name}' for {option}; its columns are {listed(header, 8)}")

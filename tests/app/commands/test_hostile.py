@@ -1,0 +1,244 @@
+"""Files made to exhaust, to mislead or to shift: each ends in one sentence, or in tables that read back."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pandas
+import pytest
+from tests.cli.test_bad_input import GOOD, start
+
+from givens.app.tables import DataError, open_rows, read_table
+from givens.app.tables.write import write_matrix
+
+
+def rows_of(path):
+    with open(path, newline="", encoding="utf-8") as stream:
+        return list(csv.reader(stream))
+
+
+def test_labels_overwrite_no_column(givens, tmp_path):
+    lines = ["name,cluster,a,b,c", *(f"s{k},L{k % 2},{k % 5},{k * k % 7},{k % 2 * 9}" for k in range(20))]
+    (tmp_path / "x.csv").write_text("\n".join(lines) + "\n")
+    run = givens("mixture", "x.csv", "-k", 2, "--labels", "cluster", "--out", "out")
+    assert run.code == 0, run.err
+    rows = rows_of(tmp_path / "out" / "scores.csv")
+    assert rows[0] == ["sample", "cluster (label)", "cluster", "cluster 1", "cluster 2"]
+    assert [row[1] for row in rows[1:]] == [f"L{k % 2}" for k in range(20)]
+    assert {row[2] for row in rows[1:]} <= {"cluster 1", "cluster 2"}
+    (tmp_path / "x.csv").write_text("\n".join(lines).replace("cluster", "sample") + "\n")
+    for extra in ([], ["--stream"]):
+        options = ["-m", 2, "--n-nonzero", 2, "--no-path", "--labels", "sample", *extra]
+        run = givens("sparse-pca", "x.csv", *options, "--out", "out")
+        assert run.code == 0, run.err
+        rows = rows_of(tmp_path / "out" / "scores.csv")
+        assert rows[0] == ["sample", "sample (label)", "component 1", "component 2"]
+        assert [row[0] for row in rows[1:]] == [f"s{k}" for k in range(20)]
+
+
+def test_line_ends_in_headings_and_names_read_back(givens, tmp_path):
+    names = [f"s\r{k}" for k in range(20)]
+    table = pandas.DataFrame({"a\rb": np.arange(20) % 5, "c\nd": np.arange(20) ** 2 % 7}, index=names)
+    table.insert(0, "kind\nof", ["x\ry", "z"] * 10)
+    table.to_csv(tmp_path / "x.csv", index_label="name", quoting=csv.QUOTE_NONNUMERIC)
+    run = givens(
+        "sparse-pca", "x.csv", "-m", 1, "--n-nonzero", 2, "--no-path", "--labels", "kind\nof", "--out", "out"
+    )
+    assert run.code == 0, run.err
+    scores = rows_of(tmp_path / "out" / "scores.csv")
+    assert {len(row) for row in scores} == {3}
+    assert [row[0] for row in scores[1:]] == names
+    assert [row[0] for row in rows_of(tmp_path / "out" / "components.csv")[1:]] == ["a\rb", "c\nd"]
+
+
+def test_the_writer_quotes_what_readers_would_cut(tmp_path):
+    path = tmp_path / "x.csv"
+    with open(path, "w", newline="") as stream:
+        write_matrix(stream, ["a\rb"], ["c"], [([["d\re", "f"]], np.array([[1.5], [0.0]]))])
+    assert rows_of(path) == [["a\rb", "c"], ["d\re", "1.5"], ["f", "0"]]
+    assert list(pandas.read_csv(path).columns) == ["a\rb", "c"]
+
+
+def test_escapes_do_not_reach_the_terminal(givens, tmp_path):
+    (tmp_path / "x.csv").write_bytes(GOOD.replace(b"name,a", b"name,a\x1b[2Jx").replace(b"s3,", b"s3\x07,"))
+    for arguments in (
+        ["sparse-pca", "x.csv", "-m", 2, "--n-nonzero", 2],
+        ["sparse-pca", "x.csv", "--labels", "\x1b[31m"],
+    ):
+        run = givens(*arguments, "--no-path", "--out", "out")
+        assert "\x1b[2J" not in run.err
+        assert "\x1b[31m" not in run.err
+        assert "\\x1b[" in run.err
+
+
+def test_excel_safe(givens, tmp_path):
+    content = GOOD.replace(b"name,a,b,c", b"name,=1+1,+b,@c").replace(b"s3,", b"-s3,")
+    (tmp_path / "x.csv").write_bytes(content)
+    for extra in ([], ["--stream"]):
+        options = ["-m", 2, "--n-nonzero", 2, "--no-path", "--names", "name", *extra]
+        assert givens("sparse-pca", "x.csv", *options, "--out", "plain").code == 0
+        assert givens("sparse-pca", "x.csv", *options, "--excel-safe", "--out", "safe").code == 0
+        assert [row[0] for row in rows_of(tmp_path / "plain" / "components.csv")[1:]] == ["=1+1", "+b", "@c"]
+        assert [row[0] for row in rows_of(tmp_path / "safe" / "components.csv")[1:]] == [
+            "'=1+1",
+            "'+b",
+            "'@c",
+        ]
+        assert rows_of(tmp_path / "safe" / "scores.csv")[4][0] == "'-s3"
+
+
+def test_an_array_of_no_rows_and_endless_columns(givens, tmp_path):
+    with open(tmp_path / "x.npy", "wb") as stream:
+        np.lib.format.write_array_header_1_0(
+            stream, {"descr": "<f8", "fortran_order": False, "shape": (0, 10**12)}
+        )
+    for extra in ([], ["--stream"]):
+        run = givens("sparse-pca", "x.npy", "-m", 2, "--out", "out", *extra)
+        assert run.code == 1
+        assert "nothing to do" in run.err
+
+
+@pytest.mark.parametrize("content", [b"1," * (1 << 25), b"x" * ((1 << 26) + 9)], ids=["fields", "letters"])
+def test_a_line_that_unpacks_to_more_than_any_table_has(tmp_path, content):
+    path = tmp_path / "x.csv.gz"
+    path.write_bytes(gzip.compress(content, 1))
+    for read in (read_table, open_rows):
+        with pytest.raises(DataError, match=r"more than 8,388,608 fields|longer than 64 MB"):
+            read(path)
+    # Also where it comes after lines that look like a table.
+    path.write_bytes(gzip.compress(b"a,b\n" + b"1,2\n" * 9 + content, 1))
+    with pytest.raises(DataError, match=r"longer than 64 MB|line 11 has .* fields?"):
+        read_table(path)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+@pytest.mark.parametrize("name", ["x.csv", "x.csv.gz", "x.npy", "x.npz"])
+def test_a_pipe_is_refused(givens, tmp_path, name):
+    os.mkfifo(tmp_path / name)
+    for extra in ([], ["--stream"]):
+        run = givens("sparse-pca", name, "-m", 2, "--out", "out", *extra)
+        assert run.code == 1
+        assert "is a pipe or a device" in run.err
+
+
+def test_many_columns_of_text(tmp_path):
+    """What is done for a column must not grow with their number: it took 20 seconds, and now takes the time of any table."""
+    width = 20_000
+    path = tmp_path / "x.csv"
+    header = ["name", *(f"t{k}" for k in range(width)), "a", "b"]
+    lines = [",".join(header), *(",".join([f"s{k}", *["word"] * width, str(k), "2.5"]) for k in range(3))]
+    path.write_text("\n".join(lines) + "\n")
+    table = read_table(path)
+    assert (table.shape, table.variables) == ((3, 2), ["a", "b"])
+    np.testing.assert_array_equal(table.values, [[0, 2.5], [1, 2.5], [2, 2.5]])
+
+
+def test_a_file_name_that_is_not_utf8(givens, tmp_path):
+    name = os.fsdecode(b"caf\xe9.csv")
+    (tmp_path / name).write_bytes(GOOD)
+    run = givens("sparse-pca", name, "-m", 2, "--n-nonzero", 2, "--no-path", "--json", "--out", "out")
+    assert run.code == 0, run.err
+    assert json.loads(run.out)["file"] == "caf?.csv"
+    assert "caf?.csv" in (tmp_path / "out" / "report.html").read_text()
+    (tmp_path / name).write_bytes(b"")
+    run = givens("sparse-pca", name, "-m", 2, "--out", "none")
+    assert (run.code, "is empty" in run.err) == (1, True)
+
+
+def test_nobody_reads_the_summary(tmp_path):
+    (tmp_path / "x.csv").write_bytes(GOOD)
+    before = "import os\nread, write = os.pipe()\nos.close(read)\nos.dup2(write, 1)\n"
+    child = start(
+        tmp_path, "rotate", "x.csv", "-m", "2", "--json", "--quiet", "--out", "results", before=before
+    )
+    _, err = child.communicate(timeout=120)
+    assert (child.returncode, err) == (0, "")
+    assert (tmp_path / "results" / "report.html").exists()
+
+
+def test_a_truncated_task_is_named(tmp_path):
+    from givens.experiments.runner import read_done
+
+    path = tmp_path / "seed-3.json"
+    path.write_text('{"rows": [{"a": 1}], "sec')
+    with pytest.raises(ValueError, match=r"seed-3\.json is damaged or truncated: delete it"):
+        read_done(path)
+
+
+def test_commands_advise_what_they_have(givens, tmp_path):
+    (tmp_path / "x.csv").write_text(
+        "name,a,b,kind\n" + "".join(f"s{k},{k},{k * k % 7},w\n" for k in range(9))
+    )
+    run = givens("rotate", "x.csv", "-m", 2, "--out", "out")
+    assert "left out the text column 'kind'" in run.err
+    assert "--labels" not in run.err
+    (tmp_path / "y.csv").write_text("name,a,b\nx,1,2\ny,3,4\nz,5,oops\n")
+    run = givens("rotate", "y.csv", "-m", 2, "--out", "none")
+    assert "'oops' is not a number (--drop takes a column out of the numbers)" in run.err
+    np.save(tmp_path / "t.npy", np.arange(8.0).reshape(2, 2, 2))
+    run = givens("tensor", "t.npy", "--out", "none")
+    assert "--symmetrize takes their mean" in run.err
+    assert "symmetrize=True" not in run.err
+
+
+def test_compiling_for_the_curve_is_counted(tmp_path):
+    """The fit compiles nothing, the report's curve does: with a cold cache the seconds are those of the curve."""
+    (tmp_path / "x.csv").write_bytes(GOOD)
+    code = "import sys; sys.argv[0] = 'givens'; from givens.app.commands import main; main()"
+    arguments = ["sparse-pca", "x.csv", "-m", "2", "--n-nonzero", "2", "--quiet", "--json", "--out", "out"]
+    environment = os.environ | {
+        "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
+        "NUMBA_CACHE_DIR": str(tmp_path / "cache"),
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", code, *arguments],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["seconds_compiling"] > 0
+
+
+def test_whatever_becomes_of_ctrl_c_while_modules_are_imported_it_is_ctrl_c(monkeypatch, capfd):
+    """Python raises a RuntimeError where an interrupt falls into the making of a class; compiled modules raise an ImportError."""
+    from givens.app.commands import session, stop_at_once
+
+    class Field:
+        def __set_name__(self, owner, name):
+            signal.raise_signal(signal.SIGINT)
+
+    def lost():
+        try:
+            signal.raise_signal(signal.SIGINT)
+        except KeyboardInterrupt:
+            raise ImportError("a module failed to import") from None
+
+    hook = threading.__excepthook__
+    monkeypatch.setattr(threading, "excepthook", hook)
+    before = signal.signal(signal.SIGINT, stop_at_once)
+    try:
+        for act in (lambda: type("Made", (), {"field": Field()}), lost):
+            with pytest.raises(KeyboardInterrupt), session.interruptible():
+                act()
+            assert signal.getsignal(signal.SIGINT) is stop_at_once
+        # Threads that find their work gone say nothing, then.
+        worker = threading.Thread(target=lambda: {}[1])
+        worker.start()
+        worker.join()
+        monkeypatch.setattr(threading, "excepthook", hook)
+        with pytest.raises(ImportError, match="another"), session.interruptible():
+            raise ImportError("another")
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert threading.excepthook is hook
+    assert capfd.readouterr().err == ""

@@ -1,0 +1,400 @@
+"""`givens sparse-pca`: the files it writes say what the estimator says."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from contextlib import contextmanager, nullcontext
+
+import numpy as np
+import pandas
+import pytest
+import scipy.sparse
+
+from givens import SparsePCA, StreamingSparsePCA
+from givens.app.commands.streaming import ExplainedShares, Thinned
+from givens.app.tables import read_table
+from givens.kernels.compile import bound, compiling
+from givens.metrics import adjusted_variance, total_variance
+from tests.tables import read_exactly
+
+
+def modules(samples=40, variables=25, seed=0):
+    """Two planted groups of five variables each."""
+    rng = np.random.default_rng(seed)
+    loadings = np.zeros((2, variables))
+    loadings[0, :5], loadings[1, 5:10] = 3, 2
+    return rng.normal(size=(samples, 2)) @ loadings + 0.3 * rng.normal(size=(samples, variables))
+
+
+def write(path, values, labelled=True):
+    frame = pandas.DataFrame(
+        values,
+        index=[f"s{k}" for k in range(len(values))],
+        columns=[f"<b>gene</b> {k}" for k in range(values.shape[1])],
+    )
+    if labelled:
+        frame.insert(0, "group", ["x", "y"] * (len(values) // 2))
+    frame.to_csv(path)
+    return frame
+
+
+def read(path):
+    return read_exactly(path)
+
+
+def test_files_hold_what_the_estimator_found(givens, tmp_path):
+    values = modules()
+    write(tmp_path / "x.csv", values)
+    run = givens(
+        "sparse-pca", "x.csv", "-m", 2, "--n-nonzero", 5, "--labels", "group", "--out", "out", "--json"
+    )
+    assert run.code == 0, run.err
+    out = tmp_path / "out"
+    assert sorted(path.name for path in out.iterdir()) == [
+        "components.csv",
+        "report.html",
+        "scores.csv",
+        "summary.json",
+    ]
+    model = SparsePCA(n_components=2, n_nonzero=5, random_state=0).fit(values)
+    components, scores = read(out / "components.csv"), read(out / "scores.csv")
+    np.testing.assert_array_equal(components.to_numpy().T, model.components_)
+    assert list(components.index) == [f"<b>gene</b> {k}" for k in range(25)]
+    np.testing.assert_array_equal(scores.iloc[:, 1:].to_numpy(), model.transform(values))
+    assert list(scores["group"]) == ["x", "y"] * 20
+    summary = json.loads((out / "summary.json").read_text())
+    # The summary on standard output is the file, the seconds at which each was written apart.
+    assert json.loads(run.out) == summary
+    np.testing.assert_allclose(summary["explained_variance_ratio"], model.explained_variance_ratio_.sum())
+    assert [part["n_nonzero"] for part in summary["components"]] == [5, 5]
+    assert summary["samples"] == 40
+    assert summary["converged"] is True
+    assert any("rows as samples" in note for note in summary["notes"])
+    # What was guessed is said aloud, the table names the variables, and the address of the report comes last.
+    assert "took the rows as samples" in run.err
+    assert "<b>gene</b>" in run.err
+    assert run.err.rstrip().endswith((out / "report.html").as_uri())
+
+
+def test_orientation_log_and_standardise(givens, tmp_path):
+    values = np.exp2(modules(30, 12)) + 0.5
+    frame = write(tmp_path / "x.tsv", values, labelled=False)
+    frame.T.rename_axis("gene").to_csv(tmp_path / "x.tsv", sep="\t")
+    options = ["-m", 2, "--n-nonzero", "5,4", "--log2", "--floor", 1, "--standardise", "--no-path"]
+    run = givens("sparse-pca", "x.tsv", *options, "--out", "out")
+    assert run.code == 0, run.err
+    assert "took the columns as samples, since the first column is headed 'gene'" in run.err
+    expected = SparsePCA(n_components=2, n_nonzero=[5, 4], scale=True, random_state=0)
+    expected.fit(np.log2(np.maximum(values, 1)))
+    np.testing.assert_allclose(read(tmp_path / "out" / "components.csv").to_numpy().T, expected.components_)
+    assert '"path":null' in (tmp_path / "out" / "report.html").read_text()
+
+
+@pytest.mark.parametrize("form", ["dense", "sparse", "--stream"])
+def test_log2_says_how_many_values_it_raises(givens, tmp_path, form):
+    values = np.random.default_rng(0).poisson(1.5, (30, 8)) / 2
+    if form == "sparse":
+        scipy.sparse.save_npz(tmp_path / "x.npz", scipy.sparse.csr_matrix(values))
+    else:
+        np.save(tmp_path / "x.npy", values)
+    file, extra = ("x.npz", []) if form == "sparse" else ("x.npy", ["--stream"] if form == "--stream" else [])
+    options = ["-m", 2, "--n-nonzero", 4, "--log2", "--no-path", "--samples", "rows", *extra]
+    run = givens("sparse-pca", file, *options, "--json", "--out", "out")
+    assert run.code == 0, run.err
+    note = f"took log2 of the values, {(values < 1).sum()} of them below 1 raised to 1 first (--floor)"
+    assert note in run.err
+    assert note in json.loads(run.out)["notes"]
+    assert "those below 1, or below --floor, are raised to it" in givens("sparse-pca", "--help").out
+
+
+def test_quiet_says_nothing_and_results_are_replaced(givens, tmp_path):
+    write(tmp_path / "x.csv", modules())
+    for m in (3, 2):
+        run = givens("sparse-pca", "x.csv", "-m", m, "--n-nonzero", 4, "--quiet", "--no-path", "--out", "out")
+        assert (run.code, run.out, run.err) == (0, "", "")
+    assert read(tmp_path / "out" / "components.csv").shape[1] == 2
+
+
+def test_sparse_matrices(givens, tmp_path):
+    counts = np.random.default_rng(0).poisson(0.7, (30, 20)).astype(float)
+    scipy.sparse.save_npz(tmp_path / "x.npz", scipy.sparse.csr_matrix(counts))
+    run = givens(
+        "sparse-pca", "x.npz", "-m", 2, "--n-nonzero", 4, "--log2", "--samples", "rows", "--out", "out"
+    )
+    assert run.code == 0, run.err
+    expected = SparsePCA(n_components=2, n_nonzero=4, random_state=0).fit(np.log2(np.maximum(counts, 1)))
+    found = read(tmp_path / "out" / "components.csv").to_numpy().T
+    np.testing.assert_allclose(np.abs(found), np.abs(expected.components_), atol=1e-6)
+
+
+def test_the_path_rises_and_holds_this_model(givens, tmp_path):
+    write(tmp_path / "x.csv", modules())
+    assert (
+        givens("sparse-pca", "x.csv", "-m", 2, "--n-nonzero", 5, "--labels", "group", "--out", "out").code
+        == 0
+    )
+    page = (tmp_path / "out" / "report.html").read_text()
+    data = json.loads(page.split('<script type="application/json" id="data">')[1].split("</script>")[0])
+    points = data["path"]["points"]
+    assert sum("chosen" in point for point in points) == 1
+    assert len(points) >= 5
+    # More variables explain more; warm starts may lose a little between neighbours.
+    assert points[-1]["y"] > points[0]["y"]
+    assert points[-1]["x"] > points[0]["x"]
+    chosen = next(point for point in points if "chosen" in point)
+    assert chosen["x"] == 10
+
+
+def test_the_compiler_is_not_in_the_seconds_of_the_run(givens, tmp_path, monkeypatch):
+    """What a machine's first run takes to compile is said, and left out of the card."""
+    begun = []
+    with compiling(begun.append) as seconds:
+        assert (seconds(), begun) == (0, [])
+        for shift in (1, 2):
+            bound(lambda x, shift=shift: x + shift)(2.0)
+        assert seconds() > 0
+        assert begun == [False]  # a user's function is compiled in every process
+    fit = SparsePCA.fit
+
+    def first_fit(model, X, y=None):
+        fit(model, X).result_.seconds = 30.25
+        return model
+
+    monkeypatch.setattr(SparsePCA, "fit", first_fit)
+    monkeypatch.setattr("givens.kernels.compile.compiling", lambda begun: nullcontext(lambda: 30.0))
+    write(tmp_path / "x.csv", modules())
+    options = ["--labels", "group", "--no-path", "--out", "out", "--json"]
+    run = givens("sparse-pca", "x.csv", "-m", 2, "--n-nonzero", 5, *options)
+    page = (tmp_path / "out" / "report.html").read_text()
+    data = json.loads(page.split('<script type="application/json" id="data">')[1].split("</script>")[0])
+    assert next(fact for fact in data["facts"] if fact["label"] == "Converged")["note"].endswith(
+        ", 30.25 s, compiling included"
+    )
+    assert "30.0 s for compiling" in data["trace"]["lead"]
+    assert json.loads(run.out)["seconds_compiling"] == 30
+
+
+@pytest.mark.parametrize("ending", ["csv", "csv.gz", "npy"])
+def test_streams(givens, tmp_path, ending):
+    values = modules(60)
+    if ending == "npy":
+        np.save(tmp_path / "x.npy", values)
+        labels = []
+    else:
+        write(tmp_path / f"x.{ending}", values)
+        labels = ["--labels", "group"]
+    words = ["-m", 2, "--alpha", 0.3, "--stream", "--oversample", 4, *labels, "--out", "out", "--json"]
+    run = givens("sparse-pca", f"x.{ending}", *words)
+    assert run.code == 0, run.err
+    model = StreamingSparsePCA(n_components=2, alpha=0.3, oversample=4, random_state=0).partial_fit(values)
+    found = read(tmp_path / "out" / "components.csv").to_numpy().T
+    np.testing.assert_array_equal(found, model.components_)
+    scores = read(tmp_path / "out" / "scores.csv")
+    np.testing.assert_allclose(
+        scores.iloc[:, len(labels) // 2 :].to_numpy(), model.transform(values), rtol=1e-12
+    )
+    share = [part["explained_variance_ratio"] for part in json.loads(run.out)["components"]]
+    np.testing.assert_allclose(share, adjusted_variance(values, found) / total_variance(values), atol=1e-9)
+    assert json.loads(run.out)["method"] == model.method_
+    assert model.method_[1:] in (tmp_path / "out" / "report.html").read_text()
+
+
+def test_streams_take_what_tables_take(givens, tmp_path):
+    values = modules(60) * np.geomspace(1e-3, 1e3, 25)
+    values[:, 20] = 0.1
+    write(tmp_path / "x.csv", values, labelled=False)
+    options = ["--standardise", "--starts", 3, "--max-sweeps", 7, "--threads", 1, "--seed", 5]
+    run = givens(
+        "sparse-pca", "x.csv", "-m", 2, "--n-nonzero", 5, "--stream", *options, "--out", "out", "--json"
+    )
+    assert run.code == 0, run.err
+    model = StreamingSparsePCA(2, n_nonzero=5, scale=True, n_starts=3, max_sweeps=7, random_state=5)
+    model.partial_fit(values)
+    found = read(tmp_path / "out" / "components.csv").to_numpy().T
+    np.testing.assert_array_equal(found, model.components_)
+    np.testing.assert_allclose(read(tmp_path / "out" / "scores.csv"), model.transform(values), rtol=1e-9)
+    said = json.loads(run.out)
+    assert said["parameters"] | {"scale": True, "n_starts": 3, "max_sweeps": 7} == said["parameters"]
+    standard = (values - values.mean(axis=0)) / np.where(np.ptp(values, axis=0) > 0, values.std(axis=0), 1)
+    expected = adjusted_variance(standard, found) / total_variance(standard)
+    np.testing.assert_allclose(
+        [part["explained_variance_ratio"] for part in said["components"]], expected, rtol=1e-9
+    )
+
+
+def test_moments_of_a_stream_are_those_of_the_whole():
+    rng = np.random.default_rng(0)
+    values, weights = rng.normal(size=(50, 7)), rng.normal(size=(3, 7))
+    weights /= np.linalg.norm(weights, axis=1, keepdims=True)
+    moments = ExplainedShares(values.mean(axis=0), 3)
+    for part in np.array_split(values, 6):
+        moments.add(part, (part - values.mean(axis=0)) @ weights.T)
+    np.testing.assert_allclose(
+        moments.adjusted(), adjusted_variance(values, weights) / total_variance(values)
+    )
+    # A component that repeats another adds nothing.
+    doubled = ExplainedShares(values.mean(axis=0), 2)
+    doubled.add(values, (values - values.mean(axis=0)) @ weights[[0, 0]].T)
+    assert doubled.adjusted()[1] == 0
+
+
+@pytest.mark.parametrize("total", [5, 10, 11, 1000])
+def test_thinned_samples_are_even_whatever_the_cut(total):
+    kept = []
+    for size in (1, 7, 1000):
+        thinned = Thinned(most=10)
+        for start in range(0, total, size):
+            stop = min(total, start + size)
+            thinned.add(np.arange(start, stop)[:, None], [str(k) for k in range(start, stop)])
+        kept.append([int(name) for _, name, _ in thinned.kept])
+    assert kept[0] == kept[1] == kept[2]
+    assert len(kept[0]) < 10
+    assert len(set(np.diff(kept[0]))) == 1
+    assert kept[0][-1] >= total * 0.75
+
+
+def test_a_warning_is_said_and_stands_in_the_report(givens, tmp_path):
+    write(tmp_path / "x.csv", modules())
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        run = givens(
+            "sparse-pca", "x.csv", "-m", 6, "--alpha", 0.01, "--max-sweeps", 1, "--no-path", "--out", "out"
+        )
+    assert run.code == 0
+    assert "warning:" in run.err
+    summary = json.loads((tmp_path / "out" / "summary.json").read_text())
+    assert summary["warnings"]
+    assert summary["converged"] is False
+
+
+def test_a_correlation_matrix_is_no_table_of_samples(givens, tmp_path):
+    R = np.corrcoef(modules().T)
+    for name, values in (("square", R), ("sparse", scipy.sparse.csr_matrix(R)), ("data", modules(25, 25))):
+        if name == "sparse":
+            scipy.sparse.save_npz(tmp_path / "sparse.npz", values)
+        else:
+            np.savez(tmp_path / f"{name}.npz", X=values)
+        run = givens("sparse-pca", f"{name}.npz", "-m", 2, "--n-nonzero", 5, "--no-path", "--out", name)
+        assert run.code == 0
+        assert ("fit_covariance" in run.err) == (name != "data")
+        assert ("fit_covariance" in (tmp_path / name / "report.html").read_text()) == (name != "data")
+
+
+def test_reading_back_components_as_a_table(givens, tmp_path):
+    """What is written can be read by the same command: the variables' names are the rows' names."""
+    write(tmp_path / "x.csv", modules())
+    assert givens("sparse-pca", "x.csv", "-m", 2, "--n-nonzero", 5, "--no-path", "--out", "out").code == 0
+    table = read_table(tmp_path / "out" / "components.csv", samples="columns")
+    assert table.shape == (2, 25)
+    assert givens("rotate", "out/components.csv", "--out", "again").code == 0
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_compiling_is_told_once_whether_the_fit_or_the_curve_begins_it(givens, tmp_path, monkeypatch, kept):
+    """A fit with counts compiles nothing, the curve of the report does. Another command or type of numbers compiles more."""
+
+    @contextmanager
+    def always(begun):
+        begun(kept)
+        yield lambda: 0.0
+
+    monkeypatch.setattr("givens.kernels.compile.compiling", always)
+    table = tmp_path / "t.csv"
+    table.write_text("\n".join([",".join("abcd"), *(f"{k},{k * k % 7},{k % 3},{k % 5}" for k in range(12))]))
+    run = givens("sparse-pca", str(table), "-m", "2", "--n-nonzero", "2", "--out", str(tmp_path / "out"))
+    assert run.err.count("· compiling") == 1
+    assert ("what this machine has not compiled yet, and keeping it" in run.err) == kept
+    assert ("in every run" in run.err) == (not kept)
+    assert "once on a machine" not in run.err
+
+
+def test_the_largest_threshold_leaves_one_variable(givens, tmp_path):
+    write(tmp_path / "x.csv", modules())
+    run = givens("sparse-pca", "x.csv", "-m", 2, "--alpha", 1, "--no-path", "--out", "out", "--json")
+    assert run.code == 0
+    assert [component["n_nonzero"] for component in json.loads(run.out)["components"]] == [1, 1]
+    assert "each of these has its largest entry alone" in run.err
+    told = " ".join(givens("sparse-pca", "--help").out.split())
+    assert "1 (one variable in each component)" in told
+    assert "no variable left" not in told
+
+
+def test_the_random_schedule_is_reached_from_the_command(givens, tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(10, 30)) + 3 * rng.normal(size=(10, 1)) * (np.arange(30) < 8)
+    np.savetxt(tmp_path / "x.csv", X, delimiter=",", header=",".join(f"g{k}" for k in range(30)), comments="")
+    run = givens(
+        "sparse-pca", "x.csv", "-m", 2, "--alpha", 0.2, "--schedule", "random", "--no-path", "--out", "out"
+    )
+    assert run.code == 0
+    with (tmp_path / "out" / "summary.json").open() as file:
+        assert "random pairs" in json.dumps(json.load(file))
+    for options in (("--n-nonzero", 3), ("--stream",)):
+        run = givens("sparse-pca", "x.csv", "-m", 2, "--schedule", "random", *options, "--out", "other")
+        assert run.code != 0
+        assert "--schedule" in run.err
+
+
+def test_stability_is_shown_beside_each_weight(givens, tmp_path):
+    write(tmp_path / "x.csv", modules())
+    run = givens(
+        "sparse-pca", "x.csv", "-m", 2, "--n-nonzero-total", 12, "--stability", 8, "--no-path", "--labels", "group",
+        "--json", "--out", "out",
+    )  # fmt: skip
+    assert run.code == 0, run.err
+    summary = json.loads(run.out)
+    assert sum(component["n_nonzero"] for component in summary["components"]) == 12
+    assert all(component["stability"] > 0.9 for component in summary["components"])
+    often = pandas.read_csv(tmp_path / "out" / "selection.csv", index_col=0)
+    weights = pandas.read_csv(tmp_path / "out" / "components.csv", index_col=0)
+    assert often.shape == weights.shape
+    # Five planted variables of each component are selected in every half.
+    assert ((often == 1) & (weights != 0)).sum().tolist() >= [5, 5]
+    assert set(np.unique(8 * often)) <= set(range(9))
+    page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    assert '"secondTitle":"Selected"' in page
+    assert summary["separation"][0]["label"] == "group"
+
+
+def test_stability_and_budgets_are_for_whole_tables(givens, tmp_path):
+    write(tmp_path / "x.csv", modules())
+    for option in ("--stability", "--n-nonzero-total"):
+        run = givens("sparse-pca", "x.csv", "-m", 2, option, 8, "--stream", "--out", "out")
+        assert run.code == 2
+        assert f"{option} is for tables in memory" in run.err
+
+
+def test_files_of_an_earlier_run_are_named(givens, tmp_path):
+    write(tmp_path / "x.csv", modules(), labelled=False)
+    options = ("sparse-pca", "x.csv", "-m", 2, "--n-nonzero", 5, "--no-path", "--out", "out")
+    assert "earlier run" not in givens(*options, "--stability", 3).err
+    again = givens(*options)
+    assert "selection.csv in out: from an earlier run, not from this one" in again.err
+
+
+def test_what_was_imputed_is_said_as_it_was(givens, tmp_path):
+    values = modules()
+    values[0, 0] = np.nan
+    write(tmp_path / "x.csv", values, labelled=False)
+    run = givens(
+        "sparse-pca", "x.csv", "-m", 2, "--n-nonzero", 5, "--no-path", "--impute", "median", "--out", "out"
+    )
+    assert "(--impute median)" in run.err
+
+
+@pytest.mark.parametrize("command", [["sparse-pca"], ["sparse-pca", "--stream"], ["rotate"]], ids=" ".join)
+def test_a_total_among_the_variables_is_named(givens, tmp_path, command):
+    rng = np.random.default_rng(0)
+    X = rng.poisson(rng.uniform(1, 9, (40, 1)) * rng.uniform(5, 15, 40))
+    lines = [[f"v{k}" for k in range(40)] + ["library size"], *np.column_stack([X, X.sum(axis=1)]).tolist()]
+    (tmp_path / "x.csv").write_text("".join(",".join(map(str, line)) + "\n" for line in lines))
+    run = givens(*command, "x.csv", "-m", 2, "--json", "--out", "out")
+    assert run.code == 0, run.err
+    told = [text for text in json.loads(run.out)["warnings"] if "of the variance" in text]
+    assert len(told) == 1
+    assert told[0].startswith("the variable 'library size' has 9")
+    assert "--standardise gives all variables the same variance" in told[0]
+    assert told[0] in run.err
+    for mended in (["--standardise"], ["--drop", "library size"]):
+        assert "'library size' has" not in givens(*command, "x.csv", "-m", 2, *mended, "--out", "out").err

@@ -1,0 +1,589 @@
+"""CSV and TSV: numbers to the last bit, layouts found out, and sentences for what is wrong."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import struct
+
+import numpy as np
+import pandas
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from givens.app.tables import DataError, Table, open_rows, read_table
+from givens.app.tables.text import TextRows, has_short_numbers, read_numbers
+
+
+def doubles(tokens, decimal="."):
+    return read_numbers("".join(f"{token}\n" for token in tokens).encode(), decimal)
+
+
+def bits(numbers):
+    return [struct.pack("d", number) for number in numbers]
+
+
+formats = st.sampled_from(["{!r}", "{:.17g}", "{:.19g}", "{:.18e}", "{:.3f}", "{:+.6e}", "{:.40f}"])
+
+
+@given(
+    st.lists(st.tuples(st.floats(allow_nan=False, allow_infinity=False), formats), min_size=1, max_size=50)
+)
+@example(
+    [
+        (x, "{!r}")
+        for x in (0.0, -0.0, 5e-324, 2.2250738585072014e-308, 1.7976931348623157e308, 9007199254740993.0)
+    ]
+)
+def test_numbers_are_those_of_python_to_the_last_bit(cases):
+    tokens = [pattern.format(x) for x, pattern in cases]
+    assert bits(doubles(tokens)) == bits(map(float, tokens))
+    commas = [token.replace(".", ",") for token in tokens]
+    assert bits(doubles(commas, ",")) == bits(map(float, tokens))
+
+
+@given(st.integers(0, 10**19 - 1), st.integers(-330, 330))
+def test_whole_numbers_times_powers_of_ten(w, q):
+    number = float(f"{w}e{q}")
+    values = doubles([f"{w}e{q}"])
+    # What is too large for a double may be handed back: Python then calls it infinite.
+    assert bits([number] if values is None and number == np.inf else values) == bits([number])
+
+
+@given(
+    st.lists(st.tuples(st.integers(-(10**15) + 1, 10**15 - 1), st.integers(0, 14)), min_size=1, max_size=50)
+)
+def test_short_numbers_are_exact_by_the_quick_parser(cases):
+    """Up to 15 digits without an exponent, for which pandas 2 need not be asked for its slow parser."""
+    tokens = [f"{w // 10**k}.{abs(w) % 10**k:0{k}d}" if k else str(w) for w, k in cases]
+    column = "".join(f"{token}\n" for token in tokens).encode()
+    assert has_short_numbers(column, ".") or max(sum(map(str.isdigit, token)) for token in tokens) > 15
+    assert bits(read_numbers(column, ".")) == bits(map(float, tokens))
+    assert not has_short_numbers(b"1234567890.123456\n", ".")
+    assert not has_short_numbers(b"1\n2e7\n", ".")
+
+
+@pytest.mark.parametrize(
+    "token",
+    [
+        "abc",
+        "1.2.3",
+        "1e",
+        "--1",
+        "1 2",
+        "0x10",
+        "+",
+        "e5",
+        "1_000",
+        "True",
+        "1,5",
+        "1\x002",
+        "1;2",
+        '"1"',
+        "1d3",
+    ],
+)
+def test_what_is_no_number_is_found(token):
+    assert doubles(["1", token, "2"]) is None
+
+
+def test_what_stands_for_a_missing_number():
+    tokens = ["", "NA", "na", "NaN", "N/A", "null", "NULL", "None", "Missing", "?", ".", "-"]
+    assert np.isnan(doubles(tokens)).all()
+    assert np.isnan(doubles(tokens, ",")).all()
+    np.testing.assert_array_equal(
+        doubles(["inf", "-Infinity", " 1 ", "+2", ".5", "3."]), [np.inf, -np.inf, 1, 2, 0.5, 3]
+    )
+
+
+words = st.text(
+    st.characters(blacklist_categories=("Cs", "Cc")) | st.sampled_from("\u2028\u2029\x85\f"), max_size=12
+)
+
+
+@example([":\u2028:\u2028:\u2028:", ""], 7, "\t", 20)
+@given(
+    st.lists(words.map(str.strip), min_size=2, max_size=6, unique=True),
+    st.integers(1, 12),
+    st.sampled_from(",\t;"),
+    st.integers(20, 200),
+)
+def test_what_the_csv_module_writes_is_read_back_whatever_the_blocks(
+    tmp_path_factory, names, rows, separator, block
+):
+    columns = [f"c{k}" + name.replace("\x00", "") for k, name in enumerate(names)]
+    values = np.arange(rows * len(names), dtype=float).reshape(rows, -1) / 7
+    path = tmp_path_factory.mktemp("csv") / "x.csv"
+    with open(path, "w", newline="", encoding="utf-8") as stream:
+        writer = csv.writer(stream, delimiter=separator)
+        writer.writerow(["id", *columns])
+        writer.writerows([[f"r{k} {names[0]}".strip(), *row] for k, row in enumerate(values.tolist())])
+    table = read_table(path, samples="rows")
+    np.testing.assert_array_equal(table.values, values)
+    assert table.variables == columns
+    assert table.samples == [f"r{k} {names[0]}".strip() for k in range(rows)]
+    blocks = list(TextRows(path, block=block).blocks())
+    np.testing.assert_array_equal(np.concatenate([part.values for part in blocks]), values)
+    assert [name for part in blocks for name in part.names] == table.samples
+
+
+LAYOUTS = {
+    "comma": ("a,b\n1,2\n3,4\n", ["a", "b"], None),
+    "tab, names": ("gene\ta\tb\nx\t1\t2\ny\t3\t4\n", ["x", "y"], ["a", "b"]),
+    "semicolon, decimal comma": ("a;b\n1,5;2\n3;4,25\n", ["a", "b"], None),
+    "R's short header": ("a b\nx 1 2\ny 3 4\n", ["a", "b"], ["x", "y"]),
+    "pandas' blank corner": (",2019,2020\n0,1,2\n1,3,4\n", ["2019", "2020"], ["0", "1"]),
+    "a line for Excel": ("sep=,\na,b\n1,2\n3,4\n", ["a", "b"], ["sample 1", "sample 2"]),
+    "no header": ("1,2\n3,4\n", ["variable 1", "variable 2"], ["sample 1", "sample 2"]),
+    "numpy.savetxt": ("1.0e+00 2.0e+00\n3.0e+00 4.0e+00\n", ["variable 1", "variable 2"], None),
+    "bars": ("a|b\n1|2\n3|4\n", ["a", "b"], None),
+    "CRLF, BOM, comment": ("\ufeff# made today\r\na,b\r\n1,2\r\n3,4\r\n", ["a", "b"], None),
+    "quotes": ('"a","b, ""c"""\n"1","2"\n3,4\n', ["a", 'b, "c"'], None),
+    "line break in a name": ('n,a,b\n"x\ny",1,2\nz,3,4\n', ["a", "b"], ["x\ny", "z"]),
+    "no line end": ("a,b\n1,2\n3,4", ["a", "b"], None),
+    "blank lines": ("a,b\n\n1,2\n\n3,4\n\n", ["a", "b"], None),
+    "trailing separator": ("a,b,\n1,2,\n3,4,\n", ["a", "b"], None),
+    "trailing separators": ("a,b,,\n1,2,,\n3,4,,\n", ["a", "b"], None),
+    "trailing separator but for the header": ("a,b\n1,2,\n3,4,\n", ["a", "b"], ["sample 1", "sample 2"]),
+    "trailing separator, names": ("name,a,b\nx,1,2,\ny,3,4,\n", ["a", "b"], ["x", "y"]),
+    "trailing separator, no header": ("1,2,\n3,4,\n", ["variable 1", "variable 2"], None),
+    "trailing column of pandas": ("a,b,Unnamed: 2\n1,2,\n3,4,\n", ["a", "b"], None),
+    "blanks around": ("a , b\n 1 , 2 \n3,4\n", ["a", "b"], None),
+}
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+@pytest.mark.parametrize("ending", [".csv", ".csv.gz"])
+def test_layouts_are_found_out(tmp_path, name, ending):
+    content, variables, samples = LAYOUTS[name]
+    path = tmp_path / f"x{ending}"
+    data = content.encode()
+    path.write_bytes(gzip.compress(data) if ending.endswith(".gz") else data)
+    table = read_table(path)
+    expected = np.array([[1.0, 2.0], [3.0, 4.0]])
+    if "decimal comma" in name:
+        expected = np.array([[1.5, 2.0], [3.0, 4.25]])
+        assert any("decimal" in note for note in table.notes)
+    np.testing.assert_array_equal(table.values, expected.T if "gene" in content else expected)
+    assert table.variables == variables
+    if samples is not None:
+        assert table.samples == samples
+    assert any("as samples" in note for note in table.notes)
+    assert any("no heading and" in note for note in table.notes) == ("trailing" in name)
+
+
+def test_labels_from_a_column_from_a_first_row_and_text_left_out(tmp_path):
+    path = tmp_path / "x.csv"
+    path.write_text("id,kind,a,b,place\ns1,x,1,2,here\ns2,y,3,4,there\n")
+    table = read_table(path, labels="kind")
+    assert table.labels == ["x", "y"]
+    assert table.variables == ["a", "b"]
+    assert any("'place'" in note for note in table.notes)
+    path.write_text("gene,s1,s2\nclass,Tumor,Normal\ng1,1,2\ng2,3,4\n")
+    table = read_table(path, labels="class")
+    assert (table.labels, table.samples, table.variables) == (["Tumor", "Normal"], ["s1", "s2"], ["g1", "g2"])
+    np.testing.assert_array_equal(table.values, [[1, 3], [2, 4]])
+    with pytest.raises(DataError, match="no column 'colour' for --labels"):
+        read_table(path, labels="colour")
+    path.write_text("id,a,b,c\ns1,1,2,7\ns2,3,4,8\n")
+    assert read_table(path, labels="c", drop=["b"]).variables == ["a"]
+    assert read_table(path, labels="c").labels == ["7", "8"]
+    assert read_table(path, names="c").samples == ["7", "8"]
+
+
+def test_the_orientation_is_guessed_and_can_be_told(tmp_path):
+    path = tmp_path / "x.tsv"
+    path.write_text("\ta\tb\n" + "".join(f"g{k}\t{k}\t1\n" for k in range(1500)))
+    assert read_table(path).shape == (2, 1500)
+    assert any("1,500 named rows" in note for note in read_table(path).notes)
+    assert read_table(path, samples="rows").shape == (1500, 2)
+    path.write_text("\ta\tb\n" + "".join(f"g{k}\t{k}\t1\n" for k in range(15)))
+    assert read_table(path).shape == (15, 2)
+
+
+def test_names_by_their_heading(tmp_path):
+    path = tmp_path / "x.tsv"
+    # A gene that stands twice is said, and not taken for a column of text in a table that then lies on its side.
+    path.write_text("Gene Symbol\ta\tb\nTP53\t1\t2\nKLK3\t3\t4\nTP53\t5\t6\n")
+    with pytest.raises(DataError, match="'TP53' for rows 1 and 3: make them unique, or leave"):
+        read_table(path)
+    table = read_table(path, drop=["Gene Symbol"], samples="columns")
+    assert (table.samples, table.variables) == (["a", "b"], ["variable 1", "variable 2", "variable 3"])
+    # Identifiers made of digits are names; measurements are not.
+    path.write_text("gene_id\ta\tb\n7157\t1\t2\n354\t3\t4\n")
+    assert read_table(path).variables == ["7157", "354"]
+    path.write_text("protein,fat\n1.5,2\n3,4\n")
+    assert read_table(path).variables == ["protein", "fat"]
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_what_pandas_makes_of_an_empty_heading_is_no_variable(tmp_path, first):
+    path = tmp_path / "x.csv"
+    rows = [(k + first, (7 * k) % 5, k * k) for k in range(12)]
+    path.write_text("Unnamed: 0,a,b\n" + "".join(f"{k},{a},{b}\n" for k, a, b in rows))
+    table = read_table(path)
+    assert table.variables == ["a", "b"]
+    assert table.samples == [str(k) for k, _, _ in rows]
+    assert "took 'Unnamed: 0', which counts the rows, as their names" in table.notes
+    assert read_table(path, drop=["Unnamed: 0"]).samples[0] == "sample 1"
+    # Numbers of rows do not make a long table one of genes.
+    for heading in ("Unnamed: 0", ""):
+        path.write_text(f"{heading},a,b\n" + "".join(f"{k + first},{k % 7},{k % 5}\n" for k in range(1500)))
+        assert read_table(path).shape == (1500, 2)
+        assert sum(len(chunk.values) for chunk in open_rows(path)) == 1500
+    # A table saved, read and saved again by pandas.
+    path.write_text(",Unnamed: 0.1,a\n" + "".join(f"{k},{k},{a}\n" for k, a, _ in rows))
+    table = read_table(path)
+    assert table.variables == ["a"]
+    assert "left out 'Unnamed: 0.1', which counts the rows" in table.notes
+    for heading, said in (("rownames", "took 'rownames', which"), ("", "took the first column, which")):
+        path.write_text(f"{heading},a,b\n" + "".join(f"{k},{a},{b}\n" for k, a, b in rows))
+        table = read_table(path)
+        assert table.variables == ["a", "b"]
+        assert f"{said} counts the rows, as their names" in table.notes
+    path.write_text("a,,b\n" + "".join(f"{a},{k},{b}\n" for k, a, b in rows))
+    table = read_table(path)
+    assert table.variables == ["a", "b"]
+    assert "left out 'column 2', which counts the rows" in table.notes
+    # Measurements stay.
+    path.write_text("Unnamed: 0,a\n" + "".join(f"{b},{a}\n" for _, a, b in rows))
+    assert read_table(path).variables == ["Unnamed: 0", "a"]
+
+
+@pytest.mark.parametrize("heading", ["time", "Time (s)", "frame", "timestamp"])
+def test_time_among_the_variables_is_noted(tmp_path, heading):
+    path = tmp_path / "x.csv"
+    path.write_text(f"{heading},a,b\n" + "".join(f"{k / 128:.3f},{7 * k % 5},{k * k}\n" for k in range(12)))
+    table = read_table(path)
+    assert table.variables == [heading, "a", "b"]
+    asked = [note for note in table.notes if note.startswith(f"took '{heading}' as a variable")]
+    assert len(asked) == 1
+    assert f"--drop '{heading}' leaves it out" in asked[0]
+    assert read_table(path, drop=[heading]).variables == ["a", "b"]
+    assert read_table(path, names=heading).samples[1] == "0.008"
+    path.write_text(f"{heading},a,b\n" + "".join(f"{k % 4},{7 * k % 5},{k * k}\n" for k in range(12)))
+    assert not any("as time does" in note for note in read_table(path).notes)
+
+
+def test_a_series_matrix_with_more_comments_than_the_first_look(tmp_path):
+    comments = "".join(f'!Sample_{k}\t"{"x" * 1000}"\n' for k in range(400))
+    rows = '"ID_REF"\t"GSM1"\t"GSM2"\n"1007_s_at"\t1\t2\n"1053_at"\t3\t4\n'
+    path = tmp_path / "GSE1_series_matrix.txt"
+    path.write_text(comments + "!series_matrix_table_begin\n" + rows + "!series_matrix_table_end\n")
+    table = read_table(path)
+    assert (table.samples, table.variables) == (["GSM1", "GSM2"], ["1007_s_at", "1053_at"])
+    np.testing.assert_array_equal(table.values, [[1, 3], [2, 4]])
+    path.write_text(comments + rows + "!series_matrix_table_end\n1\t2\t3\n")
+    with pytest.raises(DataError, match="line 404 has 1 field"):
+        read_table(path)
+
+
+BAD = {
+    "empty": ("", "x.csv is empty"),
+    "only blank lines": ("\n \n", "x.csv is empty"),
+    "only comments": ("# a\n# b\n", "only comments"),
+    "only a header": ("a,b\n", "a header and no rows"),
+    "text in a number's place": (
+        "n,a,b\nx,1,2\ny,3,oops\n",
+        "line 3, column 3 \\('b'\\): 'oops' is not a number",
+    ),
+    "a row of labels": (
+        "n,a,b\ntissue,u,v\nx,1,2\ny,3,4\n",
+        "line 2: the row 'tissue' holds text, such as 'u', and no numbers: --labels 'tissue' takes it as labels, or",
+    ),
+    "a later row of labels": (
+        "n,a,b\nx,1,2\ntissue,u,v\ny,3,4\n",
+        "line 3: .* --labels 'tissue' takes it as labels, if it is the first below the header, or leave the row out",
+    ),
+    "text after a blank line": ("n,a,b\nx,1,2\n\ny,3,oops\n", "line 4, column 3"),
+    "a short row": ("a,b\n1,2\n3\n", "line 3 has 1 field where the others have 2"),
+    "a long row": ("a,b\n1,2\n3,4,5\n", "line 3 has 3 fields"),
+    "a missing value": (
+        "n,a,b\nx,1,2\ny,NA,4\nz,,1\n",
+        "2 values of 6 are missing \\(NaN\\), at line 3 \\('y'\\)",
+    ),
+    "infinity": ("a,b\n1,2\n3,inf\n", "1 value of 4 is infinite, at line 3"),
+    "duplicate columns": ("a,a\n1,2\n3,4\n", "'a' for columns 1 and 2"),
+    "duplicate rows": ("n,a,b\nx,1,2\nx,3,4\n", "'x' for rows 1 and 2"),
+    "an open quote": ('a,b\n1,2\n"3,4\n', "line 3: a quotation mark is opened"),
+    "signs for thousands": (
+        'n,a,b\nx,"1,234.5",2\ny,"12,000",4\n',
+        "column 2 \\('a'\\) holds numbers as people write them, such as '1,234.5'",
+    ),
+    "per cent": ("n,a,b\nx,12 %,2\ny,9.5%,4\n", "such as '12 %'"),
+    "money": ("n;a;b\nx;1.000,50 €;2\ny;3 €;4\n", "such as '1.000,50 €'"),
+    "no numbers": ("a,b\nx,y\nz,w\n", "no column of numbers"),
+    "zero bytes": ("a,b\n1,\0\n", "not text"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_text_gets_one_sentence(tmp_path, name):
+    content, match = BAD[name]
+    path = tmp_path / "x.csv"
+    path.write_bytes(content.encode())
+    arguments = {"names": "n"} if content.startswith("n,") else {}
+    with pytest.raises(DataError, match=match) as caught:
+        read_table(path, **arguments)
+    assert "\n" not in str(caught.value)
+
+
+def test_damaged_gzip_and_wrong_encodings(tmp_path):
+    path = tmp_path / "x.csv.gz"
+    whole = gzip.compress(
+        b"a,b\n" + b"".join(b"%d,%d\n" % (k * 7919 % 1009, k * 104729 % 7) for k in range(60000))
+    )
+    for size in (12, len(whole) // 2, len(whole) - 3):
+        path.write_bytes(whole[:size])
+        with pytest.raises(DataError, match="truncated"):
+            read_table(path)
+    path.write_bytes(whole[:4000] + b"\xff" * 50 + whole[4050:])
+    with pytest.raises(DataError, match=r"damaged gzip|is not a number|fields where|gzip file"):
+        read_table(path)
+    path = tmp_path / "x.csv"
+    path.write_bytes("a,b\n1,2\n".encode("utf-16"))
+    with pytest.raises(DataError, match="UTF-16"):
+        read_table(path)
+    path.write_bytes("Größe,b\n1,2\n".encode("latin-1"))
+    table = read_table(path)
+    assert table.variables == ["Größe", "b"]
+    assert any("Latin-1" in note for note in table.notes)
+
+
+@pytest.mark.parametrize("missing", ["NA", "1234567890123456789012345", "inf", "5e-324"])
+def test_a_wide_line_of_nothing_but_awkward_fields(tmp_path, missing):
+    """A sample without values in a table of more than 65,536 columns once ran for ever."""
+    names = [f"v{k}" for k in range(65_600)]
+    path = tmp_path / "wide.csv"
+    lines = [
+        ",".join(["sample", *names]),
+        "a," + ",".join(["1"] * 65_600),
+        "b," + ",".join([missing] * 65_600),
+    ]
+    path.write_text("\n".join(lines) + "\n")
+    if float(missing.replace("NA", "nan")) < np.inf:
+        np.testing.assert_array_equal(read_table(path).values[1], float(missing))
+        np.testing.assert_array_equal(next(iter(open_rows(path))).values[1], float(missing))
+        return
+    kind = "missing" if missing == "NA" else "infinite"
+    with pytest.raises(DataError, match=f"65,600 values of 131,200 are {kind}"):
+        read_table(path)
+    with pytest.raises(DataError, match=f"65,600 values of 131,200 are {kind}"):
+        list(open_rows(path))
+
+
+def test_separators_of_unicode_in_a_header(tmp_path):
+    """Neither U+2028 nor NEL nor a form feed ends a line."""
+    path = tmp_path / "x.csv"
+    path.write_text("name,a\u2028b,c\x85d,e\x0cf,g\x1ch\nx,1,2,3,4\ny,5,6,7,8\n", encoding="utf-8")
+    table = read_table(path)
+    assert table.variables == ["a\u2028b", "c\x85d", "e\x0cf", "g\x1ch"]
+    assert table.shape == (2, 4)
+
+
+def test_lines_longer_than_the_first_look(tmp_path):
+    """Samples in rows and genes in columns: one line alone is longer than what is usually looked at."""
+    names = [f"gene_number_{k}" for k in range(40_000)]
+    values = np.random.default_rng(0).normal(size=(3, 40_000))
+    path = tmp_path / "wide.csv"
+    with open(path, "w", newline="") as stream:
+        writer = csv.writer(stream)
+        writer.writerow(["sample", *names])
+        writer.writerows([[f"s{k}", *row] for k, row in enumerate(values.tolist())])
+    table = read_table(path)
+    np.testing.assert_array_equal(table.values, values)
+    assert table.variables == names
+
+
+def test_agrees_with_pandas_on_a_table_of_many_blocks(tmp_path):
+    rng = np.random.default_rng(0)
+    values = rng.normal(size=(400, 30)) * 10.0 ** rng.integers(-30, 30, (400, 30))
+    frame = pandas.DataFrame(
+        values, index=[f"s{k}" for k in range(400)], columns=[f"v{k}" for k in range(30)]
+    )
+    path = tmp_path / "x.csv"
+    frame.to_csv(path)
+    again = pandas.read_csv(path, index_col=0)
+    table = read_table(path)
+    np.testing.assert_array_equal(table.values, values)
+    assert (table.samples, table.variables) == (list(again.index), list(again.columns))
+    parts = list(TextRows(path, block=5000).blocks())
+    assert len(parts) > 10
+    np.testing.assert_array_equal(np.concatenate([part.values for part in parts]), values)
+
+
+NUMBERED = {
+    "years over fractions": (
+        "country,2010,2011,2012\nx,1.5,2,3\ny,4,5,6\n",
+        ["2010", "2011", "2012"],
+        ["x", "y"],
+    ),
+    "identifiers under a heading": ("sample,12,7,9\nx,1,2,3\ny,4,5,6\n", ["12", "7", "9"], ["x", "y"]),
+    "pandas' columns without an index": (
+        "0,1,2\n1.5,2,3\n4,5,6\n",
+        ["0", "1", "2"],
+        ["sample 1", "sample 2"],
+    ),
+    "whole numbers throughout are no header": (
+        "0,1,2\n3,4,5\n",
+        ["variable 1", "variable 2", "variable 3"],
+        ["sample 1", "sample 2"],
+    ),
+    "names without a header": (
+        "x,3,2,1\ny,4.5,5,6\n",
+        ["variable 1", "variable 2", "variable 3"],
+        ["x", "y"],
+    ),
+}
+
+
+@pytest.mark.parametrize("case", NUMBERED)
+def test_headers_of_whole_numbers_are_told_from_data(case, tmp_path):
+    text, variables, samples = NUMBERED[case]
+    path = tmp_path / "table.csv"
+    path.write_text(text)
+    table = read_table(path, samples="rows")
+    assert table.variables == variables
+    assert table.samples == samples
+    named = variables[0].isdigit()
+    assert table.values.shape == (2, 3)
+    assert any("though they are whole numbers" in note for note in table.notes) == named
+
+
+@pytest.mark.parametrize("names", [["01005", "01010", "LAL5", "03002"], ["01005", "01010", "04006", "03002"]])
+@pytest.mark.parametrize("corner", ["gene", "array"])
+@pytest.mark.parametrize("label", ["T", "NA"])
+def test_a_header_of_numbers_above_a_row_of_labels(tmp_path, names, corner, label):
+    path = tmp_path / "x.tsv"
+    rows = [
+        [corner, *names],
+        ["lineage", "B", "T", "B", label],
+        *([f"{k}_at", k, 2, k % 2, 7] for k in range(5)),
+    ]
+    path.write_text("".join("\t".join(map(str, row)) + "\n" for row in rows))
+    table = read_table(path, labels="lineage")
+    assert table.samples == names
+    assert table.labels == ["B", "T", "B", label]
+    assert table.shape == (4, 5)
+    assert any("names of the columns, though" in note for note in table.notes)
+    with pytest.raises(
+        DataError, match=r"line 2: the row 'lineage' holds text.* --labels 'lineage' takes it"
+    ):
+        read_table(path)
+
+
+def test_a_row_without_any_value_is_no_row_of_labels(tmp_path):
+    path = tmp_path / "x.csv"
+    path.write_text("s1,u,1.5,2\ns2,v,NA,NA\ns3,w,3,4\n")
+    table = read_table(path, impute="drop")
+    assert table.samples == ["s1", "s3"]
+    np.testing.assert_array_equal(table.values, [[1.5, 2], [3, 4]])
+
+
+def written_rows(folder, ending, rows):
+    """A file of the rows, and functions that read it."""
+    path = folder / f"x{ending}"
+    if ending == ".xlsx":
+        pandas.DataFrame(rows).to_excel(path, index=False, header=False)
+        return path, [read_table]
+    text = "".join(",".join(map(str, row)).rstrip(",") + "\n" for row in rows).encode()
+    path.write_bytes(gzip.compress(text) if ending.endswith(".gz") else text)
+    return path, [read_table, streamed]
+
+
+def streamed(path, **options):
+    rows = open_rows(path, **options)
+    chunks = list(rows)
+    return Table(
+        np.concatenate([chunk.values for chunk in chunks]),
+        [n for c in chunks for n in c.names],
+        rows.variables,
+    )
+
+
+@pytest.mark.parametrize("ending", [".csv", ".csv.gz", ".xlsx"])
+def test_the_rows_of_names_and_those_to_skip_can_be_told(tmp_path, ending):
+    above = [["measured in 2020", "", ""], ["", "", ""], ["# not a comment", "", ""]]
+    numbers = [[1, 2, 3], [4.5, 5, 6]]
+    told = {
+        # rows, options: names of the columns, how many rows of numbers
+        "no names": ([[3, 4, 5], *numbers], {"header": 0}, None, 3),
+        "numbers are names": ([[7, 5, 9], *numbers], {"header": 1}, ["7", "5", "9"], 2),
+        "below what to skip": ([*above, list("abc"), *numbers], {"skip_rows": 3}, list("abc"), 2),
+        "counted after those": (
+            [*above, [9, 8, 7], *numbers],
+            {"skip_rows": 1, "header": 3},
+            ["9", "8", "7"],
+            2,
+        ),
+        "alone": ([*above, [9, 8, 7], *numbers], {"header": 4}, ["9", "8", "7"], 2),
+        "like a comment": ([["#a", "b", "c"], *numbers], {"header": 1}, ["#a", "b", "c"], 2),
+        "more than are read at first": (
+            [*(above * 70_000), *numbers],
+            {"skip_rows": 210_000, "header": 0},
+            None,
+            2,
+        ),
+    }
+    if ending == ".xlsx":
+        del told["more than are read at first"]
+    for name, (rows, options, variables, length) in told.items():
+        path, readers = written_rows(tmp_path, ending, rows)
+        for read in readers:
+            table = read(path, **options)
+            assert table.variables == (variables or [f"variable {k}" for k in (1, 2, 3)]), name
+            np.testing.assert_array_equal(table.values, rows[-length:], name)
+
+
+MISFITS = {
+    "more than there are": (
+        {"skip_rows": 4},
+        "x.csv has no row after line 4: --skip-rows or --header counts too many",
+    ),
+    "a header below the end": ({"header": 7}, "x.csv has no row after line 6"),
+    "a blank header": ({"header": 2}, "x.csv, line 2 is empty, and --header says that it holds the names"),
+    "a title": (
+        {"header": 1},
+        "x.csv, line 1 has 1 field, and the rows below it have 3: --skip-rows leaves out",
+    ),
+    "a title, unasked": (
+        {},
+        "x.csv, line 1 has 1 field, and the rows below it have 3: --skip-rows leaves out",
+    ),
+    "the last row": ({"header": 4}, "a header and no rows"),
+    "negative": ({"header": -1}, "header must be a whole number of at least 0, not -1"),
+    "half a row": ({"skip_rows": 0.5}, "skip_rows must be a whole number of at least 0, not 0.5"),
+}
+
+
+@pytest.mark.parametrize("name", MISFITS)
+def test_rows_that_do_not_fit_the_file_get_one_sentence(tmp_path, name):
+    options, match = MISFITS[name]
+    path = tmp_path / "x.csv"
+    path.write_text("measured in 2020\n\n1,2,3\n4,5,6\n")
+    for read in (read_table, streamed):
+        with pytest.raises(DataError, match=match) as caught:
+            read(path, **options)
+        assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("options", [{"header": 0}, {"skip_rows": 1}])
+def test_rows_of_text_are_for_text(tmp_path, options):
+    np.save(tmp_path / "x.npy", np.ones((3, 2)))
+    np.savez(tmp_path / "x.npz", X=np.ones((3, 2)))
+    pandas.DataFrame({"a": [1.0, 2.0]}).to_parquet(tmp_path / "x.parquet")
+    for name in ("x.npy", "x.npz", "x.parquet"):
+        for read in (read_table, open_rows):
+            with pytest.raises(
+                DataError, match=f"are for CSV, TSV and Excel, not for {name}: leave them out"
+            ):
+                read(tmp_path / name, **options)
+
+
+def test_blank_records_above_the_header(tmp_path):
+    path = tmp_path / "x.csv"
+    path.write_text(",,\na,b,c\n,,\n1,2,3\n4,5,6\n")
+    table = read_table(path)
+    assert table.variables == ["a", "b", "c"]
+    np.testing.assert_array_equal(table.values, [[1, 2, 3], [4, 5, 6]])
