@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-portable fuzz mutants lint bench publish compare docs clean
+.PHONY: demo test test-portable fuzz mutants lint bench publish compare reproduce docs clean
 .DEFAULT_GOAL := test
 
 # One stamp per set of extras: make reinstalls when pyproject.toml changes, and not otherwise.
@@ -53,8 +53,12 @@ publish: $(VENV)/.bench
 compare: $(VENV)/.bench
 	$(BIN)/python -m benchmarks._compare $(OLD) $(if $(ONLY),--only "$(ONLY)")
 
+# The paper's figures, into reproduced/: all of them, or ONLY=prostate; QUICK=1 takes small data and few repetitions.
+reproduce: $(VENV)/.cli,plot
+	$(BIN)/python -m paper $(or $(ONLY),all) $(if $(QUICK),--quick) $(ARGS)
+
 docs: $(VENV)/.docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 clean:
-	rm -rf $(VENV) .venv-* site build dist benchmarks/results
+	rm -rf $(VENV) .venv-* site build dist reproduced benchmarks/results

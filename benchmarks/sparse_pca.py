@@ -20,12 +20,12 @@ from benchmarks._measure import rest
 from benchmarks._prostate import prostate
 from benchmarks.streaming import cells
 from givens import minimize
-from givens.baselines import gpower
 from givens.datasets import sparse_modules
 from givens.kernels.sparse_pair import ROOM, exact_search, search
 from givens.objectives import SparseColumns
 from givens.rotations import random_orthogonal
 from givens.searches.breakpoints import breakpoint_search
+from paper.baselines import gpower
 
 SHARES = (0.01, 0.05, 0.1, 0.2)
 STARTS = 5

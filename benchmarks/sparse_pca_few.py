@@ -21,8 +21,8 @@ from sklearn.decomposition import SparsePCA as LassoPCA
 from benchmarks._prostate import prostate
 from benchmarks.streaming import cells
 from givens import SparsePCA, metrics
-from givens.baselines import gpower
 from givens.datasets import pitprops
+from paper.baselines import gpower
 
 M = 10
 GENES, SIZE = 1000, 20  # of the comparison with abess

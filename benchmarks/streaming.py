@@ -27,9 +27,9 @@ from scipy import sparse
 from benchmarks._measure import rest
 from benchmarks._runner import Suite, plain
 from givens import SparsePCA, StreamingSparsePCA
-from givens.baselines import gpower
 from givens.datasets import sparse_modules
 from givens.metrics import adjusted_variance, total_variance
+from paper.baselines import gpower
 
 HERE = Path(__file__).resolve().parent
 STORE = HERE / "results" / "streaming_splits.jsonl"

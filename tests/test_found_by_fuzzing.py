@@ -17,12 +17,12 @@ from sklearn.decomposition import PCA
 import givens
 from givens import metrics, rotation, rotations
 from givens.app.tables import DataError, open_rows, read_table
-from givens.baselines import gpower
 from givens.datasets import make_topics
 from givens.ica import amari_error, cumulant_matrices, lagged_covariances, whiten_samples
 from givens.objectives import Columns, JointDiagonal, MomentTensor, SparseColumns, from_samples
 from givens.searches import breakpoint_search
 from givens.sparse_pca.loadings import refit
+from paper.baselines import gpower
 
 DATA = np.random.default_rng(0).standard_normal((20, 4))
 MASKED = np.ma.masked_greater(DATA, 1.0)

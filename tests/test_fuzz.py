@@ -63,8 +63,7 @@ def attacked(*words: str) -> str:
     return done.stdout
 
 
-# Its tasks take too long for a test; `make fuzz INTERRUPTS=` has it, and tests/experiments looks at its files.
-NAMES = ",".join(name for name in COMMANDS if name != "reproduce")
+NAMES = ",".join(COMMANDS)
 
 
 def test_every_command_is_attacked():

@@ -36,7 +36,6 @@ _HOMES = {
 _MODULES = {
     "anndata": "givens.anndata",
     "autodiff": "givens.autodiff",
-    "baselines": "givens.baselines",
     "cluster": "givens.cluster",
     "datasets": "givens.datasets",
     "ica": "givens.ica",
@@ -59,7 +58,6 @@ if TYPE_CHECKING:
     from givens import (
         anndata,
         autodiff,
-        baselines,
         datasets,
         ica,
         metrics,
@@ -105,7 +103,6 @@ __all__ = [
     "TopicModel",
     "anndata",
     "autodiff",
-    "baselines",
     "check_objective",
     "datasets",
     "decompose",

@@ -14,7 +14,6 @@ from sklearn.base import BaseEstimator, clone
 import givens
 from givens import datasets, ica, metrics, objectives, rotation, rotations, searches
 from givens import loadings as sparse_loadings
-from givens.baselines import gpower, tensor_power
 from givens.ica.solver import ica as solve_ica
 from givens.searches import breakpoint_search
 from tests.fuzz.data import data, good, is_finite, say, values
@@ -352,13 +351,6 @@ def run_decompose(rng: np.random.Generator, note: Callable[[str], None]) -> None
     if found is not None:
         finite((found.weights, found.factors, found.residual), "the decomposition", overflow=True)
         attempt(found.reconstruct)
-    if rng.random() < 0.3:
-        note("tensor_power")
-        attempt(
-            lambda: tensor_power(
-                T, rank, starts=2, iterations=5, symmetrize=options["symmetrize"], random_state=0
-            )
-        )
 
 
 def run_joint(rng: np.random.Generator, note: Callable[[str], None]) -> None:
@@ -390,16 +382,6 @@ def run_function(rng: np.random.Generator, note: Callable[[str], None]) -> None:
         "metrics.loading_overlap": lambda: metrics.loading_overlap(X),
         "metrics.orthogonality_defect": lambda: metrics.orthogonality_defect(X),
         "loadings.refit": lambda: sparse_loadings.refit(X, other),
-        "gpower": lambda: (
-            gpower(
-                X,
-                n,
-                number,
-                penalty=str(rng.choice(["l1", "l0"])),
-                block=bool(rng.random() < 0.5),
-                max_iter=20,
-            ).Z
-        ),
         "sparse_pca_path": lambda: givens.sparse_pca_path(X, n, n_alphas=3, max_sweeps=5).components,
         "rotation.align": lambda: rotation.align(X, other),
         "rotation.congruence": lambda: rotation.congruence(X, other),

@@ -241,10 +241,6 @@ def functions() -> dict[str, Callable[[], Any]]:
         "sparse_pca_path": lambda: givens.sparse_pca_path(LARGE, n_components=2, random_state=0).components,
         "ica.solver.ica": lambda: ica(A.T),
         "check_objective": lambda: givens.check_objective(Columns(A[:40, :4], "varimax")),
-        "baselines.gpower": lambda: givens.baselines.gpower(A, 3, 0.1).Z,
-        "baselines.tensor_power": lambda: (
-            givens.baselines.tensor_power(T, symmetrize=True, random_state=0).factors
-        ),
     }
 
 
@@ -302,7 +298,6 @@ COMMANDS = {
     "ica": ["ica", "x.csv", "-m", "3", "--drop", "kind", "--stability", "2"],
     "compare": ["compare", "first", "second"],
     "demo": ["demo"],
-    "reproduce": ["reproduce", "convergence", "--quick"],
 }
 IMPORTS = "imports"
 LONGEST = 3.0  # seconds within which a long command is interrupted
@@ -442,11 +437,11 @@ def look(name: str, folder: Path, code: int, old: dict[str, str]) -> list[str]:
     apart = [file for file in found if old.get(file) != found[file]]
     if name == "demo":
         apart = [file for file in apart if file != "breast_cancer.csv"]
-    if code == 130 and apart and name != "reproduce" and not whole:
+    if code == 130 and apart and not whole:
         wrong.append("half-written results")
-    if code == 0 and not whole and name != "reproduce":
+    if code == 0 and not whole:
         wrong.append("no results")
-    if code == 130 and not old and out.exists() and not found and name not in ("demo", "reproduce"):
+    if code == 130 and not old and out.exists() and not found and name != "demo":
         wrong.append("an empty folder")
     if wrong:
         shown = err if len(err) < 8000 else f"{err[:5000]}\n...\n{err[-2000:]}"
@@ -461,7 +456,7 @@ def attack_command(name: str, count: int, rng: np.random.Generator, *, by_calls:
     folder = Path(tempfile.mkdtemp(prefix="interrupts-"))
     try:
         write_inputs(folder)
-        calls, seconds = _undisturbed(name, folder, words, by_calls)
+        calls, seconds = _undisturbed(folder, words, by_calls)
         for k in _until(counts, count):
             shutil.rmtree(folder / "results", ignore_errors=True)
             old = {}
@@ -487,10 +482,8 @@ def attack_command(name: str, count: int, rng: np.random.Generator, *, by_calls:
     return counts
 
 
-def _undisturbed(name: str, folder: Path, words: list[str], by_calls: bool) -> tuple[int, float]:
-    """How many calls and seconds a run takes; a long one is not waited for."""
-    if name == "reproduce":
-        return 2000, LONGEST
+def _undisturbed(folder: Path, words: list[str], by_calls: bool) -> tuple[int, float]:
+    """How many calls and seconds a run takes."""
     began = time.perf_counter()
     os.waitpid(start(folder, words, 0 if by_calls else None), 0)
     seconds = time.perf_counter() - began

@@ -13,7 +13,6 @@ from scipy.optimize import approx_fprime
 from scipy.stats import multivariate_normal
 from sklearn.mixture import GaussianMixture
 
-from givens.baselines.tensor_power import tensor_power
 from givens.datasets import make_spherical_mixture
 from givens.mixtures.em import refine
 from givens.mixtures.model import Mixture, posterior
@@ -23,6 +22,7 @@ from givens.moments import Basis, Cumulants, ThirdMoments, contract
 from givens.moments.repeated_rows import Parts
 from givens.numerics.polar import polar
 from givens.result import Result
+from paper.baselines.tensor_power import tensor_power
 from tests.properties import examples
 
 GIVENS = partial(by_givens, random_state=0, threads=1)

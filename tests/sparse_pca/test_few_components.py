@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from givens import minimize
-from givens.baselines import gpower
 from givens.numerics.tiles import scores
 from givens.objectives import SparseColumns
 from givens.sparse_pca.few_components import FewColumns
 from givens.sparse_pca.loadings import shrink
+from paper.baselines import gpower
 
 
 @pytest.fixture(params=[0, 1])

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from givens import SparsePCA, metrics
-from givens.baselines import gpower
 from givens.datasets import sparse_modules
 from givens.numerics import gram, parallel
 from givens.sparse_pca.cardinality import one_by_one, replaced, strongest
@@ -19,6 +18,7 @@ from givens.sparse_pca.forms import Axes, ProductForm, SampleForm, SparseRows, l
 from givens.sparse_pca.loadings import directions
 from givens.sparse_pca.truncated_power import ascend, cut, matched, settled
 from givens.support.progress import Bar
+from paper.baselines import gpower
 from tests.properties import examples
 
 

@@ -9,8 +9,8 @@ import sys
 import pytest
 
 from givens.app.tables import staged
-from givens.experiments.runner import write_whole
 from givens.support.unfinished import HOST, part_of, remove_leftovers
+from paper.runner import write_whole
 
 
 def left_behind(target):

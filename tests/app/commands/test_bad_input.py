@@ -183,9 +183,7 @@ def test_a_place_that_cannot_be_written(givens, tmp_path):
 
 
 def start(tmp_path: Path, *arguments: str, before: str = "") -> subprocess.Popen[str]:
-    code = (
-        f"import sys\n{before}\nsys.argv = ['givens', *sys.argv[1:]]\nfrom givens.app.commands import main\nmain()\n"
-    )
+    code = f"import sys\n{before}\nsys.argv = ['givens', *sys.argv[1:]]\nfrom givens.app.commands import main\nmain()\n"
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
     return subprocess.Popen(
         [sys.executable, "-c", code, *arguments],

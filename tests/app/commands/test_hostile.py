@@ -165,7 +165,7 @@ def test_nobody_reads_the_summary(tmp_path):
 
 
 def test_a_truncated_task_is_named(tmp_path):
-    from givens.experiments.runner import read_done
+    from paper.runner import read_done
 
     path = tmp_path / "seed-3.json"
     path.write_text('{"rows": [{"a": 1}], "sec')

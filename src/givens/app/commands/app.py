@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 import givens
-from givens.app.commands import compare, demo, ica, mixture, reproduce, rotate, sparse_pca, tensor, topics
+from givens.app.commands import compare, demo, ica, mixture, rotate, sparse_pca, tensor, topics
 
 HELP = "Sparse PCA, independent components, factor rotation, clusters and topics: from a table to a report."
 
@@ -45,4 +45,3 @@ app.command("ica")(ica.command)
 app.command("rotate")(rotate.command)
 app.command("compare")(compare.command)
 app.command("demo")(demo.command)
-app.command("reproduce")(reproduce.command)
