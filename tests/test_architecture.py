@@ -8,6 +8,7 @@ from collections import defaultdict
 from pathlib import Path
 
 import givens
+import givens.app
 
 ROOT = Path(givens.__file__).parent
 
@@ -132,3 +133,28 @@ def test_a_class_name_has_one_meaning():
 
 def test_the_top_of_the_package_is_small():
     assert len(list(ROOT.glob("*.py"))) <= 14
+
+
+def stated() -> set[str]:
+    """The names that the docstring of the application allows it to import."""
+    table = re.findall(r"^ {4}(givens[\w.]*)? +(\S.*)$", givens.app.__doc__ or "", re.M)
+    found, module = set(), ""
+    for home, names in table:
+        module = home or module
+        found |= {f"{module}.{name}" for name in names.rstrip(",").split(", ")}
+    return found
+
+
+def test_the_application_imports_the_names_that_its_docstring_states():
+    imported = set()
+    for path in (ROOT / "app").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom) and re.match(r"givens\b(?!\.app)", node.module or ""):
+                imported |= {f"{node.module}.{alias.name}" for alias in node.names}
+            elif isinstance(node, ast.Import):
+                imported |= {alias.name for alias in node.names if re.match(r"givens\.(?!app\b)", alias.name)}
+            elif (
+                isinstance(node, ast.Attribute) and ast.unparse(node.value) == "givens" and node.attr != "app"
+            ):
+                imported.add(f"givens.{node.attr}")
+    assert imported == stated()

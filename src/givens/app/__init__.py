@@ -1,1 +1,16 @@
-"""The application: commands, tables in and out, and the report."""
+"""The application: `commands`, `tables` in and out, and the `report`.
+
+It stands on the estimators, and on few other names of the package. This is all that it imports (a test compares):
+
+    givens                     __version__, FactorRotation, ICA, SparsePCA, SphericalMixture, StreamingSparsePCA, TopicModel,
+                               decompose, sparse_pca_path
+    givens.cluster.graph       ClusterError, computed
+    givens.kernels             compile
+    givens.metrics             adjusted_from_gram, largest_correlation
+    givens.mne.recording       SUFFIXES, Recording, read_recording
+    givens.sparse_pca.options  SPARSITY, check_sparsity, checked_alpha, counts_of_components, equal_counts
+    givens.support.arguments   LARGEST_COUNT, DominantFeatureWarning, are, finite, one_entry_each, warn_of_dominant_feature
+    givens.support.extras      require
+    givens.support.signals     uninterrupted
+    givens.support.unfinished  part_of, remove_leftovers
+"""
