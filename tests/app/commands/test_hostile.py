@@ -211,7 +211,8 @@ def test_compiling_for_the_curve_is_counted(tmp_path):
 
 def test_whatever_becomes_of_ctrl_c_while_modules_are_imported_it_is_ctrl_c(monkeypatch, capfd):
     """Python raises a RuntimeError where an interrupt falls into the making of a class; compiled modules raise an ImportError."""
-    from givens.app.commands import session, stop_at_once
+    from givens.app.commands import session
+    from givens.app.commands.stopping import stop_at_once
 
     class Field:
         def __set_name__(self, owner, name):

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import sys
+
+from givens.app.commands.stopping import stop_at_once
 
 
 def main() -> None:
@@ -24,9 +25,3 @@ def main() -> None:
         )
         sys.exit(1)
     app()
-
-
-def stop_at_once(*signal_and_frame: object) -> None:
-    """End the process with the exit code of Ctrl-C."""
-    os.write(2, b"error: stopped\n")
-    os._exit(130)

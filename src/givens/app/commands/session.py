@@ -39,7 +39,7 @@ from rich.progress import (
 from rich.table import Table as RichTable
 
 import givens
-from givens.app.commands import stop_at_once
+from givens.app.commands.stopping import stop_at_once
 from givens.app.report import Report
 from givens.app.tables import DataError, OptionError
 from givens.app.tables.table import listed
