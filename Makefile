@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-portable fuzz mutants lint bench publish compare reproduce docs clean
+.PHONY: demo test test-portable fuzz mutants lint bench publish compare ablation reproduce docs clean
 .DEFAULT_GOAL := test
 
 # One stamp per set of extras: make reinstalls when pyproject.toml changes, and not otherwise.
@@ -49,9 +49,14 @@ bench: $(VENV)/.bench
 publish: $(VENV)/.bench
 	$(BIN)/python -m benchmarks --publish
 
-# The calls of the benchmarks with an earlier version of the code beside the present one: make compare OLD=COMMIT
+# Time, value and memory of an earlier version beside the present one: make compare OLD=COMMIT. ONLY="ICA|decompose" takes rows with
+# one of these in their names, ROUNDS=10 makes more rounds, COLD=1 measures first fits with nothing compiled.
 compare: $(VENV)/.bench
-	$(BIN)/python -m benchmarks._compare $(OLD) $(if $(ONLY),--only "$(ONLY)")
+	$(BIN)/python -m benchmarks.compare $(OLD) $(if $(ONLY),--only "$(ONLY)") $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(COLD),--cold) $(ARGS)
+
+# Every mechanism on and off, on the rows of `make compare`; goes on where it was interrupted, ONLY="starts" measures these anew.
+ablation: $(VENV)/.bench
+	$(BIN)/python -m benchmarks.ablation $(if $(ONLY),--only "$(ONLY)") $(if $(ROUNDS),--rounds $(ROUNDS)) $(ARGS)
 
 # The paper's figures, into reproduced/: all of them, or ONLY=prostate; QUICK=1 takes small data and few repetitions.
 reproduce: $(VENV)/.cli,plot

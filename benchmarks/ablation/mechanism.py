@@ -21,7 +21,8 @@ class Mechanism:
         code: Its lines at `BASE`, relative to `src/givens`: a file ("phases/column_model.py"), or a class, function or method
             in a file ("loop.py:Run._leap").
         off: Changes the imported package so that the mechanism is not used. It runs in a process of its own, after
-            `import givens` and before the row's data are made, so it need not be undone.
+            `import givens` and before the row's data are made, so it need not be undone. It imports what it changes itself: the
+            list of mechanisms is also read where `givens` is another version.
         verdict: One plain sentence, "kept: ..." or "deleted: ...", with the reason.
     """
 

@@ -1,0 +1,102 @@
+"""Rows are written in the vocabulary of version 0.2. Here it is translated for a tree that has other names.
+
+A translation is made only where the tree does not know the old name, so the same rows run on every version between.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import inspect
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+# A new name; None for an argument that is gone; or the new arguments as a function of the old value.
+Translation = str | None | Callable[[Any], dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """What is called differently now, by its old name.
+
+    Attributes:
+        names: Functions and classes of `givens` and `givens.objectives`: "decompose" to "tensors.decompose".
+        arguments: For each function or class, by its old name, its arguments.
+        attributes: Attributes of fitted models and results: "components_" to "loadings_".
+        options: For each command, its options: "--components" to "--rank".
+    """
+
+    names: Mapping[str, str] = field(default_factory=dict)
+    arguments: Mapping[str, Mapping[str, Translation]] = field(default_factory=dict)
+    attributes: Mapping[str, str] = field(default_factory=dict)
+    options: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+
+
+CHANGED = Vocabulary()
+
+
+class Library:
+    """The package as rows see it: `library.SparsePCA(10, alpha=0.1)`, `library.Columns(A, "varimax")`.
+
+    With a switch ("module:name"), commands are run with it too.
+    """
+
+    def __init__(
+        self, package: str = "givens", changed: Vocabulary = CHANGED, switch: str | None = None
+    ) -> None:
+        self._package, self._changed, self._switch = package, changed, switch
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        target = self._find(name)
+        translations = self._changed.arguments.get(name, {})
+        return functools.partial(_call, target, translations) if translations else target
+
+    def read(self, model: Any, attribute: str) -> Any:
+        """An attribute of a fitted model or a result."""
+        known = hasattr(model, attribute)
+        return getattr(model, attribute if known else self._changed.attributes.get(attribute, attribute))
+
+    def command(self, name: str, *arguments: str) -> None:
+        """Run `givens NAME ARGUMENTS` in a process of its own; an error ends the row."""
+        options = self._changed.options.get(name, {})
+        if options:
+            known = self._run(name, "--help")
+            arguments = tuple(text if text in known else options.get(text, text) for text in arguments)
+        self._run(name, *arguments)
+
+    def _find(self, name: str) -> Any:
+        for place in (name, f"objectives.{name}", self._changed.names.get(name)):
+            if place is None:
+                continue
+            module, _, leaf = f"{self._package}.{place}".rpartition(".")
+            try:
+                return getattr(importlib.import_module(module), leaf)
+            except (ImportError, AttributeError):
+                continue
+        raise AttributeError(f"{self._package} has no {name!r}; if it has a new name, add it to adapter.py")
+
+    def _run(self, *arguments: str) -> str:
+        switched = ("-m", "benchmarks.compare.switch", self._switch) if self._switch else ("-m", "givens")
+        command = [sys.executable, "-W", "ignore", *switched, *arguments]
+        return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+
+
+def _call(
+    target: Callable[..., Any], translations: Mapping[str, Translation], *values: Any, **options: Any
+) -> Any:
+    known = inspect.signature(target).parameters
+    translated: dict[str, Any] = {}
+    for name, value in options.items():
+        new = translations.get(name, name)
+        if name in known or new == name:
+            translated[name] = value
+        elif isinstance(new, str):
+            translated[new] = value
+        elif new is not None:
+            translated |= new(value)
+    return target(*values, **translated)
