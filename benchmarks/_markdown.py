@@ -9,6 +9,7 @@ from typing import Any
 from benchmarks._report import show
 
 Result = dict[str, Any]
+STALE = "*Measured with other code than the present.*"
 
 
 def page(results: Sequence[Result], stale: Collection[str] = ()) -> str:
@@ -34,7 +35,7 @@ def front(results: Sequence[Result], stale: Collection[str] = (), unmeasured: Co
         "factor_analyzer, statsmodels, rjd), passes, priors and batches (LDA, dask-ml, dictionary learning), penalties (sparse "
         "PCA), threads. GPower and the tensor power method are implementations of ours, GPower with the rules of its authors' "
         "program. Below are the targets that are missed, and a link to the tables of each benchmark. `make bench` and `make "
-        "publish` write all figures; none is edited by hand, and [one file](benchmarks.json) holds all of them.",
+        "publish` write all figures; none is edited by hand, and [one file](claims.json) holds the targets of all.",
         "",
     ]
     missed = [(result, claim) for result in results for claim in result["claims"] if not claim["holds"]]
@@ -66,13 +67,32 @@ def front(results: Sequence[Result], stale: Collection[str] = (), unmeasured: Co
     return "\n".join([*lines, *table(rows), *_machine(results)]).rstrip() + "\n"
 
 
-def detail(result: Result, stale: bool) -> str:
+def detail(result: Result) -> str:
     """The published page of one benchmark."""
-    lines = _section(result, stale)
+    lines = _section(result, stale=False)
     lines[0] = lines[0].removeprefix("#")
     for figure in result.get("figures", []):
         lines += [f"![{figure['title']}]({figure['name']}.svg)", ""]
     return "\n".join([*lines, "[All benchmarks](../benchmarks.md)"]) + "\n"
+
+
+def marked(text: str) -> str:
+    """The page of a benchmark with the mark of results of other code, below its title."""
+    title, rest = text.split("\n\n", 1)
+    return text if rest.startswith(STALE) else f"{title}\n\n{STALE}\n\n{rest}"
+
+
+def verdicts(claims: Sequence[dict[str, Any]]) -> list[str]:
+    """A table of targets."""
+    rows = [
+        {
+            "target": f"{claim['text']}: {show(claim['target'])}",
+            "measured": show(claim["measured"]),
+            "": "holds" if claim["holds"] else "**missed**",
+        }
+        for claim in claims
+    ]
+    return table(rows) if rows else []
 
 
 def table(rows: Sequence[dict[str, Any]]) -> list[str]:
@@ -139,22 +159,12 @@ def _section(result: Result, stale: bool) -> list[str]:
         last = result["error"].strip().split("\n")[-1]
         lines += [f"**This benchmark crashed:** `{last}`", ""]
     if stale:
-        lines += ["*Measured with other code than the present.*", ""]
+        lines += [STALE, ""]
     if result.get("text"):
         lines += [result["text"], ""]
     for _, rows in groupby(result["rows"], key=tuple):
         lines += table(list(rows))
-    if result["claims"]:
-        lines += table(
-            [
-                {
-                    "target": f"{claim['text']}: {show(claim['target'])}",
-                    "measured": show(claim["measured"]),
-                    "": "holds" if claim["holds"] else "**missed**",
-                }
-                for claim in result["claims"]
-            ]
-        )
+    lines += verdicts(result["claims"])
     lines += [f"- {note}" for note in result["notes"]]
     if result["notes"]:
         lines.append("")

@@ -17,7 +17,7 @@ from sklearn.mixture import GaussianMixture
 from threadpoolctl import threadpool_limits
 
 from benchmarks._markdown import table
-from benchmarks._runner import replace, write
+from benchmarks._runner import replace
 from givens import SphericalMixture
 from givens.datasets import MixtureSample, make_spherical_mixture
 from givens.mixtures.model import Mixture, posterior
@@ -192,7 +192,6 @@ def publish(
     about: dict[str, Any],
 ) -> None:
     """Write the full grid into the documentation."""
-    write(docs / "mixture_grid.json", {**about, "cells": cells, "streams": one_pass, "claims": claims})
     lines = [
         "# Mixtures: the paper's grid",
         "",
@@ -201,7 +200,7 @@ def publish(
         f"k = {COMPONENTS} components, d dimensions, N rows, {cells[0]['seeds']} samples per cell, means ± standard errors. "
         "The paper's d = 10 is left out, since moments need as many dimensions as components. "
         f"Measured {about['date']} on {about['machine']}; `GIVENS_GRID=full make bench ONLY=mixture` measures it anew and "
-        "writes this page from [the figures](mixture_grid.json).",
+        "writes this page.",
         "",
         SETTINGS,
         "",

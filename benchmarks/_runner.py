@@ -21,7 +21,7 @@ from typing import Any
 
 from benchmarks._chart import chart
 from benchmarks._curves import curves
-from benchmarks._markdown import detail, front, page
+from benchmarks._markdown import detail, front, marked, page
 from benchmarks._report import find_data
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -102,35 +102,37 @@ class Suite:
         return 1 if crashed else 0
 
     def publish(self, docs: Path) -> Path:
-        """Write the front page, its chart, a page per benchmark and all figures into the documentation.
+        """Write the front page, its chart, a page per benchmark and the claims of all into the documentation.
 
         Results of other code are published too, and marked; what was never measured is listed. A crashed benchmark is refused.
-        A benchmark that was not measured here keeps the figures that were published before, from another checkout perhaps.
+        A benchmark that was not measured here keeps the page and the claims that were published before, from another checkout
+        perhaps.
         """
-        file = docs / "benchmarks.json"
-        for earlier in json.loads(file.read_text(encoding="utf-8")) if file.is_file() else []:
-            if earlier["name"] in self.names() and self.result(earlier["name"]) is None:
-                write(self.results / f"{earlier['name']}.json", earlier)
-        states = {name: self.status(name) for name in self.names()}
-        crashed = [name for name, state in states.items() if state == "crashed"]
+        file = docs / "claims.json"
+        before = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else []
+        measured = {name: result for name in self.names() if (result := self.result(name))}
+        crashed = [name for name, result in measured.items() if result["error"]]
         if crashed:
             raise ValueError(f"a benchmark that crashed is not published; run again: {', '.join(crashed)}")
-        unmeasured = [name for name, state in states.items() if state == "not measured"]
-        if len(unmeasured) == len(states):
+        known = {result["name"]: result for result in before} | measured
+        results = [known[name] for name in self.names() if name in known]
+        if not results:
             raise ValueError("nothing is measured yet")
-        results = [result for name in states if (result := self.result(name))]
-        stale = {name for name, state in states.items() if state != "done"}
+        stale = {result["name"] for result in results if result["version"] != self.version(result["name"])}
         folder = docs / "benchmarks"
         folder.mkdir(parents=True, exist_ok=True)
         for old in folder.glob("*.md"):
-            if old.stem not in states or old.stem in unmeasured:
+            if old.stem not in self.names() or old.stem not in known:
                 old.unlink()
         for result in results:
-            replace(folder / f"{result['name']}.md", detail(result, result["name"] in stale))
+            path = folder / f"{result['name']}.md"
+            text = detail(result) if result["name"] in measured else path.read_text(encoding="utf-8")
+            replace(path, marked(text) if result["name"] in stale else text)
             for figure in result.get("figures", []):
                 replace(folder / f"{figure['name']}.svg", curves(figure))
         replace(folder / "chart.svg", chart([row for result in results for row in result.get("ratios", [])]))
-        write(docs / "benchmarks.json", results)
+        replace(file, claims_file(results))
+        unmeasured = [name for name in self.names() if name not in known]
         replace(docs / "benchmarks.md", front(results, stale, unmeasured))
         return docs / "benchmarks.md"
 
@@ -201,6 +203,25 @@ def write(path: Path, figures: Any) -> None:
     """Write JSON, the old file staying whole until the new one is."""
     path.parent.mkdir(parents=True, exist_ok=True)
     replace(path, json.dumps(plain(figures), indent=1, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+PUBLISHED = ("name", "title", "date", "version", "seconds", "machine", "versions", "ratios", "claims")
+
+
+def claims_file(results: Sequence[dict[str, Any]]) -> str:
+    """What is claimed, and with which code and machine it was measured, as JSON: one claim per line, for readable changes."""
+    blocks = []
+    for result in results:
+        fields = []
+        for name in PUBLISHED:
+            figures = plain(result.get(name, []))
+            if name in ("ratios", "claims"):
+                lines = ",\n".join(f"   {json.dumps(figure, ensure_ascii=False)}" for figure in figures)
+                fields.append(f'  "{name}": [\n{lines}\n  ]')
+            else:
+                fields.append(f'  "{name}": {json.dumps(figures, ensure_ascii=False)}')
+        blocks.append(" {\n" + ",\n".join(fields) + "\n }")
+    return "[\n" + ",\n".join(blocks) + "\n]\n"
 
 
 def replace(path: Path, text: str) -> None:

@@ -63,7 +63,7 @@ made by <code>python -m paper</code>; under it is what was claimed, what was mea
 
 
 def markdown(outcomes: list[ExperimentOutcome], failures: dict[str, str]) -> str:
-    """The same as Markdown, beside figures called `<experiment>.svg`."""
+    """The same as Markdown, beside figures called `<experiment>.png`."""
     parts = [_markdown_section(outcome) for outcome in outcomes]
     parts += [f"## {name}\n\nThis one failed: {text}\n" for name, text in failures.items()]
     return "# The paper's experiments: results\n\n" + _summary(outcomes) + "\n" + "\n".join(parts)
@@ -73,8 +73,8 @@ def write_markdown(folder: Path, outcomes: list[ExperimentOutcome], failures: di
     """Write `results.md` and the figures into a folder."""
     folder.mkdir(parents=True, exist_ok=True)
     for outcome in outcomes:
-        figure = (outcome.folder / "figure.svg").read_bytes()
-        write_whole(folder / f"{outcome.experiment.name}.svg", figure)
+        figure = (outcome.folder / "figure.png").read_bytes()
+        write_whole(folder / f"{outcome.experiment.name}.png", figure)
     write_whole(folder / "results.md", markdown(outcomes, failures).encode())
 
 
@@ -136,7 +136,7 @@ def _markdown_section(outcome: ExperimentOutcome) -> str:
 
 Data: {outcome.source}{file}.
 
-![{outcome.experiment.title}]({name}.svg)
+![{outcome.experiment.title}]({name}.png)
 
 {tables}
 Made on {made["date"]} by `{made["command"]}`, {made["repetitions"]} repetitions; {versions}.

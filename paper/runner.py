@@ -122,7 +122,7 @@ def _write(outcome: ExperimentOutcome, settings: ExperimentSettings) -> None:
         buffer = io.BytesIO()
         # No date and no random identifiers: the same numbers give the same file.
         with matplotlib.rc_context({"svg.hashsalt": outcome.experiment.name}):
-            figure.savefig(buffer, format=kind, dpi=160, metadata={"Date": None} if kind == "svg" else None)
+            figure.savefig(buffer, format=kind, dpi=100, metadata={"Date": None} if kind == "svg" else None)
         write_whole(outcome.folder / f"figure.{kind}", buffer.getvalue())
     write_whole(outcome.folder / "numbers.csv", table(outcome.rows).encode())
     claims = [asdict(claim) for claim in outcome.claims]

@@ -21,7 +21,7 @@ import pytest
 from benchmarks import _runner
 from benchmarks.__main__ import main
 from benchmarks._chart import chart
-from benchmarks._markdown import detail, front, page, table
+from benchmarks._markdown import STALE, front, page, table, verdicts
 from benchmarks._measure import peak, race
 from benchmarks._report import Report, find_data, show
 from benchmarks._runner import Suite, plain, replace, write
@@ -177,7 +177,7 @@ def test_what_is_measured_is_published_and_the_rest_is_listed(suite, tmp_path):
     add(suite, "later", GOOD)
     assert suite.publish(docs) == docs / "benchmarks.md"
     assert "# Benchmarks" in (docs / "benchmarks.md").read_text()
-    assert json.loads((docs / "benchmarks.json").read_text())[0]["name"] == "good"
+    assert json.loads((docs / "claims.json").read_text())[0]["name"] == "good"
     assert (docs / "benchmarks" / "good.md").read_text().startswith("# ")
     assert "| later |  | not yet |" in (docs / "benchmarks.md").read_text()
     add(suite, "bad", "def run(report): raise RuntimeError")
@@ -195,9 +195,9 @@ def test_figures_of_another_checkout_stay_where_a_benchmark_was_not_measured_her
     add(suite, "later", GOOD.replace("0.5", "0.25"))
     suite.run(only=["later"])
     suite.publish(docs)
-    rows = {result["name"]: result["rows"] for result in json.loads((docs / "benchmarks.json").read_text())}
-    assert [rows[name][0]["seconds"] for name in ("good", "later")] == [0.5, 0.25]
-    assert (docs / "benchmarks" / "good.md").exists()
+    assert [result["name"] for result in json.loads((docs / "claims.json").read_text())] == ["good", "later"]
+    for name, seconds in (("good", "0.5"), ("later", "0.25")):
+        assert f"| {seconds} |" in (docs / "benchmarks" / f"{name}.md").read_text()
 
 
 def test_what_other_code_measured_is_published_with_a_mark_and_old_pages_go(suite, tmp_path):
@@ -394,15 +394,15 @@ def test_benchmarks_import_what_the_package_has(path):
                 assert hasattr(module, name.name) or importlib.import_module(f"{module.__name__}.{name.name}")
 
 
-def test_the_published_pages_are_those_of_the_published_figures():
+def test_the_published_pages_are_those_of_the_published_claims():
     docs = Path(_runner.__file__).resolve().parents[1] / "docs"
-    results = json.loads((docs / "benchmarks.json").read_text(encoding="utf-8"))
+    results = json.loads((docs / "claims.json").read_text(encoding="utf-8"))
     stale = set()
     for result in results:
         text = (docs / "benchmarks" / f"{result['name']}.md").read_text(encoding="utf-8")
-        if "*Measured with other code than the present.*" in text:
+        if STALE in text:
             stale.add(result["name"])
-        assert text == detail(result, result["name"] in stale)
+        assert "\n".join(verdicts(result["claims"])) in text
     text = (docs / "benchmarks.md").read_text(encoding="utf-8")
     unmeasured = re.findall(r"^\| (\w+) \|  \| not yet \|$", text, re.MULTILINE)
     assert text == front(results, stale, unmeasured)

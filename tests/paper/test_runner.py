@@ -185,8 +185,8 @@ def test_the_page_for_a_site_says_all_and_nothing_of_the_machine(tmp_path, monke
     assert "Made with fewer than 20 repetitions: toy (1)." in text
     assert "Not run for this page: brain, " in text
     assert "| a < b | b & c;<br>d | holds |" in text
-    assert "![A <toy>](toy.svg)" in text
-    assert (tmp_path / "site" / "toy.svg").exists()
+    assert "![A <toy>](toy.png)" in text
+    assert (tmp_path / "site" / "toy.png").exists()
     made = (tmp_path / "out" / "convergence" / "made.json").read_text()
     assert "--data" not in made, "it used none"
     assert "secret" not in text + made
