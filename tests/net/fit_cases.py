@@ -1,0 +1,856 @@
+"""The golden fits: data, arguments, and the oracle of the objective for each.
+
+The optimum that each fit reaches is well separated from others, so that rounding does not decide which one it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import cache, partial
+from typing import Any
+
+import numpy as np
+
+from tests.net.calls import Outcome
+from tests.oracles import values
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A call, its data, and how its outcome is judged.
+
+    Attributes
+    ----------
+    call : str
+        A name of `calls.ARGUMENTS`.
+    data : callable
+        Makes the data.
+    value : callable
+        The oracle: of the data as float64 and the outcome; the larger, the better.
+    given : dict
+        Arguments other than those of `calls.ARGUMENTS`.
+    forms : tuple of str
+        The forms in which the data are given, names of `FORMS`; the reference is the same for all.
+    how : str
+        A name of `calls.HOW`.
+    fitting : dict
+        Arguments of `fit`.
+    share : float
+        The share of the value that may be lost.
+    unique : bool
+        Whether there is one optimum, up to signs and order: then all arrays of the outcome are compared, too.
+    close : float
+        The difference from the reference that an array may have then, relative to its largest entry.
+    like : str
+        The fit that has the same optimum, and whose reference this one has. By default it has its own.
+    """
+
+    call: str
+    data: Callable[[], Any]
+    value: Callable[[Any, Outcome], float]
+    given: dict[str, Any] = field(default_factory=dict)
+    forms: tuple[str, ...] = ("float64",)
+    how: str = "fit"
+    fitting: dict[str, Any] = field(default_factory=dict)
+    share: float = 1e-7
+    unique: bool = True
+    close: float = 1e-5
+    like: str = ""
+
+
+def offset(X: np.ndarray) -> np.ndarray:
+    """A mean of a million deviations."""
+    return 1e6 * X.std(axis=0)
+
+
+def _csr(X: np.ndarray) -> Any:
+    from scipy import sparse
+
+    return sparse.csr_array(X)
+
+
+def _csc(X: np.ndarray) -> Any:
+    from scipy import sparse
+
+    return sparse.csc_array(X)
+
+
+def _dask(X: np.ndarray) -> Any:
+    import dask.array
+
+    return dask.array.from_array(X, chunks=(-(-len(X) // 3), -1))
+
+
+FORMS: dict[str, Callable[[np.ndarray], Any]] = {
+    "float64": lambda X: X,
+    "float32": lambda X: X.astype(np.float32),
+    "by columns": np.asfortranarray,
+    "offset": lambda X: X + offset(X),
+    "csr": _csr,
+    "csc": _csc,
+    "blocks": lambda X: np.array_split(X, 3),
+    "dask": _dask,
+}
+DENSE = ("float64", "float32", "by columns", "offset")
+FILES = (*DENSE, "csr", "csc", "dask")
+
+# Data.
+
+
+@cache
+def modules(n: int, d: int, seed: int = 0, m: int = 3, size: int = 5, zeros: float = 0.0) -> np.ndarray:
+    """Samples in which m modules of features vary together, the first one most; a share of the entries may be zero."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, d))
+    for k in range(m):
+        strengths = (m + 1 - k) * np.linspace(1.5, 1.0, size)
+        X[:, k * size : (k + 1) * size] += rng.standard_normal((n, 1)) * strengths
+    X[rng.random((n, d)) < zeros] = 0.0
+    return X + 0.5 * (zeros == 0.0)
+
+
+@cache
+def centred_features(n: int, d: int) -> np.ndarray:
+    """Features x samples, as the paper has them."""
+    return values.centred(modules(n, d)).T
+
+
+@cache
+def with_holes(n: int, d: int) -> np.ndarray:
+    X = modules(n, d, seed=4).copy()
+    X[np.random.default_rng(5).random(X.shape) < 0.05] = np.nan
+    return X
+
+
+@cache
+def mixed(n: int, d: int, kind: str = "both", seed: int = 0) -> np.ndarray:
+    """Linear mixtures of independent signals with different spectra and tails: heavy, light or both."""
+    rng = np.random.default_rng(seed)
+    S = rng.laplace(size=(n, d))
+    if kind == "light":
+        S = 2 * rng.random((n, d)) - 1
+    if kind == "both":
+        S[:, ::2] = 2 * rng.random((n, len(S[0, ::2]))) - 1
+    S[1:] += S[:-1] * np.linspace(-0.5, 0.5, d)
+    return S @ (np.eye(d) * np.linspace(3, 1, d) + 0.4 * rng.standard_normal((d, d))) + 1.0
+
+
+@cache
+def whitened(n: int, d: int, kind: str = "heavy") -> np.ndarray:
+    X = mixed(n, d, kind)
+    return np.linalg.svd(X - X.mean(axis=0), full_matrices=False)[0] * np.sqrt(n)
+
+
+@cache
+def structured(p: int, m: int, seed: int = 0) -> np.ndarray:
+    """Loadings of simple structure, turned."""
+    rng = np.random.default_rng(seed)
+    L = 0.15 * rng.standard_normal((p, m))
+    L[np.arange(p), np.arange(p) % m] += np.linspace(0.9, 0.5, p)
+    return L @ np.linalg.qr(rng.standard_normal((m, m)))[0]
+
+
+@cache
+def clusters(n: int, d: int, k: int, seed: int = 0, spread: float = 0.0) -> np.ndarray:
+    """Rows around k means, the clusters of different sizes."""
+    rng = np.random.default_rng(seed)
+    labels = np.searchsorted(np.cumsum(np.linspace(2, 1, k) / np.linspace(2, 1, k).sum())[:-1], rng.random(n))
+    deviations = 1 + spread * np.arange(k)
+    return 4 * rng.standard_normal((k, d))[labels] + rng.standard_normal((n, d)) * deviations[labels, None]
+
+
+@cache
+def documents(n: int, words: int = 40, seed: int = 0, single: bool = False) -> np.ndarray:
+    """Counts of words, from three topics."""
+    rng = np.random.default_rng(seed)
+    topics = rng.standard_gamma(0.3, size=(3, words)) + 0.02
+    topics /= topics.sum(axis=1, keepdims=True)
+    shares = rng.standard_gamma(np.array([0.6, 0.4, 0.3]), size=(n, 3))
+    if single:
+        shares = np.eye(3)[np.argmax(shares, axis=1)]
+    counts = rng.poisson(60 * shares / shares.sum(axis=1, keepdims=True) @ topics).astype(np.float64)
+    counts[:, 0] += counts.sum(axis=1) < 3  # so that no document is too short
+    return counts
+
+
+@cache
+def tensor(d: int, rank: int, noise: float, seed: int = 0) -> np.ndarray:
+    """A symmetric tensor: orthogonal components, and noise."""
+    rng = np.random.default_rng(seed)
+    V = np.linalg.qr(rng.standard_normal((d, rank)))[0]
+    T = np.einsum("r,ir,jr,kr->ijk", np.linspace(3, 1.5, rank), V, V, V, optimize=True)
+    E = noise * rng.standard_normal((d, d, d))
+    orders = ((0, 1, 2), (0, 2, 1), (1, 0, 2), (1, 2, 0), (2, 0, 1), (2, 1, 0))
+    return T + sum(E.transpose(order) for order in orders) / 6
+
+
+@cache
+def third_parts(n: int, d: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(1)
+    Y = (rng.standard_exponential((n, d)) - 1) @ np.linalg.qr(rng.standard_normal((d, d)))[0]
+    G = rng.standard_normal((d, d))
+    return Y, 0.3 * rng.standard_normal(d), np.eye(d) + 0.05 * (G + G.T)
+
+
+@cache
+def stack(k: int, n: int, noise: float = 0.1) -> np.ndarray:
+    """Symmetric matrices that have common axes, but for noise."""
+    rng = np.random.default_rng(2)
+    Q = np.linalg.qr(rng.standard_normal((n, n)))[0]
+    E = noise * rng.standard_normal((k, n, n))
+    return (Q * rng.standard_normal((k, 1, n))) @ Q.T + (E + E.swapaxes(1, 2)) / 2
+
+
+def weights(n: int) -> np.ndarray:
+    return np.random.default_rng(3).integers(0, 4, n).astype(np.float64)
+
+
+# Oracles: of the data and the outcome.
+
+
+def adjusted(X: np.ndarray, found: Outcome, scale: bool = False, sample_weight: Any = None) -> float:
+    return values.adjusted_variance(
+        values.centred(X, sample_weight, scale), found["components"], sample_weight
+    )
+
+
+def counted(X: np.ndarray, found: Outcome, counts: tuple[int, ...], scale: bool = False) -> float:
+    assert tuple(np.count_nonzero(found["components"], axis=1)) == counts
+    return adjusted(X, found, scale)
+
+
+def in_total(X: np.ndarray, found: Outcome, total: int) -> float:
+    assert np.count_nonzero(found["components"]) == total
+    return adjusted(X, found)
+
+
+def thresholded(
+    X: np.ndarray,
+    found: Outcome,
+    alpha: float,
+    penalty: str = "l1",
+    scale: bool = False,
+    sample_weight: Any = None,
+) -> float:
+    """The objective of sparse PCA; the threshold is the share α of the largest norm of a feature, or of its square."""
+    X = values.centred(X, sample_weight, scale)
+    squares = np.sum(X**2 if sample_weight is None else sample_weight[:, None] * X**2, axis=0)
+    gamma = alpha * (squares.max() if penalty == "l0" else np.sqrt(squares.max()))
+    levels = np.full(len(found["components"]), gamma)
+    return values.sparse_components(X, found["components"], levels, penalty, sample_weight)
+
+
+def along_path(X: np.ndarray, found: Outcome, alphas: tuple[float, ...]) -> float:
+    each = zip(found["components"], alphas)
+    return sum(thresholded(X, {"components": Z}, alpha) for Z, alpha in each)
+
+
+def completed(X: np.ndarray, found: Outcome) -> float:
+    """Variance of the samples as they were before entries were left out."""
+    return adjusted(modules(*X.shape, seed=4), found)
+
+
+def contrast(X: np.ndarray, found: Outcome, name: str = "adaptive", sample_weight: Any = None) -> float:
+    Y = values.centred(X, sample_weight) @ found["components"].T.astype(np.float64)
+    return values.sources(Y, name, sample_weight)
+
+
+def cumulants(X: np.ndarray, found: Outcome) -> float:
+    return values.fourth_cumulants(values.centred(X) @ found["components"].T)
+
+
+def lagged(X: np.ndarray, found: Outcome, lags: int) -> float:
+    return values.autocorrelations(values.centred(X) @ found["components"].T, lags)
+
+
+def criterion(A: np.ndarray, found: Outcome, kappa: float, normalize: bool = True) -> float:
+    return values.rotated_loadings(found["components"].T, A, kappa, normalize)
+
+
+def to_target(A: np.ndarray, found: Outcome, target: np.ndarray) -> float:
+    values.rotated_loadings(found["components"].T, A, 0.0, False)
+    return -float(np.sum((found["components"].T - target) ** 2))
+
+
+def principal(
+    X: np.ndarray, found: Outcome, kappa: float, normalize: bool = True, scale: bool = False
+) -> float:
+    A = values.principal_loadings(values.centred(X, scale=scale), len(found["components"]))
+    return criterion(A, found, kappa, normalize)
+
+
+def likelihood(X: np.ndarray, found: Outcome) -> float:
+    return values.mixture(X, found["weights"], found["components"], found["variances"])
+
+
+def per_word(X: np.ndarray, found: Outcome, single: bool = False) -> float:
+    """Of documents that the fit has not seen."""
+    counts = documents(200, X.shape[1], seed=9, single=single)
+    return values.topics(counts, found["components"], found["alpha"], found["weights"])
+
+
+def entries(A: np.ndarray, found: Outcome, of: Callable[[np.ndarray], np.ndarray]) -> float:
+    U = found["components"].T
+    values._orthonormal(U, 1e-10)
+    return float(np.sum(of(np.asarray(A, dtype=np.float64) @ U)))
+
+
+def orthomaximal(A: np.ndarray, found: Outcome, kappa: float) -> float:
+    U = found["components"].T
+    values._orthonormal(U, 1e-10)
+    return values.orthomax(np.asarray(A, dtype=np.float64) @ U, kappa)
+
+
+def above(A: np.ndarray, found: Outcome, gamma: Any, penalty: str) -> float:
+    return values.threshold(A, found["components"].T, gamma, penalty)
+
+
+def joint(X: np.ndarray, found: Outcome, sample_weight: Any = 1.0) -> float:
+    return values.diagonals(X, found["components"].T, sample_weight)
+
+
+def cubic(T: np.ndarray, found: Outcome) -> float:
+    return values.cubes(T, found["components"].T)
+
+
+def cubic_moments(parts: tuple[np.ndarray, ...], found: Outcome) -> float:
+    return values.cubes(values.third_moment(*parts), found["components"].T)
+
+
+def plain(A: np.ndarray, found: Outcome, f: Callable[[np.ndarray, np.ndarray], float]) -> float:
+    U = found["components"].T
+    values._orthonormal(U, 1e-10)
+    return -f(A, U)
+
+
+# Plain functions for `minimize`.
+
+
+def brockett(A: np.ndarray, U: np.ndarray) -> float:
+    """Σ_i i·u_iᵀAu_i: eigenvectors of A are its minimum."""
+    return float(np.sum(np.arange(1, U.shape[1] + 1) * np.sum(U * (A @ U), axis=0)))
+
+
+def brockett_gradient(A: np.ndarray, U: np.ndarray) -> np.ndarray:
+    return 2 * A @ U * np.arange(1, U.shape[1] + 1)
+
+
+def smooth(A: np.ndarray, U: np.ndarray) -> float:
+    return float(np.sum(values.logcosh(A @ U)))
+
+
+def smooth_gradient(A: np.ndarray, U: np.ndarray) -> np.ndarray:
+    return A.T @ np.tanh(A @ U)
+
+
+def heavy(A: np.ndarray) -> np.ndarray:
+    return -values.logcosh(A)
+
+
+def gauss(A: np.ndarray) -> np.ndarray:
+    return np.exp(-(A**2) / 2)
+
+
+def _sparse_pca() -> dict[str, Fit]:
+    tall, wide = partial(modules, 200, 18), partial(modules, 30, 80)
+    level = {"n_components": 3, "alpha": 0.25, "refit": False}
+    value = partial(thresholded, alpha=0.25)
+    w = weights(200)
+    fit = partial(Fit, "SparsePCA")
+    sparse_data = partial(modules, 200, 18, zeros=0.5)
+    return {
+        "SparsePCA l1, tall": fit(tall, value, level, FILES),
+        "SparsePCA l1, wide": fit(wide, value, level, FILES),
+        "SparsePCA l1, many zeros": fit(sparse_data, value, level, ("float64", "csr", "csc")),
+        "SparsePCA l0, tall": fit(
+            tall,
+            partial(thresholded, alpha=0.1, penalty="l0"),
+            {**level, "alpha": 0.1, "penalty": "l0"},
+            FILES,
+        ),
+        "SparsePCA l0, wide": fit(
+            wide, partial(thresholded, alpha=0.1, penalty="l0"), {**level, "alpha": 0.1, "penalty": "l0"}
+        ),
+        "SparsePCA l1, scaled": fit(
+            tall, partial(value, scale=True, alpha=0.4), {**level, "scale": True, "alpha": 0.4}, FILES
+        ),
+        "SparsePCA l1, weights": fit(
+            tall,
+            partial(value, sample_weight=w),
+            level,
+            ("float64", "offset", "csr"),
+            fitting={"sample_weight": w},
+        ),
+        "SparsePCA l1, refitted": fit(tall, adjusted, {**level, "refit": True}, FILES),
+        "SparsePCA l1, random pairs": fit(
+            wide, value, {**level, "schedule": "random"}, like="SparsePCA l1, wide"
+        ),
+        "SparsePCA l1, three starts": fit(wide, value, {**level, "n_starts": 3}, like="SparsePCA l1, wide"),
+        "SparsePCA l1, all components": fit(
+            partial(modules, 24, 60), value, {**level, "n_components": None}, FILES, unique=False
+        ),
+        "SparsePCA l0, all components": fit(
+            partial(modules, 24, 60),
+            partial(thresholded, alpha=0.1, penalty="l0"),
+            {**level, "n_components": None, "alpha": 0.1, "penalty": "l0"},
+            unique=False,
+        ),
+        "SparsePCA, missing values": fit(
+            partial(with_holes, 200, 18), completed, {**level, "refit": True, "missing": "em"}
+        ),
+        "SparsePCA counts, tall": fit(
+            tall,
+            partial(counted, counts=(5, 5, 5)),
+            {"n_components": 3, "n_nonzero": 5},
+            FILES,
+            share=5e-3,
+            unique=False,
+        ),
+        "SparsePCA counts, wide": fit(
+            wide,
+            partial(counted, counts=(5, 5, 5)),
+            {"n_components": 3, "n_nonzero": 5},
+            FILES,
+            share=5e-3,
+            unique=False,
+        ),
+        "SparsePCA counts, list": fit(
+            wide,
+            partial(counted, counts=(3, 8, 5)),
+            {"n_components": 3, "n_nonzero": (3, 8, 5)},
+            share=5e-3,
+            unique=False,
+        ),
+        "SparsePCA counts, not refitted": fit(
+            tall,
+            partial(counted, counts=(5, 5, 5)),
+            {"n_components": 3, "n_nonzero": 5, "refit": False},
+            share=5e-3,
+            unique=False,
+        ),
+        "SparsePCA counts in total": fit(
+            tall,
+            partial(in_total, total=14),
+            {"n_components": 3, "n_nonzero_total": 14},
+            share=5e-3,
+            unique=False,
+        ),
+    }
+
+
+def _streaming() -> dict[str, Fit]:
+    tall, wide = partial(modules, 200, 18), partial(modules, 300, 60)
+    level = {"n_components": 3, "alpha": 0.25, "refit": False}
+    value = partial(thresholded, alpha=0.25)
+    counts = {"n_components": 3, "n_nonzero": 5}
+    five = partial(counted, counts=(5, 5, 5))
+    w = weights(200)
+    fit = partial(Fit, "StreamingSparsePCA")
+    kept = {"oversample": 5}
+    return {
+        # As many columns as features are kept: nothing is lost.
+        "StreamingSparsePCA l1": fit(tall, value, level, (*FILES, "blocks")),
+        "StreamingSparsePCA l1, batches": fit(
+            tall, value, level, (*DENSE, "csr"), "partial_fit", like="StreamingSparsePCA l1"
+        ),
+        "StreamingSparsePCA l1, merged": fit(
+            tall, value, level, (*DENSE, "csr"), "merge", like="StreamingSparsePCA l1"
+        ),
+        "StreamingSparsePCA l0": fit(
+            tall, partial(thresholded, alpha=0.1, penalty="l0"), {**level, "alpha": 0.1, "penalty": "l0"}
+        ),
+        "StreamingSparsePCA l1, scaled": fit(
+            tall, partial(thresholded, alpha=0.4, scale=True), {**level, "scale": True, "alpha": 0.4}, FILES
+        ),
+        "StreamingSparsePCA l1, weights": fit(
+            tall,
+            partial(value, sample_weight=w),
+            level,
+            ("float64", "offset", "csr"),
+            fitting={"sample_weight": w},
+        ),
+        "StreamingSparsePCA l1, weights in batches": fit(
+            tall,
+            partial(value, sample_weight=w),
+            level,
+            how="partial_fit",
+            fitting={"sample_weight": w},
+            like="StreamingSparsePCA l1, weights",
+        ),
+        "StreamingSparsePCA l1, gamma": fit(tall, adjusted, {**level, "alpha": None, "gamma": 1.0}),
+        "StreamingSparsePCA, missing values": fit(
+            partial(with_holes, 200, 18), completed, {**level, "refit": True, "missing": "em"}
+        ),
+        "StreamingSparsePCA l1, lossy": fit(
+            wide, adjusted, {**level, **kept, "refit": True}, (*DENSE, "csr")
+        ),
+        "StreamingSparsePCA counts, lossy": fit(
+            wide, five, {**counts, **kept}, (*DENSE, "csr", "blocks"), share=5e-3, unique=False
+        ),
+        "StreamingSparsePCA counts, lossy on dask": fit(
+            wide, five, {**counts, **kept}, ("dask",), share=5e-3, unique=False
+        ),
+        "StreamingSparsePCA counts, lossy merged": fit(
+            wide, five, {**counts, **kept}, how="merge", share=5e-3, unique=False
+        ),
+        "StreamingSparsePCA, forgetting": fit(
+            wide, adjusted, {**level, **kept, "refit": True, "forgetting": 0.98}
+        ),
+        "StreamingSparsePCA, stopped": fit(tall, adjusted, {**level, "refit": True, "stop_after": 150}),
+        "StreamingSparsePCA, leftover": fit(
+            wide,
+            adjusted,
+            {"n_components": 4, "alpha": 0.1, "drop": "leftover", "refit": True},
+            ("float64", "csr"),
+        ),
+        "StreamingSparsePCA, Algorithm 5": fit(
+            wide,
+            adjusted,
+            {
+                "n_components": 4,
+                "gamma": 3.0,
+                "gamma_grows": False,
+                "drop": "weakest",
+                "oversample": 0,
+                "inner_rotations": 4,
+            },
+            ("float64", "csr"),
+        ),
+    }
+
+
+def _path() -> dict[str, Fit]:
+    alphas = (0.1, 0.2, 0.3, 0.4)
+    given = {
+        "n_components": 3,
+        "alphas": alphas,
+        "refit": False,
+        "tol": 1e-13,
+        "max_sweeps": 2000,
+        "threads": 1,
+        "penalty": "l1",
+        "scale": False,
+    }
+    value = partial(along_path, alphas=alphas)
+    return {
+        "sparse_pca_path": Fit(
+            "sparse_pca_path", partial(modules, 200, 18), value, given, ("float64", "csr"), unique=False
+        )
+    }
+
+
+def _separations() -> dict[str, Fit]:
+    both, few = partial(mixed, 6000, 6), partial(mixed, 800, 5)
+    heavy_tails = partial(mixed, 3000, 5, "heavy")
+    w = weights(800)
+    chunks = (*DENSE, "blocks", "dask")
+    found = {
+        "ICA adaptive": Fit("ICA", both, contrast, {}, chunks),
+        "ICA adaptive, few samples": Fit("ICA", few, contrast, {}, chunks),
+        "ICA adaptive, weights": Fit(
+            "ICA",
+            few,
+            partial(contrast, sample_weight=w),
+            {},
+            ("float64", "offset"),
+            fitting={"sample_weight": w},
+        ),
+        "ICA adaptive, fewer components": Fit("ICA", few, contrast, {"n_components": 3}, chunks),
+        "ICA adaptive, three starts": Fit(
+            "ICA", few, contrast, {"n_starts": 3}, like="ICA adaptive, few samples"
+        ),
+        "ICA kurtosis, batches": Fit(
+            "ICA",
+            heavy_tails,
+            partial(contrast, name="kurtosis"),
+            {"contrast": "kurtosis"},
+            how="partial_fit",
+            like="ICA kurtosis",
+        ),
+        "ICA kurtosis, weights": Fit(
+            "ICA",
+            partial(mixed, 800, 5, "heavy"),
+            partial(contrast, name="kurtosis", sample_weight=w),
+            {"contrast": "kurtosis"},
+            fitting={"sample_weight": w},
+        ),
+        "ICA white samples": Fit("ICA", partial(whitened, 3000, 5), contrast, {"whiten": False}),
+        "ica": Fit("ica", few, contrast, {}, ("float64", "offset")),
+        "ica logcosh": Fit(
+            "ica", heavy_tails, partial(contrast, name="logcosh"), {"contrast": "adaptive", "extended": False}
+        ),
+        "JADE": Fit("JADE", few, cumulants, {}, DENSE),
+        "JADE, fewer components": Fit("JADE", both, cumulants, {"n_components": 4}),
+        "SOBI": Fit("SOBI", few, partial(lagged, lags=10), {"lags": 10}, DENSE),
+        "SOBI, many lags": Fit("SOBI", few, partial(lagged, lags=60), {"lags": 60}),
+    }
+    for name in ("logcosh", "exp", "kurtosis"):
+        value = partial(contrast, name=name)
+        # Code for "exp" in float32 would be compiled for this alone.
+        forms = tuple(form for form in chunks if (name, form) != ("exp", "float32"))
+        found[f"ICA {name}"] = Fit("ICA", heavy_tails, value, {"contrast": name}, forms)
+    return found
+
+
+def _rotations() -> dict[str, Fit]:
+    small, large = partial(structured, 24, 4), partial(structured, 600, 20)
+    kappas = {"varimax": 1.0, "quartimax": 0.0, "biquartimax": 0.5, "equamax": 2.0, "parsimax": 24 * 3 / 26}
+    target = structured(24, 4, seed=1)
+    found = {
+        f"FactorRotation {method}": Fit(
+            "FactorRotation", small, partial(criterion, kappa=kappa), {"method": method}
+        )
+        for method, kappa in kappas.items()
+    }
+    both = {"n_components": 3, "normalize": False}
+    tall, wide = partial(modules, 200, 18), partial(modules, 30, 80)
+    varimax = partial(principal, kappa=1.0)
+    raw = partial(principal, kappa=1.0, normalize=False)
+    return found | {
+        "FactorRotation parsimony": Fit(
+            "FactorRotation", small, partial(criterion, kappa=24.0), {"method": "parsimony"}, unique=False
+        ),
+        "FactorRotation kappa": Fit(
+            "FactorRotation",
+            small,
+            partial(criterion, kappa=0.7, normalize=False),
+            {"method": 0.7, "normalize": False},
+        ),
+        "FactorRotation, large": Fit(
+            "FactorRotation", large, partial(criterion, kappa=1.0), {}, unique=False
+        ),
+        "FactorRotation, two starts": Fit(
+            "FactorRotation",
+            small,
+            partial(criterion, kappa=1.0),
+            {"n_starts": 2},
+            like="FactorRotation varimax",
+        ),
+        "FactorRotation target": Fit(
+            "FactorRotation", small, partial(to_target, target=target), {"method": "target", "target": target}
+        ),
+        "RotatedPCA, tall": Fit("RotatedPCA", tall, varimax, {"n_components": 3}, FILES),
+        "RotatedPCA, wide": Fit("RotatedPCA", wide, raw, both, FILES),
+        "RotatedPCA, scaled": Fit(
+            "RotatedPCA", tall, partial(varimax, scale=True), {"n_components": 3, "scale": True}, FILES
+        ),
+        "RotatedPCA quartimax": Fit(
+            "RotatedPCA", tall, partial(principal, kappa=0.0), {"n_components": 3, "method": "quartimax"}
+        ),
+        "RotatedPCA, many samples": Fit(
+            "RotatedPCA", partial(modules, 8300, 18, zeros=0.5), raw, both, ("csr", "dask")
+        ),
+        "RotatedPCA, many features": Fit(
+            "RotatedPCA", partial(modules, 30, 8300, size=1000), raw, both, ("csr", "dask"), unique=False
+        ),
+    }
+
+
+def _models() -> dict[str, Fit]:
+    fit = partial(Fit, "SphericalMixture")
+    near, apart = partial(clusters, 1500, 6, 4), partial(clusters, 1500, 6, 4, spread=0.3)
+    chunks = (*DENSE, "blocks", "dask")
+    moments = {"n_components": 4, "refine_em": 0}
+    # Inference is in single precision, and the search for α0 ends before rounding does.
+    topics = partial(Fit, "TopicModel", share=1e-4, close=1e-3)
+    texts, single = partial(documents, 400), partial(documents, 400, single=True)
+    one = partial(per_word, single=True)
+    sparse_forms = ("float64", "float32", "csr", "csc", "blocks", "dask")
+    return {
+        "SphericalMixture": fit(near, likelihood, {"n_components": 4}, chunks),
+        "SphericalMixture, distinct": fit(
+            apart, likelihood, {"n_components": 4, "variance": "distinct"}, chunks
+        ),
+        "SphericalMixture, moments": fit(near, likelihood, moments, chunks),
+        "SphericalMixture, distinct moments": fit(apart, likelihood, {**moments, "variance": "distinct"}),
+        "SphericalMixture, batches": fit(
+            near,
+            likelihood,
+            moments,
+            ("float64", "float32", "offset"),
+            "partial_fit",
+            like="SphericalMixture, moments",
+        ),
+        "SphericalMixture, merged": fit(
+            near,
+            likelihood,
+            moments,
+            ("float64", "float32", "offset"),
+            "merge",
+            like="SphericalMixture, moments",
+        ),
+        "SphericalMixture, more components than features": fit(
+            partial(clusters, 600, 2, 4, seed=2), likelihood, {"n_components": 4}
+        ),
+        "SphericalMixture, fewer rows than features": fit(
+            partial(clusters, 60, 100, 3), likelihood, {"n_components": 3}
+        ),
+        "TopicModel": topics(texts, per_word, {}, sparse_forms),
+        "TopicModel, given alpha0": topics(texts, per_word, {"alpha0": 1.3}),
+        "TopicModel, single topics": topics(single, one, {"alpha0": 0.0}, ("float64", "csr")),
+        "TopicModel, moments": topics(texts, per_word, {"refine": 0, "alpha0": 1.3}, sparse_forms),
+        "TopicModel, estimated alpha0": topics(texts, per_word, {"refine": 0}),
+        "TopicModel, batches": topics(texts, per_word, {"alpha0": 1.3}, ("float64", "csr"), "partial_fit"),
+        "TopicModel, merged": topics(
+            texts, per_word, {"alpha0": 1.3}, ("float64", "csr"), "merge", like="TopicModel, batches"
+        ),
+    }
+
+
+def _objectives() -> dict[str, Fit]:
+    white, loadings = partial(whitened, 3000, 5), partial(structured, 60, 6)
+    many = partial(whitened, 6000, 6)
+    light = partial(whitened, 3000, 5, "both")
+
+    def fit(
+        objective: str, data: Any, value: Any, options: Any = None, unique: bool = True, **given: Any
+    ) -> Fit:
+        forms = given.pop("forms", ("float64",))
+        return Fit(
+            "minimize",
+            data,
+            value,
+            {"objective": objective, "options": options or {}, **given},
+            forms,
+            unique=unique,
+        )
+
+    def fourth(A: np.ndarray) -> np.ndarray:
+        return A**4
+
+    def signed(A: np.ndarray) -> np.ndarray:
+        return -values.logcosh(A) * np.array([-1, 1, -1, 1, -1])
+
+    varimax = partial(orthomaximal, kappa=1.0)
+    l1 = {"gamma": 2.5, "penalty": "l1"}
+    parts = partial(third_parts, 400, 6)
+    found = {
+        "minimize varimax": fit(
+            "orthomax", loadings, varimax, {"kappa": 1.0}, forms=("float64", "float32", "dask")
+        ),
+        "minimize varimax, 20 columns": fit(
+            "orthomax", partial(structured, 600, 20), varimax, {"kappa": 1.0}
+        ),
+        "minimize quartimax": fit("orthomax", loadings, partial(orthomaximal, kappa=0.0), {"kappa": 0.0}),
+        "minimize varimax, 2 active": fit(
+            "orthomax", loadings, varimax, {"kappa": 1.0, "active": 2}, unique=False, n_starts=5
+        ),
+        "minimize kurtosis": fit(
+            "kurtosis", white, partial(entries, of=fourth), {"sign": 1}, forms=("float64", "dask")
+        ),
+        "minimize kurtosis, light tails": fit(
+            "kurtosis",
+            partial(whitened, 3000, 4, "light"),
+            partial(entries, of=lambda A: -(A**4)),
+            {"sign": -1},
+        ),
+        "minimize logcosh": fit(
+            "logcosh", many, partial(entries, of=heavy), forms=("float64", "float32", "dask"), coarse=True
+        ),
+        "minimize logcosh, signs": fit(
+            "logcosh", light, partial(entries, of=signed), {"signs": [-1, 1, -1, 1, -1]}
+        ),
+        "minimize logcosh, 2 active": fit(
+            "logcosh", white, partial(entries, of=heavy), {"active": 2}, unique=False
+        ),
+        "minimize exp": fit("exp", white, partial(entries, of=gauss)),
+        "minimize scalar": fit(
+            "scalar", white, partial(entries, of=lambda A: -np.sqrt(1 + A**2)), phases=("descent",)
+        ),
+        "minimize sparse l1": fit(
+            "sparse",
+            partial(structured, 60, 6),
+            partial(above, gamma=0.3, penalty="l1"),
+            {"gamma": 0.3, "penalty": "l1"},
+        ),
+        "minimize sparse l0": fit(
+            "sparse",
+            partial(structured, 60, 6),
+            partial(above, gamma=0.1, penalty="l0"),
+            {"gamma": 0.1, "penalty": "l0"},
+        ),
+        "minimize sparse l1, 3 active": fit(
+            "sparse", partial(centred_features, 30, 80), partial(above, **l1), {**l1, "active": 3}
+        ),
+        "minimize joint": fit("joint", partial(stack, 6, 8), joint),
+        "minimize joint, one matrix": fit("joint", partial(stack, 1, 8), joint),
+        "minimize joint, 40 columns": fit("joint", partial(stack, 5, 40, 0.02), joint, unique=False),
+        "minimize tensor": fit("tensor", partial(tensor, 10, 10, 0.05), cubic),
+        "minimize tensor, rank 3": fit(
+            "tensor", partial(tensor, 10, 3, 0.02), cubic, {"rank": 3}, n_starts=5
+        ),
+        "minimize moments": fit("moments", parts, cubic_moments),
+    }
+    matrix = lambda: stack(1, 6)[0]  # noqa: E731
+    eigen, bend = partial(plain, f=brockett), partial(plain, f=smooth)
+    small = partial(whitened, 300, 4)
+    found |= {
+        "minimize function": fit("function", matrix, eigen, {"f": brockett}, n=6),
+        "minimize function, gradient": fit(
+            "function", matrix, eigen, {"f": brockett}, n=6, jac=brockett_gradient
+        ),
+        "minimize function, smooth": fit("function", small, bend, {"f": smooth}, n=4, start=np.eye(4)),
+        "minimize function, smooth gradient": fit(
+            "function", small, bend, {"f": smooth}, n=4, jac=smooth_gradient, start=np.eye(4)
+        ),
+        "minimize Stiefel": fit("function", matrix, eigen, {"f": brockett}, n=6, m=2, n_starts=2),
+        "minimize Stiefel, gradient": fit(
+            "function", matrix, eigen, {"f": brockett}, n=6, m=2, jac=brockett_gradient, n_starts=2
+        ),
+    }
+    methods: dict[str, dict[str, Any]] = {
+        "descent": {"phases": ("descent",)},
+        "Newton": {"phases": ("descent", "newton")},
+        "sweeps": {"phases": ("sweeps",)},
+        "certified": {"certify": True},
+    }
+    names = ("tournament", "random", "without-replacement", "cyclic", "shuffled", "gradient")
+    methods |= {name: {"schedule": name} for name in names}
+    problems: dict[str, tuple[Any, ...]] = {
+        "varimax": ("orthomax", loadings, varimax, {"kappa": 1.0}),
+        "exp": ("exp", white, partial(entries, of=gauss)),
+        "tensor": ("tensor", partial(tensor, 10, 10, 0.05), cubic),
+        "joint": ("joint", partial(stack, 6, 8), joint),
+    }
+    for name, given in methods.items():
+        for problem, parts in problems.items():
+            if name != "Newton" or problem == "varimax":
+                like = f"minimize {problem}"
+                found[f"{like}, {name}"] = replace(fit(*parts, **given), like=like)
+    return found
+
+
+def _tensors() -> dict[str, Fit]:
+    w = np.linspace(0.5, 2.0, 30)
+    small = partial(tensor, 10, 10, 0.05)
+    diagonalized = partial(Fit, "joint_diagonalize")
+    found = {
+        f"decompose, {start}": Fit("decompose", small, cubic, {"start": start}, like="decompose")
+        for start in ("power", "eigh", "random")
+    }
+    return found | {
+        "decompose": Fit("decompose", small, cubic, {}),
+        "decompose, rank 3": Fit("decompose", partial(tensor, 10, 3, 0.02), cubic, {"rank": 3}),
+        "decompose, 40 columns": Fit("decompose", partial(tensor, 40, 40, 0.002), cubic, {}, unique=False),
+        "decompose, two starts": Fit(
+            "decompose", small, cubic, {"n_starts": 2, "start": "eigh"}, like="decompose"
+        ),
+        "joint_diagonalize": diagonalized(partial(stack, 6, 8), joint, {}, ("float64", "float32")),
+        "joint_diagonalize, many matrices": diagonalized(partial(stack, 60, 6), joint, {}),
+        "joint_diagonalize, weights": diagonalized(
+            partial(stack, 30, 6), partial(joint, sample_weight=w), {"sample_weight": w}
+        ),
+    }
+
+
+FITS: dict[str, Fit] = {
+    **_sparse_pca(),
+    **_streaming(),
+    **_path(),
+    **_separations(),
+    **_rotations(),
+    **_models(),
+    **_objectives(),
+    **_tensors(),
+}
