@@ -53,9 +53,12 @@ def measure(sides: dict[str, Side], name: str, user: str, rounds: int, clock: st
     """
     seconds: dict[str, list[float]] = {"old": [], "new": []}
     with ExitStack() as stack:
-        children, first = {}, {}
-        for side, place in sides.items():
-            children[side], first[side] = warm(place, name)
+        children = {side: stack.enter_context(Child(place, name)) for side, place in sides.items()}
+        for child in children.values():
+            child.ready()
+        first = {}
+        for side in sides:
+            children[side], first[side] = warm(children[side], name)
             stack.enter_context(children[side])
         for order in turns(rounds):
             for side in order:
@@ -81,7 +84,7 @@ def measure_cold(sides: dict[str, Side], name: str, user: str, rounds: int) -> M
             with tempfile.TemporaryDirectory() as cache:
                 place = Side(sides[side].source, Path(cache), sides[side].switch)
                 with Child(place, name) as child:
-                    answer = child.run()
+                    answer = child.ready().run()
             seconds[side].append(answer["cold"])
             values[side] = answer["value"]
     return Measured(name, user, seconds["old"], seconds["new"], values["old"], values["new"])

@@ -112,10 +112,10 @@ SPARSE_PCA = (
         "alpha=0.1, 10 of 100 x 8,000", lambda: data.expression(100, 8000), n_components=10, alpha=0.1
     ),
     _sparse_pca("alpha=0.1, all of 100 x 8,000", lambda: data.expression(100, 8000), alpha=0.1),
-    _sparse_pca("alpha=0.3, all of 62 x 2,000", lambda: data.tilted_expression(62, 2000), alpha=0.3),
+    _sparse_pca("alpha=0.3, all of 102 x 12,600", lambda: data.tilted_expression(102, 12_600), alpha=0.3),
     _sparse_pca(
-        "alpha=0.1, l0, all of 62 x 2,000",
-        lambda: data.tilted_expression(62, 2000),
+        "alpha=0.1, l0, all of 102 x 12,600",
+        lambda: data.tilted_expression(102, 12_600),
         alpha=0.1,
         penalty="l0",
     ),
@@ -204,8 +204,8 @@ STREAMS = (
         drop="weakest",
     ),
     _stream(
-        "drop=leftover, 2,000 x 500",
-        lambda: data.expression(2000, 500),
+        "drop=leftover, 4,000 x 500",
+        lambda: data.expression(4000, 500),
         user="researcher",
         n_components=5,
         alpha=0.05,
@@ -251,11 +251,11 @@ SIGNALS = (
     _ica("mixed tails, 20,000 x 16", lambda: data.mixed_tails(20_000, 16)),
     _ica("logcosh, Laplace, 50,000 x 64", lambda: data.laplace(50_000, 64), contrast="logcosh"),
     _ica("kurtosis, Laplace, 50,000 x 64", lambda: data.laplace(50_000, 64), contrast="kurtosis"),
-    _ica("exp, Laplace, 10,000 x 20", lambda: data.laplace(10_000, 20), contrast="exp"),
+    _ica("exp, Laplace, 20,000 x 32", lambda: data.laplace(20_000, 32), contrast="exp"),
     _ica("float32, mixed tails, 40,000 x 40", lambda: _single(data.mixed_tails(40_000, 40))),
     _ica(
-        "certify, kurtosis, Laplace, 5,000 x 20",
-        lambda: data.laplace(5000, 20),
+        "certify, kurtosis, Laplace, 20,000 x 32",
+        lambda: data.laplace(20_000, 32),
         contrast="kurtosis",
         certify=True,
     ),
@@ -273,12 +273,12 @@ SIGNALS = (
         chunked=lambda X: data.dask_array(X, 10),
         user="large data",
     ),
-    _separation("Laplace, 10,000 x 16", lambda: data.laplace(10_000, 16), estimator="JADE"),
+    _separation("Laplace, 10,000 x 30", lambda: data.laplace(10_000, 30), estimator="JADE"),
     _separation("coloured, 20,000 x 30", lambda: data.coloured(20_000, 30), estimator="SOBI"),
     Row(
-        "joint_diagonalize 100 of order 30",
+        "joint_diagonalize 200 of order 60",
         "signals",
-        lambda: data.stack(100, 30),
+        lambda: data.stack(200, 60),
         lambda library, matrices: library.joint_diagonalize(matrices),
         lambda library, matrices, found: values.off_diagonal(matrices, found[0].T),
     ),
@@ -299,7 +299,7 @@ def _rotation(
         return [library.FactorRotation(**options).fit(A) for _ in range(repeat)][-1]
 
     return Row(
-        f"FactorRotation {name}",
+        f"FactorRotation {name}{f', {repeat} times' if repeat > 1 else ''}",
         "researcher",
         make,
         call,
@@ -308,13 +308,13 @@ def _rotation(
 
 
 def _many_rotations(name: str, structured: bool) -> Row:
-    """Twenty matrices of the sizes that psychologists have."""
+    """Forty matrices of the sizes that psychologists have."""
 
     def matrices() -> list[np.ndarray]:
-        return [data.loadings(40 + 10 * i, 4 + i // 2, structured, seed=i) for i in range(20)]
+        return [data.loadings(40 + 5 * i, 4 + i // 4, structured, seed=i) for i in range(40)]
 
     return Row(
-        f"FactorRotation varimax, 20 matrices, {name}",
+        f"FactorRotation varimax, 40 matrices, {name}",
         "researcher",
         matrices,
         lambda library, group: [library.FactorRotation().fit(A) for A in group],
@@ -340,11 +340,11 @@ def _rotated_pca(name: str, chunked: Callable[[Any], Any] | None = None, user: s
 
 def _target_row() -> Row:
     def pair() -> tuple[np.ndarray, np.ndarray]:
-        A = data.loadings(20_000, 60, structured=True)
+        A = data.loadings(40_000, 100, structured=True)
         return A, np.round(A)
 
     return Row(
-        "FactorRotation target, 20,000 x 60",
+        "FactorRotation target, 40,000 x 100",
         "researcher",
         pair,
         lambda library, both: library.FactorRotation("target", target=both[1]).fit(both[0]),
@@ -354,12 +354,12 @@ def _target_row() -> Row:
 
 ROTATION = (
     _rotation("varimax, 3,000 x 20", lambda: data.loadings(3000, 20)),
-    _rotation("varimax, structured 3,000 x 20", lambda: data.loadings(3000, 20, structured=True)),
+    _rotation("varimax, structured 3,000 x 20", lambda: data.loadings(3000, 20, structured=True), repeat=5),
     _rotation("varimax, 10,000 x 50", lambda: data.loadings(10_000, 50)),
     _rotation("varimax, structured 10,000 x 50", lambda: data.loadings(10_000, 50, structured=True)),
-    _rotation("quartimax, 500 x 20", lambda: data.loadings(500, 20), 0.0, method="quartimax"),
-    _rotation("equamax, structured 500 x 20", lambda: data.loadings(500, 20, True), 10.0, method="equamax"),
-    _rotation("varimax, 5 searches, 200 x 15", lambda: data.loadings(200, 15), n_starts=5),
+    _rotation("quartimax, 2,000 x 30", lambda: data.loadings(2000, 30), 0.0, method="quartimax"),
+    _rotation("equamax, 1,000 x 20", lambda: data.loadings(1000, 20), 10.0, method="equamax"),
+    _rotation("varimax, 5 searches, 500 x 20", lambda: data.loadings(500, 20), n_starts=5),
     _many_rotations("normal", structured=False),
     _many_rotations("structured", structured=True),
     _target_row(),
@@ -434,7 +434,7 @@ def _decompose(d: int, repeat: int = 1, rank: int | None = None) -> Row:
 
 
 MODELS = (
-    _mixture("12 of 60,000 x 40", lambda: data.clusters(60_000, 12, 40), n_components=12),
+    _mixture("12 of 60,000 x 40", lambda: data.clusters(60_000, 12, 40, 0.5), n_components=12),
     _mixture("5 of 5,000 x 10", lambda: data.clusters(5000, 5, 10), n_components=5),
     _mixture(
         "distinct variances, 6 of 20,000 x 20",
@@ -444,7 +444,7 @@ MODELS = (
     ),
     _mixture(
         "12 of 60,000 x 40, dask",
-        lambda: data.clusters(60_000, 12, 40),
+        lambda: data.clusters(60_000, 12, 40, 0.5),
         lambda X: data.dask_array(X, 10),
         "large data",
         n_components=12,
@@ -652,10 +652,7 @@ def _stiefel_row() -> Row:
 
 OBJECTIVES = (
     _columns("varimax", "2,000 x 30", lambda: data.loadings(2000, 30)),
-    _columns("quartimax", "2,000 x 30", lambda: data.loadings(2000, 30)),
     _columns("kurtosis", "50,000 x 64", lambda: data.white(data.laplace(50_000, 64))),
-    _columns("logcosh", "20,000 x 32", lambda: data.white(data.laplace(20_000, 32))),
-    _columns("exp", "20,000 x 20", lambda: data.white(data.laplace(20_000, 20))),
     _columns("varimax", "20,000 x 20", lambda: data.loadings(20_000, 20), chunked=True, max_sweeps=5),
     _scalar_row(),
     _sparse_columns("l1", "l1", 3.0),
@@ -854,9 +851,9 @@ COLD = (
     "SparsePCA alpha=0.1, all of 100 x 8,000",
     "StreamingSparsePCA n_nonzero=100, 2,000 x 2,000",
     "ICA mixed tails, 20,000 x 16",
-    "JADE Laplace, 10,000 x 16",
+    "JADE Laplace, 10,000 x 30",
     "SOBI coloured, 20,000 x 30",
-    "joint_diagonalize 100 of order 30",
+    "joint_diagonalize 200 of order 60",
     "FactorRotation varimax, 3,000 x 20",
     "RotatedPCA varimax, 15 of 20,000 x 200",
     "SphericalMixture 5 of 5,000 x 10",

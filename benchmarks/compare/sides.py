@@ -89,7 +89,11 @@ class Child:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
         )
+
+    def ready(self) -> Self:
+        """Wait until the data are made; once, before the first call."""
         self._answer()
+        return self
 
     def run(self) -> dict[str, Any]:
         """Call the row once, after the threads of the call before have settled."""
@@ -118,23 +122,19 @@ class Child:
             self.process.stdout.close()
 
 
-def warm(side: Side, row: str) -> tuple[Child, dict[str, Any]]:
-    """A process that has called the row once, and its answer.
+def warm(child: Child, row: str) -> tuple[Child, dict[str, Any]]:
+    """Call the row once in a process that is ready, and return the process to go on with, and the answer.
 
     If this call has compiled something, another process takes its place, since the memory of compiling is not the row's.
     """
-    before = _compiled(side.cache)
-    child = Child(side, row)
-    try:
-        answer = child.run()
-        if _compiled(side.cache) == before:
-            return child, answer
-    except BaseException:
-        child.__exit__()
-        raise
+    cache = child.side.cache
+    before = _compiled(cache)
+    answer = child.run()
+    if _compiled(cache) == before:
+        return child, answer
     child.__exit__()
-    child = Child(side, row)
-    return child, child.run()
+    again = Child(child.side, row).ready()
+    return again, again.run()
 
 
 def _compiled(cache: Path) -> set[tuple[str, int]]:
