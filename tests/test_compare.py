@@ -55,7 +55,7 @@ def test_a_row_answers_with_a_number():
 
 
 def test_patterns_and_parts_choose_rows():
-    names = [row.name for row in chosen("SOBI*|order 20, 20 times")]
+    names = [row.name for row in chosen("SOBI*|order 20, 80 times")]
     assert [name.split()[0] for name in names] == ["SOBI", "decompose"]
 
 

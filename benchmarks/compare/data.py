@@ -110,13 +110,15 @@ def orthogonal(n: int, rng: np.random.Generator) -> np.ndarray:
     return Q * np.sign(np.diag(R))
 
 
-def stack(count: int, n: int, noise: float = 1e-3, spread: float = 1.0) -> np.ndarray:
-    """Symmetric matrices that nearly share a basis; with a small spread of the eigenvalues, f is flat."""
+def stack(count: int, n: int, noise: float = 1e-3, gap: float | None = None) -> np.ndarray:
+    """Symmetric matrices that nearly share a basis; with a small gap between pairs of eigenvalues, f is nearly flat."""
     rng = np.random.default_rng(101)
     U = orthogonal(n, rng)
-    matrices = np.stack([(U * (1 + spread * rng.standard_normal(n))) @ U.T for _ in range(count)])
-    disturbance = noise * rng.standard_normal(matrices.shape)
-    return matrices + disturbance + disturbance.swapaxes(1, 2)
+    eigenvalues = rng.standard_normal((count, n))
+    if gap is not None:
+        eigenvalues[:, 1::2] = eigenvalues[:, : n - n % 2 : 2] + gap * eigenvalues[:, 1::2]
+    disturbance = noise * rng.standard_normal((count, n, n))
+    return (U * eigenvalues[:, None, :]) @ U.T + disturbance + disturbance.swapaxes(1, 2)
 
 
 def tensor(d: int, noise: float = 0.1) -> np.ndarray:

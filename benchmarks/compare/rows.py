@@ -112,10 +112,10 @@ SPARSE_PCA = (
         "alpha=0.1, 10 of 100 x 8,000", lambda: data.expression(100, 8000), n_components=10, alpha=0.1
     ),
     _sparse_pca("alpha=0.1, all of 100 x 8,000", lambda: data.expression(100, 8000), alpha=0.1),
-    _sparse_pca("alpha=0.3, all of 102 x 12,600", lambda: data.tilted_expression(102, 12_600), alpha=0.3),
+    _sparse_pca("alpha=0.3, all of 100 x 8,000", lambda: data.expression(100, 8000), alpha=0.3),
     _sparse_pca(
-        "alpha=0.1, l0, all of 102 x 12,600",
-        lambda: data.tilted_expression(102, 12_600),
+        "alpha=0.1, l0, all of 100 x 8,000",
+        lambda: data.expression(100, 8000),
         alpha=0.1,
         penalty="l0",
     ),
@@ -470,12 +470,12 @@ MODELS = (
         "large data",
         n_topics=5,
     ),
-    _decompose(10, repeat=50),
-    _decompose(20, repeat=20),
-    _decompose(32, repeat=5),
-    _decompose(50),
-    _decompose(100),
-    _decompose(50, rank=10),
+    _decompose(10, repeat=150),
+    _decompose(20, repeat=80),
+    _decompose(32, repeat=40),
+    _decompose(50, repeat=10),
+    _decompose(100, repeat=2),
+    _decompose(50, rank=10, repeat=5),
 )
 
 
@@ -521,9 +521,9 @@ def _scalar_row() -> Row:
         return library.minimize(library.Columns(A, contrasts[0]))
 
     return Row(
-        "minimize Columns Scalar, 5,000 x 16",
+        "minimize Columns Scalar, 20,000 x 20",
         "researcher",
-        lambda: data.white(data.laplace(5000, 16)),
+        lambda: data.white(data.laplace(20_000, 20)),
         call,
         lambda library, A, result: float(np.mean(np.sqrt(1 + (A @ library.read(result, "U")) ** 2))),
     )
@@ -545,9 +545,7 @@ def _joint(name: str, make: Callable[[], np.ndarray]) -> Row:
         "researcher",
         make,
         lambda library, matrices: library.minimize(library.JointDiagonal(matrices)),
-        lambda library, matrices, result: values.off_diagonal(
-            np.atleast_3d(matrices), library.read(result, "U")
-        ),
+        lambda library, matrices, result: values.off_diagonal(matrices, library.read(result, "U")),
     )
 
 
@@ -563,10 +561,10 @@ def _moment_row() -> Row:
 
 def _tensor_row() -> Row:
     return Row(
-        "minimize SymmetricTensor order 30, 5 starts",
+        "minimize SymmetricTensor order 40, 10 starts",
         "researcher",
-        lambda: data.tensor(30, noise=1.0),
-        lambda library, T: library.minimize(library.SymmetricTensor(T), n_starts=5, random_state=0),
+        lambda: data.tensor(40, noise=1.0),
+        lambda library, T: library.minimize(library.SymmetricTensor(T), n_starts=10, random_state=0),
         lambda library, T, result: values.cubic(T, library.read(result, "U")),
     )
 
@@ -651,15 +649,16 @@ def _stiefel_row() -> Row:
 
 
 OBJECTIVES = (
-    _columns("varimax", "2,000 x 30", lambda: data.loadings(2000, 30)),
+    _columns("varimax", "3,000 x 30", lambda: data.loadings(3000, 30)),
     _columns("kurtosis", "50,000 x 64", lambda: data.white(data.laplace(50_000, 64))),
-    _columns("varimax", "20,000 x 20", lambda: data.loadings(20_000, 20), chunked=True, max_sweeps=5),
+    _columns("varimax", "20,000 x 20", lambda: data.loadings(20_000, 20), chunked=True, max_sweeps=2),
     _scalar_row(),
     _sparse_columns("l1", "l1", 3.0),
     _sparse_columns("l0", "l0", 9.0),
     _sparse_columns("l1, certify", "l1", 3.0, certify=True),
-    _joint("20 of order 50", lambda: data.stack(20, 50)),
-    _joint("flat, 20 of order 30", lambda: data.stack(20, 30, noise=1e-3, spread=1e-2)),
+    _joint("50 of order 100", lambda: data.stack(50, 100)),
+    _joint("flat, 20 of order 60", lambda: data.stack(20, 60, gap=1e-3)),
+    _joint("no common basis, 20 of order 30", lambda: data.stack(20, 30, noise=10.0)),
     _tensor_row(),
     _moment_row(),
     *(
@@ -858,7 +857,7 @@ COLD = (
     "RotatedPCA varimax, 15 of 20,000 x 200",
     "SphericalMixture 5 of 5,000 x 10",
     "TopicModel 10 of 2,000 x 3,000",
-    "decompose order 20, 20 times",
+    "decompose order 20, 80 times",
     "minimize Function quadratic, n = 30",
 )
 
