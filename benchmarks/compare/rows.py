@@ -521,9 +521,9 @@ def _scalar_row() -> Row:
         return library.minimize(library.Columns(A, contrasts[0]))
 
     return Row(
-        "minimize Columns Scalar, 20,000 x 20",
+        "minimize Columns Scalar, 40,000 x 20",
         "researcher",
-        lambda: data.white(data.laplace(20_000, 20)),
+        lambda: data.white(data.laplace(40_000, 20)),
         call,
         lambda library, A, result: float(np.mean(np.sqrt(1 + (A @ library.read(result, "U")) ** 2))),
     )
@@ -657,7 +657,7 @@ OBJECTIVES = (
     _sparse_columns("l0", "l0", 9.0),
     _sparse_columns("l1, certify", "l1", 3.0, certify=True),
     _joint("50 of order 100", lambda: data.stack(50, 100)),
-    _joint("flat, 20 of order 60", lambda: data.stack(20, 60, gap=1e-3)),
+    _joint("flat, 20 of order 120", lambda: data.stack(20, 120, gap=1e-3)),
     _joint("no common basis, 20 of order 30", lambda: data.stack(20, 30, noise=10.0)),
     _tensor_row(),
     _moment_row(),
