@@ -49,12 +49,11 @@ def parts(switch: str, mechanism: Mechanism, rounds: int, clock: str) -> dict[st
     rows = reached(mechanism)
     base = sides.at(BASE)
     both = {"old": sides.switched(base, switch), "new": base}
-    found: dict[str, Callable[[], Any]] = {
-        row.name: lambda row=row: measure(both, row.name, row.user, rounds, clock).as_json() for row in rows
-    }
+    found: dict[str, Callable[[], Any]] = {"lines": lambda: lines.of(mechanism.code, base.source / "givens")}
+    for row in rows:
+        found[row.name] = lambda row=row: measure(both, row.name, row.user, rounds, clock).as_json()
     cold = next((row for row in rows if row.name in COLD), rows[0])
     found["cold"] = lambda: measure_cold(both, cold.name, cold.user, COLD_ROUNDS).as_json()
-    found["lines"] = lambda: lines.of(mechanism.code, base.source / "givens")
     return found
 
 

@@ -13,7 +13,10 @@ def of(places: Iterable[str], folder: Path) -> int:
     for place in places:
         file, _, name = place.partition(":")
         text = (folder / file).read_text()
-        counted.update((file, number) for number in _code(text, name))
+        try:
+            counted.update((file, number) for number in _code(text, name))
+        except ValueError as error:
+            raise ValueError(f"{place}: {error}") from None
     return len(counted)
 
 
