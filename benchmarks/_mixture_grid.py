@@ -19,10 +19,10 @@ from threadpoolctl import threadpool_limits
 from benchmarks._markdown import table
 from benchmarks._runner import replace
 from givens import SphericalMixture
+from givens.data import TILE, ThirdMoments, principal_basis, second_moments
 from givens.datasets import MixtureSample, make_spherical_mixture
 from givens.mixtures.model import Mixture, posterior
 from givens.mixtures.solve import Decomposer, solve
-from givens.moments import TILE, ThirdMoments, principal_basis, second_moments
 from givens.result import Result
 from paper.baselines import tensor_power
 from paper.measure.mixture_cells import by_power, by_rotations, reconstruct, uncentred

@@ -46,8 +46,8 @@ from benchmarks._parts import HERE, part
 from benchmarks._runner import replace as write_text
 from benchmarks._task_graph import Constants, pass_seconds
 from givens import RotatedPCA, SparsePCA, SphericalMixture, StreamingSparsePCA
-from givens.moments.repeated_rows import RepeatedRows
-from givens.moments.scatter import Scatter
+from givens.data.moments import Scatter
+from givens.data.rows import Rows
 
 FEATURES, ROWS, COMPONENTS = 500, 8192, 5
 CHUNKS = max(16, round(GIGABYTES * 1e9 / (8 * FEATURES * ROWS)))
@@ -147,7 +147,7 @@ def passes(samples, report):
 
 def products(X):
     """One pass: the means and products of all features."""
-    return RepeatedRows(RotatedPCA(), X).total(Scatter(FEATURES), "benchmark-products")
+    return Rows(X).total(Scatter(FEATURES), "benchmark-products")
 
 
 def merge_seconds():

@@ -20,9 +20,9 @@ from threadpoolctl import threadpool_limits
 from benchmarks import _mixture_grid as grid
 from benchmarks._runner import Suite
 from givens import SphericalMixture
+from givens.data import TILE, Basis, ThirdMoments, principal_basis, second_moments
 from givens.datasets import make_spherical_mixture
 from givens.mixtures.solve import by_givens, solve
-from givens.moments import TILE, Basis, ThirdMoments, principal_basis, second_moments
 from givens.numerics import parallel
 
 HERE = Path(__file__).resolve().parent

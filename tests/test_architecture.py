@@ -18,7 +18,7 @@ LAYERS = [
     {"kernels"},
     {"numerics"},
     {"rotations", "metrics", "searches", "schedules", "result", "checkpoint"},
-    {"cluster", "moments"},
+    {"data"},
     {"objectives"},
     {"loop", "minimize", "phases"},
     {"sparse_pca", "streaming", "tensors", "ica", "rotation", "mixtures", "topics"},

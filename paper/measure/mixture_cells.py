@@ -17,10 +17,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.metrics import normalized_mutual_info_score
 
+from givens.data import TILE, Basis, Cumulants, ThirdMoments, contract, second_moments, whiten
 from givens.datasets import MixtureSample, make_spherical_mixture
 from givens.mixtures.estimator import SphericalMixture
 from givens.mixtures.model import Mixture, posterior
-from givens.moments import TILE, Basis, Cumulants, ThirdMoments, contract, second_moments, whiten
 from paper.baselines import tensor_power
 from paper.measure.algorithm_4 import algorithm_4
 from paper.measure.task import ExperimentSettings, Row, Task

@@ -36,18 +36,17 @@ _HOMES = {
 _MODULES = {
     "anndata": "givens.anndata",
     "autodiff": "givens.autodiff",
-    "cluster": "givens.cluster",
     "datasets": "givens.datasets",
     "ica": "givens.ica",
     "loadings": "givens.sparse_pca.loadings",
     "metrics": "givens.metrics",
     "mne": "givens.mne",
-    "moments": "givens.moments",
+    "moments": "givens.data",
     "objectives": "givens.objectives",
     "plotting": "givens.plotting",
     "rotation": "givens.rotation",
     "rotations": "givens.rotations",
-    "rows": "givens.support.rows",
+    "rows": "givens.data.sources",
     "schedules": "givens.schedules",
     "searches": "givens.searches",
 }
@@ -61,7 +60,6 @@ if TYPE_CHECKING:
         datasets,
         ica,
         metrics,
-        moments,
         objectives,
         plotting,
         rotation,
@@ -69,8 +67,10 @@ if TYPE_CHECKING:
         schedules,
         searches,
     )
+    from givens import data as moments
     from givens.checkpoint import Checkpoint
     from givens.checks import check_objective
+    from givens.data import sources as rows
     from givens.ica.diagonalize import joint_diagonalize
     from givens.ica.estimator import ICA
     from givens.ica.jade import JADE
@@ -84,7 +84,6 @@ if TYPE_CHECKING:
     from givens.sparse_pca.estimator import SparsePCA
     from givens.sparse_pca.path import sparse_pca_path
     from givens.streaming.estimator import StreamingSparsePCA
-    from givens.support import rows
     from givens.tensors.decompose import Decomposition, decompose
     from givens.topics.estimator import TopicModel
 

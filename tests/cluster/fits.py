@@ -7,8 +7,8 @@ import numpy as np
 from scipy import sparse
 
 from givens import ICA, RotatedPCA, SparsePCA, SphericalMixture, StreamingSparsePCA, TopicModel, minimize
+from givens.data.moments import MOST_PRODUCT_FEATURES
 from givens.datasets import make_spherical_mixture, make_topics, sparse_modules
-from givens.moments.scatter import MOST_PRODUCT_FEATURES
 from givens.objectives import Columns
 
 MIXTURE = make_spherical_mixture(9000, n_components=3, n_features=6, scale=6, random_state=0).X

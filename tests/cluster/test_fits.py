@@ -15,8 +15,8 @@ from dask.callbacks import Callback
 from scipy import sparse
 
 from givens import ICA, RotatedPCA, SparsePCA, SphericalMixture, StreamingSparsePCA, TopicModel
+from givens.data.rows import Rows
 from givens.datasets import make_topics
-from givens.moments.repeated_rows import RepeatedRows
 from givens.streaming.merging import SketchSummary, kept_columns
 from tests.cluster.accidents import counting_reads, deadly
 from tests.cluster.fits import (
@@ -185,7 +185,7 @@ def test_what_a_sketch_lacks_is_bounded(decay, chunks):
     rng = np.random.default_rng(chunks)
     X = rng.standard_normal((1200, 60)) / np.arange(1, 61) ** decay + rng.standard_normal(60)
     with dask.config.set(scheduler="synchronous"):
-        data = RepeatedRows(RotatedPCA(), dense(X, 1200 // chunks))
+        data = Rows(dense(X, 1200 // chunks))
         found = kept_columns(data, SketchSummary(60, 15, 12, np.float64), "sketch")
     centred = X - X.mean(axis=0)
     Y = found.Y * found.sketch.unit

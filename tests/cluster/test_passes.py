@@ -14,7 +14,7 @@ from givens import (
     StreamingSparsePCA,
     TopicModel,
 )
-from givens.cluster.graph import DaskRows
+from givens.data.dask import DaskRows
 from tests.cluster.fits import DATA, MIXTURE, dense
 
 distributed = pytest.importorskip("distributed")

@@ -9,8 +9,8 @@ import pytest
 from dask.sizeof import sizeof
 
 from benchmarks._task_graph import Constants, pass_seconds
-from givens.cluster import Together
-from givens.moments.scatter import Scatter
+from givens.data.moments import Scatter
+from givens.data.summary import Together
 from givens.streaming.merging import SketchSummary
 
 

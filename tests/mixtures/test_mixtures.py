@@ -13,13 +13,13 @@ from scipy.optimize import approx_fprime
 from scipy.stats import multivariate_normal
 from sklearn.mixture import GaussianMixture
 
+from givens.data import Basis, Cumulants, ThirdMoments, contract
+from givens.data.rows import Rows
 from givens.datasets import make_spherical_mixture
 from givens.mixtures.em import refine
 from givens.mixtures.model import Mixture, posterior
 from givens.mixtures.refit import Scaled, misfit, refit
 from givens.mixtures.solve import by_givens, solve
-from givens.moments import Basis, Cumulants, ThirdMoments, contract
-from givens.moments.repeated_rows import Parts
 from givens.numerics.polar import polar
 from givens.result import Result
 from paper.baselines.tensor_power import tensor_power
@@ -177,7 +177,7 @@ def test_em_is_that_of_scikit_learn(sample: tuple[np.ndarray, Mixture]) -> None:
     )
     with pytest.warns(Warning, match="did not converge"):
         rival.fit(X)
-    ours = refine(Parts(X[:1000], X[1000:]), start, steps=6, tol=-1.0, common=False, floor=0.0)
+    ours = refine(Rows([X[:1000], X[1000:]]), start, steps=6, tol=-1.0, common=False, floor=0.0)
     for a, b in zip(ours.mixture, (rival.weights_, rival.means_, rival.covariances_)):
         np.testing.assert_allclose(a, b, rtol=1e-9)
     assert not ours.converged
@@ -186,7 +186,7 @@ def test_em_is_that_of_scikit_learn(sample: tuple[np.ndarray, Mixture]) -> None:
 @pytest.mark.parametrize("common", [True, False])
 def test_em_never_lowers_the_likelihood(sample: tuple[np.ndarray, Mixture], common: bool) -> None:
     X, start = sample
-    ours = refine(Parts(X), start, steps=300, tol=1e-5, common=common, floor=0.0)
+    ours = refine(Rows(X), start, steps=300, tol=1e-5, common=common, floor=0.0)
     assert ours.converged
     gains = np.diff(ours.log_likelihood)
     assert gains.min() > -1e-12
@@ -198,7 +198,7 @@ def test_em_never_lowers_the_likelihood(sample: tuple[np.ndarray, Mixture], comm
 def test_em_with_one_variance_takes_the_weighted_mean(sample: tuple[np.ndarray, Mixture]) -> None:
     X, start = sample
     shares, _ = posterior(start, X)
-    step = refine(Parts(X), start, steps=1, tol=0.0, common=True, floor=0.0).mixture
+    step = refine(Rows(X), start, steps=1, tol=0.0, common=True, floor=0.0).mixture
     means = shares.T @ X / shares.sum(axis=0)[:, None]
     variance = sum(shares[:, i] @ np.sum((X - means[i]) ** 2, axis=1) for i in range(4)) / X.size
     np.testing.assert_allclose(step.means, means, rtol=1e-10)
@@ -208,9 +208,9 @@ def test_em_with_one_variance_takes_the_weighted_mean(sample: tuple[np.ndarray, 
 def test_em_in_other_units_and_about_another_origin(sample: tuple[np.ndarray, Mixture]) -> None:
     X, start = sample
     origin = np.arange(6.0)
-    plain = refine(Parts(X), start, steps=3, tol=0.0, common=False, floor=0.0).mixture
+    plain = refine(Rows(X), start, steps=3, tol=0.0, common=False, floor=0.0).mixture
     moved = refine(
-        Parts(X),
+        Rows(X),
         start.moved(4.0, origin),
         steps=3,
         tol=0.0,
@@ -226,7 +226,7 @@ def test_em_in_other_units_and_about_another_origin(sample: tuple[np.ndarray, Mi
 def test_a_component_without_rows_stays() -> None:
     X = np.random.default_rng(0).standard_normal((100, 2))
     start = Mixture(np.array([0.5, 0.5]), np.array([[0.0, 0.0], [1e4, 1e4]]), np.ones(2))
-    found = refine(Parts(X), start, steps=2, tol=0.0, common=False, floor=1e-6).mixture
+    found = refine(Rows(X), start, steps=2, tol=0.0, common=False, floor=1e-6).mixture
     np.testing.assert_array_equal(found.means[1], start.means[1])
     np.testing.assert_allclose(found.weights, [1.0, 0.0], atol=1e-12)
     assert np.all(np.isfinite(posterior(found, X)[0]))

@@ -15,10 +15,10 @@ from sklearn.mixture import GaussianMixture
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from givens import SphericalMixture
+from givens.data.rows import Rows
 from givens.datasets import MixtureSample, make_spherical_mixture
 from givens.mixtures.model import Mixture
 from givens.mixtures.starts import better_start
-from givens.moments.repeated_rows import Parts
 
 
 @parametrize_with_checks([SphericalMixture(), SphericalMixture(2), SphericalMixture(2, variance="distinct")])
@@ -243,7 +243,7 @@ def test_fewer_rows_than_features_are_fitted_as_in_all_features(
     """The coordinates of the rows' span, against the covariance of all features."""
     X = wide(40, 90) * unit
     model = SphericalMixture(3, variance=variance, refine_em=refine_em, tol=0.0).fit(X)
-    direct, history = clone(model)._fit_passes(Parts(X), X)
+    direct, history = clone(model)._fit_passes(Rows(X), X)
     ours, theirs = np.argsort(model.weights_), np.argsort(direct.mixture.weights)
     np.testing.assert_allclose(model.weights_[ours], direct.mixture.weights[theirs], rtol=1e-7)
     means, variances = model.means_[ours] * direct.unit, model.variances_[ours] * direct.unit**2

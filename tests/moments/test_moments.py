@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from givens.moments import (
+from givens.data import (
     TILE,
     Basis,
     SecondMoments,

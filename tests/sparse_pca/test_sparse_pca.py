@@ -17,7 +17,7 @@ from givens.datasets import pitprops, sparse_modules
 from givens.numerics import gram
 from givens.searches.breakpoints import breakpoint_search
 from givens.sparse_pca import data as data_module
-from givens.sparse_pca.data import CentredData
+from givens.sparse_pca.centred_data import CentredData
 from tests.memory import most_bytes
 
 

@@ -3,7 +3,7 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from givens.moments import TooFewDirections
+from givens.data import TooFewDirections
 from givens.topics.from_moments import _Family, _Whitened, solve_topics
 from givens.topics.word_moments import TopicMoments
 

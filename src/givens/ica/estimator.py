@@ -17,6 +17,9 @@ from typing import Any, Self
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
+from givens.data.rows import Rows
+from givens.data.sources import in_memory
+from givens.data.stream import finite_moments, second_moments
 from givens.ica.adaptive import NonGaussianity, fixed_point, tail_signs
 from givens.ica.fourth_moments import FourthMoments, WhiteMoments
 from givens.ica.separation import Separated, SourceSeparation
@@ -24,8 +27,6 @@ from givens.ica.white_array import WhiteArray
 from givens.ica.white_chunks import WhiteChunks
 from givens.ica.whitening import WhiteSpace, from_covariance, white_space
 from givens.minimize import minimize
-from givens.moments.repeated_rows import RepeatedRows
-from givens.moments.stream import finite_moments, second_moments
 from givens.numerics import parallel
 from givens.numerics.polar import polar
 from givens.numerics.scaling import check_data
@@ -42,7 +43,6 @@ from givens.support.arguments import (
 )
 from givens.support.caller import warn_caller
 from givens.support.fitting import atomic_fit, available_if, validate_data
-from givens.support.rows import in_memory
 
 CONTRAST_NAMES = ("adaptive", "logcosh", "exp", "kurtosis")
 HEAD = 4096  # first rows of data in chunks; covariances are summed about their mean
@@ -312,14 +312,14 @@ class ICA(SourceSeparation):
             if asked:
                 raise ValueError(f"{name} needs all samples in memory, and X is read in chunks: leave it out")
         with parallel.pool(self.threads):
-            rows = RepeatedRows(self, X)
+            rows = Rows(X, self)
             head = rows.head(HEAD)
             seconds = rows.total(second_moments(head), "ica-covariance")
             mean, covariance = finite_moments(seconds)
             if self.whiten is False:
                 space = self._as_white(mean, covariance, seconds.count, 1.0 / seconds.unit)
             else:
-                number, share = self._number(min(seconds.count, rows.features))
+                number, share = self._number(min(seconds.count, rows.n_features))
                 space = from_covariance(mean, covariance, seconds.count, 1.0 / seconds.unit, number, share)
             white = WhiteChunks(rows, space, seconds.count)
             return Separated(space, self._rotate(white), white, float(seconds.count)), head.dtype

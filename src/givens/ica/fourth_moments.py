@@ -17,9 +17,9 @@ from typing import Any
 
 import numpy as np
 
+from givens.data.stream import second_moments
+from givens.data.sums import TILE, Sums, too_large
 from givens.ica.whitening import WhiteSpace
-from givens.moments.stream import second_moments
-from givens.moments.sums import TILE, Sums, too_large
 from givens.objectives.base import Blocks, Look, Objective, Plan, Rotations, Solved
 from givens.objectives.contrasts import Contrast, pair_derivatives
 from givens.rotations import rotate_blocks, turn

@@ -13,16 +13,15 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 
-from givens.cluster import applied
+from givens.data.by_rows import by_rows
 from givens.ica.whitening import WhiteSpace, white_space
 from givens.metrics import amari
 from givens.numerics import parallel
 from givens.numerics.scaling import power_of_two
 from givens.result import Result
-from givens.support.arguments import is_dask, sample_weights, whole
+from givens.support.arguments import sample_weights, whole
 from givens.support.caller import warn_caller
 from givens.support.fitting import Transformer, atomic_fit, check_array, validate_data
-from givens.support.rows import by_batches
 
 
 class Separated(NamedTuple):
@@ -156,23 +155,10 @@ class SourceSeparation(Transformer, ABC):
             For a dask array or data frame, a dask array not computed yet.
         """
         check_is_fitted(self)
-        if is_dask(X):
-            return applied(self, "_chunk_sources", X, len(self.components_))
-        return by_batches(self._table_sources, X)
+        return by_rows(self, "_sources", X, len(self.components_))
 
-    def _table_sources(self, X: Any) -> np.ndarray:
-        return self._sources(validate_data(self, X, reset=False, dtype=[np.float64, np.float32]))
-
-    def _chunk_sources(self, X: Any) -> np.ndarray:
-        """The sources of a chunk, which has no feature names to check."""
-        X = check_array(X, dtype=[np.float64, np.float32], ensure_min_samples=0, input_name="X")
-        if X.shape[1] != self.n_features_in_:
-            raise ValueError(
-                f"X has {X.shape[1]} features, but the model was fitted to {self.n_features_in_}"
-            )
-        return self._sources(X)
-
-    def _sources(self, X: np.ndarray) -> np.ndarray:
+    def _sources(self, X: Any) -> np.ndarray:
+        X = validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
         return (X - self.mean_.astype(X.dtype)) @ self.components_.T.astype(X.dtype)
 
     def inverse_transform(self, X: Any, copy: bool = True) -> np.ndarray:

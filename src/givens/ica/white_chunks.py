@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from givens.cluster import EveryNth
+from givens.data.rows import Rows
+from givens.data.summary import EveryNth
 from givens.ica.adaptive import tail_sums
 from givens.ica.whitening import WhiteSpace
-from givens.moments.repeated_rows import RepeatedRows
 from givens.objectives.chunked_columns import ChunkedColumns, TurnedSums
 from givens.objectives.columns import LARGE, LEAST
 from givens.objectives.contrasts import Contrast
@@ -24,7 +24,7 @@ class WhiteChunks:
 
     Parameters
     ----------
-    rows : RepeatedRows
+    rows : Rows
     space : WhiteSpace
     samples : int
         Number of rows.
@@ -39,7 +39,7 @@ class WhiteChunks:
 
     weights = None
 
-    def __init__(self, rows: RepeatedRows, space: WhiteSpace, samples: int) -> None:
+    def __init__(self, rows: Rows, space: WhiteSpace, samples: int) -> None:
         self.rows, self.space = rows, space
         self.shape = (samples, len(space.W))
         self.size = samples * self.shape[1]

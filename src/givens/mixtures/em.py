@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from givens.cluster import RepeatedData
+from givens.data import Sums
+from givens.data.rows import Rows
 from givens.mixtures.model import Mixture
-from givens.moments import Sums
 
 
 class _Expectation(Sums):
@@ -45,7 +45,7 @@ class Refined(NamedTuple):
 
 
 def refine(
-    data: RepeatedData,
+    data: Rows,
     mixture: Mixture,
     *,
     steps: int,
@@ -60,7 +60,7 @@ def refine(
 
     Parameters
     ----------
-    data : RepeatedData
+    data : Rows
         The rows, read once per step.
     mixture : Mixture
         The start, in the coordinates of unit·x − origin.

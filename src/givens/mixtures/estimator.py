@@ -14,13 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.mixture import GaussianMixture
 from sklearn.utils import check_random_state
 
-from givens.cluster import EveryNth, Together, applied
-from givens.cluster.graph import computed
-from givens.mixtures.em import refine
-from givens.mixtures.model import Mixture, posterior
-from givens.mixtures.solve import SolvedMixture, by_givens, solve, undecomposed
-from givens.mixtures.starts import SAMPLE_ROWS, better_start
-from givens.moments import (
+from givens.data import (
     TILE,
     Basis,
     RowSpan,
@@ -30,15 +24,20 @@ from givens.moments import (
     TooFewDirections,
     principal_basis,
     second_moments,
-    unit_of,
 )
-from givens.moments.repeated_rows import Parts, RepeatedRows
+from givens.data.by_rows import by_rows
+from givens.data.dask import computed
+from givens.data.rows import Rows, unit_of
+from givens.data.summary import EveryNth, Together
+from givens.mixtures.em import refine
+from givens.mixtures.model import Mixture, posterior
+from givens.mixtures.solve import SolvedMixture, by_givens, solve, undecomposed
+from givens.mixtures.starts import SAMPLE_ROWS, better_start
 from givens.numerics import parallel
 from givens.result import Result
 from givens.support.arguments import counted, is_dask, whole
 from givens.support.caller import warn_caller
 from givens.support.fitting import atomic_fit, validate_data
-from givens.support.rows import by_batches
 
 _VARIANCES = {"common": True, "distinct": False}
 
@@ -151,8 +150,8 @@ class SphericalMixture(StreamedMoments, DensityMixin, BaseEstimator):
         self
         """
         self._check()
-        rows = RepeatedRows(self, X)
-        features = rows.features
+        rows = Rows(X, self)
+        features = rows.n_features
         with parallel.pool(self.threads):
             head = rows.head(max(TILE, features))
             if len(head) < features:
@@ -168,7 +167,7 @@ class SphericalMixture(StreamedMoments, DensityMixin, BaseEstimator):
         unit, features = unit_of(rows), rows.shape[1]
         span = RowSpan.of(np.asarray(rows, dtype=float) * unit)
         found, history = self._fit_passes(
-            Parts(span.coordinates), span.coordinates, features - span.basis.shape[1]
+            Rows(span.coordinates), span.coordinates, features - span.basis.shape[1]
         )
         means = span.lift(found.mixture.means / found.unit)
         variances = found.mixture.variances / found.unit / found.unit
@@ -182,9 +181,7 @@ class SphericalMixture(StreamedMoments, DensityMixin, BaseEstimator):
         )
         return found, [value + features * np.log(unit) for value in history]
 
-    def _fit_passes(
-        self, data: RepeatedRows, head: np.ndarray, beyond: int = 0
-    ) -> tuple[SolvedMixture, list[float]]:
+    def _fit_passes(self, data: Rows, head: np.ndarray, beyond: int = 0) -> tuple[SolvedMixture, list[float]]:
         """Fit to rows that are read several times; in `beyond` further directions, without coordinates, all rows are equal."""
         seconds = data.total(second_moments(head), "mixture-second-moments")
         eigenvalues, basis = principal_basis(seconds, self._whole_number("n_components") - 1)
@@ -247,9 +244,7 @@ class SphericalMixture(StreamedMoments, DensityMixin, BaseEstimator):
         -------
         array of shape (n, k)
         """
-        if is_dask(X):
-            return applied(self, "predict_proba", X, len(self._mixture()[0].weights), np.float64)
-        return by_batches(lambda rows: self._posterior(rows)[0], X)
+        return by_rows(self, "_probabilities", X, len(self._mixture()[0].weights), np.float64)
 
     def predict(self, X: Any) -> np.ndarray:
         """Most probable component of each row.
@@ -262,10 +257,8 @@ class SphericalMixture(StreamedMoments, DensityMixin, BaseEstimator):
         -------
         array of shape (n,)
         """
-        if is_dask(X):
-            self._mixture()
-            return applied(self, "predict", X, None, np.intp)
-        return np.argmax(self.predict_proba(X), axis=1)
+        self._mixture()
+        return by_rows(self, "_most_probable", X, None, np.intp)
 
     def fit_predict(self, X: Any, y: Any = None) -> np.ndarray:
         """Fit, and return the most probable component of each row.
@@ -292,10 +285,8 @@ class SphericalMixture(StreamedMoments, DensityMixin, BaseEstimator):
         -------
         array of shape (n,)
         """
-        if is_dask(X):
-            self._mixture()
-            return applied(self, "score_samples", X, None, np.float64)
-        return by_batches(lambda rows: self._posterior(rows)[1], X)
+        self._mixture()
+        return by_rows(self, "_log_likelihoods", X, None, np.float64)
 
     def score(self, X: Any, y: Any = None) -> float:
         """Mean log-likelihood of the rows.
@@ -415,6 +406,15 @@ class SphericalMixture(StreamedMoments, DensityMixin, BaseEstimator):
         with parallel.pool(self.threads):
             return posterior(mixture, X, unit)
 
+    def _probabilities(self, X: Any) -> np.ndarray:
+        return self._posterior(X)[0]
+
+    def _most_probable(self, X: Any) -> np.ndarray:
+        return np.argmax(self._probabilities(X), axis=1)
+
+    def _log_likelihoods(self, X: Any) -> np.ndarray:
+        return self._posterior(X)[1]
+
     def _freedom(self) -> int:
         k, d = self._mixture()[0].means.shape
         return k * d + k - 1 + (1 if self._common else k)
@@ -448,7 +448,7 @@ class SphericalMixture(StreamedMoments, DensityMixin, BaseEstimator):
 
     def _refine(
         self,
-        data: RepeatedRows,
+        data: Rows,
         basis: Basis,
         eigenvalues: np.ndarray,
         solution: Mixture | None,

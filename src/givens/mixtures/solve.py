@@ -24,9 +24,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.optimize import brentq, minimize_scalar
 
+from givens.data import Cumulants, TooFewDirections, Whitening, contract, whiten
 from givens.mixtures.model import Mixture
 from givens.mixtures.refit import Scaled, refit
-from givens.moments import Cumulants, TooFewDirections, Whitening, contract, whiten
 from givens.result import Result, Trace
 from givens.tensors.decompose import decompose
 

@@ -16,9 +16,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from givens.data.rows import Rows
 from givens.mixtures.em import refine
 from givens.mixtures.model import Mixture
-from givens.moments.repeated_rows import Parts
 from givens.numerics import parallel
 
 SAMPLE_ROWS = 1024
@@ -64,9 +64,7 @@ def better_start(
     """
 
     def run(start: Mixture, steps: int) -> _Trial:
-        found = refine(
-            Parts(rows), start, steps=steps + 1, tol=tol, common=common, floor=floor, beyond=beyond
-        )
+        found = refine(Rows(rows), start, steps=steps + 1, tol=tol, common=common, floor=floor, beyond=beyond)
         return _Trial(found.mixture, found.log_likelihood[-1])
 
     def screen(number: int) -> _Trial:

@@ -18,15 +18,15 @@ sends about n² numbers to every worker, for any number of rounds.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from copy import copy
 from typing import Any, Protocol, Self
 
 import numpy as np
 
-from givens.cluster import EveryNth, RepeatedData, Summary
-from givens.cluster.graph import DaskRows
-from givens.numerics.scaling import check_data, power, power_of_two
+from givens.data.rows import Rows
+from givens.data.summary import EveryNth, Summary
+from givens.numerics.scaling import power, power_of_two
 from givens.objectives.base import Blocks, Look, Plan, Rotations, Solved
 from givens.objectives.columns import LARGEST, ROUGH, Columns, as_contrast, checked_active
 from givens.objectives.contrasts import Contrast
@@ -80,40 +80,10 @@ class Divided:
         return V
 
 
-class MatrixChunks(RepeatedData):
-    """The rows of a dask array of numbers.
-
-    Parameters
-    ----------
-    A : dask array, shape (rows, n), chunked along its rows
-    """
-
-    def __init__(self, A: Any) -> None:
-        self.chunks: DaskRows = DaskRows(A, None)
-        self.shape = self.chunks.shape
-        self.size = self.shape[0] * self.shape[1]
-
-    def __len__(self) -> int:
-        return self.shape[0]
-
-    def __iter__(self) -> Iterator[np.ndarray]:
-        raise TypeError("a dask array is read chunk by chunk, and cannot be iterated over")
-
-    def pieces(self, block: Any, number: int, first: int) -> Iterator[np.ndarray]:
-        """The rows of a chunk, checked; none if it is empty."""
-        rows = check_data(block, f"chunk {number}", 2)
-        if len(rows):
-            yield rows
-
-    def mold(self) -> MatrixChunks:
-        """An object of this kind without the data."""
-        return MatrixChunks.__new__(MatrixChunks)
-
-
 class TurnedAxes:
     """Uᵀ, here and on the workers, which were sent a matrix and the rotations since then."""
 
-    def __init__(self, rows: RepeatedData, space: Any, Ut: np.ndarray, label: str) -> None:
+    def __init__(self, rows: Rows, space: Any, Ut: np.ndarray, label: str) -> None:
         self.rows, self.space, self.Ut, self.label = rows, space, Ut, label
         self._send()
 
@@ -152,7 +122,7 @@ class ChunkedColumns(Columns):
     ) -> None:
         if weights is not None:
             raise ValueError("weights are for rows in memory: leave them out with a dask array")
-        rows, contrast = MatrixChunks(A), as_contrast(contrast)
+        rows, contrast = Rows(A), as_contrast(contrast)
         if not contrast.by_rows:
             raise ValueError(f"{contrast!r} is not a sum over rows, so it needs all of them in memory")
         self.active = checked_active(active, rows.shape[1])
@@ -161,11 +131,9 @@ class ChunkedColumns(Columns):
         self.divisor = 1.0 if 1 / LARGEST <= extent.unit <= LARGEST or degree is None else extent.unit
         self.factor = contrast.sense * (1.0 if degree is None else power(self.divisor, degree))
         self.scale = extent.size * power(extent.unit / self.divisor, degree or 0) or 1.0
-        self._hold(rows, len(rows), Divided(self.divisor), contrast, rows.shape[1])
+        self._hold(rows, rows.shape[0], Divided(self.divisor), contrast, rows.shape[1])
 
-    def _hold(
-        self, rows: RepeatedData, count: int, space: Coordinates, contrast: Contrast, columns: int
-    ) -> None:
+    def _hold(self, rows: Rows, count: int, space: Coordinates, contrast: Contrast, columns: int) -> None:
         """Set the attributes: the chunks, their number of rows, and the transformation of rows."""
         self.rows, self.count, self.contrast, self.n = rows, count, contrast, columns
         self.here = space

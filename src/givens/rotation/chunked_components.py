@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from sklearn.decomposition import PCA
 
-from givens.moments.repeated_rows import RepeatedRows
-from givens.moments.scatter import MOST_PRODUCT_FEATURES, Scatter
-from givens.moments.sums import too_large
+from givens.data.moments import MOST_PRODUCT_FEATURES, Scatter
+from givens.data.rows import Rows
+from givens.data.sums import too_large
 from givens.numerics import gram
 from givens.streaming.merging import SketchSummary, kept_columns, sketch_columns
 from givens.support.arguments import counted, number_or_share
@@ -48,12 +48,12 @@ class _Spectrum:
     unit: float
 
 
-def principal_components(rows: RepeatedRows, n_components: Any, scale: bool) -> ChunkedComponents:
+def principal_components(rows: Rows, n_components: Any, scale: bool) -> ChunkedComponents:
     """The components of all samples, as PCA has them; float32 if the samples are.
 
     Parameters
     ----------
-    rows : RepeatedRows
+    rows : Rows
         A table, in memory or on Dask.
     n_components : int, float or None
         As in PCA.
@@ -93,11 +93,11 @@ def _check_number(n_components: Any, most: int, sketched: bool) -> None:
         )
 
 
-def _from_products(rows: RepeatedRows, scale: bool) -> _Spectrum:
+def _from_products(rows: Rows, scale: bool) -> _Spectrum:
     """All axes, from the products of features about their means."""
     unit = rows.unit()
     with np.errstate(over="ignore", invalid="ignore"):
-        found = rows.total(Scatter(rows.features, unit), "rotated-pca-products")
+        found = rows.total(Scatter(rows.n_features, unit), "rotated-pca-products")
     if not np.isfinite(found.upper).all():
         raise too_large(unit, "samples")
     C = found.products()
@@ -115,11 +115,11 @@ def _from_products(rows: RepeatedRows, scale: bool) -> _Spectrum:
     return _Spectrum(found.mean / unit, deviation, axes, energies, float(energies.sum()), size)
 
 
-def _from_sketch(rows: RepeatedRows, n_components: int, scale: bool) -> tuple[_Spectrum, str]:
+def _from_sketch(rows: Rows, n_components: int, scale: bool) -> tuple[_Spectrum, str]:
     """The axes that a sketch of the samples keeps, and the sketch in words."""
-    columns, reserve = sketch_columns(n_components, rows.features)
+    columns, reserve = sketch_columns(n_components, rows.n_features)
     kept = kept_columns(
-        rows, SketchSummary(rows.features, columns, reserve, rows.dtype, scale), "rotated-pca-sketch"
+        rows, SketchSummary(rows.n_features, columns, reserve, rows.dtype, scale), "rotated-pca-sketch"
     )
     sketch = kept.sketch
     deviation = None

@@ -11,9 +11,9 @@ from scipy.sparse.linalg import ArpackError
 from sklearn.decomposition import PCA
 from sklearn.utils.validation import check_is_fitted
 
-from givens.cluster import applied
-from givens.moments.repeated_rows import RepeatedRows
-from givens.moments.scatter import MOST_PRODUCT_FEATURES
+from givens.data.by_rows import by_rows
+from givens.data.moments import MOST_PRODUCT_FEATURES
+from givens.data.rows import Numbers, Rows
 from givens.numerics import parallel
 from givens.numerics.scaling import refuse_too_large
 from givens.result import Result
@@ -137,7 +137,7 @@ class RotatedPCA(Transformer):
         self
         """
         if is_dask(X) or (sparse.issparse(X) and max(X.shape) > MOST_PRODUCT_FEATURES):
-            return self._fit_chunks(RepeatedRows(self, X, accept_sparse=True))
+            return self._fit_chunks(Rows(X, self, Numbers(sparse=True)))
         values = dense(
             check_array(
                 X, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_min_samples=2, estimator=self
@@ -198,7 +198,7 @@ class RotatedPCA(Transformer):
         pca.mean_ = mean if deviation is None else np.zeros_like(mean)
         return self._describe(pca, rotation, mean, deviation)
 
-    def _fit_chunks(self, rows: RepeatedRows) -> Self:
+    def _fit_chunks(self, rows: Rows) -> Self:
         """Fit to samples on Dask, or to a large sparse matrix."""
         if self.svd_solver not in ("auto", "covariance_eigh"):
             raise ValueError(
@@ -256,8 +256,9 @@ class RotatedPCA(Transformer):
     def transform(self, X: Any) -> np.ndarray:
         """The rotated scores of unit variance, samples x components; of a dask array a dask array, not computed yet."""
         check_is_fitted(self)
-        if is_dask(X):
-            return applied(self, "transform", X, len(self.components_))
+        return by_rows(self, "_scores", X, len(self.components_))
+
+    def _scores(self, X: Any) -> np.ndarray:
         X = validate_data(self, X, accept_sparse="csr", reset=False, dtype=[np.float64, np.float32])
         weights = (self.pca_.components_.T / self.deviation_) @ self.rotation_
         if sparse.issparse(X):
@@ -290,8 +291,9 @@ class RotatedPCA(Transformer):
             Of a dask array a dask array, not computed yet.
         """
         check_is_fitted(self)
-        if is_dask(X):
-            return applied(self, "score_samples", X, None, np.float64)
+        return by_rows(self, "_log_likelihoods", X, None, np.float64)
+
+    def _log_likelihoods(self, X: Any) -> np.ndarray:
         X = dense(validate_data(self, X, accept_sparse="csr", reset=False, dtype=[np.float64, np.float32]))
         if self.scale_ is None:
             return self.pca_.score_samples(X)

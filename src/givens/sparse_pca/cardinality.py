@@ -25,7 +25,7 @@ from givens.numerics.polar import polar
 from givens.result import Result
 from givens.rotations import orthogonality
 from givens.sparse_pca import exchanges, truncated_power
-from givens.sparse_pca.data import CentredData, CovarianceData
+from givens.sparse_pca.centred_data import CentredData, CovarianceData
 from givens.sparse_pca.forms import (
     HEAVY,
     Axes,

@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from givens.cluster import Summary
-from givens.moments.repeated_rows import RepeatedRows
-from givens.moments.scatter import MOST_PRODUCT_FEATURES, feature_means, pooled_mean
-from givens.moments.sums import too_large
+from givens.data.moments import MOST_PRODUCT_FEATURES, feature_means, pooled_mean
+from givens.data.rows import Rows
+from givens.data.summary import Summary
+from givens.data.sums import too_large
 from givens.numerics import gram
 from givens.numerics.scaling import power_of_two
-from givens.sparse_pca.data import Centring, FeatureMoments, GramSum, scaled_moments
+from givens.sparse_pca.centred_data import Centring, FeatureMoments, GramSum, scaled_moments
 from givens.streaming.merging import SketchSummary, kept_columns, sketch_columns
 from givens.support.arguments import counted, dense
 
@@ -53,9 +53,9 @@ class FeatureSums(Summary):
         self.count += other.count
 
 
-def moments_of(data: RepeatedRows, scale: bool) -> FeatureMoments:
+def moments_of(data: Rows, scale: bool) -> FeatureMoments:
     """Means and norms of the features, in one pass."""
-    found = data.total(FeatureSums(data.features, data.unit()), "sparse-pca-moments")
+    found = data.total(FeatureSums(data.n_features, data.unit()), "sparse-pca-moments")
     total = found.squares + found.count * found.mean**2
     if not np.isfinite(total).all():
         raise too_large(found.unit, "samples")
@@ -82,7 +82,7 @@ class ChunkedData:
 
     Parameters
     ----------
-    data : RepeatedRows
+    data : Rows
     found : FeatureMoments
 
     Attributes
@@ -93,7 +93,7 @@ class ChunkedData:
 
     origin: str
 
-    def __init__(self, data: RepeatedRows, found: FeatureMoments) -> None:
+    def __init__(self, data: Rows, found: FeatureMoments) -> None:
         assert data.chunks is not None
         self.data = data
         self.found = found

@@ -12,7 +12,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from givens.cluster import applied
+from givens.data.by_rows import by_rows
+from givens.data.rows import Numbers, Rows
 from givens.metrics import (
     adjusted_from_scores,
     largest_correlation,
@@ -20,15 +21,13 @@ from givens.metrics import (
     projected_from_scores,
     span,
 )
-from givens.moments.repeated_rows import RepeatedRows
 from givens.numerics import parallel
 from givens.numerics.polar import polar
 from givens.numerics.scaling import refuse_too_large
 from givens.result import Result
 from givens.schedules import Schedule
 from givens.sparse_pca import cardinality
-from givens.sparse_pca.chunked import ChunkedData, moments_of
-from givens.sparse_pca.data import (
+from givens.sparse_pca.centred_data import (
     CentredData,
     CovarianceData,
     FeatureMoments,
@@ -36,6 +35,7 @@ from givens.sparse_pca.data import (
     largest_entry,
     moments,
 )
+from givens.sparse_pca.chunked import ChunkedData, moments_of
 from givens.sparse_pca.forms import ProductForm, SampleForm, SparseRows
 from givens.sparse_pca.loadings import (
     Loadings,
@@ -100,10 +100,14 @@ class SparseScores(Transformer):
         return completion.fill(X.astype(np.float64), holes).astype(X.dtype)
 
     def transform(self, X: Any) -> np.ndarray:
-        """The scores (X − mean)Zᵀ, Z the loadings by rows; of a dask array or data frame a dask array, not computed yet."""
-        if is_dask(X):
-            check_is_fitted(self)
-            return applied(self, "transform", X, len(self.components_))
+        """The scores (X − mean)Zᵀ, Z the loadings by rows, of anything that `givens.rows` reads.
+
+        Of a dask array or data frame they are a dask array, not computed yet.
+        """
+        check_is_fitted(self)
+        return by_rows(self, "_scores", X, len(self.components_))
+
+    def _scores(self, X: Any) -> np.ndarray:
         X, Z, mean = self._standard(X)
         with np.errstate(over="ignore", invalid="ignore"):
             scores = np.asarray(X @ Z.T) - mean @ Z.T if sparse.issparse(X) else (X - mean) @ Z.T
@@ -318,7 +322,7 @@ class SparsePCA(SparseScores):
             given = {"sample_weight": sample_weight, "stability": self.stability, "missing": self.missing}
             if refused := [name for name, value in given.items() if value is not None]:
                 raise ValueError(f"{refused[0]} is for samples in memory: leave it out with a dask array")
-            return self._fit_chunks(RepeatedRows(self, X, accept_sparse=True))
+            return self._fit_chunks(Rows(X, self, Numbers(sparse=True)))
         if type(X).__name__ == "AnnData":
             raise TypeError(
                 "X is an AnnData: pass its matrix, X.X, or call givens.anndata.sparse_pca, which stores the result"
@@ -386,7 +390,7 @@ class SparsePCA(SparseScores):
             )
         return filled.astype(X.dtype) if self.n_missing_ else X
 
-    def _fit_chunks(self, rows: RepeatedRows) -> Self:
+    def _fit_chunks(self, rows: Rows) -> Self:
         """Fit to samples on Dask, of which products of features or a sketch are kept."""
         assert rows.chunks is not None
         n, dtype = rows.chunks.shape[0], rows.dtype
@@ -398,7 +402,7 @@ class SparsePCA(SparseScores):
             if self.n_nonzero is not None or self.n_nonzero_total is not None:
                 # Which features count is not known yet, so the products of all of them are summed.
                 m = fit_options(self, found, n).m
-                self._fit(CovarianceData(data.factor(np.arange(rows.features), m), found), n, n, dtype)
+                self._fit(CovarianceData(data.factor(np.arange(rows.n_features), m), found), n, n, dtype)
             else:
                 self._fit(data, n, n, dtype)
         self.result_: Result = replace(self.result_, method=f"{self.result_.method}; on {data.origin}")

@@ -10,7 +10,7 @@ import numpy as np
 
 from givens.numerics import parallel
 from givens.schedules import Schedule, as_schedule
-from givens.sparse_pca.data import FeatureMoments
+from givens.sparse_pca.centred_data import FeatureMoments
 from givens.support.arguments import finite, whole
 
 DEFAULT_ALPHA = 0.05

@@ -22,7 +22,7 @@ import numpy as np
 from givens.metrics import adjusted_from_scores, largest_correlation, loading_overlap, span
 from givens.numerics import parallel
 from givens.sparse_pca import cardinality
-from givens.sparse_pca.data import CovarianceData, FeatureMoments
+from givens.sparse_pca.centred_data import CovarianceData, FeatureMoments
 from givens.sparse_pca.few_components import FewColumns, largest_beyond
 from givens.sparse_pca.forms import SampleForm, SparseRows
 from givens.sparse_pca.loadings import fill_empty, keep_largest, order_and_sign, reported_order, unit_rows

@@ -10,10 +10,9 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.exceptions import NotFittedError
-from sklearn.utils.validation import check_is_fitted
 
-from givens import rows
-from givens.moments.repeated_rows import RepeatedRows
+from givens.data import sources
+from givens.data.rows import Numbers, Rows
 from givens.numerics import parallel
 from givens.sparse_pca.estimator import SparseScores
 from givens.sparse_pca.missing import Completion, missing_explained
@@ -244,15 +243,15 @@ class StreamingSparsePCA(SparseScores):
         going_on = self.__sklearn_is_fitted__()
         if going_on:
             self._sketch = self._sketch.successor()
-        most = samples_limit(self.stop_after, rows.length(X), self._sketch.count if going_on else 0)
-        weights = BatchWeights(sample_weight, rows.length(X))
-        if rows.in_memory(X):
+        most = samples_limit(self.stop_after, sources.length(X), self._sketch.count if going_on else 0)
+        weights = BatchWeights(sample_weight, sources.length(X))
+        if sources.in_memory(X):
             self._add_table(X, most, going_on, weights)
         elif most is None and sample_weight is None and self._mergeable(X):
             joined = X.rechunk({1: -1}) if hasattr(X, "numblocks") and X.numblocks[1] > 1 else X
-            self._add_chunks(RepeatedRows(self, joined, accept_sparse=True, reset=not going_on))
+            self._add_chunks(Rows(joined, self, Numbers(sparse=True), reset=not going_on))
         else:
-            batches = counting(until(self, most, rows.batches(X)), rows.length(X), self.progress)
+            batches = counting(until(self, most, sources.batches(X)), sources.length(X), self.progress)
             with closing(batches):  # or an error would keep the bar
                 for number, batch in enumerate(batches):
                     first = not self.__sklearn_is_fitted__()
@@ -281,7 +280,7 @@ class StreamingSparsePCA(SparseScores):
         -------
         self
         """
-        rows.one_batch(X)
+        sources.one_batch(X)
         most = samples_limit(self.stop_after, None)
         first = not self.__sklearn_is_fitted__()
         try:
@@ -347,21 +346,6 @@ class StreamingSparsePCA(SparseScores):
             )
         self._sketch, self._found = mine.merged(theirs, self._rule(mine)), None
         return self
-
-    def transform(self, X: Any) -> np.ndarray:
-        """The scores (X − mean)Zᵀ, Z the loadings by rows, of anything that `fit` takes; what is not in memory is read in parts.
-
-        Parameters
-        ----------
-        X : anything that yields rows
-
-        Returns
-        -------
-        array, shape (samples, n_components)
-            Of a dask array or data frame a dask array, not computed yet.
-        """
-        check_is_fitted(self)
-        return super().transform(X) if is_dask(X) else rows.by_batches(super().transform, X)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the state of the stream to a file, without pickle; the file is written completely or not at all.
@@ -575,18 +559,18 @@ class StreamingSparsePCA(SparseScores):
         """Whether X lies in chunks of known lengths on Dask, and the order of the samples does not count."""
         if not is_dask(X) or self.drop != "frequent" or self.forgetting != 1 or self.missing is not None:
             return False
-        return not hasattr(X, "numblocks") or (X.ndim == 2 and rows.length(X) is not None)
+        return not hasattr(X, "numblocks") or (X.ndim == 2 and sources.length(X) is not None)
 
-    def _add_chunks(self, data: RepeatedRows) -> None:
+    def _add_chunks(self, data: Rows) -> None:
         """Take in the chunks of a dask array: a stream for each, and all of them merged."""
         going_on = self.__sklearn_is_fitted__()
-        settings = stream_settings(self, data.features, self._settings if going_on else None)
+        settings = stream_settings(self, data.n_features, self._settings if going_on else None)
         dtype = self._sketch.W.dtype if going_on else data.dtype
         empty = SketchSummary(
-            data.features, settings.columns, settings.columns - settings.components, dtype, settings.scale
+            data.n_features, settings.columns, settings.columns - settings.components, dtype, settings.scale
         )
         self._settings, self._found = settings, None
-        asked_loadings(self, settings, data.features)  # refuses what it cannot give
+        asked_loadings(self, settings, data.n_features)  # refuses what it cannot give
         found = sketch_of(data, empty, "streaming-sketch")
         self._sketch = self._sketch.merged(found, empty.rule) if going_on else found
 

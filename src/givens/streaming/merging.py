@@ -8,8 +8,9 @@ from typing import Any, Self
 
 import numpy as np
 
-from givens.cluster import RepeatedData, Summary
-from givens.moments.scatter import MOST_PRODUCT_FEATURES
+from givens.data.moments import MOST_PRODUCT_FEATURES
+from givens.data.rows import Rows
+from givens.data.summary import Summary
 from givens.streaming.rules import Frequent, default_reserve
 from givens.streaming.sketch import Sketch
 from givens.support.arguments import counted
@@ -55,7 +56,7 @@ class SketchSummary(Summary):
             self.sketch = self.sketch.merged(other.sketch, self.rule)
 
 
-def sketch_of(data: RepeatedData, empty: SketchSummary, name: str) -> Sketch:
+def sketch_of(data: Rows, empty: SketchSummary, name: str) -> Sketch:
     """The sketch of all rows, in one pass; more may be added to it."""
     return data.total(empty, name).sketch.opened()
 
@@ -101,7 +102,7 @@ class KeptColumns:
         )
 
 
-def kept_columns(data: RepeatedData, empty: SketchSummary, name: str) -> KeptColumns:
+def kept_columns(data: Rows, empty: SketchSummary, name: str) -> KeptColumns:
     """What a sketch keeps of all rows, in one pass."""
     sketch = data.total(empty, name).sketch
     Y = sketch.columns_now(empty.rule, 1)[0].astype(np.float64)

@@ -12,7 +12,8 @@ from typing import Self
 import numpy as np
 from scipy import sparse
 
-from givens.cluster import RepeatedData, Summary
+from givens.data.rows import Rows
+from givens.data.summary import Summary
 from givens.topics.documents import Counts
 
 
@@ -42,7 +43,7 @@ class _Meetings(Summary):
         self.documents += other.documents
 
 
-def npmi(documents: RepeatedData, top: np.ndarray, words: int) -> np.ndarray:
+def npmi(documents: Rows, top: np.ndarray, words: int) -> np.ndarray:
     """Mean NPMI over the pairs of the n most probable words of each topic; `top` (k x n) has their columns in the counts.
 
     Pairs with a word that occurs in no document are left out; a topic without other pairs has NaN.

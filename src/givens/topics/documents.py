@@ -7,18 +7,16 @@ So neither the number of threads nor the division of the data into batches chang
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator
 
-from givens.cluster import RepeatedData, Summary
-from givens.cluster.graph import DaskRows
+from givens.data.summary import Summary
 from givens.numerics import parallel
-from givens.support.arguments import is_dask
 from givens.support.fitting import check_array, validate_data
-from givens.support.rows import batches, in_memory
 
 BLOCK_DOCUMENTS = 256
 """Number of documents in a block, whose sum one thread computes."""
@@ -68,103 +66,37 @@ class Counts(NamedTuple):
         )
 
 
-class Documents(RepeatedData):
-    """Documents that can be read several times.
+@dataclass(frozen=True)
+class WordCounts:
+    """Documents by rows, as `Rows` checks them: counts, dense or sparse, that become csr matrices.
 
     Parameters
     ----------
-    estimator : BaseEstimator
-        Gets the number of words, and their names if X has any, as its features.
-    X : sparse matrix or array-like of shape (documents, words), or anything that `givens.rows` reads
-        Counts. A list of tables, sparse or dense, a memory map, an object of your own whose `__iter__` starts anew, or a dask
-        array or data frame, whose chunks stay where they are. An iterator, which yields its documents only once, is refused.
     whole : bool
         Refuse counts that are not whole numbers.
-    reset : bool, default=True
-        Set the estimator's number of words to that of X; otherwise X must have as many words as the estimator knows.
     """
 
-    def __init__(self, estimator: BaseEstimator, X: Any, *, whole: bool, reset: bool = True) -> None:
-        if hasattr(X, "__next__"):
-            raise TypeError(
-                "X yields its documents only once, and fit goes through them more than once: pass a sparse matrix, a list of "
-                "them, an object whose __iter__ starts anew, or give the batches to partial_fit"
-            )
-        self.whole = whole
-        self.source: Iterable[Any] = []
-        self.checked = False
-        self.words = 0
-        if is_dask(X):
-            self.chunks = DaskRows(X, estimator if reset else None)
-            self.words = self.chunks.shape[1]
-        elif _is_memory(X):
-            self.source, self.checked = [checked_counts(estimator, X, whole=whole, reset=reset)], True
-            self.words = self.source[0].shape[1]
-            return
-        else:
-            self.source = X
-            found = next(self._matrices(), None)
-            if found is None:
-                raise ValueError("X yields no documents")
-            self.words = found.shape[1]
-        if reset and self.chunks is not None:
-            self.chunks.learn_features(estimator)
-        elif reset:
-            estimator.n_features_in_ = self.words
-        elif self.words != estimator.n_features_in_:
-            raise ValueError(
-                f"X has {self.words} features, but {type(estimator).__name__} is expecting "
-                f"{estimator.n_features_in_} features as input"
-            )
+    whole: bool
+    most_rows = CHUNK_DOCUMENTS
 
-    def __iter__(self) -> Iterator[Counts]:
-        """Yield the documents in chunks of CHUNK_DOCUMENTS; the last one may be shorter."""
-        for rows in rechunked(self._matrices(), CHUNK_DOCUMENTS):
-            yield Counts.of(rows)
+    def table(self, estimator: BaseEstimator | None, X: Any, reset: bool) -> sparse.csr_matrix:
+        """A table of counts in memory as a sparse matrix; the estimator learns, or compares, its words."""
+        refuse_text(X)
+        if estimator is None:
+            return self.block(X, "X", 0)
+        rows = as_sparse(validate_data(estimator, X, accept_sparse="csr", reset=reset))
+        refuse_bad_counts(rows, whole=self.whole)
+        return rows
 
-    def _matrices(self) -> Iterator[sparse.csr_matrix]:
-        if self.checked:
-            yield from self.source
-            return
-        first = 0
-        for number, block in enumerate(batches(self.source)):
-            rows = self._checked(block, number, first)
-            first += rows.shape[0]
-            if rows.shape[0]:
-                yield rows
-
-    def _checked(self, block: Any, number: int, first: int) -> sparse.csr_matrix:
-        """A batch or chunk of documents as a sparse matrix."""
-        name = f"batch {number} of X"
-        rows = as_sparse(check_array(block, accept_sparse="csr", ensure_min_samples=0, input_name=name))
-        if self.words and rows.shape[1] != self.words:
-            raise ValueError(f"{name} has {rows.shape[1]} words, but the first has {self.words}")
+    def block(self, X: Any, name: str, first: int) -> sparse.csr_matrix:
+        """A block of documents, which begins at number `first`, as a sparse matrix."""
+        rows = as_sparse(check_array(X, accept_sparse="csr", ensure_min_samples=0, input_name=name))
         refuse_bad_counts(rows, whole=self.whole, first=first)
         return rows
 
-    def pieces(self, block: Any, number: int, first: int) -> Iterator[Counts]:
-        """Yield the documents of a chunk, checked, CHUNK_DOCUMENTS at a time."""
-        for rows in rechunked([self._checked(block, number, first)], CHUNK_DOCUMENTS):
-            yield Counts.of(rows)
-
-    def mold(self) -> Documents:
-        """A copy without documents, which checks chunks of the same number of words."""
-        other = Documents.__new__(Documents)
-        other.words, other.whole = self.words, self.whole
-        return other
-
-    def head(self, size: int) -> Counts:
-        """The first documents, at most `size`."""
-        if self.chunks is not None:
-            return Counts.of(self._checked(self.first_block(size), 0, 0))
-        return Counts.of(next(rechunked(self._matrices(), size)))
-
-
-class CountedDocuments(Documents):
-    """Documents in memory that have been checked."""
-
-    def __init__(self, matrices: Iterable[sparse.csr_matrix]) -> None:
-        self.source, self.checked = list(matrices), True
+    def piece(self, rows: sparse.csr_matrix) -> Counts:
+        """Documents in the types that compiled code expects."""
+        return Counts.of(rows)
 
 
 class EmptyDocuments(Summary):
@@ -193,12 +125,6 @@ class EmptyDocuments(Summary):
         self.number, self.next = self.number + other.number, other.next
 
 
-def _is_memory(X: Any) -> bool:
-    """Whether X is a single table in memory; raise an error if it is text."""
-    refuse_text(X)
-    return in_memory(X)
-
-
 def refuse_text(X: Any) -> None:
     """Refuse documents that are text, and not counts."""
     first = X
@@ -213,15 +139,6 @@ def refuse_text(X: Any) -> None:
             f"X holds text ({str(first)[:30]!r}), not counts: count the words first, "
             "as with sklearn.feature_extraction.text.CountVectorizer().fit_transform(X)"
         )
-
-
-def checked_counts(estimator: BaseEstimator, X: Any, *, whole: bool, reset: bool) -> sparse.csr_matrix:
-    """A table of counts as a sparse matrix; bad counts are refused."""
-    refuse_text(X)
-    table = validate_data(estimator, X, accept_sparse="csr", reset=reset)
-    rows = as_sparse(table)
-    refuse_bad_counts(rows, whole=whole)
-    return rows
 
 
 def as_sparse(table: Any) -> sparse.csr_matrix:

@@ -13,19 +13,21 @@ from scipy.special import digamma
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from givens.cluster import Together, applied
-from givens.moments import StreamedMoments
+from givens.data import StreamedMoments
+from givens.data.by_rows import by_rows
+from givens.data.rows import Rows
+from givens.data.summary import Together
 from givens.numerics import parallel
 from givens.result import Result
-from givens.support.arguments import counted, generator, is_dask, tolerance, whole
+from givens.support.arguments import counted, generator, tolerance, whole
 from givens.support.caller import warn_caller
 from givens.support.fitting import atomic_fit
 from givens.topics.coherence import npmi
 from givens.topics.documents import (
     CHUNK_DOCUMENTS,
-    Documents,
+    Counts,
     EmptyDocuments,
-    checked_counts,
+    WordCounts,
 )
 from givens.topics.from_moments import MomentTopics, solve_topics
 from givens.topics.priors import DirichletShares, OneTopic, Prior
@@ -191,11 +193,11 @@ class TopicModel(StreamedMoments, ClassNamePrefixFeaturesOutMixin, TransformerMi
         self
         """
         self._check()
-        documents = Documents(self, X, whole=_COUNTS[self.counts])
-        words = self._words(documents.words)
+        documents = Rows(X, self, self._door())
+        words = self._words(documents.n_features)
         rng = generator(self.random_state)
         with parallel.pool(self.threads):
-            axes = principal_axes(documents, documents.words, int(self.n_topics), rng)
+            axes = principal_axes(documents, documents.n_features, int(self.n_topics), rng)
             both = documents.total(Together(WordMoments(axes), EmptyDocuments()), "topics-moments")
             state, empty = both.parts
             _warn_of_empty(state, empty, words)
@@ -224,7 +226,7 @@ class TopicModel(StreamedMoments, ClassNamePrefixFeaturesOutMixin, TransformerMi
         """
         self._check()
         stream = getattr(self, "_stream", None)
-        rows = checked_counts(self, X, whole=_COUNTS[self.counts], reset=stream is None)
+        rows = self._door().table(self, X, reset=stream is None)
         if stream is None:
             self._words(rows.shape[1])
             stream = WordStream(None, [], self._axes_options())
@@ -246,11 +248,12 @@ class TopicModel(StreamedMoments, ClassNamePrefixFeaturesOutMixin, TransformerMi
             Rows of sum 1; a document without words has the mean shares of the prior. For a dask array or data frame, a dask array
             that is not computed yet.
         """
-        fitted = self._checked_fit()
-        if is_dask(X):
-            return applied(self, "transform", X, len(fitted.counts), np.float64)
+        return by_rows(self, "_shares", X, len(self._checked_fit().counts), np.float64)
+
+    def _shares(self, X: Any) -> np.ndarray:
+        fitted = self._fitted()
         topics = fitted.topics
-        documents = Documents(self, X, whole=_COUNTS[self.counts], reset=False)
+        documents = Rows(X, self, self._door(), reset=False)
         with parallel.pool(self.threads):
             shares = [
                 fitted.prior.infer(counts, topics, steps=_STEPS, tol=_STEP_TOL, expected=None).shares
@@ -315,8 +318,8 @@ class TopicModel(StreamedMoments, ClassNamePrefixFeaturesOutMixin, TransformerMi
             Between −1 (words that never occur together) and 1; NaN if none of a topic's words occurs.
         """
         top = self._top(whole(n_words, "n_words", 2))
-        documents = Documents(self, X, whole=_COUNTS[self.counts], reset=False)
-        return npmi(documents, top, documents.words)
+        documents = Rows(X, self, self._door(), reset=False)
+        return npmi(documents, top, documents.n_features)
 
     @property
     def components_(self) -> np.ndarray:
@@ -419,7 +422,7 @@ class TopicModel(StreamedMoments, ClassNamePrefixFeaturesOutMixin, TransformerMi
     def _solve_stream(self, stream: WordStream) -> _Fitted:
         return self._solve(stream.complete(), generator(self.random_state), None)
 
-    def _solve(self, state: WordMoments, rng: np.random.Generator, documents: Documents | None) -> _Fitted:
+    def _solve(self, state: WordMoments, rng: np.random.Generator, documents: Rows | None) -> _Fitted:
         """Topics from moments; if these fail and a refinement follows, topics from random documents."""
         k = int(self.n_topics)
         found: MomentTopics | None = None
@@ -450,7 +453,7 @@ class TopicModel(StreamedMoments, ClassNamePrefixFeaturesOutMixin, TransformerMi
         counts = np.maximum(counts, 1e-3 * self.topic_word_prior + 1e-300)
         return _Fitted(counts, prior, found, [], found is not None and found.result.converged)
 
-    def _refined(self, documents: Documents, start: _Fitted) -> _Fitted:
+    def _refined(self, documents: Rows, start: _Fitted) -> _Fitted:
         refined = refine(
             documents,
             start.topics.T,
@@ -461,6 +464,9 @@ class TopicModel(StreamedMoments, ClassNamePrefixFeaturesOutMixin, TransformerMi
             tol=float(self.tol),
         )
         return _Fitted(refined.counts, refined.prior, start.found, refined.bounds, refined.converged)
+
+    def _door(self) -> WordCounts:
+        return WordCounts(_COUNTS[self.counts])
 
     def _axes_options(self) -> AxesOptions:
         rank = 2 * int(self.n_topics) + 10 if self.basis_rank is None else int(self.basis_rank)
@@ -473,7 +479,7 @@ class TopicModel(StreamedMoments, ClassNamePrefixFeaturesOutMixin, TransformerMi
     def _inferred(self, X: Any) -> Inference:
         """The inference over the documents of X."""
         fitted = self._checked_fit()
-        documents = Documents(self, X, whole=_COUNTS[self.counts], reset=False)
+        documents = Rows(X, self, self._door(), reset=False)
         with parallel.pool(self.threads):
             inference = Inference(fitted.topics, fitted.prior, _STEPS, _STEP_TOL, counted=False)
             return documents.total(inference, "topics-likelihood")
@@ -539,11 +545,9 @@ def on_simplex(topics: np.ndarray, frequencies: np.ndarray) -> np.ndarray:
     return np.where(sums > 0, cut / np.where(sums > 0, sums, 1.0), frequencies)
 
 
-def _random_topics(
-    documents: Documents, frequencies: np.ndarray, k: int, rng: np.random.Generator
-) -> np.ndarray:
+def _random_topics(documents: Rows, frequencies: np.ndarray, k: int, rng: np.random.Generator) -> np.ndarray:
     """Random topics: the mean of the words' frequencies in all documents and in four random documents of the first chunk."""
-    head = documents.head(CHUNK_DOCUMENTS)
+    head = Counts.of(documents.head(CHUNK_DOCUMENTS))
     topics = np.tile(frequencies, (k, 1))
     for topic in topics:
         for n in rng.integers(head.size, size=4):

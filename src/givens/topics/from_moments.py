@@ -23,8 +23,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import minimize_scalar
 
+from givens.data.cumulants import TooFewDirections, contract, whiten
 from givens.kernels.packed import products
-from givens.moments.cumulants import TooFewDirections, contract, whiten
 from givens.numerics.polar import polar_by_products
 from givens.result import Result
 from givens.tensors.decompose import SMALL_TENSOR, Decomposition, decompose

@@ -16,7 +16,8 @@ from typing import Self
 
 import numpy as np
 
-from givens.cluster import RepeatedData, Summary
+from givens.data.rows import Rows
+from givens.data.summary import Summary
 from givens.topics.documents import Counts
 from givens.topics.priors import Prior
 
@@ -94,7 +95,7 @@ class Inference(Summary):
 
 
 def refine(
-    documents: RepeatedData,
+    documents: Rows,
     topics: np.ndarray,
     prior: Prior,
     *,

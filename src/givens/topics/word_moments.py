@@ -24,8 +24,9 @@ from typing import Any, Self
 
 import numpy as np
 
-from givens.cluster import RepeatedData, Summary
-from givens.moments.sums import packed_triples, pair_groups, unpacked_triples
+from givens.data.rows import Rows
+from givens.data.summary import Summary
+from givens.data.sums import packed_triples, pair_groups, unpacked_triples
 from givens.numerics import parallel
 from givens.numerics.scaling import power_of_two
 from givens.numerics.tiles import add_in_order
@@ -343,7 +344,7 @@ class _SecondImage(Summary):
     image: np.ndarray
 
 
-def principal_axes(documents: RepeatedData, words: int, rank: int, rng: np.random.Generator) -> np.ndarray:
+def principal_axes(documents: Rows, words: int, rank: int, rng: np.random.Generator) -> np.ndarray:
     """The leading axes of the second moment of the words, by power steps from random axes.
 
     Takes one pass for the frequencies of the words and one per step. Words are scaled first (`FLATTENING`), and the axes scaled

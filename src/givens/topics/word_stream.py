@@ -12,8 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
+from givens.data.rows import Rows
 from givens.support.arguments import generator
-from givens.topics.documents import CHUNK_DOCUMENTS, CountedDocuments, Counts, rechunked
+from givens.topics.documents import CHUNK_DOCUMENTS, Counts, WordCounts, rechunked
 from givens.topics.word_moments import WordMoments, principal_axes
 
 
@@ -26,7 +27,9 @@ class AxesOptions(NamedTuple):
 
     def moments(self, matrices: list[sparse.csr_matrix]) -> WordMoments:
         """Empty moments on the principal axes of the first documents."""
-        head = CountedDocuments(rechunked(_first(matrices, self.documents), CHUNK_DOCUMENTS))
+        head = Rows(
+            sparse.vstack(list(_first(matrices, self.documents)), format="csr"), check=WordCounts(False)
+        )
         axes = principal_axes(head, matrices[0].shape[1], self.rank, generator(self.random_state))
         return WordMoments(axes)
 

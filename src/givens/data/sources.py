@@ -8,7 +8,7 @@ in chunks is read by whole rows of chunks, so that no chunk is decompressed twic
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from scipy import sparse
 
 from givens.support.arguments import is_dask
 
-__all__ = ["batches", "by_batches", "in_memory", "length"]
+__all__ = ["batches", "in_memory", "length"]
 
 READ_BYTES = 1 << 22  # bytes of numbers read at a time
 MOST_READ_BYTES = 1 << 28  # bytes, where a row of the store's own chunks is larger
@@ -28,7 +28,7 @@ def in_memory(X: Any) -> bool:
     Examples
     --------
     >>> import numpy as np
-    >>> from givens.support.rows import in_memory
+    >>> from givens.data.sources import in_memory
     >>> in_memory(np.ones((3, 2))), in_memory([[1, 2], [3, 4]]), in_memory(iter([np.ones((3, 2))]))
     (True, True, False)
     """
@@ -93,7 +93,7 @@ def batches(X: Any) -> Iterator[Any]:
     Examples
     --------
     >>> import numpy as np
-    >>> from givens.support.rows import batches
+    >>> from givens.data.sources import batches
     >>> [batch.shape for batch in batches(iter([np.ones((2, 3)), np.ones(3)]))]
     [(2, 3), (1, 3)]
     """
@@ -114,24 +114,6 @@ def batches(X: Any) -> Iterator[Any]:
         raise TypeError(
             f"X must be a table, or yield rows or batches of rows: {type(X).__name__} is neither of these"
         )
-
-
-def by_batches(function: Callable[[Any], np.ndarray], X: Any) -> np.ndarray:
-    """What a function of rows returns for all rows of X: at once if X is in memory, else for one batch after the other.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from givens.support.rows import by_batches
-    >>> by_batches(lambda rows: rows.sum(axis=1), [np.ones((1, 3)), np.ones((2, 3))])
-    array([3., 3., 3.])
-    """
-    if in_memory(X):
-        return function(X)
-    parts = [function(batch) for batch in batches(X) if length(batch) != 0]
-    if not parts:
-        raise ValueError("X yields no rows; an iterator can be read only once, so pass a new one")
-    return np.concatenate(parts)
 
 
 def _matrix(rows: Any, number: int) -> Any:

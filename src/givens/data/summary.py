@@ -19,7 +19,7 @@ class Summary(ABC):
 
     Examples
     --------
-    >>> from givens.cluster import Summary
+    >>> from givens.data.summary import Summary
     >>> class Largest(Summary):
     ...     value = 0.0
     ...     def add(self, rows):

@@ -1,4 +1,9 @@
-"""Moments of data up to the third, from a stream of rows: accumulate, whiten, decompose, revert the whitening.
+"""Samples, and sums over them: one way from a table, a file, a stream or a cluster to the numbers that an estimator needs.
+
+`rows` checks samples and passes over them, `sources` reads them in batches, `dask` lets chunks stay where they are, `summary`
+says what a pass adds up, and `by_rows` calls a fitted estimator on samples of all these kinds.
+
+Moments of data up to the third, from a stream of rows: accumulate, whiten, decompose, revert the whitening.
 
 The third moment of d variables has d³ entries and is never formed. Rows x are projected on r orthonormal axes P about
 an origin o, p = Pᵀ(x − o), and what is kept are sums over rows of
@@ -13,10 +18,11 @@ W = QΛ^{-½} and B = QΛ^{½}; `contract(M3, W)` = Σ λ_i v_i⊗v_i⊗v_i then
 finds, and B V leads back.
 """
 
-from givens.moments.cumulants import Cumulants, TooFewDirections, Whitening, contract, whiten
-from givens.moments.span import RowSpan
-from givens.moments.stream import Stream, StreamedMoments, principal_basis, second_moments
-from givens.moments.sums import TILE, Basis, SecondMoments, Sums, ThirdMoments, unit_of
+from givens.data.cumulants import Cumulants, TooFewDirections, Whitening, contract, whiten
+from givens.data.rows import unit_of
+from givens.data.span import RowSpan
+from givens.data.stream import Stream, StreamedMoments, principal_basis, second_moments
+from givens.data.sums import TILE, Basis, SecondMoments, Sums, ThirdMoments
 
 __all__ = [
     "TILE",

@@ -9,7 +9,8 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
-from givens.moments.sums import Basis, SecondMoments, ThirdMoments, too_large, unit_of
+from givens.data.rows import unit_of
+from givens.data.sums import Basis, SecondMoments, ThirdMoments, too_large
 from givens.numerics import parallel
 from givens.support.fitting import atomic_fit
 
@@ -51,7 +52,7 @@ class Stream:
     Examples
     --------
     >>> import numpy as np
-    >>> from givens.moments import Stream
+    >>> from givens.data import Stream
     >>> X = np.random.default_rng(0).standard_normal((500, 4))
     >>> stream = Stream(samples=100, rank=2)
     >>> for start in range(0, 500, 70):

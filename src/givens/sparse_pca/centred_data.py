@@ -19,7 +19,7 @@ from typing import Any, Self
 import numpy as np
 from scipy import sparse
 
-from givens.cluster import Summary
+from givens.data.summary import Summary
 from givens.numerics import gram, parallel
 from givens.numerics.centred_sparse import DENSE_PART, CentredSparse
 from givens.numerics.scaling import binary_exponent, power_of_two

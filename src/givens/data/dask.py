@@ -1,7 +1,8 @@
 """A pass over a dask array: a task for each chunk, and a tree of tasks that merge their results.
 
 Every task is a pure function. The summary of a chunk is a task with its own key, which the tree uses once: if a worker dies, Dask
-runs the task again on another one, and the tree uses that result. The tree depends on the number of chunks only.
+runs the task again on another one, and the tree uses that result. The tree depends on the number of chunks only, so the result
+has the same bits whichever worker computes which chunk, and in whatever order.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ from uuid import uuid4
 import numpy as np
 
 import givens
-from givens.cluster.summary import Summary
-from givens.cluster.watching import active_client, tell, watched
+from givens.data.summary import Summary
+from givens.data.watching import active_client, tell, watched
 from givens.numerics import parallel
 from givens.support.extras import require
 
@@ -32,11 +33,11 @@ class DaskRows:
     Parameters
     ----------
     X : dask array of shape (samples, features), or dask data frame
-    estimator : estimator or None
-        Its parameter `progress`, if it has one, determines whether passes are shown.
+    progress : bool, default=False
+        Whether passes are shown.
     """
 
-    def __init__(self, X: Any, estimator: Any) -> None:
+    def __init__(self, X: Any, progress: bool = False) -> None:
         self.names = None
         self.passes = 0
         if not hasattr(X, "numblocks"):
@@ -49,9 +50,9 @@ class DaskRows:
             raise ValueError(
                 f"X has {self.shape[0]} rows and {self.shape[1]} columns: there is nothing to fit"
             )
-        self.progress = bool(getattr(estimator, "progress", False))
+        self.progress = progress
 
-    def learn_features(self, estimator: Any, reset: bool = True) -> int:
+    def learn_features(self, estimator: Any, reset: bool = True) -> None:
         """Set the number and the names of the estimator's features, as scikit-learn's own validation does.
 
         Unless `reset`, raise an error if they differ from those that the estimator has.
@@ -64,12 +65,11 @@ class DaskRows:
                 raise ValueError(
                     f"X has {self.shape[1]} features, but {type(estimator).__name__} is expecting {estimator.n_features_in_}"
                 )
-            return self.shape[1]
+            return
         estimator.n_features_in_ = self.shape[1]
         estimator.__dict__.pop("feature_names_in_", None)
         if self.names is not None and all(isinstance(name, str) for name in self.names):
             estimator.feature_names_in_ = np.asarray(self.names, dtype=object)
-        return self.shape[1]
 
     def head(self, size: int) -> Any:
         """The first rows, at most `size` of them, in memory."""
@@ -80,8 +80,8 @@ class DaskRows:
         dask = require("dask", extra="dask")
         return dask.persist(dask.delayed(value, name=f"{name}-{uuid4().hex}", traverse=False))[0]
 
-    def total(self, empty: Kind, mold: Any, name: str, kept: Sequence[Any] = ()) -> Kind:
-        """The summary of all rows; `mold.pieces` checks the rows of a chunk and divides them into pieces for `Summary.add`.
+    def total(self, empty: Kind, door: Any, name: str, kept: Sequence[Any] = ()) -> Kind:
+        """The summary of all rows; `door` checks the rows of a chunk and divides them into pieces for `Summary.add`.
 
         `kept` are values that `keep` returned; `Summary.given` gets them on the worker that has the chunk.
         """
@@ -89,14 +89,14 @@ class DaskRows:
         key = f"{name}-{uuid4().hex}"
         text = f"pass {self.passes}, {name.replace('-', ' ')}:"
         with watched(text, key, self.X.numblocks[0]) if self.progress else nullcontext():
-            return computed(self._tree(empty, mold, name, key, kept))
+            return computed(self._tree(empty, door, name, key, kept))
 
-    def _tree(self, empty: Summary, mold: Any, name: str, key: str, kept: Sequence[Any]) -> Any:
+    def _tree(self, empty: Summary, door: Any, name: str, key: str, kept: Sequence[Any]) -> Any:
         """The tasks of a pass: a summary of each chunk, and the tree that merges them."""
         dask = require("dask", extra="dask")
         token = key.removeprefix(f"{name}-")
         told = key if self.progress else None
-        state = dask.delayed((empty, mold, told), name=f"{name}-parameters-{token}", traverse=False)
+        state = dask.delayed((empty, door, told), name=f"{name}-parameters-{token}", traverse=False)
         # An array of one summary per chunk: Dask then reads and sums a chunk in one task, and no chunk waits in memory.
         leaves = self.X.map_blocks(
             _summarised,
@@ -146,7 +146,7 @@ def refuse_foreign_workers() -> None:
     if client is None:
         return
     # Other errors are ignored: a worker that is shutting down does not answer.
-    answers = client.run(eval, "__import__('givens.cluster.graph').__version__", on_error="return")
+    answers = client.run(eval, "__import__('givens.data.dask').__version__", on_error="return")
     for answer in answers.values():
         if isinstance(answer, ImportError):
             raise ModuleNotFoundError(
@@ -193,14 +193,14 @@ def _summarised(
     block: Any, state: tuple[Summary, Any, str | None], block_info: Any = None, **kept: Any
 ) -> Summary:
     """The summary of one chunk. It is not put into an array of objects: Dask would take its size for that of a pointer."""
-    empty, mold, told = state
+    empty, door, told = state
     number = int(block_info[0]["chunk-location"][0])
     first, last = (int(edge) for edge in block_info[0]["array-location"][0])
     # One thread per task: Dask runs as many tasks as a worker has threads.
     with parallel.pool(1):
         summary = (empty.given(list(kept.values())) if kept else empty).begin(first)
         try:
-            for rows in mold.pieces(block, number, first):
+            for rows in door.pieces(door.checked(block, number, first)):
                 summary.add(rows)
         except (TypeError, ValueError) as error:
             text = " ".join(str(error).split())

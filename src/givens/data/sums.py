@@ -11,10 +11,9 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
-from givens.cluster import Summary
-from givens.moments.cumulants import Cumulants
+from givens.data.cumulants import Cumulants
+from givens.data.summary import Summary
 from givens.numerics import gram
-from givens.numerics.scaling import power_of_two
 from givens.numerics.tiles import add_in_order
 
 TILE = 4096
@@ -39,12 +38,6 @@ class Basis:
             and np.array_equal(self.origin, other.origin)
             and np.array_equal(self.axes, other.axes)
         )
-
-
-def unit_of(rows: np.ndarray) -> float:
-    """A power of two that brings rows of extreme size near 1, so that their cubes stay finite; 1 for all others."""
-    size = float(np.max(np.abs(rows), initial=0.0))
-    return 1.0 if size == 0.0 or 1e-60 < size < 1e60 else 1.0 / power_of_two(size)
 
 
 def too_large(unit: float, noun: str, powers: str = "squares") -> ValueError:
@@ -144,7 +137,7 @@ class ThirdMoments(Sums):
     Examples
     --------
     >>> import numpy as np
-    >>> from givens.moments import Basis, ThirdMoments
+    >>> from givens.data import Basis, ThirdMoments
     >>> X = np.random.default_rng(0).standard_normal((1000, 5))
     >>> state = ThirdMoments(Basis(X.mean(axis=0), np.eye(5)[:, :2]))
     >>> state.add(X[:300])

@@ -11,7 +11,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from givens.cluster import Summary
+from givens.data.summary import Summary
 from givens.numerics import gram
 from givens.support.arguments import dense
 
@@ -43,7 +43,7 @@ class Scatter(Summary):
     ----------
     features : int
     unit : float, default=1.0
-        A power of two, so that squares neither overflow nor underflow; see `givens.moments.sums.unit_of`.
+        A power of two, so that squares neither overflow nor underflow; see `givens.data.rows.unit_of`.
 
     Attributes
     ----------
@@ -57,7 +57,7 @@ class Scatter(Summary):
     Examples
     --------
     >>> import numpy as np
-    >>> from givens.moments.scatter import Scatter
+    >>> from givens.data.moments import Scatter
     >>> X = np.random.default_rng(0).standard_normal((100, 3)) + 5
     >>> one, two = Scatter(3).begin(0), Scatter(3).begin(40)
     >>> one.add(X[:40])

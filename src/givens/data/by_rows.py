@@ -1,4 +1,4 @@
-"""Methods of fitted estimators on dask arrays: the result is a dask array of the same chunks, not computed yet."""
+"""What a method of a fitted estimator says of each sample, wherever the samples lie."""
 
 from __future__ import annotations
 
@@ -7,26 +7,39 @@ from typing import Any
 
 import numpy as np
 
-from givens.cluster.graph import refuse_foreign_workers
+from givens.data.dask import refuse_foreign_workers
+from givens.data.sources import batches, in_memory, length
+from givens.support.arguments import is_dask
 from givens.support.extras import require
 
 
-def applied(model: Any, method: str, X: Any, columns: int | None, dtype: Any = None) -> Any:
-    """Call a method of an estimator on every chunk; return the results as a dask array.
+def by_rows(model: Any, method: str, X: Any, columns: int | None, dtype: Any = None) -> Any:
+    """Call a method of an estimator on all rows of X: at once if X is in memory, else block by block.
 
     Parameters
     ----------
     model : estimator
         Sent to the workers once. Each call there uses one thread.
     method : str
-        The name of a method that takes rows and returns as many rows, or a vector of as many entries.
-    X : dask array or data frame
-        Lengths of chunks may be unknown.
+        The name of a method that takes a table and returns as many rows, or a vector of as many entries.
+    X : anything that `givens.rows` reads
+        Of a dask array or data frame, whose chunks may have unknown lengths, the result is a dask array that is not computed yet.
     columns : int or None
         Number of columns that the method returns; None for a vector.
     dtype : dtype, optional
-        Type of the results. By default single precision if X is, else double.
+        Type of the results on Dask. By default single precision if X is, else double.
     """
+    if is_dask(X):
+        return _on_dask(model, method, X, columns, dtype)
+    if in_memory(X):
+        return getattr(model, method)(X)
+    parts = [getattr(model, method)(batch) for batch in batches(X) if length(batch) != 0]
+    if not parts:
+        raise ValueError("X yields no rows; an iterator can be read only once, so pass a new one")
+    return np.concatenate(parts)
+
+
+def _on_dask(model: Any, method: str, X: Any, columns: int | None, dtype: Any) -> Any:
     dask = require("dask", extra="dask")
     refuse_foreign_workers()
     if not hasattr(X, "numblocks"):
@@ -37,7 +50,8 @@ def applied(model: Any, method: str, X: Any, columns: int | None, dtype: Any = N
         dtype = np.float32 if X.dtype == np.float32 else np.float64
     alone = copy(model)
     alone.threads = 1
-    label = f"{type(model).__name__.lower()}-{method}".replace("_", "-")
+    alone.__dict__.pop("feature_names_in_", None)  # chunks have no names
+    label = f"{type(model).__name__}-{method}".lower().replace("_", "-")
     shape: dict[str, Any] = {"chunks": (X.chunks[0],), "drop_axis": 1}
     if columns is not None:
         shape = {"chunks": (X.chunks[0], (columns,))}
