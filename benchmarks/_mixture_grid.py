@@ -19,7 +19,7 @@ from threadpoolctl import threadpool_limits
 from benchmarks._markdown import table
 from benchmarks._runner import replace
 from givens import SphericalMixture
-from givens.data import TILE, ThirdMoments, principal_basis, second_moments
+from givens.data import TILE, ThirdMoments, moments_of, principal_basis, unit_of
 from givens.datasets import MixtureSample, make_spherical_mixture
 from givens.mixtures.model import Mixture, posterior
 from givens.mixtures.solve import Decomposer, solve
@@ -78,9 +78,7 @@ def _measure(d: int, n: int, seed: int) -> dict[str, Any]:
 
 def same_reconstruction(X: np.ndarray, decomposition: Decomposer) -> Mixture:
     """What SphericalMixture(refine_em=0) fits, with another decomposition of the whitened tensor."""
-    seconds = second_moments(X[:TILE])
-    seconds.add(X)
-    basis = principal_basis(seconds, COMPONENTS - 1)[1]
+    basis = principal_basis(moments_of(X, unit_of(X[:TILE])), COMPONENTS - 1)[1]
     state = ThirdMoments(basis)
     state.add(X)
     found = solve(state.cumulants(), COMPONENTS, common=True, decomposition=decomposition).mixture

@@ -46,7 +46,7 @@ from benchmarks._parts import HERE, part
 from benchmarks._runner import replace as write_text
 from benchmarks._task_graph import Constants, pass_seconds
 from givens import RotatedPCA, SparsePCA, SphericalMixture, StreamingSparsePCA
-from givens.data.moments import Scatter
+from givens.data.moments import Moments
 from givens.data.rows import Rows
 
 FEATURES, ROWS, COMPONENTS = 500, 8192, 5
@@ -147,12 +147,12 @@ def passes(samples, report):
 
 def products(X):
     """One pass: the means and products of all features."""
-    return Rows(X).total(Scatter(FEATURES), "benchmark-products")
+    return Rows(X).total(Moments(FEATURES), "benchmark-products")
 
 
 def merge_seconds():
     """Seconds of merging two summaries, in this process."""
-    one, other = Scatter(FEATURES).begin(0), Scatter(FEATURES).begin(0)
+    one, other = Moments(FEATURES).begin(0), Moments(FEATURES).begin(0)
     for summary in (one, other):
         summary.add(np.random.default_rng(0).standard_normal((ROWS, FEATURES)))
         summary.end()

@@ -20,7 +20,7 @@ from threadpoolctl import threadpool_limits
 from benchmarks import _mixture_grid as grid
 from benchmarks._runner import Suite
 from givens import SphericalMixture
-from givens.data import TILE, Basis, ThirdMoments, principal_basis, second_moments
+from givens.data import TILE, Basis, ThirdMoments, moments_of, principal_basis, unit_of
 from givens.datasets import make_spherical_mixture
 from givens.mixtures.solve import by_givens, solve
 from givens.numerics import parallel
@@ -151,9 +151,7 @@ def _speed(report):
 
 
 def _basis(X):
-    seconds = second_moments(X[:TILE])
-    seconds.add(X)
-    return principal_basis(seconds, grid.COMPONENTS - 1)[1]
+    return principal_basis(moments_of(X, unit_of(X[:TILE])), grid.COMPONENTS - 1)[1]
 
 
 def _sums(X, basis):

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.metrics import normalized_mutual_info_score
 
-from givens.data import TILE, Basis, Cumulants, ThirdMoments, contract, second_moments, whiten
+from givens.data import Basis, Cumulants, ThirdMoments, contract, moments_of, whiten
 from givens.datasets import MixtureSample, make_spherical_mixture
 from givens.mixtures.estimator import SphericalMixture
 from givens.mixtures.model import Mixture, posterior
@@ -102,9 +102,8 @@ def agreement(mixture: Mixture, sample: MixtureSample) -> float:
 
 def uncentred(X: np.ndarray, k: int) -> tuple[Cumulants, np.ndarray]:
     """Moments on the top k eigenvectors of the uncentred second moment, and the eigenvalues of the covariance, ascending."""
-    seconds = second_moments(X[:TILE])
-    seconds.add(X)
-    mean, covariance = seconds.mean_and_covariance()
+    seconds = moments_of(X)
+    mean, covariance = seconds.mean, seconds.covariance()
     vectors = np.linalg.eigh(covariance + np.outer(mean, mean))[1]
     state = ThirdMoments(Basis(mean, np.ascontiguousarray(vectors[:, -k:])))
     state.add(X)

@@ -9,13 +9,13 @@ import pytest
 from dask.sizeof import sizeof
 
 from benchmarks._task_graph import Constants, pass_seconds
-from givens.data.moments import Scatter
+from givens.data.moments import Moments
 from givens.data.summary import Together
 from givens.streaming.merging import SketchSummary
 
 
 def test_dask_knows_how_large_summaries_are():
-    scatter = Scatter(100).begin(0)
+    scatter = Moments(100).begin(0)
     assert 80_000 < sys.getsizeof(scatter) < 90_000
     sketch = SketchSummary(1000, 10, 5, np.float64).begin(0)
     assert sketch.sketch.W.nbytes < sizeof(sketch) < 2 * sketch.sketch.W.nbytes

@@ -13,10 +13,11 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.estimator_checks import check_estimator
 
 from givens import SparsePCA, metrics, sparse_pca_path
+from givens.data.moments import Moments, moments_of
 from givens.datasets import pitprops, sparse_modules
 from givens.numerics import gram
 from givens.searches.breakpoints import breakpoint_search
-from givens.sparse_pca import data as data_module
+from givens.sparse_pca import centred_data as data_module
 from givens.sparse_pca.centred_data import CentredData
 from tests.memory import most_bytes
 
@@ -265,12 +266,15 @@ def test_tall_sparse_data_give_what_a_dense_factor_gives(rng, monkeypatch, asked
 def test_tall_data_are_neither_copied_nor_made_dense(rng, monkeypatch):
     X = tall(rng, 3000, 50)
     blocks = []
-    for name in ("add_sparse", "add_dense"):
-        add = getattr(gram, name)
-        monkeypatch.setattr(
-            gram, name, lambda C, block, add=add: blocks.append(block.shape[0]) or add(C, block)
-        )
-    monkeypatch.setattr(gram, "BLOCK_ENTRIES", 20_000)
+    add, centred = gram.add_sparse, Moments._centred
+    monkeypatch.setattr(gram, "add_sparse", lambda C, block: blocks.append(block.shape[0]) or add(C, block))
+
+    def counted(self, rows, weights):
+        if self.with_products:
+            blocks.append(rows.shape[0])
+        return centred(self, rows, weights)
+
+    monkeypatch.setattr(Moments, "_centred", counted)
     monkeypatch.setattr(data_module, "CACHED", 1000)
     monkeypatch.setattr(CentredData, "_all_samples", None)
     for form in (np.asarray, sparse.csr_matrix, lambda X: sparse.csr_matrix(X + 1)):
@@ -338,7 +342,7 @@ def test_wide_sparse_data_are_not_made_dense():
 
 def test_wide_sparse_data_that_have_to_be_dense_are_made_so_once():
     X = sparse.random(400, 6000, 0.005, random_state=0, format="csr")
-    data = CentredData(X, data_module.moments(X, False))
+    data = CentredData(X, data_module.feature_moments(moments_of(X, products=False), False))
     features = np.arange(6000)
     assert most_bytes(lambda: data.factor(features, 3)) < 1.3 * 8 * X.shape[0] * X.shape[1]
 

@@ -19,17 +19,18 @@ finds, and B V leads back.
 """
 
 from givens.data.cumulants import Cumulants, TooFewDirections, Whitening, contract, whiten
+from givens.data.moments import Moments, moments_of
 from givens.data.rows import unit_of
 from givens.data.span import RowSpan
-from givens.data.stream import Stream, StreamedMoments, principal_basis, second_moments
-from givens.data.sums import TILE, Basis, SecondMoments, Sums, ThirdMoments
+from givens.data.stream import Stream, StreamedMoments, principal_basis
+from givens.data.sums import TILE, Basis, Sums, ThirdMoments
 
 __all__ = [
     "TILE",
     "Basis",
     "Cumulants",
+    "Moments",
     "RowSpan",
-    "SecondMoments",
     "Stream",
     "StreamedMoments",
     "Sums",
@@ -37,8 +38,8 @@ __all__ = [
     "TooFewDirections",
     "Whitening",
     "contract",
+    "moments_of",
     "principal_basis",
-    "second_moments",
     "unit_of",
     "whiten",
 ]

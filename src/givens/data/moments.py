@@ -1,7 +1,10 @@
-"""The means of all features, and their products about the means, in one pass: from them principal components are computed.
+"""First and second moments: the weight, the mean, and the products of features about it, in one pass.
 
 The sums of two parts, each about its own mean, are merged by the formula of Chan, Golub and LeVeque (1983), in which nothing
-cancels: C = C₁ + C₂ + n₁n₂/(n₁ + n₂)·g gᵀ, where g is the difference of the two means.
+cancels: C = C₁ + C₂ + w₁w₂/(w₁ + w₂)·g gᵀ, where g is the difference of the two means.
+
+Of few features, threads take tiles of rows, and each makes products of its own; of many they share out the products. Tiles,
+blocks and the order in which they are merged depend on the shape of the rows only, so the number of threads changes no bit.
 """
 
 from __future__ import annotations
@@ -10,110 +13,241 @@ from copy import copy
 from typing import Any, Self
 
 import numpy as np
+from scipy import sparse
 
 from givens.data.summary import Summary
-from givens.numerics import gram
+from givens.numerics import gram, parallel
+from givens.numerics.scaling import EPS
+from givens.numerics.tiles import tiles
 from givens.support.arguments import dense
 
 MOST_PRODUCT_FEATURES = 8192
 """Maximum number of features whose products are summed; the products then take 512 MB."""
 
-
-def feature_means(rows: np.ndarray) -> np.ndarray:
-    """The mean of each feature; for a constant feature its value, without rounding errors."""
-    constant = np.all(rows == rows[0], axis=0)
-    return np.where(constant, rows[0], rows.mean(axis=0))
+TILE_FEATURES = 256  # up to so many, the products of a tile (half a megabyte) stay in a core's cache
+WAVE_TILES = 16  # tiles whose products wait to be merged
+SLICE_FEATURES = 1024  # of the features whose squares are summed: a few rows of them stay in a core's cache
 
 
-def pooled_mean(
-    count: int, mean: np.ndarray, more: int, other: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, float]:
-    """The mean of two parts together, the difference g of their means, and n₁n₂/(n₁ + n₂), the weight of g gᵀ."""
-    gap = other - mean
-    if not count or not more:
-        return (mean if count else other), gap, 0.0
-    total = count + more
-    return mean + gap * (more / total), gap, count * more / total
-
-
-class Scatter(Summary):
-    """Count, mean, and Σ (x − mean)(x − mean)ᵀ, of rows multiplied by `unit`.
+class Moments(Summary):
+    """The weight and the mean of rows multiplied by `unit`, and Σ (x − mean)(x − mean)ᵀ or its diagonal.
 
     Parameters
     ----------
-    features : int
+    features : int or array of int
+        How many there are, or the numbers of those that count.
     unit : float, default=1.0
         A power of two, so that squares neither overflow nor underflow; see `givens.data.rows.unit_of`.
+    products : bool, default=True
+        Whether products of different features are wanted, or the squares of each alone.
 
     Attributes
     ----------
     count : int
+        Number of rows.
+    weight : float
+        The sum of their weights: their number if they have none.
     mean : array, shape (features,)
-    C : array, shape (features, features)
-        The products of the rows that were added, in the upper triangle.
-    upper : array, shape (features * (features + 1) / 2,)
-        The upper triangle of C, in place of C, after `end`: this is what is sent and merged.
+    scatter : array
+        The products in the upper triangle of a matrix, and nothing of use below it; after `end`, when they are sent and merged,
+        that triangle alone, row by row. Without products, the squares.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from givens.data.moments import Scatter
+    >>> from givens.data.moments import Moments
     >>> X = np.random.default_rng(0).standard_normal((100, 3)) + 5
-    >>> one, two = Scatter(3).begin(0), Scatter(3).begin(40)
+    >>> one, two = Moments(3).begin(0), Moments(3).begin(40)
     >>> one.add(X[:40])
     >>> two.add(X[40:])
     >>> one.end(), two.end()
     (None, None)
     >>> one.merge(two)
-    >>> bool(np.allclose(one.products(), np.triu(99 * np.cov(X.T))))
+    >>> bool(np.allclose(one.covariance(), np.cov(X.T, bias=True)))
     True
     """
 
-    C: np.ndarray
-    upper: np.ndarray
+    scatter: np.ndarray
 
-    def __init__(self, features: int, unit: float = 1.0) -> None:
-        self.unit = unit
-        self.count = 0
-        self.mean = np.zeros(features)
+    def __init__(self, features: int | np.ndarray, unit: float = 1.0, *, products: bool = True) -> None:
+        self.chosen = None if np.ndim(features) == 0 else np.asarray(features)
+        self.unit, self.with_products = unit, products
+        self.count, self.weight = 0, 0.0
+        self.mean = np.zeros(int(features) if self.chosen is None else len(self.chosen))
 
     def begin(self, first: int) -> Self:
         """A copy whose sums are 0."""
         other = copy(self)
-        other.C = np.zeros((len(self.mean), len(self.mean)))
+        n = len(self.mean)
+        other.scatter = np.zeros((n, n) if self.with_products else n)
         return other
 
-    def add(self, rows: Any) -> None:
-        """Add rows, dense or csr."""
+    def add(self, rows: Any, weights: np.ndarray | None = None) -> None:
+        """Add rows, dense or csr, with weights above 0, by default 1."""
+        with np.errstate(over="ignore", invalid="ignore"):  # `covariance` raises an error
+            if not self.with_products:
+                self._add_squares(rows, weights)
+            elif len(self.mean) <= TILE_FEATURES:
+                self._add_tiles(rows, weights)
+            else:
+                self._add_blocks(rows, weights)
+        self.count += rows.shape[0]
+
+    def _add_tiles(self, rows: Any, weights: np.ndarray | None) -> None:
+        def products(part: slice) -> tuple[float, np.ndarray, np.ndarray]:
+            weight, mean, block = self._centred(rows[part], None if weights is None else weights[part])
+            return weight, mean, block.T @ block
+
+        cut = tiles(max(len(self.mean), 1), rows.shape[0])
+        for start in range(0, len(cut), WAVE_TILES):
+            for weight, mean, C in parallel.each(products, cut[start : start + WAVE_TILES]):
+                self.scatter += C
+                self.scatter += self._join(weight, mean)
+
+    def _add_blocks(self, rows: Any, weights: np.ndarray | None) -> None:
         step = max(len(self.mean), gram.BLOCK_ENTRIES // len(self.mean))
-        for start in range(0, rows.shape[0], step):
-            part = np.array(dense(rows[start : start + step]), dtype=np.float64, order="C")
-            part *= self.unit
-            mean = feature_means(part)
-            part -= mean
-            gram.add_dense(self.C, part)
-            between = self._join(len(part), mean)
-            if between is not None:
-                self.C += between
+        for part in parallel.slices(rows.shape[0], step):
+            weight, mean, block = self._centred(rows[part], None if weights is None else weights[part])
+            gram.add_dense(self.scatter, block)
+            del block  # no block is held while the next one is made
+            if self.weight:
+                self.scatter += self._join(weight, mean)
+            else:
+                self._join(weight, mean)
+
+    def _centred(self, rows: Any, weights: np.ndarray | None) -> tuple[float, np.ndarray, np.ndarray]:
+        """The weight and the mean of some rows, and the rows about it in double precision, times the roots of their weights."""
+        rows = dense(rows)
+        block = np.array(
+            rows if self.chosen is None else rows[:, self.chosen], dtype=np.float64, order="C", copy=True
+        )
+        if self.unit != 1.0:
+            block *= self.unit
+        mean = feature_means(block, weights)
+        block -= mean
+        if weights is None:
+            return float(len(block)), mean, block
+        block *= np.sqrt(weights)[:, None]
+        return float(weights.sum()), mean, block
+
+    def _add_squares(self, rows: Any, weights: np.ndarray | None) -> None:
+        other = copy(self)
+        other.weight = float(rows.shape[0] if weights is None else weights.sum())
+        if sparse.issparse(rows):
+            other.mean, other.scatter = _squares_of_sparse(rows, self.unit, weights, other.weight)
+        else:
+            other.mean, other.scatter = _squares_of_dense(rows, self.unit, weights)
+        if self.chosen is not None:
+            other.mean, other.scatter = other.mean[self.chosen], other.scatter[self.chosen]
+        other.count = 0
+        self.merge(other)
 
     def end(self) -> None:
-        """Keep the upper triangle of C alone."""
-        self.upper = gram.packed(self.C)
-        del self.C
+        """Keep the upper triangle of the products alone."""
+        if self.with_products:
+            self.scatter = gram.packed(self.scatter)
 
     def merge(self, other: Self) -> None:
         """Add the sums of other rows."""
-        self.upper = self.upper + other.upper
-        between = self._join(other.count, other.mean)
-        if between is not None:
-            self.upper += gram.packed(between)
+        with np.errstate(over="ignore", invalid="ignore"):
+            between = self._join(other.weight, other.mean)
+            packed = gram.packed(between) if self.with_products else between
+            self.scatter = self.scatter + other.scatter + packed
+        self.count += other.count
+
+    def _join(self, weight: float, mean: np.ndarray) -> np.ndarray:
+        """Add to the weight and the mean; return what the difference of both means adds to the scatter."""
+        gap, total = mean - self.mean, self.weight + weight
+        between = self.weight * weight / total if total else 0.0
+        self.mean = self.mean + gap * (weight / total) if self.weight else mean
+        self.weight = total
+        if not between:
+            gap = np.zeros_like(gap)
+        return between * (np.outer(gap, gap) if self.with_products else gap * gap)
 
     def products(self) -> np.ndarray:
-        """C of all rows, in the upper triangle."""
-        return gram.unpacked(self.upper, len(self.mean))
+        """Σ (x − mean)(x − mean)ᵀ of all rows, in the upper triangle, after `end`; a new array."""
+        return gram.unpacked(self.scatter, len(self.mean))
 
-    def _join(self, count: int, mean: np.ndarray) -> np.ndarray | None:
-        """Add `count` rows of this mean to the count and the mean; return what the difference of both means adds to C."""
-        self.mean, gap, weight = pooled_mean(self.count, self.mean, count, mean)
-        self.count += count
-        return np.outer(weight * gap, gap) if weight else None
+    def covariance(self) -> np.ndarray:
+        """The products over the weight, in both triangles; raise an error if rows are too large."""
+        if not np.isfinite(self.scatter).all():
+            raise too_large(self.unit, "rows")
+        upper = self.products() / self.weight
+        return upper + np.triu(upper, 1).T
+
+
+def moments_of(
+    rows: Any, unit: float = 1.0, weights: np.ndarray | None = None, *, products: bool = True
+) -> Moments:
+    """The moments of rows in memory.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from givens.data.moments import moments_of
+    >>> moments_of(np.array([[1.0, 2.0], [3.0, 2.0]]), products=False).scatter
+    array([2., 0.])
+    """
+    found = Moments(rows.shape[1], unit, products=products).begin(0)
+    found.add(rows, weights)
+    found.end()
+    return found
+
+
+def too_large(unit: float, noun: str, powers: str = "squares") -> ValueError:
+    """The error for rows whose powers overflow in the unit of the first rows."""
+    return ValueError(
+        f"some {noun} are too large beside the first, which are of the size of {1 / unit:.2g}: their {powers} exceed "
+        "what float64 holds; leave them out"
+    )
+
+
+def feature_means(rows: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
+    """The mean of each feature; for a constant feature its value, without rounding errors."""
+    mean = rows.mean(axis=0) if weights is None else weights @ rows / weights.sum()
+    constant = (rows[0] == rows[-1]) & np.all(rows == rows[0], axis=0)
+    return np.where(constant, rows[0], mean)
+
+
+def _squares_of_dense(
+    rows: np.ndarray, unit: float, weights: np.ndarray | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """The mean of each feature, and the sum of squares about it."""
+    mean, squares = np.empty(rows.shape[1]), np.empty(rows.shape[1])
+
+    def work(cut: slice) -> None:
+        sums = Moments(cut.stop - cut.start, unit, products=False).begin(0)
+        for part in parallel.slices(len(rows), max(64, gram.BLOCK_ENTRIES // SLICE_FEATURES)):
+            own = None if weights is None else weights[part]
+            weight, middle, block = sums._centred(rows[part, cut], own)
+            sums.scatter += np.einsum("ij,ij->j", block, block) + sums._join(weight, middle)
+        mean[cut], squares[cut] = sums.mean, sums.scatter
+
+    parallel.each(work, parallel.slices(rows.shape[1], SLICE_FEATURES))
+    return mean, squares
+
+
+def _squares_of_sparse(
+    rows: Any, unit: float, weights: np.ndarray | None, total: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """The same of a csr or csc matrix, through its entries: those that are not stored are as far from the mean as 0 is."""
+    features = rows.shape[1]
+    if rows.format == "csr":
+        which, often = rows.indices, None if weights is None else np.repeat(weights, np.diff(rows.indptr))
+    else:
+        which = np.repeat(np.arange(features), np.diff(rows.indptr))
+        often = None if weights is None else weights[rows.indices]
+    values = rows.data.astype(np.float64) * unit
+
+    def summed(terms: np.ndarray) -> np.ndarray:
+        return np.bincount(which, terms if often is None else often * terms, minlength=features)
+
+    everywhere = np.bincount(which, minlength=features) == rows.shape[0]
+    zeros = np.where(everywhere, 0.0, total - np.bincount(which, often, minlength=features))
+    mean = summed(values) / total
+    # What rounding left of the mean; a feature that is constant has no variance left.
+    mean += (summed(values - mean[which]) - zeros * mean) / total
+    squares = summed((values - mean[which]) ** 2) + np.maximum(zeros, 0.0) * mean**2
+    squares[squares <= total * (2 * EPS * mean) ** 2] = 0.0  # a constant feature, but for rounding
+    return mean, squares

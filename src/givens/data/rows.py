@@ -247,9 +247,14 @@ class Rows:
 
 def unit_of(rows: Any) -> float:
     """A power of two that brings rows of extreme size near 1, so that their cubes stay finite; 1 for all others."""
-    values = rows.data if sparse.issparse(rows) else rows
-    size = float(np.max(np.abs(values), initial=0.0))
+    size = largest_size(rows)
     return 1.0 if size == 0.0 or 1e-60 < size < 1e60 else 1.0 / power_of_two(size)
+
+
+def largest_size(rows: Any) -> float:
+    """The largest |entry| of rows, dense or sparse; 0 if there is none."""
+    values = rows.data if sparse.issparse(rows) else rows
+    return max(float(np.max(values, initial=0.0)), -float(np.min(values, initial=0.0)))
 
 
 def _learn_number(estimator: Any, features: int, reset: bool) -> None:

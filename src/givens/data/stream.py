@@ -9,32 +9,17 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
+from givens.data.moments import Moments, moments_of
 from givens.data.rows import unit_of
-from givens.data.sums import Basis, SecondMoments, ThirdMoments, too_large
+from givens.data.sums import Basis, ThirdMoments
 from givens.numerics import parallel
 from givens.support.fitting import atomic_fit
 
 
-def second_moments(head: np.ndarray) -> SecondMoments:
-    """Empty sums in the unit of some first rows and about their mean, so that nothing cancels."""
-    unit = unit_of(head)
-    return SecondMoments((np.asarray(head, dtype=float) * unit).mean(axis=0), unit)
-
-
-def finite_moments(seconds: SecondMoments) -> tuple[np.ndarray, np.ndarray]:
-    """The mean and the covariance of rows multiplied by `seconds.unit`; raise an error if rows are too large."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        mean, covariance = seconds.mean_and_covariance()
-    if not np.isfinite(covariance).all():
-        raise too_large(seconds.unit, "rows")
-    return mean, covariance
-
-
-def principal_basis(seconds: SecondMoments, rank: int) -> tuple[np.ndarray, Basis]:
+def principal_basis(seconds: Moments, rank: int) -> tuple[np.ndarray, Basis]:
     """Eigenvalues of the covariance, descending, and the basis of the first `rank` eigenvectors about the mean."""
-    mean, covariance = finite_moments(seconds)
-    values, vectors = np.linalg.eigh(covariance)
-    return values[::-1], Basis(mean, np.ascontiguousarray(vectors[:, ::-1][:, :rank]), seconds.unit)
+    values, vectors = np.linalg.eigh(seconds.covariance())
+    return values[::-1], Basis(seconds.mean, np.ascontiguousarray(vectors[:, ::-1][:, :rank]), seconds.unit)
 
 
 class Stream:
@@ -113,8 +98,7 @@ class Stream:
 
     def _from_head(self) -> ThirdMoments:
         head = np.concatenate(self._head)
-        seconds = second_moments(head)
-        seconds.add(head)
+        seconds = moments_of(head, unit_of(head))
         thirds = ThirdMoments(principal_basis(seconds, self.rank)[1])
         thirds.add(head)
         return thirds

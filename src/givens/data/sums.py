@@ -1,4 +1,4 @@
-"""Sums over rows, with the same bits however the rows are divided into batches, and for any number of threads.
+"""Sums over rows, tile by tile, with the same bits for any number of threads.
 
 The products p_a p_b of a few hundred rows at a time make one matrix, so that nearly all the work is matrix products.
 """
@@ -13,11 +13,11 @@ import numpy as np
 
 from givens.data.cumulants import Cumulants
 from givens.data.summary import Summary
-from givens.numerics import gram
+from givens.numerics import parallel
 from givens.numerics.tiles import add_in_order
 
 TILE = 4096
-"""Number of rows in a tile: fixed, so that neither batches nor threads change the order of any sum."""
+"""Number of rows in a tile: fixed, so that threads do not change the order of any sum."""
 
 _COLUMNS = 256
 _PAIRS = 256
@@ -40,90 +40,36 @@ class Basis:
         )
 
 
-def too_large(unit: float, noun: str, powers: str = "squares") -> ValueError:
-    """The error for rows whose powers overflow in the unit of the first rows."""
-    return ValueError(
-        f"some {noun} are too large beside the first, which are of the size of {1 / unit:.2g}: their {powers} exceed "
-        "what float64 holds; leave them out"
-    )
-
-
 class Sums(Summary):
     """Sums over rows, computed tile by tile in the order of the rows."""
 
     def __init__(self, *shapes: tuple[int, ...]) -> None:
         self.count = 0
         self._shapes = shapes
-        self._sums: list[np.ndarray] | None = None  # None before the first tile: small when sent
-        self._waiting: np.ndarray | None = None
+        self._sums: list[np.ndarray] | None = None  # None before the first rows: small when sent
 
     @abstractmethod
     def _tile(self, rows: np.ndarray) -> tuple[np.ndarray, ...]:
         """Sum over the rows of one tile."""
 
     def add(self, rows: np.ndarray) -> None:
-        """Add rows; those that do not fill a tile wait for the next ones.
+        """Add rows; sums are replaced, not changed in place, so a shallow copy of this object keeps the old ones."""
+        sums = self.totals()
+        tiles = [rows[part] for part in parallel.slices(len(rows), TILE)]
+        add_in_order(sums, self._tile, tiles)
+        self._sums = sums
+        self.count += len(rows)
 
-        Sums are replaced, not changed in place: a shallow copy of this object keeps the old ones.
-        """
-        count = self.count + len(rows)
-        tiles = []
-        if self._waiting is not None:
-            room = TILE - len(self._waiting)
-            first, rows = np.concatenate([self._waiting, rows[:room]]), rows[room:]
-            if len(first) < TILE:
-                self._waiting, self.count = first, count
-                return
-            tiles.append(first)
-        whole = len(rows) - len(rows) % TILE
-        tiles += [rows[start : start + TILE] for start in range(0, whole, TILE)]
-        waiting = np.array(rows[whole:]) if whole < len(rows) else None
-        if tiles:
-            sums = self._summed()
-            add_in_order(sums, self._tile, tiles)
-            self._sums = sums
-        self.count, self._waiting = count, waiting
-
-    def _summed(self) -> list[np.ndarray]:
-        """A copy of the sums over whole tiles."""
+    def totals(self) -> list[np.ndarray]:
+        """A copy of the sums over all rows so far."""
         if self._sums is None:
             return [np.zeros(shape) for shape in self._shapes]
         return [total.copy() for total in self._sums]
 
-    def totals(self) -> list[np.ndarray]:
-        """The sums over all rows so far, including those that wait."""
-        if self._waiting is None:
-            return self._summed()
-        return [total + part for total, part in zip(self._summed(), self._tile(self._waiting))]
-
-    def end(self) -> None:
-        """Add the rows that wait to the sums."""
-        self._sums, self._waiting = self.totals(), None
-
     def merge(self, other: Self) -> None:
         """Add the sums of other rows."""
-        self._sums = [total + part for total, part in zip(self._summed(), other.totals())]
+        self._sums = [total + part for total, part in zip(self.totals(), other.totals())]
         self.count += other.count
-
-
-class SecondMoments(Sums):
-    """Sums of x and of the upper triangle of x xᵀ about an origin, for rows scaled by `unit`."""
-
-    def __init__(self, origin: np.ndarray, unit: float = 1.0) -> None:
-        super().__init__((len(origin),), (len(origin) * (len(origin) + 1) // 2,))
-        self.origin = origin
-        self.unit = unit
-
-    def _tile(self, rows: np.ndarray) -> tuple[np.ndarray, ...]:
-        x = _shifted(rows, self.unit, self.origin)
-        with np.errstate(over="ignore", invalid="ignore"):  # `principal_basis` raises an error
-            return x.sum(axis=0), gram.packed(x.T @ x)
-
-    def mean_and_covariance(self) -> tuple[np.ndarray, np.ndarray]:
-        """The mean, and the covariance (divided by the count)."""
-        total, upper = (sums / self.count for sums in self.totals())
-        covariance = gram.unpacked(upper, len(total)) - np.triu(np.outer(total, total))
-        return self.origin + total, covariance + np.triu(covariance, 1).T
 
 
 class ThirdMoments(Sums):

@@ -17,9 +17,9 @@ from typing import Any, Self
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from givens.data.rows import Rows
+from givens.data.moments import Moments, moments_of
+from givens.data.rows import Rows, unit_of
 from givens.data.sources import in_memory
-from givens.data.stream import finite_moments, second_moments
 from givens.ica.adaptive import NonGaussianity, fixed_point, tail_signs
 from givens.ica.fourth_moments import FourthMoments, WhiteMoments
 from givens.ica.separation import Separated, SourceSeparation
@@ -288,7 +288,8 @@ class ICA(SourceSeparation):
         if self.whiten is False:
             X = np.ascontiguousarray(X, dtype=np.float64)
             white = WhiteArray(X, None, weights)
-            space = self._as_white(*white.second_moments(), len(X))
+            found = moments_of(X, unit_of(X), weights)
+            space = self._as_white(found.mean, found.covariance(), len(X), 1.0 / found.unit)
             return Separated(space, self._rotate(white), white)
         number, share = self._number(min(X.shape))
         space = white_space(X, number, share=share, weights=weights)
@@ -314,8 +315,8 @@ class ICA(SourceSeparation):
         with parallel.pool(self.threads):
             rows = Rows(X, self)
             head = rows.head(HEAD)
-            seconds = rows.total(second_moments(head), "ica-covariance")
-            mean, covariance = finite_moments(seconds)
+            seconds = rows.total(Moments(rows.n_features, unit_of(head)), "ica-covariance")
+            mean, covariance = seconds.mean, seconds.covariance()
             if self.whiten is False:
                 space = self._as_white(mean, covariance, seconds.count, 1.0 / seconds.unit)
             else:

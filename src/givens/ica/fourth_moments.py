@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from givens.data.stream import second_moments
+from givens.data.rows import unit_of
 from givens.data.sums import TILE, Sums, too_large
 from givens.ica.whitening import WhiteSpace
 from givens.objectives.base import Blocks, Look, Objective, Plan, Rotations, Solved
@@ -112,8 +112,8 @@ class FourthMoments:
 
     def _from_head(self) -> MonomialSums:
         head = np.concatenate(self.head)
-        seconds = second_moments(head)
-        sums = MonomialSums(seconds.origin, seconds.unit)
+        unit = unit_of(head)
+        sums = MonomialSums((np.asarray(head, dtype=float) * unit).mean(axis=0), unit)
         sums.add(head)
         return sums
 

@@ -68,18 +68,6 @@ class WhiteArray:
             return Columns(self[:], contrast, weights=self.weights)
         return WhiteColumns(self, contrast)
 
-    def second_moments(self) -> tuple[np.ndarray, np.ndarray]:
-        """The mean and the covariance of X."""
-
-        def sums(part: slice) -> np.ndarray:
-            rows = np.column_stack((np.ones(len(self.X[part])), self.X[part]))
-            weights = self.weights_of(part)
-            return (rows if weights is None else rows * weights[:, None]).T @ rows
-
-        with np.errstate(over="ignore", invalid="ignore"):
-            moments = tiled_sum(tiles(self.X.shape[1], len(self.X)), sums) / self.total
-            return moments[0, 1:], moments[1:, 1:] - np.outer(moments[0, 1:], moments[0, 1:])
-
     def tail_moments(self, U: np.ndarray) -> np.ndarray:
         """The means of the fourth power and of log cosh, of each column of ZU."""
 

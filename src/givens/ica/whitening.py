@@ -1,7 +1,7 @@
 """Whitening: a map to uncorrelated coordinates of unit variance, with which every method of ICA begins.
 
 With the covariance C = E diag(λ) Eᵀ of centred samples x, z = W x with W = diag(λ)^{-½} Eᵀ has the covariance I. What remains to
-be found is an orthogonal matrix. Sums run over tiles of samples, so no copy of the data is made.
+be found is an orthogonal matrix.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from givens.data.moments import moments_of
 from givens.numerics.scaling import EPS, check_data, power_of_two
-from givens.numerics.tiles import tiled_sum, tiles
 from givens.support.arguments import whole
 
 
@@ -134,27 +134,12 @@ def white_space(
     samples, features = X.shape
     # Division by a power of two is exact, and keeps squares from overflow and underflow.
     unit = power_of_two(X)
-    total = float(samples) if weights is None else float(weights.sum())
-
-    def centred(part: slice, mean: np.ndarray | float) -> np.ndarray:
-        return np.divide(X[part], unit, dtype=np.float64) - mean
-
-    def weighted(part: slice, rows: np.ndarray) -> np.ndarray:
-        return rows if weights is None else rows * weights[part, None]
-
-    cut = tiles(features, samples)
-    mean = tiled_sum(cut, lambda part: weighted(part, centred(part, 0.0)).sum(axis=0)) / total
-    # Correct the rounding error of the mean.
-    mean += tiled_sum(cut, lambda part: weighted(part, centred(part, mean)).sum(axis=0)) / total
     if samples > 2 * features:
-
-        def products(part: slice) -> np.ndarray:
-            rows = centred(part, mean)
-            return weighted(part, rows).T @ rows
-
-        covariance = tiled_sum(cut, products) / total
-        return from_covariance(mean, covariance, samples, unit, n_components, share)
-    rows = centred(slice(None), mean)
+        found = moments_of(X, 1 / unit, weights)
+        return from_covariance(found.mean, found.covariance(), samples, unit, n_components, share)
+    found = moments_of(X, 1 / unit, weights, products=False)
+    mean, total = found.mean, found.weight
+    rows = np.divide(X, unit, dtype=np.float64) - mean
     if weights is not None:
         rows *= np.sqrt(weights)[:, None]
     _, deviations, axes = np.linalg.svd(rows, full_matrices=False)

@@ -17,13 +17,13 @@ from sklearn.utils import check_random_state
 from givens.data import (
     TILE,
     Basis,
+    Moments,
     RowSpan,
     Stream,
     StreamedMoments,
     ThirdMoments,
     TooFewDirections,
     principal_basis,
-    second_moments,
 )
 from givens.data.by_rows import by_rows
 from givens.data.dask import computed
@@ -183,7 +183,7 @@ class SphericalMixture(StreamedMoments, DensityMixin, BaseEstimator):
 
     def _fit_passes(self, data: Rows, head: np.ndarray, beyond: int = 0) -> tuple[SolvedMixture, list[float]]:
         """Fit to rows that are read several times; in `beyond` further directions, without coordinates, all rows are equal."""
-        seconds = data.total(second_moments(head), "mixture-second-moments")
+        seconds = data.total(Moments(data.n_features, unit_of(head)), "mixture-second-moments")
         eigenvalues, basis = principal_basis(seconds, self._whole_number("n_components") - 1)
         thirds, sample = ThirdMoments(basis), EveryNth(-(-seconds.count // SAMPLE_ROWS))
         thirds, sample = data.total(Together(thirds, sample), "mixture-third-moments").parts

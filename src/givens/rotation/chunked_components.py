@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 from sklearn.decomposition import PCA
 
-from givens.data.moments import MOST_PRODUCT_FEATURES, Scatter
+from givens.data.moments import MOST_PRODUCT_FEATURES, Moments, too_large
 from givens.data.rows import Rows
-from givens.data.sums import too_large
 from givens.numerics import gram
 from givens.streaming.merging import SketchSummary, kept_columns, sketch_columns
 from givens.support.arguments import counted, number_or_share
@@ -97,8 +96,8 @@ def _from_products(rows: Rows, scale: bool) -> _Spectrum:
     """All axes, from the products of features about their means."""
     unit = rows.unit()
     with np.errstate(over="ignore", invalid="ignore"):
-        found = rows.total(Scatter(rows.n_features, unit), "rotated-pca-products")
-    if not np.isfinite(found.upper).all():
+        found = rows.total(Moments(rows.n_features, unit), "rotated-pca-products")
+    if not np.isfinite(found.scatter).all():
         raise too_large(unit, "samples")
     C = found.products()
     norms = np.sqrt(np.diag(C))

@@ -11,22 +11,20 @@ nor vanish when squared.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from copy import copy
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from givens.data.summary import Summary
+from givens.data.moments import Moments, too_large
 from givens.numerics import gram, parallel
 from givens.numerics.centred_sparse import DENSE_PART, CentredSparse
 from givens.numerics.scaling import binary_exponent, power_of_two
 from givens.support.arguments import dense, whole
 
-CHUNK_FEATURES = 1024  # features at a time: means and norms are found while they are in a core's cache
-CANCELLED = 1e-3  # of the sum of squares: a variance below it is summed again from centred values
+CHUNK_FEATURES = 1024  # rows of products that are scaled at a time
 CACHED = 1 << 17  # entries of a block that stay in a core's cache
 DENSE = 0.25  # share of non-zeros above which matrix products are faster than sums through the non-zeros
 LEAST_INVERTIBLE = 2.0**-1000
@@ -56,17 +54,16 @@ class FeatureMoments:
         return self.divisor * self.power
 
 
-def largest_entry(X: Any) -> float:
-    """The largest |entry|."""
-    if sparse.issparse(X):
-        return float(np.max(np.abs(X.data), initial=0.0))
-    return max(float(X.max()), -float(X.min()))
-
-
-def moments(X: Any, scale: bool, weights: np.ndarray | None = None) -> FeatureMoments:
-    """Means and norms of the features of X, samples x features, dense or sparse; a sample counts as often as its weight says."""
-    mean, squares, power = _sparse_moments(X, weights) if sparse.issparse(X) else _dense_moments(X, weights)
-    return scaled_moments(mean, squares, power, _amount(X, weights), scale)
+def feature_moments(found: Moments, scale: bool) -> FeatureMoments:
+    """From the sums over samples; features of variance 1 if `scale`."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        total = found.scatter + found.weight * found.mean**2
+    if not np.isfinite(total).all():
+        raise too_large(found.unit, "samples")
+    power = power_of_two(np.sqrt(total.max()))
+    return scaled_moments(
+        found.mean / power, found.scatter / power**2, power / found.unit, found.weight, scale
+    )
 
 
 def scaled_moments(
@@ -83,93 +80,6 @@ def scaled_moments(
     return FeatureMoments(mean, divisor, norms, power, power)
 
 
-def _amount(X: Any, weights: np.ndarray | None) -> float:
-    """How many samples there are, each as often as its weight says."""
-    return X.shape[0] if weights is None else float(weights.sum())
-
-
-def _sparse_moments(X: Any, weights: np.ndarray | None) -> tuple[np.ndarray, np.ndarray, float]:
-    """As `_dense_moments`, through the entries that are stored."""
-    n, d = _amount(X, weights), X.shape[1]
-    power = power_of_two(largest_entry(X))
-    # Once more for subnormal numbers, which one power of two that has an inverse does not bring near 1.
-    power *= power_of_two(largest_entry(X) / power)
-    sums, stored, squares = np.zeros(d), np.zeros(d), np.zeros(d)
-    for features, values, often in _entries(X, weights):
-        sums += np.bincount(features, weights=often * values / power, minlength=d)
-        stored += np.bincount(features, weights=np.broadcast_to(often, len(features)), minlength=d)
-    mean = sums / n
-    for features, values, often in _entries(X, weights):
-        rest = values / power - mean[features]
-        squares += np.bincount(features, weights=often * rest**2, minlength=d)
-    squares += np.maximum(n - stored, 0.0) * mean**2
-    # Of a feature that is constant, rounding of the mean is all that is left.
-    squares[squares <= 1e-28 * n * mean**2] = 0.0
-    return mean, squares, power
-
-
-def _entries(
-    X: Any, weights: np.ndarray | None
-) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray | float]]:
-    """The features, float64 values and samples' weights of the stored entries, some at a time."""
-    by_rows = X.format == "csr"
-    often = None
-    if weights is not None:
-        often = np.repeat(weights, np.diff(X.indptr)) if by_rows else weights[X.indices]
-    for start in range(0, X.nnz, CACHED):
-        stop = min(start + CACHED, X.nnz)
-        if by_rows:
-            features = X.indices[start:stop]
-        else:
-            first = int(np.searchsorted(X.indptr, start, side="right")) - 1
-            last = int(np.searchsorted(X.indptr, stop, side="left"))
-            edges = np.clip(X.indptr[first : last + 1], start, stop)
-            features = np.repeat(np.arange(first, last), np.diff(edges))
-        yield features, X.data[start:stop].astype(np.float64), 1.0 if often is None else often[start:stop]
-
-
-def _dense_moments(X: np.ndarray, weights: np.ndarray | None) -> tuple[np.ndarray, np.ndarray, float]:
-    """Means, sums of squares about them, both of X divided by a power of two; and that."""
-    n, d = _amount(X, weights), X.shape[1]
-    mean, squares, totals = np.empty(d), np.empty(d), np.empty(d)
-    shares = np.full(len(X), 1.0 / n) if weights is None else weights / n
-
-    def summed(part: np.ndarray) -> np.ndarray:
-        if weights is not None:
-            return np.einsum("i,ij,ij->j", weights, part, part)
-        # The same sum, with the loop order that is fast for the layout of X.
-        if X.flags.f_contiguous:
-            return np.einsum("ij,ij->i", part.T, part.T)
-        return np.einsum("ij,ij->j", part, part)
-
-    def work(cut: slice) -> None:
-        part = np.asarray(X[:, cut] if first == 1.0 else X[:, cut] / first, dtype=np.float64)
-        mean[cut] = shares @ part
-        totals[cut] = summed(part)
-        total = totals[cut]
-        squares[cut] = total - n * mean[cut] ** 2
-        # A difference of nearly equal numbers is mostly rounding.
-        close = np.flatnonzero((squares[cut] <= CANCELLED * total) & (total > 0))
-        if len(close):
-            rest = part[:, close] - mean[cut][close]
-            squares[cut.start + close] = (
-                np.einsum("ij,ij->j", rest, rest)
-                if weights is None
-                else np.einsum("i,ij,ij->j", weights, rest, rest)
-            )
-            squares[cut.start + close[np.all(part[:, close] == part[:1, close], axis=0)]] = 0.0
-
-    first = 1.0
-    with np.errstate(over="ignore", invalid="ignore"):
-        parallel.each(work, parallel.slices(d, CHUNK_FEATURES))
-    if not 2.0**-800 < totals.max() < 2.0**800:
-        # Squares leave the range of numbers, or all are zero.
-        first = power_of_two(largest_entry(X))
-        parallel.each(work, parallel.slices(d, CHUNK_FEATURES))
-    power = first * power_of_two(np.sqrt(totals.max()))
-    return mean * (first / power), squares * (first / power) ** 2, power
-
-
 class Centring:
     """Some features of samples as sparse PCA sees them: centred, scaled, in units of `found.unit`."""
 
@@ -179,14 +89,14 @@ class Centring:
         self.constant = found.norms[features] == 0
         self.power = found.power
 
-    def blocks(self, rows: Any, least: int, roots: np.ndarray | None = None) -> Iterator[np.ndarray]:
-        """The samples, dense or csr, times `roots`: as many at a time as a block holds, but at least so many."""
-        step = max(least, gram.BLOCK_ENTRIES // len(self.features))
+    def blocks(self, rows: Any) -> Iterator[np.ndarray]:
+        """The samples, dense or csr, as many at a time as a block holds."""
+        step = max(1, gram.BLOCK_ENTRIES // len(self.features))
         for part in parallel.slices(rows.shape[0], step):
             # Nothing here holds a block while the next one is made.
-            yield self._block(rows[part], None if roots is None else roots[part, None])
+            yield self._block(rows[part])
 
-    def _block(self, rows: Any, roots: np.ndarray | None) -> np.ndarray:
+    def _block(self, rows: Any) -> np.ndarray:
         taken = _taken(dense(rows), self.features)
         block = np.array(
             taken, dtype=np.float64, order="C", copy=None if len(self.features) < rows.shape[1] else True
@@ -195,41 +105,16 @@ class Centring:
         block -= self.mean
         block /= self.divisor
         block[:, self.constant] = 0.0
-        if roots is not None:
-            block *= roots
         return block
 
 
-class GramSum(Summary):
-    """AᵀA of some features, summed over samples: the upper triangle of C, which is `upper` after `end`."""
-
-    C: np.ndarray
-    upper: np.ndarray
-
-    def __init__(self, features: np.ndarray, found: FeatureMoments) -> None:
-        self.centring = Centring(features, found)
-
-    def begin(self, first: int) -> Self:
-        """With sums of zero."""
-        other = copy(self)
-        features = len(self.centring.features)
-        other.C = np.zeros((features, features))
-        return other
-
-    def add(self, rows: Any, roots: np.ndarray | None = None) -> None:
-        """Take in samples, dense or csr, times `roots`: no more than a block is centred, converted or made dense at a time."""
-        for block in self.centring.blocks(rows, len(self.centring.features), roots):
-            gram.add_dense(self.C, block)
-            del block
-
-    def end(self) -> None:
-        """Keep the upper triangle of C alone: it is sent and merged."""
-        self.upper = gram.packed(self.C)
-        del self.C
-
-    def merge(self, other: Self) -> None:
-        """Take in the samples of another."""
-        self.upper = self.upper + other.upper
+def scaled_products(sums: Moments, features: np.ndarray, found: FeatureMoments) -> np.ndarray:
+    """AᵀA of these features, in the upper triangle, from the products of the samples as they came."""
+    C = sums.products()
+    inverse = 1.0 / (found.divisor[features] * (found.power * sums.unit))
+    C *= inverse
+    C *= inverse[:, None]
+    return C
 
 
 class CentredData:
@@ -247,7 +132,8 @@ class CentredData:
         self.X = X
         self.found = found
         self.shape = X.shape
-        self.amount = _amount(X, weights)
+        self.weights = weights
+        self.amount = X.shape[0] if weights is None else float(weights.sum())
         self.roots = None if weights is None else np.sqrt(weights)
 
     def factor(
@@ -314,9 +200,10 @@ class CentredData:
                 C[part] /= divisor
                 C[part] /= divisor[part, None]
         else:
-            products = GramSum(features, found).begin(0)
-            products.add(self.X.tocsr() if sparse.issparse(self.X) else self.X, self.roots)
-            C = products.C
+            sums = Moments(features, 1.0 / max(found.power, LEAST_INVERTIBLE)).begin(0)
+            sums.add(self.X.tocsr() if sparse.issparse(self.X) else self.X, self.weights)
+            sums.end()
+            C = scaled_products(sums, features, found)
         return C
 
     def _through_nonzeros(self, features: np.ndarray) -> bool:

@@ -12,56 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from givens.data.moments import MOST_PRODUCT_FEATURES, feature_means, pooled_mean
+from givens.data.moments import MOST_PRODUCT_FEATURES, Moments
 from givens.data.rows import Rows
-from givens.data.summary import Summary
-from givens.data.sums import too_large
 from givens.numerics import gram
-from givens.numerics.scaling import power_of_two
-from givens.sparse_pca.centred_data import Centring, FeatureMoments, GramSum, scaled_moments
+from givens.sparse_pca.centred_data import LEAST_INVERTIBLE, Centring, FeatureMoments, scaled_products
 from givens.streaming.merging import SketchSummary, kept_columns, sketch_columns
-from givens.support.arguments import counted, dense
-
-
-class FeatureSums(Summary):
-    """Count, mean, and sum of squares about it, of every feature of samples multiplied by a power of two."""
-
-    def __init__(self, features: int, unit: float) -> None:
-        self.unit = unit
-        self.count = 0
-        self.mean = np.zeros(features)
-        self.squares = np.zeros(features)
-
-    def add(self, rows: Any) -> None:
-        """Take in samples, dense or csr."""
-        step = max(1, gram.BLOCK_ENTRIES // rows.shape[1])
-        for start in range(0, rows.shape[0], step):
-            part = np.asarray(dense(rows[start : start + step]), dtype=np.float64) * self.unit
-            other = FeatureSums(part.shape[1], self.unit)
-            other.count = len(part)
-            other.mean = feature_means(part)
-            part -= other.mean
-            with np.errstate(over="ignore"):  # `moments_of` says so
-                other.squares = np.einsum("ij,ij->j", part, part)
-            self.merge(other)
-
-    def merge(self, other: FeatureSums) -> None:
-        """Take in the samples of another."""
-        with np.errstate(over="ignore", invalid="ignore"):
-            self.mean, gap, weight = pooled_mean(self.count, self.mean, other.count, other.mean)
-            self.squares = self.squares + other.squares + gap**2 * weight
-        self.count += other.count
-
-
-def moments_of(data: Rows, scale: bool) -> FeatureMoments:
-    """Means and norms of the features, in one pass."""
-    found = data.total(FeatureSums(data.n_features, data.unit()), "sparse-pca-moments")
-    total = found.squares + found.count * found.mean**2
-    if not np.isfinite(total).all():
-        raise too_large(found.unit, "samples")
-    further = power_of_two(np.sqrt(total.max()))
-    exponent = further / found.unit
-    return scaled_moments(found.mean / further, found.squares / further**2, exponent, found.count, scale)
+from givens.support.arguments import counted
 
 
 class CentredSketch(SketchSummary):
@@ -73,7 +29,7 @@ class CentredSketch(SketchSummary):
 
     def add(self, rows: Any) -> None:
         """Take in samples, dense or csr."""
-        for block in self.centring.blocks(rows, 1):
+        for block in self.centring.blocks(rows):
             super().add(block)
 
 
@@ -108,8 +64,10 @@ class ChunkedData:
         R has at least so many rows, which is how many components are asked for.
         """
         if len(features) <= MOST_PRODUCT_FEATURES:
-            found = self.data.total(GramSum(features, self.found), "sparse-pca-products")
-            C = gram.unpacked(found.upper, len(features))
+            sums = self.data.total(
+                Moments(features, 1.0 / max(self.found.power, LEAST_INVERTIBLE)), "sparse-pca-products"
+            )
+            C = scaled_products(sums, features, self.found)
             self.origin = (
                 f"the products of features, summed over {counted(self.chunks, 'chunk', 'chunks')} of samples"
             )

@@ -13,7 +13,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from givens.data.by_rows import by_rows
-from givens.data.rows import Numbers, Rows
+from givens.data.moments import Moments, moments_of
+from givens.data.rows import Numbers, Rows, largest_size, unit_of
 from givens.metrics import (
     adjusted_from_scores,
     largest_correlation,
@@ -32,10 +33,9 @@ from givens.sparse_pca.centred_data import (
     CovarianceData,
     FeatureMoments,
     factor_covariance,
-    largest_entry,
-    moments,
+    feature_moments,
 )
-from givens.sparse_pca.chunked import ChunkedData, moments_of
+from givens.sparse_pca.chunked import ChunkedData
 from givens.sparse_pca.forms import ProductForm, SampleForm, SparseRows
 from givens.sparse_pca.loadings import (
     Loadings,
@@ -127,7 +127,7 @@ class SparseScores(Transformer):
         X = self._validated(X)
         basis = span(self.components_.astype(np.float64))
         divisor = np.ones(X.shape[1]) if self.scale_ is None else self.scale_
-        unit = max(largest_entry(X), float(np.max(np.abs(self.mean_)))) or 1.0
+        unit = max(largest_size(X), float(np.max(np.abs(self.mean_)))) or 1.0
         squares = inside = 0.0
         for start in range(0, X.shape[0], 1024):
             part = np.asarray(dense(X[start : start + 1024]), dtype=np.float64)
@@ -342,7 +342,8 @@ class SparsePCA(SparseScores):
         resamples = self._resamples(X.shape[0])
         X = self._completed(X, weights)
         with parallel.pool(self.threads):
-            data = CentredData(X, moments(X, self.scale, weights), weights)
+            sums = moments_of(X, unit_of(X), weights, products=False)
+            data = CentredData(X, feature_moments(sums, self.scale), weights)
             self._fit(data, data.amount, X.shape[0], X.dtype)
         if resamples:
             found = resampled(self, X, resamples, self._generator(), weights)
@@ -397,7 +398,8 @@ class SparsePCA(SparseScores):
         if n < 2:
             raise ValueError("X has 1 sample, and components need at least 2")
         with parallel.pool(self.threads):
-            found = moments_of(rows, self.scale)
+            sums = rows.total(Moments(rows.n_features, rows.unit(), products=False), "sparse-pca-moments")
+            found = feature_moments(sums, self.scale)
             data = ChunkedData(rows, found)
             if self.n_nonzero is not None or self.n_nonzero_total is not None:
                 # Which features count is not known yet, so the products of all of them are summed.
