@@ -7,17 +7,15 @@ import gzip
 import json
 import os
 import signal
-import subprocess
-import sys
 import threading
 
 import numpy as np
 import pandas
 import pytest
-from tests.cli.test_bad_input import GOOD, start
 
 from givens.app.tables import DataError, open_rows, read_table
 from givens.app.tables.write import write_matrix
+from tests.app.commands.test_bad_input import GOOD, start
 
 
 def rows_of(path):
@@ -187,26 +185,6 @@ def test_commands_advise_what_they_have(givens, tmp_path):
     run = givens("tensor", "t.npy", "--out", "none")
     assert "--symmetrize takes their mean" in run.err
     assert "symmetrize=True" not in run.err
-
-
-def test_compiling_for_the_curve_is_counted(tmp_path):
-    """The fit compiles nothing, the report's curve does: with a cold cache the seconds are those of the curve."""
-    (tmp_path / "x.csv").write_bytes(GOOD)
-    code = "import sys; sys.argv[0] = 'givens'; from givens.app.commands import main; main()"
-    arguments = ["sparse-pca", "x.csv", "-m", "2", "--n-nonzero", "2", "--quiet", "--json", "--out", "out"]
-    environment = os.environ | {
-        "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
-        "NUMBA_CACHE_DIR": str(tmp_path / "cache"),
-    }
-    done = subprocess.run(
-        [sys.executable, "-c", code, *arguments],
-        cwd=tmp_path,
-        env=environment,
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)["seconds_compiling"] > 0
 
 
 def test_whatever_becomes_of_ctrl_c_while_modules_are_imported_it_is_ctrl_c(monkeypatch, capfd):
