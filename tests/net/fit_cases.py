@@ -422,6 +422,13 @@ def _sparse_pca() -> dict[str, Fit]:
             share=5e-3,
             unique=False,
         ),
+        "SparsePCA counts, far apart": fit(
+            wide,
+            partial(counted, counts=(1, 4, 12)),
+            {"n_components": 3, "n_nonzero": (1, 4, 12)},
+            share=5e-3,
+            unique=False,
+        ),
         "SparsePCA counts, not refitted": fit(
             tall,
             partial(counted, counts=(5, 5, 5)),

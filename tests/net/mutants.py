@@ -171,7 +171,9 @@ def judged(clean: Path, path: str, content: bytes, tests: list[str]) -> str:
 
 def noticed(said: str) -> bool:
     """Whether this is what tests say that notice a change."""
-    return not said.startswith(("passed", "no tests", "fails without"))
+    return not said.startswith(
+        ("passed", "no tests", "fails without", "exit status 5")
+    )  # 5: pytest has found no tests
 
 
 def report(mutants: list[Mutant]) -> None:
