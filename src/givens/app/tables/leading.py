@@ -9,7 +9,8 @@ from __future__ import annotations
 import gzip
 import re
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, cast
@@ -30,16 +31,23 @@ def open_bytes(path: Path) -> IO[bytes]:
     return cast(IO[bytes], gzip.open(path, "rb")) if path.suffix.lower() == ".gz" else open(path, "rb")
 
 
-def read_bytes(stream: IO[bytes], size: int, path: Path) -> bytes:
-    """Read from a stream that may be a damaged gzip file."""
+@contextmanager
+def unpacking(path: Path) -> Iterator[None]:
+    """Say in one sentence what is wrong with a gzip file."""
     try:
-        return stream.read(size)
+        yield
     except EOFError:
         raise DataError(
             f"{path.name} ends in the middle: the gzip file is truncated; copy or download it again"
         ) from None
     except (zlib.error, gzip.BadGzipFile) as error:
         raise DataError(f"{path.name} is a damaged gzip file ({error}); copy or download it again") from None
+
+
+def read_bytes(stream: IO[bytes], size: int, path: Path) -> bytes:
+    """Read from a stream that may be a damaged gzip file."""
+    with unpacking(path):
+        return stream.read(size)
 
 
 def too_long(path: Path, line: int) -> DataError:
