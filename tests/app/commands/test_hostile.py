@@ -14,10 +14,10 @@ import threading
 import numpy as np
 import pandas
 import pytest
-from tests.cli.test_bad_input import GOOD, start
 
 from givens.app.tables import DataError, open_rows, read_table
 from givens.app.tables.write import write_matrix
+from tests.app.commands.test_bad_input import GOOD, start
 
 
 def rows_of(path):
