@@ -739,6 +739,17 @@ def _matrix_market(make: Callable[[], Any]) -> Callable[[Path], Any]:
     return write
 
 
+def _annotated(make: Callable[[], Any]) -> Callable[[Path], Any]:
+    def write(folder: Path) -> Any:
+        from anndata import AnnData
+
+        X = make()
+        AnnData(X).write_h5ad(folder / "input.h5ad")
+        return X
+
+    return write
+
+
 def _scattered(X: np.ndarray, means: np.ndarray) -> float:
     """Mean squared distance to the nearest mean (variables x clusters)."""
     squares = (X**2).sum(axis=1)[:, None] - 2 * X @ means + (means**2).sum(axis=0)
@@ -762,8 +773,23 @@ COMMANDS = (
     ),
     _command(
         "sparse-pca",
+        "AnnData 3,000 x 2,000",
+        _annotated(lambda: data.cells(3000, 2000)),
+        lambda X, Z: values.unexplained(X, Z.T),
+        *("-m", "5", "--n-nonzero", "30", "--no-path"),
+    ),
+    _command(
+        "sparse-pca",
         "--stream, CSV 5,000 x 200",
         _csv(lambda: data.expression(5000, 200)),
+        lambda X, Z: values.unexplained(X, Z.T),
+        *("--samples", "rows", "-m", "5", "--n-nonzero", "30", "--stream"),
+        user="large data",
+    ),
+    _command(
+        "sparse-pca",
+        "--stream, CSV 20,000 x 300",
+        _csv(lambda: data.expression(20_000, 300)),
         lambda X, Z: values.unexplained(X, Z.T),
         *("--samples", "rows", "-m", "5", "--n-nonzero", "30", "--stream"),
         user="large data",
@@ -783,6 +809,14 @@ COMMANDS = (
         lambda X, L: values.orthomax(L, 1.0, True),
         *("--samples", "rows", "-m", "5"),
         user="researcher",
+    ),
+    _command(
+        "rotate",
+        "CSV 20,000 x 300",
+        _csv(lambda: data.expression(20_000, 300, 5, 12)),
+        lambda X, L: values.orthomax(L, 1.0, True),
+        *("--samples", "rows", "-m", "5"),
+        user="large data",
     ),
     _command(
         "mixture",

@@ -97,21 +97,6 @@ def test_without_the_extra_the_command_says_what_to_install(tmp_path):
     assert "Traceback" not in err
 
 
-def test_ctrl_c_that_python_ignores_comes_again(tmp_path):
-    """An exception in `__del__` is printed and ignored, and the command would go on to its end."""
-    (tmp_path / "x.csv").write_bytes(GOOD)
-    before = (
-        "import os, signal, threading, givens.app.tables.write as w\n"
-        "class Deleted:\n    def __del__(self):\n        signal.raise_signal(signal.SIGINT)\n"
-        "def wait(self):\n    Deleted()\n    threading.Event().wait()\nw.Staged.publish = wait"
-    )
-    child = start(tmp_path, "rotate", "x.csv", "-m", "2", "--out", "results", before=before)
-    _, err = child.communicate(timeout=120)
-    assert (child.returncode, "Traceback" in err) == (130, False)
-    assert "stopped; nothing was written" in err
-    assert not (tmp_path / "results").exists()
-
-
 def test_ctrl_c_while_the_command_is_imported(tmp_path):
     before = (
         "import signal, builtins\nfind = builtins.__import__\n"

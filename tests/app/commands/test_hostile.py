@@ -6,8 +6,6 @@ import csv
 import gzip
 import json
 import os
-import signal
-import threading
 
 import numpy as np
 import pandas
@@ -185,39 +183,3 @@ def test_commands_advise_what_they_have(givens, tmp_path):
     run = givens("tensor", "t.npy", "--out", "none")
     assert "--symmetrize takes their mean" in run.err
     assert "symmetrize=True" not in run.err
-
-
-def test_whatever_becomes_of_ctrl_c_while_modules_are_imported_it_is_ctrl_c(monkeypatch, capfd):
-    """Python raises a RuntimeError where an interrupt falls into the making of a class; compiled modules raise an ImportError."""
-    from givens.app.commands import session
-    from givens.app.commands.stopping import stop_at_once
-
-    class Field:
-        def __set_name__(self, owner, name):
-            signal.raise_signal(signal.SIGINT)
-
-    def lost():
-        try:
-            signal.raise_signal(signal.SIGINT)
-        except KeyboardInterrupt:
-            raise ImportError("a module failed to import") from None
-
-    hook = threading.__excepthook__
-    monkeypatch.setattr(threading, "excepthook", hook)
-    before = signal.signal(signal.SIGINT, stop_at_once)
-    try:
-        for act in (lambda: type("Made", (), {"field": Field()}), lost):
-            with pytest.raises(KeyboardInterrupt), session.interruptible():
-                act()
-            assert signal.getsignal(signal.SIGINT) is stop_at_once
-        # Threads that find their work gone say nothing, then.
-        worker = threading.Thread(target=lambda: {}[1])
-        worker.start()
-        worker.join()
-        monkeypatch.setattr(threading, "excepthook", hook)
-        with pytest.raises(ImportError, match="another"), session.interruptible():
-            raise ImportError("another")
-    finally:
-        signal.signal(signal.SIGINT, before)
-    assert threading.excepthook is hook
-    assert capfd.readouterr().err == ""
