@@ -357,6 +357,7 @@ ROTATION = (
     _rotation("varimax, structured 3,000 x 20", lambda: data.loadings(3000, 20, structured=True), repeat=5),
     _rotation("varimax, 10,000 x 50", lambda: data.loadings(10_000, 50)),
     _rotation("varimax, structured 10,000 x 50", lambda: data.loadings(10_000, 50, structured=True)),
+    _rotation("varimax, field of 6,000 x 40", lambda: data.field(6000, 40, 30)),
     _rotation("quartimax, 2,000 x 30", lambda: data.loadings(2000, 30), 0.0, method="quartimax"),
     _rotation("equamax, 1,000 x 20", lambda: data.loadings(1000, 20), 10.0, method="equamax"),
     _rotation("varimax, 5 searches, 500 x 20", lambda: data.loadings(500, 20), n_starts=5),
