@@ -505,12 +505,6 @@ def _streaming() -> dict[str, Fit]:
             wide, adjusted, {**level, **kept, "refit": True, "forgetting": 0.98}
         ),
         "StreamingSparsePCA, stopped": fit(tall, adjusted, {**level, "refit": True, "stop_after": 150}),
-        "StreamingSparsePCA, leftover": fit(
-            wide,
-            adjusted,
-            {"n_components": 4, "alpha": 0.1, "drop": "leftover", "refit": True},
-            ("float64", "csr"),
-        ),
         "StreamingSparsePCA, Algorithm 5": fit(
             wide,
             adjusted,
