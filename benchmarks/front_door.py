@@ -77,14 +77,14 @@ def reading(report: Report, path: Path) -> None:
     import pandas
 
     from givens.app.tables import read_table
-    from givens.app.tables.text import exact_parser
 
-    exactly = exact_parser(pandas, path.read_bytes(), ".")
     timings = report.race(
         {
             "givens": lambda: read_table(path, labels="class"),
             "pandas": lambda: pandas.read_csv(path, sep="\t", index_col=0, skiprows=[1]),
-            "pandas, exact": lambda: pandas.read_csv(path, sep="\t", index_col=0, skiprows=[1], **exactly),
+            "pandas, exact": lambda: pandas.read_csv(
+                path, sep="\t", index_col=0, skiprows=[1], float_precision="round_trip"
+            ),
         },
         repeat=7,
         warm=1,

@@ -24,11 +24,8 @@ import numpy as np
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
     from givens import minimize
-    from givens.objectives import Columns, JointDiagonal
-    A = np.random.default_rng(0).standard_normal((40, 4))
-    values = [minimize(Columns(A, "varimax"), random_state=0).value]
-    values.append(minimize(JointDiagonal(A.T @ A), random_state=0).value)
-statistics, cached = {}, []
+    {problems}
+statistics, cached = {{}}, []
 for name, module in list(sys.modules.items()):
     if name.startswith("givens.kernels."):
         for entry in vars(module).values():
@@ -38,8 +35,32 @@ for name, module in list(sys.modules.items()):
                 if type(entry._cache).__name__ != "NullCache":
                     cached.append(entry.py_func.__qualname__)
 heard = [str(w.message) for w in caught]
-print(json.dumps({"values": values, "statistics": statistics, "cached": cached, "warnings": heard}))
+print(json.dumps({{"values": values, "statistics": statistics, "cached": cached, "warnings": heard}}))
 """
+# The values are bits, of descent and of sweeps.
+SEVERAL = SOLVE.format(
+    problems="""
+    from givens.objectives import Columns, SymmetricTensor
+    from givens.rotations import random_orthogonal
+    rng = np.random.default_rng(0)
+    axes = random_orthogonal(20, rng)
+    noise = rng.standard_normal((20, 20, 20))
+    T = np.einsum("a,ia,ja,ka->ijk", np.linspace(2, 1, 20), axes, axes, axes, optimize=True) + 0.02 * noise
+    values = []
+    for problem in (SymmetricTensor(T, symmetrize=True), Columns(rng.laplace(size=(300, 6)), "logcosh")):
+        start = random_orthogonal(problem.n, rng)
+        for phase in ("descent", "sweeps"):
+            found = minimize(problem, start, phases=[phase], max_steps=5, max_sweeps=2)
+            values.append(found.U.tobytes().hex())
+"""
+)
+ONE = SOLVE.format(
+    problems="""
+    from givens.objectives import JointDiagonal
+    A = np.random.default_rng(0).standard_normal((40, 4))
+    values = [minimize(JointDiagonal(A.T @ A), random_state=0).value]
+"""
+)
 
 
 def python(code: str, source: Path = SOURCE.parent, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -163,42 +184,18 @@ for name in {[name for name in names if not name.endswith("__main__")]!r}:
     assert python(code).stdout == ""
 
 
-def test_the_cache_is_hit_in_the_next_process(tmp_path):
-    cache = str(tmp_path / "cache")
-    first = json.loads(python(SOLVE, NUMBA_CACHE_DIR=cache).stdout)
-    second = json.loads(python(SOLVE, NUMBA_CACHE_DIR=cache).stdout)
+def test_the_next_process_hits_the_cache_and_has_the_same_bits(tmp_path):
+    """Helpers that are not written out into their entries would be linked to one body here, and to another one there."""
+    first, second = (json.loads(python(SEVERAL, NUMBA_CACHE_DIR=str(tmp_path)).stdout) for _ in range(2))
     assert first["statistics"], "no compiled code ran"
     # Helpers are compiled for their entries; once these come from the cache, nobody asks for the helpers.
     entries = {name: first["statistics"][name] for name in first["cached"]}
     assert set(entries) == set(second["statistics"])
     assert all(misses > 0 for _, misses in entries.values())
     assert all(hits > 0 and misses == 0 for hits, misses in second["statistics"].values())
+    assert len(first["values"]) == 4
     assert first["values"] == second["values"]
     assert first["warnings"] == second["warnings"] == []
-
-
-BITS = """
-import numpy as np
-from givens import minimize
-from givens.objectives import Columns, SymmetricTensor
-from givens.rotations import random_orthogonal
-rng = np.random.default_rng(0)
-axes = random_orthogonal(20, rng)
-noise = rng.standard_normal((20, 20, 20))
-T = np.einsum("a,ia,ja,ka->ijk", np.linspace(2, 1, 20), axes, axes, axes, optimize=True) + 0.02 * noise
-problems = SymmetricTensor(T, symmetrize=True), Columns(rng.laplace(size=(300, 6)), "logcosh")
-for problem in problems:
-    start = random_orthogonal(problem.n, rng)
-    for phase in ("descent", "sweeps"):
-        print(minimize(problem, start, phases=[phase], max_steps=5, max_sweeps=2).U.tobytes().hex())
-"""
-
-
-def test_a_process_that_compiles_has_the_same_bits_as_one_that_loads_what_was_compiled(tmp_path):
-    """Helpers that are not written out into their entries would be linked to one body here, and to another one there."""
-    first, second = (python(BITS, NUMBA_CACHE_DIR=str(tmp_path)).stdout.split() for _ in range(2))
-    assert len(first) == 4
-    assert first == second
 
 
 def test_a_read_only_install_works_with_one_warning(tmp_path):
@@ -213,11 +210,11 @@ def test_a_read_only_install_works_with_one_warning(tmp_path):
     nowhere = tmp_path / "file"
     nowhere.touch()
     cache = str(nowhere / "cache")
-    told = json.loads(python(SOLVE, package, HOME=str(nowhere), XDG_CACHE_HOME=cache).stdout)
+    told = json.loads(python(ONE, package, HOME=str(nowhere), XDG_CACHE_HOME=cache).stdout)
     assert len(told["warnings"]) == 1
     assert "NUMBA_CACHE_DIR" in told["warnings"][0]
     assert all(hits == 0 for hits, _ in told["statistics"].values())
-    usual = json.loads(python(SOLVE, NUMBA_CACHE_DIR=str(tmp_path / "cache")).stdout)
+    usual = json.loads(python(ONE).stdout)
     np.testing.assert_allclose(told["values"], usual["values"], rtol=1e-13)
 
 

@@ -105,6 +105,17 @@ def loadings(p: int, m: int, structured: bool = False, seed: int = 102) -> np.nd
     return A @ orthogonal(m, rng)
 
 
+def field(points: int, modes: int, patterns: int) -> np.ndarray:
+    """Loadings of a smooth field on a grid, of length 1, with more modes than patterns: f is nearly flat."""
+    rng = np.random.default_rng(116)
+    grid = np.linspace(0, 1, points)
+    bumps = np.exp(-((grid[:, None] - rng.uniform(0, 1, patterns)) ** 2) / (2 * 0.05**2))
+    series = rng.standard_normal((200, patterns)) @ bumps.T + 0.3 * rng.standard_normal((200, points))
+    _, s, Vt = np.linalg.svd(series - series.mean(axis=0), full_matrices=False)
+    A = Vt[:modes].T * s[:modes]
+    return A / np.linalg.norm(A, axis=1, keepdims=True)
+
+
 def orthogonal(n: int, rng: np.random.Generator) -> np.ndarray:
     Q, R = np.linalg.qr(rng.standard_normal((n, n)))
     return Q * np.sign(np.diag(R))

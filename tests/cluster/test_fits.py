@@ -54,7 +54,7 @@ def expected():
         return {name: fit() for name, fit in FITS.items()}
 
 
-@pytest.mark.parametrize("threads", [1, 2, 3])
+@pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize("name", FITS)
 def test_the_number_of_threads_does_not_change_the_bits(name, threads, expected):
     with ThreadPoolExecutor(threads) as pool, dask.config.set(scheduler="threads", pool=pool):
@@ -63,7 +63,7 @@ def test_the_number_of_threads_does_not_change_the_bits(name, threads, expected)
 
 def test_the_number_of_workers_does_not_change_the_bits(cluster, expected):
     with distributed.Client(cluster) as client:
-        for workers in (1, 2, 4):
+        for workers in (1, 3):
             cluster.scale(workers)
             client.wait_for_workers(workers)
             for name, fit in FITS.items():
@@ -291,7 +291,7 @@ def test_streams_of_chunks_go_on():
 
 def test_chunks_are_read_in_order_where_that_counts():
     X = MODULES.X[:300]
-    for options in ({"forgetting": 0.99}, {"drop": "leftover"}, {"stop_after": 200}):
+    for options in ({"forgetting": 0.99}, {"drop": "weakest"}, {"stop_after": 200}):
         np.testing.assert_array_equal(fit_stream(dense(X, 170), **options), fit_stream(X, **options))
 
 
@@ -300,9 +300,9 @@ def test_topics_equal_those_fitted_in_memory(expected):
 
 
 @pytest.mark.parametrize("refine", [0, 3])
-@pytest.mark.parametrize("k", [20, 40])
-def test_many_topics_equal_those_fitted_in_memory(k, refine):
+def test_many_topics_equal_those_fitted_in_memory(refine):
     """Single precision is used on the way, but on numbers that have the same bits."""
+    k = 20
     X = make_topics(3000, n_topics=k, n_words=800, topic_sparsity=0.2, random_state=k).X
     known, found = (TopicModel(k, refine=refine).fit(data) for data in (X, counts(X, 401)))
     np.testing.assert_allclose(found.alpha_, known.alpha_, rtol=1e-10)

@@ -58,7 +58,7 @@ COMMON = {
     "n_nonzero": [None, 1, 2, 4, [2, 1], [1, 2, 3]],
     "schedule": [None, "random", "cyclic", "tournament", "gradient", "shuffled", "without-replacement"],
     "gamma_grows": [False, True],
-    "drop": ["frequent", "leftover", "weakest"],
+    "drop": ["frequent", "weakest"],
     "oversample": [None, 0, 3, 10],
     "inner_rotations": [None, 1, 5],
     "forgetting": [1.0, 0.9, 0.5],

@@ -90,7 +90,7 @@ def test_the_number_of_threads_does_not_change_the_bits(X, contrast, tmp_path):
     chunked = da.from_array(X, chunks=(1700, -1))
     with dask.config.set(scheduler="synchronous"):
         expected = fit(chunked, contrast=contrast).components_
-    for threads in (1, 2, 3):
+    for threads in (1, 3):
         with ThreadPoolExecutor(threads) as pool, dask.config.set(scheduler="threads", pool=pool):
             np.testing.assert_array_equal(fit(chunked, contrast=contrast).components_, expected)
     mapped = as_map(X, tmp_path)

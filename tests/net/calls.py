@@ -163,7 +163,8 @@ def _in_batches(model: Any, X: Any, fitting: dict[str, Any]) -> Any:
 
 
 def _merged(model: Any, X: Any, fitting: dict[str, Any]) -> Any:
-    first, second = _batches(X, 2)
+    split = 2 * X.shape[0] // 3
+    first, second = X[:split], X[split:]  # not halves, for which the weights of the two parts may be swapped
     # A model of moments needs the axes of the first one, a stream does not.
     model.partial_fit(first, **fitting)
     other = (

@@ -422,6 +422,13 @@ def _sparse_pca() -> dict[str, Fit]:
             share=5e-3,
             unique=False,
         ),
+        "SparsePCA counts, far apart": fit(
+            wide,
+            partial(counted, counts=(1, 4, 12)),
+            {"n_components": 3, "n_nonzero": (1, 4, 12)},
+            share=5e-3,
+            unique=False,
+        ),
         "SparsePCA counts, not refitted": fit(
             tall,
             partial(counted, counts=(5, 5, 5)),
@@ -498,12 +505,6 @@ def _streaming() -> dict[str, Fit]:
             wide, adjusted, {**level, **kept, "refit": True, "forgetting": 0.98}
         ),
         "StreamingSparsePCA, stopped": fit(tall, adjusted, {**level, "refit": True, "stop_after": 150}),
-        "StreamingSparsePCA, leftover": fit(
-            wide,
-            adjusted,
-            {"n_components": 4, "alpha": 0.1, "drop": "leftover", "refit": True},
-            ("float64", "csr"),
-        ),
         "StreamingSparsePCA, Algorithm 5": fit(
             wide,
             adjusted,

@@ -52,6 +52,10 @@ class Mutant:
     tests: str = ""  # what the tests of the folder said
     fits: str = ""
 
+    def applied(self, content: bytes) -> bytes:
+        """The content of the file with the change."""
+        return content[: self.start] + f"({self.after})".encode() + content[self.end :]
+
 
 def nodes(tree: Any, inside: str = "") -> Iterator[tuple[Any, str]]:
     """Nodes that may be changed, and the functions around them: no types, no messages of errors, no text."""
@@ -146,23 +150,34 @@ def run(tree: Path, tests: list[str]) -> str:
     return {0: "passed", -signal.SIGPROF: "timeout"}.get(status, [*failed, f"exit status {status}"][0])
 
 
-def judged(clean: Path, mutant: Mutant, tests: list[str]) -> str:
-    """What the tests say about a mutant, in a tree of links to the clean one but for the mutated file."""
+def copied(tree: Path, folder: str) -> Path:
+    """A copy of a checkout, which no change reaches."""
+    # Compiled code lies beside its source, and is copied with it; a changed kernel has all of them compiled.
+    ignore = shutil.ignore_patterns(".*", "site", "build", "results")
+    return shutil.copytree(tree, Path(folder) / "clean", ignore=ignore)
+
+
+def judged(clean: Path, path: str, content: bytes, tests: list[str]) -> str:
+    """What the tests say about another content of a file, in a tree of links to the clean one but for this file."""
     with tempfile.TemporaryDirectory(dir=clean.parent) as folder:
         tree = shutil.copytree(clean, Path(folder) / "tree", copy_function=os.link)
-        old = (tree / mutant.path).read_bytes()
-        (tree / mutant.path).unlink()
-        new = f"({mutant.after})".encode()
-        (tree / mutant.path).write_bytes(old[: mutant.start] + new + old[mutant.end :])
+        (tree / path).unlink()
+        (tree / path).write_bytes(content)
         said = run(tree, tests)
     if "::" in said and run(clean, [said]) != "passed":
-        return f"fails without the mutant too: {said}"
+        return f"fails without the change too: {said}"
     return said
 
 
+def noticed(said: str) -> bool:
+    """Whether this is what tests say that notice a change."""
+    return not said.startswith(
+        ("passed", "no tests", "fails without", "exit status 5")
+    )  # 5: pytest has found no tests
+
+
 def report(mutants: list[Mutant]) -> None:
-    missed = ("passed", "no tests", "fails without")
-    tests, fits = ([not getattr(m, by).startswith(missed) for m in mutants] for by in ("tests", "fits"))
+    tests, fits = ([noticed(getattr(m, by)) for m in mutants] for by in ("tests", "fits"))
     either = [any(both) for both in zip(tests, fits)]
     for m, found in zip(mutants, either):
         print("caught" if found else "MISSED", f"{m.path}:{m.line}  {m.before} -> {m.after}")
@@ -182,15 +197,15 @@ def main() -> None:
     end = time.monotonic() + 60 * options.minutes
     done: list[Mutant] = []
     with tempfile.TemporaryDirectory() as folder:
-        # Compiled code lies beside its source, and is copied with it; a changed kernel has all of them compiled.
-        ignore = shutil.ignore_patterns(".*", "site", "build", "results")
-        clean = shutil.copytree(options.tree, Path(folder) / "clean", ignore=ignore)
+        clean = copied(options.tree, folder)
         shutil.copy(__file__, clean / "tests/net/mutants.py")
         judges = [(mutant, tests_of(mutant, clean)) for mutant in chosen(clean, options.seed, options.count)]
         for mutant, tests in sorted(judges, key=lambda judge: (judge[0].folder == "kernels", len(judge[1]))):
             if time.monotonic() < end:
-                mutant.tests = judged(clean, mutant, tests) if tests else "no tests"
-                mutant.fits = judged(clean, mutant, [FITS]) if (clean / FITS).exists() else "no tests"
+                content = mutant.applied((clean / mutant.path).read_bytes())
+                mutant.tests = judged(clean, mutant.path, content, tests) if tests else "no tests"
+                there = (clean / FITS).exists()
+                mutant.fits = judged(clean, mutant.path, content, [FITS]) if there else "no tests"
                 done.append(mutant)
                 options.json.write_text(json.dumps([asdict(mutant) for mutant in done], indent=1))
     report(done)

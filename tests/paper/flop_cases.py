@@ -162,7 +162,6 @@ CASES = {
     "GPower, block": lambda: power(True),
     "GPower, greedy": lambda: power(False),
     "stream, weakest": lambda: stream("weakest"),
-    "stream, leftover": lambda: stream("leftover"),
     "stream, frequent": lambda: stream("frequent"),
     "tensor, one block": lambda: tensor(None),
     "tensor, blocks": rounds,

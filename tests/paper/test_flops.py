@@ -22,7 +22,6 @@ NAMES = [
     "GPower, block",
     "GPower, greedy",
     "stream, weakest",
-    "stream, leftover",
     "stream, frequent",
     "tensor, one block",
     "tensor, blocks",

@@ -103,7 +103,7 @@ def test_conjugate_gradients_stop_at_the_radius_and_at_negative_curvature(rng):
         assert np.abs(found.step).max() == pytest.approx(1e-3)
 
 
-@pytest.mark.parametrize("n", [3, 8, 45])
+@pytest.mark.parametrize("n", [3, 21, 45])
 def test_weighted_procrustes_problems_take_few_evaluations(rng, n):
     f, _, _ = weighted(n, rng)
     calls = []
@@ -158,7 +158,7 @@ def test_a_procrustes_problem_ends_at_its_closed_form(rng):
 
 
 def test_a_function_may_return_the_same_array_every_time(rng):
-    n = 8
+    n = 24
     f, _, _ = weighted(n, rng)
     start = random_orthogonal(n, rng, determinant=1)
     E = np.empty((n, n))
@@ -188,7 +188,7 @@ def test_functions_that_are_not_quadratic_are_told_at_the_first_step(rng):
 
 
 def test_a_quadratic_function_that_is_no_product_is_given_up_and_minimised_all_the_same(rng):
-    n = 6
+    n = 24
     B = rng.standard_normal((n, n, n))
     B += B.transpose(0, 2, 1)
 
@@ -200,7 +200,6 @@ def test_a_quadratic_function_that_is_no_product_is_given_up_and_minimised_all_t
     teach(model, f, random_orthogonal(n, rng), rng, 40)
     assert model.dropped
     problem = Function(f, n, jac=True)
-    problem.by_columns = False
     found = minimize(problem, random_orthogonal(n, rng, determinant=1), phases=("descent",))
     assert found.converged
 
@@ -221,7 +220,7 @@ def test_gradients_that_are_not_finite_or_do_not_change_teach_nothing(rng):
 
 @pytest.mark.parametrize("scale", [1e-150, 1e-30, 1e30, 1e100])
 def test_the_size_of_f_does_not_matter(rng, scale):
-    n = 7
+    n = 24
     f, _, _ = weighted(n, rng)
     start = random_orthogonal(n, rng, determinant=1)
     steps = []
@@ -252,9 +251,9 @@ def test_what_was_learned_is_restored_to_the_bit(rng):
 
 
 def test_a_run_that_was_interrupted_ends_in_the_same_bits(rng, tmp_path):
-    f, _, _ = weighted(8, rng)
-    problem = Function(f, 8, jac=True)
-    start = random_orthogonal(8, rng, determinant=1)
+    f, _, _ = weighted(24, rng)
+    problem = Function(f, 24, jac=True)
+    start = random_orthogonal(24, rng, determinant=1)
     whole = minimize(problem, start, checkpoint=Checkpoint(tmp_path / "a", every=5))
     minimize(problem, start, checkpoint=Checkpoint(tmp_path / "b", every=5), max_steps=20)
     rest = minimize(problem, start, checkpoint=Checkpoint(tmp_path / "b", every=5))
@@ -262,40 +261,22 @@ def test_a_run_that_was_interrupted_ends_in_the_same_bits(rng, tmp_path):
     assert whole.trace.value == rest.trace.value
 
 
-def by_columns(n, rng, common):
-    """Σ_j u_j·A_j u_j + b_j·u_j and its gradient; with a common A, a Procrustes problem."""
-    A = rng.standard_normal((n, n, 2 * n))
-    A = A @ A.transpose(0, 2, 1) / n
-    if common:
-        A[:] = A[0]
+def procrustes(n, rng):
+    """Σ_j u_j·A u_j + b_j·u_j and its gradient."""
+    A = rng.standard_normal((n, 2 * n))
+    A = A @ A.T / n
     B = rng.standard_normal((n, n))
 
     def f(U):
-        image = np.einsum("jab,bj->aj", A, U)
+        image = A @ U
         return np.sum(U * (image + B)), 2 * image + B
 
     return f
 
 
-# The second derivatives of the columns are a product of two matrices if all columns have the same ones, and only then.
-@pytest.mark.parametrize(("common", "most"), [(True, 40), (False, 60)])
-def test_a_quadratic_sum_over_columns_is_learned_by_the_model_that_fits(rng, common, most):
+def test_a_procrustes_problem_is_learned(rng):
     n = 30
-    f = by_columns(n, rng, common)
-    problem = Function(f, n, jac=True)
     start = random_orthogonal(n, rng, determinant=1)
-    found = minimize(problem, start, gradient_tol=1e-12, phases=("descent",))
+    found = minimize(procrustes(n, rng), start, jac=True, gradient_tol=1e-12, phases=("descent",))
     assert found.converged
-    assert found.steps < most
-
-
-@pytest.mark.parametrize("common", [True, False])
-def test_a_run_with_two_models_that_was_interrupted_ends_in_the_same_bits(rng, tmp_path, common):
-    n = 24
-    problem = Function(by_columns(n, rng, common), n, jac=True)
-    start = random_orthogonal(n, rng, determinant=1)
-    whole, rest = tmp_path / "whole", tmp_path / "rest"
-    expected = minimize(problem, start, checkpoint=Checkpoint(whole, every=3))
-    minimize(problem, start, checkpoint=Checkpoint(rest, every=3), max_steps=12)
-    found = minimize(problem, start, checkpoint=Checkpoint(rest, every=3))
-    np.testing.assert_array_equal(found.U, expected.U)
+    assert found.steps < 40

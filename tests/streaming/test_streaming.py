@@ -16,7 +16,7 @@ from givens.datasets import sparse_modules
 from givens.metrics import adjusted_variance, total_variance
 from tests.properties import examples
 
-DROPS = ("frequent", "leftover", "weakest")
+DROPS = ("frequent", "weakest")
 DATA = sparse_modules(150, 40, n_modules=3, module_size=6, random_state=1)
 
 
@@ -144,72 +144,6 @@ def test_the_paper_s_rule_agrees_with_a_plain_one():
     np.testing.assert_allclose(held, Y, atol=1e-6 * np.abs(Y).max())
 
 
-def leftover(X, level, columns, inner_rotations=0, l0=False):
-    """The sketch after each block, by the rule that drops what is left over."""
-    from givens.streaming import Leftover, Sketch
-
-    sketch = Sketch(X.shape[1], columns, np.float64)
-    sketch.unit = 1.0
-    rule = Leftover(lambda norms, weight, Y: level, inner_rotations, l0, 7)
-    for start in range(0, len(X) - sketch.block + 1, sketch.block):
-        sketch.add(X[start : start + sketch.block], rule)
-        yield sketch
-
-
-@examples(40)
-@given(
-    seed=st.integers(0, 2**32 - 1),
-    level=st.floats(0.0, 12.0),
-    columns=st.integers(1, 5),
-    inner_rotations=st.integers(0, 4),
-    l0=st.booleans(),
-)
-def test_dropping_what_is_left_over_never_lowers_the_value(seed, level, columns, inner_rotations, l0):
-    from givens.kernels import threshold
-
-    rng = np.random.default_rng(seed)
-    X = rng.standard_normal((60, 12)) * rng.uniform(0.2, 5, 12) + rng.standard_normal((60, 1)) * 3
-    before = 0.0
-    for sketch in leftover(X, level, columns, inner_rotations, l0):
-        Y = sketch.W[:columns]
-        after = threshold.value(Y, np.full(columns, level), l0)
-        assert after >= before * (1 - 1e-12)
-        # Turning and dropping is all there is: what is kept is at most what came.
-        assert np.linalg.norm(Y) ** 2 <= sketch.energy * (1 + 1e-12)
-        before = after
-    if level == 0:
-        assert before > 0
-
-
-def test_without_threshold_what_is_kept_are_the_leading_axes_of_pairs():
-    """Of two columns without a threshold the best is the first principal axis: a formula, for every sample and column."""
-    X, columns = DATA.X, 4
-    for sketch in leftover(X, 0.0, columns):
-        held = sketch.W[:columns].copy()
-    Y, mean = np.zeros((columns, 40)), np.zeros(40)
-    for t in range(sketch.count):
-        delta = X[t] - mean
-        mean += delta / (t + 1)
-        x = delta * np.sqrt(t / (t + 1))
-        for y in Y:
-            angle = 0.5 * np.arctan2(2 * y @ x, y @ y - x @ x)
-            y[:], x = np.cos(angle) * y + np.sin(angle) * x, np.cos(angle) * x - np.sin(angle) * y
-    signs = np.sign(np.sum(held * Y, axis=1, keepdims=True))
-    # Each turn may leave a thousandth of its gain.
-    np.testing.assert_allclose(held * signs, Y, atol=0.02 * np.abs(Y).max())
-    leading = np.linalg.eigh(np.cov(X[: sketch.count].T))[1][:, -3:]
-    assert np.linalg.norm(np.linalg.qr(held[:3].T)[0].T @ leading) ** 2 > 2.9
-
-
-def test_what_is_left_over_is_kept_where_nothing_counts():
-    """Below the threshold columns grow until they count, instead of staying empty for ever."""
-    size = np.r_[np.zeros(20), np.tile((1.0, -1.0), 50)]
-    X, level = np.outer(size, np.ones(5)), 1.2
-    assert np.abs(size).max() < level < np.hypot(1, 1)  # no sample counts by itself, two together do
-    values = [np.abs(sketch.W[:2]).max() for sketch in leftover(X, level, 2)]
-    assert values[-1] > 8
-
-
 def scatter(number):
     mask = (1 << 64) - 1
     z = number * 0x9E3779B97F4A7C15 & mask
@@ -235,7 +169,7 @@ def test_planted_modules_are_found(drop):
     np.testing.assert_allclose(np.linalg.norm(model.components_, axis=1), 1)
     assert (
         np.abs(model.components_ @ data.components.T).max(axis=0).min()
-        > ({"frequent": 0.98, "leftover": 0.97, "weakest": 0.7}[drop])
+        > ({"frequent": 0.98, "weakest": 0.7}[drop])
     )
 
 

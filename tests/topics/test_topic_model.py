@@ -83,7 +83,7 @@ def test_single_topic_model_tells_the_topic_of_each_document():
 def test_same_bits_for_any_number_of_threads_and_any_cut(refine):
     X = make_topics(CHUNK_DOCUMENTS + 700, n_topics=4, n_words=60, document_length=20, random_state=3).X
     cuts = [X, [X[:100], X[100:5000], X[5000:]], [X[n : n + 999] for n in range(0, X.shape[0], 999)]]
-    models = [TopicModel(4, refine=refine, threads=threads).fit(cut) for threads in (1, 2) for cut in cuts]
+    models = [TopicModel(4, refine=refine, threads=k).fit(cut) for k, cut in zip((1, 2, 1), cuts)]
     for model in models[1:]:
         np.testing.assert_array_equal(model.components_, models[0].components_)
         np.testing.assert_array_equal(model.alpha_, models[0].alpha_)

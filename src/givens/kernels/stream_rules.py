@@ -26,17 +26,15 @@ def _turn_pair(
     Qt: np.ndarray,
     p: int,
     q: int,
-    first: float,
-    second: float,
+    level: float,
     l0: bool,
     accuracy: float,
-    everywhere: bool,
     room: tuple[np.ndarray, np.ndarray, np.ndarray],
 ) -> float:
     """Rotate rows p and q of C by an angle found by `search`, and G and Qt with them. Returns the flops."""
     a, b, values = room
-    number, looked = gather(C[p], C[q], min(first, second), a, b)
-    theta, _gain, cost = search(a, b, number, first, second, l0, 0.0, accuracy, everywhere, 1.0, values)
+    number, looked = gather(C[p], C[q], level, a, b)
+    theta, _gain, cost = search(a, b, number, level, level, l0, 0.0, accuracy, True, 1.0, values)
     if theta == 0.0:
         return cost + looked
     c, s = np.cos(theta), np.sin(theta)
@@ -70,7 +68,7 @@ def _turn_at_random(
         other += np.int64(other >= one)
         p = live[one] if one < other else live[other]
         q = live[other] if one < other else live[one]
-        flops += _turn_pair(C, G, Qt, p, q, level, level, l0, accuracy, True, room)
+        flops += _turn_pair(C, G, Qt, p, q, level, l0, accuracy, room)
     return flops
 
 
@@ -81,7 +79,6 @@ def take_in(
     Qt: np.ndarray,
     live: np.ndarray,
     samples: int,
-    keep_better: bool,
     level: float,
     l0: bool,
     accuracy: float,
@@ -91,9 +88,7 @@ def take_in(
 ) -> float:
     """Add the last `samples` rows of C, one after the other, and rotate random pairs of live rows after each.
 
-    A sample replaces the weakest live row. With `keep_better`, it is first rotated with every live row, so as to raise the
-    value of that row. Then it replaces the weakest live row without any entry above the level, if it is stronger: so weak rows
-    can grow, and the value of the live rows never decreases.
+    A sample replaces the weakest live row.
 
     C has the features that can exceed the level; G has the inner products of rows over all features. C, G and Qt are rotated in
     place, and `live` has the indices of the rows that are kept. Returns the flops.
@@ -102,19 +97,11 @@ def take_in(
     room = (np.empty(features), np.empty(features), np.empty(ROOM))
     flops = 0.0
     for s in range(samples):
-        new = len(C) - samples + s
-        least = np.inf
-        if keep_better:
-            for i in range(kept):
-                flops += _turn_pair(C, G, Qt, live[i], new, level, np.inf, l0, accuracy, False, room)
-            least = G[new, new]
-        weakest = -1
-        for i in range(kept):
-            row = live[i]
-            if G[row, row] < least and not (keep_better and np.any(np.abs(C[row]) > level)):
-                weakest, least = i, G[row, row]
-        if weakest >= 0:
-            live[weakest] = new
+        weakest = 0
+        for i in range(1, kept):
+            if G[live[i], live[i]] < G[live[weakest], live[weakest]]:
+                weakest = i
+        live[weakest] = len(C) - samples + s
         state = _scatter(np.uint64(seed) ^ _scatter(np.uint64(first + s + 1)))
         flops += _turn_at_random(C, G, Qt, live, level, l0, accuracy, rotations, state, room)
     return flops

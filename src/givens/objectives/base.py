@@ -77,8 +77,7 @@ class Look(NamedTuple):
         The sum of the gains of all pairs, each rotated alone to its best angle, if the objective knows it at no further cost. A
         run ends where this is rounding.
     gradient : array of float64, shape (n, n), optional
-        E = ∂f/∂U. If f is a sum over columns (`Plan.by_columns`) or a quadratic function of U, descent learns second derivatives
-        from it, and needs fewer steps.
+        E = ∂f/∂U. If f is a quadratic function of U, descent learns second derivatives from it, and needs fewer steps.
     gains : callable, optional
         Returns a symmetric array of float64, shape (n, n): entry (i, j) is the gain of the pair, rotated alone to its best angle,
         or a close upper bound, or NaN where the pair has to be searched; the diagonal is 0. For objectives that can tell it from
@@ -151,8 +150,6 @@ class Plan(NamedTuple):
         `second(state, Q)` returns the second derivatives at U @ Q, a `Second`, for the phase "newton".
     state_flops : float
         Number of additions and multiplications of `state`.
-    by_columns : bool
-        Whether f is a sum over columns, so that each column of ∂f/∂U depends on that column of U only.
     at_once : bool
         Whether one call of `solve` gets all blocks of a round, instead of one call per thread: where a call is a pass over data
         in chunks.
@@ -170,7 +167,6 @@ class Plan(NamedTuple):
     rough: float = 1e-4
     second: Callable[[Any, np.ndarray], Second] | None = None
     state_flops: float = 0.0
-    by_columns: bool = False
     at_once: bool = False
     rounding: float = 0.0
     stiefel: bool = False

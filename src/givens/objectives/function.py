@@ -43,8 +43,6 @@ _AGREE = 1e-4
 _SHORT = (1.5e-6, 2e-6, 2.5e-6, 3e-6, 4e-6)
 # Relative to the values of f: a larger difference between two values for one matrix is no rounding error.
 _REPEATS = 1e-8
-# If rotating other columns changes the gradient of a column by more than this share, f is not a sum over columns.
-_SAME = 1e-6
 # Angles at which f is evaluated before the run; with a gradient, only the first two.
 PROBES = (0.0, 1.0, 2.0, 4.0)
 _NEAR = 1e-3  # the share of these angles if f is infinite there
@@ -159,7 +157,6 @@ class Function(Objective):
         if not (jac is None or isinstance(jac, bool) or callable(jac)):
             raise TypeError(f"jac must be a function of U, or True, got {type(jac).__name__}")
         self.jac = jac or None
-        self.by_columns = False
         self.evaluations = 0
         # With a BLAS of one thread, as during the run: others would spin for a tenth of a second after these evaluations.
         with parallel.pool(parallel.width()):
@@ -252,9 +249,8 @@ class Function(Objective):
     def _probed(self, place: np.ndarray, size: float) -> tuple[list[float], np.ndarray | None]:
         """Values of f near a place, by angles of this size, some of which may be infinite; and the slopes there, with `jac`."""
         if self.jac is not None:
-            first, slopes, E = self._with_gradient(place)
-            second, _, moved = self._with_gradient(self._turn(place, size * PROBES[1], every=4))
-            self.by_columns = E is not None and moved is not None and self._is_sum_over_columns(E, moved)
+            first, slopes, _ = self._with_gradient(place)
+            second = self._with_gradient(self._turn(place, size * PROBES[1]))[0]
             return [first, second], slopes
         values = [self(self._turn(place, size * theta)) for theta in PROBES]
         again = self(self._turn(place, size * PROBES[0]))
@@ -268,11 +264,6 @@ class Function(Objective):
     def _place(self) -> np.ndarray:
         """The matrix near which f is evaluated before the run."""
         return _probe_place(self.n)
-
-    def _is_sum_over_columns(self, E: np.ndarray, moved: np.ndarray) -> bool:
-        """Whether the gradient did not change in the columns that were not rotated, which are every second pair."""
-        change = np.abs(moved - E)[:, np.arange(self.n) % 4 >= 2]
-        return change.size > 0 and bool(change.max() <= _SAME * np.abs(E).max())
 
     def _check_degree(self, U: np.ndarray, value: float, degree: int) -> None:
         """Compare f with a polynomial of this degree, along curves on which every entry of U is linear in (cos θ, sin θ)."""
@@ -325,12 +316,12 @@ class Function(Objective):
         """f along the curve on which columns (first, first + 1), (first + 2, first + 3), ... rotate by the same angle."""
         return lambda theta: self._value(self._turn(start, theta, first))
 
-    def _turn(self, start: np.ndarray, theta: float, first: int = 0, every: int = 2) -> np.ndarray:
+    def _turn(self, start: np.ndarray, theta: float, first: int = 0) -> np.ndarray:
         U = start.copy()
-        x, y = start[:, first : self.n - 1 : every], start[:, first + 1 :: every]
+        x, y = start[:, first : self.n - 1 : 2], start[:, first + 1 :: 2]
         c, s = math.cos(theta), math.sin(theta)
-        U[:, first : self.n - 1 : every] = c * x + s * y
-        U[:, first + 1 :: every] = c * y - s * x
+        U[:, first : self.n - 1 : 2] = c * x + s * y
+        U[:, first + 1 :: 2] = c * y - s * x
         return U
 
     def data(self) -> list[np.ndarray | str]:
@@ -349,7 +340,7 @@ class Function(Objective):
 
     def plan(self) -> Plan:
         """Descent, then sweeps, in case kinks of f end descent early; without `jac`, a certificate."""
-        return Plan(phases=("descent", "sweeps"), certify=self.jac is None, by_columns=self.by_columns)
+        return Plan(phases=("descent", "sweeps"), certify=self.jac is None)
 
     def look(self, state: FunctionState, Q: np.ndarray | None = None, slopes: bool = True) -> Look:
         """Value and slopes; without `jac`, curvatures too."""

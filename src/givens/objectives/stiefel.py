@@ -96,12 +96,9 @@ class StiefelFunction(Function):
     def _place(self) -> np.ndarray:
         return _probe_place(self.n, self.m)
 
-    def _turn(self, start: np.ndarray, theta: float, first: int = 0, every: int = 2) -> np.ndarray:
+    def _turn(self, start: np.ndarray, theta: float, first: int = 0) -> np.ndarray:
         """Rotate pairs of rows: f may not change where columns rotate, and a single one has nothing to rotate with."""
-        return np.ascontiguousarray(super()._turn(start.T, theta, first, every).T)
-
-    def _is_sum_over_columns(self, E: np.ndarray, moved: np.ndarray) -> bool:
-        return False  # descent learns nothing from it here
+        return np.ascontiguousarray(super()._turn(start.T, theta, first).T)
 
     def _curve(self, U: np.ndarray, slopes: np.ndarray) -> tuple[Callable[[float], np.ndarray], float]:
         rng = np.random.default_rng(0)

@@ -3,11 +3,11 @@
     U ← U exp(Θ),  Θ antisymmetric: an angle for every pair of columns
 
 The slopes g of all pairs are the gradient of f with respect to these angles. The angles of a step are −H g, where H is
-estimated from the curvatures of the pairs, if the objective has them, and from the last steps (`quasi_newton`). If f is a sum
-over columns or a quadratic function, the steps tell more, and a model that learns faster soon replaces H (`column_model`,
-`kronecker_model`; of a function that is both, the second). Steps and slopes are expressed in the moving columns, so that those of
-different steps can be compared directly. The exponential is replaced by Cayley's transform, which agrees with it to second
-order and is orthogonal up to rounding errors. Functions of few columns have coordinates of their own (`charts`).
+estimated from the curvatures of the pairs, if the objective has them, and from the last steps (`quasi_newton`). If f is a
+quadratic function, the steps tell more, and a model that learns faster soon replaces H (`kronecker_model`). Steps and slopes are
+expressed in the moving columns, so that those of different steps can be compared directly. The exponential is replaced by
+Cayley's transform, which agrees with it to second order and is orthogonal up to rounding errors. Functions of few columns have
+coordinates of their own (`charts`).
 
 A step is accepted if f decreases by a share of what the slopes predict. Close to the minimum, where the decrease is smaller
 than the rounding errors of f, the slopes decide. The state is not changed: each look rotates the data by the product of all
@@ -25,11 +25,9 @@ from givens.numerics.cayley import turned
 from givens.numerics.scaling import EPS
 from givens.objectives.base import Look
 from givens.phases.charts import LARGEST_ANGLE, Chart, Place, SquareChart, StiefelChart
-from givens.phases.column_model import MOST_COLUMNS, ColumnModel
-from givens.phases.kronecker_model import MOST_ORDER, KroneckerModel
+from givens.phases.kronecker_model import LEAST_ORDER, MOST_ORDER, KroneckerModel
 from givens.phases.phase import Phase
 from givens.phases.quasi_newton import Memory
-from givens.phases.trust_region import LearnedModel
 from givens.support.arguments import counted
 
 if TYPE_CHECKING:
@@ -40,14 +38,14 @@ LEAST_CURVATURE = 0.01  # share of the largest curvature to which smaller ones a
 SUFFICIENT = 1e-4  # share of the predicted decrease that a step must reach (Armijo)
 STEEP = 0.9  # a step was too short if more than this share of the slope is left at its end (Wolfe)
 TRIALS = 25
-STEEP_AT_REST = 1e-3  # share of the gradient above which slopes are too large for a minimum
+STEEP_AT_REST = 1e-4  # share of the gradient above which slopes are too large for a minimum
 PROBE = 1e-3  # the angle of the step that tests whether the start is a maximum
-HOPED = 1e-3  # a restart should gain this share of what the slopes promise
+RESTARTED = 10  # steps after a restart for which descent does not end where slopes are steep
+HOPED = 1e-4  # a restart should gain this share of what the slopes promise
 KINK = 1e-6  # steep slopes, relative to the scale, above which f has a kink
 HAND_OVER = 1e-6  # predicted gain, relative to the scale, below which a phase "newton" takes over
 SOME = 10  # steps that are remembered if curvatures are known
 FEW, MANY = 20, 60  # if they are unknown, as many as a cache holds, between these bounds
-FEW_COLUMNS = 20  # columns up to which a sum over columns is not learned as a quadratic function
 CACHE, MOST_NUMBERS = 200_000, 2_000_000  # sizes of a memory that lies in a cache, and of the largest one
 
 
@@ -73,14 +71,8 @@ class Descent(Phase):
         following = run.options.phases[run.progress.phase + 1 :]
         self.before_newton = following[:1] == ("newton",) and run.plan.second is not None
         self.past = Memory(size, max(3, min(most, MOST_NUMBERS // (2 * size))))
-        self.models: list[LearnedModel] = []
-        by_columns = run.plan.by_columns and n <= MOST_COLUMNS
-        # A quadratic function is learned in fewer steps than a sum over columns, which saves time where these are many.
         square = look.gradient is not None and not run.plan.stiefel
-        if square and n <= MOST_ORDER and not (by_columns and n <= FEW_COLUMNS):
-            self.models.append(KroneckerModel(n))
-        if square and by_columns:
-            self.models.append(ColumnModel(n))
+        self.model = KroneckerModel(n) if square and LEAST_ORDER <= n <= MOST_ORDER else None
         self.begun = True
 
     def advance(self, run: Run) -> float | None:
@@ -98,14 +90,12 @@ class Descent(Phase):
             self.Ut = run.Ut
         # Rounding error of f.
         self.noise = self.rounding * max(self.scale, abs(look.value))
-        for model in self.models:
-            gain = self._by_model(run, look, model)
+        if self.model is not None:
+            gain = self._by_model(run, look, self.model)
             if gain is not None or self.verdict:
                 return gain
-            if model.known:
-                break
         direction, promised = self._direction(look)
-        if 0.5 * promised <= run.tol * self.scale:
+        if 0.5 * promised <= run.tol * self.scale and not self._begins_anew(look):
             return self._at_rest(run, look)
         if promised <= 16 * self.noise and self._is_rounding(look):
             self.verdict = "converged: the slopes are rounding errors of the gradient"
@@ -124,7 +114,7 @@ class Descent(Phase):
             return None
         return taken
 
-    def _by_model(self, run: Run, look: Look, model: LearnedModel) -> float | None:
+    def _by_model(self, run: Run, look: Look, model: KroneckerModel) -> float | None:
         """Make the best step of the model; None if it knows too little, or if no step lowers f."""
         size, expected = math.sqrt(float(self.g @ self.g)), 0.0
         for _ in range(TRIALS):
@@ -150,7 +140,7 @@ class Descent(Phase):
                 return self._take(run, look, angles, slopes - self.g, place, Ut, there, slopes)
             if step.promised <= self.noise:
                 break
-        if model.conclusive and expected <= 16 * self.noise and not self._has_kink(look):
+        if expected <= 16 * self.noise and not self._has_kink(look):
             # Conjugate gradients may not have found the best step of the model, so there may be a better one.
             self.verdict = (
                 "converged: the steps of a quadratic model gain no more than the rounding errors of f"
@@ -159,16 +149,12 @@ class Descent(Phase):
         return None
 
     def _look_at(self, run: Run, look: Look, place: Place) -> tuple[Look, np.ndarray]:
-        """The look at a place, from which models learn until one knows enough; and its Uᵀ, which only a model needs."""
+        """The look at a place, from which the model learns; and its Uᵀ, which only the model needs."""
         there = run.look_at(place.matrix)
-        learning = [model for model in self.models if not model.dropped]
-        if not learning or there.gradient is None:
+        if self.model is None or self.model.dropped or there.gradient is None:
             return there, self.Ut
         Ut = place.matrix.T @ run.Ut
-        for model in learning:
-            run.progress.flops += model.learn(Ut - self.Ut, look, there)
-            if model.known:
-                break
+        run.progress.flops += self.model.learn(Ut - self.Ut, look, there)
         return there, Ut
 
     def _direction(self, look: Look) -> tuple[np.ndarray, float]:
@@ -271,6 +257,10 @@ class Descent(Phase):
         E = look.gradient
         return float(self.g @ self.g) > STEEP_AT_REST**2 * float(np.vdot(E, E))
 
+    def _begins_anew(self, look: Look) -> bool:
+        """Whether there was a restart a few steps ago: they follow the largest curvatures, and say nothing of the others."""
+        return 0 < len(self.past) < RESTARTED and self.restarted < math.inf and self._steep(look)
+
     def _has_kink(self, look: Look) -> bool:
         """Whether steep slopes are also large: those of a function that vanishes with its gradient are not."""
         return self._steep(look) and float(self.g @ self.g) > (KINK * self.scale) ** 2
@@ -281,8 +271,8 @@ class Descent(Phase):
             return None
         self.restarted = look.value
         self.past.clear()
-        for model in self.models:
-            model.clear()
+        if self.model is not None:
+            self.model.clear()
         direction, promised = self._direction(look)
         return self._search(run, look, direction, promised)
 
@@ -331,23 +321,23 @@ class Descent(Phase):
         self.look = None
 
     def memory(self) -> dict[str, np.ndarray]:
-        """The remembered steps, and the models."""
+        """The remembered steps, and the model."""
         if not self.begun:
             return {}
         arrays = self.past.arrays()
         arrays["restarted"] = np.array(self.restarted)
-        for model in self.models:
-            arrays |= model.arrays()
+        if self.model is not None:
+            arrays |= self.model.arrays()
         return arrays
 
     def remember(self, arrays: dict[str, np.ndarray], run: Run) -> None:
-        """Restore the remembered steps, and the models."""
+        """Restore the remembered steps, and the model."""
         if arrays:
             self._begin(run, run.look())
             self.past.restore(arrays)
             self.restarted = float(arrays["restarted"])
-            for model in self.models:
-                model.restore(arrays)
+            if self.model is not None:
+                self.model.restore(arrays)
 
 
 def _shorter(fall: float, slope: float, promised: float, step: float) -> float:

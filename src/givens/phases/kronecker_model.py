@@ -16,19 +16,27 @@ Along a step of a quadratic function the trapezoidal rule for its slope is exact
 
 This costs nothing to check, and other functions fail it at their first long step: for them nothing is learned. Nor are steps
 proposed before H and R have predicted the change of the gradient in the last step.
+
+A step minimises the model within a radius (a trust region), which is set by comparing the actual with the predicted decrease of
+f. Far from a minimum, following a model would lead to the nearest minimum, which is often not the best: there only steps that end
+inside the radius are made.
 """
 
 from __future__ import annotations
 
+import math
 from collections import deque
+from typing import NamedTuple
 
 import numpy as np
 
 from givens.numerics.scaling import EPS
 from givens.objectives.base import Look
 from givens.phases.conjugate_gradients import bounded_minimum
-from givens.phases.trust_region import LearnedModel, Proposal
 
+LEAST_ORDER = (
+    21  # a step on smaller matrices takes longer than the evaluations of f that it saves, if these are cheap
+)
 MOST_ORDER = 1000  # eigenvalues of larger matrices take longer than many evaluations of f
 KEPT = 4  # steps that H and R are fitted to
 ROUNDS = 2  # of least squares for H and R, after each step
@@ -40,18 +48,38 @@ UNEQUAL = 1e-8  # relative error of the trapezoidal rule above which f is not qu
 FIRST_RADIUS = 0.3  # radii are the largest angle of a step, in radians
 LEAST_CURVATURE = 0.01  # share of the median curvature of a pair to which smaller ones are raised
 LARGEST_GRADIENT = 1e150  # gradients above this are not used: their squares would overflow
+# No step that ends at the radius is proposed where the norm of the slopes is above this share of the largest norm so far.
+FAR = 0.05
+INEXACT = 0.1  # conjugate gradients stop at this share of the slopes, or at a smaller one
+POOR, GOOD = 0.25, 0.75  # ratios of the actual to the predicted decrease, for the radius
 
 
-class KroneckerModel(LearnedModel):
-    """The quadratic model.
+class Proposal(NamedTuple):
+    """A step: the antisymmetric K, the predicted decrease of f, whether the step ends at the radius, and the flops spent."""
+
+    K: np.ndarray
+    promised: float
+    bounded: bool
+    flops: float
+
+
+class KroneckerModel:
+    """A quadratic model of f(U exp(K)), learned from the gradients ∂f/∂U at the two ends of each step.
 
     Parameters
     ----------
     n : int
         The order of U.
-    """
 
-    conclusive = True
+    Attributes
+    ----------
+    radius : float
+        The largest angle of a step.
+    steepest : float
+        The largest norm of the slopes so far.
+    dropped : bool
+        Whether the model has proved useless for this f: it learns and proposes nothing any more.
+    """
 
     def __init__(self, n: int) -> None:
         self.n = n
@@ -71,11 +99,6 @@ class KroneckerModel(LearnedModel):
     def known(self) -> bool:
         """Whether the last step was predicted well."""
         return self.error <= TRUSTED
-
-    @property
-    def reliable(self) -> bool:
-        """Whether the last step was predicted well."""
-        return self.known
 
     def learn(self, move: np.ndarray, before: Look, after: Look) -> float:
         """Learn from the moves of the columns, as rows, and the looks at both ends; return the flops."""
@@ -123,8 +146,25 @@ class KroneckerModel(LearnedModel):
                 unit = float(np.linalg.norm(self.R)) / np.sqrt(self.n) or 1.0
                 self.R, self.H = self.R / unit, self.H * unit
 
+    def propose(self, Ut: np.ndarray, look: Look, slope: float) -> Proposal | None:
+        """The best step from U, given the norm of the slopes there; None where too little is known."""
+        self.steepest = max(self.steepest, slope)
+        if self.dropped or not self.known:
+            return None
+        step = self.minimum(Ut, look, min(INEXACT, math.sqrt(slope / (self.steepest or 1.0))))
+        if not step.promised > 0.0 or (step.bounded and slope > FAR * self.steepest):
+            return None
+        return step
+
+    def judge(self, step: Proposal, kept: float) -> None:
+        """Set the radius by `kept`, the ratio of the actual to the predicted decrease of f."""
+        if kept < POOR:
+            self.radius = POOR * float(np.abs(step.K).max())
+        elif kept > GOOD and step.bounded:
+            self.radius *= 2.0
+
     def minimum(self, Ut: np.ndarray, look: Look, little: float) -> Proposal:
-        """The minimum of the model within the radius."""
+        """The minimum of the model within the radius, by conjugate gradients until a share `little` of the slopes is left."""
         assert look.gradient is not None
         assert look.slopes is not None
         M = Ut @ look.gradient
@@ -147,11 +187,6 @@ class KroneckerModel(LearnedModel):
         )
         flops = ((2.0 if common else 6.0) * found.products + 6.0) * self.n**3
         return Proposal(found.step, found.promised, found.bounded, flops)
-
-    @staticmethod
-    def size(K: np.ndarray) -> float:
-        """The largest angle."""
-        return float(np.abs(K).max())
 
     def arrays(self) -> dict[str, np.ndarray]:
         """The arrays for a checkpoint."""

@@ -47,11 +47,7 @@ SMALL_PROBLEM = (
     1 << 21
 )  # samples x features x components up to which rotations and exchanges take little time
 SAME = 1e-6  # two ascents whose variances differ by less than this share have ended in the same place
-ROTATED = (
-    ("rotations with one threshold", True, False),
-    ("rotations with a threshold per component", False, False),
-    ("rotations with one threshold, l0", True, True),
-)
+ROTATED = {"rotations with one threshold": True, "rotations with a threshold per component": False}
 IDLE = 1e-14  # share of the largest variance that is a rounding error, also of products of features
 LOADING_STEPS = 11  # of one component at the start, before the next one
 AMPLE = 1000  # number of features that are looked at first, beyond some for each counted entry
@@ -203,9 +199,9 @@ class SeveralStarts:
     """Ascents from several starts, the best of which is kept; and what all of them took.
 
     The first start is loadings found one by one, in one order or two, the better of which counts (or the last fit's). Where the
-    data are small there are three more, rotations with one threshold for all columns, ℓ1 and ℓ0, and with one for each, and what
-    every ascent ends at is improved by exchanges of single entries. Where the data are large, that is left to the further starts
-    that `n_starts` asks for: rotations first, then random columns.
+    data are small there are two more, rotations with one threshold for all columns and with one for each, and what every ascent
+    ends at is improved by exchanges of single entries. Where the data are large, that is left to the further starts that
+    `n_starts` asks for: rotations first, then random columns.
 
     Attributes
     ----------
@@ -319,11 +315,11 @@ class SeveralStarts:
         assert isinstance(self.table, SampleForm)
         At = self.table.At
         if previous is None:
-            kinds = ROTATED if rotate else ROTATED[:more]
+            kinds = list(ROTATED) if rotate else list(ROTATED)[:more]
             more -= 0 if rotate else len(kinds)
             V = leading_axes(At, self.options.m)[0]
-            for name, shared, l0 in kinds:
-                Y, result = rotated(At, self.options, V, shared=shared, l0=l0)
+            for name in kinds:
+                Y, result = rotated(At, self.options, V, shared=ROTATED[name])
                 self.tried.append(name)
                 self.flops += result.flops
                 self.sweeps += result.sweeps

@@ -185,7 +185,7 @@ class SparsePCA(SparseScores):
     max_sweeps : int, default=500
     n_starts : int, default=1
         The first start is PCA; further ones are random, and the best is kept. With `n_nonzero` the first start is loadings found
-        one by one, and where the data are large the next three are rotations (where they are small, rotations are made in any
+        one by one, and where the data are large the next two are rotations (where they are small, rotations are made in any
         case); more starts never report less variance.
     schedule : str or Schedule, optional
         With a threshold, the order of the rotations: "random" is the paper's Algorithm 2 as it is printed, pairs drawn at random

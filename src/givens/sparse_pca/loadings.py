@@ -132,12 +132,12 @@ def _counted(
 
 
 def rotated(
-    At: np.ndarray | CentredSparse, options: FitOptions, V: np.ndarray, *, shared: bool, l0: bool
+    At: np.ndarray | CentredSparse, options: FitOptions, V: np.ndarray, *, shared: bool
 ) -> tuple[np.ndarray, Result]:
     """The columns at the end of a run whose thresholds track the counts: one threshold per column, or one for all."""
     assert options.counts is not None
     At = At if isinstance(At, CentredSparse) else np.ascontiguousarray(At)
-    objective = FewColumns(At, np.zeros(options.m), l0, options.counts, shared)
+    objective = FewColumns(At, np.zeros(options.m), False, options.counts, shared)
     result = _few(objective, replace(options, progress=False), V)
     return objective.columns, result
 

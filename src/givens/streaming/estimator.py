@@ -71,20 +71,18 @@ class StreamingSparsePCA(SparseScores):
     scale : bool, default=False
         Give every feature the variance 1: by its deviation so far when columns are dropped, and by its deviation at the end when
         components are computed.
-    drop : {"frequent", "leftover", "weakest"}, default="frequent"
+    drop : {"frequent", "weakest"}, default="frequent"
         Which columns are dropped. "frequent": kept columns and new samples are rotated to their principal axes, and the weakest
         axes are dropped, as in Frequent Directions. Rotations for sparsity are made when components are computed, so gamma,
         alpha, n_nonzero, penalty, refit, tol, max_sweeps and n_starts may be changed at any time. "weakest": the paper's
         Algorithm 5, where each sample takes the place of the weakest column and `inner_rotations` random pairs are rotated (see
-        Notes for the settings of Algorithm 5 as printed). "leftover": each sample is rotated against every column, to the angle
-        that is best for that column, and the rest of the sample is dropped; then `inner_rotations` random pairs are rotated.
-        With the last two the threshold takes part in the stream, and the components are the kept columns.
+        Notes for the settings of Algorithm 5 as printed); then the threshold takes part in the stream, and the components are
+        the kept columns.
     oversample : int, optional
         Columns kept beyond those asked for; with them there are at most as many as features. By default three for each component,
-        and at least 20 ("leftover", "weakest": none). More of them lose less of weak components; `method_` has a bound.
+        and at least 20 ("weakest": none). More of them lose less of weak components; `method_` has a bound.
     inner_rotations : int, optional
-        Rotations of random pairs after each sample. By default none for "leftover", and twice as many as columns are kept for
-        "weakest".
+        Rotations of random pairs after each sample with drop="weakest". By default twice as many as columns are kept.
     forgetting : float, default=1.0
         λ: every further sample multiplies the weights of all earlier ones by λ, in the mean and in the columns, so about
         1/(1 − λ) samples are remembered. With 1 nothing is forgotten.

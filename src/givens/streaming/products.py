@@ -14,7 +14,6 @@ import numpy as np
 from givens.numerics import parallel
 
 PIECE_NUMBERS = 1 << 17  # numbers of a block that a thread takes at once
-FEW_ROWS = 64  # up to so many, compiled loops are faster than matrix products
 
 
 @dataclass
@@ -49,23 +48,14 @@ class BlockPasses:
     Parameters
     ----------
     W : array, shape (n, features)
-        n is a multiple of 3, and at least K rounded up to a multiple of 4.
-    columns : int
-        K, how many rows a turn makes. Up to three rows behind them may be overwritten by it: when a block is turned, they hold
-        samples that have been taken in.
     new : Samples, optional
-    scaled : bool, default=False
-        Whether products are those of scaled features.
     """
 
-    def __init__(self, W: np.ndarray, columns: int, new: Samples | None = None, scaled: bool = False) -> None:
+    def __init__(self, W: np.ndarray, new: Samples | None = None) -> None:
         n, d = W.shape
         if new is None:
             new = Samples(np.empty((0, d), W.dtype), np.empty(0), np.empty(0), np.empty(d), np.empty(0))
         self.W, self.new = W, new
-        self.few = n <= FEW_ROWS
-        self.Q = np.zeros((_padded(columns) if self.few else columns, n), W.dtype)
-        self.inverse = np.ones(d if scaled else 0, W.dtype)
         self.parts = parallel.parts(d, -(-W.size // PIECE_NUMBERS))
         self.energies = np.zeros((len(self.parts), n))
         self.G = np.zeros((len(self.parts), n, n))
@@ -83,13 +73,15 @@ class BlockPasses:
 
         Returns the products, in float64, and the sums of squares of the centred samples; each is empty if it is not wanted.
         """
-        if Q is not None:
-            self.Q[: len(Q)] = Q
-        if inverse is not None:
-            self.inverse[:] = inverse
+        turn = None if Q is None else Q.astype(self.W.dtype)
 
         def one(number: int) -> None:
-            self._piece(number, Q is not None, slice(first, last), begin, products)
+            if turn is not None:
+                part = self.W[:, self.parts[number]]
+                part[: len(turn)] = turn @ part
+            self._centre(number, slice(first, last), begin)
+            if products:
+                self._multiply(number, inverse)
 
         parallel.each(one, range(len(self.parts)))
         energies = self.energies[:, : last - first].sum(axis=0)
@@ -98,15 +90,10 @@ class BlockPasses:
         lower = np.tril(self.G.sum(axis=0))
         return lower + np.tril(lower, -1).T, energies
 
-    def _piece(self, number: int, turned: bool, rows: slice, begin: int, multiplied: bool) -> None:
-        """The same for one piece of the features."""
+    def _centre(self, number: int, rows: slice, begin: int) -> None:
         from givens.kernels import stream
 
-        W, new, part = self.W, self.new, self.parts[number]
-        if turned and self.few:
-            stream.turn(W, self.Q, part.start, part.stop)
-        elif turned:
-            W[: len(self.Q), part] = self.Q @ W[:, part]
+        new, part = self.new, self.parts[number]
         stream.centre(
             new.X[rows],
             new.unit,
@@ -115,31 +102,23 @@ class BlockPasses:
             new.own[rows],
             new.mean,
             new.squares,
-            W,
+            self.W,
             begin,
             self.energies[number],
             part.start,
             part.stop,
         )
-        if multiplied and self.few:
-            stream.multiply(W, self.inverse, part.start, part.stop, self.G[number])
-        elif multiplied:
-            P = W[:, part] * self.inverse[part] if len(self.inverse) else W[:, part]
-            with np.errstate(
-                over="ignore", invalid="ignore"
-            ):  # the sketch refuses samples whose squares overflow
-                self.G[number] = P @ P.T
+
+    def _multiply(self, number: int, inverse: np.ndarray | None) -> None:
+        P = self.W[:, self.parts[number]]
+        if inverse is not None:
+            P = P * inverse[self.parts[number]]
+        with np.errstate(
+            over="ignore", invalid="ignore"
+        ):  # the sketch refuses samples whose squares overflow
+            self.G[number] = P @ P.T
 
 
 def flops(W: np.ndarray, columns: int, scaled: bool) -> float:
-    """Of a turn of so many columns and of products, which are symmetric; in tiles, some of which are not needed."""
-    n = len(W)
-    each = n + 3.0 + 2.0 * _padded(columns) if n <= FEW_ROWS else n + 1.0 + 2.0 * columns
-    return (each + scaled) * W.size
-
-
-def _padded(columns: int) -> int:
-    """As many rows as compiled code turns."""
-    from givens.kernels import stream
-
-    return columns + -columns % stream.TALL
+    """Of a turn of so many columns and of products, which are symmetric."""
+    return (len(W) + 1.0 + 2.0 * columns + scaled) * W.size

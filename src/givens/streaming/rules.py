@@ -13,11 +13,9 @@ scaled columns. What is turned and kept are the columns as they came. Rotations 
 be scaled anew when the deviations change.
 
 `Weakest` is the paper's Algorithm 5: each sample takes the place of the weakest column, and a few rotations of random
-pairs follow, for the threshold of the moment. `Leftover` turns each sample against every kept column, to the angle that is
-best for that column alone, and drops what is left of it in the end: the value of the objective never falls, and no column
-is lost. By the screening theorem a feature whose norm over kept and new columns is at most the threshold has no
-part in any of these rotations: they run on the other features alone, and reach all the rest in one product at the end of the
-block.
+pairs follow, for the threshold of the moment. By the screening theorem a feature whose norm over kept and new columns is at
+most the threshold has no part in any of these rotations: they run on the other features alone, and reach all the rest in one
+product at the end of the block.
 """
 
 from __future__ import annotations
@@ -116,8 +114,8 @@ def default_reserve(components: int) -> int:
     return max(3 * components, LEAST_RESERVE)
 
 
-class _Rotated:
-    """A rule that rotates for sparsity, sample by sample, for the threshold of the moment.
+class Weakest:
+    """The paper's rule: the sample replaces the weakest column, rotations of random pairs follow, for the present threshold.
 
     Parameters
     ----------
@@ -129,8 +127,6 @@ class _Rotated:
     seed : int
         The pairs depend on it and on the sample's number alone.
     """
-
-    keep_better: bool  # whether what is left of a sample takes the place of a weaker column only
 
     def __init__(
         self, level: Callable[[np.ndarray, float, np.ndarray], float], rotations: int, l0: bool, seed: int
@@ -155,25 +151,12 @@ class _Rotated:
         Qt = np.eye(rows)
         live = np.arange(block.kept)
         flops = take_in(
-            C, G, Qt, live, block.samples, self.keep_better,
-            level, self.l0, ACCURACY, self.rotations, self.seed, block.first,
+            C, G, Qt, live, block.samples, level, self.l0, ACCURACY, self.rotations, self.seed, block.first,
         )  # fmt: skip
         held = float(np.sum(G[live, live]))
         Q = np.zeros((block.kept, len(block.G)))
         Q[:, :rows] = Qt[live] * block.fade[:rows]
         return Turn(Q, held, flops + 2.0 * W.size + C.size)
-
-
-class Weakest(_Rotated):
-    """The paper's rule: the sample replaces the weakest column, rotations of random pairs follow."""
-
-    keep_better = False
-
-
-class Leftover(_Rotated):
-    """The sample is turned against each column, of which only the column counts, and what is left over is dropped."""
-
-    keep_better = True
 
 
 def quantile(Y: np.ndarray, share: float) -> float:
@@ -183,5 +166,4 @@ def quantile(Y: np.ndarray, share: float) -> float:
     return float(np.partition(sizes, rank)[rank])
 
 
-ROTATING = {"weakest": Weakest, "leftover": Leftover}
-DROPS = ("frequent", *ROTATING)
+DROPS = ("frequent", "weakest")

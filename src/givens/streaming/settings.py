@@ -15,7 +15,7 @@ from sklearn.utils import check_random_state
 from givens.numerics import parallel
 from givens.sparse_pca.options import check_sparsity, checked_alpha, counts_of_components
 from givens.streaming.components import Asked
-from givens.streaming.rules import DROPS, ROTATING, Frequent, default_reserve, quantile
+from givens.streaming.rules import DROPS, Frequent, Weakest, default_reserve, quantile
 from givens.streaming.sketch import Rule, Sketch
 from givens.support.arguments import finite, whole
 
@@ -65,7 +65,7 @@ def stream_settings(model: Any, features: int, began: StreamSettings | None) -> 
             model.n_components, "n_components", 1, features, f"the number of features (n_features={features})"
         )
     if model.drop not in DROPS:
-        raise ValueError(f"drop must be 'frequent', 'leftover' or 'weakest', got {model.drop!r}")
+        raise ValueError(f"drop must be 'frequent' or 'weakest', got {model.drop!r}")
     if model.oversample is None:
         # Algorithm 5 keeps m columns and no others.
         reserve = default_reserve(m) if model.drop == "frequent" else 0
@@ -116,8 +116,8 @@ def asked_loadings(model: Any, settings: StreamSettings, features: int) -> Asked
     n_starts = whole(model.n_starts, "n_starts", 1)
     if n_starts > 1 and settings.drop != "frequent":
         raise ValueError(
-            f"n_starts = {n_starts} goes with drop='frequent': with drop={settings.drop!r} the components are columns of "
-            "the stream as they are, and nothing is begun anew"
+            f"n_starts = {n_starts} goes with drop='frequent': with drop='weakest' the components are columns of the stream "
+            "as they are, and nothing is begun anew"
         )
     return Asked(
         m=settings.components,
@@ -157,27 +157,22 @@ def stream_rule(model: Any, settings: StreamSettings, sketch: Sketch) -> Rule:
         counts = counts_of_components(model.n_nonzero, settings.components, len(sketch.mean))
         share = float(counts.mean()) / len(sketch.mean)
         level = lambda norms, weight, Y: quantile(Y, share)  # noqa: E731
-    return ROTATING[settings.drop](
-        level, inner_rotations(model, settings), model.penalty == "l0", settings.seed
-    )
+    return Weakest(level, inner_rotations(model, settings), model.penalty == "l0", settings.seed)
 
 
 def inner_rotations(model: Any, settings: StreamSettings) -> int:
     """How many random pairs are rotated after each sample."""
     if model.inner_rotations is None:
-        return 2 * settings.columns if settings.drop == "weakest" else 0
+        return 2 * settings.columns
     return whole(model.inner_rotations, "inner_rotations", 0)
 
 
 def rule_in_words(model: Any, settings: StreamSettings, samples: int, lost: float) -> str:
     """What the stream did with its samples, for `method_`; `lost` is the share of the variance that the kept columns lack."""
-    pairs = inner_rotations(model, settings)
     kept = f"{samples} samples, {settings.columns} columns kept"
-    then = f", then {pairs} rotations of random pairs" if pairs else ""
+    if settings.drop == "weakest":
+        pairs = inner_rotations(model, settings)
+        then = f", then {pairs} rotations of random pairs" if pairs else ""
+        return f"{kept}, the weakest replaced by each sample{then} (Algorithm 5)"
     loss = Frequent(settings.columns - settings.components).largest_loss(max(lost, 0.0))
-    return {
-        "frequent": f"{kept} as principal axes (Frequent Directions), which lack at most {loss:.2%} of the variance in any "
-        "direction",
-        "leftover": f"{kept}, each turned against every sample{then}",
-        "weakest": f"{kept}, the weakest replaced by each sample{then} (Algorithm 5)",
-    }[settings.drop]
+    return f"{kept} as principal axes (Frequent Directions), which lack at most {loss:.2%} of the variance in any direction"

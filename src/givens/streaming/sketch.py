@@ -31,7 +31,7 @@ TRACE_ENTRIES = 512
 LEAST_ROWS = (
     36  # rows of a block: with fewer, what a block costs beside its arithmetic takes longer than that
 )
-ROWS = 12  # K + b is a multiple of it: products are made in tiles of 3, 4, 8 or 12 rows, and a tile half full costs as much
+ROWS = 12  # K + b is a multiple of it: matrix products are made in tiles of 4, 8 or 12 rows, and a tile half full costs as much
 CHUNK_BLOCKS = 2  # blocks of sparse samples that are made dense together
 SMALL_BLOCK = 1 << 17  # numbers in a block below which handing parts to threads costs more than it saves
 
@@ -210,7 +210,7 @@ class Sketch:
         W = self.W.copy()
         W[self.columns + self.waiting :] = 0.0
         with parallel.pool(threads if W.size >= SMALL_BLOCK else 1):
-            passes = BlockPasses(W, self.columns, scaled=self.scaled)
+            passes = BlockPasses(W)
             turn = self._turn(passes, None, rule)
             passes(turn.Q)
         return W[: self.columns], turn.flops
@@ -280,7 +280,7 @@ class Sketch:
         for s in range(len(X)):
             weights[s] = weight = self.forgetting * weight + own[s]
         new = Samples(X, weights, own, self.mean, self.squares, self.forgetting, self.unit or 1.0)
-        passes = BlockPasses(self.W, self.columns, new, self.scaled)
+        passes = BlockPasses(self.W, new)
         Q, first = None, 0
         while first < len(X):
             last = min(first + self.block - self.waiting, len(X))

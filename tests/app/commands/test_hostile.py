@@ -6,18 +6,14 @@ import csv
 import gzip
 import json
 import os
-import signal
-import subprocess
-import sys
-import threading
 
 import numpy as np
 import pandas
 import pytest
-from tests.cli.test_bad_input import GOOD, start
 
 from givens.app.tables import DataError, open_rows, read_table
 from givens.app.tables.write import write_matrix
+from tests.app.commands.test_bad_input import GOOD, start
 
 
 def rows_of(path):
@@ -187,59 +183,3 @@ def test_commands_advise_what_they_have(givens, tmp_path):
     run = givens("tensor", "t.npy", "--out", "none")
     assert "--symmetrize takes their mean" in run.err
     assert "symmetrize=True" not in run.err
-
-
-def test_compiling_for_the_curve_is_counted(tmp_path):
-    """The fit compiles nothing, the report's curve does: with a cold cache the seconds are those of the curve."""
-    (tmp_path / "x.csv").write_bytes(GOOD)
-    code = "import sys; sys.argv[0] = 'givens'; from givens.app.commands import main; main()"
-    arguments = ["sparse-pca", "x.csv", "-m", "2", "--n-nonzero", "2", "--quiet", "--json", "--out", "out"]
-    environment = os.environ | {
-        "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
-        "NUMBA_CACHE_DIR": str(tmp_path / "cache"),
-    }
-    done = subprocess.run(
-        [sys.executable, "-c", code, *arguments],
-        cwd=tmp_path,
-        env=environment,
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)["seconds_compiling"] > 0
-
-
-def test_whatever_becomes_of_ctrl_c_while_modules_are_imported_it_is_ctrl_c(monkeypatch, capfd):
-    """Python raises a RuntimeError where an interrupt falls into the making of a class; compiled modules raise an ImportError."""
-    from givens.app.commands import session
-    from givens.app.commands.stopping import stop_at_once
-
-    class Field:
-        def __set_name__(self, owner, name):
-            signal.raise_signal(signal.SIGINT)
-
-    def lost():
-        try:
-            signal.raise_signal(signal.SIGINT)
-        except KeyboardInterrupt:
-            raise ImportError("a module failed to import") from None
-
-    hook = threading.__excepthook__
-    monkeypatch.setattr(threading, "excepthook", hook)
-    before = signal.signal(signal.SIGINT, stop_at_once)
-    try:
-        for act in (lambda: type("Made", (), {"field": Field()}), lost):
-            with pytest.raises(KeyboardInterrupt), session.interruptible():
-                act()
-            assert signal.getsignal(signal.SIGINT) is stop_at_once
-        # Threads that find their work gone say nothing, then.
-        worker = threading.Thread(target=lambda: {}[1])
-        worker.start()
-        worker.join()
-        monkeypatch.setattr(threading, "excepthook", hook)
-        with pytest.raises(ImportError, match="another"), session.interruptible():
-            raise ImportError("another")
-    finally:
-        signal.signal(signal.SIGINT, before)
-    assert threading.excepthook is hook
-    assert capfd.readouterr().err == ""

@@ -297,13 +297,14 @@ def test_compiling_is_told_once_whether_the_fit_or_the_curve_begins_it(givens, t
     @contextmanager
     def always(begun):
         begun(kept)
-        yield lambda: 0.0
+        yield lambda: 0.5
 
     monkeypatch.setattr("givens.kernels.compile.compiling", always)
     table = tmp_path / "t.csv"
     table.write_text("\n".join([",".join("abcd"), *(f"{k},{k * k % 7},{k % 3},{k % 5}" for k in range(12))]))
-    run = givens("sparse-pca", str(table), "-m", "2", "--n-nonzero", "2", "--out", str(tmp_path / "out"))
+    run = givens("sparse-pca", table, "-m", 2, "--n-nonzero", 2, "--json", "--out", "out")
     assert run.err.count("· compiling") == 1
+    assert json.loads(run.out)["seconds_compiling"] == 1.0  # the seconds of both
     assert ("what this machine has not compiled yet, and keeping it" in run.err) == kept
     assert ("in every run" in run.err) == (not kept)
     assert "once on a machine" not in run.err

@@ -1,8 +1,6 @@
-"""Blocks read by one call of Arrow or pandas give what the careful reader gives, or are left to it."""
+"""Blocks read by one call of NumPy give what reading field by field gives, or are left to it."""
 
 from __future__ import annotations
-
-from importlib.util import find_spec
 
 import numpy as np
 import pytest
@@ -31,31 +29,22 @@ def same(first, second):
     return first[1:] == second[1:] and np.array_equal(first[0].view(np.int64), second[0].view(np.int64))
 
 
-@pytest.fixture(params=["pandas", "arrow"])
-def reader(request, monkeypatch):
-    """Read whole blocks by one of the two, or field by field."""
-    if request.param == "arrow" and find_spec("pyarrow") is None:
-        pytest.skip("pyarrow is not installed")
-
-    def choose(whole):
-        monkeypatch.setattr(text, "ARROW_BYTES", 0 if request.param == "arrow" else 1 << 60)
-        monkeypatch.setattr(text, "NARROW", 1000 if whole else 0)
-
-    return choose
+def both_outcomes(monkeypatch, path, **options):
+    """Read blocks whole, and field by field."""
+    whole = outcome(path, **options)
+    with monkeypatch.context() as context:
+        context.setattr(text.TextRows, "_whole", lambda *block: None)
+        return whole, outcome(path, **options)
 
 
 @pytest.mark.parametrize("token", NUMBERS)
 @pytest.mark.parametrize("separator", [",", ";", "\t", " "])
-def test_every_spelling_of_a_number(reader, tmp_path, token, separator):
+def test_every_spelling_of_a_number(monkeypatch, tmp_path, token, separator):
     lines = [separator.join(["name", "a", "b", "c"])]
     lines += [separator.join([f"s{k}", "1.5", token if k == 7 else "2", "0.25"]) for k in range(20)]
     path = tmp_path / "x.csv"
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    found = []
-    for whole in (True, False):
-        reader(whole)
-        found.append(outcome(path))
-    assert same(*found)
+    assert same(*both_outcomes(monkeypatch, path))
 
 
 NAMES = [
@@ -77,19 +66,15 @@ NAMES = [
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
 @pytest.mark.parametrize("encoding", ["utf-8", "latin-1"])
 @pytest.mark.parametrize("name", NAMES)
-def test_every_kind_of_name_and_line(reader, tmp_path, name, end, encoding):
+def test_every_kind_of_name_and_line(monkeypatch, tmp_path, name, end, encoding):
     lines = ["name,a,kind,b"] + [f"{name if k == 7 else f's{k}'},{k}.5,x{k % 2},{k / 7!r}" for k in range(20)]
     path = tmp_path / "x.csv"
     path.write_bytes(end.join(lines).encode(encoding))
-    found = []
-    for whole in (True, False):
-        reader(whole)
-        found.append(outcome(path, labels="kind"))
-    assert same(*found)
+    assert same(*both_outcomes(monkeypatch, path, labels="kind"))
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_random_tables_in_several_blocks(reader, tmp_path, seed):
+def test_random_tables_in_several_blocks(tmp_path, seed):
     rng = np.random.default_rng(seed)
     rows, columns = int(rng.integers(30, 60)), int(rng.integers(1, 9))
     values = rng.normal(size=(rows, columns)) * 10.0 ** rng.integers(-30, 30, (rows, columns))
@@ -98,7 +83,6 @@ def test_random_tables_in_several_blocks(reader, tmp_path, seed):
     lines += [",".join([f"{quote}s{k}{quote}", *map(repr, row.tolist())]) for k, row in enumerate(values)]
     path = tmp_path / "x.csv"
     path.write_text("\n".join(lines), encoding="utf-8")
-    reader(True)
     blocks = list(text.TextRows(path, block=300).blocks())
     assert len(blocks) > 1
     np.testing.assert_array_equal(np.concatenate([block.values for block in blocks]), values)

@@ -14,14 +14,12 @@ import os
 import shlex
 import signal
 import sys
-import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from pathlib import Path
-from types import FrameType
 from typing import IO, Annotated, Any, get_type_hints
 
 import rich
@@ -122,56 +120,15 @@ def _options(group: Any) -> list[inspect.Parameter]:
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """Let Ctrl-C be a KeyboardInterrupt where there is something to clean up, if it would end the process otherwise.
-
-    Whatever error ends the block after Ctrl-C has come is one too: Python and compiled modules make others of it, a RuntimeError
-    while a class is being made, an ImportError while a module is.
-    """
+    """Let Ctrl-C be a KeyboardInterrupt where there is something to clean up, if it would end the process otherwise."""
     if signal.getsignal(signal.SIGINT) is not stop_at_once:
         yield
         return
-    came: list[int] = []
-
-    def interrupt(number: int, frame: FrameType | None) -> None:
-        came.append(number)
-        raise KeyboardInterrupt
-
-    signal.signal(signal.SIGINT, interrupt)
-    hook, sys.unraisablehook = sys.unraisablehook, _once_more
-    told = threading.excepthook
-
-    def tell(error: threading.ExceptHookArgs) -> None:
-        if not came:  # after it, a library's threads may find their work gone
-            told(error)
-
-    threading.excepthook = tell
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         yield
-    except BaseException as error:
-        if isinstance(error, KeyboardInterrupt):
-            hook = _ignore
-            raise
-        if not came or not isinstance(error, Exception):
-            raise
-        hook = _ignore
-        raise KeyboardInterrupt from None
     finally:
-        sys.unraisablehook = hook
-        if not came:
-            threading.excepthook = told
         signal.signal(signal.SIGINT, stop_at_once)
-
-
-def _ignore(ignored: Any) -> None:
-    """After Ctrl-C the process ends, and objects that were only half made complain when they are deleted."""
-
-
-def _once_more(ignored: Any) -> None:
-    """Send Ctrl-C again where Python has ignored it: it came while an object was being deleted, such as one of the compiler's."""
-    if issubclass(ignored.exc_type, KeyboardInterrupt):
-        threading.Timer(0.01, os.kill, [os.getpid(), signal.SIGINT]).start()
-    else:
-        sys.__unraisablehook__(ignored)
 
 
 def shown(text: str) -> str:

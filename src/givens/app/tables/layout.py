@@ -79,8 +79,7 @@ class Layout:
 
     separator: str
     decimal: str
-    skip: int  # bytes before the first record of numbers
-    first_line: int  # its line, from 1
+    first_line: int  # that of the first record of numbers, from 1
     header: list[str] | None  # one name a field
     names: int | None  # the field that holds the rows' names
     text: list[int]  # fields of text, left out unless one is the labels
@@ -160,7 +159,7 @@ def sniff(path: Path, options: ReadingOptions) -> Layout:
     decimal = "."
     if separator in ";\t| " and not _numeric_share(records, ".") > 0.5 and _numeric_share(records, ",") > 0.5:
         decimal = ","
-    layout = Layout(separator, decimal, 0, 0, None, None, [], 0, first.encoding)
+    layout = Layout(separator, decimal, 0, None, None, [], 0, first.encoding)
     if first.encoding == "latin-1":
         layout.notes.append("the file is not UTF-8; its names were read as Latin-1")
     if decimal == ",":
@@ -170,9 +169,7 @@ def sniff(path: Path, options: ReadingOptions) -> Layout:
         raise DataError(f"{place} is empty, and --header says that it holds the names of the columns")
     used = _find_header(layout, records, options.header, place)
     used += _find_columns(layout, records[used:], options, path)
-    before = first.comments + first.table[: [*starts, len(first.table)][used]]
-    layout.first_line = len(before) + 1
-    layout.skip = first.bom + sum(len(line.encode(first.encoding)) for line in before)
+    layout.first_line = len(first.comments) + [*starts, len(first.table)][used] + 1
     return layout
 
 

@@ -7,9 +7,11 @@ matrices of the Gene Expression Omnibus, whose tables end with such a line too; 
 from __future__ import annotations
 
 import gzip
+import io
 import re
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, cast
@@ -22,7 +24,7 @@ MOST_LEADING = 1 << 27
 LONGEST_LINE = 1 << 26  # bytes of a line
 SAMPLE_LINES, FEW_LINES = 100, 5  # lines looked at
 EXCEL = re.compile(r'"?sep=.?"?\s*', re.IGNORECASE)  # the line by which Excel is told the separator
-TABLE_END = re.compile(rb"!\w+_table_end\s*$")
+TABLE_END = re.compile(r"!\w+_table_end\s*$")
 
 
 def open_bytes(path: Path) -> IO[bytes]:
@@ -30,16 +32,42 @@ def open_bytes(path: Path) -> IO[bytes]:
     return cast(IO[bytes], gzip.open(path, "rb")) if path.suffix.lower() == ".gz" else open(path, "rb")
 
 
-def read_bytes(stream: IO[bytes], size: int, path: Path) -> bytes:
-    """Read from a stream that may be a damaged gzip file."""
+@contextmanager
+def unpacking(path: Path) -> Iterator[None]:
+    """Say in one sentence what is wrong with a gzip file."""
     try:
-        return stream.read(size)
+        yield
     except EOFError:
         raise DataError(
             f"{path.name} ends in the middle: the gzip file is truncated; copy or download it again"
         ) from None
     except (zlib.error, gzip.BadGzipFile) as error:
         raise DataError(f"{path.name} is a damaged gzip file ({error}); copy or download it again") from None
+
+
+def read_bytes(stream: IO[bytes], size: int, path: Path) -> bytes:
+    """Read from a stream that may be a damaged gzip file."""
+    with unpacking(path):
+        return stream.read(size)
+
+
+def line_batches(path: Path, encoding: str, skip: int, size: int) -> Iterator[list[str]]:
+    """Yield the lines after the first `skip`, each with its end, in lists of about `size` letters."""
+    with (
+        unpacking(path),
+        open_bytes(path) as binary,
+        io.TextIOWrapper(cast(io.BufferedReader, binary), encoding, "replace", newline="") as stream,
+    ):
+        for _ in range(skip):
+            stream.readline()
+        line = skip + 1
+        while text := stream.read(size):
+            last = stream.readline(LONGEST_LINE)
+            lines = lines_of(text + last)
+            if len(last) == LONGEST_LINE:
+                raise too_long(path, line + len(lines) - 1)
+            yield lines
+            line += len(lines)
 
 
 def too_long(path: Path, line: int) -> DataError:
@@ -58,7 +86,8 @@ def decode(head: bytes, path: Path) -> tuple[str, str]:
         raise DataError(f"{path.name} is not text (it holds zero bytes): is its ending right?")
     cut = head[: head.rfind(b"\n") + 1] or head[: head.rfind(b"\r") + 1] or head
     try:
-        return cut.decode("utf-8"), "utf-8"
+        # The codec leaves out a byte order mark.
+        return cut.decode("utf-8-sig"), "utf-8-sig"
     except UnicodeDecodeError:
         return cut.decode("latin-1"), "latin-1"
 
@@ -67,7 +96,6 @@ def decode(head: bytes, path: Path) -> tuple[str, str]:
 class Leading:
     """The first lines of a file, with their ends: comments, then the table."""
 
-    bom: int  # bytes before the first line
     comments: list[str]
     table: list[str]
     encoding: str
@@ -87,8 +115,7 @@ def leading(path: Path, skip: int = 0, commented: bool = True) -> Leading:
             head += more
             if len(head) - max(head.rfind(b"\n"), head.rfind(b"\r")) > LONGEST_LINE:
                 raise too_long(path, len(head.splitlines()))
-    bom = 3 if head.startswith(b"\xef\xbb\xbf") else 0
-    text, encoding = decode(head[bom:], path)
+    text, encoding = decode(head, path)
     lines = lines_of(text)
     comments = skip
     while commented and comments < len(lines) and _is_comment(lines[comments]):
@@ -99,7 +126,7 @@ def leading(path: Path, skip: int = 0, commented: bool = True) -> Leading:
                 f"{path.name} has no row after line {skip:,}: --skip-rows or --header counts too many"
             )
         raise DataError(f"{path.name} {'holds no table, only comments' if text.strip() else 'is empty'}")
-    return Leading(bom, lines[:comments], lines[comments:], encoding)
+    return Leading(lines[:comments], lines[comments:], encoding)
 
 
 def _is_comment(line: str) -> bool:
@@ -122,7 +149,7 @@ def sampled(lines: Sequence[str]) -> list[str]:
     for line in lines[:SAMPLE_LINES]:
         if len(kept) >= FEW_LINES and sum(map(len, kept)) > LEADING:
             break
-        if TABLE_END.match(line.encode()):
+        if TABLE_END.match(line):
             break
         kept.append(line)
     return kept

@@ -43,7 +43,7 @@ def records(lines: Iterable[str], separator: str, closed: bool = True) -> Iterat
     [(0, ['a b', 'c']), (2, ['1', '2'])]
     """
     ended: list[bool] = []
-    source = _single_blanks(lines) if separator == " " else lines
+    source = single_blanks(lines) if separator == " " else lines
     rows = csv.reader(_and_end(source, ended), delimiter=separator, skipinitialspace=True)
     line = 0
     try:
@@ -66,7 +66,7 @@ def _and_end(lines: Iterable[str], ended: list[bool]) -> Iterator[str]:
     yield END
 
 
-def _single_blanks(lines: Iterable[str]) -> Iterator[str]:
+def single_blanks(lines: Iterable[str]) -> Iterator[str]:
     """Yield the lines with one blank between fields, which is all that the csv module splits at."""
     for line in lines:
         yield (line.replace("\t", " ").rstrip() if '"' in line else BLANKS.sub(" ", line).strip(" ")) + "\n"
