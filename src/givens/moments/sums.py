@@ -47,10 +47,10 @@ def unit_of(rows: np.ndarray) -> float:
     return 1.0 if size == 0.0 or 1e-60 < size < 1e60 else 1.0 / power_of_two(size)
 
 
-def too_large(unit: float, noun: str, powers: str = "squares") -> ValueError:
-    """The error for rows whose powers overflow in the unit of the first rows."""
+def too_large(unit: float, noun: str) -> ValueError:
+    """The error for rows whose squares overflow in the unit of the first rows."""
     return ValueError(
-        f"some {noun} are too large beside the first, which are of the size of {1 / unit:.2g}: their {powers} exceed "
+        f"some {noun} are too large beside the first, which are of the size of {1 / unit:.2g}: their squares exceed "
         "what float64 holds; leave them out"
     )
 
