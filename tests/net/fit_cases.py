@@ -560,14 +560,6 @@ def _separations() -> dict[str, Fit]:
         "ICA adaptive, three starts": Fit(
             "ICA", few, contrast, {"n_starts": 3}, like="ICA adaptive, few samples"
         ),
-        "ICA kurtosis, batches": Fit(
-            "ICA",
-            heavy_tails,
-            partial(contrast, name="kurtosis"),
-            {"contrast": "kurtosis"},
-            how="partial_fit",
-            like="ICA kurtosis",
-        ),
         "ICA kurtosis, weights": Fit(
             "ICA",
             partial(mixed, 800, 5, "heavy"),
