@@ -17,7 +17,7 @@ from typing import Any, Self
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from givens.ica.adaptive import NonGaussianity, fixed_point, tail_signs
+from givens.ica.adaptive import NonGaussianity, tail_signs
 from givens.ica.separation import Separated, SourceSeparation
 from givens.ica.white_array import WhiteArray
 from givens.ica.white_chunks import WhiteChunks
@@ -318,14 +318,10 @@ class ICA(SourceSeparation):
         begun = white.objective(NonGaussianity(squared=True))
         near = self._relative(white, begun, max(tol, ROUGH))
         # If there are so many rows that a sample of them can be drawn, the run begins on it.
-        sample = begun.coarse()
-        U, starts = None if sample is None or n_starts > 1 else fixed_point(sample, start), None
-        if U is None:
-            rough = self._descended(sample or begun, start, near, coarse=False, **several)
-            U, starts = rough.U, rough.starts
+        rough = self._descended(begun.coarse() or begun, start, near, coarse=False, **several)
         objective = white.objective(NonGaussianity(squared=False))
         near = self._relative(white, objective, tol)
-        result = self._descended(objective, U, near, coarse=False)
+        result = self._descended(objective, rough.U, near, coarse=False)
         if certify:
             objective = white.objective(LogCosh(tail_signs(white.tail_moments(result.U)[1])))
             certified = self._descended(objective, result.U, near, coarse=False, certify=True)
@@ -339,7 +335,7 @@ class ICA(SourceSeparation):
                 method=f"{result.method}; then, with fixed signs, {certified.method}",
                 phases=result.phases,
             )
-        result.starts = starts
+        result.starts = rough.starts
         return result
 
     def _relative(self, white: White, objective: Objective, tol: float) -> float:
