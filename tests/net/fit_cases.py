@@ -682,7 +682,7 @@ def _models() -> dict[str, Fit]:
         "TopicModel, given alpha0": topics(texts, per_word, {"alpha0": 1.3}),
         "TopicModel, single topics": topics(single, one, {"alpha0": 0.0}, ("float64", "csr")),
         "TopicModel, moments": topics(texts, per_word, {"refine": 0, "alpha0": 1.3}, sparse_forms),
-        "TopicModel, estimated alpha0": topics(texts, per_word, {"refine": 0}),
+        "TopicModel, moments, default alpha0": topics(texts, per_word, {"refine": 0}),
         "TopicModel, batches": topics(texts, per_word, {"alpha0": 1.3}, ("float64", "csr"), "partial_fit"),
         "TopicModel, merged": topics(
             texts, per_word, {"alpha0": 1.3}, ("float64", "csr"), "merge", like="TopicModel, batches"
