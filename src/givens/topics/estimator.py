@@ -207,7 +207,7 @@ class TopicModel(StreamedMoments, ClassNamePrefixFeaturesOutMixin, TransformerMi
 
     @atomic_fit
     def partial_fit(self, X: Any, y: Any = None) -> Self:
-        """Update the model with a batch of documents. The result does not depend on how the documents are divided into batches.
+        """Update the model with a batch of documents.
 
         The first `basis_documents` documents determine `basis_rank` axes, on which the moments of all documents are kept. They
         take 2·words·rank + rank³ numbers. There is no refinement, which would need the documents again. Topics are computed when
