@@ -29,9 +29,9 @@ from sklearn.exceptions import ConvergenceWarning
 from benchmarks._parts import HERE, part
 from givens import ICA, minimize
 from givens.ica import whiten_samples
-from givens.ica.adaptive import GAUSSIAN_MEAN, NonGaussianity, fixed_point
+from givens.ica.adaptive import GAUSSIAN_MEAN, NonGaussianity
+from givens.ica.estimator import ROUGH
 from givens.metrics import amari, mutual_information_reduction
-from givens.numerics import parallel
 from givens.objectives import Columns, LogCosh
 from givens.rotations import random_orthogonal
 
@@ -285,9 +285,16 @@ def against_fastica(report, name, Z, adaptive, large):
         if not adaptive:
             return descend(Z, start, LogCosh(), aim, coarse=True)
         objective = Columns(Z, NonGaussianity(squared=True))
-        with parallel.pool(None):
-            U = fixed_point(objective.coarse() or objective, start)
-        return descend(Z, start if U is None else U, NonGaussianity(squared=False), aim)
+        near = ROUGH * len(Z) / objective.scale
+        begun = minimize(
+            objective.coarse() or objective,
+            start,
+            phases=("descent",),
+            coarse=False,
+            tol=0.0,
+            gradient_tol=near,
+        )
+        return descend(Z, begun.U, NonGaussianity(squared=False), aim)
 
     if large:
         mine, seconds = report.time(ours, repeat=1), theirs.best

@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 import numpy as np
 
-from givens.ica.fourth_moments import TensorKurtosis
 from givens.objectives import (
     Columns,
     Exp,
@@ -70,11 +69,6 @@ def _moments(seed: int, rank: int | None = None) -> MomentTensor:
     return MomentTensor(rng.exponential(size=(30, N)), rng.standard_normal(N), 0.1 * (G + G.T), rank)
 
 
-def _fourth_moments(seed: int) -> TensorKurtosis:
-    Z = _whitened(seed)
-    return TensorKurtosis(np.einsum("ta,tb,tc,td->abcd", Z, Z, Z, Z, optimize=True))
-
-
 CASES: dict[str, Callable[[int], Objective]] = {
     "varimax": lambda seed: Columns(_data(seed), "varimax"),
     "quartimax": lambda seed: Columns(_data(seed), "quartimax"),
@@ -97,7 +91,6 @@ CASES: dict[str, Callable[[int], Objective]] = {
     "tensor, 2 of 6 columns": lambda seed: _tensor(seed, 2),
     "moments": _moments,
     "moments, 3 of 6 columns": lambda seed: _moments(seed, 3),
-    "fourth moments": _fourth_moments,
     "cubic": _cubic,
     "quartic": _quartic,
     "smooth": _smooth,

@@ -156,16 +156,16 @@ def changes() -> dict[str, tuple[Any, Change]]:
     """Fitted models, and what changes them: every method of every estimator that fits, and settings that run other code."""
     found: dict[str, tuple[Any, Change]] = {}
     for cls, fit in cases():
-        model = unfitted(cls, fit)
+        model = unfitted(cls)
         getattr(model, fit)(*arguments(fit, LARGE))
         found[f"{cls.__name__}.{fit}"] = model, _fitting(fit, OTHER)
     for cls in estimators():
         if hasattr(cls, "merge"):
             basis = {"basis_samples": 100, "basis_documents": 100}
-            model = unfitted(cls, "partial_fit")
+            model = unfitted(cls)
             model.set_params(**{key: value for key, value in basis.items() if key in model.get_params()})
             model.partial_fit(LARGE)
-            other = model.sibling() if hasattr(model, "sibling") else unfitted(cls, "partial_fit")
+            other = model.sibling() if hasattr(model, "sibling") else unfitted(cls)
             found[f"{cls.__name__}.merge"] = model, partial(_merge, other=other.partial_fit(OTHER))
             # What streams have seen is solved when someone asks for it.
             found[f"{cls.__name__}, read"] = model, partial(state, X=LARGE)

@@ -9,8 +9,7 @@ from scipy.optimize import approx_fprime, linear_sum_assignment
 
 from givens import ICA, ica
 from givens.ica import amari_error, whiten_samples
-from givens.ica.adaptive import GAUSSIAN_MEAN, TYPICAL_DEVIATION, NonGaussianity, fixed_point
-from givens.numerics import parallel
+from givens.ica.adaptive import GAUSSIAN_MEAN, TYPICAL_DEVIATION, NonGaussianity
 from givens.objectives.columns import Columns
 
 
@@ -69,22 +68,6 @@ def test_value_slopes_and_curvatures(squared, weighted):
         bend = (turned(1e-3) - 2 * turned(0.0) + turned(-1e-3)) / 1e-6
         assert look.slopes[i, j] == pytest.approx(slope, rel=1e-3, abs=1e-2)
         assert look.curvatures[i, j] == pytest.approx(bend, rel=1e-3, abs=1e-2)
-
-
-def test_the_fixed_point_is_stationary_whatever_the_tails(white):
-    objective = Columns(white, NonGaussianity(squared=True))
-    U = fixed_point(objective, np.eye(8))
-    np.testing.assert_allclose(U.T @ U, np.eye(8), atol=1e-12)
-    slopes = objective.look(objective.state(U)).slopes / len(white)
-    assert np.abs(slopes).max() < 0.05
-
-
-def test_the_bits_do_not_depend_on_the_threads(white):
-    found = []
-    for threads in (1, 2):
-        with parallel.pool(threads):
-            found.append(fixed_point(Columns(white, NonGaussianity(squared=True)), np.eye(8)))
-    np.testing.assert_array_equal(*found)
 
 
 def test_a_given_start_may_use_samples_of_the_rows_too():

@@ -309,14 +309,6 @@ def test_the_function_has_picards_arrays(problem):
         givens.ica(np.ones(5))
 
 
-def test_what_partial_fit_needs_is_said():
-    model = ICA()
-    assert not hasattr(model, "partial_fit")
-    with pytest.raises(AttributeError, match="needs contrast='kurtosis', got 'adaptive'"):
-        model.partial_fit(np.ones((3, 2)))
-    assert hasattr(ICA(contrast="kurtosis"), "partial_fit")
-
-
 def test_calls_written_for_fastica_work(rng):
     X = rng.laplace(size=(200, 3)) @ rng.standard_normal((3, 3))
     before = X.copy()

@@ -561,14 +561,6 @@ def _separations() -> dict[str, Fit]:
         "ICA adaptive, three starts": Fit(
             "ICA", few, contrast, {"n_starts": 3}, like="ICA adaptive, few samples"
         ),
-        "ICA kurtosis, batches": Fit(
-            "ICA",
-            heavy_tails,
-            partial(contrast, name="kurtosis"),
-            {"contrast": "kurtosis"},
-            how="partial_fit",
-            like="ICA kurtosis",
-        ),
         "ICA kurtosis, weights": Fit(
             "ICA",
             partial(mixed, 800, 5, "heavy"),
@@ -691,7 +683,7 @@ def _models() -> dict[str, Fit]:
         "TopicModel, given alpha0": topics(texts, per_word, {"alpha0": 1.3}),
         "TopicModel, single topics": topics(single, one, {"alpha0": 0.0}, ("float64", "csr")),
         "TopicModel, moments": topics(texts, per_word, {"refine": 0, "alpha0": 1.3}, sparse_forms),
-        "TopicModel, estimated alpha0": topics(texts, per_word, {"refine": 0}),
+        "TopicModel, moments, default alpha0": topics(texts, per_word, {"refine": 0}),
         "TopicModel, batches": topics(texts, per_word, {"alpha0": 1.3}, ("float64", "csr"), "partial_fit"),
         "TopicModel, merged": topics(
             texts, per_word, {"alpha0": 1.3}, ("float64", "csr"), "merge", like="TopicModel, batches"

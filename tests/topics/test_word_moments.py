@@ -6,7 +6,7 @@ from scipy import sparse
 
 from givens.numerics import parallel
 from givens.topics.documents import BLOCK_DOCUMENTS, CHUNK_DOCUMENTS, CountedDocuments, Counts, rechunked
-from givens.topics.word_moments import FLATTENING, RARE, SINGLE_PRECISION_AXES, WordMoments, principal_axes
+from givens.topics.word_moments import FLATTENING, RARE, WordMoments, principal_axes
 
 pytest.importorskip("numba")
 
@@ -51,16 +51,16 @@ def test_moments_are_those_of_all_triples_of_words():
 
 
 @pytest.mark.parametrize("scale", [1.0, 1e-40, 1e40])
-def test_moments_on_many_axes_are_single_precision_at_worst(scale):
+def test_moments_on_many_axes_of_any_size(scale):
     rng = np.random.default_rng(9)
     X = documents(20, 45, rng, most=3)
-    axes = scale * rng.standard_normal((45, SINGLE_PRECISION_AXES + 3))
+    axes = scale * rng.standard_normal((45, 35))
     state = WordMoments(axes)
     state.add(Counts.of(X))
     third = by_enumeration(X)[2]
     expected = np.einsum("abc,ai,bj,ck->ijk", third, axes, axes, axes, optimize=True)
     np.testing.assert_allclose(
-        state.moments().third / scale**3, expected / scale**3, atol=1e-6 * np.abs(expected).max() / scale**3
+        state.moments().third / scale**3, expected / scale**3, atol=1e-12 * np.abs(expected).max() / scale**3
     )
 
 
@@ -125,17 +125,6 @@ def test_merged_moments_are_those_of_all_documents():
     assert left.documents == 2 * BLOCK_DOCUMENTS
     with pytest.raises(ValueError, match="different axes"):
         left.merge(WordMoments(axes + 1))
-
-
-def test_principal_axes_have_the_same_bits_for_any_order_of_the_documents():
-    rng = np.random.default_rng(11)
-    X = documents(3 * BLOCK_DOCUMENTS, 60, rng, most=9)
-    axes = principal_axes(CountedDocuments([X]), 60, 8, np.random.default_rng(0))
-    for _ in range(3):
-        other = principal_axes(
-            CountedDocuments([X[rng.permutation(X.shape[0])]]), 60, 8, np.random.default_rng(0)
-        )
-        np.testing.assert_array_equal(other, axes)
 
 
 def test_rare_words_are_left_out_of_the_axes_but_not_of_the_moments():

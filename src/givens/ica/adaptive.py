@@ -12,11 +12,6 @@ large at the sources. So a run begins with
 
 per sample. Its slopes are those of log cosh times −h_j / h₀: a column whose sign is uncertain has little weight, and can change
 its sign on the way. The run ends with −Σ_j |h_j|, which is the contrast with the signs −sign(h_j), up to a constant.
-
-From few samples the first f is minimised by descent. From many, of which a sample is drawn, `fixed_point` needs a third of the
-evaluations: U ← the polar factor of the columns h_j (E[z φ'(y_j)] − E[φ''(y_j)] u_j), which is the squared symmetric form of
-FastICA (Miettinen et al. 2017). On few samples it ends in poorer optima: of 965 simulated sources with 400 to 2,500 samples it
-lost 22 %, descent 16 %, FastICA 18 %.
 """
 
 from __future__ import annotations
@@ -25,18 +20,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from givens.numerics.polar import polar
 from givens.objectives.base import Look
-from givens.objectives.columns import Columns
 from givens.objectives.contrasts import LogCosh, pair_derivatives
 
 GAUSSIAN_MEAN = 0.37456720749143796  # E[log cosh ν], by quadrature
 TYPICAL_DEVIATION = (
     0.03  # h₀: |h| of Laplace and uniform sources are 0.036 and 0.027, so that their weights are about 1
-)
-MOST_STEPS = 20  # of the fixed-point iteration, which takes 5 to 10 where it settles
-SETTLED = (
-    1e-2  # the iteration ends when a step rotates every column by an angle whose 1 − |cos| is below this
 )
 
 
@@ -101,25 +90,3 @@ def tail_sums(Y: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
 def tail_signs(means: np.ndarray) -> np.ndarray:
     """1 for each source with heavy tails, −1 for light tails, from the means of log cosh."""
     return np.where(means <= GAUSSIAN_MEAN, 1, -1)
-
-
-def fixed_point(objective: Columns, U: np.ndarray) -> np.ndarray | None:
-    """Run the fixed-point iteration from U; None if it does not settle.
-
-    E[φ''(y_i)] is the mean of E[φ''(y_i) y_j²] over the other columns j, which is the same near the sources.
-    """
-    contrast, n = objective.contrast, objective.n
-    assert isinstance(contrast, NonGaussianity)
-    state, Q = objective.state(U), np.eye(n)
-    for _ in range(MOST_STEPS if n > 1 else 0):
-        values, M, S = contrast.sums(state, n, Q, objective.single)
-        h, _ = contrast.deviations(values, state.shape[1])
-        outward = (S.sum(axis=1) - np.diagonal(S)) / (n - 1)
-        R = polar(h[:, None] * (M - np.diag(outward)))
-        cosines = np.diagonal(R)
-        Q = Q @ (R * np.where(cosines < 0, -1.0, 1.0)[:, None]).T
-        if not np.isfinite(Q).all():
-            return None
-        if 1.0 - float(np.abs(cosines).min()) < SETTLED:
-            return polar(U @ Q)
-    return None

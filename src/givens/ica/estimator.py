@@ -20,8 +20,7 @@ from scipy.optimize import linear_sum_assignment
 from givens.data.moments import Moments, moments_of
 from givens.data.rows import Rows, unit_of
 from givens.data.sources import in_memory
-from givens.ica.adaptive import NonGaussianity, fixed_point, tail_signs
-from givens.ica.fourth_moments import FourthMoments, WhiteMoments
+from givens.ica.adaptive import NonGaussianity, tail_signs
 from givens.ica.separation import Separated, SourceSeparation
 from givens.ica.white_array import WhiteArray
 from givens.ica.white_chunks import WhiteChunks
@@ -42,11 +41,10 @@ from givens.support.arguments import (
     whole,
 )
 from givens.support.caller import warn_caller
-from givens.support.fitting import atomic_fit, available_if, validate_data
+from givens.support.fitting import atomic_fit
 
 CONTRAST_NAMES = ("adaptive", "logcosh", "exp", "kurtosis")
 HEAD = 4096  # first rows of data in chunks; covariances are summed about their mean
-MOST_FEATURES = 64  # of partial_fit: fourth moments then take 37 MB, and 0.5 GB while they are centred
 ROUGH = 1e-3  # gradient norm at which signs are chosen; tolerance of the fits for `stability_`
 LIGHT_TAIL_ERRORS = (
     5.0  # a negative kurtosis counts from so many standard errors of Gaussian samples, √(24/samples)
@@ -54,7 +52,7 @@ LIGHT_TAIL_ERRORS = (
 NOT_WHITE = 0.05  # with whiten=False, a warning is given if second moments differ from I by more than this
 
 
-White = WhiteArray | WhiteChunks | WhiteMoments
+White = WhiteArray | WhiteChunks
 
 
 class ICA(SourceSeparation):
@@ -191,75 +189,6 @@ class ICA(SourceSeparation):
         self._fit(X, sample_weight)
         return self
 
-    def _streams(self) -> None:
-        """Raise an AttributeError that says why `partial_fit` is not available, if it is not."""
-        if not (isinstance(self.contrast, str) and self.contrast == "kurtosis"):
-            raise AttributeError(
-                f"partial_fit knows fourth moments only: it needs contrast='kurtosis', got {self.contrast!r}"
-            )
-
-    @available_if(_streams)
-    @atomic_fit
-    def partial_fit(self, X: Any, y: None = None) -> Self:
-        """Update the model with a batch of samples, for ``contrast="kurtosis"`` and at most 64 features.
-
-        The model keeps the moments of all samples up to the fourth, and the sources are computed from them. They agree with those
-        of one `fit` on all samples so far (to 1e-6 in the tests) if both end in the same optimum, and they have the same bits
-        however the samples are divided into batches. There is no model until there are more samples than features. With d
-        features, a sample takes d⁴/4 multiplications and the moments 2d⁴ bytes: batches of some thousand samples are best.
-
-        Parameters
-        ----------
-        X : array or data frame, shape (samples, features)
-        y : ignored, optional
-
-        Returns
-        -------
-        self
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from givens import ICA
-        >>> rng = np.random.default_rng(0)
-        >>> X = rng.laplace(size=(3000, 3)) @ rng.standard_normal((3, 3))
-        >>> model = ICA(contrast="kurtosis")
-        >>> for batch in np.array_split(X, 5):
-        ...     model = model.partial_fit(batch)
-        >>> bool(np.allclose(model.components_, ICA(contrast="kurtosis").fit(X).components_, atol=1e-6))
-        True
-        """
-        self._refuse()
-        refused = {"whiten=False": self.whiten is False, "stability": self.stability}
-        for name, asked in refused.items():
-            if asked:
-                raise ValueError(
-                    f"{name} needs all samples, and partial_fit keeps moments only: leave it out"
-                )
-        stream = getattr(self, "_stream", None)
-        X = validate_data(self, X, dtype=[np.float64, np.float32], order="C", reset=stream is None)
-        if X.shape[1] > MOST_FEATURES:
-            raise ValueError(
-                f"partial_fit keeps fourth moments of at most {MOST_FEATURES} features, got {X.shape[1]}: reduce them by PCA, or "
-                "give all samples to fit"
-            )
-        if stream is None:
-            self.__dict__.pop("components_", None)  # a model of other samples
-        with parallel.pool(self.threads):
-            self._stream = stream = (FourthMoments() if stream is None else stream).with_rows(X)
-            if stream.count <= X.shape[1]:
-                return self
-            found = self._separate_moments(stream)
-        self._take(found, X.dtype)
-        return self
-
-    def _separate_moments(self, stream: FourthMoments) -> Separated:
-        mean, covariance, fourth = stream.central()
-        number, share = self._number(len(mean))
-        space = from_covariance(mean, covariance, stream.count, 1.0 / stream.unit, number, share)
-        white = WhiteMoments(space, fourth, stream.count)
-        return Separated(space, self._rotate(white), white, float(stream.count))
-
     @atomic_fit
     def fit_transform(self, X: Any, y: None = None, sample_weight: Any = None) -> np.ndarray:
         """Find the sources and return them: samples x components."""
@@ -284,7 +213,6 @@ class ICA(SourceSeparation):
 
     def _separate(self, X: np.ndarray, weights: np.ndarray | None) -> Separated:
         self._refuse()
-        self.__dict__.pop("_stream", None)
         if self.whiten is False:
             X = np.ascontiguousarray(X, dtype=np.float64)
             white = WhiteArray(X, None, weights)
@@ -303,7 +231,6 @@ class ICA(SourceSeparation):
 
     def _separate_chunks(self, X: Any, sample_weight: Any) -> tuple[Separated, np.dtype]:
         self._refuse()
-        self.__dict__.pop("_stream", None)
         given = {
             "sample_weight": sample_weight is not None,
             "stability": self.stability,
@@ -389,18 +316,13 @@ class ICA(SourceSeparation):
             objective = white.objective(as_contrast(self.contrast))
             near = self._relative(white, objective, tol)
             return self._descended(objective, start, near, certify=certify, **several)
-        assert not isinstance(white, WhiteMoments)
         begun = white.objective(NonGaussianity(squared=True))
         near = self._relative(white, begun, max(tol, ROUGH))
         # If there are so many rows that a sample of them can be drawn, the run begins on it.
-        sample = begun.coarse()
-        U, starts = None if sample is None or n_starts > 1 else fixed_point(sample, start), None
-        if U is None:
-            rough = self._descended(sample or begun, start, near, coarse=False, **several)
-            U, starts = rough.U, rough.starts
+        rough = self._descended(begun.coarse() or begun, start, near, coarse=False, **several)
         objective = white.objective(NonGaussianity(squared=False))
         near = self._relative(white, objective, tol)
-        result = self._descended(objective, U, near, coarse=False)
+        result = self._descended(objective, rough.U, near, coarse=False)
         if certify:
             objective = white.objective(LogCosh(tail_signs(white.tail_moments(result.U)[1])))
             certified = self._descended(objective, result.U, near, coarse=False, certify=True)
@@ -414,7 +336,7 @@ class ICA(SourceSeparation):
                 method=f"{result.method}; then, with fixed signs, {certified.method}",
                 phases=result.phases,
             )
-        result.starts = starts
+        result.starts = rough.starts
         return result
 
     def _relative(self, white: White, objective: Objective, tol: float) -> float:

@@ -13,5 +13,5 @@ def partners(f, g, low, high, out):  # type: ignore[no-untyped-def]
     for a in range(low, high):
         for b in range(a, r):
             for v in range(n):
-                out[row, v] = f[a, v] * g[b, v] + f[b, v] * (g[a, v] * f.dtype.type(0.5))
+                out[row, v] = f[a, v] * g[b, v] + f[b, v] * (0.5 * g[a, v])
             row += 1

@@ -11,8 +11,7 @@ the estimator and gives the estimator the copy's attributes in one step at the e
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import update_wrapper, wraps
-from types import MethodType
+from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
 import numpy as np
@@ -111,49 +110,6 @@ def _shallow_copy(model: Model) -> Model:
     copy = model.__class__.__new__(model.__class__)
     copy.__dict__.update(model.__dict__)
     return copy
-
-
-class available_if:
-    """Decorate a method that exists for some parameters only: scikit-learn's decorator, but the error is that of the check.
-
-    scikit-learn's says "has no attribute" and hides the reason in the error's cause.
-
-    Parameters
-    ----------
-    check : function of the estimator
-        Raises an AttributeError that says why the method is not available.
-
-    Examples
-    --------
-    >>> from givens.support.fitting import available_if
-    >>> class Model:
-    ...     def _never(self):
-    ...         raise AttributeError("predict needs another model")
-    ...     @available_if(_never)
-    ...     def predict(self):
-    ...         "Never called."
-    >>> hasattr(Model(), "predict"), hasattr(Model, "predict")
-    (False, True)
-    """
-
-    def __init__(self, check: Callable[[Any], None]) -> None:
-        self.check = check
-
-    def __call__(self, method: Callable[..., Any]) -> Any:
-        """The method as an attribute that is there if the check passes."""
-        found: Any = _Conditional(self.check, method)
-        return update_wrapper(found, method)
-
-
-class _Conditional:
-    def __init__(self, check: Callable[[Any], None], method: Callable[..., Any]) -> None:
-        self.check, self.method = check, method
-
-    def __get__(self, model: Any, owner: Any = None) -> Any:
-        if model is None:
-            return self.method
-        self.check(model)
-        return MethodType(self.method, model)
 
 
 class Transformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):

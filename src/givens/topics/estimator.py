@@ -40,6 +40,7 @@ _STEPS = 100
 _STEP_TOL = 1e-4
 _LEAST_ALPHA = 1e-3
 _MOST_ALPHA0 = 1e9
+_DEFAULT_ALPHA0 = 1.0  # where α begins; a pass can double or halve it
 
 
 @dataclass(frozen=True)
@@ -71,9 +72,8 @@ class TopicModel(StreamedMoments, ClassNamePrefixFeaturesOutMixin, TransformerMi
         Number of topics, k.
     alpha0 : float, optional
         Sum of the Dirichlet parameters of a document's topic shares: small if documents have few topics each. 0 is the
-        single-topic model, in which all words of a document belong to one topic. By default α0 is estimated: the whitened third
-        moment is an orthogonal tensor for the right α0 only, and the α0 for which it is most nearly one is taken; the refinement
-        then learns α. A given α0 is not changed.
+        single-topic model, in which all words of a document belong to one topic. By default the topics from moments are those for
+        α0 = 1, and the refinement then learns α. A given α0 is not changed.
     refine : int, default=10
         Maximum number of variational passes. 0: moments only.
     max_doc_update_iter : int, default=5
@@ -209,7 +209,7 @@ class TopicModel(StreamedMoments, ClassNamePrefixFeaturesOutMixin, TransformerMi
 
     @atomic_fit
     def partial_fit(self, X: Any, y: Any = None) -> Self:
-        """Update the model with a batch of documents. The result does not depend on how the documents are divided into batches.
+        """Update the model with a batch of documents.
 
         The first `basis_documents` documents determine `basis_rank` axes, on which the moments of all documents are kept. They
         take 2·words·rank + rank³ numbers. There is no refinement, which would need the documents again. Topics are computed when
@@ -425,9 +425,10 @@ class TopicModel(StreamedMoments, ClassNamePrefixFeaturesOutMixin, TransformerMi
     def _solve(self, state: WordMoments, rng: np.random.Generator, documents: Rows | None) -> _Fitted:
         """Topics from moments; if these fail and a refinement follows, topics from random documents."""
         k = int(self.n_topics)
+        alpha0 = _DEFAULT_ALPHA0 if self.alpha0 is None else float(self.alpha0)
         found: MomentTopics | None = None
         try:
-            found = solve_topics(state.moments(), k, self.alpha0, rng, self.threads)
+            found = solve_topics(state.moments(), k, alpha0, rng, self.threads)
         except ValueError as error:
             if documents is None or not self.refine:
                 raise
@@ -440,11 +441,11 @@ class TopicModel(StreamedMoments, ClassNamePrefixFeaturesOutMixin, TransformerMi
         if found is None:
             assert documents is not None
             topics, weights = _random_topics(documents, frequencies, k, rng), np.full(k, 1 / k)
-            alpha = np.full(k, 1.0 if self.alpha0 is None else self.alpha0) / k
+            alpha = np.full(k, alpha0 / k)
         else:
             topics, weights, alpha = on_simplex(found.topics, frequencies), found.weights, found.alpha
         prior: Prior
-        if self.alpha0 == 0:
+        if alpha0 == 0:
             prior = OneTopic(weights)
         else:
             prior = DirichletShares(np.maximum(alpha, _LEAST_ALPHA), fixed=self.alpha0 is not None)

@@ -13,8 +13,9 @@ On axes F (words x r), with y = Fᵀc and f_v the rows of F, the sums over docum
 
     c,    c yᵀ/(ℓ−1),    c/(ℓ−1),    y⊗y⊗y / ((ℓ−1)(ℓ−2)),    c yᵀ / ((ℓ−1)(ℓ−2)),    c / ((ℓ−1)(ℓ−2)),
 
-are kept, 2·words·r + r³ numbers. Those of chunks, machines or batches are added up. So that the bits are always the same, the
-tables with a row per word are summed entry by entry in the order of the documents, and y⊗y⊗y block by block (`CUBE_BLOCK`).
+are kept, 2·words·r + r³ numbers. Those of chunks, machines or batches are added up. So that the bits are the same for any number
+of threads, the tables with a row per word are summed entry by entry in the order of the documents, and y⊗y⊗y block by block
+(`CUBE_BLOCK`).
 """
 
 from __future__ import annotations
@@ -28,7 +29,6 @@ from givens.data.rows import Rows
 from givens.data.summary import Summary
 from givens.data.sums import packed_triples, pair_groups, unpacked_triples
 from givens.numerics import parallel
-from givens.numerics.scaling import power_of_two
 from givens.numerics.tiles import add_in_order
 from givens.topics.documents import Counts
 
@@ -41,11 +41,6 @@ FLATTENING = 5.0
 
 RARE = 10
 """Words that occur less often have no part in the axes, but in the topics: their pairs are mostly noise, and there are many."""
-
-SINGLE_PRECISION_AXES = 32
-"""From this number of axes on, the triples of a word with itself are subtracted in single precision. The error is about 1e-8 of
-the third moment, compared with a sampling error of 1/√documents.
-"""
 
 CUBE_BLOCK = 1024
 """Number of documents in a block, whose y⊗y⊗y are summed by one product."""
@@ -164,8 +159,6 @@ class WordMoments(Summary):
         cross = (self.pairs - self.diagonals[:, 1:2] * self.axes) / second
         square = self.axes.T @ cross
         square = (square + square.T) / 2
-        if r >= SINGLE_PRECISION_AXES:
-            square, distinct = _rounded(square, distinct)
         return TopicMoments(
             axes=self.axes,
             mean=self.diagonals[:, 0] / first,
@@ -173,24 +166,6 @@ class WordMoments(Summary):
             second=square,
             third=unpacked_triples(distinct, r),
         )
-
-
-def _rounded(second: np.ndarray, packed: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Second and third moments, packed, as multiples of 2^-26 and 2^-22 of the sizes of their axes.
-
-    Topics are then found in single precision, in which rounding errors grow. So sums over the same documents in another order, as
-    on a cluster, are rounded to the same bits first; only the few entries that lie between two multiples may differ.
-    """
-    r = len(second)
-    sizes = np.sqrt(np.abs(np.diag(second)))
-    sizes = np.exp2(np.round(np.log2(np.maximum(sizes, max(1e-6 * sizes.max(), 1e-90)))))
-    squares = np.outer(sizes, sizes)
-    first, other = np.triu_indices(r)
-    cubes = squares[first, other][:, None] * sizes
-    return (
-        np.rint(second * (2.0**26 / squares)) * (2.0**-26 * squares),
-        np.rint(packed * (2.0**22 / cubes)) * (2.0**-22 * cubes),
-    )
 
 
 def document_scales(lengths: np.ndarray) -> np.ndarray:
@@ -204,10 +179,10 @@ def document_scales(lengths: np.ndarray) -> np.ndarray:
 
 
 def projected(counts: Counts, axes: np.ndarray) -> np.ndarray:
-    """y = Fᵀc of every document, in the precision of the axes."""
+    """y = Fᵀc of every document."""
     from givens.kernels.counts import project
 
-    y = np.empty((counts.size, axes.shape[1]), dtype=axes.dtype)
+    y = np.empty((counts.size, axes.shape[1]))
     parallel.each(lambda block: project(*counts, axes, block.start, block.stop, y), counts.blocks)
     return y
 
@@ -235,23 +210,9 @@ def add_products(counts: Counts, *products: tuple[np.ndarray, np.ndarray]) -> No
 
 
 def _placements(f: np.ndarray, g: np.ndarray) -> np.ndarray:
-    """Σ_v f_v⊗f_v⊗g_v in its three placements, packed as by `packed_triples`; in single precision for many axes."""
-    if f.shape[1] < SINGLE_PRECISION_AXES:
-        return _summed_placements(f, g)
-    (f, f_unit), (g, g_unit) = _single(f), _single(g)
-    return _summed_placements(f, g) * (f_unit**2 * g_unit)
+    """Σ_v f_v⊗f_v⊗g_v in its three placements, packed as by `packed_triples`.
 
-
-def _single(table: np.ndarray) -> tuple[np.ndarray, float]:
-    """A table in single precision, divided by a power of two so that it neither overflows nor underflows, and that power."""
-    unit = power_of_two(table)
-    return (table * (1 / unit)).astype(np.float32), unit
-
-
-def _summed_placements(f: np.ndarray, g: np.ndarray) -> np.ndarray:
-    """The same, with products in the precision of f and g.
-
-    The three placements are f_b (f_a g_c + ½ g_a f_c), and the same with b and c exchanged: one matrix product for several a.
+    They are f_b (f_a g_c + ½ g_a f_c), and the same with b and c exchanged: one matrix product for several a.
     """
     from givens.kernels.placements import partners
 
@@ -260,10 +221,10 @@ def _summed_placements(f: np.ndarray, g: np.ndarray) -> np.ndarray:
     groups = pair_groups(r)
 
     def tile(part: slice) -> list[np.ndarray]:
-        sums = np.zeros((size, r), dtype=f.dtype)
+        sums = np.zeros((size, r))
         rows, other = np.ascontiguousarray(f[part].T), np.ascontiguousarray(g[part].T)
         for low, high, place in groups:
-            products = np.empty((place.stop - place.start, rows.shape[1]), dtype=f.dtype)
+            products = np.empty((place.stop - place.start, rows.shape[1]))
             partners(rows, other, low, high, products)
             sums[place, low:] = products @ rows[low:].T
         return [sums]
@@ -279,7 +240,7 @@ def _summed_placements(f: np.ndarray, g: np.ndarray) -> np.ndarray:
 
 
 class _Frequencies(Summary):
-    """Sums over documents of c and, in units of 2^-25, of c/(ℓ−1): whole numbers, whose sums are exact in any order."""
+    """Sums over documents of c and c/(ℓ−1)."""
 
     def __init__(self, words: int) -> None:
         self.words = words
@@ -292,9 +253,7 @@ class _Frequencies(Summary):
 
     def add(self, counts: Counts) -> None:
         """Add documents."""
-        scales = np.ascontiguousarray(document_scales(counts.lengths)[:, :2])
-        scales[:, 1] = np.rint(scales[:, 1] * 2.0**25)
-        add_product(counts, scales, self.sums)
+        add_product(counts, np.ascontiguousarray(document_scales(counts.lengths)[:, :2]), self.sums)
 
     def merge(self, other: Self) -> None:
         """Add the sums of other documents."""
@@ -304,26 +263,21 @@ class _Frequencies(Summary):
 
 
 class _SecondImage(Summary):
-    """Sum over documents of c yᵀ/(ℓ−1) on some words, y = Fᵀc for an F in single precision.
-
-    The terms of each document are rounded to multiples of `unit`, which is so large that the sum in double precision is exact. It
-    has the same bits in any order of the documents, and so on a cluster too.
+    """Sum over documents of c yᵀ/(ℓ−1) on some words, y = Fᵀc.
 
     Parameters
     ----------
     F : array of shape (some words, r)
     place : array of shape (words,)
         The row of each word in F, −1 for the others.
-    unit : float
-        A power of two.
     """
 
-    def __init__(self, F: np.ndarray, place: np.ndarray, unit: float) -> None:
-        self.F, self.place, self.unit = F, place, np.float32(unit)
+    def __init__(self, F: np.ndarray, place: np.ndarray) -> None:
+        self.F, self.place = F, place
 
     def begin(self, first: int) -> Self:
         """A copy without documents."""
-        other = type(self)(self.F, self.place, float(self.unit))
+        other = type(self)(self.F, self.place)
         other.image = np.zeros(self.F.shape)
         return other
 
@@ -332,9 +286,7 @@ class _SecondImage(Summary):
         scales = document_scales(counts.lengths)[:, 1:2]
         counts = counts.only(self.place)
         y = projected(counts, self.F)
-        y *= scales / self.unit
-        np.rint(y, out=y)
-        y *= self.unit
+        y *= scales
         add_product(counts, y, self.image)
 
     def merge(self, other: Self) -> None:
@@ -361,22 +313,19 @@ def principal_axes(documents: Rows, words: int, rank: int, rng: np.random.Genera
     place[kept] = np.arange(len(kept))
     scale = np.sqrt(total / (frequencies[kept] + FLATTENING * frequencies.mean()))[:, None]
     rows = scale * np.sqrt(1 / total)
-    alone = 2.0**-25 * diagonal[kept, None]
-    # Single precision is enough: moments on slightly different axes are as exact.
-    Q = rng.random((len(kept), min(width, len(kept))), dtype=np.float32) - np.float32(0.5)
+    alone = diagonal[kept, None]
+    Q = rng.random((len(kept), min(width, len(kept))), dtype=np.float32) - 0.5
     for step in range(POWER_STEPS):
-        F = rows.astype(np.float32) * Q
-        # |y|/(ℓ−1) is at most twice the largest entry of F: with this unit, all sums stay below 2^53 units.
-        unit = 2.0**-51 * power_of_two(F) * power_of_two(frequencies)
-        image = documents.total(_SecondImage(F, place, unit), "topics-axes").image
+        F = rows * Q
+        image = documents.total(_SecondImage(F, place), "topics-axes").image
         image -= alone * F
         image *= rows
         if step < POWER_STEPS - 1:
-            Q = _orthonormal(image, np.eye(image.shape[1]), np.float32)
-    second = Q.T.astype(np.float64) @ image
+            Q = _orthonormal(image)
+    second = Q.T @ image
     ritz = np.linalg.eigh(second + second.T)[1][:, ::-1][:, :rank]
     axes = np.zeros((words, ritz.shape[1]))
-    axes[kept] = scale * _orthonormal(image, ritz, np.float64)
+    axes[kept] = scale * _orthonormal(image @ ritz)
     return axes
 
 
@@ -388,13 +337,13 @@ def _least_frequency(frequencies: np.ndarray, width: int) -> float:
     return float(max(min(RARE, falling[number - 1]), np.nextafter(0.0, 1.0)))
 
 
-def _orthonormal(A: np.ndarray, C: np.ndarray, dtype: type) -> np.ndarray:
-    """Nearly orthonormal columns with the span of AC, in this precision: by a Cholesky factor if there is one, or QR."""
+def _orthonormal(A: np.ndarray) -> np.ndarray:
+    """Nearly orthonormal columns with the span of A: by a Cholesky factor if there is one, or QR."""
     try:
-        factor = np.linalg.cholesky(C.T @ (A.T @ A) @ C)
+        factor = np.linalg.cholesky(A.T @ A)
         sizes = np.diag(factor)
     except np.linalg.LinAlgError:
         sizes = np.zeros(1)
     if not sizes.min() > 1e-4 * sizes.max():
-        return np.linalg.qr(A @ C)[0].astype(dtype)
-    return A.astype(dtype) @ (C @ np.linalg.inv(factor).T).astype(dtype)
+        return np.asarray(np.linalg.qr(A)[0])
+    return np.asarray(A @ np.linalg.inv(factor).T)

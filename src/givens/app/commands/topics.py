@@ -56,7 +56,7 @@ def command(
         float | None,
         typer.Option(
             min=0,
-            help="Sum of the Dirichlet parameters; 0 gives every document one topic. Default: estimated.",
+            help="Sum of the Dirichlet parameters; 0 gives every document one topic. Default: 1, and then learned.",
             rich_help_panel=o.FITTING,
             show_default=False,
         ),
