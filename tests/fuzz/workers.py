@@ -2,7 +2,7 @@
 
     python -m tests.fuzz.workers [--times 20] [--seed 0] [--processes] [--only mixture]
 
-The fits are those of tests/cluster: a few thousand samples in about a dozen chunks, on three worker processes. Of the chunks
+The fits are those of tests/data: a few thousand samples in about a dozen chunks, on three worker processes. Of the chunks
 that a fit reads in all its passes, one in each twentieth is drawn, so that every pass has its turn; the worker that reads it is
 killed up to 0.1 seconds later: while it reads, sums, merges or sends. The worker's nanny starts another in its place, and the
 next fit begins when it is there. With --processes every fit is run by Dask's processes too.
@@ -23,8 +23,8 @@ import distributed
 import numpy as np
 from distributed.utils import get_mp_context
 
-from tests.cluster.accidents import counting_reads, deadly_once
-from tests.cluster.fits import DATA, FITS
+from tests.data.accidents import counting_reads, deadly_once
+from tests.data.fits import DATA, FITS
 
 SETTINGS = {
     "distributed.worker.multiprocessing-method": "forkserver",
@@ -36,7 +36,7 @@ SETTINGS = {
     "distributed.deploy.lost-worker-timeout": "10 days",
 }
 WORKERS = 3
-PRELOADED = ["distributed", "tests.cluster.accidents", "tests.cluster.fits"]
+PRELOADED = ["distributed", "tests.data.accidents", "tests.data.fits"]
 """What every worker has imported when it starts: all are forks of one process, and so begin in an instant."""
 LATEST = 0.1
 """Seconds from the reading of a chunk to the death of its worker, at most."""

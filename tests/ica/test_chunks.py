@@ -15,7 +15,7 @@ from givens import ICA
 from givens.data.summary import EveryNth
 from givens.objectives import Exp, Kurtosis, LogCosh, Scalar
 from givens.objectives.quartic import Orthomax
-from tests.cluster.accidents import deadly
+from tests.data.accidents import deadly
 from tests.memory import most_bytes
 
 

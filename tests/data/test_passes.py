@@ -15,7 +15,7 @@ from givens import (
     TopicModel,
 )
 from givens.data.dask import DaskRows
-from tests.cluster.fits import DATA, MIXTURE, dense
+from tests.data.fits import DATA, MIXTURE, dense
 
 distributed = pytest.importorskip("distributed")
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from givens import ICA, RotatedPCA, SparsePCA, SphericalMixture, StreamingSparsePCA, TopicModel
-from tests.cluster.accidents import killing
+from tests.data.accidents import killing
 
 pytestmark = pytest.mark.filterwarnings("ignore:EM did not converge")  # mixtures take few steps here
 

@@ -18,8 +18,8 @@ from givens import ICA, RotatedPCA, SparsePCA, SphericalMixture, StreamingSparse
 from givens.data.rows import Rows
 from givens.datasets import make_topics
 from givens.streaming.merging import SketchSummary, kept_columns
-from tests.cluster.accidents import counting_reads, deadly
-from tests.cluster.fits import (
+from tests.data.accidents import counting_reads, deadly
+from tests.data.fits import (
     DATA,
     DOCUMENTS,
     FITS,
