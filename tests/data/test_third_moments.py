@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -15,9 +17,11 @@ from givens.data import (
     contract,
     moments_of,
     principal_basis,
+    principal_moments,
     unit_of,
     whiten,
 )
+from givens.data.rows import Numbers
 from givens.numerics import parallel
 from tests.properties import examples
 
@@ -153,32 +157,30 @@ def test_a_stream_fixes_its_basis_once() -> None:
     X = skewed(900, 5)
     streams = []
     for cuts in ([], [1, 130, 131, 400], range(50, 900, 50)):
-        stream = Stream(samples=200, rank=3)
+        stream = Stream(200, partial(principal_moments, rank=3), Numbers())
         for batch in np.split(X, list(cuts)):
             stream.add(batch)
         streams.append(stream)
-    assert streams[0].basis is not None
     for stream in streams[1:]:
-        assert stream.basis is not None
-        assert stream.basis.same(streams[0].basis)
-        for a, b in zip(stream.thirds().totals(), streams[0].thirds().totals()):
+        assert stream.empty.basis.same(streams[0].empty.basis)
+        for a, b in zip(stream.total().totals(), streams[0].total().totals()):
             np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-10 * np.abs(a).max())
-    np.testing.assert_allclose(streams[0].basis.origin, X[:200].mean(axis=0))
+    np.testing.assert_allclose(streams[0].empty.basis.origin, X[:200].mean(axis=0))
 
 
 def test_a_stream_keeps_its_own_copy_of_what_waits() -> None:
     X = skewed(60, 3)
-    stream, buffer = Stream(samples=50, rank=2), np.empty((20, 3))
+    stream, buffer = Stream(50, partial(principal_moments, rank=2), Numbers()), np.empty((20, 3))
     for start in range(0, 60, 20):
         buffer[:] = X[start : start + 20]
         stream.add(buffer)
     buffer[:] = np.nan
-    np.testing.assert_allclose(stream.thirds().cumulants().mean, X.mean(axis=0), rtol=1e-12)
+    np.testing.assert_allclose(stream.total().cumulants().mean, X.mean(axis=0), rtol=1e-12)
 
 
 def test_a_stream_without_a_basis_cannot_be_merged() -> None:
-    one, two = Stream(samples=10, rank=2), Stream(samples=10, rank=2)
+    one, two = (Stream(10, partial(principal_moments, rank=2), Numbers()) for _ in range(2))
     one.add(skewed(20, 3))
     two.add(skewed(4, 3))
-    with pytest.raises(ValueError, match="10 rows fix it, and 4 have come"):
+    with pytest.raises(ValueError, match="10 samples fix them, and 4 have come"):
         one.merged(two)

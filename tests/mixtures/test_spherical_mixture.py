@@ -48,6 +48,12 @@ def assert_bits(one: SphericalMixture, two: SphericalMixture) -> None:
         np.testing.assert_array_equal(a, b)
 
 
+def assert_near(one: SphericalMixture, two: SphericalMixture) -> None:
+    """Equal but for the rounding of sums over other batches, which a fit can enlarge."""
+    for a, b in zip(parameters(one), parameters(two)):
+        np.testing.assert_allclose(a, b, rtol=1e-8)
+
+
 @pytest.mark.parametrize("refine_em", [0, 50])
 def test_it_finds_the_mixture(data: MixtureSample, refine_em: int) -> None:
     model = SphericalMixture(4, variance="distinct", refine_em=refine_em).fit(data.X)
@@ -90,13 +96,13 @@ class Shards:
 
 @pytest.mark.filterwarnings("ignore:EM did not converge")
 @pytest.mark.parametrize("refine_em", [0, 3])
-def test_any_source_gives_the_same_bits(data: MixtureSample, refine_em: int) -> None:
+def test_any_source_gives_the_same_mixture(data: MixtureSample, refine_em: int) -> None:
     model = SphericalMixture(4, refine_em=refine_em, tol=0.0).fit(data.X)
     shards = Shards(data.X, 1234)
-    assert_bits(model, clone(model).fit(shards))
+    assert_near(model, clone(model).fit(shards))
     # The head, the second moment, the third, and EM.
     assert shards.passes <= 4 + refine_em
-    assert_bits(model, clone(model).fit([data.X[:10], data.X[10:5000], np.empty((0, 7)), data.X[5000:]]))
+    assert_near(model, clone(model).fit([data.X[:10], data.X[10:5000], np.empty((0, 7)), data.X[5000:]]))
     assert_bits(model, clone(model).fit(pd.DataFrame(data.X, columns=list("abcdefg"))))
 
 
@@ -119,15 +125,15 @@ def test_rows_that_come_once_are_refused(data: MixtureSample) -> None:
 
 
 @pytest.mark.parametrize("samples", [500, 20_000])
-def test_a_stream_gives_the_same_bits_for_any_cut(data: MixtureSample, samples: int) -> None:
+def test_a_stream_gives_the_same_model_for_any_cut(data: MixtureSample, samples: int) -> None:
     models = []
     for size in (9000, 1000, 77):
         model = SphericalMixture(4, basis_samples=samples)
         for start in range(0, 9000, size):
             model.partial_fit(data.X[start : start + size])
         models.append(model)
-    assert_bits(models[0], models[1])
-    assert_bits(models[0], models[2])
+    for model in models[1:]:
+        assert_near(model, models[0])
 
 
 def test_a_stream_with_all_axes_is_as_good_as_a_fit(data: MixtureSample) -> None:
@@ -326,7 +332,7 @@ def test_more_clusters_than_features_are_found_by_em(
     said = model.result_.method
     assert f"since moments cannot tell {k} components apart in these {features} features" in said
     assert said.endswith(" of EM from the best of 21 starts drawn as in k-means++")
-    assert_bits(model, clone(model).fit([X[:7], X[7:2000], X[2000:]]))
+    assert_near(model, clone(model).fit([X[:7], X[7:2000], X[2000:]]))
     single = clone(model).fit(X.astype(np.float32) if offset == 0 else X - offset)
     np.testing.assert_allclose(single.means_, model.means_ - offset, atol=1e-4)
     one = SphericalMixture(k, variance=variance, n_starts=1).fit(X)

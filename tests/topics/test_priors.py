@@ -6,7 +6,8 @@ from scipy.optimize import minimize
 from scipy.special import gammaln
 from scipy.stats import beta as beta_distribution
 
-from givens.topics.documents import CountedDocuments, Counts
+from givens.data.rows import Rows
+from givens.topics.documents import Counts, WordCounts
 from givens.topics.priors import DirichletShares, OneTopic, dirichlet_maximum
 from givens.topics.variational import refine
 from givens.topics.word_moments import add_product
@@ -72,7 +73,9 @@ def test_passes_raise_the_bound(kind, monkeypatch):
     topics = rng.dirichlet(np.ones(20), size=3)
     prior = DirichletShares(np.ones(3)) if kind == "dirichlet" else OneTopic(np.full(3, 1 / 3))
     # Without smoothing, which is no part of the bound.
-    refined = refine(CountedDocuments([X]), topics, prior, passes=15, steps=2000, smoothing=1e-9, tol=0.0)
+    refined = refine(
+        Rows([X], check=WordCounts(True)), topics, prior, passes=15, steps=2000, smoothing=1e-9, tol=0.0
+    )
     assert len(refined.bounds) > 3
     assert np.all(np.diff(refined.bounds) > -1e-5)
     assert refined.bounds[-1] > refined.bounds[0] + 0.01

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from givens.data.rows import Rows
 from givens.numerics import parallel
-from givens.topics.documents import BLOCK_DOCUMENTS, CHUNK_DOCUMENTS, CountedDocuments, Counts, rechunked
+from givens.topics.documents import BLOCK_DOCUMENTS, Counts, WordCounts
 from givens.topics.word_moments import FLATTENING, RARE, WordMoments, principal_axes
 
 pytest.importorskip("numba")
@@ -91,25 +92,11 @@ def test_moments_have_the_same_bits_for_any_number_of_threads():
                     moments.mean,
                     moments.cross,
                     moments.third,
-                    principal_axes(CountedDocuments([X]), 40, 6, np.random.default_rng(0)),
+                    principal_axes(Rows([X], check=WordCounts(True)), 40, 6, np.random.default_rng(0)),
                 ]
             )
     for one, two in zip(*found):
         np.testing.assert_array_equal(one, two)
-
-
-@pytest.mark.parametrize("sizes", [[1], [100, 200, 3000], [CHUNK_DOCUMENTS, 1], [5000]])
-def test_rechunked_rows_are_the_same_rows(sizes):
-    rng = np.random.default_rng(2)
-    X = sparse.random(CHUNK_DOCUMENTS + 300, 7, density=0.3, format="csr", random_state=rng)
-    parts, start = [], 0
-    while start < X.shape[0]:
-        size = sizes[len(parts) % len(sizes)] if len(sizes) > 1 or sizes[0] > 1 else 997
-        parts.append(X[start : start + size])
-        start += size
-    chunks = list(rechunked(parts, CHUNK_DOCUMENTS))
-    assert [chunk.shape[0] for chunk in chunks] == [CHUNK_DOCUMENTS, 300]
-    assert (sparse.vstack(chunks) != X).nnz == 0
 
 
 def test_merged_moments_are_those_of_all_documents():
@@ -134,7 +121,7 @@ def test_rare_words_are_left_out_of_the_axes_but_not_of_the_moments():
     for word, times in enumerate((1, RARE - 1, RARE)):
         rare[rng.choice(400, size=times, replace=False), word] = 1
     X = sparse.csr_matrix(np.hstack([rare, frequent]).astype(float))
-    axes = principal_axes(CountedDocuments([X]), X.shape[1], 5, np.random.default_rng(0))
+    axes = principal_axes(Rows([X], check=WordCounts(True)), X.shape[1], 5, np.random.default_rng(0))
     np.testing.assert_array_equal(axes.any(axis=1), np.arange(203) > 1)
     state = WordMoments(axes)
     state.add(Counts.of(X))
@@ -147,7 +134,7 @@ def test_rare_words_are_left_out_of_the_axes_but_not_of_the_moments():
 
 def test_words_are_kept_where_all_are_rare():
     X = sparse.csr_matrix(np.eye(12)[np.arange(36) % 12] + np.eye(12)[np.arange(36) // 3])
-    axes = principal_axes(CountedDocuments([X]), 12, 3, np.random.default_rng(0))
+    axes = principal_axes(Rows([X], check=WordCounts(True)), 12, 3, np.random.default_rng(0))
     assert X.sum(axis=0).max() < RARE
     assert axes.any(axis=1).all()
 
@@ -160,7 +147,7 @@ def test_principal_axes_span_the_leading_eigenvectors():
     frequency = np.asarray(X.sum(axis=0)).ravel()
     scale = np.where(frequency > 0, 1 / np.sqrt(frequency + FLATTENING * frequency.mean()), 0.0)
     leading = np.linalg.eigh(scale[:, None] * second * scale)[1][:, -3:]
-    axes = principal_axes(CountedDocuments([X]), 30, 3, np.random.default_rng(0))
+    axes = principal_axes(Rows([X], check=WordCounts(True)), 30, 3, np.random.default_rng(0))
     Q = np.linalg.qr(axes[frequency > 0] / scale[frequency > 0, None])[0]
     assert not axes[frequency == 0].any()
     cosines = np.linalg.svd(leading[frequency > 0].T @ Q, compute_uv=False)

@@ -22,7 +22,7 @@ from givens.data.cumulants import Cumulants, TooFewDirections, Whitening, contra
 from givens.data.moments import Moments, moments_of
 from givens.data.rows import unit_of
 from givens.data.span import RowSpan
-from givens.data.stream import Stream, StreamedMoments, principal_basis
+from givens.data.stream import Stream, StreamedMoments, principal_basis, principal_moments
 from givens.data.sums import TILE, Basis, Sums, ThirdMoments
 
 __all__ = [
@@ -40,6 +40,7 @@ __all__ = [
     "contract",
     "moments_of",
     "principal_basis",
+    "principal_moments",
     "unit_of",
     "whiten",
 ]

@@ -207,9 +207,7 @@ class Rows:
             size -= rows.shape[0]
             if size <= 0:
                 break
-        if len(found) == 1:
-            return found[0]
-        return sparse.vstack(found, format="csr") if sparse.issparse(found[0]) else np.concatenate(found)
+        return stacked(found)
 
     def _first_on_dask(self, chunks: DaskRows, size: int) -> Any:
         """The first rows on Dask, checked; if they are invalid, a pass raises an error that names the place."""
@@ -243,6 +241,13 @@ class Rows:
             summary.add(rows)
         summary.end()
         return summary
+
+
+def stacked(parts: Sequence[Any]) -> Any:
+    """Parts of a table, dense or csr, one below the other."""
+    if len(parts) == 1:
+        return parts[0]
+    return sparse.vstack(parts, format="csr") if sparse.issparse(parts[0]) else np.concatenate(parts)
 
 
 def unit_of(rows: Any) -> float:

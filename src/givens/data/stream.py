@@ -1,7 +1,8 @@
-"""One pass over a stream: the first rows determine the axes on which the moments of all rows are kept."""
+"""One pass over a stream: the first rows determine the axes on which sums over all rows are kept."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from copy import copy
 from typing import Any, Self
 
@@ -10,7 +11,8 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from givens.data.moments import Moments, moments_of
-from givens.data.rows import unit_of
+from givens.data.rows import Door, stacked, unit_of
+from givens.data.summary import Summary
 from givens.data.sums import Basis, ThirdMoments
 from givens.numerics import parallel
 from givens.support.fitting import atomic_fit
@@ -22,103 +24,121 @@ def principal_basis(seconds: Moments, rank: int) -> tuple[np.ndarray, Basis]:
     return values[::-1], Basis(seconds.mean, np.ascontiguousarray(vectors[:, ::-1][:, :rank]), seconds.unit)
 
 
+def principal_moments(rows: np.ndarray, rank: int) -> ThirdMoments:
+    """Third moments, of no rows yet, on the `rank` principal axes of these rows."""
+    return ThirdMoments(principal_basis(moments_of(rows, unit_of(rows)), rank)[1])
+
+
 class Stream:
-    """Third moments on the `rank` principal axes of the first `samples` rows of a stream.
+    """Sums over a stream, whose axes its first rows determine.
 
     Parameters
     ----------
     samples : int
-        Number of rows that determine the basis.
-    rank : int
-        Number of axes of the basis, at most the number of variables.
-    basis : Basis, optional
-        A basis that has been determined already.
+        Number of rows that determine the axes.
+    start : callable
+        Returns an empty `Summary` on the axes of the rows it is given. It is pickled with the model.
+    check : Numbers, or an object with the same methods
+        Divides rows that it has checked into pieces for `Summary.add`.
+
+    Attributes
+    ----------
+    count : int
+        Number of rows so far.
+    empty : Summary or None
+        The summary of no rows; None until the axes are fixed.
 
     Examples
     --------
+    >>> from functools import partial
     >>> import numpy as np
-    >>> from givens.data import Stream
+    >>> from givens.data.rows import Numbers
+    >>> from givens.data.stream import Stream, principal_moments
     >>> X = np.random.default_rng(0).standard_normal((500, 4))
-    >>> stream = Stream(samples=100, rank=2)
+    >>> stream = Stream(100, partial(principal_moments, rank=2), Numbers())
     >>> for start in range(0, 500, 70):
     ...     stream.add(X[start : start + 70])
-    >>> stream.count, stream.thirds().cumulants().third.shape
+    >>> stream.count, stream.total().cumulants().third.shape
     (500, (2, 2, 2))
     """
 
-    def __init__(self, samples: int, rank: int, basis: Basis | None = None) -> None:
-        self.samples = samples
-        self.rank = rank
-        self._head: list[np.ndarray] = []
-        self._thirds = None if basis is None else ThirdMoments(basis)
+    def __init__(self, samples: int, start: Callable[[Any], Summary], check: Any) -> None:
+        self.samples, self.start, self.check = samples, start, check
+        self.count = 0
+        self.empty: Any = None
+        self._total: Any = None
+        self._head: list[Any] = []
 
-    @property
-    def count(self) -> int:
-        """Number of rows so far."""
-        return sum(map(len, self._head)) if self._thirds is None else self._thirds.count
-
-    @property
-    def basis(self) -> Basis | None:
-        """The basis, or None until it is determined."""
-        return None if self._thirds is None else self._thirds.basis
-
-    def add(self, rows: np.ndarray) -> None:
-        """Add rows; shallow copies of this stream are not changed."""
-        thirds = copy(self._thirds)
-        if thirds is None:
+    def add(self, rows: Any) -> None:
+        """Add checked rows; shallow copies of this stream are not changed."""
+        count = self.count + rows.shape[0]
+        empty, total, head = self.empty, self._total, self._head
+        if empty is None:
             room = self.samples - self.count
             # A copy, since the caller may fill the same array with new rows.
-            self._head = [*self._head, np.array(rows[:room])]
-            if self.count < self.samples:
-                return
-            rows = rows[room:]
-            thirds = self._from_head()
-        thirds.add(rows)
-        self._thirds, self._head = thirds, []
+            head = [*head, rows[:room].copy()]
+            if count >= self.samples:
+                empty = self.start(stacked(head))
+                total, head, rows = self._sums(empty, head), [], rows[room:]
+        if empty is not None:
+            total = copy(total)
+            total.merge(self._sums(empty, [rows]))
+        self.count, self.empty, self._total, self._head = count, empty, total, head
 
-    def thirds(self) -> ThirdMoments:
-        """The moments; before the basis is determined, in the basis of the rows so far."""
-        return self._from_head() if self._thirds is None else self._thirds
+    def total(self) -> Any:
+        """The summary of all rows; before the axes are fixed, on the axes of the rows so far."""
+        return self._sums(self.start(stacked(self._head)), self._head) if self.empty is None else self._total
 
     def emptied(self) -> Stream:
-        """A stream with the same basis and no rows."""
-        return Stream(self.samples, self.rank, self.basis)
+        """A stream with the same axes and no rows."""
+        other = copy(self)
+        other.count, other._total, other._head = 0, self._sums(self.empty, []), []
+        return other
 
     def merged(self, other: Stream) -> Stream:
-        """A stream of the rows of both, which must have the same basis."""
-        if self._thirds is None or other._thirds is None:
+        """A stream of the rows of both, which must have the same axes."""
+        if self.empty is None or other.empty is None:
             raise ValueError(
-                "a stream whose basis is not fixed yet cannot be merged: "
-                f"{self.samples} rows fix it, and {min(self.count, other.count)} have come"
+                "a stream whose axes are not fixed yet cannot be merged: "
+                f"{self.samples} samples fix them, and {min(self.count, other.count)} have come"
             )
         both = copy(self)
-        both._thirds = copy(self._thirds)
-        both._thirds.merge(other._thirds)
+        both.count, both._total = self.count + other.count, copy(self._total)
+        both._total.merge(other._total)
         return both
 
-    def _from_head(self) -> ThirdMoments:
-        head = np.concatenate(self._head)
-        seconds = moments_of(head, unit_of(head))
-        thirds = ThirdMoments(principal_basis(seconds, self.rank)[1])
-        thirds.add(head)
-        return thirds
+    def _sums(self, empty: Any, batches: list[Any]) -> Any:
+        """The summary of some checked batches."""
+        summary, door = empty.begin(0), Door(self.check)
+        for rows in batches:
+            for piece in door.pieces(rows):
+                summary.add(piece)
+        summary.end()
+        return summary
 
 
 class StreamedMoments:
     """Base class of estimators that keep the moments of a stream: models of parts of it can be merged.
 
-    Parameters are computed from the moments when they are first used. `_stream` has the attributes `samples`, `count`, `basis`,
-    `emptied` and `merged` of `Stream`; it is None after `fit`.
+    Parameters are computed from the moments when they are first used. `_stream` is None after `fit`.
     """
 
-    _stream: Any
+    _stream: Stream | None
     _solved: Any
     threads: int | None
     n_features_in_: int
 
-    def _solve_stream(self, stream: Any) -> Any:
-        """Compute the parameters from the moments so far."""
+    def _solve_moments(self, moments: Any) -> Any:
+        """Compute the parameters from the moments of a stream so far."""
         raise NotImplementedError
+
+    def _add(self, rows: Any) -> None:
+        """Add checked rows to the stream, which has been opened; the parameters are computed anew when they are next used."""
+        stream = copy(self._stream)
+        assert stream is not None
+        with parallel.pool(self.threads):
+            stream.add(rows)
+        self._stream, self._solved = stream, None
 
     def sibling(self) -> Self:
         """A new model that keeps moments on the same axes and has seen no samples: for another part of the stream.
@@ -128,7 +148,7 @@ class StreamedMoments:
         the same class
         """
         stream = getattr(self, "_stream", None)
-        if stream is None or stream.basis is None:
+        if stream is None or stream.empty is None:
             first = "" if stream is None else f": give partial_fit {stream.samples} samples first"
             raise NotFittedError(f"only a model of a stream whose axes are fixed has siblings{first}")
         other = clone(self)
@@ -167,7 +187,7 @@ class StreamedMoments:
                     f"this {type(self).__name__} has seen no data yet: call fit or partial_fit first"
                 )
             with parallel.pool(self.threads):
-                self._solved = self._solve_stream(stream)
+                self._solved = self._solve_moments(stream.total())
         return self._solved
 
     def __sklearn_is_fitted__(self) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from copy import copy
 from dataclasses import replace
 from functools import partial
 from numbers import Integral, Real
@@ -24,10 +23,11 @@ from givens.data import (
     ThirdMoments,
     TooFewDirections,
     principal_basis,
+    principal_moments,
 )
 from givens.data.by_rows import by_rows
 from givens.data.dask import computed
-from givens.data.rows import Rows, unit_of
+from givens.data.rows import Numbers, Rows, unit_of
 from givens.data.summary import EveryNth, Together
 from givens.mixtures.em import refine
 from givens.mixtures.model import Mixture, posterior
@@ -107,7 +107,6 @@ class SphericalMixture(StreamedMoments, DensityMixin, BaseEstimator):
     """
 
     _solved: SolvedMixture | None
-    _stream: Stream | None
 
     def __init__(
         self,
@@ -202,7 +201,7 @@ class SphericalMixture(StreamedMoments, DensityMixin, BaseEstimator):
 
     @atomic_fit
     def partial_fit(self, X: Any, y: Any = None) -> Self:
-        """Update the model with a batch of rows. The result does not depend on how the rows are divided into batches.
+        """Update the model with a batch of rows. The result depends on the division into batches by rounding errors only.
 
         The first `basis_samples` rows determine a basis of `basis_rank` axes, on which the moments of all rows are kept. There is
         no EM. Parameters are computed when they are first used; before the basis is determined, from the rows so far.
@@ -224,11 +223,11 @@ class SphericalMixture(StreamedMoments, DensityMixin, BaseEstimator):
             rank = 2 * self._whole_number("n_components")
             if self.basis_rank is not None:
                 rank = self._whole_number("basis_rank")
-            stream = Stream(self._whole_number("basis_samples"), rank)
+            self._stream = Stream(
+                self._whole_number("basis_samples"), partial(principal_moments, rank=rank), Numbers()
+            )
             self.log_likelihood_ = []
-        self._stream, self._solved = copy(stream), None
-        with parallel.pool(self.threads):
-            self._stream.add(X)
+        self._add(X)
         return self
 
     def predict_proba(self, X: Any) -> np.ndarray:
@@ -419,8 +418,8 @@ class SphericalMixture(StreamedMoments, DensityMixin, BaseEstimator):
         k, d = self._mixture()[0].means.shape
         return k * d + k - 1 + (1 if self._common else k)
 
-    def _solve_stream(self, stream: Stream) -> SolvedMixture:
-        found = self._solve(stream.thirds())
+    def _solve_moments(self, moments: ThirdMoments) -> SolvedMixture:
+        found = self._solve(moments)
         _warn_unless_converged(found)
         return found
 

@@ -4,7 +4,6 @@
 |---|---|
 | `documents` | word counts, checked and read in chunks of a fixed number of documents |
 | `word_moments` | moments of the words up to the third, on a few axes: sums over documents |
-| `word_stream` | the same sums for documents that arrive in batches |
 | `from_moments` | from moments to topics: whitening, α0, decomposition |
 | `priors` | the topic shares of a document: a Dirichlet distribution, or one topic each |
 | `variational` | refinement of topics by variational passes over the documents |

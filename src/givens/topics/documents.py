@@ -1,12 +1,10 @@
-"""Documents as word counts, checked and read in chunks of a fixed number of documents.
+"""Documents as word counts, checked and summed some at a time.
 
-Sums over documents are computed block by block, and blocks begin at multiples of `BLOCK_DOCUMENTS` documents from the first one.
-So neither the number of threads nor the division of the data into batches changes the order of any sum.
+Sums over documents are computed in blocks of `BLOCK_DOCUMENTS`, so the number of threads does not change the order of any sum.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
@@ -178,21 +176,3 @@ def _place(rows: sparse.csr_matrix, bad: np.ndarray, first: int) -> str:
     entry = int(np.argmax(bad))
     document = int(np.searchsorted(rows.indptr, entry, side="right")) - 1
     return f"word {rows.indices[entry]} of document {first + document} has {rows.data[entry]:g}"
-
-
-def rechunked(matrices: Iterable[sparse.csr_matrix], size: int) -> Iterator[sparse.csr_matrix]:
-    """Yield the rows of all matrices, `size` at a time."""
-    waiting: list[sparse.csr_matrix] = []
-    held = 0
-    for rows in matrices:
-        start = 0
-        while start < rows.shape[0]:
-            part = rows if rows.shape[0] <= size - held and not start else rows[start : start + size - held]
-            start += part.shape[0]
-            held += part.shape[0]
-            waiting.append(part)
-            if held == size:
-                yield waiting[0] if len(waiting) == 1 else sparse.vstack(waiting, format="csr")
-                waiting, held = [], 0
-    if waiting:
-        yield waiting[0] if len(waiting) == 1 else sparse.vstack(waiting, format="csr")

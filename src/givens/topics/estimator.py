@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from numbers import Real
 from typing import Any, Self
 
@@ -13,7 +14,7 @@ from scipy.special import digamma
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from givens.data import StreamedMoments
+from givens.data import Stream, StreamedMoments
 from givens.data.by_rows import by_rows
 from givens.data.rows import Rows
 from givens.data.summary import Together
@@ -32,8 +33,7 @@ from givens.topics.documents import (
 from givens.topics.from_moments import MomentTopics, solve_topics
 from givens.topics.priors import DirichletShares, OneTopic, Prior
 from givens.topics.variational import Inference, refine
-from givens.topics.word_moments import WordMoments, principal_axes
-from givens.topics.word_stream import AxesOptions, WordStream
+from givens.topics.word_moments import WordMoments, principal_axes, principal_word_moments
 
 _COUNTS = {"whole": True, "any": False}
 _STEPS = 100
@@ -144,7 +144,6 @@ class TopicModel(StreamedMoments, ClassNamePrefixFeaturesOutMixin, TransformerMi
     """
 
     _solved: _Fitted | None
-    _stream: WordStream | None
 
     def __init__(
         self,
@@ -229,10 +228,10 @@ class TopicModel(StreamedMoments, ClassNamePrefixFeaturesOutMixin, TransformerMi
         rows = self._door().table(self, X, reset=stream is None)
         if stream is None:
             self._words(rows.shape[1])
-            stream = WordStream(None, [], self._axes_options())
-        with parallel.pool(self.threads):
-            self._stream = stream.with_documents(rows)
-        self._solved = None
+            rank = 2 * int(self.n_topics) + 10 if self.basis_rank is None else int(self.basis_rank)
+            start = partial(principal_word_moments, rank=rank, random_state=self.random_state)
+            self._stream = Stream(int(self.basis_documents), start, self._door())
+        self._add(rows)
         return self
 
     def transform(self, X: Any) -> np.ndarray:
@@ -419,8 +418,8 @@ class TopicModel(StreamedMoments, ClassNamePrefixFeaturesOutMixin, TransformerMi
         tags.input_tags.positive_only = True
         return tags
 
-    def _solve_stream(self, stream: WordStream) -> _Fitted:
-        return self._solve(stream.complete(), generator(self.random_state), None)
+    def _solve_moments(self, moments: WordMoments) -> _Fitted:
+        return self._solve(moments, generator(self.random_state), None)
 
     def _solve(self, state: WordMoments, rng: np.random.Generator, documents: Rows | None) -> _Fitted:
         """Topics from moments; if these fail and a refinement follows, topics from random documents."""
@@ -468,10 +467,6 @@ class TopicModel(StreamedMoments, ClassNamePrefixFeaturesOutMixin, TransformerMi
 
     def _door(self) -> WordCounts:
         return WordCounts(_COUNTS[self.counts])
-
-    def _axes_options(self) -> AxesOptions:
-        rank = 2 * int(self.n_topics) + 10 if self.basis_rank is None else int(self.basis_rank)
-        return AxesOptions(int(self.basis_documents), rank, self.random_state)
 
     def _checked_fit(self) -> _Fitted:
         check_is_fitted(self)

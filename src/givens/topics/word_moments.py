@@ -24,13 +24,15 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
+from scipy import sparse
 
 from givens.data.rows import Rows
 from givens.data.summary import Summary
 from givens.data.sums import packed_triples, pair_groups, unpacked_triples
 from givens.numerics import parallel
 from givens.numerics.tiles import add_in_order
-from givens.topics.documents import Counts
+from givens.support.arguments import generator
+from givens.topics.documents import Counts, WordCounts
 
 OVERSAMPLING = 10
 POWER_STEPS = 4
@@ -76,22 +78,23 @@ class TopicMoments:
 class WordMoments(Summary):
     """Sums over documents on fixed axes.
 
-    Parameters
-    ----------
-    axes : array of shape (words, r)
-        Sums on the same axes can be merged.
+        Parameters
+        ----------
+        axes : array of shape (words, r)
+            Sums on the same axes can be merged.
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from scipy import sparse
-    >>> from givens.topics.documents import Counts
-    >>> from givens.topics.word_moments import WordMoments
-    >>> state = WordMoments(np.eye(3))
-    >>> state.add(Counts.of(sparse.csr_matrix([[1.0, 1.0, 1.0], [0.0, 2.0, 0.0]])))
-    >>> moments = state.moments()
-    >>> moments.mean, moments.third[0, 1, 2].round(3)
-    (array([0.2, 0.6, 0.2]), np.float64(0.167))
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from scipy import sparse
+        >>> from givens.support.arguments import generator
+    from givens.topics.documents import Counts, WordCounts
+        >>> from givens.topics.word_moments import WordMoments
+        >>> state = WordMoments(np.eye(3))
+        >>> state.add(Counts.of(sparse.csr_matrix([[1.0, 1.0, 1.0], [0.0, 2.0, 0.0]])))
+        >>> moments = state.moments()
+        >>> moments.mean, moments.third[0, 1, 2].round(3)
+        (array([0.2, 0.6, 0.2]), np.float64(0.167))
     """
 
     def __init__(self, axes: np.ndarray) -> None:
@@ -114,7 +117,7 @@ class WordMoments(Summary):
         return type(self)(self.axes)
 
     def add(self, counts: Counts) -> None:
-        """Add documents, a multiple of CUBE_BLOCK of them in each chunk but the last."""
+        """Add documents."""
         lengths = counts.lengths
         scales = document_scales(lengths)
         self.documents += counts.size
@@ -137,12 +140,6 @@ class WordMoments(Summary):
         self.documents += other.documents
         for name in ("totals", "diagonals", "pairs", "triples", "cubes"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
-
-    def copy(self) -> WordMoments:
-        """A copy of the sums."""
-        other = WordMoments(self.axes)
-        other.merge(self)
-        return other
 
     def moments(self) -> TopicMoments:
         """The moments, without the pairs and triples of a word with itself."""
@@ -327,6 +324,12 @@ def principal_axes(documents: Rows, words: int, rank: int, rng: np.random.Genera
     axes = np.zeros((words, ritz.shape[1]))
     axes[kept] = scale * _orthonormal(image @ ritz)
     return axes
+
+
+def principal_word_moments(rows: sparse.csr_matrix, rank: int, random_state: Any) -> WordMoments:
+    """Moments, of no documents yet, on the principal axes of these documents."""
+    documents = Rows(rows, check=WordCounts(whole=False))
+    return WordMoments(principal_axes(documents, rows.shape[1], rank, generator(random_state)))
 
 
 def _least_frequency(frequencies: np.ndarray, width: int) -> float:
