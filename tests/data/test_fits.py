@@ -234,7 +234,7 @@ def test_rotated_scores_are_lazy_and_of_unit_variance():
 @pytest.mark.parametrize("scale", [False, True])
 def test_rotated_pca_of_many_features_is_that_of_a_sketch(monkeypatch, scale):
     known = RotatedPCA(3, scale=scale).fit(MODULES.X)
-    monkeypatch.setattr("givens.rotation.chunked_components.MOST_PRODUCT_FEATURES", 39)
+    monkeypatch.setattr("givens.rotation.principal_components.MOST_PRODUCT_FEATURES", 39)
     model = RotatedPCA(3, scale=scale).fit(dense(MODULES.X, 170))
     assert "a sketch of 23 columns, merged over 12 chunks of samples, that keeps" in model.result_.method
     # The subspaces, whose angles the noise that was dropped may turn a little, and what they explain.
@@ -247,6 +247,21 @@ def test_rotated_pca_of_many_features_is_that_of_a_sketch(monkeypatch, scale):
         ValueError, match=r"n_components=0.5 needs the products of all features.*give the number"
     ):
         RotatedPCA(0.5).fit(dense(MODULES.X, 170))
+
+
+@pytest.mark.parametrize("kind", [np.float64, np.float32])
+def test_rotated_pca_reads_blocks_and_files(kind, tmp_path):
+    X = MIXTURE.astype(kind)
+    known = RotatedPCA(3).fit(X)
+    np.save(tmp_path / "X.npy", X)
+    for source in ([X[:10], X[10:4000], X[4000:]], np.load(tmp_path / "X.npy", mmap_mode="r")):
+        model = RotatedPCA(3).fit(source)
+        tolerance = 1e-10 if kind == np.float64 else 1e-4
+        np.testing.assert_allclose(model.loadings_, known.loadings_, atol=tolerance * abs(X).max())
+        np.testing.assert_array_equal(model.transform(X).dtype, kind)
+        assert model.pca_.n_samples_ == 9000
+    with pytest.raises(ValueError, match="n_components must be a whole number from 1 to 6"):
+        RotatedPCA(7).fit([X])
 
 
 def test_rotated_pca_refuses_what_it_cannot_do():

@@ -148,7 +148,7 @@ class Rows:
             first = next(self._blocks(), None)
             if first is None:
                 raise ValueError("X yields no rows")
-            self.n_features = first.shape[1]
+            self.n_features, self._first_dtype = first.shape[1], first.dtype
             _learn_number(estimator, self.n_features, reset)
         self.door = Door(check, self.n_features)
 
@@ -172,6 +172,11 @@ class Rows:
                 yield rows
 
     @property
+    def samples(self) -> int | None:
+        """Number of samples, if it is known before a pass: not of rows that are read block by block."""
+        return None if self.table is None and self.chunks is None else self.shape[0]
+
+    @property
     def shape(self) -> tuple[int, int]:
         """Samples and features of a table, in memory or on Dask."""
         return self.chunks.shape if self.chunks is not None else self._table.shape
@@ -183,7 +188,9 @@ class Rows:
 
     @property
     def dtype(self) -> type[np.floating]:
-        """Type of a table, in memory or on Dask: float32 or float64."""
+        """Type of a table, or of the first of several blocks: float32 or float64."""
+        if self.chunks is None and self.table is None:
+            return self._first_dtype.type
         table = self.chunks.X if self.chunks is not None else self._table
         return np.float32 if table.dtype == np.float32 else np.float64
 

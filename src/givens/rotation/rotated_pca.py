@@ -7,21 +7,17 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from scipy import sparse
-from scipy.sparse.linalg import ArpackError
 from sklearn.decomposition import PCA
 from sklearn.utils.validation import check_is_fitted
 
 from givens.data.by_rows import by_rows
-from givens.data.moments import MOST_PRODUCT_FEATURES
 from givens.data.rows import Numbers, Rows
-from givens.numerics import parallel
-from givens.numerics.scaling import refuse_too_large
 from givens.result import Result
-from givens.rotation.chunked_components import principal_components
 from givens.rotation.criteria import kappa_of
 from givens.rotation.factor_rotation import FactorRotation, loadings_frame
-from givens.support.arguments import dense, is_dask, number_or_share, warn_of_dominant_feature
-from givens.support.fitting import Transformer, atomic_fit, check_array, validate_data
+from givens.rotation.principal_components import ComponentOptions, principal_components
+from givens.support.arguments import dense, warn_of_dominant_feature
+from givens.support.fitting import Transformer, atomic_fit, validate_data
 
 if TYPE_CHECKING:
     import pandas
@@ -45,7 +41,7 @@ class RotatedPCA(Transformer):
     scale : bool, default=False
         Give every feature the variance 1 first: components of the correlation matrix.
     svd_solver : str, default="auto"
-        As in PCA.
+        As in PCA. Chunks, and large sparse matrices, allow "auto" and "covariance_eigh" only.
     n_starts : int, default=1
         As in `FactorRotation`.
     tol : float, default=1e-12
@@ -126,87 +122,21 @@ class RotatedPCA(Transformer):
 
         Parameters
         ----------
-        X : array, data frame or sparse matrix, shape (samples, features), or dask array or data frame
-            Of a dask array, chunked along samples, only sums travel: in one pass the features' means and products, or with more
-            than 8,192 features, of which n_components must then be a whole number, a sketch; `result_.method` says which.
-            A sparse matrix with more than 8,192 samples or features is read in the same way, a smaller one is made dense.
+        X : array, data frame or sparse matrix, shape (samples, features), or anything that `givens.rows` reads
+            One pass sums the means and products of features. More than 8,192 features become a sketch, and n_components must then
+            be a whole number. A table in memory with more than 1,000 features, or fewer than ten times as many samples, is
+            decomposed itself, as PCA does it; a sparse one, of up to 8,192 samples and features, is made dense for that.
+            `result_.method` says what was done.
         y : ignored, optional
 
         Returns
         -------
         self
         """
-        if is_dask(X) or (sparse.issparse(X) and max(X.shape) > MOST_PRODUCT_FEATURES):
-            return self._fit_chunks(Rows(X, self, Numbers(sparse=True)))
-        values = dense(
-            check_array(
-                X, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_min_samples=2, estimator=self
-            )
+        options = ComponentOptions(
+            self.n_components, self.scale, self.svd_solver, self.random_state, self.threads
         )
-        # Centred first: PCA's products of the features would lose the digits that a large mean takes.
-        with np.errstate(over="ignore", invalid="ignore"):
-            mean = values.mean(axis=0, dtype=np.float64)
-            values = values - mean.astype(values.dtype)
-            spread = values.max(axis=0) - values.min(axis=0)
-        _refuse_overflow(spread)
-        # Of a constant feature rounding leaves a deviation and loadings, which a normalisation would make as large as any.
-        constant = spread == 0
-        if constant.all():
-            raise ValueError("every feature of X is constant, so there is no variance to explain")
-        number, share = (self.n_components, None)
-        if not isinstance(self.n_components, str):  # "mle" is for PCA to check
-            number, share = number_or_share(
-                self.n_components, "n_components", min(values.shape), "the number of samples or features"
-            )
-        deviation = None
-        if self.scale:
-            with np.errstate(over="ignore", invalid="ignore"):
-                deviation = values.std(axis=0, ddof=1)
-            _refuse_overflow(deviation)
-            deviation = np.where((deviation > 0) & ~constant, deviation, 1).astype(values.dtype)
-            values /= deviation
-        try:
-            # Shares of a variance of 0, in scikit-learn 1.6; squares of large numbers, which are refused below.
-            with np.errstate(over="ignore", invalid="ignore"):
-                pca = PCA(
-                    number if share is None else share,
-                    svd_solver=self.svd_solver,
-                    random_state=self.random_state,
-                    copy=False,
-                ).fit(values)
-        except (ArpackError, np.linalg.LinAlgError) as error:
-            with np.errstate(over="ignore"):
-                _refuse_overflow(np.sum(spread * spread))
-            raise ValueError(
-                f"svd_solver={self.svd_solver!r} found no components of X; try 'full' ({error})"
-            ) from error
-        _refuse_overflow(pca.explained_variance_)
-        if not pca.explained_variance_[0] > 0:
-            raise ValueError("X is too small for its variances to be numbers; multiply it by a constant")
-        pca.components_[:, constant] = 0.0
-        left = int(np.count_nonzero(np.linalg.norm(pca.components_, axis=1) > 0.999))
-        if left < len(pca.components_):
-            raise ValueError(
-                f"the features of X that are not constant have {left} components with variance, which are fewer than the "
-                f"{len(pca.components_)} to rotate: set n_components to {left} or less"
-            )
-        rotation = self._rotated(pca)
-        validate_data(self, X, skip_check_array=True)
-        # What rounding left of the mean.
-        mean += pca.mean_ if deviation is None else pca.mean_ * deviation
-        mean = mean.astype(values.dtype)
-        pca.mean_ = mean if deviation is None else np.zeros_like(mean)
-        return self._describe(pca, rotation, mean, deviation)
-
-    def _fit_chunks(self, rows: Rows) -> Self:
-        """Fit to samples on Dask, or to a large sparse matrix."""
-        if self.svd_solver not in ("auto", "covariance_eigh"):
-            raise ValueError(
-                f"svd_solver={self.svd_solver!r} is for dense samples in memory: leave it out with a dask array or a large "
-                "sparse matrix"
-            )
-        with parallel.pool(self.threads):
-            found = principal_components(rows, self.n_components, self.scale)
+        found = principal_components(Rows(X, self, Numbers(sparse=True)), options)
         rotation = self._rotated(found.pca)
         self._describe(found.pca, rotation, found.mean, found.deviation)
         if rotation.result_ is not None:
@@ -323,7 +253,3 @@ class RotatedPCA(Transformer):
         """The rotated loadings as a pandas frame: a row for each feature, a column for each component."""
         check_is_fitted(self)
         return loadings_frame(self, "feature_names_in_")
-
-
-def _refuse_overflow(variances: Any) -> None:
-    refuse_too_large(variances, "X", "variances", "divide them by a constant of their size")

@@ -1,0 +1,279 @@
+"""Principal components of samples, wherever they lie: from the products of features, from a sketch, or from the samples."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from scipy.sparse.linalg import ArpackError
+from sklearn.decomposition import PCA
+
+from givens.data.moments import MOST_PRODUCT_FEATURES, Moments, too_large
+from givens.data.rows import Rows
+from givens.numerics import gram, parallel
+from givens.numerics.scaling import refuse_too_large
+from givens.streaming.merging import SketchSummary, kept_columns, sketch_columns
+from givens.support.arguments import counted, dense, number_or_share
+
+TALL_FEATURES, TALL_RATIO = 1000, 10
+"""Tables in memory with at most so many features, and so many times as many samples, are decomposed through the products of their
+features, as PCA's svd_solver="auto" does. Others keep the digits of small components, which products lose."""
+
+
+@dataclass(frozen=True)
+class PrincipalComponents:
+    """Principal components, and what they come from.
+
+    Attributes
+    ----------
+    pca : PCA
+        Of the samples, scaled if that was asked for.
+    mean : array, shape (features,)
+    deviation : array, shape (features,), or None
+    method : str
+        In one sentence.
+    """
+
+    pca: PCA
+    mean: np.ndarray
+    deviation: np.ndarray | None
+    method: str
+
+
+@dataclass(frozen=True)
+class ComponentOptions:
+    """What is asked of the components: parameters of the estimator."""
+
+    n_components: Any
+    scale: bool
+    svd_solver: str
+    random_state: Any
+    threads: int | None
+
+
+@dataclass(frozen=True)
+class _Spectrum:
+    """The strongest axes of the scatter about the mean, their energies, and the sum of all, in units of `unit` squared."""
+
+    samples: int
+    mean: np.ndarray
+    deviation: np.ndarray | None
+    axes: np.ndarray
+    energies: np.ndarray
+    total: float
+    unit: float
+    origin: str
+
+
+def principal_components(rows: Rows, options: ComponentOptions) -> PrincipalComponents:
+    """The components of all samples, as PCA has them; float32 if the samples are."""
+    features = rows.n_features
+    in_memory = rows.table is not None and (
+        not sparse.issparse(rows.table) or max(rows.shape) <= MOST_PRODUCT_FEATURES
+    )
+    sketched = not in_memory and features > MOST_PRODUCT_FEATURES
+    if rows.samples is not None:
+        _check(options.n_components, rows.samples, features, sketched, in_memory)
+    if in_memory and not _through_products(rows.shape, options):
+        found = _from_samples(rows, options)
+    elif options.svd_solver not in ("auto", "covariance_eigh"):
+        raise ValueError(
+            f"svd_solver={options.svd_solver!r} is for dense samples in memory: leave it out with a dask array or a large "
+            "sparse matrix"
+        )
+    else:
+        with parallel.pool(options.threads):
+            found = (_from_sketch if sketched else _from_products)(rows, options)
+    if rows.samples is None:
+        _check(options.n_components, found.samples, features, sketched, in_memory)
+    pca = _as_pca(found, options.n_components, rows)
+    deviation = None if found.deviation is None else found.deviation.astype(rows.dtype)
+    method = f"principal components from {found.origin}"
+    return PrincipalComponents(pca, found.mean.astype(rows.dtype), deviation, method)
+
+
+def _check(n_components: Any, samples: int, features: int, sketched: bool, in_memory: bool) -> None:
+    """Refuse too few samples, and a number of components that PCA would refuse, or that a sketch cannot tell."""
+    if samples < 2:
+        raise ValueError("X has 1 sample, and components need at least 2")
+    if in_memory and isinstance(n_components, str):
+        return  # "mle" is for PCA to check
+    number, _ = number_or_share(
+        n_components,
+        "n_components",
+        min(samples, features),
+        "as many as X has samples or features, or a share of the variance",
+    )
+    if sketched and number is None:
+        raise ValueError(
+            f"n_components={n_components!r} needs the products of all features, and more than {MOST_PRODUCT_FEATURES} "
+            "features have too many: give the number of components"
+        )
+
+
+def _through_products(shape: tuple[int, int], options: ComponentOptions) -> bool:
+    """Whether the components of a table in memory come from the products of its features."""
+    samples, features = shape
+    if isinstance(options.n_components, str):
+        return False
+    if options.svd_solver == "auto":
+        return features <= TALL_FEATURES and samples >= TALL_RATIO * features
+    return options.svd_solver == "covariance_eigh" and features <= MOST_PRODUCT_FEATURES
+
+
+def _from_products(rows: Rows, options: ComponentOptions) -> _Spectrum:
+    """All axes, from the products of features about their means."""
+    unit = rows.unit()
+    found = rows.total(Moments(rows.n_features, unit), "rotated-pca-products")
+    if not np.isfinite(found.scatter).all():
+        raise too_large(unit, "samples")
+    C = found.products()
+    norms = np.sqrt(np.diag(C))
+    _refuse_constant(norms)
+    C = gram.completed(C, norms)
+    deviation = _deviations(norms, found.count) if options.scale else None
+    if deviation is not None:
+        C = C / deviation / deviation[:, None]
+    energies, axes = np.linalg.eigh(C)
+    energies, axes = np.maximum(energies[::-1], 0.0), axes.T[::-1]
+    axes[:, norms == 0] = 0.0
+    where = (
+        "" if rows.chunks is None else f", summed over {counted(rows.parts, 'chunk', 'chunks')} of samples"
+    )
+    return _Spectrum(
+        found.count,
+        found.mean / unit,
+        None if deviation is None else deviation / unit,
+        axes,
+        energies,
+        float(energies.sum()),
+        1 / unit if deviation is None else 1.0,
+        f"the products of features{where}",
+    )
+
+
+def _from_sketch(rows: Rows, options: ComponentOptions) -> _Spectrum:
+    """The axes that a sketch of the samples keeps."""
+    columns, reserve = sketch_columns(int(options.n_components), rows.n_features)
+    empty = SketchSummary(rows.n_features, columns, reserve, rows.dtype, options.scale)
+    kept = kept_columns(rows, empty, "rotated-pca-sketch")
+    sketch = kept.sketch
+    _refuse_constant(sketch.total())
+    deviation = None
+    if options.scale:
+        deviations = sketch.deviations()
+        deviation = np.where(deviations > 0, deviations * sketch.unit, 1.0)
+    _, roots, axes = np.linalg.svd(kept.Y, full_matrices=False)
+    return _Spectrum(
+        sketch.count,
+        sketch.mean * sketch.unit,
+        deviation,
+        axes,
+        roots**2,
+        sketch.total(),
+        1.0 if options.scale else sketch.unit,
+        kept.in_words(rows.parts),
+    )
+
+
+def _from_samples(rows: Rows, options: ComponentOptions) -> _Spectrum:
+    """The axes that PCA finds of the centred samples, which keep the digits that a large mean takes."""
+    unit = rows.unit()
+    values = dense(rows.table)
+    with parallel.pool(options.threads):
+        found = rows.total(Moments(rows.n_features, unit, products=False), "rotated-pca-moments")
+    if not np.isfinite(found.scatter).all():
+        raise too_large(unit, "samples")
+    norms, mean = np.sqrt(found.scatter), found.mean / unit
+    _refuse_constant(norms)
+    values = values - mean.astype(values.dtype)
+    if unit != 1.0:
+        values *= values.dtype.type(unit)
+    deviation = _deviations(norms, found.count) if options.scale else None
+    if deviation is not None:
+        values /= deviation.astype(values.dtype)
+    values[:, norms == 0] = 0.0
+    solver = options.svd_solver
+    try:
+        pca = PCA(options.n_components, svd_solver=solver, random_state=options.random_state, copy=False).fit(
+            values
+        )
+    except (ArpackError, np.linalg.LinAlgError) as error:
+        raise ValueError(f"svd_solver={solver!r} found no components of X; try 'full' ({error})") from error
+    pca.components_[:, norms == 0] = 0.0
+    total = found.scatter.sum() if deviation is None else np.sum((norms / deviation) ** 2)
+    return _Spectrum(
+        found.count,
+        mean,
+        None if deviation is None else deviation / unit,
+        pca.components_.astype(np.float64),
+        pca.singular_values_.astype(np.float64) ** 2,
+        float(total),
+        1 / unit if deviation is None else 1.0,
+        "the centred samples",
+    )
+
+
+def _deviations(norms: np.ndarray, count: int) -> np.ndarray:
+    """The deviations of features; 1 for constant ones."""
+    return np.where(norms > 0, norms / np.sqrt(count - 1), 1.0)
+
+
+def _refuse_constant(energies: Any) -> None:
+    if not np.any(energies):
+        raise ValueError("every feature of X is constant, so there is no variance to explain")
+
+
+def _as_pca(found: _Spectrum, n_components: Any, rows: Rows) -> PCA:
+    """A fitted PCA with these components, as many as were asked for."""
+    samples, features, dtype = found.samples, rows.n_features, rows.dtype
+    most = min(samples, features)
+    variances = found.energies[:most] / (samples - 1)
+    total = found.total / (samples - 1)
+    if n_components is None or isinstance(n_components, str):
+        m = len(variances)
+    elif 0 < n_components < 1:
+        shares = np.cumsum(variances / total)
+        m = min(int(np.searchsorted(shares, n_components, side="right")) + 1, len(variances))
+    else:
+        m = int(n_components)
+    axes = found.axes[:m]
+    _refuse_without_variance(axes)
+    # The sign that scikit-learn gives: the largest entry of each is positive.
+    largest = axes[np.arange(m), np.abs(axes).argmax(axis=1)]
+    axes = axes * np.where(largest < 0, -1.0, 1.0)[:, None]
+    pca = PCA(n_components)
+    with np.errstate(over="ignore", under="ignore"):
+        squared = np.float64(found.unit) ** 2
+        pca.explained_variance_ = (variances[:m] * squared).astype(dtype)
+        pca.noise_variance_ = (
+            max(total - float(variances[:m].sum()), 0.0) / (most - m) * squared if m < most else 0.0
+        )
+        pca.singular_values_ = (np.sqrt(found.energies[:m]) * found.unit).astype(dtype)
+        _refuse_size(pca.explained_variance_)
+        if found.deviation is not None:
+            _refuse_size(found.deviation**2)
+    pca.explained_variance_ratio_ = (variances[:m] / total).astype(dtype)
+    pca.components_ = np.ascontiguousarray(axes, dtype=dtype)
+    pca.mean_ = (found.mean if found.deviation is None else np.zeros(features)).astype(dtype)
+    pca.n_components_, pca.n_samples_, pca.n_features_in_ = m, samples, features
+    return pca
+
+
+def _refuse_without_variance(axes: np.ndarray) -> None:
+    """Refuse axes of constant features alone, whose loadings a normalisation would make as large as any."""
+    left = int(np.count_nonzero(np.linalg.norm(axes, axis=1) > 0.999))
+    if left < len(axes):
+        raise ValueError(
+            f"the features of X that are not constant have {left} components with variance, which are fewer than the "
+            f"{len(axes)} to rotate: set n_components to {left} or less"
+        )
+
+
+def _refuse_size(variances: np.ndarray) -> None:
+    """Refuse variances that are infinite, or vanish, as numbers of their type."""
+    refuse_too_large(variances, "X", "variances", "divide them by a constant of their size")
+    if not variances[0] > 0:
+        raise ValueError("X is too small for its variances to be numbers; multiply it by a constant")
