@@ -10,8 +10,8 @@ from scipy import sparse
 from sklearn.datasets import load_breast_cancer, load_wine
 
 from givens import SparsePCA
+from givens.data.missing import completed
 from givens.datasets import sparse_modules
-from givens.sparse_pca.missing import completed
 
 DATA = sparse_modules(60, 200, n_modules=3, module_size=20, random_state=0)
 TALL = np.where(np.abs(DATA.X[:, :25]) > 1, DATA.X[:, :25], 0.0)

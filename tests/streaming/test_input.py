@@ -54,7 +54,9 @@ def test_a_refused_stream_leaves_the_last_fit():
     with pytest.raises(ValueError, match="batch 1 of X has 60 missing values"):
         found.fit(rows())
     assert state(found) == before
-    with pytest.raises(ValueError, match="batch 1 of X has 29 features, but those before it have 30"):
+    with pytest.raises(
+        ValueError, match="batch 1 of X: X has 29 features, but StreamingSparsePCA is expecting 30"
+    ):
         found.fit([DATA[:50], DATA[:50, 1:]])
     with pytest.raises(ValueError, match="yields no rows"):
         found.fit(iter([]))
@@ -129,7 +131,9 @@ def test_a_warm_start_that_is_refused_leaves_the_stream():
         found.fit([DATA[60:], np.full((2, 30), np.nan)])
     with pytest.raises(ValueError, match="29 features"):
         found.fit(DATA[60:, 1:])
-    with pytest.raises(ValueError, match="batch 0 of X has 29 features, but those before it have 30"):
+    with pytest.raises(
+        ValueError, match="batch 0 of X: X has 29 features, but StreamingSparsePCA is expecting 30"
+    ):
         found.fit(iter([DATA[60:, 1:]]))
     with pytest.raises(ValueError, match="began with scale=False, not True, and that holds"):
         found.set_params(scale=True).fit(DATA[60:])

@@ -13,6 +13,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from givens.data.by_rows import by_rows
+from givens.data.missing import completed, finite_or_missing, holes_of, missing_explained
 from givens.data.moments import Moments, moments_of
 from givens.data.rows import Numbers, Rows, largest_size, unit_of
 from givens.metrics import (
@@ -45,7 +46,6 @@ from givens.sparse_pca.loadings import (
     screen,
     solve,
 )
-from givens.sparse_pca.missing import completed, holes_of, missing_explained
 from givens.sparse_pca.options import fit_options
 from givens.sparse_pca.stability import resampled
 from givens.support.arguments import (
@@ -91,7 +91,7 @@ class SparseScores(Transformer):
                 accept_sparse=("csr", "csc"),
                 dtype=[np.float64, np.float32],
                 reset=False,
-                ensure_all_finite=True if completion is None or sparse.issparse(X) else "allow-nan",
+                ensure_all_finite=finite_or_missing(X, completion is not None),
             )
         except ValueError as error:
             raise missing_explained(error, X) from None
@@ -194,7 +194,7 @@ class SparsePCA(SparseScores):
     missing : "em", optional
         Accept missing values (NaN), and estimate them by the values that are there: alternately as their expectations under
         probabilistic PCA with `n_components` components (at most half of the samples or features), and by the components of the
-        table so completed, until they stay (`givens.sparse_pca.missing` has the formulas). The sparse components are those of
+        table so completed, until they stay (`givens.data.missing` has the formulas). The sparse components are those of
         the completed table. The uncertainty of the estimates is not added, so variables with many holes seem to vary less than
         they do. Without missing values the result is the same as without this. Refused if None.
     stability : int, optional
@@ -334,7 +334,7 @@ class SparsePCA(SparseScores):
                 accept_sparse=("csr", "csc"),
                 dtype=[np.float64, np.float32],
                 ensure_min_samples=2,
-                ensure_all_finite=True if self.missing is None or sparse.issparse(X) else "allow-nan",
+                ensure_all_finite=finite_or_missing(X, self.missing is not None),
             )
         except ValueError as error:
             raise missing_explained(error, X) from None

@@ -7,15 +7,12 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
+from givens.data.missing import completed, finite_or_missing, holes_of, missing_explained
 from givens.numerics import parallel
-from givens.sparse_pca.missing import completed, holes_of, missing_explained
 from givens.streaming.sketch import Rule, Sketch
 from givens.support.arguments import sample_weights, whole
 from givens.support.fitting import check_array, validate_data
-
-TYPES = [np.float64, np.float32]
 
 
 class BatchWeights:
@@ -75,30 +72,26 @@ def until(model: Any, most: int | None, batches: Iterator[Any]) -> Iterator[Any]
         yield batch
 
 
-def finite_only(model: Any, X: Any) -> bool | str:
-    """The argument `ensure_all_finite` of scikit-learn's checks: NaN is allowed where missing values are estimated."""
-    return True if model.missing is None or sparse.issparse(X) else "allow-nan"
+def checked_batch(model: Any, batch: Any, reset: bool, name: str, finite: bool = False) -> Any:
+    """A batch as float64 or float32, dense or csr; an error names the batch.
 
-
-def checked_batch(model: Any, batch: Any, first: bool, name: str) -> Any:
-    """A batch as float64 or float32, dense or csr; an error names the batch."""
+    That its numbers are finite is checked if `finite`, or if some may be missing; else the sums over them tell it in less time.
+    """
+    estimate = model.missing is not None
     try:
         try:
             checked = check_array(
                 batch,
                 accept_sparse="csr",
-                dtype=TYPES,
+                dtype=[np.float64, np.float32],
                 order="C",
                 input_name=name,
-                ensure_all_finite=finite_only(model, batch),
+                estimator=model,
+                ensure_all_finite=finite_or_missing(batch, estimate) if finite or estimate else False,
             )
         except ValueError as error:
             raise missing_explained(error, batch, name) from None
-        if not first and checked.shape[1] != model.n_features_in_:
-            raise ValueError(
-                f"{name} has {checked.shape[1]} features, but those before it have {model.n_features_in_}"
-            )
-        validate_data(model, batch, reset=first, skip_check_array=True)  # the names, of data frames
+        validate_data(model, batch, reset=reset, skip_check_array=True)  # the features, and their names
     except (TypeError, ValueError) as error:
         text = " ".join(str(error).split())
         kind = TypeError if isinstance(error, TypeError) else ValueError

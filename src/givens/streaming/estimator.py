@@ -12,17 +12,15 @@ import numpy as np
 from sklearn.exceptions import NotFittedError
 
 from givens.data import sources
+from givens.data.missing import Completion
 from givens.data.rows import Numbers, Rows
 from givens.numerics import parallel
 from givens.sparse_pca.estimator import SparseScores
-from givens.sparse_pca.missing import Completion, missing_explained
 from givens.streaming import save as files
 from givens.streaming.batches import (
-    TYPES,
     BatchWeights,
     checked_batch,
     estimated,
-    finite_only,
     samples_limit,
     until,
 )
@@ -38,7 +36,7 @@ from givens.streaming.settings import (
 )
 from givens.streaming.sketch import Rule, Sketch, StreamTrace, TooLarge
 from givens.support.arguments import is_dask, warn_of_dominant_feature
-from givens.support.fitting import atomic_fit, check_array, validate_data
+from givens.support.fitting import atomic_fit
 from givens.support.progress import counting
 
 
@@ -242,21 +240,11 @@ class StreamingSparsePCA(SparseScores):
         if going_on:
             self._sketch = self._sketch.successor()
         most = samples_limit(self.stop_after, sources.length(X), self._sketch.count if going_on else 0)
-        weights = BatchWeights(sample_weight, sources.length(X))
-        if sources.in_memory(X):
-            self._add_table(X, most, going_on, weights)
-        elif most is None and sample_weight is None and self._mergeable(X):
+        if most is None and sample_weight is None and self._mergeable(X):
             joined = X.rechunk({1: -1}) if hasattr(X, "numblocks") and X.numblocks[1] > 1 else X
             self._add_chunks(Rows(joined, self, Numbers(sparse=True), reset=not going_on))
         else:
-            batches = counting(until(self, most, sources.batches(X)), sources.length(X), self.progress)
-            with closing(batches):  # or an error would keep the bar
-                for number, batch in enumerate(batches):
-                    first = not self.__sklearn_is_fitted__()
-                    checked = checked_batch(self, batch, first, f"batch {number} of X")
-                    self._add(checked, most, weights.next(checked.shape[0]))
-            if most is None:
-                weights.end()
+            self._add_batches(X, most, BatchWeights(sample_weight, sources.length(X)))
         if not self.__sklearn_is_fitted__():
             raise ValueError("X yields no rows, so there is nothing to learn from")
         self._find()
@@ -279,24 +267,10 @@ class StreamingSparsePCA(SparseScores):
         self
         """
         sources.one_batch(X)
-        most = samples_limit(self.stop_after, None)
-        first = not self.__sklearn_is_fitted__()
-        try:
-            X = validate_data(
-                self,
-                X,
-                accept_sparse="csr",
-                dtype=TYPES,
-                order="C",
-                reset=first,
-                ensure_all_finite=finite_only(self, X),
-            )
-        except ValueError as error:
-            raise missing_explained(error, X) from None
-        weights = BatchWeights(sample_weight, X.shape[0]).next(X.shape[0])
-        if not first:
-            self._sketch = self._sketch.successor(X.shape[0])
-        self._add(X, most, weights)
+        samples = sources.length(X)
+        if self.__sklearn_is_fitted__():
+            self._sketch = self._sketch.successor(samples)
+        self._add(X, "X", samples_limit(self.stop_after, None), BatchWeights(sample_weight, samples))
         return self
 
     @atomic_fit
@@ -520,38 +494,16 @@ class StreamingSparsePCA(SparseScores):
             threads=self.threads,
         )
 
-    def _add_table(self, X: Any, most: int | None, going_on: bool, weights: BatchWeights) -> None:
-        """Take in a table. That its numbers are finite is checked while they are centred: a check before takes as long."""
-        least = 1 if going_on else 2
-        table = validate_data(
-            self,
-            X,
-            accept_sparse="csr",
-            dtype=TYPES,
-            order="C",
-            reset=not going_on,
-            ensure_min_samples=least,
-            ensure_all_finite=False,
-        )
-        if self.missing is not None:
-            try:
-                check_array(
-                    table,
-                    accept_sparse="csr",
-                    dtype=None,
-                    ensure_all_finite=finite_only(self, table),
-                    input_name="X",
-                )
-            except ValueError as error:
-                raise missing_explained(error, table) from None
-        try:
-            self._add(table, most, weights.next(table.shape[0]))
-        except TooLarge:
-            try:
-                validate_data(self, X, accept_sparse="csr", dtype=TYPES, reset=False)  # says what is wrong
-            except ValueError as error:
-                raise missing_explained(error, table) from None
-            raise
+    def _add_batches(self, X: Any, most: int | None, weights: BatchWeights) -> None:
+        """Take in the rows of X, one batch after the other; a table in memory is one batch."""
+        table = sources.in_memory(X)
+        batches = until(self, most, iter([X]) if table else sources.batches(X))
+        shown = counting(batches, sources.length(X), self.progress and not table)
+        with closing(shown):  # or an error would keep the bar
+            for number, batch in enumerate(shown):
+                self._add(batch, "X" if table else f"batch {number} of X", most, weights)
+        if most is None:
+            weights.end()
 
     def _mergeable(self, X: Any) -> bool:
         """Whether X lies in chunks of known lengths on Dask, and the order of the samples does not count."""
@@ -572,9 +524,11 @@ class StreamingSparsePCA(SparseScores):
         found = sketch_of(data, empty, "streaming-sketch")
         self._sketch = self._sketch.merged(found, empty.rule) if going_on else found
 
-    def _add(self, X: Any, most: int | None, own: np.ndarray | None = None) -> None:
-        """Take in checked rows, with weights of their own; what the parameters forbid is refused first."""
+    def _add(self, batch: Any, name: str, most: int | None, weights: BatchWeights) -> None:
+        """Check a batch and take it in; what the parameters forbid is refused first."""
         going_on = self.__sklearn_is_fitted__()
+        X = checked_batch(self, batch, not going_on, name)
+        own = weights.next(X.shape[0])
         settings = stream_settings(self, X.shape[1], self._settings if going_on else None)
         sketch = (
             self._sketch
@@ -591,7 +545,11 @@ class StreamingSparsePCA(SparseScores):
             own = None if own is None else own[: X.shape[0]]
         if self.missing is not None:
             X = estimated(X, sketch, rule, self.missing, settings.components, self.threads, own)
-        sketch.add(X, rule, self.threads, own)
+        try:
+            sketch.add(X, rule, self.threads, own)
+        except TooLarge:
+            checked_batch(self, batch, False, name, finite=True)  # says what is wrong
+            raise
 
     def _rule(self, sketch: Sketch) -> Rule:
         return stream_rule(self, self._settings, sketch)

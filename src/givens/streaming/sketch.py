@@ -19,9 +19,9 @@ from typing import Any, Protocol
 import numpy as np
 from scipy import sparse
 
+from givens.data.missing import Completion
 from givens.numerics import parallel
 from givens.numerics.scaling import power_of_two
-from givens.sparse_pca.missing import Completion
 from givens.streaming import products
 from givens.streaming.products import BlockPasses, Samples
 from givens.streaming.rules import SampleBlock, Turn

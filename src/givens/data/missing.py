@@ -61,13 +61,26 @@ def holes_of(X: Any, missing: Any, weights: np.ndarray | None) -> np.ndarray:
     return holes
 
 
+def finite_or_missing(X: Any, allowed: bool) -> bool | str:
+    """The argument `ensure_all_finite` of scikit-learn's checks: NaN is allowed where missing values are estimated.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from givens.data.missing import finite_or_missing
+    >>> finite_or_missing(np.ones((2, 2)), True), finite_or_missing(np.ones((2, 2)), False)
+    ('allow-nan', True)
+    """
+    return "allow-nan" if allowed and not sparse.issparse(X) else True
+
+
 def missing_explained(error: ValueError, X: Any, name: str = "X") -> ValueError:
     """The error of a check that refuses missing values of X, but with their number and what fills them in; others as they are.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from givens.sparse_pca.missing import missing_explained
+    >>> from givens.data.missing import missing_explained
     >>> print(missing_explained(ValueError("Input contains NaN"), np.array([[1.0, np.nan]])))
     X has 1 missing value (NaN): fit with missing='em', which fills it in, or leave out the samples that have any
     """
@@ -126,7 +139,7 @@ def completed(X: np.ndarray, rank: int) -> tuple[np.ndarray, Completion, int, bo
     Examples
     --------
     >>> import numpy as np
-    >>> from givens.sparse_pca.missing import completed
+    >>> from givens.data.missing import completed
     >>> rng = np.random.default_rng(0)
     >>> X = np.outer(rng.normal(size=20), rng.normal(size=6))
     >>> holed = X.copy()
