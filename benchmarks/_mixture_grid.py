@@ -19,7 +19,10 @@ from threadpoolctl import threadpool_limits
 from benchmarks._markdown import table
 from benchmarks._runner import replace
 from givens import SphericalMixture
-from givens.data import TILE, ThirdMoments, moments_of, principal_basis, unit_of
+from givens.data.moments import moments_of
+from givens.data.rows import unit_of
+from givens.data.stream import principal_basis
+from givens.data.sums import TILE, ThirdMoments
 from givens.datasets import MixtureSample, make_spherical_mixture
 from givens.mixtures.model import Mixture, posterior
 from givens.mixtures.solve import Decomposer, solve

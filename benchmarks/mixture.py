@@ -20,7 +20,10 @@ from threadpoolctl import threadpool_limits
 from benchmarks import _mixture_grid as grid
 from benchmarks._runner import Suite
 from givens import SphericalMixture
-from givens.data import TILE, Basis, ThirdMoments, moments_of, principal_basis, unit_of
+from givens.data.moments import moments_of
+from givens.data.rows import unit_of
+from givens.data.stream import principal_basis
+from givens.data.sums import TILE, Basis, ThirdMoments
 from givens.datasets import make_spherical_mixture
 from givens.mixtures.solve import by_givens, solve
 from givens.numerics import parallel

@@ -17,7 +17,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.metrics import normalized_mutual_info_score
 
-from givens.data import Basis, Cumulants, ThirdMoments, contract, moments_of, whiten
+from givens.data.cumulants import Cumulants, contract, whiten
+from givens.data.moments import moments_of
+from givens.data.sums import Basis, ThirdMoments
 from givens.datasets import MixtureSample, make_spherical_mixture
 from givens.mixtures.estimator import SphericalMixture
 from givens.mixtures.model import Mixture, posterior

@@ -41,7 +41,6 @@ _MODULES = {
     "loadings": "givens.sparse_pca.loadings",
     "metrics": "givens.metrics",
     "mne": "givens.mne",
-    "moments": "givens.data",
     "objectives": "givens.objectives",
     "plotting": "givens.plotting",
     "rotation": "givens.rotation",
@@ -67,7 +66,6 @@ if TYPE_CHECKING:
         schedules,
         searches,
     )
-    from givens import data as moments
     from givens.checkpoint import Checkpoint
     from givens.checks import check_objective
     from givens.data import sources as rows
@@ -110,7 +108,6 @@ __all__ = [
     "loadings",
     "metrics",
     "minimize",
-    "moments",
     "objectives",
     "plotting",
     "rotation",

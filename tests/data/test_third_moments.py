@@ -9,19 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from givens.data import (
-    TILE,
-    Basis,
-    Stream,
-    ThirdMoments,
-    contract,
-    moments_of,
-    principal_basis,
-    principal_moments,
-    unit_of,
-    whiten,
-)
-from givens.data.rows import Numbers
+from givens.data.cumulants import contract, whiten
+from givens.data.moments import moments_of
+from givens.data.rows import Numbers, unit_of
+from givens.data.stream import Stream, principal_basis, principal_moments
+from givens.data.sums import TILE, Basis, ThirdMoments
 from givens.numerics import parallel
 from tests.properties import examples
 

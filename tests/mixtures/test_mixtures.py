@@ -13,8 +13,9 @@ from scipy.optimize import approx_fprime
 from scipy.stats import multivariate_normal
 from sklearn.mixture import GaussianMixture
 
-from givens.data import Basis, Cumulants, ThirdMoments, contract
+from givens.data.cumulants import Cumulants, contract
 from givens.data.rows import Rows
+from givens.data.sums import Basis, ThirdMoments
 from givens.datasets import make_spherical_mixture
 from givens.mixtures.em import refine
 from givens.mixtures.model import Mixture, posterior

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from givens.data import TooFewDirections
+from givens.data.cumulants import TooFewDirections
 from givens.topics.from_moments import solve_topics
 from givens.topics.word_moments import TopicMoments
 

@@ -90,7 +90,7 @@ def whiten(second: np.ndarray, rank: int) -> Whitening:
     Examples
     --------
     >>> import numpy as np
-    >>> from givens.data import whiten
+    >>> from givens.data.cumulants import whiten
     >>> M2 = np.array([[2.0, 1.0], [1.0, 2.0]])
     >>> white = whiten(M2, 2)
     >>> bool(np.allclose(white.W.T @ M2 @ white.W, np.eye(2)))

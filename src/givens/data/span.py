@@ -28,7 +28,7 @@ class RowSpan:
     Examples
     --------
     >>> import numpy as np
-    >>> from givens.data import RowSpan
+    >>> from givens.data.span import RowSpan
     >>> X = np.random.default_rng(0).standard_normal((5, 300))
     >>> span = RowSpan.of(X)
     >>> span.coordinates.shape, bool(np.allclose(span.lift(span.coordinates), X))

@@ -1,5 +1,17 @@
 """Sums over rows, tile by tile, with the same bits for any number of threads.
 
+The third moment of d variables has d³ entries and is never formed. Rows x are projected on r orthonormal axes P about
+an origin o, p = Pᵀ(x − o), and what is kept are sums over rows of
+
+    x − o,   (x − o) pᵀ,   p⊗p⊗p,   e = ‖x − o‖² − ‖p‖²  (the energy outside the axes),   e·p:
+
+r³ + r·d numbers, from which every central moment about the mean follows exactly (`ThirdMoments.cumulants`). Sums add up
+over batches, machines and time.
+
+Latent variable models have moments M2 = Σ w_i μ_i μ_iᵀ and M3 = Σ w_i μ_i⊗μ_i⊗μ_i. With M2 = QΛQᵀ, `whiten` gives
+W = QΛ^{-½} and B = QΛ^{½}; `contract(M3, W)` = Σ λ_i v_i⊗v_i⊗v_i then has orthonormal v_i, which `givens.decompose`
+finds, and B V leads back.
+
 The products p_a p_b of a few hundred rows at a time make one matrix, so that nearly all the work is matrix products.
 """
 
@@ -83,7 +95,7 @@ class ThirdMoments(Sums):
     Examples
     --------
     >>> import numpy as np
-    >>> from givens.data import Basis, ThirdMoments
+    >>> from givens.data.sums import Basis, ThirdMoments
     >>> X = np.random.default_rng(0).standard_normal((1000, 5))
     >>> state = ThirdMoments(Basis(X.mean(axis=0), np.eye(5)[:, :2]))
     >>> state.add(X[:300])

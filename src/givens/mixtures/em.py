@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from givens.data import Sums
 from givens.data.rows import Rows
+from givens.data.sums import Sums
 from givens.mixtures.model import Mixture
 
 

@@ -13,22 +13,15 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.mixture import GaussianMixture
 from sklearn.utils import check_random_state
 
-from givens.data import (
-    TILE,
-    Basis,
-    Moments,
-    RowSpan,
-    Stream,
-    StreamedMoments,
-    ThirdMoments,
-    TooFewDirections,
-    principal_basis,
-    principal_moments,
-)
 from givens.data.by_rows import by_rows
+from givens.data.cumulants import TooFewDirections
 from givens.data.dask import computed
+from givens.data.moments import Moments
 from givens.data.rows import Numbers, Rows, unit_of
+from givens.data.span import RowSpan
+from givens.data.stream import Stream, StreamedMoments, principal_basis, principal_moments
 from givens.data.summary import EveryNth, Together
+from givens.data.sums import TILE, Basis, ThirdMoments
 from givens.mixtures.em import refine
 from givens.mixtures.model import Mixture, posterior
 from givens.mixtures.solve import SolvedMixture, by_givens, solve, undecomposed

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from givens.data import TILE
+from givens.data.sums import TILE
 from givens.numerics import parallel
 from givens.numerics.scaling import binary_exponent
 

@@ -24,7 +24,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.optimize import brentq, minimize_scalar
 
-from givens.data import Cumulants, TooFewDirections, Whitening, contract, whiten
+from givens.data.cumulants import Cumulants, TooFewDirections, Whitening, contract, whiten
 from givens.mixtures.model import Mixture
 from givens.mixtures.refit import Scaled, refit
 from givens.result import Result, Trace

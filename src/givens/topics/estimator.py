@@ -14,9 +14,9 @@ from scipy.special import digamma
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from givens.data import Stream, StreamedMoments
 from givens.data.by_rows import by_rows
 from givens.data.rows import Rows
+from givens.data.stream import Stream, StreamedMoments
 from givens.data.summary import Together
 from givens.numerics import parallel
 from givens.result import Result
