@@ -20,12 +20,12 @@ from benchmarks._markdown import table
 from benchmarks._runner import replace
 from givens import SphericalMixture
 from givens.data.moments import moments_of
-from givens.data.rows import unit_of
 from givens.data.stream import principal_basis
 from givens.data.sums import TILE, ThirdMoments
 from givens.datasets import MixtureSample, make_spherical_mixture
 from givens.mixtures.model import Mixture, posterior
 from givens.mixtures.solve import Decomposer, solve
+from givens.numerics.scaling import unit_of
 from givens.result import Result
 from paper.baselines import tensor_power
 from paper.measure.mixture_cells import by_power, by_rotations, reconstruct, uncentred

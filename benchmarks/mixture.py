@@ -21,12 +21,12 @@ from benchmarks import _mixture_grid as grid
 from benchmarks._runner import Suite
 from givens import SphericalMixture
 from givens.data.moments import moments_of
-from givens.data.rows import unit_of
 from givens.data.stream import principal_basis
 from givens.data.sums import TILE, Basis, ThirdMoments
 from givens.datasets import make_spherical_mixture
 from givens.mixtures.solve import by_givens, solve
 from givens.numerics import parallel
+from givens.numerics.scaling import unit_of
 
 HERE = Path(__file__).resolve().parent
 

@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 
 from givens.data.cumulants import contract, whiten
 from givens.data.moments import moments_of
-from givens.data.rows import Numbers, unit_of
+from givens.data.rows import Numbers
 from givens.data.stream import Stream, principal_basis, principal_moments
 from givens.data.sums import TILE, Basis, ThirdMoments
 from givens.numerics import parallel
+from givens.numerics.scaling import unit_of
 from tests.properties import examples
 
 

@@ -9,7 +9,9 @@ blocks and the order in which they are merged depend on the shape of the rows on
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from copy import copy
+from functools import wraps
 from typing import Any, Self
 
 import numpy as np
@@ -29,6 +31,17 @@ WAVE_TILES = 16  # tiles whose products wait to be merged
 SLICE_FEATURES = 1024  # of the features whose squares are summed: a few rows of them stay in a core's cache
 
 
+def overflow_is_told_later(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Let sums overflow without a warning, in whichever thread they are made: `Moments.covariance` raises an error."""
+
+    @wraps(function)
+    def quiet(*arguments: Any) -> Any:
+        with np.errstate(over="ignore", invalid="ignore"):
+            return function(*arguments)
+
+    return quiet
+
+
 class Moments(Summary):
     """The weight and the mean of rows multiplied by `unit`, and Σ (x − mean)(x − mean)ᵀ or its diagonal.
 
@@ -37,7 +50,7 @@ class Moments(Summary):
     features : int or array of int
         How many there are, or the numbers of those that count.
     unit : float, default=1.0
-        A power of two, so that squares neither overflow nor underflow; see `givens.data.rows.unit_of`.
+        A power of two, so that squares neither overflow nor underflow; see `givens.numerics.scaling.unit_of`.
     products : bool, default=True
         Whether products of different features are wanted, or the squares of each alone.
 
@@ -84,16 +97,16 @@ class Moments(Summary):
 
     def add(self, rows: Any, weights: np.ndarray | None = None) -> None:
         """Add rows, dense or csr, with weights above 0, by default 1."""
-        with np.errstate(over="ignore", invalid="ignore"):  # `covariance` raises an error
-            if not self.with_products:
-                self._add_squares(rows, weights)
-            elif len(self.mean) <= TILE_FEATURES:
-                self._add_tiles(rows, weights)
-            else:
-                self._add_blocks(rows, weights)
+        if not self.with_products:
+            self._add_squares(rows, weights)
+        elif len(self.mean) <= TILE_FEATURES:
+            self._add_tiles(rows, weights)
+        else:
+            self._add_blocks(rows, weights)
         self.count += rows.shape[0]
 
     def _add_tiles(self, rows: Any, weights: np.ndarray | None) -> None:
+        @overflow_is_told_later
         def products(part: slice) -> tuple[float, np.ndarray, np.ndarray]:
             weight, mean, block = self._centred(rows[part], None if weights is None else weights[part])
             return weight, mean, block.T @ block
@@ -115,6 +128,7 @@ class Moments(Summary):
             else:
                 self._join(weight, mean)
 
+    @overflow_is_told_later
     def _centred(self, rows: Any, weights: np.ndarray | None) -> tuple[float, np.ndarray, np.ndarray]:
         """The weight and the mean of some rows, and the rows about it in double precision, times the roots of their weights."""
         rows = dense(rows)
@@ -147,14 +161,15 @@ class Moments(Summary):
         if self.with_products:
             self.scatter = gram.packed(self.scatter)
 
+    @overflow_is_told_later
     def merge(self, other: Self) -> None:
         """Add the sums of other rows."""
-        with np.errstate(over="ignore", invalid="ignore"):
-            between = self._join(other.weight, other.mean)
-            packed = gram.packed(between) if self.with_products else between
-            self.scatter = self.scatter + other.scatter + packed
+        between = self._join(other.weight, other.mean)
+        packed = gram.packed(between) if self.with_products else between
+        self.scatter = self.scatter + other.scatter + packed
         self.count += other.count
 
+    @overflow_is_told_later
     def _join(self, weight: float, mean: np.ndarray) -> np.ndarray:
         """Add to the weight and the mean; return what the difference of both means adds to the scatter."""
         gap, total = mean - self.mean, self.weight + weight
@@ -216,6 +231,7 @@ def _squares_of_dense(
     """The mean of each feature, and the sum of squares about it."""
     mean, squares = np.empty(rows.shape[1]), np.empty(rows.shape[1])
 
+    @overflow_is_told_later
     def work(cut: slice) -> None:
         sums = Moments(cut.stop - cut.start, unit, products=False).begin(0)
         for part in parallel.slices(len(rows), max(64, gram.BLOCK_ENTRIES // SLICE_FEATURES)):
@@ -228,6 +244,7 @@ def _squares_of_dense(
     return mean, squares
 
 
+@overflow_is_told_later
 def _squares_of_sparse(
     rows: Any, unit: float, weights: np.ndarray | None, total: float
 ) -> tuple[np.ndarray, np.ndarray]:

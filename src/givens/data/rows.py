@@ -20,7 +20,7 @@ from givens.data.dask import DaskRows
 from givens.data.sources import batches, in_memory
 from givens.data.summary import Summary
 from givens.numerics import parallel
-from givens.numerics.scaling import power_of_two
+from givens.numerics.scaling import unit_of
 from givens.support.arguments import is_dask
 from givens.support.fitting import check_array, validate_data
 
@@ -255,18 +255,6 @@ def stacked(parts: Sequence[Any]) -> Any:
     if len(parts) == 1:
         return parts[0]
     return sparse.vstack(parts, format="csr") if sparse.issparse(parts[0]) else np.concatenate(parts)
-
-
-def unit_of(rows: Any) -> float:
-    """A power of two that brings rows of extreme size near 1, so that their cubes stay finite; 1 for all others."""
-    size = largest_size(rows)
-    return 1.0 if size == 0.0 or 1e-60 < size < 1e60 else 1.0 / power_of_two(size)
-
-
-def largest_size(rows: Any) -> float:
-    """The largest |entry| of rows, dense or sparse; 0 if there is none."""
-    values = rows.data if sparse.issparse(rows) else rows
-    return max(float(np.max(values, initial=0.0)), -float(np.min(values, initial=0.0)))
 
 
 def _learn_number(estimator: Any, features: int, reset: bool) -> None:

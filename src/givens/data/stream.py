@@ -11,10 +11,11 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from givens.data.moments import Moments, moments_of
-from givens.data.rows import Door, stacked, unit_of
+from givens.data.rows import Door, stacked
 from givens.data.summary import Summary
 from givens.data.sums import Basis, ThirdMoments
 from givens.numerics import parallel
+from givens.numerics.scaling import unit_of
 from givens.support.fitting import atomic_fit
 
 

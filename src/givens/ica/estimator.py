@@ -18,7 +18,7 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from givens.data.moments import Moments, moments_of
-from givens.data.rows import Rows, unit_of
+from givens.data.rows import Rows
 from givens.data.sources import in_memory
 from givens.ica.adaptive import NonGaussianity, tail_signs
 from givens.ica.separation import Separated, SourceSeparation
@@ -28,7 +28,7 @@ from givens.ica.whitening import WhiteSpace, from_covariance, white_space
 from givens.minimize import minimize
 from givens.numerics import parallel
 from givens.numerics.polar import polar
-from givens.numerics.scaling import check_data
+from givens.numerics.scaling import check_data, unit_of
 from givens.objectives.base import Objective
 from givens.objectives.columns import as_contrast
 from givens.objectives.contrasts import Contrast, LogCosh

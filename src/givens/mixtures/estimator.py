@@ -17,7 +17,7 @@ from givens.data.by_rows import by_rows
 from givens.data.cumulants import TooFewDirections
 from givens.data.dask import computed
 from givens.data.moments import Moments
-from givens.data.rows import Numbers, Rows, unit_of
+from givens.data.rows import Numbers, Rows
 from givens.data.span import RowSpan
 from givens.data.stream import Stream, StreamedMoments, principal_basis, principal_moments
 from givens.data.summary import EveryNth, Together
@@ -27,6 +27,7 @@ from givens.mixtures.model import Mixture, posterior
 from givens.mixtures.solve import SolvedMixture, by_givens, solve, undecomposed
 from givens.mixtures.starts import SAMPLE_ROWS, better_start
 from givens.numerics import parallel
+from givens.numerics.scaling import unit_of
 from givens.result import Result
 from givens.support.arguments import counted, is_dask, whole
 from givens.support.caller import warn_caller

@@ -74,6 +74,18 @@ def power_of_two(A: np.ndarray | float) -> float:
     return float(np.ldexp(1.0, min(max(binary_exponent(largest), -1000), 1000)))
 
 
+def unit_of(rows: Any) -> float:
+    """A power of two that brings rows of extreme size near 1, so that their cubes stay finite; 1 for all others."""
+    size = largest_size(rows)
+    return 1.0 if size == 0.0 or 1e-60 < size < 1e60 else 1.0 / power_of_two(size)
+
+
+def largest_size(rows: Any) -> float:
+    """The largest |entry| of rows, dense or sparse; 0 if there is none."""
+    values = rows.data if hasattr(rows, "toarray") else rows
+    return max(float(np.max(values, initial=0.0)), -float(np.min(values, initial=0.0)))
+
+
 def power(base: float, exponent: int) -> float:
     """base**exponent, infinite or zero where that is out of range."""
     with np.errstate(over="ignore", under="ignore"):

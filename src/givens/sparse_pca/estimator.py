@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from givens.data.by_rows import by_rows
 from givens.data.missing import completed, finite_or_missing, holes_of, missing_explained
 from givens.data.moments import Moments, moments_of
-from givens.data.rows import Numbers, Rows, largest_size, unit_of
+from givens.data.rows import Numbers, Rows
 from givens.metrics import (
     adjusted_from_scores,
     largest_correlation,
@@ -25,7 +25,7 @@ from givens.metrics import (
 )
 from givens.numerics import parallel
 from givens.numerics.polar import polar
-from givens.numerics.scaling import refuse_too_large
+from givens.numerics.scaling import largest_size, refuse_too_large, unit_of
 from givens.result import Result
 from givens.schedules import Schedule
 from givens.sparse_pca import cardinality
