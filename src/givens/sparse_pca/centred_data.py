@@ -274,23 +274,28 @@ class CentredData:
 
 
 class CovarianceData:
-    """A covariance matrix as data: a root of it takes the place of the centred table it came from.
+    """The products of features as data: a root of them takes the place of the centred samples, which may lie in chunks.
 
     Parameters
     ----------
-    root : array of float64, shape (features, features)
+    root : array of float64, shape (rank, features)
     found : FeatureMoments
+    features : array of int, optional
+        Those that can count, if the root is of these only: `factor` is then asked for no others.
     """
 
-    def __init__(self, root: np.ndarray, found: FeatureMoments) -> None:
+    def __init__(self, root: np.ndarray, found: FeatureMoments, features: np.ndarray | None = None) -> None:
         self.root = root
         self.found = found
+        self.features = features
         self.shape = root.shape
 
     def factor(
         self, features: np.ndarray, rows: int, keep_layout: bool = False, implicit: bool = False
     ) -> np.ndarray:
         """These features of the root."""
+        if self.features is not None:
+            return self.root
         return np.ascontiguousarray(self.root[:, features])
 
     def scores(self, Z: np.ndarray) -> np.ndarray:

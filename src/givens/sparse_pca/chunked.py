@@ -33,46 +33,20 @@ class CentredSketch(SketchSummary):
             super().add(block)
 
 
-class ChunkedData:
-    """Samples on Dask, as sparse PCA sees them: centred, scaled, in units of `found.unit`.
+def chunked_root(
+    rows: Rows, found: FeatureMoments, features: np.ndarray, least: int
+) -> tuple[np.ndarray, str]:
+    """R with RᵀR = AᵀA of these features, or with RᵀR ≼ AᵀA from a sketch if they are many; and what it comes from, in words.
 
-    Parameters
-    ----------
-    data : Rows
-    found : FeatureMoments
-
-    Attributes
-    ----------
-    origin : str
-        What the last factor comes from, in words.
+    R has at least so many rows, which is how many components are asked for.
     """
-
-    origin: str
-
-    def __init__(self, data: Rows, found: FeatureMoments) -> None:
-        assert data.chunks is not None
-        self.data = data
-        self.found = found
-        self.shape = data.chunks.shape
-        self.chunks = data.chunks.X.numblocks[0]
-
-    def factor(
-        self, features: np.ndarray, rows: int, keep_layout: bool = False, implicit: bool = False
-    ) -> np.ndarray:
-        """R with RᵀR = AᵀA of these features, or with RᵀR ≼ AᵀA from a sketch if they are many.
-
-        R has at least so many rows, which is how many components are asked for.
-        """
-        if len(features) <= MOST_PRODUCT_FEATURES:
-            sums = self.data.total(
-                Moments(features, 1.0 / max(self.found.power, LEAST_INVERTIBLE)), "sparse-pca-products"
-            )
-            C = scaled_products(sums, features, self.found)
-            self.origin = (
-                f"the products of features, summed over {counted(self.chunks, 'chunk', 'chunks')} of samples"
-            )
-            return gram.root(C, self.found.norms[features], rows)
-        empty = CentredSketch(features, self.found, *sketch_columns(rows, len(features)))
-        kept = kept_columns(self.data, empty, "sparse-pca-sketch")
-        self.origin = kept.in_words(self.chunks)
-        return kept.Y * kept.sketch.unit
+    if len(features) <= MOST_PRODUCT_FEATURES:
+        empty = Moments(features, 1.0 / max(found.power, LEAST_INVERTIBLE))
+        C = scaled_products(rows.total(empty, "sparse-pca-products"), features, found)
+        chunks = counted(rows.parts, "chunk", "chunks")
+        return gram.root(C, found.norms[features], least), (
+            f"the products of features, summed over {chunks} of samples"
+        )
+    sketch = CentredSketch(features, found, *sketch_columns(least, len(features)))
+    kept = kept_columns(rows, sketch, "sparse-pca-sketch")
+    return kept.Y * kept.sketch.unit, kept.in_words(rows.parts)

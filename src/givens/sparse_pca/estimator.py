@@ -36,7 +36,7 @@ from givens.sparse_pca.centred_data import (
     factor_covariance,
     feature_moments,
 )
-from givens.sparse_pca.chunked import ChunkedData
+from givens.sparse_pca.chunked import chunked_root
 from givens.sparse_pca.forms import ProductForm, SampleForm, SparseRows
 from givens.sparse_pca.loadings import (
     Loadings,
@@ -400,14 +400,13 @@ class SparsePCA(SparseScores):
         with parallel.pool(self.threads):
             sums = rows.total(Moments(rows.n_features, rows.unit(), products=False), "sparse-pca-moments")
             found = feature_moments(sums, self.scale)
-            data = ChunkedData(rows, found)
-            if self.n_nonzero is not None or self.n_nonzero_total is not None:
-                # Which features count is not known yet, so the products of all of them are summed.
-                m = fit_options(self, found, n).m
-                self._fit(CovarianceData(data.factor(np.arange(rows.n_features), m), found), n, n, dtype)
-            else:
-                self._fit(data, n, n, dtype)
-        self.result_: Result = replace(self.result_, method=f"{self.result_.method}; on {data.origin}")
+            options = fit_options(self, found, n)
+            # With counts it is not known yet which features count, so the products of all of them are summed.
+            features = None if options.counts is not None else screen(found.norms, options)
+            every = np.arange(rows.n_features) if features is None else features
+            root, origin = chunked_root(rows, found, every, options.m)
+            self._fit(CovarianceData(root, found, features), n, n, dtype)
+        self.result_: Result = replace(self.result_, method=f"{self.result_.method}; on {origin}")
         return self
 
     @atomic_fit
@@ -442,21 +441,17 @@ class SparsePCA(SparseScores):
             factor, found = factor_covariance(R, n_obs, self.scale)
             return self._fit(CovarianceData(factor, found), n_obs, n_obs, R.dtype)
 
-    def _fit(
-        self, data: CentredData | ChunkedData | CovarianceData, n_obs: float, rows: int, dtype: Any
-    ) -> Self:
+    def _fit(self, data: CentredData | CovarianceData, n_obs: float, rows: int, dtype: Any) -> Self:
         """Find the components of `rows` samples, whose weights have the sum `n_obs`."""
         found = data.found
         options = fit_options(self, found, rows)
         rng = self._generator()
         table: SampleForm | ProductForm | None = None
         if self.n_nonzero_total is not None:
-            assert not isinstance(data, ChunkedData)
             features, table, loadings = cardinality.solve_total(
                 data, options, self._last_loadings(options.m), rng
             )
         elif options.counts is not None and options.refit:
-            assert not isinstance(data, ChunkedData)
             features, table, loadings = cardinality.solve(data, options, self._last_loadings(options.m), rng)
         else:
             features = screen(found.norms, options)
