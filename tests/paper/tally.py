@@ -1,7 +1,7 @@
 """Count the operations that the package's own source executes, by rewriting it as it is imported.
 
-Every `a + b` of a module of `givens` becomes `tally.binary("+", a, b)`, which counts one addition if the outcome is a float, one
-per entry if it is an array of floats; whole numbers (indices) are not counted. Matrix products, sums and the like are
+Every `a + b` of a module of `givens` or `paper` becomes `tally.binary("+", a, b)`, which counts one addition if the outcome is a
+float, one per entry if it is an array of floats; whole numbers (indices) are not counted. Matrix products, sums and the like are
 counted by the sizes of what they are given; LAPACK's factorisations, into which nobody can look from here, by the figures of
 textbooks (Golub and Van Loan). The compiled kernels are rewritten like all else and run as plain Python, NUMBA_DISABLE_JIT=1.
 
@@ -69,6 +69,8 @@ def _size(value: object) -> int:
 def _product(a: np.ndarray, b: np.ndarray) -> int:
     """Additions and multiplications of a @ b; of a @ a.T, which NumPy leaves to BLAS's syrk, those of one half."""
     rows = a.size // a.shape[-1] if a.size else 0
+    if a.ndim == 2 and b.ndim > 2:  # one matrix for a stack of others
+        rows *= int(np.prod(b.shape[:-2]))
     if a.ndim == b.ndim == 2 and a.ctypes.data == b.ctypes.data and a.strides == b.strides[::-1]:
         return rows * (rows + 1) * a.shape[-1]
     return 2 * rows * a.shape[-1] * (b.shape[-1] if b.ndim > 1 else 1)
@@ -286,7 +288,7 @@ class _Loader(importlib.machinery.SourceFileLoader):
 
 class _Finder(importlib.abc.MetaPathFinder):
     def find_spec(self, fullname, path, target=None):
-        if fullname.split(".")[0] != "givens":
+        if fullname.split(".")[0] not in ("givens", "paper"):
             return None
         spec = importlib.machinery.PathFinder.find_spec(fullname, path)
         if spec is not None and isinstance(spec.loader, importlib.machinery.SourceFileLoader):
@@ -295,5 +297,5 @@ class _Finder(importlib.abc.MetaPathFinder):
 
 
 def install() -> None:
-    """Rewrite whatever of the package is imported from now on."""
+    """Rewrite whatever of the package, or of the methods it is compared with, is imported from now on."""
     sys.meta_path.insert(0, _Finder())

@@ -85,6 +85,7 @@ for k in range(len(x)):
     [
         ("A @ B", {"flops": 2 * 3 * 4 * 5}),
         ("A @ A.T", {"flops": 3 * 4 * 4}),
+        ("A @ np.ones((6, 4, 5))", {"flops": 6 * 2 * 3 * 4 * 5}),
         ("np.matmul(A, B, out=C)", {"flops": 2 * 3 * 4 * 5}),
         ("np.einsum('ij,ij->i', A, A)", {"flops": 2 * 12}),
         ("np.einsum('a,b->ab', A[0], B[0])", {"flops": 20}),

@@ -37,12 +37,10 @@ def add_dense(C: np.ndarray, block: np.ndarray) -> None:
     cut = parallel.slices(len(C), TILE_COLUMNS)
     pairs = [(a, b) for k, a in enumerate(cut) for b in cut[k:]]
 
-    @np.errstate(
-        over="ignore", invalid="ignore"
-    )  # in every thread; who needs the products refuses what is not finite
     def work(pair: tuple[slice, slice]) -> None:
         a, b = pair
-        C[a, b] += block[:, a].T @ block[:, b]
+        with np.errstate(over="ignore", invalid="ignore"):  # who needs the products refuses what is not finite
+            C[a, b] += block[:, a].T @ block[:, b]
 
     parallel.each(work, pairs)
 
