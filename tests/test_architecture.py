@@ -26,7 +26,7 @@ LAYERS = [
     {"app", "__main__"},
 ]
 # `Columns` of a dask array makes an object of a class that derives from it.
-CYCLES = {frozenset({"objectives.columns", "objectives.chunked_columns", "objectives.sparse_columns"})}
+CYCLES = {frozenset({"objectives.columns", "objectives.chunked_columns"})}
 # The two estimators of sparse PCA share their search.
 SAME_ROOM = {"streaming": "sparse_pca"}
 # Commands bear the name of what they run, kernels that of what they compile, and every room has its estimator.

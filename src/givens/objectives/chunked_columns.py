@@ -8,7 +8,6 @@ rotated by one matrix product, and sums over them are added up by a tree.
 | a look: value, slopes and curvatures of all pairs | 2n² + n, for varimax 3n² + n |
 | a round of n/2 pairs, fourth-order contrasts | 8 for each pair: 4n |
 | a round of n/b blocks of b columns | (b+3 over 4) fourth and b(b+1)/2 second moments for each block |
-| a round, thresholds | the rows of each block that can exceed a threshold |
 
 Every pass multiplies the original rows by U. Keeping rotated rows on the workers would save this product, but they would take
 as much memory as the data, and after the loss of a worker all rotations would have to be repeated. Workers get U once as a
@@ -30,7 +29,6 @@ from givens.numerics.scaling import power, power_of_two
 from givens.objectives.base import Blocks, Look, Plan, Rotations, Solved
 from givens.objectives.columns import LARGEST, ROUGH, Columns, as_contrast, checked_active
 from givens.objectives.contrasts import Contrast
-from givens.objectives.sparse_columns import SparseColumns, Threshold
 from givens.rotations import rotate_blocks
 from givens.schedules import Schedule, Tournament
 
@@ -41,7 +39,6 @@ WHOLE = 16
 BLOCK = 8
 """Size of blocks of more columns: for about a hundred columns, rotating rows and summing moments then take the same time."""
 
-SPARSE_BLOCK = 16
 MOST_SAMPLED = 256
 """With more columns, the samples on which descent may begin would be too large for one machine."""
 
@@ -163,9 +160,9 @@ class ChunkedColumns(Columns):
         return other
 
     def plan(self) -> Plan:
-        """Sweeps for thresholds, and for few columns of a fourth-order contrast; else descent, then sweeps if possible."""
+        """Sweeps for few columns of a fourth-order contrast; else descent, then sweeps if possible."""
         phases: tuple[str, ...] = ("descent", "sweeps") if self.contrast.solves_gathered else ("descent",)
-        if not self.contrast.smooth or (self.contrast.solves_gathered and self.n <= WHOLE):
+        if self.contrast.solves_gathered and self.n <= WHOLE:
             phases = ("sweeps",)
         return Plan(
             phases=phases, schedule=self._schedule(), coarse=self.coarse, rough=self.rough, at_once=True
@@ -227,35 +224,6 @@ class ChunkedColumns(Columns):
             *lengths,
             repr(self.contrast),
         ]
-
-
-class ChunkedSparseColumns(ChunkedColumns, SparseColumns):  # type: ignore[misc]
-    """The sparse PCA objective for a dask array, chunked by features; made by `SparseColumns(A, ...)`."""
-
-    def __init__(
-        self, A: Any, gamma: float | np.ndarray, penalty: str = "l1", active: int | None = None
-    ) -> None:
-        ChunkedColumns.__init__(self, A, Threshold.of(penalty), active)
-        self._set_levels(gamma, penalty)
-
-    def start(self, rng: np.random.Generator) -> np.ndarray:
-        """The principal axes, in the order of their variances."""
-        axes = self.state(np.eye(self.n)).turned(None)
-        gram = self.rows.total(GramOfRows(), "columns-products", axes).sums[0]
-        return np.ascontiguousarray(np.linalg.eigh(gram)[1][:, ::-1])
-
-    def _schedule(self) -> Schedule:
-        return Tournament(block=max(2, min(self.n, SPARSE_BLOCK)))
-
-    def propose(self, state: Any, memory: Any, first: bool) -> None:
-        """No leaps, since each takes many passes over the features."""
-        return None
-
-
-def in_chunks(kind: type[Columns]) -> type[Columns]:
-    """The class of an objective for dask arrays."""
-    known: dict[type[Columns], type[Columns]] = {Columns: ChunkedColumns, SparseColumns: ChunkedSparseColumns}
-    return known.get(kind, kind)
 
 
 class Extent(Summary):
@@ -361,13 +329,6 @@ class LookSums(TurnedSums):
         """Discard everything but the sums."""
         super().end()
         del self.contrast
-
-
-class GramOfRows(TurnedSums):
-    """The inner products of columns."""
-
-    def _of(self, Y: np.ndarray) -> tuple[Any, ...]:
-        return (Y @ Y.T,)
 
 
 class GatheredBlocks(TurnedSums):

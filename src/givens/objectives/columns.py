@@ -76,10 +76,10 @@ class Columns(Objective):
 
     def __new__(cls, A: Any = None, *args: Any, **options: Any) -> Self:
         """An object of the class for dask arrays, if A is one."""
-        if is_dask(A):
-            from givens.objectives.chunked_columns import in_chunks
+        if is_dask(A) and cls is Columns:
+            from givens.objectives.chunked_columns import ChunkedColumns
 
-            cls = in_chunks(cls)  # type: ignore[assignment]
+            cls = ChunkedColumns  # type: ignore[assignment]
         return super().__new__(cls)
 
     def __init__(
