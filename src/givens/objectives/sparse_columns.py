@@ -212,7 +212,7 @@ class SparseColumns(Columns):
 
     def start(self, rng: np.random.Generator) -> np.ndarray:
         """The principal axes, in the order of their variances."""
-        A = self.A.astype(np.float64, copy=False)
+        A = self.rows.sample(1).astype(np.float64, copy=False)
         return np.ascontiguousarray(np.linalg.eigh(A.T @ A)[1][:, ::-1])
 
     def _schedule(self) -> Schedule:
