@@ -25,8 +25,6 @@ LAYERS = [
     {"anndata", "mne", "autodiff", "plotting", "datasets", "checks"},
     {"app", "__main__"},
 ]
-# `Columns` of a dask array makes an object of a class that derives from it.
-CYCLES = {frozenset({"objectives.columns", "objectives.chunked_columns", "objectives.sparse_columns"})}
 # The two estimators of sparse PCA share their search.
 SAME_ROOM = {"streaming": "sparse_pca"}
 # Commands bear the name of what they run, kernels that of what they compile, and every room has its estimator.
@@ -124,7 +122,7 @@ def test_cycles_are_found():
 
 
 def test_modules_do_not_import_each_other_in_a_circle():
-    assert cycles({(module, other) for module, other in edges() if other}) == CYCLES
+    assert not cycles({(module, other) for module, other in edges() if other})
 
 
 def test_folders_do_not_import_each_other_in_a_circle():

@@ -299,10 +299,12 @@ def _descent_only() -> None:
 
 
 def _stored_white_samples() -> None:
-    from givens.ica.white_array import WhiteArray
-    from givens.objectives.columns import Columns
+    from givens.objectives.turned_rows import HeldRows
 
-    WhiteArray.objective = lambda self, contrast: Columns(self[:], contrast, weights=self.weights)
+    prepared = HeldRows.prepared
+    HeldRows.prepared = lambda self, contrast: prepared(  # type: ignore[method-assign]
+        HeldRows(self.at(slice(None)), weights=self.weights), contrast
+    )
 
 
 def _no_partial_fit() -> None:
@@ -456,7 +458,7 @@ MECHANISMS = (
     Mechanism(
         "ICA: white samples computed when they are read",
         ("ICA *",),
-        ("ica/white_array.py:WhiteColumns",),
+        ("objectives/turned_rows.py:Space",),
         _stored_white_samples,
         "kept: it saves a copy of the data; time not measured",
     ),

@@ -22,6 +22,7 @@ import numpy as np
 
 from givens.objectives.base import Look
 from givens.objectives.contrasts import LogCosh, pair_derivatives
+from givens.objectives.turned_rows import TurnedRows
 
 GAUSSIAN_MEAN = 0.37456720749143796  # E[log cosh ν], by quadrature
 TYPICAL_DEVIATION = (
@@ -68,12 +69,17 @@ class NonGaussianity(LogCosh):
         return f"NonGaussianity(squared={self.squared})"
 
 
-def tail_sums(Y: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
-    """Σ y⁴ and Σ log cosh y over the rows of Y, whose weights may be given."""
+def tail_moments(white: TurnedRows, U: np.ndarray) -> np.ndarray:
+    """The means of the fourth power and of log cosh, of each column of ZU, white samples times U."""
+    return np.asarray(white.total(_tail_sums, U, "tails")) / white.weight
+
+
+def _tail_sums(Y: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
+    """Σ y⁴ and Σ log cosh y over each row y of Y, whose entries may have weights."""
     room = Y * Y
 
     def total() -> np.ndarray:
-        return room.sum(axis=0) if weights is None else weights @ room
+        return room.sum(axis=1) if weights is None else room @ weights
 
     room *= room
     fourth = total()

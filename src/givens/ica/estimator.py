@@ -20,18 +20,18 @@ from scipy.optimize import linear_sum_assignment
 from givens.data.moments import Moments, moments_of
 from givens.data.rows import Rows
 from givens.data.sources import in_memory
-from givens.ica.adaptive import NonGaussianity, tail_signs
+from givens.ica.adaptive import NonGaussianity, tail_moments, tail_signs
 from givens.ica.separation import Separated, SourceSeparation
-from givens.ica.white_array import WhiteArray
-from givens.ica.white_chunks import WhiteChunks
 from givens.ica.whitening import WhiteSpace, from_covariance, white_space
 from givens.minimize import minimize
 from givens.numerics import parallel
 from givens.numerics.polar import polar
 from givens.numerics.scaling import check_data, unit_of
 from givens.objectives.base import Objective
-from givens.objectives.columns import as_contrast
+from givens.objectives.columns import Columns
 from givens.objectives.contrasts import Contrast, LogCosh
+from givens.objectives.passed_rows import PassedRows
+from givens.objectives.turned_rows import HeldRows, TurnedRows
 from givens.result import Result
 from givens.rotations import random_orthogonal
 from givens.support.arguments import (
@@ -50,9 +50,6 @@ LIGHT_TAIL_ERRORS = (
     5.0  # a negative kurtosis counts from so many standard errors of Gaussian samples, √(24/samples)
 )
 NOT_WHITE = 0.05  # with whiten=False, a warning is given if second moments differ from I by more than this
-
-
-White = WhiteArray | WhiteChunks
 
 
 class ICA(SourceSeparation):
@@ -215,13 +212,13 @@ class ICA(SourceSeparation):
         self._refuse()
         if self.whiten is False:
             X = np.ascontiguousarray(X, dtype=np.float64)
-            white = WhiteArray(X, None, weights)
+            white = HeldRows(X, weights=weights)
             found = moments_of(X, unit_of(X), weights)
             space = self._as_white(found.mean, found.covariance(), len(X), 1.0 / found.unit)
             return Separated(space, self._rotate(white), white)
         number, share = self._number(min(X.shape))
         space = white_space(X, number, share=share, weights=weights)
-        white = WhiteArray(X, space, weights)
+        white = HeldRows(X, space, weights)
         return Separated(space, self._rotate(white), white)
 
     def _in_chunks(self, X: Any, weighted: bool) -> bool:
@@ -249,7 +246,7 @@ class ICA(SourceSeparation):
             else:
                 number, share = self._number(min(seconds.count, rows.n_features))
                 space = from_covariance(mean, covariance, seconds.count, 1.0 / seconds.unit, number, share)
-            white = WhiteChunks(rows, space, seconds.count)
+            white = PassedRows(rows, seconds.count, space, "ica")
             return Separated(space, self._rotate(white), white, float(seconds.count)), head.dtype
 
     def _as_white(
@@ -280,12 +277,12 @@ class ICA(SourceSeparation):
         """The number of components that `n_components` asks for, or the share of the variance."""
         return number_or_share(self.n_components, "n_components", most, "the number of samples or features")
 
-    def _rotate(self, white: White) -> Result:
+    def _rotate(self, white: TurnedRows) -> Result:
         rng = generator(self.random_state)
-        n = white.shape[1]
+        n = white.n
         result = self._separated(white, self._start(n), float(self.tol), int(self.n_starts), rng)
         self.stability_ = None
-        if self.stability and isinstance(white, WhiteArray):
+        if self.stability and isinstance(white, HeldRows):
             self.stability_ = self._found_again(white, result.U, rng)
         return result
 
@@ -302,29 +299,29 @@ class ICA(SourceSeparation):
 
     def _separated(
         self,
-        white: White,
+        white: TurnedRows,
         start: np.ndarray | None,
         tol: float,
         n_starts: int = 1,
         rng: np.random.Generator | None = None,
     ) -> Result:
         """Descend from one start or several; with adaptive signs, to where they can be told first."""
-        start = np.eye(white.shape[1]) if start is None else start
+        start = np.eye(white.n) if start is None else start
         several: dict[str, Any] = {"n_starts": n_starts, "random_state": rng}
         certify = bool(self.certify) and tol <= self.tol
         if self.contrast != "adaptive":
-            objective = white.objective(as_contrast(self.contrast))
+            objective = Columns(white, self.contrast)
             near = self._relative(white, objective, tol)
             return self._descended(objective, start, near, certify=certify, **several)
-        begun = white.objective(NonGaussianity(squared=True))
+        begun = Columns(white, NonGaussianity(squared=True))
         near = self._relative(white, begun, max(tol, ROUGH))
         # If there are so many rows that a sample of them can be drawn, the run begins on it.
         rough = self._descended(begun.coarse() or begun, start, near, coarse=False, **several)
-        objective = white.objective(NonGaussianity(squared=False))
+        objective = Columns(white, NonGaussianity(squared=False))
         near = self._relative(white, objective, tol)
         result = self._descended(objective, rough.U, near, coarse=False)
         if certify:
-            objective = white.objective(LogCosh(tail_signs(white.tail_moments(result.U)[1])))
+            objective = Columns(white, LogCosh(tail_signs(tail_moments(white, result.U)[1])))
             certified = self._descended(objective, result.U, near, coarse=False, certify=True)
             result = replace(
                 certified,
@@ -339,10 +336,10 @@ class ICA(SourceSeparation):
         result.starts = rough.starts
         return result
 
-    def _relative(self, white: White, objective: Objective, tol: float) -> float:
+    def _relative(self, white: TurnedRows, objective: Objective, tol: float) -> float:
         """The norm of the gradient relative to the scale of the objective, from that per sample."""
         # The scale is 0 if the data are so small that their powers underflow; then any gradient is small enough.
-        return tol * white.total / (objective.scale * abs(objective.factor) or 1.0)
+        return tol * white.weight / (objective.scale * abs(objective.factor) or 1.0)
 
     def _descended(
         self,
@@ -364,27 +361,27 @@ class ICA(SourceSeparation):
             **several,
         )
 
-    def _found_again(self, white: WhiteArray, U: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    def _found_again(self, white: HeldRows, U: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """The smallest |correlation| of each source with its match in any half of the samples, separated from random starts."""
         least = np.ones(U.shape[1])
         for _ in range(int(self.stability)):
-            order = rng.permutation(len(white))
+            order = rng.permutation(white.count)
             for part in (0, 1):
                 directions = self._of_half(white, np.sort(order[part::2]), rng)
                 cosines = np.abs(U.T @ directions)
                 least = np.minimum(least, cosines[linear_sum_assignment(-cosines)])
         return least
 
-    def _of_half(self, white: WhiteArray, half: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    def _of_half(self, white: HeldRows, half: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """The directions of the sources that half of the samples give, of unit length."""
-        Z, weights = white[half], white.weights_of(half)
+        Z, weights = white.at(half), None if white.weights is None else white.weights[half]
         space = white_space(Z, weights=weights)
         if len(space.W) < Z.shape[1]:
             raise ValueError(
                 "half of the samples have a lower rank than all of them; stability needs more samples"
             )
         start = random_orthogonal(Z.shape[1], rng)
-        found = self._separated(WhiteArray(Z, space, weights), start, max(ROUGH, float(self.tol)))
+        found = self._separated(HeldRows(Z, space, weights), start, max(ROUGH, float(self.tol)))
         directions = space.whitening.T @ found.U
         return directions / np.linalg.norm(directions, axis=0)
 
@@ -405,13 +402,13 @@ class ICA(SourceSeparation):
         result, white = found.result, found.white
         self.rank_ = found.space.rank
         with parallel.pool(self.threads):
-            fourth, log_cosh = white.tail_moments(result.U[:, order])
+            fourth, log_cosh = tail_moments(white, result.U[:, order])
         self.kurtosis_ = fourth - 3.0
         self.signs_ = tail_signs(log_cosh) if self.contrast == "adaptive" else np.ones(len(fourth), dtype=int)
-        self._warn_of_light_tails(white.total)
+        self._warn_of_light_tails(white.weight)
         self.stability_ = None if self.stability_ is None else self.stability_[order]
-        self.gradient_norm_ = result.gradient_norm / white.total
-        self.certificate_ = None if result.certificate is None else result.certificate.gain / white.total
+        self.gradient_norm_ = result.gradient_norm / white.weight
+        self.certificate_ = None if result.certificate is None else result.certificate.gain / white.weight
         if self.whiten == "arbitrary-variance":
             # As in FastICA, the whitening is not multiplied by the root of the number of samples.
             root = self.components_.dtype.type(np.sqrt(found.samples))

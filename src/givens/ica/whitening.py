@@ -51,6 +51,10 @@ class WhiteSpace:
         """The mean of the samples."""
         return self.origin * self.unit
 
+    def columns(self, features: int) -> int:
+        """The number of components."""
+        return len(self.W)
+
     def coordinates(self, X: np.ndarray, U: np.ndarray | None = None) -> np.ndarray:
         """White samples, in float64; with U, multiplied by it in the same product."""
         return self.shifted(X) @ (self.W.T if U is None else self.axes(U))

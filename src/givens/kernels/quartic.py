@@ -227,20 +227,6 @@ def solve_pairs(
 
 
 @kernel
-def pair_moments(Y: np.ndarray, pairs: np.ndarray) -> np.ndarray:
-    """The moments of each pair, one row each."""
-    found = np.zeros((pairs.shape[0], MOMENTS))
-    for p in range(pairs.shape[0]):
-        x = Y[pairs[p, 0]]
-        y = Y[pairs[p, 1]]
-        for start in range(0, x.shape[0], CHUNK):
-            part = _moments(x, y, start, min(start + CHUNK, x.shape[0]))
-            for k in range(MOMENTS):
-                found[p, k] += part[k]
-    return found
-
-
-@kernel
 def solve_moments(
     moments: np.ndarray, both: np.ndarray, kappa: float, sign: float
 ) -> tuple[np.ndarray, np.ndarray]:

@@ -39,7 +39,9 @@ def add_dense(C: np.ndarray, block: np.ndarray) -> None:
 
     def work(pair: tuple[slice, slice]) -> None:
         a, b = pair
-        with np.errstate(over="ignore", invalid="ignore"):  # who needs the products refuses what is not finite
+        with np.errstate(
+            over="ignore", invalid="ignore"
+        ):  # who needs the products refuses what is not finite
             C[a, b] += block[:, a].T @ block[:, b]
 
     parallel.each(work, pairs)

@@ -14,7 +14,6 @@ from typing import NamedTuple
 import numpy as np
 
 from givens.objectives.base import Blocks, Solved
-from givens.rotations import turn
 from givens.schedules import tournament
 
 MOST_COLUMNS = 64
@@ -58,11 +57,7 @@ def quadruples(b: int) -> Quadruples:
 
 
 def moments_of(Y: np.ndarray, blocks: Blocks) -> list[np.ndarray]:
-    """For a round of pairs, one array of moments; for larger blocks, a vector of fourth and second moments for each."""
-    from givens.kernels import quartic
-
-    if isinstance(blocks, np.ndarray):
-        return [quartic.pair_moments(Y, blocks)]
+    """The fourth and second moments of the columns of each block."""
     most = max(map(len, blocks))
     if most > MOST_COLUMNS:
         raise ValueError(
@@ -92,17 +87,13 @@ def solved(
     found: list[np.ndarray], blocks: Blocks, active: int, kappa: float, sign: float, min_gain: float
 ) -> Solved:
     """The best rotation of each pair; for a larger block, sweeps over its pairs, until one gains no more than `min_gain`."""
-    from givens.kernels import quartic
-
-    if isinstance(blocks, np.ndarray):
-        angles, gains = quartic.solve_moments(found[0], blocks[:, 1] < active, kappa, sign)
-        return Solved(turn(angles), gains, int(np.count_nonzero(gains)), 60.0 * len(blocks))
     solutions = [
         _solved_block(part, len(block), int(np.sum(block < active)), kappa, sign, min_gain)
         for block, part in zip(blocks, found)
     ]
     rotations, gains, rotated, flops = zip(*solutions)
-    return Solved(rotations, np.array(gains), sum(rotated), sum(flops))
+    pairs = isinstance(blocks, np.ndarray)
+    return Solved(np.array(rotations) if pairs else rotations, np.array(gains), sum(rotated), sum(flops))
 
 
 def _solved_block(
@@ -118,7 +109,7 @@ def _solved_block(
     G[index.a, index.c] = G[index.c, index.a] = found[-products:]
     V, total, rotated, flops = np.eye(b), 0.0, 0, 0.0
     rounds = [pairs[pairs[:, 0] < active] for pairs in tournament(b)]
-    for _ in range(SWEEPS):
+    for _ in range(SWEEPS if b > 2 else 1):
         gained = 0.0
         for pairs in rounds:
             if not len(pairs):

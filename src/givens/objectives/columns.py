@@ -2,37 +2,32 @@
 
     f(U) = Σ_j φ((AU)_j)
 
-Rotating columns i and j of U rotates columns i and j of Y, so the state is Y. It is stored transposed: each column of AU is a
-contiguous row.
+Rotating columns i and j of U rotates columns i and j of Y, so the state is Y if the rows of A are in memory. If they are in
+chunks, the state is U, and only sums over rows are sent. `turned_rows` and `passed_rows` have these two.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from copy import copy
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
-from givens.numerics import parallel
 from givens.numerics.scaling import check_data, power, power_of_two
-from givens.numerics.tiles import tiles
 from givens.objectives.base import Blocks, Look, Objective, Plan, Rotations, Second, Solved
 from givens.objectives.contrasts import Contrast, Exp, LogCosh
 from givens.objectives.quartic import Kurtosis, Orthomax
+from givens.objectives.turned_rows import LARGE, LARGEST, LEAST, HeldRows, TurnedRows
 from givens.schedules import Schedule, Tournament
 from givens.support.arguments import as_array, is_dask
 
-# Rows per column of the samples on which a run may begin, and the smallest number of rows of a sample. The smallest samples are
-# for sweeps.
-LARGE, SMALL, SMALLEST, LEAST = 256, 64, 24, 1024
+# Rows per column of the later samples on which a run may begin. The smallest are for sweeps.
+SMALL, SMALLEST = 64, 24
 # Tolerances of runs on samples, whose minimum is elsewhere, and on all rows in single precision; and of sweeps on samples.
 ROUGH, NEAR, ROUGH_SWEEP = 1e-4, 1e-6, 3e-4
 # With more columns, Newton's method is not used: the second derivatives are n³/2 sums over the rows.
 MOST_TWICE = 128
-# Fourth powers of numbers between its inverse and this neither overflow nor underflow in single precision.
-LARGEST = 2.0**15
 
 CONTRASTS: dict[str, Callable[[], Contrast]] = {
     "quartimax": lambda: Orthomax(0.0),
@@ -48,15 +43,15 @@ class Columns(Objective):
 
     Parameters
     ----------
-    A : array, or dask array chunked along its rows, shape (rows, n)
+    A : array, dask array chunked along its rows, or TurnedRows, shape (rows, n)
         Samples x components for ICA, variables x factors for factor rotation. The rows of a dask array stay in their chunks, and
-        only sums over them are sent.
+        only sums over them are sent. `TurnedRows` may be transformed on the way, as by the whitening of ICA.
     contrast : str or Contrast
         "varimax", "quartimax", "kurtosis", "logcosh", "exp", or a `Contrast` object such as `Scalar(phi, dphi)`.
     active : int, optional
         Number of columns of AU that are summed over, the first ones (the Stiefel form). By default all.
     weights : array, shape (rows,), optional
-        Positive weights of the rows, for "kurtosis", "logcosh", "exp" and `Scalar`. By default 1.
+        Positive weights of the rows, for "kurtosis", "logcosh", "exp" and `Scalar`, in memory. By default 1.
 
     Examples
     --------
@@ -74,38 +69,22 @@ class Columns(Objective):
            [0.13, 0.59]])
     """
 
-    def __new__(cls, A: Any = None, *args: Any, **options: Any) -> Self:
-        """An object of the class for dask arrays, if A is one."""
-        if is_dask(A):
-            from givens.objectives.chunked_columns import in_chunks
-
-            cls = in_chunks(cls)  # type: ignore[assignment]
-        return super().__new__(cls)
-
     def __init__(
         self,
-        A: np.ndarray,
+        A: Any,
         contrast: str | Contrast,
         active: int | None = None,
         weights: np.ndarray | None = None,
     ) -> None:
-        A = as_array(A, "A")
-        if A.ndim != 2 or A.shape[0] < 1 or A.shape[1] < 1:
-            raise ValueError(f"A must be a matrix with at least one row and one column, got shape {A.shape}")
-        A = check_data(A, "A")
-        self.contrast = as_contrast(contrast)
-        self.weights = None
-        if weights is not None:
-            self.weights = _checked_weights(weights, len(A))
-            factors, self.contrast = self.contrast.weighted(self.weights)
-            A = A if factors is None else A * factors[:, None]
+        rows = A if isinstance(A, TurnedRows) else _rows_of(A, weights)
+        self.rows, self.contrast, self.divisor = rows.prepared(as_contrast(contrast))
         degree = self.contrast.degree
-        self.divisor = 1.0 if degree is None else _rescaling(A)
         self.factor = self.contrast.sense * (1.0 if degree is None else power(self.divisor, degree))
-        self.A = A if self.divisor == 1.0 else A / A.dtype.type(self.divisor)
-        self.n = A.shape[1]
+        self.n = rows.n
         self.active = checked_active(active, self.n)
-        self.scale = self.contrast.size(_contiguous(self.A)) or 1.0
+        sample = self.rows.sample(rows.stride)
+        size = self._weighted(rows.stride).size(_contiguous(sample))
+        self.scale = rows.count / len(sample) * size or 1.0
         self.rough = ROUGH
         self.single = False  # whether looks are in single precision
         self.sweeping = False  # whether this is a sample for sweeps
@@ -122,17 +101,17 @@ class Columns(Objective):
         plan has Newton's method, all rows in single precision are a cheaper form where they are too few for a sample. If the
         best angle of a pair has a closed form, too, a run begins with sweeps over the smallest sample.
         """
-        if self.sweeping or not self.contrast.smooth:
+        if self.sweeping or not self.contrast.smooth or not self.rows.samples_fit:
             return None
         sweeping = self.single and self.contrast.exact and self._twice()
         rows = (SMALLEST if sweeping else SMALL if self.single else LARGE) * self.n
-        stride = self._height() // max(rows, LEAST)
-        everything = stride < 3 and self._twice() and not self.single and self._height() >= LEAST
+        stride = self.rows.count // max(rows, LEAST)
+        everything = stride < 3 and self._twice() and not self.single and self.rows.count >= LEAST
         if everything:
             stride = 1
         elif stride < 3:
             return None
-        A = self._rows(slice(None, None, stride))
+        A = self.rows.sample(stride)
         unit = 1.0 if self.contrast.degree is None else power_of_two(A)
         if self.contrast.degree is None and max(float(A.max()), -float(A.min())) > LARGEST:
             return None
@@ -143,20 +122,16 @@ class Columns(Objective):
         other.sweeping = sweeping
         return other
 
-    def _height(self) -> int:
-        """Number of rows of A."""
-        return len(self.A)
-
-    def _rows(self, part: slice) -> np.ndarray:
-        """Some rows of A."""
-        return self.A[part]
+    def _weighted(self, stride: int) -> Contrast:
+        """The contrast for one row in `stride`."""
+        weights = self.rows.weights
+        return self.contrast if weights is None else self.contrast.weighted(weights[::stride])[1]
 
     def _cheaper(self, A: np.ndarray, rough: float, stride: int) -> Columns:
         other = copy(self)
-        other.A, other.single, other.rough = A, True, rough
-        if self.weights is not None:
-            other.weights = self.weights[::stride]
-            other.contrast = self.contrast.weighted(other.weights)[1]
+        weights = self.rows.weights
+        other.rows = HeldRows(A, weights=None if weights is None else weights[::stride])
+        other.contrast, other.single, other.rough = self._weighted(stride), True, rough
         other.scale = other.contrast.size(_contiguous(A)) or 1.0
         return other
 
@@ -165,120 +140,92 @@ class Columns(Objective):
 
         Leaps and sweeps if it is not smooth; sweeps alone if pairs have a closed form and the rows are few.
         """
-        phases: tuple[str, ...] = ("leaps", "sweeps")
-        if self.contrast.smooth:
-            newton = ("newton",) if self._twice() else ()
-            cheap = self.contrast.exact and len(self.A) < LEAST
-            phases = ("sweeps",) if cheap or self.sweeping else ("descent", *newton, "sweeps")
         return Plan(
-            phases=phases,
+            phases=self._phases(),
             schedule=self._schedule(),
             coarse=self.coarse,
             rough=self.rough,
             second=self._second if self._twice() else None,
-            state_flops=2.0 * self.A.size * self.n,
-            rounding=_single_rounding(self.n) if self.A.dtype == np.float32 else 0.0,
+            state_flops=0.0 if self.rows.passed else 2.0 * self.rows.count * self.n * self.n,
+            at_once=self.rows.passed,
+            rounding=self.rows.rounding,
         )
 
+    def _phases(self) -> tuple[str, ...]:
+        if self.rows.passed:
+            if not isinstance(self.contrast, Orthomax):
+                return ("descent",)
+            # All columns as one block: its moments take one pass.
+            return ("sweeps",) if self.rows.block(self.contrast) == self.n else ("descent", "sweeps")
+        if not self.contrast.smooth:
+            return ("leaps", "sweeps")
+        cheap = self.contrast.exact and self.rows.count < LEAST
+        newton = ("newton",) if self._twice() else ()
+        return ("sweeps",) if cheap or self.sweeping else ("descent", *newton, "sweeps")
+
     def _twice(self) -> bool:
-        """Whether to use second derivatives."""
-        return self.contrast.twice and self.n <= MOST_TWICE
+        """Whether to use second derivatives, which are sums over all rows in memory."""
+        return self.contrast.twice and self.n <= MOST_TWICE and not self.rows.passed
 
     def _second(self, state: np.ndarray, Q: np.ndarray) -> Second:
         return self.contrast.second(state, self.active, Q)
 
     def _schedule(self) -> Schedule:
-        """A tournament, with the contrast's size of blocks."""
-        return Tournament(block=self.contrast.block(self.n))
+        """A tournament of blocks."""
+        return Tournament(block=self.rows.block(self.contrast))
 
     def data(self) -> list[np.ndarray | str]:
-        """The matrix A, the power of two it was divided by, the contrast, and the weights."""
-        weights = [] if self.weights is None else [self.weights]
-        return [self.A, np.array(self.divisor), repr(self.contrast), *weights]
+        """The rows (of those in chunks a sample, and the lengths of chunks), what divided them, the contrast, and the weights."""
+        weights = [] if self.rows.weights is None else [self.rows.weights]
+        lengths = map(str, self.rows.chunk_lengths)
+        sample = self.rows.sample(self.rows.stride)
+        return [sample, np.array(self.divisor), repr(self.contrast), *weights, *lengths]
 
     def state(self, U: np.ndarray) -> np.ndarray:
-        """(AU)ᵀ."""
-        Y = np.empty((self.n, len(self.A)), dtype=self.A.dtype)
-        Ut = np.ascontiguousarray(U.T, dtype=self.A.dtype)
-
-        def tile(rows: slice) -> None:
-            np.matmul(Ut, self.A[rows].T, out=Y[:, rows])
-
-        parallel.each(tile, tiles(self.n, len(self.A)))
-        return Y
+        """(AU)ᵀ if the rows are in memory, Uᵀ if they are in chunks."""
+        return self.rows.state(U)
 
     def value(self, state: np.ndarray) -> float:
         """Evaluate f."""
-        return self.contrast.value(state, self.active)
+        return self.rows.value(state, self.contrast, self.active)
 
     def look(self, state: np.ndarray, Q: np.ndarray | None = None, slopes: bool = True) -> Look:
-        """Value, slopes and curvatures, by one pass over Y, or over YQ tile by tile."""
+        """Value, slopes and curvatures, by one pass over Y, or over YQ tile by tile; or by one pass over chunks."""
         if Q is None and not (slopes or self.trace_slopes):
             return Look(self.value(state))
-        return self.contrast.look(state, self.active, Q, self.single)
+        return self.rows.look(state, self.contrast, self.active, Q, self.single)
 
     def solve(self, state: np.ndarray, blocks: Blocks, min_gain: float = 0.0) -> Solved:
-        """Solve the contrast's pair problem for each pair; for each larger block, rotate its pairs on a copy of its columns."""
-        note = self.contrast.note
-        error = math.nan if note else 0.0
-        if isinstance(blocks, np.ndarray):
-            return Solved(*self.contrast.solve_pairs(state, blocks, self.active), note=note, error=error)
-        counting = [int(np.sum(block < self.active)) for block in blocks]
-        found = [self.contrast.solve_block(state, block, a, min_gain) for block, a in zip(blocks, counting)]
-        rotations, gains, rotated, flops, payload = zip(*found)
-        return Solved(rotations, np.array(gains), sum(rotated), sum(flops), payload, note, error)
+        """Solve the contrast's pair problem for each pair; rotate the pairs of larger blocks."""
+        return self.rows.solve(state, self.contrast, self.active, blocks, min_gain)
 
     def apply(
         self, state: np.ndarray, blocks: Blocks, rotations: Rotations, payload: Sequence[Any] | None = None
     ) -> float:
-        """Rotate the columns of Y."""
-        if isinstance(blocks, np.ndarray):
-            from givens.kernels.rotate import rotate_rows
+        """Rotate the columns of Y, or of U."""
+        return self.rows.apply(state, blocks, rotations)
 
-            Q = np.asarray(rotations)
-            shares = parallel.parts(len(blocks), parallel.width())
-            parallel.each(lambda share: rotate_rows(state, blocks[share], Q[share]), shares)
-            return 6.0 * len(blocks) * state.shape[1]
 
-        from givens.kernels.rotate import rotate_block
+def _rows_of(A: Any, weights: np.ndarray | None) -> TurnedRows:
+    """The rows of an array, or of a dask array."""
+    if is_dask(A):
+        from givens.data.rows import Rows
+        from givens.objectives.passed_rows import PassedRows
 
-        if len(blocks) == 1 and len(blocks[0]) == len(state):
-            return self._turn(state, rotations[0])
-
-        def part(work: tuple[int, slice]) -> None:
-            Qt = np.ascontiguousarray(rotations[work[0]].T, dtype=state.dtype)
-            rotate_block(state, blocks[work[0]], Qt, work[1].start, work[1].stop)
-
-        # Two pieces for each block, so that a few blocks keep all threads busy.
-        pieces = parallel.parts(state.shape[1], 2)
-        parallel.each(part, [(k, rows) for k in range(len(blocks)) for rows in pieces])
-        return float(sum(2 * len(block) ** 2 for block in blocks)) * state.shape[1]
-
-    def _turn(self, state: np.ndarray, Q: np.ndarray) -> float:
-        """Rotate all columns, without gathering those of a block."""
-        Qt = np.ascontiguousarray(Q.T, dtype=state.dtype)
-
-        def tile(part: slice) -> None:
-            state[:, part] = Qt @ state[:, part]
-
-        parallel.each(tile, tiles(len(state) // 2, state.shape[1]))
-        return 2.0 * len(Q) ** 2 * state.shape[1]
+        if weights is not None:
+            raise ValueError("weights are for rows in memory: leave them out with a dask array")
+        rows = Rows(A)
+        return PassedRows(rows, rows.shape[0])
+    A = as_array(A, "A")
+    if A.ndim != 2 or A.shape[0] < 1 or A.shape[1] < 1:
+        raise ValueError(f"A must be a matrix with at least one row and one column, got shape {A.shape}")
+    A = check_data(A, "A")
+    return HeldRows(A, weights=None if weights is None else _checked_weights(weights, len(A)))
 
 
 def _contiguous(A: np.ndarray) -> np.ndarray:
     """A or its transpose, whichever is contiguous, to avoid a copy; for sums over all entries."""
     return A.T if A.flags.f_contiguous else np.ascontiguousarray(A)
-
-
-def _single_rounding(n: int) -> float:
-    """Relative error of slopes, if Y is rotated in single precision; errors of eps in an angle cost a gain of eps²."""
-    return n * 4 * float(np.finfo(np.float32).eps)
-
-
-def _rescaling(A: np.ndarray) -> float:
-    """The power of two to divide A by; 1, which saves a copy, if fourth powers neither overflow nor underflow."""
-    factor = power_of_two(A)
-    return 1.0 if 1 / LARGEST <= factor <= LARGEST and A.dtype == np.float64 else factor
 
 
 def _checked_weights(weights: np.ndarray, rows: int) -> np.ndarray:

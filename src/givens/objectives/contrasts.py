@@ -20,7 +20,7 @@ import numpy as np
 
 from givens.numerics import parallel
 from givens.numerics.tiles import GROUPS, tile_width
-from givens.objectives.base import Blocks, Look, Second, Solved
+from givens.objectives.base import Look, Second
 
 if TYPE_CHECKING:
     from givens.kernels.scalar import ScalarKernels
@@ -58,8 +58,6 @@ class Contrast(ABC):
         Whether `second` returns second derivatives, and runs should use them.
     by_rows : bool
         Whether a look can be computed from sums over rows, `sums`, so that the rows may be in chunks.
-    solves_gathered : bool
-        Whether blocks can be solved from what `gathered` collects from each chunk.
     note : str
         A remark for the result's message, if the searches of pairs are not exact; else empty.
     """
@@ -70,7 +68,6 @@ class Contrast(ABC):
     exact: bool = False
     twice: bool = False
     by_rows: bool = False
-    solves_gathered: bool = False
     note: str = ""
 
     @abstractmethod
@@ -109,18 +106,6 @@ class Contrast(ABC):
     def look_from(self, sums: Sequence[np.ndarray], rows: int) -> Look:
         """The look, from sums over all rows."""
         raise NotImplementedError(f"{self!r} is not a sum over rows, so it needs all of them in memory")
-
-    def gathered(self, Y: np.ndarray, blocks: Blocks, active: int) -> Any:
-        """What `solve_gathered` needs from some rows of the data, if `solves_gathered`."""
-        raise NotImplementedError(f"pairs of columns of {self!r} are searched in memory only")
-
-    def joined(self, first: Any, second: Any) -> Any:
-        """Join what was gathered from some rows and from the rows after them."""
-        return [a + b for a, b in zip(first, second)]
-
-    def solve_gathered(self, found: Any, blocks: Blocks, active: int, rows: int, min_gain: float) -> Solved:
-        """Find a rotation of each block, from what was gathered from all rows."""
-        raise NotImplementedError(f"pairs of columns of {self!r} are searched in memory only")
 
     def weighted(self, weights: np.ndarray) -> tuple[np.ndarray | None, Contrast]:
         """The factors by which rows must be multiplied, or None, and the contrast for these rows and weights."""

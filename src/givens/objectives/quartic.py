@@ -15,7 +15,7 @@ from functools import cache, partial
 import numpy as np
 
 from givens.numerics import parallel
-from givens.objectives.base import Blocks, Look, Second, Solved
+from givens.objectives.base import Look, Second
 from givens.objectives.contrasts import (
     Contrast,
     Pairs,
@@ -58,7 +58,6 @@ class Orthomax(Contrast):
     exact = True
     twice = True
     by_rows = True
-    solves_gathered = True
 
     def __init__(self, kappa: float = 1.0) -> None:
         if not np.isfinite(kappa):
@@ -133,20 +132,6 @@ class Orthomax(Contrast):
     def solve_block(self, Y: np.ndarray, block: np.ndarray, active: int, min_gain: float) -> Solution:
         """Rotate every pair of a block to its best angle, on a copy."""
         return *in_rounds(Y[block], active, self.kappa / Y.shape[1], -self.sense), None
-
-    def gathered(self, Y: np.ndarray, blocks: Blocks, active: int) -> list[np.ndarray]:
-        """The fourth and second moments of each pair, or of all columns of each block."""
-        from givens.objectives import block_moments
-
-        return block_moments.moments_of(Y, blocks)
-
-    def solve_gathered(
-        self, found: list[np.ndarray], blocks: Blocks, active: int, rows: int, min_gain: float
-    ) -> Solved:
-        """Solve pairs, or blocks, from their moments."""
-        from givens.objectives import block_moments
-
-        return block_moments.solved(found, blocks, active, self.kappa / rows, float(-self.sense), min_gain)
 
     def _gains(self, sums: Sequence[np.ndarray], rows: int) -> np.ndarray:
         """Bounds of the gain of each pair, rotated alone to its best angle, from the sums of a look; for active = n."""

@@ -9,17 +9,18 @@ not. A pair that is rotated by itself gets its global maximum; the pairs of a bl
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from givens.numerics import parallel
 from givens.numerics.scaling import EPS
 from givens.numerics.tiles import tiled_sum, tiles
-from givens.objectives.base import Blocks, Leap, Look, Rotations, Solved
+from givens.objectives.base import Blocks, Leap, Look, Rotations
 from givens.objectives.columns import Columns
 from givens.objectives.contrasts import Contrast, Pairs, Solution
 from givens.schedules import Schedule, Tournament
+from givens.support.arguments import is_dask
 
 # Pairs of a block near their maximum are rotated by this multiple of the Newton step: later pairs move the maximum anyway.
 RELAXATION = 1.35
@@ -32,7 +33,6 @@ REPLAY = (
     0.2  # up to this number of rotations, times the squared number of columns, they are applied one by one
 )
 FEW = 0.05  # share of non-zeros of S below which products over them are faster than matrix products
-MOST_GATHERED = 1 << 26  # maximum number of entries that chunks send in one round: 512 MB
 
 
 class TurnedBlock(NamedTuple):
@@ -60,20 +60,11 @@ class Threshold(Contrast):
     sense = -1
     degree = 2
     smooth = False
-    by_rows = True
-    solves_gathered = True
 
     def __init__(self, levels: np.ndarray, l0: bool) -> None:
         self.levels = levels
         self.l0 = l0
         self.noise = 0.0
-
-    @classmethod
-    def of(cls, penalty: str) -> Self:
-        """A contrast without levels, which are set later."""
-        if penalty not in ("l1", "l0"):
-            raise ValueError(f"penalty must be 'l1' or 'l0', got {penalty!r}")
-        return cls(np.zeros(0), penalty == "l0")
 
     def __repr__(self) -> str:
         return f"Threshold({'l0' if self.l0 else 'l1'}, {self.levels.tolist()})"
@@ -91,23 +82,12 @@ class Threshold(Contrast):
         return float(np.einsum("ij,ij->", Y, Y, dtype=np.float64))
 
     def look(self, Y: np.ndarray, active: int, Q: np.ndarray | None = None, single: bool = False) -> Look:
-        """Value and slopes, without curvatures, which jump where an entry crosses its threshold."""
-        look = self.look_from(self.sums(Y, active, Q), Y.shape[1])
-        return look._replace(flops=Y.size * (2.0 * active + (0.0 if Q is None else 2.0 * len(Y))))
-
-    def sums(
-        self, Y: np.ndarray, active: int, Q: np.ndarray | None = None, single: bool = False
-    ) -> tuple[np.ndarray, ...]:
-        """The value, and −2 S(y_i)ᵀy_j."""
+        """Value and slopes −2 S(y_i)ᵀy_j, without curvatures, which jump where an entry crosses its threshold."""
         turned = Y if Q is None else np.ascontiguousarray(Q.T, dtype=Y.dtype) @ Y
-        return np.array(self.value(turned, active)), self.slopes(turned, active)
-
-    def look_from(self, sums: Sequence[np.ndarray], rows: int) -> Look:
-        """The look, from the sums."""
-        value, M = sums
-        first = np.zeros((M.shape[1], M.shape[1]))
-        first[: len(M)] = M
-        return Look(float(value), first - first.T)
+        first = np.zeros((len(Y), len(Y)))
+        first[:active] = self.slopes(turned, active)
+        flops = Y.size * (2.0 * active + (0.0 if Q is None else 2.0 * len(Y)))
+        return Look(self.value(turned, active), first - first.T, flops=flops)
 
     def slopes(self, Y: np.ndarray, active: int) -> np.ndarray:
         """−2 S(y_i)ᵀy_j: over the non-zeros of S if they are few, else by matrix products."""
@@ -159,50 +139,6 @@ class Threshold(Contrast):
         )
         return np.ascontiguousarray(Qt.T), gain, turned, flops, steps
 
-    def gathered(self, Y: np.ndarray, blocks: Blocks, active: int) -> list[np.ndarray]:
-        """The rows of each block that can exceed a threshold after some rotation, by their norm, which rotations keep."""
-        levels = self.everywhere(len(Y))
-        found = []
-        for block in blocks:
-            part = Y[block]
-            # Rounding errors must not exclude a row whose norm is at the threshold.
-            reach = np.einsum("ij,ij->j", part, part) * (1.0 + 1e-12) > float(levels[block].min()) ** 2
-            found.append(part[:, reach])
-        return found
-
-    def joined(self, first: list[np.ndarray], second: list[np.ndarray]) -> list[np.ndarray]:
-        """Concatenate the rows."""
-        joined = [np.concatenate(parts, axis=1) for parts in zip(first, second)]
-        if sum(part.size for part in joined) > MOST_GATHERED:
-            raise ValueError(
-                f"more than {MOST_GATHERED:,} entries may exceed their threshold, too many to send in one round: raise gamma"
-            )
-        return joined
-
-    def solve_gathered(
-        self, found: list[np.ndarray], blocks: Blocks, active: int, rows: int, min_gain: float
-    ) -> Solved:
-        """Solve blocks from the gathered rows; the others contribute nothing."""
-        solutions = [self._of(block).solve_rows(part, min_gain) for block, part in zip(blocks, found)]
-        rotations, gains, rotated, flops = zip(*solutions)
-        pairs = isinstance(blocks, np.ndarray)
-        return Solved(np.array(rotations) if pairs else rotations, np.array(gains), sum(rotated), sum(flops))
-
-    def _of(self, block: np.ndarray) -> Threshold:
-        """The contrast of the columns of one block."""
-        other = Threshold(self.everywhere(max(int(block.max()) + 1, len(self.levels)))[block], self.l0)
-        other.noise = self.noise
-        return other
-
-    def solve_rows(self, Y: np.ndarray, min_gain: float) -> tuple[np.ndarray, float, int, float]:
-        """Solve one block, whose columns are the rows of Y: Q, its gain, the number of rotations and the flops."""
-        if not Y.shape[1]:
-            return np.eye(len(Y)), 0.0, 0, 0.0
-        if len(Y) > 2:
-            return self._turned(np.ascontiguousarray(Y), self.levels, min_gain)[:4]
-        rotations, gains, rotated, flops = self.solve_pairs(Y, np.array([[0, 1]]), 2)
-        return rotations[0], float(gains[0]), rotated, flops
-
     def everywhere(self, n: int) -> np.ndarray:
         """The levels of n columns, ∞ for inactive ones."""
         return np.concatenate((self.levels, np.full(n - len(self.levels), np.inf)))
@@ -217,9 +153,8 @@ class SparseColumns(Columns):
 
     Parameters
     ----------
-    A : array, or dask array chunked along its features, shape (features, n)
-        Centred data, features x samples, or L of its factorisation A = LQ. The features of a dask array stay in their chunks, and
-        a round of rotations gathers those that can exceed a threshold.
+    A : array, shape (features, n)
+        Centred data, features x samples, or L of its factorisation A = LQ.
     gamma : float or array of `active` floats
         The threshold of the paper: of |y| for "l1", of y² for "l0".
     penalty : {"l1", "l0"}, default="l1"
@@ -247,10 +182,14 @@ class SparseColumns(Columns):
         penalty: str = "l1",
         active: int | None = None,
     ) -> None:
-        super().__init__(A, Threshold.of(penalty), active)
-        self._set_levels(gamma, penalty)
-
-    def _set_levels(self, gamma: float | np.ndarray, penalty: str) -> None:
+        if penalty not in ("l1", "l0"):
+            raise ValueError(f"penalty must be 'l1' or 'l0', got {penalty!r}")
+        if is_dask(A):
+            raise ValueError(
+                "SparseColumns needs its rows in memory: pass A.compute(), or fit SparsePCA or StreamingSparsePCA, "
+                "which take dask arrays"
+            )
+        super().__init__(A, Threshold(np.zeros(0), penalty == "l0"), active)
         gamma = np.asarray(gamma, dtype=np.float64)
         if gamma.shape not in ((), (self.active,)) or not np.all(gamma >= 0):
             raise ValueError(
@@ -273,7 +212,7 @@ class SparseColumns(Columns):
 
     def start(self, rng: np.random.Generator) -> np.ndarray:
         """The principal axes, in the order of their variances."""
-        A = self.A.astype(np.float64, copy=False)
+        A = self.rows.sample(1).astype(np.float64, copy=False)
         return np.ascontiguousarray(np.linalg.eigh(A.T @ A)[1][:, ::-1])
 
     def _schedule(self) -> Schedule:
