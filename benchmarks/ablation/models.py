@@ -334,8 +334,8 @@ MECHANISMS = (
         ("numerics/packed.py", "kernels/packed.py"),
         _dense,
         (
-            "deleted: dense products took 1.3, 1.4 and 1.7 times the time at d = 32, 50 and 100 in single calls (1.1 to 1.3 with "
-            "the dense code that has replaced it), with the same answers; six times the memory is accepted"
+            "deleted: dense products took 1.3, 1.4 and 1.7 times the time at d = 32, 50 and 100 in single calls (1.0, "
+            "1.4 and 1.8 with the dense code that has replaced it), with the same answers; six times the memory is accepted"
         ),
     ),
     Mechanism(
