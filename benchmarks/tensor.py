@@ -221,7 +221,7 @@ def sweeps(report):
                 sweep <= 4 * yardstick,
             )
     report.note(
-        "a sweep takes fewer than 12 d⁴ flops because only the entries i ≤ j ≤ k are kept and rotated, as triples of blocks."
+        "a sweep takes fewer than 12 d⁴ flops because the slices of a block are multiplied once, and copied to the other modes."
     )
 
 

@@ -79,10 +79,10 @@ class _Iteration:
     """θ ← T(I, θ, θ)/‖·‖ for several θ at once, of T less what was taken out."""
 
     def __init__(self, objective: SymmetricTensor, tol: float) -> None:
-        packed, d = objective.packed, objective.n
+        d = objective.n
         self.j, self.k = np.triu_indices(d)
         # Entries (x, j, k) and (x, k, j) are one column, counted twice.
-        self.unfolded = packed.unfolded() * np.where(self.j == self.k, 1.0, 2.0)
+        self.unfolded = objective.T[:, self.j, self.k] * np.where(self.j == self.k, 1.0, 2.0)
         self.vectors = np.empty((d, 0))
         self.weights = np.empty(0)
         self.tol = tol

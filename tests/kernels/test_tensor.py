@@ -7,7 +7,7 @@ from hypothesis.extra.numpy import arrays
 from givens import searches
 from givens.kernels import tensor as kernels
 from tests.properties import examples
-from tests.tensor_data import orthogonal, rotated, symmetric
+from tests.tensor_data import ORDERS, orthogonal, rotated, symmetric
 
 GRID = np.linspace(-np.pi, np.pi, 2_001)
 
@@ -135,3 +135,16 @@ def test_a_block_is_solved_to_the_end(noise, at_once):
     assert gain == pytest.approx(np.einsum("iii->", there) - np.einsum("iii->", T), rel=1e-11)
     assert kernels.look(np.einsum("iij->ij", there).copy(), b, 1e-15, np.inf)[3] < 1e-21
     assert (turned <= 5 * b * (b - 1) // 2) == at_once
+
+
+@pytest.mark.parametrize("d", [1, 2, 3, 7, 16, 17, 33, 50])
+def test_a_tensor_is_the_mean_over_the_six_orders(d):
+    T = np.random.default_rng(d).standard_normal((d, d, d))
+    mean = sum(T.transpose(order) for order in ORDERS) / 6
+    places = [np.abs(T - T.transpose(order)).max() for order in ORDERS]
+    averaged = T.copy()
+    assert kernels.symmetrize(averaged) == pytest.approx(max(places), rel=1e-14)
+    assert np.allclose(averaged, mean, atol=1e-14, rtol=0)
+    symmetric_to_the_last_bit = averaged.copy()
+    assert kernels.symmetrize(averaged) == 0
+    assert np.array_equal(averaged, symmetric_to_the_last_bit)

@@ -143,14 +143,14 @@ def rounds():
 
 
 def tensor_rotations(d=24):
-    from givens.numerics.packed import Packed
+    from givens.numerics import modes
 
-    packed, _, _ = Packed.from_full(tensor_data(d))
+    T = tensor_data(d)
     rng = np.random.default_rng(0)
     turns = [(np.sort(rng.choice(d, 2, replace=False)), rng.uniform(0, 1)) for _ in range(60)]
     counter.counts.clear()
     return sum(
-        packed.rotate([pair], [np.array([[np.cos(t), -np.sin(t)], [np.sin(t), np.cos(t)]])])
+        modes.rotate(T, [pair], [np.array([[np.cos(t), -np.sin(t)], [np.sin(t), np.cos(t)]])])
         for pair, t in turns
     )
 

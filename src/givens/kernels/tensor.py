@@ -24,14 +24,48 @@ from __future__ import annotations
 import numpy as np
 
 from givens.kernels.compile import inline, kernel
-from givens.kernels.packed import write_products
 from givens.kernels.polar import orthogonalize
 from givens.kernels.rotate import write_rotation
 
 NARROW = 0.1  # radians: all pairs may rotate at once if no angle is larger
+TILE = 16  # side of the cubes in which a tensor is read: six of them, one for each order of the indices, fit into the cache
 CONTRACTION = 0.1  # largest share of the gain left that such a step may leave
 STEP = 37.0  # flops of a Newton step along the circle
 ROOTS = 300.0  # flops of all critical directions and their values, before these steps
+
+
+@kernel
+def symmetrize(T: np.ndarray) -> float:
+    """Replace every entry by the mean over the six orders of its indices; return the largest difference between orders."""
+    d = len(T)
+    spread = 0.0
+    for first in range(0, d, TILE):
+        for second in range(first, d, TILE):
+            for third in range(second, d, TILE):
+                for i in range(first, min(d, first + TILE)):
+                    for j in range(max(i, second), min(d, second + TILE)):
+                        for k in range(max(j, third), min(d, third + TILE)):
+                            spread = max(spread, _average(T, i, j, k))
+    return spread
+
+
+@inline
+def _average(T: np.ndarray, i: int, j: int, k: int) -> float:
+    """Replace six entries by their mean; return the largest difference between two of them."""
+    x = T[i, j, k]
+    u, v, w = T[i, k, j] - x, T[j, i, k] - x, T[j, k, i] - x
+    y, z = T[k, i, j] - x, T[k, j, i] - x
+    lowest = min(0.0, min(min(u, v), min(w, min(y, z))))
+    highest = max(0.0, max(max(u, v), max(w, max(y, z))))
+    if highest > lowest:
+        x += (u + v + w + y + z) / 6.0
+        T[i, j, k] = x
+        T[i, k, j] = x
+        T[j, i, k] = x
+        T[j, k, i] = x
+        T[k, i, j] = x
+        T[k, j, i] = x
+    return highest - lowest
 
 
 @inline
@@ -301,6 +335,19 @@ def _unfolded(S: np.ndarray) -> np.ndarray:
 
 
 @inline
+def _write_products(U: np.ndarray, out: np.ndarray) -> None:
+    """Write the products of rows j ≤ k of U, as rows of `out`; times 2 if j < k."""
+    b = len(U)
+    n = 0
+    for j in range(b):
+        for k in range(j, b):
+            weight = 1.0 if j == k else 2.0
+            for i in range(b):
+                out[n, i] = weight * U[j, i] * U[k, i]
+            n += 1
+
+
+@inline
 def _turn_all(T: np.ndarray, V: np.ndarray, floor: float, min_gain: float) -> tuple[float, float]:
     """Rotate all pairs at once, until another step is unlikely to gain more than `min_gain`.
 
@@ -311,7 +358,7 @@ def _turn_all(T: np.ndarray, V: np.ndarray, floor: float, min_gain: float) -> tu
     K, excess = np.empty((b, b)), np.empty((b, b))
     total, flops, last, value = 0.0, 0.0, np.inf, 0.0
     while True:
-        write_products(X.T.copy(), 0, b, squares)
+        _write_products(X.T.copy(), squares)
         # Entry (i, j) is T_ijj.
         products = np.dot(X, np.dot(T, squares))
         flops += columns * b * (2.0 * b + 2.0) + 8.0 * b * b * b
@@ -404,24 +451,19 @@ def _turn(
 
 @kernel
 def solve_pairs(
-    P: np.ndarray,
-    row: np.ndarray,
+    T: np.ndarray,
     pairs: np.ndarray,
     active: int,
     floor: float,
     rotations: np.ndarray,
     gains: np.ndarray,
 ) -> float:
-    """Write the best rotation of each pair, from four entries of the packed tensor P, and its gain; return the flops."""
+    """Write the best rotation of each pair, from four entries of the tensor T, and its gain; return the flops."""
     flops = 0.0
     for n in range(pairs.shape[0]):
         i = pairs[n, 0]
         j = pairs[n, 1]
-        t_iii = P[row[i, i] + i]
-        t_iij = P[row[i, i] + j]
-        t_ijj = P[row[i, j] + j]
-        t_jjj = P[row[j, j] + j]
-        c, s, gain, cost = _solve(t_iii, t_iij, t_ijj, t_jjj, j < active, floor)
+        c, s, gain, cost = _solve(T[i, i, i], T[i, i, j], T[i, j, j], T[j, j, j], j < active, floor)
         flops += cost
         write_rotation(rotations[n], c, s)
         gains[n] = gain

@@ -1,1 +1,1 @@
-"""Numerical tools without an objective: threads, tiles, polar factors, scaling, flop counts, packed symmetric tensors."""
+"""Numerical tools without an objective: threads, tiles, polar factors, scaling, flop counts, the modes of symmetric tensors."""

@@ -15,8 +15,8 @@ import numpy as np
 from scipy.linalg.lapack import dsyevd
 
 from givens.kernels import tensor as kernels
-from givens.numerics.packed import Packed
-from givens.numerics.scaling import EPS
+from givens.numerics import modes
+from givens.numerics.scaling import EPS, binary_exponent
 from givens.objectives.base import Blocks, Look, Objective, Plan, Rotations, Solved
 from givens.schedules import Tournament
 from givens.support.arguments import whole
@@ -28,6 +28,9 @@ WHOLE = 32
 """Up to this number, all columns are one block: a sweep then consists of up to `PASSES` passes over its pairs."""
 
 PASSES = 30
+
+MOST_EXPONENT = 1023
+"""Tensors are divided by a power of two of at most this exponent, positive or negative: both 2^e and 2^−e are then numbers."""
 
 LITTLE = 1e-6
 """Relative to the scale: a look stops adding up the gains of pairs at this sum."""
@@ -64,95 +67,82 @@ class SymmetricTensor(Objective):
 
     def __init__(self, T: np.ndarray, rank: int | None = None, *, symmetrize: bool = False) -> None:
         T = _checked(T)
-        packed, largest, spread = Packed.from_full(T)
-        if math.isinf(largest):
-            for i, j, k in np.argwhere(~np.isfinite(T)):
-                raise ValueError(f"T has an entry that is not finite: T[{i}, {j}, {k}] = {T[i, j, k]}")
-            raise ValueError("T has entries too large to be compared with each other; divide it by 1e10, say")
-        if not symmetrize and not spread <= ASYMMETRY[T.itemsize] * largest:
+        self.n = len(T)
+        self.active = check_rank(rank, self.n)
+        # Products of the entries of T over a power of two neither over- nor underflow.
+        self.T, exponent = _divided(T)
+        self.factor = -(2.0**exponent)
+        largest, apart = _largest(self.T), kernels.symmetrize(self.T)
+        if not symmetrize and not apart <= ASYMMETRY[T.itemsize] * largest:
+            unit = -self.factor
             raise ValueError(
-                f"T is not symmetric: entries whose indices differ in order only are up to {spread:.3g} apart "
-                f"(the largest entry is {largest:.3g}); symmetrize=True takes their mean"
+                f"T is not symmetric: entries whose indices differ in order only are up to {apart * unit:.3g} apart "
+                f"(the largest entry is {largest * unit:.3g}); symmetrize=True takes their mean"
             )
-        self._set(packed, rank, 1.0)
-
-    @classmethod
-    def from_packed(cls, packed: Packed, rank: int | None = None, *, unit: float = 1.0) -> SymmetricTensor:
-        """The objective of `unit` times a packed tensor, which is overwritten."""
-        self = cls.__new__(cls)
-        self._set(packed, rank, unit)
-        return self
-
-    def _set(self, packed: Packed, rank: int | None, unit: float) -> None:
-        """Set the attributes; divide the tensor by a power of two, so that products of entries neither over- nor underflow."""
-        self.n = packed.d
-        self.active = check_rank(rank, packed.d)
-        self.factor = -unit * 2.0 ** packed.normalize()
-        self.packed = packed
-        self.norm = math.sqrt(packed.squared_norm())
+        self.norm = math.sqrt(modes.squared_norm(self.T))
         self.scale = math.sqrt(self.active) * self.norm or 1.0
 
     def start(self, rng: np.random.Generator) -> np.ndarray:
         """The eigenvectors of T contracted with a random vector: for a T without noise, the solution up to signs."""
-        return leading_eigenvectors(self.packed.contract(rng.standard_normal(self.n)))
+        return leading_eigenvectors(modes.contracted(self.T, rng.standard_normal(self.n)))
 
-    def state(self, U: np.ndarray) -> Packed:
+    def state(self, U: np.ndarray) -> np.ndarray:
         """T̃ = T(U, U, U)."""
-        return self.packed.rotated(U)
+        state = self.T.copy()
+        modes.rotate(state, [np.arange(self.n)], [U])
+        return state
 
-    def value(self, state: Packed) -> float:
+    def value(self, state: np.ndarray) -> float:
         """Minus the sum of T̃_iii."""
-        return -float(state.diagonal[: self.active].sum())
+        return -float(modes.diagonal(state)[: self.active].sum())
 
     def squares(self, U: np.ndarray) -> np.ndarray:
         """T(·, u, u) for the columns u of U, in the unit of the state: a step of the power method."""
-        return self.packed.squares(U)
+        return modes.squares(self.T, U)
 
     @property
     def squares_flops(self) -> float:
         """The flops of `squares` for n columns."""
-        return 1.0 * self.n**4
+        return 2.0 * self.n**3 * (self.n + 1)
 
-    def squaring(self) -> Callable[[np.ndarray], np.ndarray]:
-        """`squares` for many calls: faster, with half the memory of T."""
-        unfolded = self.packed.unfolded()
-        return lambda U: self.packed.squares(U, unfolded)
-
-    def solve(self, state: Packed, blocks: Blocks, min_gain: float = 0.0) -> Solved:
+    def solve(self, state: np.ndarray, blocks: Blocks, min_gain: float = 0.0) -> Solved:
         """Find the best rotation of each pair; rotate the pairs of each larger block on its own subtensor."""
         if isinstance(blocks, np.ndarray):
             return self._solve_pairs(state, blocks)
         passes = PASSES if len(blocks[0]) == self.n else 1
         return solve_cubes(
-            blocks, self.active, EPS * self.scale, state.cube, passes, negligible(min_gain, self.scale)
+            blocks,
+            self.active,
+            EPS * self.scale,
+            lambda block: modes.subtensor(state, block),
+            passes,
+            negligible(min_gain, self.scale),
         )
 
-    def _solve_pairs(self, state: Packed, pairs: np.ndarray) -> Solved:
+    def _solve_pairs(self, state: np.ndarray, pairs: np.ndarray) -> Solved:
         rotations = np.empty((len(pairs), 2, 2))
         gains = np.empty(len(pairs))
-        flops = kernels.solve_pairs(
-            state.entries, state.row, pairs, self.active, EPS * self.scale, rotations, gains
-        )
+        flops = kernels.solve_pairs(state, pairs, self.active, EPS * self.scale, rotations, gains)
         return Solved(rotations, gains, int(np.count_nonzero(gains)), flops)
 
     def apply(
-        self, state: Packed, blocks: Blocks, rotations: Rotations, payload: Sequence[Any] | None = None
+        self, state: np.ndarray, blocks: Blocks, rotations: Rotations, payload: Sequence[Any] | None = None
     ) -> float:
         """Rotate the three modes of T̃."""
-        return state.rotate(blocks, rotations)
+        return modes.rotate(state, blocks, rotations)
 
-    def look(self, state: Packed, Q: np.ndarray | None = None, slopes: bool = True) -> Look:
+    def look(self, state: np.ndarray, Q: np.ndarray | None = None, slopes: bool = True) -> Look:
         """Value, slopes and curvatures, from the T̃_iij; at U @ Q from the vectors T̃(·, q, q), without rotating T̃."""
         if Q is None:
-            return look_of_pairs(state.doubles(), self.active, 0.0, self.scale)
-        images = state.squares(Q)
+            return look_of_pairs(modes.doubles(state), self.active, 0.0, self.scale)
+        images = modes.squares(state, Q)
         return look_of_pairs(images.T @ Q, self.active, self.squares_flops + 2.0 * self.n**3)
 
     def plan(self) -> Plan:
         """A tournament with an even number of groups of columns, so that none is idle; one block if d is small."""
         groups = 2 * -(-self.n // BLOCK)
         block = max(2, self.n) if self.n <= WHOLE else 2 * -(-self.n // groups)
-        return Plan(schedule=Tournament(block=block), state_flops=self.packed.rotated_flops())
+        return Plan(schedule=Tournament(block=block), state_flops=6.0 * self.n**4)
 
     def residual(self, U: np.ndarray, weights: np.ndarray) -> float:
         """‖T − Σ λ_i u_i⊗u_i⊗u_i‖/‖T‖ for the weights λ_i = T(u_i, u_i, u_i) of the active columns, in the unit of the state."""
@@ -162,15 +152,14 @@ class SymmetricTensor(Objective):
         left = 1.0 - float(share @ share)
         if left < 1e-10:
             # The difference may be rounding only: sum the squares of T̃ − diag(λ) instead.
-            rotated = self.packed.rotated(U)
-            index = np.arange(self.active)
-            rotated.entries[rotated.row[index, index] + index] -= weights
-            left = rotated.squared_norm() / self.norm**2
+            rotated = self.state(U)
+            modes.diagonal(rotated)[: self.active] -= weights
+            left = modes.squared_norm(rotated) / self.norm**2
         return math.sqrt(left)
 
     def data(self) -> Sequence[np.ndarray]:
         """The tensor, and its unit."""
-        return self.packed.entries, np.array([self.factor])
+        return self.T, np.array([self.factor])
 
 
 def look_of_pairs(doubles: np.ndarray, active: int, flops: float, scale: float | None = None) -> Look:
@@ -206,27 +195,22 @@ def solve_cubes(
     blocks: Blocks,
     active: int,
     floor: float,
-    cube: Callable[[np.ndarray, np.ndarray], None],
+    cube: Callable[[np.ndarray], np.ndarray],
     passes: int = 1,
     min_gain: float = 0.0,
 ) -> Solved:
-    """Solve blocks on their subtensors, which `cube(block, out)` writes into a flat array.
+    """Solve blocks on their subtensors, which `cube(block)` returns as new arrays.
 
     The pairs of a block are rotated in up to `passes` passes, until another one is unlikely to gain more than `min_gain`. Gains
     below `floor` are rounding.
     """
-    room = np.empty(max(len(block) for block in blocks) ** 3)
     rotations, gains = [], np.empty(len(blocks))
     rotated, flops = 0, 0.0
     for n, block in enumerate(blocks):
         b = len(block)
-        S = room[: b**3]
-        cube(block, S)
         V, W = np.empty((b, b)), np.empty((b, b))
         inside = int(block.searchsorted(active))
-        gains[n], turned, spent = kernels.solve_block(
-            S.reshape(b, b, b), inside, floor, passes, min_gain, V, W
-        )
+        gains[n], turned, spent = kernels.solve_block(cube(block), inside, floor, passes, min_gain, V, W)
         rotations.append(np.ascontiguousarray(V.T))
         rotated += turned
         flops += spent
@@ -247,3 +231,18 @@ def _checked(T: np.ndarray) -> np.ndarray:
     if T.dtype not in FLOATS:
         T = T.astype(np.float64)
     return np.ascontiguousarray(T)
+
+
+def _divided(T: np.ndarray) -> tuple[np.ndarray, int]:
+    """T over the power of two above its largest |entry|, in float64 and as a new array, and the exponent."""
+    largest = _largest(T)
+    if not math.isfinite(largest):
+        i, j, k = np.argwhere(~np.isfinite(T))[0]
+        raise ValueError(f"T has an entry that is not finite: T[{i}, {j}, {k}] = {T[i, j, k]}")
+    exponent = min(max(binary_exponent(largest), -MOST_EXPONENT), MOST_EXPONENT)
+    return np.multiply(T, 2.0**-exponent, dtype=np.float64), exponent
+
+
+def _largest(T: np.ndarray) -> float:
+    """The largest |entry|; not a number if an entry is not."""
+    return max(float(T.max()), -float(T.min()))

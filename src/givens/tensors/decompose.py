@@ -196,9 +196,7 @@ def _run(
         U = _upright(objective, U)
         flops += objective.squares_flops
     else:
-        U, steps = power_steps(
-            objective.squaring(), U, 0.5 * negligible(tol * objective.scale, objective.scale)
-        )
+        U, steps = power_steps(objective.squares, U, 0.5 * negligible(tol * objective.scale, objective.scale))
         # Beside the squares two products, and six steps of Newton and Schulz for the polar factor.
         flops += steps * (objective.squares_flops + 28.0 * n**3)
     result = minimize(objective, U, **options)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import copy
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +21,6 @@ import numpy as np
 
 from givens.kernels import tensor as kernels
 from givens.numerics import parallel
-from givens.numerics.packed import Packed
 from givens.numerics.scaling import binary_exponent, check_data
 from givens.objectives.base import Blocks, Look, Objective, Plan, Rotations, Solved
 from givens.objectives.tensor import (
@@ -123,19 +122,13 @@ class MomentTensor(Objective):
         """The flops of `squares` of n columns."""
         return 4.0 * self.n * self.samples.z.size
 
-    def squaring(self) -> Callable[[np.ndarray], np.ndarray]:
-        """`squares`, which needs no preparation."""
-        return self.squares
-
     def solve(self, state: Rotated, blocks: Blocks, min_gain: float = 0.0) -> Solved:
         """The best rotation of each block on the subtensor of its columns; one pass over its pairs."""
         floor = EPS * self.scale
         if not isinstance(blocks, np.ndarray):
 
-            def cube(block: np.ndarray, out: np.ndarray) -> None:
-                rotated = Rotated(state.z[block], state.a[block], state.G[np.ix_(block, block)])
-                packed = form(rotated)
-                packed.cube(np.arange(len(block)), out)
+            def cube(block: np.ndarray) -> np.ndarray:
+                return form(Rotated(state.z[block], state.a[block], state.G[np.ix_(block, block)]))
 
             solved = solve_cubes(blocks, self.active, floor, cube)
             made = sum(len(block) ** 3 for block in blocks) * state.z.shape[1] / 3
@@ -236,26 +229,33 @@ def from_samples(
     if implicit is None:
         N, d = Y.shape
         sweeps = 8
-        formed = N * d**3 / 3 + sweeps * 3 * d**4
+        formed = N * d**3 / 3 + sweeps * 4 * d**4
         sampled = sweeps * N * d**2 * (2 * BLOCK_COLUMNS / 3 + 4)
-        implicit = sampled < formed or 8 * 0.85 * d**3 > _memory() / 2
+        # The tensor and the rotated one.
+        memory = 2 * 8 * d**3
+        implicit = sampled < formed or memory > _memory() / 2
     if implicit:
         return MomentTensor(Y, a, G, rank)
     Y, a, G, exponent = _scaled(Y, a, G)
     check_rank(rank, Y.shape[1])
     with parallel.pool(None):
-        packed = form(Rotated(np.ascontiguousarray(Y.T), a, G))
-    return SymmetricTensor.from_packed(packed, rank, unit=float(np.ldexp(1.0, 3 * exponent)))
+        T = form(Rotated(np.ascontiguousarray(Y.T), a, G))
+    T *= 2.0 ** (3 * exponent)
+    return SymmetricTensor(T, rank)
 
 
-def form(rotated: Rotated) -> Packed:
-    """The tensor's entries i ≤ j ≤ k."""
-    packed = Packed(len(rotated.a))
+def form(rotated: Rotated) -> np.ndarray:
+    """The tensor; every entry is computed once and written to its six places."""
+    d = len(rotated.a)
+    T = np.empty((d, d, d))
     for j, rows in _entries(rotated):
-        for i, row in enumerate(rows):
-            start = packed.row[i, j]
-            packed.entries[start + j : start + packed.d] = row
-    return packed
+        T[: j + 1, j, j:] = rows
+        T[: j + 1, j:, j] = rows
+        T[j, : j + 1, j:] = rows
+        T[j, j:, : j + 1] = rows.T
+        T[j:, : j + 1, j] = rows.T
+        T[j:, j, : j + 1] = rows.T
+    return T
 
 
 def _entries(rotated: Rotated) -> Iterator[tuple[int, np.ndarray]]:
