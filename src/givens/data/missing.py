@@ -61,19 +61,6 @@ def holes_of(X: Any, missing: Any, weights: np.ndarray | None) -> np.ndarray:
     return holes
 
 
-def finite_or_missing(X: Any, allowed: bool) -> bool | str:
-    """The argument `ensure_all_finite` of scikit-learn's checks: NaN is allowed where missing values are estimated.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from givens.data.missing import finite_or_missing
-    >>> finite_or_missing(np.ones((2, 2)), True), finite_or_missing(np.ones((2, 2)), False)
-    ('allow-nan', True)
-    """
-    return "allow-nan" if allowed and not sparse.issparse(X) else True
-
-
 def missing_explained(error: ValueError, X: Any, name: str = "X") -> ValueError:
     """The error of a check that refuses missing values of X, but with their number and what fills them in; others as they are.
 

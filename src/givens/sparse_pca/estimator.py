@@ -13,7 +13,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from givens.data.by_rows import by_rows
-from givens.data.missing import completed, finite_or_missing, holes_of, missing_explained
+from givens.data.missing import completed, holes_of, missing_explained
 from givens.data.moments import Moments, moments_of
 from givens.data.rows import Numbers, Rows
 from givens.metrics import (
@@ -58,7 +58,7 @@ from givens.support.arguments import (
     whole,
 )
 from givens.support.caller import warn_caller
-from givens.support.fitting import Transformer, atomic_fit, validate_data
+from givens.support.fitting import Transformer, atomic_fit, finite_or_missing, validate_data
 
 
 class SparseScores(Transformer):

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from givens.data.missing import completed, finite_or_missing, holes_of, missing_explained
+from givens.data.missing import completed, holes_of, missing_explained
 from givens.numerics import parallel
 from givens.streaming.sketch import Rule, Sketch
 from givens.support.arguments import sample_weights, whole
-from givens.support.fitting import check_array, validate_data
+from givens.support.fitting import check_array, finite_or_missing, validate_data
 
 
 class BatchWeights:

@@ -15,6 +15,7 @@ from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
 import numpy as np
+from scipy import sparse
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import validation
 from sklearn.utils.validation import check_is_fitted
@@ -36,6 +37,19 @@ def check_array(X: Any, *, input_name: str = "X", **options: Any) -> Any:
     """As scikit-learn's `check_array`; a sparse X has one entry at each place."""
     refuse_mask(X, input_name)
     return validation.check_array(one_entry_each(X), input_name=input_name, **options)
+
+
+def finite_or_missing(X: Any, allowed: bool) -> bool | str:
+    """The argument `ensure_all_finite` of scikit-learn's checks: NaN is allowed where missing values are estimated.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from givens.support.fitting import finite_or_missing
+    >>> finite_or_missing(np.ones((2, 2)), True), finite_or_missing(np.ones((2, 2)), False)
+    ('allow-nan', True)
+    """
+    return "allow-nan" if allowed and not sparse.issparse(X) else True
 
 
 def atomic_fit(
