@@ -18,7 +18,7 @@ from rich.table import Table
 from givens.app.commands.session import Session
 from givens.app.commands.session import command as clean
 from givens.numerics import parallel
-from givens.support.extras import require
+from givens.support.imports import require
 from paper import EXPERIMENTS, ExperimentSettings, load
 from paper.page import page, write_markdown
 from paper.runner import ExperimentOutcome, run, write_whole

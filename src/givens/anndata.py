@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from givens.support.extras import require
+from givens.support.imports import require
 
 if TYPE_CHECKING:
     from anndata import AnnData

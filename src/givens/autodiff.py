@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from givens.support.extras import require
+from givens.support.imports import require
 
 WithGradient = Callable[[np.ndarray], tuple[float, np.ndarray]]
 

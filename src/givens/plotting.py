@@ -13,7 +13,7 @@ import numpy as np
 
 from givens.result import Result
 from givens.sparse_pca.path import SparsePath
-from givens.support.extras import require
+from givens.support.imports import require
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from givens.rotations import determinant
-from givens.support.extras import require
+from givens.support.imports import require
 
 if TYPE_CHECKING:
     import pandas

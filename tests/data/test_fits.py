@@ -135,7 +135,7 @@ def test_sparse_pca_of_sparse_chunks_says_what_it_is_of():
 )
 def test_sparse_pca_of_many_features_is_that_of_a_sketch(monkeypatch, options, scale):
     known = SparsePCA(3, scale=scale, **options).fit(MODULES.X)
-    monkeypatch.setattr("givens.sparse_pca.chunked.MOST_PRODUCT_FEATURES", 39)
+    monkeypatch.setattr("givens.sparse_pca.centred_data.MOST_PRODUCT_FEATURES", 39)
     model = SparsePCA(3, scale=scale, **options).fit(dense(MODULES.X, 170))
     stated = re.search(
         r"on a sketch of 23 columns, merged over 12 chunks of samples, that keeps .* lacks at most (.*)% of it",
@@ -156,7 +156,7 @@ def test_sparse_pca_of_many_features_is_that_of_a_sketch(monkeypatch, options, s
 
 
 def test_sketches_of_sparse_pca_have_the_same_bits_on_threads(monkeypatch, tmp_path):
-    monkeypatch.setattr("givens.sparse_pca.chunked.MOST_PRODUCT_FEATURES", 39)
+    monkeypatch.setattr("givens.sparse_pca.centred_data.MOST_PRODUCT_FEATURES", 39)
     expected = None
     reads = []
     for number, threads in enumerate((1, 3)):
@@ -171,7 +171,7 @@ def test_sketches_of_sparse_pca_have_the_same_bits_on_threads(monkeypatch, tmp_p
 
 
 def test_too_many_components_for_a_sketch_are_refused(monkeypatch):
-    monkeypatch.setattr("givens.sparse_pca.chunked.MOST_PRODUCT_FEATURES", 39)
+    monkeypatch.setattr("givens.sparse_pca.centred_data.MOST_PRODUCT_FEATURES", 39)
     monkeypatch.setattr("givens.streaming.merging.MOST_PRODUCT_FEATURES", 39)
     with pytest.raises(
         ValueError, match=r"40 components of 40 features need a sketch of 40 x 40 numbers.*fewer components"

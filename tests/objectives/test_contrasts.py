@@ -9,7 +9,6 @@ from hypothesis.extra.numpy import arrays
 from givens import minimize
 from givens.numerics import parallel
 from givens.objectives import Columns, Exp, Kurtosis, LogCosh, Orthomax, Scalar
-from givens.objectives.contrasts import source_signs
 from givens.rotations import random_orthogonal, rotate
 
 
@@ -296,14 +295,6 @@ def test_signs_separate_heavy_tailed_from_light_tailed_sources(rng):
     overlap = np.abs(mixing @ result.U)
     assert np.sort(overlap.max(axis=0))[0] > 0.99
     assert sorted(overlap.argmax(axis=0).tolist()) == [0, 1, 2, 3]
-
-
-@pytest.mark.parametrize("contrast", [LogCosh(), Exp()])
-def test_the_signs_of_sources_tell_heavy_tails_from_light_ones(contrast, rng):
-    S = np.column_stack((rng.laplace(size=(5000, 3)), rng.uniform(-1, 1, size=(5000, 2))))
-    S = (S - S.mean(axis=0)) / S.std(axis=0)
-    assert source_signs(S, contrast).tolist() == [1, 1, 1, -1, -1]
-    assert source_signs(S[:, :1], contrast).tolist() == [1]
 
 
 def test_signs_that_do_not_fit_are_refused(rng):

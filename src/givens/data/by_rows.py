@@ -10,7 +10,7 @@ import numpy as np
 from givens.data.dask import refuse_foreign_workers
 from givens.data.sources import batches, in_memory, length
 from givens.support.arguments import is_dask
-from givens.support.extras import require
+from givens.support.imports import require
 
 
 def by_rows(model: Any, method: str, X: Any, columns: int | None, dtype: Any = None) -> Any:

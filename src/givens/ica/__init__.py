@@ -6,7 +6,7 @@ import sys
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from givens.support.lazy import lazy_names
+from givens.support.imports import lazy_names
 
 if TYPE_CHECKING:
     from givens.ica.diagonalize import joint_diagonalize

@@ -38,9 +38,9 @@ from givens.support.arguments import (
     generator,
     number_or_share,
     tolerance,
+    warn_caller,
     whole,
 )
-from givens.support.caller import warn_caller
 from givens.support.fitting import atomic_fit
 
 CONTRAST_NAMES = ("adaptive", "logcosh", "exp", "kurtosis")

@@ -19,8 +19,7 @@ from givens.metrics import amari
 from givens.numerics import parallel
 from givens.numerics.scaling import power_of_two
 from givens.result import Result
-from givens.support.arguments import sample_weights, whole
-from givens.support.caller import warn_caller
+from givens.support.arguments import sample_weights, warn_caller, whole
 from givens.support.fitting import Transformer, atomic_fit, check_array, validate_data
 
 

@@ -29,8 +29,7 @@ from givens.mixtures.starts import SAMPLE_ROWS, better_start
 from givens.numerics import parallel
 from givens.numerics.scaling import unit_of
 from givens.result import Result
-from givens.support.arguments import counted, is_dask, whole
-from givens.support.caller import warn_caller
+from givens.support.arguments import counted, is_dask, warn_caller, whole
 from givens.support.fitting import atomic_fit, validate_data
 
 _VARIANCES = {"common": True, "distinct": False}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from givens.support.lazy import lazy_names
+from givens.support.imports import lazy_names
 
 if TYPE_CHECKING:
     from givens.mne.decomposition import fit

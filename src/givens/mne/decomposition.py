@@ -14,8 +14,8 @@ from sklearn.base import clone
 from givens.ica.estimator import ICA
 from givens.numerics import parallel
 from givens.objectives.contrasts import Contrast
-from givens.support.extras import require
 from givens.support.fitting import atomic_fit
+from givens.support.imports import require
 
 preprocessing = require("mne.preprocessing", "mne")
 

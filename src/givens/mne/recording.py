@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from givens.support.extras import require
+from givens.support.imports import require
 
 SUFFIXES = (".edf", ".bdf", ".gdf", ".set", ".fif", ".vhdr")
 

@@ -49,7 +49,7 @@ def add_dense(C: np.ndarray, block: np.ndarray) -> None:
 
 def add_sparse(C: np.ndarray, block: sparse.csr_matrix) -> None:
     """C ← C + blockᵀ·block, in the upper triangle, through the non-zeros of a block whose indices are sorted."""
-    from givens.kernels.gram import add_products
+    from givens.kernels.sparse_products import add_products
 
     rows, features = block.shape
     starts, indices = block.indptr.astype(np.int64), block.indices.astype(np.int32, copy=False)

@@ -232,7 +232,7 @@ class LogCosh(Pointwise):
     ----------
     signs : array of 1 and −1, optional
         One for each active column: 1 for a heavy-tailed source, −1 for a light-tailed one, over which the sum is maximised.
-        `source_signs` chooses them.
+        The sign of a source's excess kurtosis says which.
 
     Examples
     --------
@@ -360,39 +360,6 @@ class Scalar(Pointwise):
         name = getattr(self.phi, "__name__", "phi")
         signs = "" if self.signs is None else f", signs={self.signs.astype(int).tolist()}"
         return f"Scalar({name}{signs})"
-
-
-def source_signs(Y: np.ndarray, contrast: Pointwise) -> np.ndarray:
-    """The signs of sources: 1 where Σ φ has a minimum under rotations with the others, −1 where it has a maximum.
-
-    It is the sign of E[φ''(y_i) y_j²] − E[φ'(y_i) y_i], where the first term is the mean over the other sources j: for
-    `LogCosh`, 1 for heavy tails and −1 for light ones. Signs are fixed during a run; at its end they can be chosen again.
-
-    Parameters
-    ----------
-    Y : array, shape (samples, sources)
-        White sources.
-    contrast : LogCosh, Exp or Scalar
-
-    Returns
-    -------
-    array of int, shape (sources,)
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from givens.objectives import LogCosh
-    >>> from givens.objectives.contrasts import source_signs
-    >>> rng = np.random.default_rng(0)
-    >>> Y = np.column_stack((rng.laplace(scale=0.5**0.5, size=2000), rng.uniform(-(3**0.5), 3**0.5, size=2000)))
-    >>> source_signs(Y, LogCosh())
-    array([ 1, -1])
-    """
-    rows = np.ascontiguousarray(Y.T)
-    _, M, S, _ = column_sums(contrast.kernels.look, rows, len(rows))
-    others = max(len(rows) - 1, 1)
-    outward = (S.sum(axis=1) - np.diagonal(S)) / others
-    return np.where(outward >= np.diagonal(M), 1, -1) if len(rows) > 1 else np.ones(1, dtype=int)
 
 
 def column_sums(

@@ -17,10 +17,9 @@ from givens.rotation.compare import target_rotation
 from givens.rotation.criteria import criterion_and_certificate, kappa_of, row_tiles
 from givens.rotation.explore import affordable, explore
 from givens.rotation.extraction import Extraction, is_decomposition, of_decomposition
-from givens.support.arguments import generator, tolerance, whole
-from givens.support.caller import warn_caller
-from givens.support.extras import require
+from givens.support.arguments import generator, tolerance, warn_caller, whole
 from givens.support.fitting import Transformer, atomic_fit, check_array, validate_data
+from givens.support.imports import require
 
 if TYPE_CHECKING:
     import pandas

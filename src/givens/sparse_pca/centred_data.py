@@ -6,6 +6,10 @@ the root of that (`givens.numerics.gram`), summed over blocks of samples, takes 
 read in blocks and never copied. Wide sparse data stay sparse: centring is kept beside them as a matrix of rank 1
 (`givens.numerics.centred_sparse`). Values are divided by a power of two, exactly, so that data of any size neither overflow
 nor vanish when squared.
+
+Of samples in chunks the products of the features that count are summed where the chunks are. Of more features than
+`MOST_PRODUCT_FEATURES` a sketch of the centred and scaled samples takes their place: few columns Y with 0 ≼ AᵀA − YᵀY ≼ δ·I,
+where δ is known when the pass is done.
 """
 
 from __future__ import annotations
@@ -18,11 +22,13 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from givens.data.moments import Moments, too_large
+from givens.data.moments import MOST_PRODUCT_FEATURES, Moments, too_large
+from givens.data.rows import Rows
 from givens.numerics import gram, parallel
 from givens.numerics.centred_sparse import DENSE_PART, CentredSparse
 from givens.numerics.scaling import binary_exponent, power_of_two
-from givens.support.arguments import dense, whole
+from givens.streaming.merging import SketchSummary, kept_columns, sketch_columns
+from givens.support.arguments import counted, dense, whole
 
 CHUNK_FEATURES = 1024  # rows of products that are scaled at a time
 CACHED = 1 << 17  # entries of a block that stay in a core's cache
@@ -360,3 +366,35 @@ def factor_covariance(R: np.ndarray, n_obs: int, scale: bool) -> tuple[np.ndarra
     factor = np.ascontiguousarray(factor[::-1])
     norms = np.linalg.norm(factor, axis=0)
     return factor, FeatureMoments(np.zeros(len(R)), divisor, norms, unit, 1.0 if scale else unit)
+
+
+class CentredSketch(SketchSummary):
+    """A sketch of some features of samples, centred and scaled by known means and deviations."""
+
+    def __init__(self, features: np.ndarray, found: FeatureMoments, columns: int, reserve: int) -> None:
+        super().__init__(len(features), columns, reserve, np.float64)
+        self.centring = Centring(features, found)
+
+    def add(self, rows: Any) -> None:
+        """Take in samples, dense or csr."""
+        for block in self.centring.blocks(rows):
+            super().add(block)
+
+
+def chunked_root(
+    rows: Rows, found: FeatureMoments, features: np.ndarray, least: int
+) -> tuple[np.ndarray, str]:
+    """R with RᵀR = AᵀA of these features, or with RᵀR ≼ AᵀA from a sketch if they are many; and what it comes from, in words.
+
+    R has at least so many rows, which is how many components are asked for.
+    """
+    if len(features) <= MOST_PRODUCT_FEATURES:
+        empty = Moments(features, 1.0 / max(found.power, LEAST_INVERTIBLE))
+        C = scaled_products(rows.total(empty, "sparse-pca-products"), features, found)
+        chunks = counted(rows.parts, "chunk", "chunks")
+        return gram.root(C, found.norms[features], least), (
+            f"the products of features, summed over {chunks} of samples"
+        )
+    sketch = CentredSketch(features, found, *sketch_columns(least, len(features)))
+    kept = kept_columns(rows, sketch, "sparse-pca-sketch")
+    return kept.Y * kept.sketch.unit, kept.in_words(rows.parts)

@@ -33,10 +33,10 @@ from givens.sparse_pca.centred_data import (
     CentredData,
     CovarianceData,
     FeatureMoments,
+    chunked_root,
     factor_covariance,
     feature_moments,
 )
-from givens.sparse_pca.chunked import chunked_root
 from givens.sparse_pca.forms import ProductForm, SampleForm, SparseRows
 from givens.sparse_pca.loadings import (
     Loadings,
@@ -54,10 +54,10 @@ from givens.support.arguments import (
     dense,
     is_dask,
     sample_weights,
+    warn_caller,
     warn_of_dominant_feature,
     whole,
 )
-from givens.support.caller import warn_caller
 from givens.support.fitting import Transformer, atomic_fit, finite_or_missing, validate_data
 
 

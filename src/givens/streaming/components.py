@@ -29,8 +29,7 @@ from givens.sparse_pca.loadings import fill_empty, keep_largest, order_and_sign,
 from givens.sparse_pca.options import FitOptions
 from givens.sparse_pca.truncated_power import ascend
 from givens.streaming.sketch import SMALL_BLOCK, Sketch
-from givens.support.arguments import are, counted
-from givens.support.caller import warn_caller
+from givens.support.arguments import are, counted, warn_caller
 from givens.support.progress import Bar
 
 

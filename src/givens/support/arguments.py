@@ -1,14 +1,15 @@
-"""Checks of arguments. Each error is one sentence that says what is wrong."""
+"""Checks of arguments. Each error is one sentence that says what is wrong, and a warning points to the line of the caller."""
 
 from __future__ import annotations
 
+import sys
+import warnings
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 
-from givens.support.caller import warn_caller
-
+SKIPPED = ("givens", "sklearn")  # packages: scikit-learn wraps methods such as `fit_transform`
 LARGEST_COUNT = 2**31 - 1  # larger counts are mistakes, and compiled code may not hold them
 # Of the real data of the benchmarks no feature has more than 0.12 of the variance, unscaled. The sum of all features, as one more
 # of them, has 0.985 to 0.997 of it in three of four (in the fourth, whose samples were scaled to a common sum, 0.01).
@@ -176,6 +177,14 @@ def refuse_mask(X: Any, name: str) -> None:
             f"{name} is a masked array in which {are(number, 'entry', 'entries')} masked, and would be used as "
             f"if nothing were: pass {name}.filled(value), or np.ma.compress_rows({name}) to leave out the rows that have any"
         )
+
+
+def warn_caller(message: str | Warning, category: type[Warning] = UserWarning) -> None:
+    """Warn as if the line that called this package, or scikit-learn with one of its estimators, had done so."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and str(frame.f_globals.get("__name__")).split(".")[0] in SKIPPED:
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, category, stacklevel=level)
 
 
 class DominantFeatureWarning(UserWarning):

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from givens.support.extras import require
+from givens.support.imports import require
 
 
 class Bar:

@@ -20,8 +20,7 @@ from givens.data.stream import Stream, StreamedMoments
 from givens.data.summary import Together
 from givens.numerics import parallel
 from givens.result import Result
-from givens.support.arguments import counted, generator, tolerance, whole
-from givens.support.caller import warn_caller
+from givens.support.arguments import counted, generator, tolerance, warn_caller, whole
 from givens.support.fitting import atomic_fit
 from givens.topics.coherence import npmi
 from givens.topics.documents import (

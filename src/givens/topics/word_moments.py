@@ -177,7 +177,7 @@ def document_scales(lengths: np.ndarray) -> np.ndarray:
 
 def projected(counts: Counts, axes: np.ndarray) -> np.ndarray:
     """y = Fᵀc of every document."""
-    from givens.kernels.counts import project
+    from givens.kernels.sparse_products import project
 
     y = np.empty((counts.size, axes.shape[1]))
     parallel.each(lambda block: project(*counts, axes, block.start, block.stop, y), counts.blocks)
@@ -194,7 +194,7 @@ def add_products(counts: Counts, *products: tuple[np.ndarray, np.ndarray]) -> No
 
     The counts are sorted by words first: the rows that are then read in random order are those of y, which are few.
     """
-    from givens.kernels.counts import add_by_words, by_words
+    from givens.kernels.sparse_products import add_by_words, by_words
 
     words = len(products[0][1])
     transposed = by_words(*counts, words)

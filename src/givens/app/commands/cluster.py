@@ -27,7 +27,7 @@ from givens.app.tables.stores import Store
 from givens.app.tables.table import count, numbered
 from givens.app.tables.write import Staged
 from givens.data.dask import ClusterError, computed
-from givens.support.extras import require
+from givens.support.imports import require
 
 PATIENCE = "10s"  # until a scheduler answers
 NO_WORKERS = "120s"  # that a local cluster may be without workers, while new ones start

@@ -27,7 +27,7 @@ from givens.app.report.views import components_view, heat_map_view
 from givens.app.tables import DataError, OptionError, Table, staged
 from givens.app.tables.write import write_matrix
 from givens.support.arguments import warn_of_dominant_feature
-from givens.support.extras import require
+from givens.support.imports import require
 
 
 class Criterion(StrEnum):

@@ -19,7 +19,7 @@ from givens.app.tables.layout import names_rows
 from givens.app.tables.leading import SAMPLE_LINES
 from givens.app.tables.table import DataError, Grid, listed, note_unique, only_count
 from givens.support.arguments import one_entry_each
-from givens.support.extras import require
+from givens.support.imports import require
 
 OBJECTS = "holds Python objects, which are never unpickled: save plain numbers and strings"
 

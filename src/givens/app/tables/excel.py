@@ -11,7 +11,7 @@ from givens.app.tables.arrays import reading
 from givens.app.tables.layout import ReadingOptions
 from givens.app.tables.table import Grid
 from givens.app.tables.text import read_text
-from givens.support.extras import require
+from givens.support.imports import require
 
 
 def read_excel(path: Path, options: ReadingOptions) -> Grid:

@@ -33,7 +33,7 @@ from givens.app.tables.chunks import refuse_variables
 from givens.app.tables.layout import MOST_FIELDS
 from givens.app.tables.sources import NOUNS, find_format
 from givens.app.tables.table import DataError, OptionError, check_names, label_list, numbered
-from givens.support.extras import require
+from givens.support.imports import require
 
 CHUNK = 1 << 25  # bytes of the numbers of a chunk, if the store's own chunks or row groups are no larger
 ZARR = ("zarr.json", ".zarray", ".zgroup")

@@ -1,11 +1,23 @@
-"""Names of a package that are imported when they are first used, since some bring compiled code along."""
+"""Imports that wait until they are needed: optional packages, and names of a package whose modules bring compiled code along."""
 
 from __future__ import annotations
 
 import importlib
 import sys
 from collections.abc import Callable, Mapping
+from types import ModuleType
 from typing import Any
+
+
+def require(module: str, extra: str) -> ModuleType:
+    """Import an optional module, or say which extra brings it."""
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        package = module.partition(".")[0]
+        raise ImportError(
+            f"this needs {package}, which is not installed; install it with: pip install 'givens[{extra}]'"
+        ) from error
 
 
 def lazy_names(

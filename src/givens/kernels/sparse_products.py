@@ -1,4 +1,4 @@
-"""Products of a sparse matrix of counts with dense ones.
+"""Products of a sparse matrix with dense ones, and of its features with each other.
 
 Each entry of XᵀY is summed over the documents in order, by one thread. So its bits depend neither on the number of threads nor on
 the division of the documents into chunks.
@@ -57,3 +57,30 @@ def add_by_words(counts, documents, starts, Y, first, last, out):  # type: ignor
             y = Y[documents[j]]
             for a in range(r):
                 row[a] += count * y[a]
+
+
+@kernel
+def add_products(
+    starts: np.ndarray,
+    features: np.ndarray,
+    values: np.ndarray,
+    column_starts: np.ndarray,
+    samples: np.ndarray,
+    places: np.ndarray,
+    first: int,
+    last: int,
+    C: np.ndarray,
+) -> None:
+    """C[i, j] ← C[i, j] + Σ_s x_si x_sj for first ≤ i < last and j ≥ i.
+
+    `starts`, `features`, `values` are x in CSR format, features ascending. `column_starts` and `samples` are x in CSC format, and
+    `places` has the index of each of its entries in `values`. So the products of a feature are added to one row of C, which stays
+    in the cache, and the features j ≥ i of a sample are the rest of its row.
+    """
+    for i in range(first, last):
+        row = C[i]
+        for k in range(column_starts[i], column_starts[i + 1]):
+            place = places[k]
+            value = values[place]
+            for e in range(place, starts[samples[k] + 1]):
+                row[features[e]] += value * values[e]
