@@ -211,8 +211,6 @@ def _placements(f: np.ndarray, g: np.ndarray) -> np.ndarray:
 
     They are f_b (f_a g_c + ½ g_a f_c), and the same with b and c exchanged: one matrix product for several a.
     """
-    from givens.kernels.placements import partners
-
     words, r = f.shape
     size = r * (r + 1) // 2
     groups = pair_groups(r)
@@ -222,7 +220,12 @@ def _placements(f: np.ndarray, g: np.ndarray) -> np.ndarray:
         rows, other = np.ascontiguousarray(f[part].T), np.ascontiguousarray(g[part].T)
         for low, high, place in groups:
             products = np.empty((place.stop - place.start, rows.shape[1]))
-            partners(rows, other, low, high, products)
+            used = 0
+            for index in range(low, high):
+                pairs = products[used : used + r - index]
+                np.multiply(rows[index], other[index:], out=pairs)
+                pairs += rows[index:] * (0.5 * other[index])
+                used += r - index
             sums[place, low:] = products @ rows[low:].T
         return [sums]
 
