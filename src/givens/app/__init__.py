@@ -10,7 +10,7 @@ It stands on the estimators, and on few other names of the package. This is all 
     givens.mne.recording       SUFFIXES, Recording, read_recording
     givens.sparse_pca.options  SPARSITY, check_sparsity, checked_alpha, counts_of_components, equal_counts
     givens.support.arguments   LARGEST_COUNT, DominantFeatureWarning, are, finite, one_entry_each, warn_of_dominant_feature
-    givens.support.imports      require
+    givens.support.imports     require
     givens.support.signals     uninterrupted
     givens.support.unfinished  part_of, remove_leftovers
 """
