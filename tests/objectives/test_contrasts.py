@@ -138,7 +138,7 @@ def test_looks_in_single_precision_are_as_good_as_that(name, rng):
     assert sample is not None
     look = sample.look(sample.state(np.eye(4)))
     assert_looks_like(
-        look, written_out(name, sample.A.astype(np.float64).T, 4), 1e-5 * max(1.0, abs(look.value))
+        look, written_out(name, sample.rows.A.astype(np.float64).T, 4), 1e-5 * max(1.0, abs(look.value))
     )
 
 

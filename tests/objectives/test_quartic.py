@@ -90,13 +90,13 @@ def test_samples_are_fewer_and_fewer_rows_in_single_precision():
     A = sources(6, 40_000, 16)
     first = Columns(A, "logcosh").coarse()
     second = first.coarse()
-    assert first.A.dtype == second.A.dtype == np.float32
-    assert len(second.A) < len(first.A) < len(A) / 3
+    assert first.rows.A.dtype == second.rows.A.dtype == np.float32
+    assert len(second.rows.A) < len(first.rows.A) < len(A) / 3
     assert second.coarse() is None
     look = first.look(first.state(np.eye(16)))
     whole = Columns(A, "logcosh")
     full = whole.look(whole.state(np.eye(16)))
-    share = len(first.A) / len(A)
+    share = len(first.rows.A) / len(A)
     assert look.value / share == pytest.approx(full.value, rel=0.02)
     assert np.abs(look.slopes / share - full.slopes).max() < 0.1 * np.abs(full.curvatures).max()
 
@@ -120,9 +120,9 @@ def test_orthomax_begins_with_sweeps_over_the_smallest_sample():
     objective = Columns(patterns(6000, 12, 1), "varimax")
     everything = objective.coarse()
     sample = everything.coarse()
-    assert len(everything.A) == 6000
+    assert len(everything.rows.A) == 6000
     assert everything.plan().phases[0] == "descent"
-    assert 1024 <= len(sample.A) < 2048
+    assert 1024 <= len(sample.rows.A) < 2048
     assert sample.plan().phases == ("sweeps",)
     assert sample.coarse() is None
     # Sources of ICA are far from the start, and descend on samples as other contrasts do.

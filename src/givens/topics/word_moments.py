@@ -78,23 +78,23 @@ class TopicMoments:
 class WordMoments(Summary):
     """Sums over documents on fixed axes.
 
-        Parameters
-        ----------
-        axes : array of shape (words, r)
-            Sums on the same axes can be merged.
+    Parameters
+    ----------
+    axes : array of shape (words, r)
+        Sums on the same axes can be merged.
 
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from scipy import sparse
-        >>> from givens.support.arguments import generator
-    from givens.topics.documents import Counts, WordCounts
-        >>> from givens.topics.word_moments import WordMoments
-        >>> state = WordMoments(np.eye(3))
-        >>> state.add(Counts.of(sparse.csr_matrix([[1.0, 1.0, 1.0], [0.0, 2.0, 0.0]])))
-        >>> moments = state.moments()
-        >>> moments.mean, moments.third[0, 1, 2].round(3)
-        (array([0.2, 0.6, 0.2]), np.float64(0.167))
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scipy import sparse
+    >>> from givens.support.arguments import generator
+    >>> from givens.topics.documents import Counts
+    >>> from givens.topics.word_moments import WordMoments
+    >>> state = WordMoments(np.eye(3))
+    >>> state.add(Counts.of(sparse.csr_matrix([[1.0, 1.0, 1.0], [0.0, 2.0, 0.0]])))
+    >>> moments = state.moments()
+    >>> moments.mean, moments.third[0, 1, 2].round(3)
+    (array([0.2, 0.6, 0.2]), np.float64(0.167))
     """
 
     def __init__(self, axes: np.ndarray) -> None:
