@@ -33,7 +33,7 @@ The columns of the first table:
   mechanism included.
 - *answer without it*: how much the answer changes in the row where it changes most. Each row has a number that is smaller for a
   better answer: above 0, the answer is worse without the mechanism.
-- *cold, s*: import and first call with nothing compiled, without the mechanism → with it.
+- *cold, s*: import and first call with nothing compiled, without the mechanism → with it, where compiled code belongs to it.
 """
 
 
