@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from givens.numerics import parallel
 from givens.schedules import Schedule, as_schedule
-from givens.sparse_pca.centred_data import FeatureMoments
 from givens.support.arguments import finite, whole
+
+if TYPE_CHECKING:  # the command reads options, and starts without what its work needs
+    from givens.sparse_pca.centred_data import FeatureMoments
 
 DEFAULT_ALPHA = 0.05
 SPARSITY = ("gamma", "alpha", "n_nonzero", "n_nonzero_total")
