@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-import numpy as np
+import tracemalloc
 
-from givens import minimize, rotations
+import numpy as np
+import pytest
+
+from givens import joint_diagonalize, minimize, rotations
 from givens.objectives import JointDiagonal
 
 
@@ -23,6 +26,27 @@ def test_a_shared_basis_is_recovered(rng):
     overlap = np.abs(basis.T @ result.U)
     assert np.abs(np.sort(overlap, axis=0)[-1] - 1).max() < 1e-8
     assert np.abs(np.sort(overlap, axis=0)[:-1]).max() < 1e-8
+
+
+@pytest.mark.parametrize("number", [3, 60])
+def test_multiples_of_the_identity_change_nothing(number, rng):
+    stack = rng.standard_normal((number, 8, 8))
+    # Multiples of 2⁻²⁰, so that adding a million is exact.
+    stack = np.round((stack + stack.swapaxes(1, 2)) * 2.0**20) / 2.0**20
+    far = stack + 1e6 * rng.integers(1, 4, size=(number, 1, 1)) * np.eye(8)
+    np.testing.assert_allclose(minimize(JointDiagonal(far)).U, minimize(JointDiagonal(stack)).U, atol=1e-12)
+    np.testing.assert_allclose(joint_diagonalize(far)[0], joint_diagonalize(stack)[0], atol=1e-12)
+
+
+def test_a_look_elsewhere_copies_a_few_matrices_at_a_time(rng):
+    objective = JointDiagonal(rng.standard_normal((200, 60, 60)))
+    state, Q = objective.state(np.eye(60)), rotations.random_orthogonal(60, rng)
+    objective.look(state, Q)  # compiled
+    tracemalloc.start()
+    objective.look(state, Q)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < state.nbytes
 
 
 def test_of_matrices_that_are_not_symmetric_all_entries_off_the_diagonal_count(rng):

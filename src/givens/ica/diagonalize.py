@@ -16,7 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from givens.minimize import minimize
 from givens.numerics import parallel
-from givens.numerics.scaling import check_data
+from givens.numerics.scaling import check_data, power_of_two
 from givens.objectives.joint import JointDiagonal
 from givens.support.arguments import as_array, tolerance, whole
 
@@ -163,10 +163,13 @@ def reduced_stack(X: np.ndarray, weights: np.ndarray | None = None) -> np.ndarra
     # Entries off the diagonal occur twice in the criterion.
     factor = np.where(i == j, 1.0, np.sqrt(2.0))
     # Squares of very large or small entries would overflow or underflow.
-    unit = float(np.abs(X).max()) or 1.0
+    unit = power_of_two(X)
     R = np.zeros((0, len(i)))
     for part in _chunks(X, QR_CHUNK, least=len(i)):
-        rows = X[part][:, i, j] / unit * factor
+        rows = X[part][:, i, j].astype(np.float64) / unit
+        # Multiples of the identity do not matter, but their rounding errors would reach all entries.
+        rows[:, i == j] -= rows[:, i == j].mean(axis=1, keepdims=True)
+        rows *= factor
         if weights is not None:
             rows *= np.sqrt(weights[part])[:, None]
         R = np.asarray(np.linalg.qr(np.concatenate((R, rows)), mode="r"))

@@ -414,7 +414,7 @@ def second_sums(
 
 
 def second_of_columns(M: np.ndarray, T: np.ndarray, flops: float) -> Second:
-    """The second derivatives of a sum over columns.
+    """The second derivatives of a sum over columns, in the precision of T.
 
     A rotation by exp(K) moves column i by AU(k_i + ½ (K²)_i), to second order, where k_i is column i of K. With
     M_ij = Σ φ'(y_i) y_j and T_i = Σ_r φ''(y_ri) y_r y_rᵀ, f changes by Σ_ij M_ij (K + ½ K²)_ji + ½ Σ_i k_iᵀ T_i k_i.
@@ -425,11 +425,11 @@ def second_of_columns(M: np.ndarray, T: np.ndarray, flops: float) -> Second:
     inward = np.zeros((n, n))
     inward[:, :active] = 0.25 * M.T
     inward = inward + inward.T  # an antisymmetric part would cancel
-    single = np.ascontiguousarray(T, dtype=np.float32)
-    room = np.zeros((n, n), dtype=np.float32)
+    T = np.ascontiguousarray(T)
+    room = np.zeros((n, n), dtype=T.dtype)
 
     def product(K: np.ndarray) -> np.ndarray:
-        bend(single, K.T.astype(np.float32), room)
+        bend(T, K.T.astype(T.dtype), room)
         H = room.T - inward @ K - K @ inward
         return H - H.T
 

@@ -1,9 +1,12 @@
 """Joint diagonalisation: the orthogonal U that makes every UᵀC_kU as diagonal as it can be.
 
-    f(U) = Σ_k Σ_{i≠j} (UᵀC_kU)_ij²
+    f(U) = Σ_k Σ_{i≠j} (UᵀC_kU)_ij²  =  Σ_k ‖C_k‖² − Σ_i Σ_k (u_iᵀC_ku_i)²
 
 Each rotation has a closed form (Cardoso and Souloumiac 1996). With one symmetric matrix this is Jacobi's eigenvalue method,
 and `scipy.linalg.eigh` is faster.
+
+Multiples of the identity do not matter for f, but they do for rounding errors: they are subtracted first, so that the diagonal of
+every C_k has the mean 0.
 """
 
 from __future__ import annotations
@@ -16,9 +19,16 @@ import numpy as np
 
 from givens.numerics import parallel
 from givens.numerics.scaling import EPS, check_data, power, power_of_two
-from givens.objectives.base import Blocks, Look, Objective, Plan, Rotations, Solved
+from givens.objectives.base import Blocks, Look, Objective, Plan, Rotations, Second, Solved
+from givens.objectives.contrasts import second_of_columns
 from givens.schedules import Tournament
 from givens.support.arguments import as_array
+
+TILE_ENTRIES = 1 << 17
+"""Entries of the matrices that are rotated at a time: 1 MB."""
+
+MOST_TWICE = 256
+"""The largest order for which second derivatives, n³ numbers, are computed."""
 
 
 class JointDiagonal(Objective):
@@ -52,8 +62,9 @@ class JointDiagonal(Objective):
         self.divisor = power_of_two(C)
         C = np.ascontiguousarray(np.moveaxis(C, 0, -1), dtype=np.float64) / self.divisor
         self.n = self.active = len(C)
+        subtract_mean_of_diagonals(C)
         self.factor = power(self.divisor, 2)
-        self.scale = float(np.sum(C**2)) or 1.0
+        self.scale = float(np.vdot(C, C)) or 1.0
         # Antisymmetric parts add a constant to f: their entries are all off the diagonal, and rotations keep their norm.
         self.constant = 0.0
         transposed = C.swapaxes(0, 1)
@@ -70,7 +81,12 @@ class JointDiagonal(Objective):
 
     def plan(self) -> Plan:
         """Sweeps in blocks that are large enough for matrix products and small enough for the cache."""
-        return Plan(schedule=Tournament(block=64), state_flops=4.0 * self.C.size * self.n)
+        twice = self.n <= MOST_TWICE
+        return Plan(
+            schedule=Tournament(block=64),
+            second=self._second if twice else None,
+            state_flops=4.0 * self.C.size * self.n,
+        )
 
     def data(self) -> list[np.ndarray]:
         """The symmetric parts of the matrices, the power of two they were divided by, and the constant."""
@@ -78,9 +94,14 @@ class JointDiagonal(Objective):
 
     def state(self, U: np.ndarray) -> np.ndarray:
         """The rotated matrices UᵀC_kU, as an array with the indices i, j, k."""
-        state = self.C.copy()
-        if not np.array_equal(U, np.eye(self.n)):
-            self.apply(state, [np.arange(self.n)], [U])
+        if np.array_equal(U, np.eye(self.n)):
+            return self.C.copy()
+        state = np.empty_like(self.C)
+
+        def rotate(part: slice) -> None:
+            state[:, :, part] = rotated(self.C[:, :, part], U)
+
+        parallel.each(rotate, self._tiles())
         return state
 
     def value(self, state: np.ndarray) -> float:
@@ -134,13 +155,45 @@ class JointDiagonal(Objective):
         """Value, slopes −P and curvatures 4Q (see `kernels.joint`), from which the gains of all pairs follow."""
         from givens.kernels import joint
 
-        turning = 0.0
-        if Q is not None:
-            state = state.copy()
-            turning = self.apply(state, [np.arange(self.n)], [Q])
-        value, first, second = joint.look(state)
+        flops = 5.5 * state.size
+        if Q is None:
+            value, first, second = joint.look(state)
+        else:
+            # Sums over the matrices, a few of which are rotated at a time.
+            parts = parallel.each(lambda part: joint.look(rotated(state[:, :, part], Q)), self._tiles())
+            value, first, second = (sum(terms) for terms in zip(*parts))
+            flops += 4.0 * state.size * self.n
         gains = partial(joint.gains_of_pairs, first, second, self.least)
-        return Look(self.constant + value, first, second, turning + 5.5 * state.size, gains=gains)
+        return Look(self.constant + value, first, second, flops, gains=gains)
+
+    def _tiles(self) -> list[slice]:
+        """Slices of the matrices of about `TILE_ENTRIES` entries."""
+        return parallel.slices(self.C.shape[2], max(1, TILE_ENTRIES // self.n**2))
+
+    def _second(self, state: np.ndarray, Q: np.ndarray) -> Second:
+        """Second derivatives of the sum −Σ_i Σ_k (u_iᵀC_ku_i)² over columns, from its derivatives with respect to each."""
+        n = self.n
+        M, T = np.zeros((n, n)), np.zeros((n, n, n))
+        for part in self._tiles():
+            C = rotated(state[:, :, part], Q)
+            diagonals = C[np.arange(n), np.arange(n)]
+            M -= 4.0 * np.einsum("ijk,ik->ij", C, diagonals)
+            T -= 4.0 * (diagonals @ C.reshape(n * n, -1).T).reshape(n, n, n)
+            T -= 8.0 * (C @ C.swapaxes(1, 2))
+        return second_of_columns(M, T, 8.0 * state.size * n)
+
+
+def subtract_mean_of_diagonals(C: np.ndarray) -> None:
+    """Subtract from the matrices C[:, :, k] the multiples of the identity after which their diagonals have the mean 0."""
+    i = np.arange(len(C))
+    C[i, i] -= C[i, i].mean(axis=0)
+
+
+def rotated(C: np.ndarray, Q: np.ndarray) -> np.ndarray:
+    """QᵀC_kQ for the symmetric matrices C[:, :, k]."""
+    n = len(C)
+    half = (Q.T @ C.reshape(n, -1)).reshape(C.shape)
+    return (Q.T @ half.swapaxes(0, 1).reshape(n, -1)).reshape(C.shape)
 
 
 def _rotate_rows(C: np.ndarray, block: np.ndarray, Q: np.ndarray) -> None:

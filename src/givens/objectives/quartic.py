@@ -114,7 +114,7 @@ class Orthomax(Contrast):
             T -= 4.0 * share * (power[:, None, None] * gram + 2.0 * own[:, :, None] * own[:, None, :])
         n = len(Y)
         flops = Y.shape[1] * (2.0 * n * (n + active) + n * (n + 1) * (1.0 + active))
-        return second_of_columns(self.sense * M, self.sense * T, flops)
+        return second_of_columns(self.sense * M, (self.sense * T).astype(np.float32), flops)
 
     def size(self, Y: np.ndarray) -> float:
         """Σ y⁴, which is positive for every κ."""
