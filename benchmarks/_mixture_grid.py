@@ -24,7 +24,7 @@ from givens.data.stream import principal_basis
 from givens.data.sums import TILE, ThirdMoments
 from givens.datasets import MixtureSample, make_spherical_mixture
 from givens.mixtures.model import Mixture, posterior
-from givens.mixtures.solve import Decomposer, solve
+from givens.mixtures.whitened_moments import Decomposer, solve
 from givens.numerics.scaling import unit_of
 from givens.result import Result
 from paper.baselines import tensor_power

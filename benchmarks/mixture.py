@@ -24,7 +24,7 @@ from givens.data.moments import moments_of
 from givens.data.stream import principal_basis
 from givens.data.sums import TILE, Basis, ThirdMoments
 from givens.datasets import make_spherical_mixture
-from givens.mixtures.solve import by_givens, solve
+from givens.mixtures.whitened_moments import by_givens, solve
 from givens.numerics import parallel
 from givens.numerics.scaling import unit_of
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from givens import Checkpoint, StreamingSparsePCA, minimize
-from givens import checkpoint as checkpoints
 from givens.objectives import Columns
+from givens.solve import checkpoint as checkpoints
 from tests.stream_data import DATA, model, state
 
 

@@ -163,7 +163,7 @@ def test_every_public_name_can_be_had():
 
 
 def test_a_module_does_not_hide_the_function_of_its_name():
-    code = "import givens.minimize; from givens import minimize; print(callable(minimize))"
+    code = "import givens.solve.minimize; from givens import minimize; print(callable(minimize))"
     assert python(code).stdout.split() == ["True"]
 
 

@@ -29,7 +29,7 @@ SPARSE = (
 
 
 def _set(place: str, **values: Any) -> Callable[[], None]:
-    """A switch that assigns names of a module, or of a class in it: "phases.descent" or "objectives.quartic:Orthomax"."""
+    """A switch that assigns names of a module, or of a class in it: "solve.descent" or "objectives.quartic:Orthomax"."""
 
     def off() -> None:
         module, _, name = place.partition(":")
@@ -42,8 +42,8 @@ def _set(place: str, **values: Any) -> Callable[[], None]:
 
 def _no_model_of_columns() -> None:
     """Nor the Kronecker model for few columns, which would take its place where f is quadratic, and more time."""
-    from givens.phases import descent
-    from givens.phases.kronecker_model import KroneckerModel
+    from givens.solve import descent
+    from givens.solve.kronecker_model import KroneckerModel
 
     def kronecker(n: int) -> KroneckerModel:
         model = KroneckerModel(n)
@@ -141,7 +141,7 @@ def _pairs() -> None:
 
 
 def _no_race() -> None:
-    Runs = importlib.import_module("givens.minimize").Runs
+    Runs = importlib.import_module("givens.solve.minimize").Runs
     best = Runs.best
     Runs.best = lambda self, first, number, rng, forms, race: best(self, first, number, rng, forms, False)
 
@@ -190,7 +190,7 @@ def _pair_functions(sparse_pair: Any) -> tuple[Any, ...]:
 
 
 def _uncached(*places: str) -> Callable[[], None]:
-    """Call these functions ("phases.charts:_flat_indices") anew every time."""
+    """Call these functions ("solve.charts:_flat_indices") anew every time."""
 
     def off() -> None:
         for place in places:
@@ -301,7 +301,7 @@ MECHANISMS = (
         "Kronecker model",
         QUADRATIC,
         ("phases/kronecker_model.py",),
-        _set("phases.descent", MOST_ORDER=0),
+        _set("solve.descent", MOST_ORDER=0),
         "kept: above order 20 it saves three quarters of the evaluations; below, it takes more time, and is left out.",
     ),
     Mechanism(
@@ -322,7 +322,7 @@ MECHANISMS = (
         "leaps of the strongest features first",
         SPARSE,
         ("objectives/leaps.py:Features.select",),
-        _set("objectives.leaps", SHARES=()),
+        _set("objectives.polar_leaps", SHARES=()),
         "kept: not measured by this script yet.",
     ),
     Mechanism(
@@ -361,7 +361,7 @@ MECHANISMS = (
         ),
         (),
         _uncached(
-            "phases.charts:_flat_indices",
+            "solve.charts:_flat_indices",
             "objectives.quartic:_sweep_flops",
             "objectives.quartic:_shares",
             "objectives.function:_probe_place",

@@ -193,17 +193,17 @@ def _five_drawn_starts() -> None:
 
 
 def _no_refit() -> None:
-    from givens.mixtures import solve
+    from givens.mixtures import whitened_moments
     from givens.mixtures.refit import Refitted
 
-    solve.refit = lambda scaled, weights, b: Refitted(weights, b, 1.0, True)
+    whitened_moments.refit = lambda scaled, weights, b: Refitted(weights, b, 1.0, True)
 
 
 def _no_shrinking() -> None:
-    from givens.mixtures import solve
+    from givens.mixtures import whitened_moments
 
-    lifted = solve._lifted
-    solve._lifted = lambda K, noise, white, count: lifted(K, noise, white, np.inf)
+    lifted = whitened_moments._lifted
+    whitened_moments._lifted = lambda K, noise, white, count: lifted(K, noise, white, np.inf)
 
 
 # Moments

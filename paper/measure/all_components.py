@@ -15,13 +15,13 @@ from functools import partial
 import numpy as np
 
 from givens.metrics import adjusted_from_scores
-from givens.minimize import minimize
 from givens.objectives import SparseColumns
 from givens.objectives.contrasts import Pairs
 from givens.objectives.sparse_columns import Threshold
 from givens.result import Snapshot
 from givens.rotations import random_orthogonal, turn
 from givens.schedules import Random
+from givens.solve.minimize import minimize
 from givens.sparse_pca.loadings import order_and_sign, shrink, unit_rows
 from paper.baselines import fill_pattern, gpower
 from paper.measure import tables

@@ -14,10 +14,10 @@ from itertools import product
 import numpy as np
 from scipy.linalg import expm
 
-from givens.minimize import minimize
 from givens.objectives import Function, SymmetricTensor
 from givens.objectives.base import Objective
 from givens.rotations import random_orthogonal
+from givens.solve.minimize import minimize
 from paper.measure.algorithm_4 import algorithm_4
 from paper.measure.task import ExperimentSettings, Row, Task
 

@@ -17,11 +17,11 @@ from functools import partial
 import numpy as np
 
 from givens.datasets import sparse_modules
-from givens.minimize import minimize
 from givens.objectives import Function, SparseColumns, SymmetricTensor
 from givens.objectives.base import Objective
 from givens.result import Snapshot
 from givens.rotations import random_orthogonal
+from givens.solve.minimize import minimize
 from paper.measure.recorded import Recorded
 from paper.measure.task import ExperimentSettings, Row, Task
 

@@ -16,7 +16,7 @@ __version__ = "0.2.0"
 
 _HOMES = {
     "ICA": "givens.ica.estimator",
-    "Checkpoint": "givens.checkpoint",
+    "Checkpoint": "givens.solve.checkpoint",
     "Decomposition": "givens.tensors.decompose",
     "FactorRotation": "givens.rotation.factor_rotation",
     "JADE": "givens.ica.jade",
@@ -30,7 +30,7 @@ _HOMES = {
     "check_objective": "givens.checks",
     "decompose": "givens.tensors.decompose",
     "joint_diagonalize": "givens.ica.diagonalize",
-    "minimize": "givens.minimize",
+    "minimize": "givens.solve.minimize",
     "sparse_pca_path": "givens.sparse_pca.path",
 }
 _MODULES = {
@@ -66,18 +66,18 @@ if TYPE_CHECKING:
         schedules,
         searches,
     )
-    from givens.checkpoint import Checkpoint
     from givens.checks import check_objective
     from givens.data import sources as rows
     from givens.ica.diagonalize import joint_diagonalize
     from givens.ica.estimator import ICA
     from givens.ica.jade import JADE
     from givens.ica.sobi import SOBI
-    from givens.minimize import minimize
     from givens.mixtures.estimator import SphericalMixture
     from givens.result import Result
     from givens.rotation.factor_rotation import FactorRotation
     from givens.rotation.rotated_pca import RotatedPCA
+    from givens.solve.checkpoint import Checkpoint
+    from givens.solve.minimize import minimize
     from givens.sparse_pca import loadings
     from givens.sparse_pca.estimator import SparsePCA
     from givens.sparse_pca.path import sparse_pca_path

@@ -17,9 +17,9 @@ from givens.numerics import parallel
 from givens.numerics.cayley import turned
 from givens.objectives.base import Blocks, Look, Objective, Solved
 from givens.objectives.stiefel import StiefelFunction
-from givens.phases import PHASES
 from givens.rotations import random_orthogonal, rotate, rotate_blocks, turn
 from givens.schedules import Shape, all_pairs, as_schedule, disjoint_runs
+from givens.solve import PHASES
 from givens.support.arguments import whole
 
 LARGEST_SCALE = 1e6  # times the values of f; an error as large as f itself would be within tolerances relative to a larger scale

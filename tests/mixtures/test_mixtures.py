@@ -20,7 +20,7 @@ from givens.datasets import make_spherical_mixture
 from givens.mixtures.em import refine
 from givens.mixtures.model import Mixture, posterior
 from givens.mixtures.refit import Scaled, misfit, refit
-from givens.mixtures.solve import by_givens, solve
+from givens.mixtures.whitened_moments import by_givens, solve
 from givens.numerics.polar import polar
 from givens.result import Result
 from paper.baselines.tensor_power import tensor_power

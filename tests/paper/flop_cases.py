@@ -44,10 +44,10 @@ def sparse_data(samples, features):
 
 
 def sparse(schedule, n=8, features=120, share=0.1):
-    from givens.loop import Run
-    from givens.minimize import minimize
     from givens.objectives import SparseColumns
     from givens.rotations import random_orthogonal
+    from givens.solve.loop import Run
+    from givens.solve.minimize import minimize
 
     X = sparse_data(n, features)
     objective = SparseColumns(np.ascontiguousarray(X.T), share * np.sqrt((X**2).sum(axis=0).max()))
@@ -114,10 +114,10 @@ def tensor_data(d):
 
 
 def tensor(schedule, d=10):
-    from givens.loop import Run
-    from givens.minimize import minimize
     from givens.objectives import SymmetricTensor
     from givens.rotations import random_orthogonal
+    from givens.solve.loop import Run
+    from givens.solve.minimize import minimize
 
     objective = SymmetricTensor(tensor_data(d))
     start = random_orthogonal(d, np.random.default_rng(0))

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from givens.minimize import minimize
 from givens.numerics import parallel
 from givens.numerics.scaling import check_data, power_of_two
 from givens.objectives.joint import JointDiagonal
+from givens.solve.minimize import minimize
 from givens.support.arguments import as_array, tolerance, whole
 
 ASYMMETRY = 1e-6  # refused above this, relative to the largest entry of a matrix; rounding in single precision is less

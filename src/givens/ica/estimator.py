@@ -23,7 +23,6 @@ from givens.data.sources import in_memory
 from givens.ica.adaptive import NonGaussianity, tail_moments, tail_signs
 from givens.ica.separation import Separated, SourceSeparation
 from givens.ica.whitening import WhiteSpace, from_covariance, white_space
-from givens.minimize import minimize
 from givens.numerics import parallel
 from givens.numerics.polar import polar
 from givens.numerics.scaling import check_data, unit_of
@@ -34,6 +33,7 @@ from givens.objectives.passed_rows import PassedRows
 from givens.objectives.turned_rows import HeldRows, TurnedRows
 from givens.result import Result
 from givens.rotations import random_orthogonal
+from givens.solve.minimize import minimize
 from givens.support.arguments import (
     generator,
     number_or_share,

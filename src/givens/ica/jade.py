@@ -13,11 +13,11 @@ from __future__ import annotations
 import numpy as np
 
 from givens.ica.separation import Separated, SourceSeparation
-from givens.minimize import minimize
 from givens.numerics import parallel
 from givens.numerics.scaling import check_data, refuse_too_large
 from givens.numerics.tiles import tiled_sum
 from givens.objectives.joint import JointDiagonal
+from givens.solve.minimize import minimize
 from givens.support.arguments import tolerance
 
 MOST_COMPONENTS = 128  # their cumulant matrices take 8·n⁴/2 bytes: 1.1 GB

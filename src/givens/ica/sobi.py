@@ -14,11 +14,11 @@ import numpy as np
 
 from givens.ica.diagonalize import reduced_stack
 from givens.ica.separation import Separated, SourceSeparation
-from givens.minimize import minimize
 from givens.numerics import parallel
 from givens.numerics.scaling import check_data, power_of_two
 from givens.numerics.tiles import tiled_sum
 from givens.objectives.joint import JointDiagonal
+from givens.solve.minimize import minimize
 from givens.support.arguments import tolerance, whole
 
 DEFAULT_LAGS = 100

@@ -1,4 +1,4 @@
-"""The compiled part of `phases.conjugate_gradients`, which would call NumPy a dozen times per product."""
+"""The compiled part of `solve.conjugate_gradients`, which would call NumPy a dozen times per product."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Linearisation of the sparse PCA objective, from the few entries above their threshold; see `objectives.leaps`."""
+"""Linearisation of the sparse PCA objective, from the few entries above their threshold; see `objectives.polar_leaps`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The compiled part of `phases.quasi_newton`, which would call NumPy a dozen times per step."""
+"""The compiled part of `solve.quasi_newton`, which would call NumPy a dozen times per step."""
 
 from __future__ import annotations
 

@@ -24,8 +24,8 @@ from givens.data.summary import EveryNth, Together
 from givens.data.sums import TILE, Basis, ThirdMoments
 from givens.mixtures.em import refine
 from givens.mixtures.model import Mixture, posterior
-from givens.mixtures.solve import SolvedMixture, by_givens, solve, undecomposed
 from givens.mixtures.starts import SAMPLE_ROWS, better_start
+from givens.mixtures.whitened_moments import SolvedMixture, by_givens, solve, undecomposed
 from givens.numerics import parallel
 from givens.numerics.scaling import unit_of
 from givens.result import Result

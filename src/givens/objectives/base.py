@@ -1,6 +1,6 @@
 """The base class of objectives: the arrays that rotate with U, and how to find rotations of blocks of columns.
 
-The loop in `givens.loop` knows nothing of data, contrasts or tensors. It asks an objective for its `state` at U, for a `look`
+The loop in `givens.solve` knows nothing of data, contrasts or tensors. It asks an objective for its `state` at U, for a `look`
 at f and its slopes, to `solve` the blocks of a round (which only reads the state), and to `apply` the rotations found (which
 writes it). A rotation is a small orthogonal matrix Q: U[:, block] ← U[:, block] @ Q. For a block of two columns Q is the Givens
 rotation G(i, j, θ) of the paper.

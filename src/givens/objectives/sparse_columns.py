@@ -220,8 +220,8 @@ class SparseColumns(Columns):
         return Tournament(block=max(self.contrast.block(self.n), 2))
 
     def propose(self, state: np.ndarray, memory: Any, first: bool) -> Leap | None:
-        """A leap of `objectives.leaps`: the polar factor of the gradient at an extrapolated U."""
-        from givens.objectives.leaps import SHARES, PolarLeaps
+        """A leap of `objectives.polar_leaps`: the polar factor of the gradient at an extrapolated U."""
+        from givens.objectives.polar_leaps import SHARES, PolarLeaps
 
         leaps = memory or PolarLeaps(state, self.contrast.levels, self.contrast.l0, SHARES if first else ())
         Q = leaps.go()

@@ -6,7 +6,7 @@ are R = W(WᵀE) in the coordinates of the n-dimensional space, where
 
     R  =  (I − VVᵀ) E.
 
-So descent computes nothing of order n², and W need not be chosen: `phases.charts` makes steps from these slopes. Rotations of two
+So descent computes nothing of order n², and W need not be chosen: `solve.charts` makes steps from these slopes. Rotations of two
 columns need a W; any will do, and the loop chooses one (`Run.complete`).
 """
 

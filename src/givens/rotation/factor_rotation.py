@@ -9,7 +9,6 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from givens.minimize import minimize
 from givens.numerics import parallel
 from givens.numerics.scaling import power, power_of_two
 from givens.result import Result
@@ -17,6 +16,7 @@ from givens.rotation.compare import target_rotation
 from givens.rotation.criteria import criterion_and_certificate, kappa_of, row_tiles
 from givens.rotation.explore import affordable, explore
 from givens.rotation.extraction import Extraction, is_decomposition, of_decomposition
+from givens.solve.minimize import minimize
 from givens.support.arguments import generator, tolerance, warn_caller, whole
 from givens.support.fitting import Transformer, atomic_fit, check_array, validate_data
 from givens.support.imports import require

@@ -19,7 +19,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from givens.loop import DRIFT
 from givens.metrics import total_adjusted
 from givens.numerics import flop_counts, parallel
 from givens.numerics.centred_sparse import CentredSparse
@@ -28,6 +27,7 @@ from givens.numerics.tiles import scores, turned
 from givens.objectives.sparse_columns import Threshold
 from givens.result import PhaseSummary, Result, Trace
 from givens.rotations import check_orthogonal, orthogonality, repair
+from givens.solve.loop import DRIFT
 from givens.support.arguments import counted
 from givens.support.progress import bar
 

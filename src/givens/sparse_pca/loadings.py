@@ -24,7 +24,6 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from givens.metrics import DEPENDENT, adjusted_from_scores
-from givens.minimize import minimize
 from givens.numerics.centred_sparse import CentredSparse
 from givens.numerics.gram import leading_axes
 from givens.numerics.scaling import check_data
@@ -32,6 +31,7 @@ from givens.numerics.tiles import scores
 from givens.objectives.sparse_columns import SparseColumns
 from givens.result import Result
 from givens.rotations import complete
+from givens.solve.minimize import minimize
 from givens.sparse_pca.few_components import FewColumns
 from givens.sparse_pca.options import FitOptions
 

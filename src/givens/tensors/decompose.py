@@ -15,13 +15,13 @@ from typing import Any
 
 import numpy as np
 
-from givens.minimize import minimize
 from givens.numerics import parallel
 from givens.numerics.polar import polar_by_products
 from givens.objectives.tensor import SymmetricTensor, negligible
 from givens.result import PhaseSummary, Result
 from givens.rotations import random_orthogonal
 from givens.schedules import Schedule
+from givens.solve.minimize import minimize
 from givens.support.arguments import counted, generator, tolerance, whole
 from givens.tensors.from_samples import MomentTensor
 

@@ -4,7 +4,7 @@
         while the phase can make a step:
             record it; stop, save, call the callback
 
-This file has everything but the ways to lower f, which are in `givens.phases`: trace, stopping, callback, checkpoint, repair.
+This file has everything but the ways to lower f, which are in `givens.solve`: trace, stopping, callback, checkpoint, repair.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from givens import checkpoint as checkpoints
-from givens.checkpoint import Checkpoint, Progress
 from givens.objectives.base import Look, NotFinite, Objective, Plan
-from givens.phases import PHASES, Phase
-from givens.phases.certificate import certify
 from givens.result import Certificate, PhaseSummary, Result, Snapshot
 from givens.rotations import complete, orthogonality, repair, rotate_blocks
 from givens.schedules import Schedule, Shape
+from givens.solve import PHASES, Phase
+from givens.solve import checkpoint as checkpoints
+from givens.solve.certificate import certify
+from givens.solve.checkpoint import Checkpoint, Progress
 from givens.support.arguments import counted
 from givens.support.progress import Bar
 

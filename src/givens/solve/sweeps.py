@@ -16,13 +16,13 @@ import numpy as np
 
 from givens.numerics import parallel
 from givens.objectives.base import Blocks, Solved
-from givens.phases.phase import Phase
 from givens.rotations import rotate_blocks
 from givens.schedules import Random
+from givens.solve.phase import Phase
 from givens.support.arguments import counted
 
 if TYPE_CHECKING:
-    from givens.loop import Run
+    from givens.solve.loop import Run
 
 FIRST_PAIRS = 16  # of many pairs, so many are solved to see how long the others take
 LITTLE = 2e6  # flops that take less time than threads need to begin

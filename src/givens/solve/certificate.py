@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from givens.objectives.base import Solved
-from givens.phases.sweeping import solve_pairs
 from givens.result import Certificate
 from givens.rotations import rotate_blocks
 from givens.schedules import all_pairs
+from givens.solve.sweeps import solve_pairs
 
 if TYPE_CHECKING:
-    from givens.loop import Run
+    from givens.solve.loop import Run
 
 WORTH = 1e-13
 """Relative to the scale: smaller gains may be rounding errors, and are not applied."""

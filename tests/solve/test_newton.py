@@ -9,13 +9,13 @@ import pytest
 from scipy.linalg import expm
 
 from givens import check_objective, minimize
-from givens.checkpoint import Checkpoint
 from givens.numerics.cayley import turned
 from givens.objectives import Columns, LogCosh, Orthomax
 from givens.objectives.base import Plan, Second
-from givens.phases import Newton
 from givens.rotations import random_orthogonal
 from givens.schedules import Shape
+from givens.solve import Newton
+from givens.solve.checkpoint import Checkpoint
 
 
 def antisymmetric(rng, n):

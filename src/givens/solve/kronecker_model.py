@@ -32,7 +32,7 @@ import numpy as np
 
 from givens.numerics.scaling import EPS
 from givens.objectives.base import Look
-from givens.phases.conjugate_gradients import bounded_minimum
+from givens.solve.conjugate_gradients import bounded_minimum
 
 LEAST_ORDER = (
     21  # a step on smaller matrices takes longer than the evaluations of f that it saves, if these are cheap

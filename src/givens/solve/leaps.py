@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from givens.phases.phase import Phase
+from givens.solve.phase import Phase
 from givens.support.arguments import counted
 
 if TYPE_CHECKING:
-    from givens.loop import Run
+    from givens.solve.loop import Run
 
 
 class Leaps(Phase):

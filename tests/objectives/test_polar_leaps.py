@@ -10,14 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from givens import minimize
-from givens.checkpoint import Checkpoint
 from givens.datasets import sparse_modules
 from givens.kernels.linear import linearise
 from givens.objectives import Columns, Leap, SparseColumns
-from givens.objectives.leaps import Features, PolarLeaps
-from givens.phases import Leaps
+from givens.objectives.polar_leaps import Features, PolarLeaps
 from givens.rotations import determinant, random_orthogonal
 from givens.schedules import Tournament
+from givens.solve import Leaps
+from givens.solve.checkpoint import Checkpoint
 from tests.properties import examples
 
 PENALTIES = ("l1", "l0")
@@ -69,7 +69,7 @@ def test_few_and_many_non_zeros_give_the_same(share, l0, monkeypatch):
     T = V @ Y
     S = np.where(np.abs(T) > levels[:, None], T if l0 else T - np.sign(T) * levels[:, None], 0.0)
     for few in (0.0, 1.1):
-        monkeypatch.setattr("givens.objectives.leaps.FEW", few)
+        monkeypatch.setattr("givens.objectives.polar_leaps.FEW", few)
         value, E, _ = Features(Y, levels, l0).linearise(V)
         assert np.isclose(value, total(T, levels, l0), rtol=1e-5)
         assert np.allclose(E, S @ Y.T, atol=1e-5 * np.abs(E).max())

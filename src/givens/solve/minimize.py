@@ -19,17 +19,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from givens.checkpoint import Checkpoint, as_checkpoint
-from givens.loop import INFINITE, STOPPED, Callback, Run, RunOptions
 from givens.numerics import parallel
 from givens.objectives.base import Objective, Plan
 from givens.objectives.function import Function
 from givens.objectives.stiefel import StiefelFunction
-from givens.phases import PHASES
 from givens.result import PhaseSummary, Result
 from givens.rotations import check_orthogonal, random_orthogonal, with_determinant
 from givens.rotations import determinant as determinant_of
 from givens.schedules import Schedule, as_schedule
+from givens.solve import PHASES
+from givens.solve.checkpoint import Checkpoint, as_checkpoint
+from givens.solve.loop import INFINITE, STOPPED, Callback, Run, RunOptions
 from givens.support.arguments import as_array, counted, generator, tolerance, whole
 from givens.support.progress import Bar, bar
 

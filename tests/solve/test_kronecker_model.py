@@ -7,12 +7,12 @@ import pytest
 from scipy.linalg import expm
 
 from givens import minimize
-from givens.checkpoint import Checkpoint
 from givens.objectives import Function
 from givens.objectives.base import Look
-from givens.phases.conjugate_gradients import bounded_minimum
-from givens.phases.kronecker_model import KEPT, KroneckerModel
 from givens.rotations import orthogonality, random_orthogonal
+from givens.solve.checkpoint import Checkpoint
+from givens.solve.conjugate_gradients import bounded_minimum
+from givens.solve.kronecker_model import KEPT, KroneckerModel
 
 
 def weighted(n, rng, spread=1.0):

@@ -24,14 +24,14 @@ import numpy as np
 from givens.numerics.cayley import turned
 from givens.numerics.scaling import EPS
 from givens.objectives.base import Look
-from givens.phases.charts import LARGEST_ANGLE, Chart, Place, SquareChart, StiefelChart
-from givens.phases.kronecker_model import LEAST_ORDER, MOST_ORDER, KroneckerModel
-from givens.phases.phase import Phase
-from givens.phases.quasi_newton import Memory
+from givens.solve.charts import LARGEST_ANGLE, Chart, Place, SquareChart, StiefelChart
+from givens.solve.kronecker_model import LEAST_ORDER, MOST_ORDER, KroneckerModel
+from givens.solve.phase import Phase
+from givens.solve.quasi_newton import Memory
 from givens.support.arguments import counted
 
 if TYPE_CHECKING:
-    from givens.loop import Run
+    from givens.solve.loop import Run
 
 FIRST = 0.2  # the largest angle of the first step, if curvatures are unknown
 LEAST_CURVATURE = 0.01  # share of the largest curvature to which smaller ones are raised

@@ -1,4 +1,4 @@
-"""Phases: the ways in which a run lowers f.
+"""One engine: `minimize`, the loop, and its phases, the ways in which a run lowers f.
 
 A run is a short list of phases on one state. The loop asks the current phase to `advance` by one step, until the phase returns
 None; then the next phase follows.
@@ -15,11 +15,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from givens.phases.descent import Descent
-from givens.phases.leaping import Leaps
-from givens.phases.newton import Newton
-from givens.phases.phase import Phase
-from givens.phases.sweeping import Sweeps
+from givens.solve.descent import Descent
+from givens.solve.leaps import Leaps
+from givens.solve.newton import Newton
+from givens.solve.phase import Phase
+from givens.solve.sweeps import Sweeps
 
 PHASES: dict[str, Callable[[], Phase]] = {
     "descent": Descent,

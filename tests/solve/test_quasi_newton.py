@@ -7,8 +7,8 @@ import pytest
 
 from givens import minimize
 from givens.objectives import Function
-from givens.phases.quasi_newton import Memory
 from givens.rotations import orthogonality, random_orthogonal
+from givens.solve.quasi_newton import Memory
 
 
 def pairs(rng, size, number):

@@ -7,8 +7,8 @@ import pytest
 
 from givens import minimize
 from givens.objectives import Columns, Function, LogCosh
-from givens.phases.quasi_newton import Memory
 from givens.rotations import random_orthogonal
+from givens.solve.quasi_newton import Memory
 from tests.cases import CASES
 
 N = 6

@@ -11,7 +11,7 @@ import pytest
 from givens import check_objective, minimize, rotations
 from givens.numerics import parallel
 from givens.objectives import Columns, Function, JointDiagonal, Kurtosis, SparseColumns
-from givens.phases import sweeping
+from givens.solve import sweeps
 from tests.cases import CASES
 
 
@@ -219,9 +219,9 @@ def test_many_pairs_are_solved_alike_with_threads_and_without(rng, monkeypatch, 
     pairs = np.array(list(itertools.combinations(range(12), 2)))
     run = SimpleNamespace(objective=objective, state=state, plan=objective.plan(), tol=1e-9)
     expected = objective.solve(state, pairs, run.tol * objective.scale)
-    monkeypatch.setattr(sweeping, "LITTLE", little)
+    monkeypatch.setattr(sweeps, "LITTLE", little)
     with parallel.pool(2):
-        found = sweeping.solve_pairs(run, pairs)
+        found = sweeps.solve_pairs(run, pairs)
     np.testing.assert_array_equal(found.gains, expected.gains)
     np.testing.assert_array_equal(found.rotations, expected.rotations)
     assert (found.rotated, found.flops) == (expected.rotated, expected.flops)

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from givens import minimize
 from givens.numerics.cayley import turned
 from givens.objectives import StiefelFunction
-from givens.phases.charts import FAR, LARGEST_MOVE, Place, StiefelChart
-from givens.phases.descent import Descent
 from givens.rotations import orthogonality, random_orthogonal
+from givens.solve.charts import FAR, LARGEST_MOVE, Place, StiefelChart
+from givens.solve.descent import Descent
 
 
 @st.composite

@@ -20,12 +20,12 @@ import numpy as np
 from givens.numerics.cayley import turned
 from givens.numerics.scaling import EPS
 from givens.objectives.base import Look, NotFinite, Second
-from givens.phases.conjugate_gradients import bounded_minimum
-from givens.phases.phase import Phase
+from givens.solve.conjugate_gradients import bounded_minimum
+from givens.solve.phase import Phase
 from givens.support.arguments import counted
 
 if TYPE_CHECKING:
-    from givens.loop import Run
+    from givens.solve.loop import Run
 
 FIRST, LARGEST, LEAST = 0.3, 0.8, 1e-9  # the first radius and its bounds, in radians
 LEAST_CURVATURE = 0.01  # share of the largest curvature of a pair to which smaller ones are raised
