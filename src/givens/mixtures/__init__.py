@@ -1,1 +1,1 @@
-"""Mixtures of spherical Gaussians: fits to moments (`whitened_moments`, `refit`), EM (`em`, `starts`), densities (`model`)."""
+"""Mixtures of spherical Gaussians: fits to moments (`whitened_moments`, `refit`), EM (`em`), densities (`model`)."""

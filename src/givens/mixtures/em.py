@@ -12,6 +12,7 @@ import numpy as np
 from givens.data.rows import Rows
 from givens.data.sums import Sums
 from givens.mixtures.model import Mixture
+from givens.solve.iterate import iterate
 
 
 class _Expectation(Sums):
@@ -56,7 +57,7 @@ def refine(
     origin: np.ndarray | None = None,
     beyond: int = 0,
 ) -> Refined:
-    """Take at most `steps` steps of EM; stop when a step gains less than `tol` in mean log-likelihood.
+    """Take at most `steps` steps of EM; stop when a step gains no more than `tol` in mean log-likelihood.
 
     Parameters
     ----------
@@ -65,7 +66,7 @@ def refine(
     mixture : Mixture
         The start, in the coordinates of unit·x − origin.
     steps, tol : int, float
-        Maximum number of steps, and the gain below which they stop.
+        Maximum number of steps, and the gain at which they stop.
     common : bool
         One variance for all components.
     floor : float
@@ -75,15 +76,15 @@ def refine(
     beyond : int, default=0
         Number of further directions, in which all rows are equal and which have no coordinates. They count for the variances.
     """
-    history: list[float] = []
-    for _ in range(steps):
+
+    def step(mixture: Mixture) -> tuple[float, Mixture]:
         sums = data.total(_Expectation(mixture, unit, origin, beyond), "mixture-expectation")
         mass, first, energy, log_density = sums.totals()
-        history.append(float(log_density) / sums.count)
-        mixture = _maximise(mixture, mass, first, energy, common=common, floor=floor, beyond=beyond)
-        if len(history) > 1 and history[-1] - history[-2] < tol:
-            return Refined(mixture, history, True)
-    return Refined(mixture, history, False)
+        following = _maximise(mixture, mass, first, energy, common=common, floor=floor, beyond=beyond)
+        return float(log_density) / sums.count, following
+
+    found = iterate(step, mixture, tol, steps)
+    return Refined(found.following, found.values, found.converged)
 
 
 def _maximise(

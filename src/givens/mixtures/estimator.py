@@ -22,9 +22,9 @@ from givens.data.span import RowSpan
 from givens.data.stream import Stream, StreamedMoments, principal_basis, principal_moments
 from givens.data.summary import EveryNth, Together
 from givens.data.sums import TILE, Basis, ThirdMoments
+from givens.mixtures.drawn_starts import SAMPLE_ROWS, better_start
 from givens.mixtures.em import refine
 from givens.mixtures.model import Mixture, posterior
-from givens.mixtures.starts import SAMPLE_ROWS, better_start
 from givens.mixtures.whitened_moments import SolvedMixture, by_givens, solve, undecomposed
 from givens.numerics import parallel
 from givens.numerics.scaling import unit_of

@@ -11,10 +11,12 @@ structure take ten times as many sweeps.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from givens.numerics import parallel
+from givens.solve.starts import best_of, one_by_one
 
 CANDIDATES = 16  # starts that are tried where this is cheap
 FIRST_SWEEPS = 4
@@ -73,7 +75,7 @@ def explore(
         best = _agreed(runs, size)
     if best is None:
         runs += _from_random(loadings, kappa, candidates - len(runs), size, rng, first=len(runs))
-        best = _by_halving(runs)
+        best = _by_halving(runs, flops)
     if best.converged or m < MANY_FACTORS:
         best.finish(tol * size)
     return Found(np.ascontiguousarray(best.Ut.T), best.converged)
@@ -93,28 +95,24 @@ def _agreed(scouts: list[_Candidate], size: float) -> _Candidate | None:
     scouts[0].sweep(SCOUT_SWEEPS)
     if not scouts[0].converged:
         return None
-    _sweep(scouts[1:], SCOUT_SWEEPS)
+    parallel.each(partial(_Candidate.sweep, times=SCOUT_SWEEPS), scouts[1:])
     merit = scouts[0].merit
     agree = all(scout.converged and abs(scout.merit - merit) <= AGREED * size for scout in scouts)
     return scouts[0] if agree else None
 
 
-def _by_halving(runs: list[_Candidate]) -> _Candidate:
-    sweeps = FIRST_SWEEPS
-    while len(runs) > 1 and sweeps <= MOST_SWEEPS:
-        _sweep(runs, sweeps)
-        runs = sorted(runs, key=lambda run: -run.merit)[: (len(runs) + 1) // 2]
+def _by_halving(runs: list[_Candidate], flops: float) -> _Candidate:
+    """The candidate that is left; each round takes about as long as the first one."""
+    sweeps, number = FIRST_SWEEPS, (len(runs) + 1) // 2
+    rounds = []
+    while number > 1 and sweeps < MOST_SWEEPS:
         sweeps *= 2
-    return runs[0]
-
-
-def _sweep(runs: list[_Candidate], times: int) -> None:
-    """All of them, on the pool's threads unless handing over would take longer."""
-    if runs and len(runs) * times * _sweep_flops(*runs[0].Y.T.shape) > CHEAP:
-        parallel.each(lambda run: run.sweep(times), runs)
-    else:
-        for run in runs:
-            run.sweep(times)
+        rounds.append((number, partial(_Candidate.sweep, times=sweeps)))
+        number = (number + 1) // 2
+    # Handing over to other threads would take longer than cheap rounds.
+    each = parallel.each if len(runs) * FIRST_SWEEPS * flops > CHEAP else one_by_one
+    first = partial(_Candidate.sweep, times=FIRST_SWEEPS)
+    return best_of(runs, first, lambda run: run.merit, further=rounds, each=each)[0]
 
 
 class _Candidate:
@@ -136,14 +134,15 @@ class _Candidate:
         self.converged = False
         self.merit = -np.inf
 
-    def sweep(self, times: int) -> None:
-        """Up to so many sweeps more."""
+    def sweep(self, times: int) -> _Candidate:
+        """Up to so many sweeps more; returns the candidate itself."""
         from givens.kernels.quartic import sweep_all
 
         if not self.converged:
             _, gained, criterion = sweep_all(self.Y, self.Ut, self.share, times, self.little)
             self.converged = gained <= self.little
             self.merit = criterion - self.handicap
+        return self
 
     def finish(self, little: float) -> None:
         """Run on until a sweep gains no more than this."""

@@ -22,6 +22,7 @@ from givens.result import PhaseSummary, Result
 from givens.rotations import random_orthogonal
 from givens.schedules import Schedule
 from givens.solve.minimize import minimize
+from givens.solve.starts import best_of
 from givens.support.arguments import counted, generator, tolerance, whole
 from givens.tensors.from_samples import MomentTensor
 
@@ -148,8 +149,9 @@ def decompose(
     }
     with parallel.pool(threads):
         number = n_starts if isinstance(start, str) else 1
-        runs = [_run(objective, start, rng, tol, options) for _ in range(number)]
-        best = max(runs, key=lambda run: run.value)
+        best, runs = best_of(
+            range(number), lambda _: _run(objective, start, rng, tol, options), lambda run: run.value
+        )
         best.flops = sum(run.flops for run in runs)
         if number > 1:
             best.starts = np.array([run.value for run in runs])

@@ -18,6 +18,7 @@ import numpy as np
 
 from givens.data.rows import Rows
 from givens.data.summary import Summary
+from givens.solve.iterate import iterate
 from givens.topics.documents import Counts
 from givens.topics.priors import Prior
 
@@ -36,7 +37,7 @@ class RefinedTopics:
     bounds : list of float
         Lower bounds of the log-likelihood per word: of the start, and after each pass.
     converged : bool
-        The last pass gained less than the tolerance.
+        The last pass gained no more than the tolerance.
     """
 
     counts: np.ndarray
@@ -106,20 +107,22 @@ def refine(
 ) -> RefinedTopics:
     """Refine topics (k x words, each of sum 1) by at most `passes` passes, with at most `steps` steps per document in each.
 
-    Stop when a pass gains less than `tol` per word. What a pass gained is known after the next inference, so the documents are
-    read once more than there are passes, and the last bound is that of the topics that are returned.
+    Stop when a pass gains no more than `tol` per word. What a pass gained is known after the next inference, so the documents are
+    read once more than there are passes, and the largest bound is that of the topics that are returned.
     """
-    counts = np.ascontiguousarray(topics.T)
-    bounds: list[float] = []
-    while True:
+    left = iter(range(passes, -1, -1))
+
+    def step(x: tuple[np.ndarray, Prior]) -> tuple[float, tuple[np.ndarray, Prior]]:
+        counts, prior = x
         single = (counts / counts.sum(axis=0)).astype(np.float32)
-        inference = Inference(single, prior, steps, STEP_TOL, counted=len(bounds) < passes)
+        inference = Inference(single, prior, steps, STEP_TOL, counted=next(left) > 0)
         found = documents.total(inference, "topics-inference")
-        bounds.append(float(found.bound / found.words))
-        converged = len(bounds) > 1 and bool(bounds[-1] - bounds[-2] < tol)
-        if converged or len(bounds) > passes:
-            return RefinedTopics(np.ascontiguousarray(counts.T), prior, bounds, converged)
-        counts = np.asarray(found.expected)
-        counts *= single
-        counts += smoothing
-        prior = prior.learned(found.statistics, found.documents)
+        if found.expected is not None:
+            counts = found.expected * single
+            counts += smoothing
+            prior = prior.learned(found.statistics, found.documents)
+        return float(found.bound / found.words), (counts, prior)
+
+    found = iterate(step, (np.ascontiguousarray(topics.T), prior), tol, passes + 1)
+    counts, prior = found.best
+    return RefinedTopics(np.ascontiguousarray(counts.T), prior, found.values, found.converged)

@@ -20,6 +20,7 @@ from givens.data.rows import Rows
 from givens.mixtures.em import refine
 from givens.mixtures.model import Mixture
 from givens.numerics import parallel
+from givens.solve.starts import best_of
 
 SAMPLE_ROWS = 1024
 """Maximum number of rows on which starts are compared."""
@@ -77,8 +78,8 @@ def better_start(
     def merit(trial: _Trial) -> tuple[bool, float]:
         return sound(trial), trial.log_likelihood
 
-    trials = sorted(parallel.each(screen, range(starts)), key=merit, reverse=True)[:_FINALISTS]
-    best = max(parallel.each(lambda trial: run(trial.mixture, _STEPS), trials), key=merit)
+    finals = (_FINALISTS, lambda trial: run(trial.mixture, _STEPS))
+    best, _ = best_of(range(starts), screen, merit, further=[finals], each=parallel.each)
     if than is not None:
         least = run(than, _SCREENING + _STEPS).log_likelihood + tol + _MARGIN / len(rows)
         if not sound(best) or best.log_likelihood <= least:
