@@ -29,7 +29,7 @@ from pymanopt.optimizers import ConjugateGradient, SteepestDescent, TrustRegions
 from threadpoolctl import threadpool_limits
 
 from givens import autodiff, minimize
-from givens.objectives import Function, StiefelFunction
+from givens.objectives import Function
 from givens.rotations import random_orthogonal
 
 OPTIMIZERS = {
@@ -229,8 +229,7 @@ def _procrustes(report, determinant):
 
 def givens_minimum(both, start, end=ENDS, **options):
     """Until the norm of the gradient is below `end`."""
-    n, m = start.shape
-    function = Function(both, n, jac=True) if m == n else StiefelFunction(both, n, m, jac=True)
+    function = Function(both, start.shape, jac=True)
     return minimize(function, start, gradient_tol=end / function.scale, tol=1e-26, **options).U
 
 

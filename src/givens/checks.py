@@ -16,7 +16,7 @@ import numpy as np
 from givens.numerics import parallel
 from givens.numerics.cayley import turned
 from givens.objectives.base import Blocks, Look, Objective, Solved
-from givens.objectives.stiefel import StiefelFunction
+from givens.objectives.function import Function
 from givens.rotations import random_orthogonal, rotate, rotate_blocks, turn
 from givens.schedules import Shape, all_pairs, as_schedule, disjoint_runs
 from givens.solve import PHASES
@@ -105,10 +105,10 @@ def check_objective(
     if not isinstance(objective, Objective):
         hint = ": wrap it in objectives.Function(f, n)" if callable(objective) else ""
         raise TypeError(f"objective must be an Objective, got {type(objective).__name__}{hint}")
-    if isinstance(objective, StiefelFunction):
+    if isinstance(objective, Function) and not objective.square:
         raise TypeError(
             "check_objective rotates two columns of a square U, which functions of n x m matrices do not have; their jac is "
-            "compared with differences of values when a StiefelFunction is made"
+            "compared with differences of values when a Function is made"
         )
     findings = [_attributes(objective)]
     if not findings[0].passed:

@@ -239,7 +239,7 @@ def objective(rng: np.random.Generator) -> Any:
         return objectives.from_samples(A, rank=active)
     f, n = function(rng), int(rng.choice([1, 2, 3, 5]))
     if kind == 6:
-        return objectives.StiefelFunction(f, n, int(rng.choice([1, 1, 2, 0, 5])))
+        return objectives.Function(f, (n, int(rng.choice([1, 1, 2, 0, 5]))))
     return objectives.Function(f, n)
 
 

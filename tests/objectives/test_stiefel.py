@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from givens import autodiff, check_objective, minimize
-from givens.objectives import Function, StiefelFunction
+from givens.objectives import Function
 from givens.rotations import complete, orthogonality, random_orthogonal
 from givens.schedules import Tournament
 from tests.properties import examples
@@ -56,14 +56,14 @@ def test_slopes_are_those_of_the_same_function_of_a_square_matrix(problem):
         value, E = f(U[:, :m])
         return value, np.hstack([E, np.zeros((n, n - m))])
 
-    few, square = StiefelFunction(f, n, m, jac=True), Function(padded, n, jac=True)
+    few, square = Function(f, (n, m), jac=True), Function(padded, n, jac=True)
     look, whole = few.look(few.state(U[:, :m])), square.look(square.state(U))
     assert look.value == pytest.approx(whole.value, rel=1e-12)
     inside, beyond = look.slopes[:m], look.slopes[m:].T
     np.testing.assert_allclose(inside, whole.slopes[:m, :m], atol=1e-10 * few.scale)
     np.testing.assert_allclose(beyond @ U[:, m:], whole.slopes[:m, m:], atol=1e-10 * few.scale)
     np.testing.assert_allclose(beyond @ U[:, :m], 0, atol=1e-12 * few.scale)
-    differences = StiefelFunction(lambda V: f(V)[0], n, m)
+    differences = Function(lambda V: f(V)[0], (n, m))
     estimated = differences.look(differences.state(U[:, :m])).slopes
     np.testing.assert_allclose(estimated, look.slopes, atol=1e-7 * few.scale)
 
@@ -169,7 +169,7 @@ def test_a_start_tells_the_number_of_columns():
     again = minimize(f, result.U, jac=True)
     assert again.converged, again.message
     assert again.value == pytest.approx(least, rel=1e-12)
-    objective = StiefelFunction(f, 9, 2, jac=True)
+    objective = Function(f, (9, 2), jac=True)
     assert np.array_equal(minimize(objective, start).U, result.U)
 
 
@@ -262,7 +262,7 @@ def test_what_makes_no_sense_for_few_columns_is_refused(options, sentence):
 def test_rotations_of_two_columns_find_the_minimum_too(schedule, jac):
     f, _, least = brockett(6, 2)
     g = f if jac else lambda V: f(V)[0]
-    objective = StiefelFunction(g, 6, 2, degree=2, jac=jac)
+    objective = Function(g, (6, 2), degree=2, jac=jac)
     result = minimize(objective, schedule=schedule, random_state=0, max_sweeps=400)
     assert result.converged, result.message
     assert result.rotations > 0
@@ -284,7 +284,7 @@ def test_sweeps_are_those_of_the_same_function_of_a_square_matrix():
 def test_a_certificate_finds_a_way_out_of_a_saddle_point_and_is_exact():
     f, S, least = brockett(8, 2)
     saddle = np.linalg.eigh(S)[1][:, [7, 3]]
-    objective = StiefelFunction(f, 8, 2, degree=2, jac=True)
+    objective = Function(f, (8, 2), degree=2, jac=True)
     result = minimize(objective, saddle, tol=1e-12, certify=True)
     assert result.converged, result.message
     assert result.value < f(saddle)[0] - 0.1 * abs(least)
@@ -333,7 +333,7 @@ def test_objectives_of_square_matrices_take_no_m():
     square = Function(lambda U: float(U[0, 0]), 4)
     with pytest.raises(ValueError, match="only plain functions of n x m matrices take m"):
         minimize(square, m=2)
-    few = StiefelFunction(brockett(6, 2)[0], 6, 2, jac=True)
+    few = Function(brockett(6, 2)[0], (6, 2), jac=True)
     with pytest.raises(ValueError, match="m = 3, but the objective is a function of matrices of 2 columns"):
         minimize(few, m=3)
     with pytest.raises(TypeError, match="functions of n x m matrices do not have"):

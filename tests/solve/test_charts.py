@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from givens import minimize
 from givens.numerics.cayley import turned
-from givens.objectives import StiefelFunction
+from givens.objectives import Function
 from givens.rotations import orthogonality, random_orthogonal
 from givens.solve.charts import FAR, LARGEST_MOVE, Place, StiefelChart
 from givens.solve.descent import Descent
@@ -68,7 +68,7 @@ def test_the_largest_move_is_that_of_a_column(problem):
 def test_steps_before_a_long_one_are_forgotten(rng, monkeypatch):
     n, m = 60, 2
     X = rng.laplace(size=(2 * n, n))
-    function = StiefelFunction(lambda V: -np.sum((X @ V) ** 4), n, m, jac=lambda V: -4 * X.T @ (X @ V) ** 3)
+    function = Function(lambda V: -np.sum((X @ V) ** 4), (n, m), jac=lambda V: -4 * X.T @ (X @ V) ** 3)
     remembered = []
     take = Descent._take
 

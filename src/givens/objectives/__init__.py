@@ -7,8 +7,7 @@
 | `JointDiagonal(matrices)` | the sum of the squared off-diagonal entries of all UᵀC_kU |
 | `SymmetricTensor(T)` | −Σ T(u_i, u_i, u_i) |
 | `MomentTensor(Y, a, G)` | the same, for a third moment given by samples; `from_samples` chooses between the two |
-| `Function(f, n)` | any function |
-| `StiefelFunction(f, n, m)` | any function of n x m matrices with orthonormal columns |
+| `Function(f, n)` | any function; `Function(f, (n, m))` of n x m matrices with orthonormal columns |
 """
 
 from __future__ import annotations
@@ -35,7 +34,6 @@ if TYPE_CHECKING:
     from givens.objectives.joint import JointDiagonal
     from givens.objectives.quartic import Kurtosis, Orthomax
     from givens.objectives.sparse_columns import SparseColumns, Threshold
-    from givens.objectives.stiefel import StiefelFunction
     from givens.objectives.tensor import SymmetricTensor
     from givens.tensors.from_samples import MomentTensor, from_samples
 
@@ -60,7 +58,6 @@ __all__ = [
     "Second",
     "Solved",
     "SparseColumns",
-    "StiefelFunction",
     "SymmetricTensor",
     "Threshold",
     "from_samples",
@@ -88,7 +85,6 @@ _HOMES = {
     "Second": "givens.objectives.base",
     "Solved": "givens.objectives.base",
     "SparseColumns": "givens.objectives.sparse_columns",
-    "StiefelFunction": "givens.objectives.stiefel",
     "SymmetricTensor": "givens.objectives.tensor",
     "Threshold": "givens.objectives.sparse_columns",
     "from_samples": "givens.tensors.from_samples",

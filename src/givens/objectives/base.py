@@ -157,7 +157,7 @@ class Plan(NamedTuple):
         Relative rounding error of slopes, for data in single precision. Tolerances below its square have no effect.
     stiefel : bool
         Whether U has the active columns only, n x active: for functions of few columns. In `Objective.look`, Q is then the matrix
-        to look at, and the slopes are those of `StiefelFunction.look`.
+        to look at, and the slopes are those of `angle_derivatives.few_slopes`.
     """
 
     phases: tuple[str, ...] = ("leaps", "sweeps")

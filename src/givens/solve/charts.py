@@ -7,8 +7,8 @@ Cay(K) = (I − K/2)⁻¹(I + K/2) agrees with exp(K) to second order. Coordinat
 different steps can be compared directly.
 
 For an n x m matrix V of orthonormal columns, the first m of U = [V W], W is not known, and the angles with columns of W are given
-by an n x m matrix D = W B in the coordinates of the space (`objectives.stiefel`). With the angles M inside V, and K as above, the
-same step is
+by an n x m matrix D = W B in the coordinates of the space (`objectives.angle_derivatives`). With the angles M inside V, and K as
+above, the same step is
 
     U Cay(K) = Cay(S) U,    S = U K Uᵀ = F Vᵀ − V Fᵀ,    F = D + V Mᵀ/2,
 

@@ -12,7 +12,6 @@ import os
 from collections.abc import Callable, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from time import perf_counter
 from typing import Any, NamedTuple
@@ -22,7 +21,6 @@ import numpy as np
 from givens.numerics import parallel
 from givens.objectives.base import Objective, Plan
 from givens.objectives.function import Function
-from givens.objectives.stiefel import StiefelFunction
 from givens.result import PhaseSummary, Result
 from givens.rotations import check_orthogonal, random_orthogonal, with_determinant
 from givens.rotations import determinant as determinant_of
@@ -427,8 +425,7 @@ def _problem(
             )
         rows, columns = _shape(start, *shape)
         first = None if start is None else check_orthogonal(start, name="start", columns=columns)
-        made = Function if rows == columns else partial(StiefelFunction, m=columns)
-        return made(objective, rows, jac=jac, check_jac=check_jac, near=first), first
+        return Function(objective, (rows, columns), jac=jac, check=check_jac, near=first), first
     n, m = shape
     if jac is not None:
         raise ValueError(f"jac belongs to a plain function; {type(objective).__name__} knows its own slopes")

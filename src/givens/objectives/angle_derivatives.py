@@ -1,0 +1,56 @@
+"""Slopes: derivatives with respect to the angles of pairs, from those with respect to the entries of U.
+
+With E = ∂f/∂U the slopes of all pairs of a square U are EᵀU − UᵀE.
+
+An n x m matrix V with orthonormal columns is the first m columns of an orthogonal U = [V W], and f does not depend on W. The
+pairs of columns that f depends on are those inside V, and those of a column of V and one of W. Their slopes are EᵀV − VᵀE and
+EᵀW. The second of these are R = W(WᵀE) in the coordinates of the n-dimensional space, where
+
+    R  =  (I − VVᵀ) E.
+
+So descent computes nothing of order n², and W need not be chosen: `solve.charts` makes steps from these slopes. Rotations of two
+columns need a W; any will do, and the loop chooses one (`Run.complete`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+
+import numpy as np
+
+from givens.objectives.base import NotFinite
+
+
+def square_slopes(E: np.ndarray, U: np.ndarray) -> np.ndarray:
+    """The slopes of all pairs of a square U."""
+    slopes, finite = _compiled()(E, U)
+    return _if_finite(slopes, finite)
+
+
+def few_slopes(E: np.ndarray, V: np.ndarray) -> np.ndarray:
+    """The slopes of n x m matrices: m rows of an antisymmetric matrix, and R below it."""
+    P = V.T @ E
+    R = E - V @ P
+    R -= V @ (V.T @ R)  # the first time leaves rounding errors of the size of E
+    slopes = np.concatenate([P.T - P, R])
+    return _if_finite(slopes, bool(np.isfinite(slopes).all()))
+
+
+def few_slopes_of_pairs(upper: np.ndarray, U: np.ndarray, m: int) -> np.ndarray:
+    """The same, from the slopes of the pairs i < j, i < m, of a square U."""
+    inside = upper[:m, :m]
+    return np.concatenate([inside - inside.T, U[:, m:] @ upper[:m, m:].T])
+
+
+def _if_finite(slopes: np.ndarray, finite: bool) -> np.ndarray:
+    if not finite:
+        raise NotFinite("jac must be finite, but it returned NaN or infinity")
+    return slopes
+
+
+@cache
+def _compiled() -> Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, bool]]:
+    from givens.kernels.cayley import slopes_of
+
+    return slopes_of  # type: ignore[no-any-return]

@@ -1,0 +1,135 @@
+"""The best angle of two columns for any function of U, from values alone.
+
+The pair problem g(θ) = f(U·G(i, j, θ)) is periodic. It is interpolated by a sum of harmonics, whose global minimum is found
+(`givens.searches`). If f is a polynomial of degree p in the entries of U, 2p+1 evaluations make this exact.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from givens.rotations import turn
+from givens.searches import closed_forms as searches
+from givens.searches.harmonics import Harmonics
+
+FIRST_POINTS = 8
+"""The number of points with which the first search begins."""
+
+
+class BlockRotation(NamedTuple):
+    """The rotation of a block of columns, pair by pair.
+
+    Attributes
+    ----------
+    rotation : array
+        Orthogonal, of the order of the block.
+    gain : float
+        The sum of the gains of the pairs.
+    rotated : int
+        Number of pairs that were rotated.
+    resolved : bool
+        Whether all sums of harmonics agree with f.
+    points : int
+        The number of points with which the next search begins.
+    error : float
+        The largest difference between f and a sum of harmonics.
+    """
+
+    rotation: np.ndarray
+    gain: float
+    rotated: int
+    resolved: bool
+    points: int
+    error: float
+
+
+class PairAngles(NamedTuple):
+    """Searches of the angles of pairs.
+
+    Attributes
+    ----------
+    f : callable
+        A function of the first `active` columns of U.
+    active : int
+    degree : int or None
+        The degree of f, if it is a polynomial in the entries of U.
+    noise : float
+        The rounding error of f.
+    """
+
+    f: Callable[[np.ndarray], float]
+    active: int
+    degree: int | None
+    noise: float
+
+    def rotation(self, Ut: np.ndarray, block: np.ndarray, value: float, points: int) -> BlockRotation:
+        """Find the best angle of every pair of a block, one after the other.
+
+        The number of points affects the rounding errors of the next search. It is passed from pair to pair within a block, and
+        to the state by `Function.apply`, so that results do not depend on how threads share the blocks.
+        """
+        size = len(block)
+        Vt = Ut.copy() if size > 2 else Ut
+        Q = np.eye(size)
+        total, rotated, resolved, error = 0.0, 0, True, 0.0
+        for a in range(np.searchsorted(block, self.active)):
+            for b in range(a + 1, size):
+                search, points = self._search(Vt, (int(block[a]), int(block[b])), value, points)
+                resolved &= search.resolved
+                error = max(error, search.error)
+                if not self._exceeds_rounding(search):
+                    continue
+                G = turn(search.theta)
+                if size > 2:
+                    Vt[block[[a, b]]] = G.T @ Vt[block[[a, b]]]
+                Q[:, [a, b]] = Q[:, [a, b]] @ G
+                value -= search.gain
+                total += search.gain
+                rotated += 1
+        return BlockRotation(Q, total, rotated, resolved, points, error)
+
+    def _search(
+        self, Vt: np.ndarray, pair: tuple[int, int], value: float, points: int
+    ) -> tuple[searches.Search, int]:
+        """The best angle of a pair, and the number of points with which the next search begins."""
+        i, j = pair
+
+        def g(theta: float) -> float:
+            U = Vt[: self.active].T.copy()
+            c, s = math.cos(theta), math.sin(theta)
+            U[:, i] = c * Vt[i] + s * Vt[j]
+            if j < self.active:
+                U[:, j] = c * Vt[j] - s * Vt[i]
+            return self.f(U)
+
+        if self.degree is not None:
+            search = searches.polynomial(g, self.degree, at_zero=value, noise=self.noise, minimum=_minimum)
+            return search, points
+        search = searches.periodic(g, points=points, at_zero=value, noise=self.noise, minimum=_minimum)
+        return search, min(max(FIRST_POINTS, 4 * search.harmonics.order), 4 * searches.MAX_HARMONICS)
+
+    def _exceeds_rounding(self, search: searches.Search) -> bool:
+        """Whether the gain is more than rounding error.
+
+        A large angle must gain more than the noise of f. A small angle, in the basin of θ = 0, is judged by the slope at 0, which
+        is as accurate as the values: from differences of values, an angle would be known to the square root of eps only.
+        """
+        if search.gain <= 0:
+            return False
+        if search.gain > self.noise:
+            return True
+        order = max(search.harmonics.order, 1)
+        slope = abs(float(search.harmonics(0.0, 1)))
+        # A search that reached the limit of harmonics has tested its slope itself.
+        small = abs(search.theta) < 1e-3 / order if search.resolved else abs(search.theta) < 1e-2
+        return small and (slope > self.noise * order or not search.resolved)
+
+
+def _minimum(harmonics: Harmonics, noise: float) -> tuple[float, float]:
+    from givens.kernels.harmonics import minimum
+
+    return minimum(harmonics.a, harmonics.b, noise)

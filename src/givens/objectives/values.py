@@ -1,0 +1,130 @@
+"""Values and derivatives of a user's function, checked when they come and divided by one power of two."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from numbers import Real
+from threading import Lock
+from typing import Any
+
+import numpy as np
+
+from givens.objectives.base import NotFinite
+
+Jacobian = Callable[[np.ndarray], np.ndarray] | bool | None
+
+_COUNTING = Lock()  # several threads may call a function
+
+
+class Values:
+    """The value of f, and its gradient ∂f/∂U.
+
+    Parameters
+    ----------
+    f, jac : callable
+        As in `Function`.
+    shape : tuple of int
+        The shape of U.
+
+    Attributes
+    ----------
+    factor : float
+        A power of two by which everything is divided, so that squares neither overflow nor vanish.
+    evaluations : int
+        Number of calls of f so far.
+    """
+
+    def __init__(self, f: Callable[[np.ndarray], Any], jac: Jacobian, shape: tuple[int, int]) -> None:
+        if not callable(f):
+            raise TypeError(f"f must be a function of U, got {type(f).__name__}")
+        if not (jac is None or isinstance(jac, bool) or callable(jac)):
+            raise TypeError(f"jac must be a function of U, or True, got {type(jac).__name__}")
+        self.f, self.jac, self.shape = f, jac or None, shape
+        self.factor = 1.0
+        self.evaluations = 0
+
+    def __call__(self, U: np.ndarray) -> float:
+        """The value, which may be infinite. f may overwrite U."""
+        returned = self._evaluate(U)
+        return real_number(_both(returned)[0] if self.jac is True else returned) / self.factor
+
+    def finite(self, U: np.ndarray) -> float:
+        """The value, where it has to be finite. f may overwrite U."""
+        value = self(U)
+        if value == math.inf:
+            raise NotFinite(
+                "f returned inf where two columns are rotated; searches of their angle need a function that is finite "
+                "everywhere, descent along a gradient does not (jac=, phases='descent', certify=False)"
+            )
+        return value
+
+    def with_gradient(self, U: np.ndarray) -> tuple[float, np.ndarray | None]:
+        """The value and the gradient; no gradient where the value is infinite."""
+        if self.jac is True:
+            value, E = _both(self._evaluate(U.copy()))
+            value = real_number(value) / self.factor
+        else:
+            value = self(U.copy())
+            E = None if value == math.inf else self.jac(U.copy())  # type: ignore[operator, misc]
+        return value, None if value == math.inf else self._matrix(E)
+
+    def _evaluate(self, U: np.ndarray) -> Any:
+        with _COUNTING:
+            self.evaluations += 1
+        return self.f(U)
+
+    def _matrix(self, E: Any) -> np.ndarray:
+        E = real_matrix(E, self.shape)
+        if self.factor != 1.0:
+            E /= self.factor
+        return E
+
+
+def _both(returned: Any) -> tuple[Any, Any]:
+    if isinstance(returned, tuple | list) and len(returned) == 2:
+        return returned[0], returned[1]
+    raise TypeError(
+        f"with jac=True f must return the value and the gradient, but it returned {type(returned).__name__}"
+    )
+
+
+def real_number(value: Any) -> float:
+    """The value that f returned, as a float; an error if it is no real number, NaN or −inf."""
+    # Nearly every f returns a float: it is checked first.
+    if not isinstance(value, float) and isinstance(value, np.ndarray | np.generic) and value.ndim == 0:
+        if value.dtype in (np.float32, np.float16):
+            raise TypeError(
+                f"f must compute in double precision, but it returned a number of type {value.dtype}; convert its data to "
+                "float64"
+            )
+        value = value.item()
+    if not isinstance(value, float | Real):
+        kind = f"an array of shape {value.shape}" if isinstance(value, np.ndarray) else type(value).__name__
+        raise TypeError(f"f must return a real number, but it returned {kind}")
+    value = float(value)
+    if math.isnan(value) or value == -math.inf:
+        raise NotFinite(
+            f"f must be finite, or inf where it is not defined, but it returned {value} for an orthogonal matrix"
+        )
+    return value
+
+
+def real_matrix(E: Any, shape: tuple[int, int]) -> np.ndarray:
+    """A copy of the matrix that `jac` returned; an error if it is no matrix of real numbers of this shape."""
+    # A copy, since a function may return the same array every time. Nearly every function returns an array of floats.
+    if type(E) is np.ndarray and E.dtype == np.float64:
+        E = E.copy()
+    else:
+        try:
+            kind = "None" if E is None else "complex numbers" if np.iscomplexobj(E) else ""
+            E = E if kind else np.array(E, dtype=np.float64, order="C")
+        except (TypeError, ValueError):
+            kind = type(E).__name__
+        if kind:
+            raise TypeError(
+                f"jac must return a matrix of {shape[0]} x {shape[1]} real numbers, but it returned {kind}"
+            )
+    if E.shape != shape:
+        raise ValueError(f"jac must return a matrix of shape {shape}, but it returned shape {E.shape}")
+    return E
