@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from givens.mixtures.sample import MixtureSample, make_spherical_mixture
-from givens.support.arguments import generator, whole
+from givens.support.arguments import generator, refuse_no_counts
 from givens.topics.simulated import TopicSample, make_topics
 
 __all__ = [
@@ -204,13 +204,7 @@ def sparse_modules(
     >>> data.X.shape, (data.components != 0).sum(axis=1)
     ((20, 100), array([10, 10, 10]))
     """
-    for name, number in (
-        ("n_samples", n_samples),
-        ("n_features", n_features),
-        ("n_modules", n_modules),
-        ("module_size", module_size),
-    ):
-        whole(number, name, 1)
+    refuse_no_counts(n_samples=n_samples, n_features=n_features, n_modules=n_modules, module_size=module_size)
     if n_modules * module_size > n_features:
         raise ValueError(
             f"{n_modules} modules of {module_size} features do not fit into {n_features} features without sharing"

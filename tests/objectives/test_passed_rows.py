@@ -14,6 +14,7 @@ from dask.callbacks import Callback
 from givens import Checkpoint, check_objective, minimize
 from givens.objectives import Columns, Exp, Kurtosis, LogCosh, Orthomax, SparseColumns, passed_rows
 from givens.objectives.block_moments import moments_of, quadruples
+from givens.objectives.turned_rows import HeldRows
 from givens.rotations import random_orthogonal
 from givens.schedules import Tournament
 
@@ -277,3 +278,14 @@ def test_pieces_of_a_chunk_that_share_arrays_sum_to_the_whole(objective, kind, m
         # Curvatures of log cosh are summed in single precision: they only scale the steps.
         close = 1e-5 if np.asarray(found).dtype == np.float32 else 1e-9
         np.testing.assert_allclose(found, expected, rtol=close, atol=close * np.abs(expected).max())
+
+
+def test_weights_of_rows_that_have_their_own_are_refused():
+    A, weights = heavy(rows=50), np.linspace(1, 2, 50)
+    with pytest.raises(ValueError, match="weights are for an array A"):
+        Columns(HeldRows(A), "kurtosis", weights=weights)
+    Q = np.eye(N)
+    own = Columns(HeldRows(A, weights=weights), "kurtosis")
+    assert own.value(own.state(Q)) == pytest.approx(
+        Columns(A, "kurtosis", weights=weights).value(own.state(Q)), rel=1e-12
+    )

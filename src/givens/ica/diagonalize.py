@@ -7,7 +7,6 @@ decomposition that reads a few of them at a time.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable
 from typing import Any
 
@@ -18,7 +17,7 @@ from givens.numerics import parallel
 from givens.numerics.scaling import check_data, power_of_two
 from givens.objectives.joint import JointDiagonal
 from givens.solve.minimize import minimize
-from givens.support.arguments import as_array, tolerance, whole
+from givens.support.arguments import as_array, tolerance, warn_caller, whole
 
 ASYMMETRY = 1e-6  # refused above this, relative to the largest entry of a matrix; rounding in single precision is less
 CHUNK = 1 << 18  # entries of the matrices that are read at a time
@@ -78,20 +77,18 @@ def joint_diagonalize(
     if method != "orthogonal":
         raise ValueError(f'method must be "orthogonal", the only one there is, got {method!r}')
     X = as_stack(matrices)
-    weights = _weights(sample_weight, len(X))
     with parallel.pool(threads):
         result = minimize(
-            JointDiagonal(reduced_stack(X, weights)),
+            JointDiagonal(reduced_stack(X, _weights(sample_weight, len(X)))),
             None if init is None else _start(init, X.shape[1]).T,
             tol=tolerance(eps, "eps") ** 2,
             max_sweeps=whole(n_iter_max, "n_iter_max", least=0),
             threads=threads,
         )
         if not result.converged:
-            warnings.warn(
+            warn_caller(
                 f"joint_diagonalize did not converge in {n_iter_max} sweeps; raise n_iter_max or eps",
                 ConvergenceWarning,
-                stacklevel=2,
             )
         V = np.ascontiguousarray(result.U.T)
         return V, _rotated(X, V)

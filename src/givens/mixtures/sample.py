@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.stats import invwishart
 
-from givens.support.arguments import generator, whole
+from givens.support.arguments import generator, refuse_no_counts
 
 
 @dataclass(frozen=True)
@@ -73,15 +73,7 @@ def make_spherical_mixture(
     >>> data.X.shape, data.means.shape, data.variances
     ((1000, 5), (3, 5), array([2., 2., 2.]))
     """
-    for name, number in (
-        ("n_samples", n_samples),
-        ("n_components", n_components),
-        ("n_features", n_features),
-    ):
-        whole(number, name, 1)
-    degrees = n_features + 2 if degrees is None else degrees
-    if degrees <= n_features - 1:
-        raise ValueError(f"degrees must be more than n_features - 1 = {n_features - 1}, got {degrees!r}")
+    refuse_no_counts(n_samples=n_samples, n_components=n_components, n_features=n_features)
     weights = np.full(n_components, 1 / n_components) if weights is None else np.asarray(weights, dtype=float)
     if weights.shape != (n_components,) or weights.min() < 0 or not np.isclose(weights.sum(), 1):
         raise ValueError(f"weights must be {n_components} numbers of at least 0 that sum to 1")
@@ -89,11 +81,19 @@ def make_spherical_mixture(
     if not variances.min() >= 0:
         raise ValueError("variances must be at least 0")
     rng = generator(random_state)
-    spread = invwishart(df=degrees, scale=scale * np.eye(n_features)).rvs(random_state=rng)
-    root = np.linalg.cholesky(np.reshape(spread, (n_features, n_features)))
-    means = rng.standard_normal((n_components, n_features)) @ root.T
+    means = _centres(n_components, n_features, degrees, scale, rng)
     y = rng.choice(n_components, size=n_samples, p=weights)
     X = rng.standard_normal((n_samples, n_features))
     X *= np.sqrt(variances)[y, None]
     X += means[y]
     return MixtureSample(X, y, weights, means, variances)
+
+
+def _centres(k: int, d: int, degrees: float | None, scale: float, rng: np.random.Generator) -> np.ndarray:
+    """Draw k points from a Gaussian whose covariance is drawn from an inverse Wishart distribution."""
+    degrees = d + 2 if degrees is None else degrees
+    if degrees <= d - 1:
+        raise ValueError(f"degrees must be more than n_features - 1 = {d - 1}, got {degrees!r}")
+    spread = invwishart(df=degrees, scale=scale * np.eye(d)).rvs(random_state=rng)
+    root = np.linalg.cholesky(np.reshape(spread, (d, d)))
+    return rng.standard_normal((k, d)) @ root.T

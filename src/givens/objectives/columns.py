@@ -76,7 +76,7 @@ class Columns(Objective):
         active: int | None = None,
         weights: np.ndarray | None = None,
     ) -> None:
-        rows = A if isinstance(A, TurnedRows) else _rows_of(A, weights)
+        rows = _rows_of(A, weights)
         self.rows, self.contrast, self.divisor = rows.prepared(as_contrast(contrast))
         degree = self.contrast.degree
         self.factor = self.contrast.sense * (1.0 if degree is None else power(self.divisor, degree))
@@ -207,7 +207,13 @@ class Columns(Objective):
 
 
 def _rows_of(A: Any, weights: np.ndarray | None) -> TurnedRows:
-    """The rows of an array, or of a dask array."""
+    """The rows of an array, or of a dask array; rows that can be turned as they are."""
+    if isinstance(A, TurnedRows):
+        if weights is not None:
+            raise ValueError(
+                "weights are for an array A: TurnedRows have their own, so give these to HeldRows"
+            )
+        return A
     if is_dask(A):
         from givens.data.rows import Rows
         from givens.objectives.passed_rows import PassedRows

@@ -38,6 +38,17 @@ def whole(value: Any, name: str, least: int, most: int | None = None, what: str 
     return int(value)
 
 
+def refuse_no_counts(**numbers: Any) -> None:
+    """Refuse arguments that are no whole numbers of at least 1.
+
+    >>> refuse_no_counts(n_samples=10, n_features=0)
+    Traceback (most recent call last):
+    ValueError: n_features must be a whole number of at least 1, got 0
+    """
+    for name, number in numbers.items():
+        whole(number, name, 1)
+
+
 def number_or_share(
     value: Any, name: str, most: int | None = None, what: str = ""
 ) -> tuple[int | None, float | None]:

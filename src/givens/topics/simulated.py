@@ -89,11 +89,15 @@ def make_topics(
     if alpha is None:
         alpha = alpha0 * weights / weights.sum()
     alpha = np.asarray(alpha, dtype=float)
-    if alpha.sum() > 0:
-        shares = rng.dirichlet(np.maximum(alpha, 1e-9), size=n)
-    else:
-        shares = np.eye(k)[rng.choice(k, size=n, p=weights / weights.sum())]
+    shares = _shares(alpha, weights, n, rng)
     return TopicSample(_drawn(shares, topics, length, rng), topics, alpha, shares)
+
+
+def _shares(alpha: np.ndarray, weights: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
+    """The topic shares of n documents; where α is zero, each document has one topic, drawn with these weights."""
+    if alpha.sum() > 0:
+        return rng.dirichlet(np.maximum(alpha, 1e-9), size=n)
+    return np.eye(len(alpha))[rng.choice(len(alpha), size=n, p=weights / weights.sum())]
 
 
 def _drawn(

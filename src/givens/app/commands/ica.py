@@ -123,7 +123,6 @@ def command(
 
     Example: [bold]givens ica recording.csv --rate 250 --out results[/]
     """  # fmt: skip
-    file = source.file
     if rate is not None and not (np.isfinite(rate) and rate > 0):
         raise OptionError(f"--rate must be a positive number of samples per second, not {rate:g}")
     if run.cluster is not None and stability:
@@ -137,31 +136,50 @@ def command(
     )
     with staged(session.out) as files:
         if run.cluster is not None:
-            fit_on_cluster(session, source, model, rate, run.cluster, files).write(session, files)
-            return
-        places = None
-        if file.suffix.lower() in SUFFIXES:
-            if rate is not None:
-                raise OptionError(f"--rate is for tables: {file.name} contains its own sampling rate")
-            source.refuse_row_options(file.name)
-            with session.step(f"reading {file.name}"):
-                found = recording(file, high_pass)
-            times = [f"{time:.4f}" for time in found.times]
-            table = Table(found.values, times, found.channels, notes=found.notes)
-            rate, places = found.rate, found.places
-            for note in table.notes:
-                session.say(note)
+            found = fit_on_cluster(session, source, model, rate, run.cluster, files)
         else:
-            if high_pass is not None:
-                raise OptionError("--high-pass is for recordings that MNE reads, not for tables")
-            table = source.table(session)
-        values = table.values = o.dense(table.values)
-        refuse_more_components(components, values.shape)
-        with session.step("separating sources"), session.fitting():
-            sources = model.fit_transform(values)
-        variance = float(np.var(values, axis=0).sum())
-        outcome = ica_outcome(session, Described.of(file, table), model, sources, variance, rate, places)
-        outcome.with_scores(table, sources, "source").write(session, files)
+            found = fit_in_memory(session, source, model, *signals(session, source, rate, high_pass))
+        found.write(session, files)
+
+
+def signals(
+    session: Session, source: o.Source, rate: float | None, high_pass: float | None
+) -> tuple[Table, float | None, np.ndarray | None]:
+    """Read a table or a recording; return also the samples per second and the places of sensors, where they are known."""
+    file = source.file
+    if file.suffix.lower() not in SUFFIXES:
+        if high_pass is not None:
+            raise OptionError("--high-pass is for recordings that MNE reads, not for tables")
+        return source.table(session), rate, None
+    if rate is not None:
+        raise OptionError(f"--rate is for tables: {file.name} contains its own sampling rate")
+    source.refuse_row_options(file.name)
+    with session.step(f"reading {file.name}"):
+        found = recording(file, high_pass)
+    for note in found.notes:
+        session.say(note)
+    times = [f"{time:.4f}" for time in found.times]
+    return Table(found.values, times, found.channels, notes=found.notes), found.rate, found.places
+
+
+def fit_in_memory(
+    session: Session,
+    source: o.Source,
+    model: givens.ICA,
+    table: Table,
+    rate: float | None,
+    places: np.ndarray | None,
+) -> CommandOutcome:
+    """Separate the sources of a table or a recording."""
+    values = table.values = o.dense(table.values)
+    refuse_more_components(model.n_components, values.shape)
+    with session.step("separating sources"), session.fitting():
+        sources = model.fit_transform(values)
+    variance = float(np.var(values, axis=0).sum())
+    data = Described.of(source.file, table)
+    return ica_outcome(session, data, model, sources, variance, rate, places).with_scores(
+        table, sources, "source"
+    )
 
 
 def refuse_more_components(components: int | None, shape: tuple[int, int]) -> None:

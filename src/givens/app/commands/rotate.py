@@ -104,22 +104,13 @@ def command(
     total = None
     with staged(session.out) as files:
         if components is None:
-            # In a table of loadings the rows are the variables, whatever a table of data would look like.
-            source.samples = o.Side.rows
-            table = source.table(session, ("variable", "factor"))
-            loadings, before = o.dense(table.values), table.variables
-            if len(before) > len(loadings):
-                raise DataError(
-                    f"{len(before):,} factors of {len(loadings):,} variables are no loadings: "
-                    "if the file holds data, give the number of components to rotate (-m)"
-                )
-            table = Table(loadings.T, before, table.samples, notes=table.notes)
+            table = table_of_loadings(session, source)
+            loadings, before = table.values.T, table.samples
         else:
             table = source.table(session)
             loadings, total = principal_loadings(table.values, components, standardise)
             before = numbered("principal component", components)
             table.notes.append(f"took the loadings of the first {components} principal components")
-        names_of_rows = table.variables
         with session.fitting():
             if total is not None:
                 warn_of_dominant_feature(np.sum(loadings**2, axis=1), total)
@@ -129,8 +120,22 @@ def command(
                 n_starts=starts,
                 threads=threads,
                 progress=session.interactive,
-            ).fit(named(loadings, names_of_rows))
+            ).fit(named(loadings, table.variables))
         rotate_outcome(session, source.file, table, before, model, total).write(session, files)
+
+
+def table_of_loadings(session: Session, source: o.Source) -> Table:
+    """Read a table of loadings, and return it with a column for each variable, as data have it."""
+    # In a table of loadings the rows are the variables, whatever a table of data would look like.
+    source.samples = o.Side.rows
+    table = source.table(session, ("variable", "factor"))
+    loadings, factors = o.dense(table.values), table.variables
+    if len(factors) > len(loadings):
+        raise DataError(
+            f"{len(factors):,} factors of {len(loadings):,} variables are no loadings: "
+            "if the file holds data, give the number of components to rotate (-m)"
+        )
+    return Table(loadings.T, factors, table.samples, notes=table.notes)
 
 
 def named(loadings: np.ndarray, variables: list[str]) -> Any:

@@ -96,33 +96,46 @@ def command(
 
     Example: [bold]givens topics texts/ -k 10 --stop-words --out results[/]
     """  # fmt: skip
-    file = source.file
     model = givens.TopicModel(topics, alpha0=alpha0, refine=refine, **run.parameters(session))
     with staged(session.out) as files:
         if run.cluster is not None:
-            fit_on_cluster(session, source, model, vocabulary, run.cluster, files).write(session, files)
-            return
-        if file.is_dir():
-            if vocabulary is not None:
-                raise OptionError(
-                    f"--vocabulary is for tables, but {file} is a folder of texts: leave it out"
-                )
-            source.refuse_row_options("a folder of texts")
-            with session.step(f"counting the words of {file.name}"):
-                table = read_texts(file, min_documents, stop_words)
-            for note in table.notes:
-                session.say(note)
+            found = fit_on_cluster(session, source, model, vocabulary, run.cluster, files)
         else:
-            table = source.table(session, nouns=("document", "word"))
-            if vocabulary is not None:
-                table = replace(table, variables=read_vocabulary(vocabulary, table.values.shape[1]))
-        model.vocabulary = table.variables
-        with session.step(f"fitting {topics} topics"), session.fitting():
-            model.fit(table.values)
-        shares = np.asarray(model.transform(table.values))
-        data = Described.of(file, table)
-        found = topics_outcome(session, data, table, shares, model, table.values, main_topics(shares))
-        found.with_scores(table, shares, "topic", assigned(shares)).write(session, files)
+            found = fit_in_memory(
+                session, source, model, counts(session, source, vocabulary, min_documents, stop_words)
+            )
+        found.write(session, files)
+
+
+def counts(
+    session: Session, source: o.Source, vocabulary: Path | None, min_documents: int, stop_words: bool
+) -> Table:
+    """Return the word counts of a table, or of a folder of texts."""
+    file = source.file
+    if not file.is_dir():
+        table = source.table(session, nouns=("document", "word"))
+        if vocabulary is None:
+            return table
+        return replace(table, variables=read_vocabulary(vocabulary, table.values.shape[1]))
+    if vocabulary is not None:
+        raise OptionError(f"--vocabulary is for tables, but {file} is a folder of texts: leave it out")
+    source.refuse_row_options("a folder of texts")
+    with session.step(f"counting the words of {file.name}"):
+        table = read_texts(file, min_documents, stop_words)
+    for note in table.notes:
+        session.say(note)
+    return table
+
+
+def fit_in_memory(session: Session, source: o.Source, model: Any, table: Table) -> CommandOutcome:
+    """Fit the model to a table of counts."""
+    model.vocabulary = table.variables
+    with session.step(f"fitting {model.n_topics} topics"), session.fitting():
+        model.fit(table.values)
+    shares = np.asarray(model.transform(table.values))
+    data = Described.of(source.file, table)
+    found = topics_outcome(session, data, table, shares, model, table.values, main_topics(shares))
+    return found.with_scores(table, shares, "topic", assigned(shares))
 
 
 def main_topics(shares: np.ndarray) -> np.ndarray:
