@@ -20,10 +20,10 @@ from benchmarks._markdown import table
 from benchmarks._runner import replace
 from givens import SphericalMixture
 from givens.data.moments import moments_of
-from givens.data.stream import principal_basis
-from givens.data.sums import TILE, ThirdMoments
+from givens.data.passes import TILE
+from givens.data.third_moments import ThirdMoments, principal_basis
 from givens.datasets import MixtureSample, make_spherical_mixture
-from givens.mixtures.model import Mixture, posterior
+from givens.mixtures.em import Mixture, posterior
 from givens.mixtures.whitened_moments import Decomposer, solve
 from givens.numerics.scaling import unit_of
 from givens.result import Result

@@ -1,6 +1,6 @@
 """A pass over chunks replayed: when each task of its graph would begin and end, for constants that were measured.
 
-Tasks are a summary of every chunk and the tree that merges them, `FAN` at a time, as `givens.data.dask` makes it. A worker
+Tasks are a summary of every chunk and the tree that merges them, `FAN` at a time, as `givens.data.passes` makes it. A worker
 takes one task after the other; a task starts when its inputs are there and a worker is free; inputs from other workers take their
 bytes over the bandwidth. The scheduler hands out tasks one by one, a fixed time each. A pass takes a fixed time besides: for its
 graph to be made and sent, and for the answer.
@@ -11,7 +11,7 @@ from __future__ import annotations
 import heapq
 from dataclasses import dataclass
 
-from givens.data.dask import FAN
+from givens.data.passes import FAN
 
 
 @dataclass(frozen=True)

@@ -21,8 +21,8 @@ from benchmarks import _mixture_grid as grid
 from benchmarks._runner import Suite
 from givens import SphericalMixture
 from givens.data.moments import moments_of
-from givens.data.stream import principal_basis
-from givens.data.sums import TILE, Basis, ThirdMoments
+from givens.data.passes import TILE
+from givens.data.third_moments import Basis, ThirdMoments, principal_basis
 from givens.datasets import make_spherical_mixture
 from givens.mixtures.whitened_moments import by_givens, solve
 from givens.numerics import parallel

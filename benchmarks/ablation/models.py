@@ -194,7 +194,7 @@ def _five_drawn_starts() -> None:
 
 def _no_refit() -> None:
     from givens.mixtures import whitened_moments
-    from givens.mixtures.refit import Refitted
+    from givens.mixtures.whitened_moments import Refitted
 
     whitened_moments.refit = lambda scaled, weights, b: Refitted(weights, b, 1.0, True)
 
@@ -211,8 +211,7 @@ def _no_shrinking() -> None:
 
 def _all_triples() -> None:
     """Products of all pairs and all columns, of which a sixth is kept."""
-    from givens.moments import sums
-
+    from givens.data import third_moments as sums
     from givens.topics import word_moments
 
     def triples(p: np.ndarray, columns: int = 256) -> np.ndarray:
@@ -365,7 +364,7 @@ MECHANISMS = (
     Mechanism(
         "mixtures: starts of EM beside the moments",
         MIXTURES,
-        ("mixtures/starts.py",),
+        ("mixtures/em.py:better_start",),
         _moments_only_start,
         (
             "kept: the time without them is 0.45 times with the same answer (12 of 60,000 x 40), but on real data the first "
@@ -376,14 +375,14 @@ MECHANISMS = (
     Mechanism(
         "mixtures: fit to the moments by their noise",
         MIXTURES,
-        ("mixtures/refit.py",),
+        ("mixtures/whitened_moments.py:refit",),
         _no_refit,
         "kept: not measured",
     ),
     Mechanism(
         "mixtures: shrinking of the third moment",
         MIXTURES,
-        ("mixtures/solve.py:_lifted",),
+        ("mixtures/whitened_moments.py:_lifted",),
         _no_shrinking,
         "kept: not measured",
     ),
@@ -391,10 +390,10 @@ MECHANISMS = (
         "moments: symmetry of third moments",
         (*MIXTURES, *TOPICS),
         (
-            "moments/sums.py:PairGroup",
-            "moments/sums.py:pair_groups",
-            "moments/sums.py:packed_triples",
-            "moments/sums.py:unpacked_triples",
+            "data/third_moments.py:PairGroup",
+            "data/third_moments.py:pair_groups",
+            "data/third_moments.py:packed_triples",
+            "data/third_moments.py:unpacked_triples",
         ),
         _all_triples,
         "kept: not measured",

@@ -17,12 +17,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.metrics import normalized_mutual_info_score
 
-from givens.data.cumulants import Cumulants, contract, whiten
 from givens.data.moments import moments_of
-from givens.data.sums import Basis, ThirdMoments
+from givens.data.third_moments import Basis, Cumulants, ThirdMoments, contract, whiten
 from givens.datasets import MixtureSample, make_spherical_mixture
+from givens.mixtures.em import Mixture, posterior
 from givens.mixtures.estimator import SphericalMixture
-from givens.mixtures.model import Mixture, posterior
 from paper.baselines import tensor_power
 from paper.measure.algorithm_4 import algorithm_4
 from paper.measure.task import ExperimentSettings, Row, Task

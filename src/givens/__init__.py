@@ -45,7 +45,7 @@ _MODULES = {
     "plotting": "givens.plotting",
     "rotation": "givens.rotation",
     "rotations": "givens.rotations",
-    "rows": "givens.data.sources",
+    "rows": "givens.data.rows",
     "schedules": "givens.schedules",
     "searches": "givens.searches",
 }
@@ -67,7 +67,7 @@ if TYPE_CHECKING:
         searches,
     )
     from givens.checks import check_objective
-    from givens.data import sources as rows
+    from givens.data import rows
     from givens.ica.diagonalize import joint_diagonalize
     from givens.ica.estimator import ICA
     from givens.ica.jade import JADE

@@ -14,7 +14,7 @@ from givens import (
     StreamingSparsePCA,
     TopicModel,
 )
-from givens.data.dask import DaskRows
+from givens.data.passes import DaskRows
 from tests.data.fits import DATA, MIXTURE, dense
 
 distributed = pytest.importorskip("distributed")

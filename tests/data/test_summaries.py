@@ -10,7 +10,7 @@ from dask.sizeof import sizeof
 
 from benchmarks._task_graph import Constants, pass_seconds
 from givens.data.moments import Moments
-from givens.data.summary import Together
+from givens.data.passes import Together
 from givens.streaming.merging import SketchSummary
 
 

@@ -9,11 +9,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from givens.data.cumulants import contract, whiten
 from givens.data.moments import moments_of
+from givens.data.passes import TILE
 from givens.data.rows import Numbers
-from givens.data.stream import Stream, principal_basis, principal_moments
-from givens.data.sums import TILE, Basis, ThirdMoments
+from givens.data.stream import Stream
+from givens.data.third_moments import (
+    Basis,
+    ThirdMoments,
+    contract,
+    principal_basis,
+    principal_moments,
+    whiten,
+)
 from givens.numerics import parallel
 from givens.numerics.scaling import unit_of
 from tests.properties import examples

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from givens import ICA
-from givens.data.summary import EveryNth
+from givens.data.passes import EveryNth
 from givens.objectives import Exp, Kurtosis, LogCosh, Scalar
 from givens.objectives.quartic import Orthomax
 from tests.data.accidents import deadly

@@ -13,14 +13,11 @@ from scipy.optimize import approx_fprime
 from scipy.stats import multivariate_normal
 from sklearn.mixture import GaussianMixture
 
-from givens.data.cumulants import Cumulants, contract
 from givens.data.rows import Rows
-from givens.data.sums import Basis, ThirdMoments
+from givens.data.third_moments import Basis, Cumulants, ThirdMoments, contract
 from givens.datasets import make_spherical_mixture
-from givens.mixtures.em import refine
-from givens.mixtures.model import Mixture, posterior
-from givens.mixtures.refit import Scaled, misfit, refit
-from givens.mixtures.whitened_moments import by_givens, solve
+from givens.mixtures.em import Mixture, posterior, refine
+from givens.mixtures.whitened_moments import Scaled, by_givens, misfit, refit, solve
 from givens.numerics.polar import polar
 from givens.result import Result
 from paper.baselines.tensor_power import tensor_power

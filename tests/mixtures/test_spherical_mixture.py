@@ -17,8 +17,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from givens import SphericalMixture
 from givens.data.rows import Rows
 from givens.datasets import MixtureSample, make_spherical_mixture
-from givens.mixtures.drawn_starts import better_start
-from givens.mixtures.model import Mixture
+from givens.mixtures.em import Mixture, better_start
 
 
 @parametrize_with_checks([SphericalMixture(), SphericalMixture(2), SphericalMixture(2, variance="distinct")])

@@ -17,7 +17,7 @@ from scipy import sparse
 from sklearn.exceptions import NotFittedError
 
 from givens import StreamingSparsePCA
-from givens.data.sources import batches, in_memory, length
+from givens.data.rows import batches, in_memory, length
 from tests.stream_data import DATA, model, state
 
 
@@ -126,7 +126,7 @@ def test_no_chunk_of_a_data_set_is_unpacked_twice(rows, features):
 
 
 def test_rows_of_chunks_that_do_not_fit_are_read_in_parts(monkeypatch):
-    monkeypatch.setattr("givens.data.sources.MOST_READ_BYTES", 1 << 24)
+    monkeypatch.setattr("givens.data.rows.MOST_READ_BYTES", 1 << 24)
     X = Chunked((500, 20_000), (500, 64))
     assert {len(batch) for batch in batches(X)} == {(1 << 24) // 160_000, 500 % ((1 << 24) // 160_000)}
 

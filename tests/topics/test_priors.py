@@ -8,8 +8,7 @@ from scipy.stats import beta as beta_distribution
 
 from givens.data.rows import Rows
 from givens.topics.documents import Counts, WordCounts
-from givens.topics.priors import DirichletShares, OneTopic, dirichlet_maximum
-from givens.topics.variational import refine
+from givens.topics.variational import DirichletShares, OneTopic, dirichlet_maximum, refine
 from givens.topics.word_moments import add_product
 
 

@@ -4,7 +4,7 @@ It stands on the estimators, and on few other names of the package. This is all 
 
     givens                     __version__, FactorRotation, ICA, SparsePCA, SphericalMixture, StreamingSparsePCA, TopicModel,
                                decompose, sparse_pca_path
-    givens.data.dask           ClusterError, computed
+    givens.data.passes         ClusterError, computed
     givens.kernels             compile
     givens.metrics             adjusted_from_gram, largest_correlation
     givens.mne.recording       SUFFIXES, Recording, read_recording

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from givens.data.dask import refuse_foreign_workers
-from givens.data.sources import batches, in_memory, length
+from givens.data.passes import refuse_foreign_workers
+from givens.data.rows import batches, in_memory, length
 from givens.support.arguments import is_dask
 from givens.support.imports import require
 

@@ -17,7 +17,7 @@ from typing import Any, Self
 import numpy as np
 from scipy import sparse
 
-from givens.data.summary import Summary
+from givens.data.passes import Summary
 from givens.numerics import gram, parallel
 from givens.numerics.scaling import EPS
 from givens.numerics.tiles import tiles

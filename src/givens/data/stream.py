@@ -6,61 +6,47 @@ from collections.abc import Callable
 from copy import copy
 from typing import Any, Self
 
-import numpy as np
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
-from givens.data.moments import Moments, moments_of
+from givens.data.passes import Summary
 from givens.data.rows import Door, stacked
-from givens.data.summary import Summary
-from givens.data.sums import Basis, ThirdMoments
 from givens.numerics import parallel
-from givens.numerics.scaling import unit_of
 from givens.support.fitting import atomic_fit
-
-
-def principal_basis(seconds: Moments, rank: int) -> tuple[np.ndarray, Basis]:
-    """Eigenvalues of the covariance, descending, and the basis of the first `rank` eigenvectors about the mean."""
-    values, vectors = np.linalg.eigh(seconds.covariance())
-    return values[::-1], Basis(seconds.mean, np.ascontiguousarray(vectors[:, ::-1][:, :rank]), seconds.unit)
-
-
-def principal_moments(rows: np.ndarray, rank: int) -> ThirdMoments:
-    """Third moments, of no rows yet, on the `rank` principal axes of these rows."""
-    return ThirdMoments(principal_basis(moments_of(rows, unit_of(rows)), rank)[1])
 
 
 class Stream:
     """Sums over a stream, whose axes its first rows determine.
 
-    Parameters
-    ----------
-    samples : int
-        Number of rows that determine the axes.
-    start : callable
-        Returns an empty `Summary` on the axes of the rows it is given. It is pickled with the model.
-    check : Numbers, or an object with the same methods
-        Divides rows that it has checked into pieces for `Summary.add`.
+        Parameters
+        ----------
+        samples : int
+            Number of rows that determine the axes.
+        start : callable
+            Returns an empty `Summary` on the axes of the rows it is given. It is pickled with the model.
+        check : Numbers, or an object with the same methods
+            Divides rows that it has checked into pieces for `Summary.add`.
 
-    Attributes
-    ----------
-    count : int
-        Number of rows so far.
-    empty : Summary or None
-        The summary of no rows; None until the axes are fixed.
+        Attributes
+        ----------
+        count : int
+            Number of rows so far.
+        empty : Summary or None
+            The summary of no rows; None until the axes are fixed.
 
-    Examples
-    --------
-    >>> from functools import partial
-    >>> import numpy as np
-    >>> from givens.data.rows import Numbers
-    >>> from givens.data.stream import Stream, principal_moments
-    >>> X = np.random.default_rng(0).standard_normal((500, 4))
-    >>> stream = Stream(100, partial(principal_moments, rank=2), Numbers())
-    >>> for start in range(0, 500, 70):
-    ...     stream.add(X[start : start + 70])
-    >>> stream.count, stream.total().cumulants().third.shape
-    (500, (2, 2, 2))
+        Examples
+        --------
+        >>> from functools import partial
+        >>> import numpy as np
+        >>> from givens.data.rows import Numbers
+        >>> from givens.data.stream import Stream
+    from givens.data.third_moments import principal_moments
+        >>> X = np.random.default_rng(0).standard_normal((500, 4))
+        >>> stream = Stream(100, partial(principal_moments, rank=2), Numbers())
+        >>> for start in range(0, 500, 70):
+        ...     stream.add(X[start : start + 70])
+        >>> stream.count, stream.total().cumulants().third.shape
+        (500, (2, 2, 2))
     """
 
     def __init__(self, samples: int, start: Callable[[Any], Summary], check: Any) -> None:

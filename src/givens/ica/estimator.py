@@ -18,8 +18,7 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from givens.data.moments import Moments, moments_of
-from givens.data.rows import Rows
-from givens.data.sources import in_memory
+from givens.data.rows import Rows, in_memory
 from givens.ica.adaptive import NonGaussianity, tail_moments, tail_signs
 from givens.ica.separation import Separated, SourceSeparation
 from givens.ica.whitening import WhiteSpace, from_covariance, white_space

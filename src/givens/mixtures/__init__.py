@@ -1,1 +1,1 @@
-"""Mixtures of spherical Gaussians: fits to moments (`whitened_moments`, `refit`), EM (`em`), densities (`model`)."""
+"""Mixtures of spherical Gaussians: fits to moments (`whitened_moments`), densities, EM and its starts (`em`)."""

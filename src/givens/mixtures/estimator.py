@@ -14,17 +14,19 @@ from sklearn.mixture import GaussianMixture
 from sklearn.utils import check_random_state
 
 from givens.data.by_rows import by_rows
-from givens.data.cumulants import TooFewDirections
-from givens.data.dask import computed
 from givens.data.moments import Moments
+from givens.data.passes import TILE, EveryNth, Together, computed
 from givens.data.rows import Numbers, Rows
 from givens.data.span import RowSpan
-from givens.data.stream import Stream, StreamedMoments, principal_basis, principal_moments
-from givens.data.summary import EveryNth, Together
-from givens.data.sums import TILE, Basis, ThirdMoments
-from givens.mixtures.drawn_starts import SAMPLE_ROWS, better_start
-from givens.mixtures.em import refine
-from givens.mixtures.model import Mixture, posterior
+from givens.data.stream import Stream, StreamedMoments
+from givens.data.third_moments import (
+    Basis,
+    ThirdMoments,
+    TooFewDirections,
+    principal_basis,
+    principal_moments,
+)
+from givens.mixtures.em import SAMPLE_ROWS, Mixture, better_start, posterior, refine
 from givens.mixtures.whitened_moments import SolvedMixture, by_givens, solve, undecomposed
 from givens.numerics import parallel
 from givens.numerics.scaling import unit_of

@@ -22,8 +22,8 @@ from typing import Any, Self
 
 import numpy as np
 
+from givens.data.passes import EveryNth, Summary
 from givens.data.rows import Rows
-from givens.data.summary import EveryNth, Summary
 from givens.objectives import block_moments
 from givens.objectives.base import Blocks, Look, Rotations, Solved
 from givens.objectives.contrasts import Contrast

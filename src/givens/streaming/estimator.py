@@ -11,9 +11,8 @@ from typing import Any, Self
 import numpy as np
 from sklearn.exceptions import NotFittedError
 
-from givens.data import sources
 from givens.data.missing import Completion
-from givens.data.rows import Numbers, Rows
+from givens.data.rows import Numbers, Rows, batches, in_memory, length, one_batch
 from givens.numerics import parallel
 from givens.sparse_pca.estimator import SparseScores
 from givens.streaming import save as files
@@ -239,12 +238,12 @@ class StreamingSparsePCA(SparseScores):
         going_on = self.__sklearn_is_fitted__()
         if going_on:
             self._sketch = self._sketch.successor()
-        most = samples_limit(self.stop_after, sources.length(X), self._sketch.count if going_on else 0)
+        most = samples_limit(self.stop_after, length(X), self._sketch.count if going_on else 0)
         if most is None and sample_weight is None and self._mergeable(X):
             joined = X.rechunk({1: -1}) if hasattr(X, "numblocks") and X.numblocks[1] > 1 else X
             self._add_chunks(Rows(joined, self, Numbers(sparse=True), reset=not going_on))
         else:
-            self._add_batches(X, most, BatchWeights(sample_weight, sources.length(X)))
+            self._add_batches(X, most, BatchWeights(sample_weight, length(X)))
         if not self.__sklearn_is_fitted__():
             raise ValueError("X yields no rows, so there is nothing to learn from")
         self._find()
@@ -266,8 +265,8 @@ class StreamingSparsePCA(SparseScores):
         -------
         self
         """
-        sources.one_batch(X)
-        samples = sources.length(X)
+        one_batch(X)
+        samples = length(X)
         if self.__sklearn_is_fitted__():
             self._sketch = self._sketch.successor(samples)
         self._add(X, "X", samples_limit(self.stop_after, None), BatchWeights(sample_weight, samples))
@@ -496,9 +495,9 @@ class StreamingSparsePCA(SparseScores):
 
     def _add_batches(self, X: Any, most: int | None, weights: BatchWeights) -> None:
         """Take in the rows of X, one batch after the other; a table in memory is one batch."""
-        table = sources.in_memory(X)
-        batches = until(self, most, iter([X]) if table else sources.batches(X))
-        shown = counting(batches, sources.length(X), self.progress and not table)
+        table = in_memory(X)
+        wanted = until(self, most, iter([X]) if table else batches(X))
+        shown = counting(wanted, length(X), self.progress and not table)
         with closing(shown):  # or an error would keep the bar
             for number, batch in enumerate(shown):
                 self._add(batch, "X" if table else f"batch {number} of X", most, weights)
@@ -509,7 +508,7 @@ class StreamingSparsePCA(SparseScores):
         """Whether X lies in chunks of known lengths on Dask, and the order of the samples does not count."""
         if not is_dask(X) or self.drop != "frequent" or self.forgetting != 1 or self.missing is not None:
             return False
-        return not hasattr(X, "numblocks") or (X.ndim == 2 and sources.length(X) is not None)
+        return not hasattr(X, "numblocks") or (X.ndim == 2 and length(X) is not None)
 
     def _add_chunks(self, data: Rows) -> None:
         """Take in the chunks of a dask array: a stream for each, and all of them merged."""

@@ -9,8 +9,8 @@ from typing import Any, Self
 import numpy as np
 
 from givens.data.moments import MOST_PRODUCT_FEATURES
+from givens.data.passes import Summary
 from givens.data.rows import Rows
-from givens.data.summary import Summary
 from givens.streaming.rules import Frequent, default_reserve
 from givens.streaming.sketch import Sketch
 from givens.support.arguments import counted

@@ -3,10 +3,8 @@
 | module | what |
 |---|---|
 | `documents` | word counts, checked and read in chunks of a fixed number of documents |
-| `word_moments` | moments of the words up to the third, on a few axes: sums over documents |
-| `from_moments` | from moments to topics: whitening, α0, decomposition |
-| `priors` | the topic shares of a document: a Dirichlet distribution, or one topic each |
-| `variational` | refinement of topics by variational passes over the documents |
+| `word_moments` | moments of the words up to the third, on a few axes, and topics from them |
+| `variational` | refinement of topics by passes over the documents, with a prior of their shares |
 | `coherence` | normalised pointwise mutual information of a topic's words |
 | `estimator` | `TopicModel` |
 """

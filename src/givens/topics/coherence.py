@@ -12,8 +12,8 @@ from typing import Self
 import numpy as np
 from scipy import sparse
 
+from givens.data.passes import Summary
 from givens.data.rows import Rows
-from givens.data.summary import Summary
 from givens.topics.documents import Counts
 
 

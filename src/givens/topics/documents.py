@@ -12,7 +12,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator
 
-from givens.data.summary import Summary
+from givens.data.passes import Summary
 from givens.numerics import parallel
 from givens.support.fitting import check_array, validate_data
 

@@ -15,9 +15,9 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_is_fitted
 
 from givens.data.by_rows import by_rows
+from givens.data.passes import Together
 from givens.data.rows import Rows
 from givens.data.stream import Stream, StreamedMoments
-from givens.data.summary import Together
 from givens.numerics import parallel
 from givens.result import Result
 from givens.support.arguments import counted, generator, tolerance, warn_caller, whole
@@ -29,10 +29,14 @@ from givens.topics.documents import (
     EmptyDocuments,
     WordCounts,
 )
-from givens.topics.from_moments import MomentTopics, solve_topics
-from givens.topics.priors import DirichletShares, OneTopic, Prior
-from givens.topics.variational import Inference, refine
-from givens.topics.word_moments import WordMoments, principal_axes, principal_word_moments
+from givens.topics.variational import DirichletShares, Inference, OneTopic, Prior, refine
+from givens.topics.word_moments import (
+    MomentTopics,
+    WordMoments,
+    principal_axes,
+    principal_word_moments,
+    solve_topics,
+)
 
 _COUNTS = {"whole": True, "any": False}
 _STEPS = 100

@@ -1,28 +1,174 @@
 """Refinement of topics: passes over the documents, each of which raises a lower bound of their likelihood.
 
-A pass infers the topic shares of every document, given the present topics β (`priors`), and then sets
+A pass infers the topic shares of every document, given the present topics β and a prior, and then sets
 
     β_iv ∝ η + Σ_documents (expected number of words v of topic i):
 
-which maximises the bound plus η Σ log β: η extra counts for every word of every topic. The parameters of the prior are learned in
-the same pass. Inference takes a few steps per document and starts from the prior in every pass: nothing is stored for single
-documents.
+which maximises the bound plus η Σ log β: η extra counts for every word of every topic. Inference takes a few steps per document
+and starts from the prior in every pass: nothing is stored for single documents.
+
+| prior | a document's topics | inference |
+|---|---|---|
+| `DirichletShares` | shares of a Dirichlet distribution with parameters α | variational (`kernels.dirichlet`) |
+| `OneTopic` | one topic for all words, with probabilities w | exact: the posterior of a mixture of multinomials |
+
+Both compute a lower bound of the log-likelihood of the documents (for `OneTopic` the log-likelihood itself), the expected counts
+of the words of each topic, and, from the statistics of all documents in a pass, better parameters of the prior.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Self
+from typing import NamedTuple, Protocol, Self
 
 import numpy as np
+from scipy.special import digamma, gammaln, logsumexp, polygamma
 
+from givens.data.passes import Summary
 from givens.data.rows import Rows
-from givens.data.summary import Summary
+from givens.numerics import parallel
 from givens.solve.iterate import iterate
 from givens.topics.documents import Counts
-from givens.topics.priors import Prior
+from givens.topics.word_moments import add_product, projected
 
 STEP_TOL = 1e-3
+_MOST_GROWTH = 2.0
+_LEAST_ALPHA, _MOST_ALPHA = 1e-3, 100.0
+
+
+class Inferred(NamedTuple):
+    """Topic shares of each document, a lower bound of their log-likelihood, and the statistics from which a prior is learned."""
+
+    shares: np.ndarray
+    bound: float
+    statistics: np.ndarray
+
+
+class Prior(Protocol):
+    """The distribution of a document's topics."""
+
+    @property
+    def alpha(self) -> np.ndarray:
+        """Dirichlet parameters; 0 if every document has one topic."""
+
+    @property
+    def weights(self) -> np.ndarray:
+        """Mean shares of the topics."""
+
+    def infer(
+        self, counts: Counts, topics: np.ndarray, *, steps: int, tol: float, expected: np.ndarray | None
+    ) -> Inferred:
+        """Infer the topics of documents; add to `expected` the expected counts divided by `topics`."""
+
+    def learned(self, statistics: np.ndarray, documents: int) -> Prior:
+        """The prior with the parameters that fit the documents best."""
+
+
+@dataclass(frozen=True)
+class DirichletShares:
+    """A Dirichlet distribution with parameters `alpha`, which are learned unless `fixed`."""
+
+    alpha: np.ndarray
+    fixed: bool = False
+
+    @property
+    def weights(self) -> np.ndarray:
+        """Mean shares of the topics."""
+        return self.alpha / self.alpha.sum()
+
+    def infer(
+        self, counts: Counts, topics: np.ndarray, *, steps: int, tol: float, expected: np.ndarray | None
+    ) -> Inferred:
+        """Infer by at most `steps` variational steps per document; stop when one changes γ by less than `tol` times the words."""
+        from givens.kernels.dirichlet import infer
+
+        n, k = counts.size, len(self.alpha)
+        gamma, weights, ratios = np.empty((n, k)), np.empty((n, k)), np.empty(len(counts.data))
+
+        def block(part: slice) -> tuple[np.ndarray, float]:
+            infer(*counts, topics, self.alpha, part.start, part.stop, steps, tol, gamma, weights, ratios)
+            return self._bound(counts, ratios, gamma, part)
+
+        parts = parallel.each(block, counts.blocks)
+        if expected is not None:
+            add_product(Counts(ratios, counts.indices, counts.indptr), weights, expected)
+        gamma /= gamma.sum(axis=1, keepdims=True)
+        return Inferred(gamma, sum(part[1] for part in parts), np.add.reduce([part[0] for part in parts]))
+
+    def _bound(
+        self, counts: Counts, ratios: np.ndarray, gamma: np.ndarray, part: slice
+    ) -> tuple[np.ndarray, float]:
+        """Σ E[log θ] over a block, and the bound of its log-likelihood."""
+        start, stop = counts.indptr[part.start], counts.indptr[part.stop]
+        data = counts.data[start:stop]
+        used = data > 0
+        # log Σ_k exp(ψ(γ_k)) β_vk, since ratio = count / that sum; ψ(Σγ) is subtracted below.
+        words = float(np.sum(data[used] * np.log(data[used] / ratios[start:stop][used])))
+        g, alpha = gamma[part], self.alpha
+        total = g.sum(axis=1)
+        logs = digamma(g) - digamma(total)[:, None]
+        lengths = counts.lengths[part]
+        prior = gammaln(alpha.sum()) - gammaln(alpha).sum()
+        bound = (
+            words
+            - float(lengths @ digamma(total))
+            + len(g) * prior
+            + float(np.sum(gammaln(g)) - np.sum(gammaln(total)) + np.sum((alpha - g) * logs))
+        )
+        return logs.sum(axis=0), bound
+
+    def learned(self, statistics: np.ndarray, documents: int) -> DirichletShares:
+        """The α that maximises the bound, by Newton's method, but at most twice and at least half the old α."""
+        if self.fixed or not documents or len(self.alpha) == 1:
+            return self
+        alpha = dirichlet_maximum(self.alpha, statistics / documents)
+        alpha = np.clip(alpha, self.alpha / _MOST_GROWTH, self.alpha * _MOST_GROWTH)
+        return DirichletShares(np.clip(alpha, _LEAST_ALPHA, _MOST_ALPHA))
+
+
+def dirichlet_maximum(alpha: np.ndarray, mean_logs: np.ndarray, most: int = 50) -> np.ndarray:
+    """The Dirichlet parameters of maximum likelihood, given the means of log θ, by Newton's method (Minka 2000)."""
+    for _ in range(most):
+        slope = digamma(alpha.sum()) - digamma(alpha) + mean_logs
+        curvature, common = -polygamma(1, alpha), polygamma(1, alpha.sum())
+        shift = np.sum(slope / curvature) / (1 / common + np.sum(1 / curvature))
+        step = (slope - shift) / curvature
+        # No step reduces a parameter to less than a tenth.
+        new = np.maximum(alpha - step, 0.1 * alpha)
+        if np.max(np.abs(new - alpha) / alpha) < 1e-9:
+            return new
+        alpha = new
+    return alpha
+
+
+@dataclass(frozen=True)
+class OneTopic:
+    """One topic per document, with probabilities `weights`."""
+
+    weights: np.ndarray
+
+    @property
+    def alpha(self) -> np.ndarray:
+        """Zeros: the model is the limit of Dirichlet distributions as their parameters tend to 0."""
+        return np.zeros(len(self.weights))
+
+    def infer(
+        self, counts: Counts, topics: np.ndarray, *, steps: int, tol: float, expected: np.ndarray | None
+    ) -> Inferred:
+        """Compute the posterior of each document's topic; `steps` and `tol` are not used."""
+        logs = projected(counts, np.log(np.maximum(topics, 1e-300, dtype=np.float64)))
+        logs += np.log(np.maximum(self.weights, 1e-300))
+        likelihood = logsumexp(logs, axis=1)
+        shares = np.exp(logs - likelihood[:, None])
+        if expected is not None:
+            sums = np.zeros(expected.shape)
+            add_product(counts, shares, sums)
+            expected += sums / np.maximum(topics, 1e-300, dtype=np.float64)
+        return Inferred(shares, float(np.sum(likelihood)), shares.sum(axis=0))
+
+    def learned(self, statistics: np.ndarray, documents: int) -> OneTopic:
+        """The prior whose weights are the mean shares of the documents."""
+        return OneTopic(statistics / statistics.sum())
 
 
 @dataclass(frozen=True)

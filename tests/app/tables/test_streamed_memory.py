@@ -17,7 +17,7 @@ import zarr
 from scipy import sparse
 
 from givens.app.tables import arrays, chunks, open_rows, stores, text
-from givens.data import sources as rows
+from givens.data import rows
 from tests.memory import most_bytes_reading
 
 IMPORTED = (dask.array, distributed)  # before a file is read, or they would be counted

@@ -26,7 +26,7 @@ from givens.app.tables.chunks import Chunk
 from givens.app.tables.stores import Store
 from givens.app.tables.table import count, numbered
 from givens.app.tables.write import Staged
-from givens.data.dask import ClusterError, computed
+from givens.data.passes import ClusterError, computed
 from givens.support.imports import require
 
 PATIENCE = "10s"  # until a scheduler answers

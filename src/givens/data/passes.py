@@ -1,31 +1,186 @@
-"""A pass over a dask array: a task for each chunk, and a tree of tasks that merge their results.
+"""A pass over samples: what it adds up, a `Summary`, and how summaries of the chunks on Dask become one.
 
-Every task is a pure function. The summary of a chunk is a task with its own key, which the tree uses once: if a worker dies, Dask
-runs the task again on another one, and the tree uses that result. The tree depends on the number of chunks only, so the result
-has the same bits whichever worker computes which chunk, and in whatever order.
+A pass begins with an empty summary. In memory and on disk rows are added to one copy of it, some at a time. On Dask there is a
+task for each chunk, and a tree of tasks that merge their results. Every task is a pure function. The summary of a chunk is a
+task with its own key, which the tree uses once: if a worker dies, Dask runs the task again on another one, and the tree uses
+that result. The tree depends on the number of chunks only, so the result has the same bits whichever worker computes which
+chunk, and in whatever order.
 """
 
 from __future__ import annotations
 
 import sys
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from copy import copy
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 from uuid import uuid4
 
 import numpy as np
 
 import givens
-from givens.data.summary import Summary
 from givens.numerics import parallel
+from givens.numerics.tiles import add_in_order
 from givens.support.imports import require
 from givens.support.progress import counter
 
-Kind = TypeVar("Kind", bound=Summary)
+Kind = TypeVar("Kind", bound="Summary")
 
 FAN = 4
 """How many summaries one task merges."""
+
+TILE = 4096
+"""Number of rows in a tile: fixed, so that threads do not change the order of any sum."""
+
+
+class Summary(ABC):
+    """A quantity that is added up over rows: sums, or anything else of which two can be merged into one.
+
+    A pass begins with an empty summary that has the parameters of the pass. `begin` returns a copy of it for the rows of a chunk;
+    the copy must not share anything that `add` changes in place. `merge` assigns new values and never writes into old arrays.
+    Summaries are sent between processes: they should hold little besides their sums.
+
+    Examples
+    --------
+    >>> from givens.data.passes import Summary
+    >>> class Largest(Summary):
+    ...     value = 0.0
+    ...     def add(self, rows):
+    ...         self.value = max(self.value, *rows)
+    ...     def merge(self, other):
+    ...         self.value = max(self.value, other.value)
+    >>> empty = Largest()
+    >>> one, two = empty.begin(0), empty.begin(2)
+    >>> one.add([3, 5])
+    >>> two.add([4, 7])
+    >>> one.merge(two)
+    >>> one.value, empty.value
+    (7, 0.0)
+    """
+
+    def given(self, kept: Sequence[Any]) -> Self:
+        """A copy of this empty summary with parameters that are sent separately, since many passes use them."""
+        raise NotImplementedError(f"{type(self).__name__} has no such parameters")
+
+    def begin(self, first: int) -> Self:
+        """A copy of this empty summary for the rows from number `first` on."""
+        return copy(self)
+
+    @abstractmethod
+    def add(self, rows: Any) -> None:
+        """Add the next rows."""
+
+    def end(self) -> None:  # noqa: B027
+        """Called after the last rows; most summaries have nothing to do."""
+
+    @abstractmethod
+    def merge(self, other: Self) -> None:
+        """Add the summary of the rows that follow, whose `end` has been called."""
+
+    def __sizeof__(self) -> int:
+        """Size including arrays, by which Dask decides whether to move or spill a summary."""
+        return object.__sizeof__(self) + _bytes(vars(self))
+
+
+def _bytes(value: Any) -> int:
+    """Total size of the arrays in an object and its attributes."""
+    if isinstance(value, np.ndarray):
+        return value.nbytes
+    if isinstance(value, dict):
+        return sum(map(_bytes, value.values()))
+    if isinstance(value, list | tuple):
+        return sum(map(_bytes, value))
+    return _bytes(vars(value)) if hasattr(value, "__dict__") and not isinstance(value, type) else 0
+
+
+class Together(Summary):
+    """Several summaries that are computed in one pass."""
+
+    def __init__(self, *parts: Summary) -> None:
+        self.parts: tuple[Any, ...] = parts
+
+    def begin(self, first: int) -> Self:
+        """Begin all of them."""
+        return type(self)(*(part.begin(first) for part in self.parts))
+
+    def add(self, rows: Any) -> None:
+        """Add the rows to all of them."""
+        for part in self.parts:
+            part.add(rows)
+
+    def end(self) -> None:
+        """End all of them."""
+        for part in self.parts:
+            part.end()
+
+    def merge(self, other: Together) -> None:
+        """Merge each with its counterpart."""
+        self.parts = tuple(copy(part) for part in self.parts)
+        for mine, others in zip(self.parts, other.parts):
+            mine.merge(others)
+
+
+class EveryNth(Summary):
+    """The rows whose numbers are multiples of `step`."""
+
+    def __init__(self, step: int) -> None:
+        self.step = step
+        self.next = 0
+        self.found: list[np.ndarray] = []
+
+    def begin(self, first: int) -> Self:
+        """An empty summary of the rows from number `first` on."""
+        other = type(self)(self.step)
+        other.next = first
+        return other
+
+    def add(self, rows: np.ndarray) -> None:
+        """Keep every step-th of these rows."""
+        kept = rows[-self.next % self.step :: self.step]
+        if len(kept):
+            self.found = [*self.found, np.array(kept)]
+        self.next += len(rows)
+
+    def merge(self, other: Self) -> None:
+        """Add the kept rows of those that follow."""
+        self.found, self.next = self.found + other.found, other.next
+
+    def rows(self) -> np.ndarray:
+        """All rows that were kept."""
+        return np.concatenate(self.found)
+
+
+class Sums(Summary):
+    """Sums over rows, computed tile by tile in the order of the rows."""
+
+    def __init__(self, *shapes: tuple[int, ...]) -> None:
+        self.count = 0
+        self._shapes = shapes
+        self._sums: list[np.ndarray] | None = None  # None before the first rows: small when sent
+
+    @abstractmethod
+    def _tile(self, rows: np.ndarray) -> tuple[np.ndarray, ...]:
+        """Sum over the rows of one tile."""
+
+    def add(self, rows: np.ndarray) -> None:
+        """Add rows; sums are replaced, not changed in place, so a shallow copy of this object keeps the old ones."""
+        sums = self.totals()
+        tiles = [rows[part] for part in parallel.slices(len(rows), TILE)]
+        add_in_order(sums, self._tile, tiles)
+        self._sums = sums
+        self.count += len(rows)
+
+    def totals(self) -> list[np.ndarray]:
+        """A copy of the sums over all rows so far."""
+        if self._sums is None:
+            return [np.zeros(shape) for shape in self._shapes]
+        return [total.copy() for total in self._sums]
+
+    def merge(self, other: Self) -> None:
+        """Add the sums of other rows."""
+        self._sums = [total + part for total, part in zip(self.totals(), other.totals())]
+        self.count += other.count
 
 
 class DaskRows:
@@ -147,7 +302,7 @@ def refuse_foreign_workers() -> None:
     if client is None:
         return
     # Other errors are ignored: a worker that is shutting down does not answer.
-    answers = client.run(eval, "__import__('givens.data.dask').__version__", on_error="return")
+    answers = client.run(eval, "__import__('givens.data.passes').__version__", on_error="return")
     for answer in answers.values():
         if isinstance(answer, ImportError):
             raise ModuleNotFoundError(

@@ -1,9 +1,8 @@
 import numpy as np
 import pytest
 
-from givens.data.cumulants import TooFewDirections
-from givens.topics.from_moments import solve_topics
-from givens.topics.word_moments import TopicMoments
+from givens.data.third_moments import TooFewDirections
+from givens.topics.word_moments import TopicMoments, solve_topics
 
 
 def matched(truth, found):

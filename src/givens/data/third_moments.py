@@ -1,4 +1,4 @@
-"""Sums over rows, tile by tile, with the same bits for any number of threads.
+"""Moments up to the third, on a few axes, and the whitening that makes their components orthonormal.
 
 The third moment of d variables has d³ entries and is never formed. Rows x are projected on r orthonormal axes P about
 an origin o, p = Pᵀ(x − o), and what is kept are sums over rows of
@@ -17,19 +17,14 @@ The products p_a p_b of a few hundred rows at a time make one matrix, so that ne
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from dataclasses import dataclass
 from typing import NamedTuple, Self
 
 import numpy as np
 
-from givens.data.cumulants import Cumulants
-from givens.data.summary import Summary
-from givens.numerics import parallel
-from givens.numerics.tiles import add_in_order
-
-TILE = 4096
-"""Number of rows in a tile: fixed, so that threads do not change the order of any sum."""
+from givens.data.moments import Moments, moments_of
+from givens.data.passes import Sums
+from givens.numerics.scaling import unit_of
 
 _COLUMNS = 256
 _PAIRS = 256
@@ -52,36 +47,56 @@ class Basis:
         )
 
 
-class Sums(Summary):
-    """Sums over rows, computed tile by tile in the order of the rows."""
+@dataclass(frozen=True)
+class Cumulants:
+    """Central moments of d variables, the third on r axes only.
 
-    def __init__(self, *shapes: tuple[int, ...]) -> None:
-        self.count = 0
-        self._shapes = shapes
-        self._sums: list[np.ndarray] | None = None  # None before the first rows: small when sent
+    Attributes
+    ----------
+    count : float
+        How many rows they come from; infinite for the moments of a population.
+    mean : array of shape (d,)
+    axes : array of shape (d, r)
+        Orthonormal columns P; p = Pᵀ(x − mean).
+    cross : array of shape (d, r)
+        E[(x − mean) pᵀ].
+    third : array of shape (r, r, r)
+        E[p⊗p⊗p].
+    energy : float
+        E[e], e = ‖x − mean‖² − ‖p‖²: the variance that the axes leave out.
+    energy_third : array of shape (r,)
+        E[e p].
+    """
 
-    @abstractmethod
-    def _tile(self, rows: np.ndarray) -> tuple[np.ndarray, ...]:
-        """Sum over the rows of one tile."""
+    count: float
+    mean: np.ndarray
+    axes: np.ndarray
+    cross: np.ndarray
+    third: np.ndarray
+    energy: float
+    energy_third: np.ndarray
 
-    def add(self, rows: np.ndarray) -> None:
-        """Add rows; sums are replaced, not changed in place, so a shallow copy of this object keeps the old ones."""
-        sums = self.totals()
-        tiles = [rows[part] for part in parallel.slices(len(rows), TILE)]
-        add_in_order(sums, self._tile, tiles)
-        self._sums = sums
-        self.count += len(rows)
+    @property
+    def covariance(self) -> np.ndarray:
+        """E[p pᵀ]."""
+        covariance = self.axes.T @ self.cross
+        return (covariance + covariance.T) / 2
 
-    def totals(self) -> list[np.ndarray]:
-        """A copy of the sums over all rows so far."""
-        if self._sums is None:
-            return [np.zeros(shape) for shape in self._shapes]
-        return [total.copy() for total in self._sums]
-
-    def merge(self, other: Self) -> None:
-        """Add the sums of other rows."""
-        self._sums = [total + part for total, part in zip(self.totals(), other.totals())]
-        self.count += other.count
+    def principal(self, rank: int) -> tuple[np.ndarray, Cumulants]:
+        """All eigenvalues of the covariance, descending, and the moments on the first `rank` eigenvectors."""
+        values, vectors = np.linalg.eigh(self.covariance)
+        values, vectors = values[::-1], vectors[:, ::-1]
+        kept, left = vectors[:, :rank], vectors[:, rank:]
+        lost = np.einsum("abc,af,bf->c", self.third, left, left, optimize=True)
+        return values, Cumulants(
+            count=self.count,
+            mean=self.mean,
+            axes=self.axes @ kept,
+            cross=self.cross @ kept,
+            third=contract(self.third, kept),
+            energy=self.energy + float(values[rank:].sum()),
+            energy_third=kept.T @ (self.energy_third + lost),
+        )
 
 
 class ThirdMoments(Sums):
@@ -95,7 +110,7 @@ class ThirdMoments(Sums):
     Examples
     --------
     >>> import numpy as np
-    >>> from givens.data.sums import Basis, ThirdMoments
+    >>> from givens.data.third_moments import Basis, ThirdMoments
     >>> X = np.random.default_rng(0).standard_normal((1000, 5))
     >>> state = ThirdMoments(Basis(X.mean(axis=0), np.eye(5)[:, :2]))
     >>> state.add(X[:300])
@@ -112,7 +127,7 @@ class ThirdMoments(Sums):
         self.basis = basis
 
     def _tile(self, rows: np.ndarray) -> tuple[np.ndarray, ...]:
-        x = _shifted(rows, self.basis.unit, self.basis.origin)
+        x = shifted(rows, self.basis.unit, self.basis.origin)
         p = self.basis.axes.T @ x.T
         energy = np.einsum("nd,nd->n", x, x) - np.einsum("rn,rn->n", p, p)
         return x.sum(axis=0), x.T @ p.T, packed_triples(p), np.append(energy.sum(), p @ energy)
@@ -153,9 +168,23 @@ class ThirdMoments(Sums):
         )
 
 
-def _shifted(rows: np.ndarray, unit: float, origin: np.ndarray) -> np.ndarray:
+def principal_basis(seconds: Moments, rank: int) -> tuple[np.ndarray, Basis]:
+    """Eigenvalues of the covariance, descending, and the basis of the first `rank` eigenvectors about the mean."""
+    values, vectors = np.linalg.eigh(seconds.covariance())
+    return values[::-1], Basis(seconds.mean, np.ascontiguousarray(vectors[:, ::-1][:, :rank]), seconds.unit)
+
+
+def principal_moments(rows: np.ndarray, rank: int) -> ThirdMoments:
+    """Third moments, of no rows yet, on the `rank` principal axes of these rows."""
+    return ThirdMoments(principal_basis(moments_of(rows, unit_of(rows)), rank)[1])
+
+
+def shifted(rows: np.ndarray, unit: float, origin: np.ndarray | None) -> np.ndarray:
+    """The rows times `unit`, about an origin, in double precision."""
     rows = np.asarray(rows, dtype=float)
-    return rows - origin if unit == 1.0 else rows * unit - origin
+    if unit != 1.0:
+        rows = rows * unit
+    return rows if origin is None else rows - origin
 
 
 class PairGroup(NamedTuple):
@@ -210,3 +239,63 @@ def unpacked_triples(packed: np.ndarray, r: int) -> np.ndarray:
         full[a:, a:, a] = slab
         row += r - a
     return full
+
+
+@dataclass(frozen=True)
+class Whitening:
+    """W with Wᵀ M2 W = I, and B = M2 W, so that B Wᵀ is the projection on the range of M2."""
+
+    W: np.ndarray
+    B: np.ndarray
+    eigenvalues: np.ndarray
+
+
+class TooFewDirections(ValueError):
+    """A second moment has fewer positive eigenvalues than the components need: moments cannot tell them apart."""
+
+
+def whiten(second: np.ndarray, rank: int) -> Whitening:
+    """Whiten a second moment by its `rank` largest eigenvalues.
+
+    Parameters
+    ----------
+    second : array of shape (r, r)
+        Symmetric.
+    rank : int
+        How many eigenvalues must be positive.
+
+    Returns
+    -------
+    Whitening
+        W and B of shape (r, rank), and all r eigenvalues, descending.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from givens.data.third_moments import whiten
+    >>> M2 = np.array([[2.0, 1.0], [1.0, 2.0]])
+    >>> white = whiten(M2, 2)
+    >>> bool(np.allclose(white.W.T @ M2 @ white.W, np.eye(2)))
+    True
+    """
+    values, vectors = np.linalg.eigh(second)
+    values, vectors = values[::-1], vectors[:, ::-1]
+    top = values[:rank]
+    # What is left of an exact zero after rounding.
+    floor = len(second) * np.finfo(float).eps * max(abs(values[0]), abs(values[-1])) if len(second) else 0.0
+    positive = int(np.sum(top > floor))
+    if rank > len(second) or positive < rank:
+        shown = ", ".join(f"{value:.4g}" for value in values[max(0, positive - 2) : rank + 2])
+        raise TooFewDirections(
+            f"the second moment must have {rank} positive eigenvalues but has {positive}; "
+            f"from number {max(0, positive - 2) + 1} on they are {shown}"
+        )
+    return Whitening(vectors[:, :rank] / np.sqrt(top), vectors[:, :rank] * np.sqrt(top), values)
+
+
+def contract(third: np.ndarray, W: np.ndarray) -> np.ndarray:
+    """T(W, W, W): the symmetric tensor in the coordinates of the columns of W."""
+    r, k = W.shape
+    once = third.reshape(r * r, r) @ W
+    twice = once.reshape(r, r * k).T @ W
+    return (twice.reshape(r, k * k).T @ W).reshape(k, k, k)
