@@ -203,7 +203,7 @@ def test_columns_with_their_squares_taken_away(X):
 def test_what_needs_memory_is_refused_in_one_sentence(X):
     chunked = da.from_array(X, chunks=(1700, -1))
     with pytest.raises(
-        ValueError, match="sample_weight needs all samples in memory, and X is read in chunks"
+        ValueError, match="sample_weight needs all samples in memory: leave it out with a dask array"
     ):
         ICA().fit(chunked, sample_weight=np.ones(len(X)))
     with pytest.raises(ValueError, match="stability needs all samples in memory"):

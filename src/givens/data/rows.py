@@ -43,16 +43,25 @@ class Numbers:
         Whether rows may be sparse; they are then csr matrices.
     most_rows : int, optional
         How many rows a summary gets at a time, at most.
+    least_rows : int, default=1
+        How many rows a table in memory has, at least.
+    as_given : bool, default=False
+        Whether a table in memory keeps its layout, which saves a copy where sums do not depend on it.
     """
 
     sparse: bool = False
     most_rows: int | None = None
+    least_rows: int = 1
+    as_given: bool = False
 
     def table(self, estimator: BaseEstimator | None, X: Any, reset: bool) -> Any:
         """A table in memory; the estimator learns, or compares, the number and the names of its features."""
+        options = self._options | {"ensure_min_samples": self.least_rows}
+        if self.as_given:
+            options["order"] = None
         if estimator is None:
-            return check_array(X, **self._options)
-        return validate_data(estimator, X, reset=reset, **self._options)
+            return check_array(X, **options)
+        return validate_data(estimator, X, reset=reset, **options)
 
     def block(self, X: Any, name: str, first: int) -> Any:
         """One block of rows, which begins at row `first`; it may be empty."""
@@ -203,6 +212,21 @@ class Rows:
         if self.table is None:
             raise AttributeError("rows that are read block by block have no shape")
         return self.table
+
+    def matrix(self, name: str) -> Any:
+        """All rows as one table in memory, for what cannot be summed over blocks; `name` says what that is.
+
+        A table is returned without a copy; rows that are read in blocks are read into memory, and those on Dask are refused.
+        """
+        if self.chunks is not None:
+            raise ValueError(
+                f"{name} needs all samples in memory: leave it out with a dask array, or pass X.compute()"
+            )
+        if self.table is not None:
+            return self.table
+        if isinstance(self.source, np.ndarray):
+            return self.door.check.table(None, self.source, False)
+        return stacked(list(self._blocks()))
 
     def unit(self) -> float:
         """A power of two by which rows are multiplied, so that those of the size of the first rows are near 1."""

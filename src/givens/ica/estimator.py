@@ -18,10 +18,10 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from givens.data.moments import Moments, moments_of
-from givens.data.rows import Rows, in_memory
+from givens.data.rows import Rows
 from givens.ica.adaptive import NonGaussianity, tail_moments, tail_signs
-from givens.ica.separation import Separated, SourceSeparation
-from givens.ica.whitening import WhiteSpace, from_covariance, white_space
+from givens.ica.separation import Separated, SourceSeparation, counted_samples
+from givens.ica.whitening import WhiteSpace, from_moments, white_space
 from givens.numerics import parallel
 from givens.numerics.polar import polar
 from givens.numerics.scaling import check_data, unit_of
@@ -43,7 +43,6 @@ from givens.support.arguments import (
 from givens.support.fitting import atomic_fit
 
 CONTRAST_NAMES = ("adaptive", "logcosh", "exp", "kurtosis")
-HEAD = 4096  # first rows of data in chunks; covariances are summed about their mean
 ROUGH = 1e-3  # gradient norm at which signs are chosen; tolerance of the fits for `stability_`
 LIGHT_TAIL_ERRORS = (
     5.0  # a negative kurtosis counts from so many standard errors of Gaussian samples, √(24/samples)
@@ -172,7 +171,8 @@ class ICA(SourceSeparation):
         X : array or data frame, shape (samples, features)
             For signals: time x channels. A memory map, a data set of zarr or HDF5, a list of arrays, or a dask array or data
             frame chunked along samples is read in chunks: once for the covariance, once for a sample of the rows, and once for
-            each evaluation of the contrast. With weights, `stability` or `certify`, samples have to fit into memory.
+            each evaluation of the contrast. With weights, `stability` or `certify` all of it is read into memory, and data on
+            Dask are refused.
         y : ignored, optional
         sample_weight : array, shape (samples,), optional
             How often each sample counts, at least 0: a weight of 2 counts the sample twice, a weight of 0 leaves it out. A
@@ -207,52 +207,42 @@ class ICA(SourceSeparation):
         whole(self.n_starts, "n_starts", 1)
         whole(self.stability, "stability", 0)
 
-    def _separate(self, X: np.ndarray, weights: np.ndarray | None) -> Separated:
+    def _separate(self, rows: Rows, sample_weight: Any) -> Separated:
         self._refuse()
-        if self.whiten is False:
-            X = np.ascontiguousarray(X, dtype=np.float64)
-            white = HeldRows(X, weights=weights)
-            found = moments_of(X, unit_of(X), weights)
-            space = self._as_white(found.mean, found.covariance(), len(X), 1.0 / found.unit)
-            return Separated(space, self._rotate(white), white)
-        number, share = self._number(min(X.shape))
-        space = white_space(X, number, share=share, weights=weights)
-        white = HeldRows(X, space, weights)
-        return Separated(space, self._rotate(white), white)
-
-    def _in_chunks(self, X: Any, weighted: bool) -> bool:
-        # Weights, stability and certificates need all samples at once: for them a memory map is read as an array.
-        whole_array = isinstance(X, np.memmap) and (weighted or self.stability or self.certify)
-        return not in_memory(X) and not whole_array
-
-    def _separate_chunks(self, X: Any, sample_weight: Any) -> tuple[Separated, np.dtype]:
-        self._refuse()
-        given = {
+        for_all = {
             "sample_weight": sample_weight is not None,
             "stability": self.stability,
             "certify": self.certify,
         }
-        for name, asked in given.items():
-            if asked:
-                raise ValueError(f"{name} needs all samples in memory, and X is read in chunks: leave it out")
-        with parallel.pool(self.threads):
-            rows = Rows(X, self)
-            head = rows.head(HEAD)
-            seconds = rows.total(Moments(rows.n_features, unit_of(head)), "ica-covariance")
-            mean, covariance = seconds.mean, seconds.covariance()
-            if self.whiten is False:
-                space = self._as_white(mean, covariance, seconds.count, 1.0 / seconds.unit)
-            else:
-                number, share = self._number(min(seconds.count, rows.n_features))
-                space = from_covariance(mean, covariance, seconds.count, 1.0 / seconds.unit, number, share)
-            white = PassedRows(rows, seconds.count, space, "ica")
-            return Separated(space, self._rotate(white), white, float(seconds.count)), head.dtype
+        names = [name for name, asked in for_all.items() if asked]
+        if rows.table is None and not names:
+            space, white = self._passed(rows)
+            return Separated(space, self._rotate(white), white, white.weight)
+        X, weights, samples = counted_samples(rows.matrix(" and ".join(names)), sample_weight)
+        space, held = self._held(X, weights)
+        return Separated(space, self._rotate(held), held, samples)
 
-    def _as_white(
-        self, mean: np.ndarray, covariance: np.ndarray, samples: int, unit: float = 1.0
-    ) -> WhiteSpace:
-        """The white space of samples that are white already; warns if their second moments, times unit², are not the identity."""
-        features = len(mean)
+    def _held(self, X: np.ndarray, weights: np.ndarray | None) -> tuple[WhiteSpace, HeldRows]:
+        """White samples in memory."""
+        if self.whiten is False:
+            X = np.ascontiguousarray(X, dtype=np.float64)
+            return self._as_white(moments_of(X, unit_of(X), weights)), HeldRows(X, weights=weights)
+        number, share = self._number(min(X.shape))
+        space = white_space(X, number, share=share, weights=weights)
+        return space, HeldRows(X, space, weights)
+
+    def _passed(self, rows: Rows) -> tuple[WhiteSpace, PassedRows]:
+        """White samples that are made of the rows in every pass."""
+        found = rows.total(Moments(rows.n_features, rows.unit()), "ica-covariance")
+        if self.whiten is False:
+            space = self._as_white(found)
+        else:
+            space = from_moments(found, *self._number(min(found.count, rows.n_features)))
+        return space, PassedRows(rows, found.count, space, "ica")
+
+    def _as_white(self, found: Moments) -> WhiteSpace:
+        """The white space of samples that are white already; warns if their second moments are not the identity."""
+        mean, samples, features = found.mean, found.count, len(found.mean)
         if self.n_components not in (None, features):
             raise ValueError(
                 f"n_components = {self.n_components}, but whiten=False keeps all {features} columns of X: leave out one of them"
@@ -262,7 +252,7 @@ class ICA(SourceSeparation):
                 f"whiten=False needs at least as many samples as features, got {samples} and {features}"
             )
         with np.errstate(over="ignore", invalid="ignore"):
-            second = (covariance + np.outer(mean, mean)) * unit * unit
+            second = (found.covariance() + np.outer(mean, mean)) / found.unit / found.unit
             worst = float(np.abs(second - np.eye(features)).max())
         if not worst <= NOT_WHITE:
             warn_caller(

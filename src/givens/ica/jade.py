@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from givens.data.rows import Rows
 from givens.ica.separation import Separated, SourceSeparation
 from givens.numerics import parallel
 from givens.numerics.scaling import check_data, refuse_too_large
@@ -77,7 +78,8 @@ class JADE(SourceSeparation):
         self.max_sweeps = max_sweeps
         self.threads = threads
 
-    def _separate(self, X: np.ndarray, weights: np.ndarray | None) -> Separated:
+    def _separate(self, rows: Rows, sample_weight: None) -> Separated:
+        X = rows.matrix("JADE")
         space = self._space(X)
         Z = space.coordinates(X)
         if Z.shape[1] > MOST_COMPONENTS:

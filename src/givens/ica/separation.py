@@ -14,13 +14,14 @@ from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 
 from givens.data.by_rows import by_rows
+from givens.data.rows import Numbers, Rows
 from givens.ica.whitening import WhiteSpace, white_space
 from givens.metrics import amari
 from givens.numerics import parallel
 from givens.numerics.scaling import power_of_two
 from givens.result import Result
 from givens.support.arguments import sample_weights, warn_caller, whole
-from givens.support.fitting import Transformer, atomic_fit, check_array, validate_data
+from givens.support.fitting import Transformer, atomic_fit, validate_data
 
 
 class Separated(NamedTuple):
@@ -57,16 +58,8 @@ class SourceSeparation(Transformer, ABC):
     __metadata_request__inverse_transform: ClassVar[dict[str, str]] = {"copy": UNUSED}
 
     @abstractmethod
-    def _separate(self, X: np.ndarray, weights: np.ndarray | None) -> Separated:
+    def _separate(self, rows: Rows, sample_weight: Any) -> Separated:
         """Whiten samples and find the orthogonal U, components x components, that turns white samples into sources."""
-
-    def _in_chunks(self, X: Any, weighted: bool) -> bool:
-        """Whether X is to be read in chunks."""
-        return False
-
-    def _separate_chunks(self, X: Any, sample_weight: Any) -> tuple[Separated, np.dtype]:
-        """As `_separate`, for data that are read in chunks; return also their dtype."""
-        raise NotImplementedError
 
     def _space(self, X: np.ndarray) -> WhiteSpace:
         """The white space of `n_components` components."""
@@ -103,19 +96,12 @@ class SourceSeparation(Transformer, ABC):
         return self.transform(X)
 
     def _fit(self, X: Any, sample_weight: Any = None) -> None:
-        if self._in_chunks(X, sample_weight is not None):
-            self._take(*self._separate_chunks(X, sample_weight))
-            return
-        values = check_array(
-            X, dtype=[np.float64, np.float32], ensure_min_samples=2, estimator=self, input_name="X"
-        )
-        values, weights, samples = counted_samples(values, sample_weight)
+        rows = Rows(X, self, Numbers(least_rows=2, as_given=True))
         with parallel.pool(self.threads):
-            found = self._separate(values, weights)._replace(samples=samples)
-        validate_data(self, X, skip_check_array=True)
-        self._take(found, values.dtype)
+            found = self._separate(rows, sample_weight)
+        self._take(found, rows.dtype)
 
-    def _take(self, found: Separated, kind: np.dtype) -> None:
+    def _take(self, found: Separated, kind: Any) -> None:
         """Set the attributes that all methods have."""
         space, result = found.space, found.result
         if not result.converged:

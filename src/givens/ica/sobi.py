@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from givens.data.rows import Rows
 from givens.ica.diagonalize import reduced_stack
 from givens.ica.separation import Separated, SourceSeparation
 from givens.numerics import parallel
@@ -85,7 +86,8 @@ class SOBI(SourceSeparation):
         self.max_sweeps = max_sweeps
         self.threads = threads
 
-    def _separate(self, X: np.ndarray, weights: np.ndarray | None) -> Separated:
+    def _separate(self, rows: Rows, sample_weight: None) -> Separated:
+        X = rows.matrix("SOBI")
         self.lags_ = as_lags(self.lags, len(X))
         space = self._space(X)
         covariances = lagged_covariances(space.coordinates(X), self.lags_)

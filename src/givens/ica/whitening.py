@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from givens.data.moments import moments_of
+from givens.data.moments import Moments, moments_of
 from givens.numerics.scaling import EPS, check_data, power_of_two
 from givens.support.arguments import whole
 
@@ -140,7 +140,7 @@ def white_space(
     unit = power_of_two(X)
     if samples > 2 * features:
         found = moments_of(X, 1 / unit, weights)
-        return from_covariance(found.mean, found.covariance(), samples, unit, n_components, share)
+        return from_moments(found, n_components, share)
     found = moments_of(X, 1 / unit, weights, products=False)
     mean, total = found.mean, found.weight
     rows = np.divide(X, unit, dtype=np.float64) - mean
@@ -151,20 +151,13 @@ def white_space(
     return _space(mean, deviations / np.sqrt(total), axes.T, least, unit, n_components, share)
 
 
-def from_covariance(
-    mean: np.ndarray,
-    covariance: np.ndarray,
-    samples: int,
-    unit: float,
-    n_components: int | None = None,
-    share: float | None = None,
-) -> WhiteSpace:
-    """The white space of `samples` samples with this mean and covariance, both of data divided by `unit`."""
-    variances, axes = np.linalg.eigh((covariance + covariance.T) / 2)
+def from_moments(found: Moments, n_components: int | None = None, share: float | None = None) -> WhiteSpace:
+    """The white space of samples with these first and second moments."""
+    variances, axes = np.linalg.eigh(found.covariance())
     deviations = np.sqrt(np.maximum(variances[::-1], 0.0))
     # A covariance holds only half the digits of small deviations.
-    least = float(np.sqrt(max(samples, len(mean)) * EPS))
-    return _space(mean, deviations, axes[:, ::-1], least, unit, n_components, share)
+    least = float(np.sqrt(max(found.count, len(found.mean)) * EPS))
+    return _space(found.mean, deviations, axes[:, ::-1], least, 1.0 / found.unit, n_components, share)
 
 
 def _space(

@@ -123,17 +123,22 @@ def _through_products(shape: tuple[int, int], options: ComponentOptions) -> bool
     return options.svd_solver == "covariance_eigh" and features <= MOST_PRODUCT_FEATURES
 
 
+def _moments(rows: Rows, options: ComponentOptions, products: bool) -> tuple[Moments, np.ndarray, Any]:
+    """The moments of all rows, and the norms of features about their means and their deviations, if these are wanted."""
+    name = "rotated-pca-products" if products else "rotated-pca-moments"
+    found = rows.total(Moments(rows.n_features, rows.unit(), products=products), name)
+    if not np.isfinite(found.scatter).all():
+        raise too_large(found.unit, "samples")
+    norms = np.sqrt(np.diag(found.products()) if products else found.scatter)
+    _refuse_constant(norms)
+    deviation = np.where(norms > 0, norms / np.sqrt(found.count - 1), 1.0) if options.scale else None
+    return found, norms, deviation
+
+
 def _from_products(rows: Rows, options: ComponentOptions) -> _Spectrum:
     """All axes, from the products of features about their means."""
-    unit = rows.unit()
-    found = rows.total(Moments(rows.n_features, unit), "rotated-pca-products")
-    if not np.isfinite(found.scatter).all():
-        raise too_large(unit, "samples")
-    C = found.products()
-    norms = np.sqrt(np.diag(C))
-    _refuse_constant(norms)
-    C = gram.completed(C, norms)
-    deviation = _deviations(norms, found.count) if options.scale else None
+    found, norms, deviation = _moments(rows, options, products=True)
+    C, unit = gram.completed(found.products(), norms), found.unit
     if deviation is not None:
         C = C / deviation / deviation[:, None]
     energies, axes = np.linalg.eigh(C)
@@ -180,18 +185,13 @@ def _from_sketch(rows: Rows, options: ComponentOptions) -> _Spectrum:
 
 def _from_samples(rows: Rows, options: ComponentOptions) -> _Spectrum:
     """The axes that PCA finds of the centred samples, which keep the digits that a large mean takes."""
-    unit = rows.unit()
-    values = dense(rows.table)
+    values = dense(rows.matrix(f"svd_solver={options.svd_solver!r}"))
     with parallel.pool(options.threads):
-        found = rows.total(Moments(rows.n_features, unit, products=False), "rotated-pca-moments")
-    if not np.isfinite(found.scatter).all():
-        raise too_large(unit, "samples")
-    norms, mean = np.sqrt(found.scatter), found.mean / unit
-    _refuse_constant(norms)
+        found, norms, deviation = _moments(rows, options, products=False)
+    unit, mean = found.unit, found.mean / found.unit
     values = values - mean.astype(values.dtype)
     if unit != 1.0:
         values *= values.dtype.type(unit)
-    deviation = _deviations(norms, found.count) if options.scale else None
     if deviation is not None:
         values /= deviation.astype(values.dtype)
     values[:, norms == 0] = 0.0
@@ -214,11 +214,6 @@ def _from_samples(rows: Rows, options: ComponentOptions) -> _Spectrum:
         1 / unit if deviation is None else 1.0,
         "the centred samples",
     )
-
-
-def _deviations(norms: np.ndarray, count: int) -> np.ndarray:
-    """The deviations of features; 1 for constant ones."""
-    return np.where(norms > 0, norms / np.sqrt(count - 1), 1.0)
 
 
 def _refuse_constant(energies: Any) -> None:

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from givens.data.by_rows import by_rows
 from givens.data.missing import completed, holes_of, missing_explained
 from givens.data.moments import Moments, moments_of
-from givens.data.rows import Numbers, Rows
+from givens.data.rows import Numbers, Rows, in_memory
 from givens.metrics import (
     adjusted_from_scores,
     largest_correlation,
@@ -52,7 +52,6 @@ from givens.support.arguments import (
     are,
     counted,
     dense,
-    is_dask,
     sample_weights,
     warn_caller,
     warn_of_dominant_feature,
@@ -300,14 +299,14 @@ class SparsePCA(SparseScores):
 
         Parameters
         ----------
-        X : array, data frame or sparse matrix, shape (samples, features), or dask array or data frame
+        X : array, data frame or sparse matrix, shape (samples, features), or anything that `givens.rows` reads
             Centred here. Features that cannot count are left out first: with a threshold, those whose norm is not above it; with
             `n_nonzero`, the weak ones, as long as none of them should have been counted. Where the samples are more than the
             features that are left, only the products of these are kept, summed over blocks of samples: a tall matrix, sparse or
             dense, is never copied, unless entries of a sparse one are unsorted or share places. Principal components below
-            1e-7 of the largest are then lost in rounding. Of a dask array or data frame, chunked along samples, only sums
-            travel: the features' means and norms, and then these products, or, if more than 8,192 features can count, a
-            sketch; `result_.method` says which, and how much the sketch may lack.
+            1e-7 of the largest are then lost in rounding. Of data in chunks (a list of tables, zarr, HDF5, a dask array or
+            data frame chunked along samples) only sums are kept: the features' means and norms, and then these products, or, if
+            more than 8,192 features can count, a sketch; `result_.method` says which, and how much the sketch may lack.
         y : ignored, optional
         sample_weight : array, shape (samples,), optional
             How often each sample counts: one of weight 2 counts as two, one of weight 0 as none. The weights' sum takes the
@@ -318,15 +317,15 @@ class SparsePCA(SparseScores):
         self
         """
         self._forget()
-        if is_dask(X):
-            given = {"sample_weight": sample_weight, "stability": self.stability, "missing": self.missing}
-            if refused := [name for name, value in given.items() if value is not None]:
-                raise ValueError(f"{refused[0]} is for samples in memory: leave it out with a dask array")
-            return self._fit_chunks(Rows(X, self, Numbers(sparse=True)))
         if type(X).__name__ == "AnnData":
             raise TypeError(
                 "X is an AnnData: pass its matrix, X.X, or call givens.anndata.sparse_pca, which stores the result"
             )
+        if not (in_memory(X) or isinstance(X, np.memmap)):
+            given = {"sample_weight": sample_weight, "stability": self.stability, "missing": self.missing}
+            if refused := [name for name, value in given.items() if value is not None]:
+                raise ValueError(f"{refused[0]} is for samples in memory: leave it out with data in chunks")
+            return self._fit_chunks(Rows(X, self, Numbers(sparse=True)))
         try:
             X = validate_data(
                 self,
@@ -392,20 +391,19 @@ class SparsePCA(SparseScores):
         return filled.astype(X.dtype) if self.n_missing_ else X
 
     def _fit_chunks(self, rows: Rows) -> Self:
-        """Fit to samples on Dask, of which products of features or a sketch are kept."""
-        assert rows.chunks is not None
-        n, dtype = rows.chunks.shape[0], rows.dtype
-        if n < 2:
-            raise ValueError("X has 1 sample, and components need at least 2")
+        """Fit to samples in chunks, on disk or on Dask, of which products of features or a sketch are kept."""
         with parallel.pool(self.threads):
             sums = rows.total(Moments(rows.n_features, rows.unit(), products=False), "sparse-pca-moments")
+            n = sums.count
+            if n < 2:
+                raise ValueError("X has 1 sample, and components need at least 2")
             found = feature_moments(sums, self.scale)
             options = fit_options(self, found, n)
             # With counts it is not known yet which features count, so the products of all of them are summed.
             features = None if options.counts is not None else screen(found.norms, options)
             every = np.arange(rows.n_features) if features is None else features
             root, origin = chunked_root(rows, found, every, options.m)
-            self._fit(CovarianceData(root, found, features), n, n, dtype)
+            self._fit(CovarianceData(root, found, features), n, n, rows.dtype)
         self.result_: Result = replace(self.result_, method=f"{self.result_.method}; on {origin}")
         return self
 
