@@ -47,13 +47,9 @@ def checkpoint(path):
     minimize(Columns(A, "varimax"), checkpoint=Checkpoint(path), max_sweeps=2)
 
     def load():
-        progress, problem = checkpoints.load(path)
-        plain = {
-            name: value
-            for name, value in vars(progress).items()
-            if name not in ("rng", "U", "start", "memory")
-        }
-        arrays = [progress.U, progress.start, *progress.memory.values()]
+        progress, U, memories, problem = checkpoints.load(path)
+        plain = {name: value for name, value in vars(progress).items() if name not in ("rng", "start")}
+        arrays = [U, progress.start, *(array for memory in memories for array in memory.values())]
         return repr(plain), [array.tobytes() for array in arrays], progress.rng.bit_generator.state, problem
 
     return load
@@ -118,10 +114,10 @@ def test_a_finished_run_with_another_trace_is_refused(tmp_path):
 
 def test_a_stream_is_no_checkpoint(tmp_path):
     stream(tmp_path / "saved")
-    with pytest.raises(ValueError, match="has the format stream 4, not run 5"):
+    with pytest.raises(ValueError, match="has the format stream 4, not run 6"):
         checkpoints.load(tmp_path / "saved")
     checkpoint(tmp_path / "run")
-    with pytest.raises(ValueError, match="has the format run 5, not stream 4"):
+    with pytest.raises(ValueError, match="has the format run 6, not stream 4"):
         StreamingSparsePCA.load(tmp_path / "run")
 
 

@@ -143,7 +143,7 @@ def _pairs() -> None:
 def _no_race() -> None:
     Runs = importlib.import_module("givens.solve.minimize").Runs
     best = Runs.best
-    Runs.best = lambda self, first, number, rng, forms, race: best(self, first, number, rng, forms, False)
+    Runs.best = lambda self, starts, race: best(self, starts, False)
 
 
 def _breakpoints_only() -> None:
@@ -190,7 +190,7 @@ def _pair_functions(sparse_pair: Any) -> tuple[Any, ...]:
 
 
 def _uncached(*places: str) -> Callable[[], None]:
-    """Call these functions ("solve.charts:_flat_indices") anew every time."""
+    """Call these functions ("solve.point:_flat_indices") anew every time."""
 
     def off() -> None:
         for place in places:
@@ -361,7 +361,7 @@ MECHANISMS = (
         ),
         (),
         _uncached(
-            "solve.charts:_flat_indices",
+            "solve.point:_flat_indices",
             "objectives.quartic:_sweep_flops",
             "objectives.quartic:_shares",
             "objectives.probes:_place",

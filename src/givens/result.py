@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field, fields
+from enum import Enum
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,6 +13,36 @@ from givens.support.imports import require
 
 if TYPE_CHECKING:
     import pandas
+
+
+class Stop(Enum):
+    """Why a run stopped; `Result.message` says it in a sentence.
+
+    Those up to `SADDLE` count as converged.
+    """
+
+    NOTHING_TO_ROTATE = "nothing to rotate"
+    SMALL_GRADIENT = "small gradient"
+    SMALL_SWEEPS = "small sweeps"
+    SMALL_REMAINDER = "small remainder"
+    SMALL_STEP = "small step"
+    ROUNDING = "rounding"
+    SADDLE = "saddle"
+    EXHAUSTED = "exhausted"
+    LACKING = "lacking"
+    MAX_SWEEPS = "max_sweeps"
+    MAX_STEPS = "max_steps"
+    INFINITE_START = "infinite start"
+    NOT_FINITE = "not finite"
+    CALLBACK = "callback"
+
+    @property
+    def converged(self) -> bool:
+        """Whether a tolerance was met, or f cannot be lowered any more."""
+        return self in _CONVERGED
+
+
+_CONVERGED = frozenset(list(Stop)[: list(Stop).index(Stop.SADDLE) + 1])
 
 
 @dataclass
@@ -137,7 +168,7 @@ class Result:
     converged : bool
         Whether a tolerance was met.
     message : str
-        Why the run stopped.
+        Why the run stopped, in a sentence.
     sweeps, rotations : int
         Number of sweeps, and number of Givens rotations in them. Steps of all columns at once are not counted.
     flops : float
@@ -165,6 +196,8 @@ class Result:
     scale : float
         The size of f, to which `tol` and `gradient_tol` are relative. For a plain function it is the largest of a few values
         that are computed before the run.
+    stop : Stop, optional
+        Why the run stopped.
     """
 
     U: np.ndarray
@@ -184,6 +217,7 @@ class Result:
     certificate: Certificate | None = None
     starts: np.ndarray | None = None
     scale: float = 1.0
+    stop: Stop | None = None
 
     @property
     def determinant(self) -> int | None:

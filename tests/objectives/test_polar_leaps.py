@@ -14,6 +14,7 @@ from givens.datasets import sparse_modules
 from givens.kernels.linear import linearise
 from givens.objectives import Columns, Leap, SparseColumns
 from givens.objectives.polar_leaps import Features, PolarLeaps
+from givens.result import Stop
 from givens.rotations import determinant, random_orthogonal
 from givens.schedules import Tournament
 from givens.solve import Leaps
@@ -191,8 +192,7 @@ def test_the_loop_takes_back_a_leap_that_loses():
 
 def test_the_phase_says_that_nothing_is_proposed():
     A = modules(8)
-    phase, progress = Leaps(), SimpleNamespace(leaps=0, flops=0.0)
-    run = SimpleNamespace(objective=Columns(A, "varimax"), progress=progress, state=None, value=lambda: 0.0)
-    assert phase.advance(run) is None
-    assert not phase.verdict
-    assert "proposes no leaps" in phase.unable
+    run = SimpleNamespace(objective=Columns(A, "varimax"), state=None, settle=lambda: None)
+    ending = Leaps().advance(run)
+    assert ending.stop is Stop.LACKING
+    assert "proposes no leaps" in ending.text

@@ -46,14 +46,14 @@ def sparse_data(samples, features):
 def sparse(schedule, n=8, features=120, share=0.1):
     from givens.objectives import SparseColumns
     from givens.rotations import random_orthogonal
-    from givens.solve.loop import Run
+    from givens.solve import loop
     from givens.solve.minimize import minimize
 
     X = sparse_data(n, features)
     objective = SparseColumns(np.ascontiguousarray(X.T), share * np.sqrt((X**2).sum(axis=0).max()))
     start = random_orthogonal(n, np.random.default_rng(0), determinant=1)
     counter.counts.clear()
-    with unobserved(Run, "_record", "result"):
+    with unobserved(loop, "trace"), unobserved(loop.Loop, "result"):
         return minimize(
             objective, start, schedule=schedule, tol=1e-6, max_sweeps=3, threads=1, random_state=0
         ).flops
@@ -116,13 +116,13 @@ def tensor_data(d):
 def tensor(schedule, d=10):
     from givens.objectives import SymmetricTensor
     from givens.rotations import random_orthogonal
-    from givens.solve.loop import Run
+    from givens.solve import loop
     from givens.solve.minimize import minimize
 
     objective = SymmetricTensor(tensor_data(d))
     start = random_orthogonal(d, np.random.default_rng(0))
     counter.counts.clear()
-    with unobserved(Run, "_record", "result"):
+    with unobserved(loop, "trace"), unobserved(loop.Loop, "result"):
         return minimize(
             objective, start, schedule=schedule, tol=1e-8, max_sweeps=5, threads=1, random_state=0
         ).flops

@@ -11,6 +11,7 @@ import pytest
 from givens import check_objective, minimize, rotations
 from givens.numerics import parallel
 from givens.objectives import Columns, Function, JointDiagonal, Kurtosis, SparseColumns
+from givens.objectives.base import Exactness
 from givens.solve import sweeps
 from tests.cases import CASES
 
@@ -233,7 +234,9 @@ def test_a_gain_that_does_not_come_true_is_undone_and_told(claim, told):
         def solve(self, state, blocks, min_gain=0.0):
             solved = super().solve(state, blocks, min_gain)
             turned = np.broadcast_to(rotations.turn(0.3), np.shape(solved.rotations)).copy()
-            return solved._replace(rotations=turned, gains=np.full(len(blocks), claim * self.scale), note="")
+            return solved._replace(
+                rotations=turned, gains=np.full(len(blocks), claim * self.scale), exactness=Exactness.EXACT
+            )
 
     A = np.random.default_rng(5).laplace(size=(60, 4))
     right = minimize(Columns(A, "logcosh"), phases=["descent"])

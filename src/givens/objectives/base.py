@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from enum import IntEnum
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,6 +23,20 @@ Blocks = Sequence[np.ndarray] | np.ndarray
 
 Rotations = Sequence[np.ndarray] | np.ndarray
 """One small orthogonal matrix per block. For a round of pairs, one array of shape (k, 2, 2)."""
+
+
+class Exactness(IntEnum):
+    """How far the searches of pairs can be trusted; of several, the largest counts.
+
+    EXACT: they find the best angle. ADAPTIVE: not proved to. INTERPOLATED: a narrow minimum can be missed. CAPPED: some pairs
+    have too many harmonics. UNTRUE: a gain was not realised.
+    """
+
+    EXACT = 0
+    ADAPTIVE = 1
+    INTERPOLATED = 2
+    CAPPED = 3
+    UNTRUE = 4
 
 
 class Solved(NamedTuple):
@@ -40,8 +55,8 @@ class Solved(NamedTuple):
         Number of additions and multiplications.
     payload : sequence, optional
         For each block, intermediate results that `apply` can use; they are passed to it.
-    note : str
-        A remark on the searches for the result's message, if they are not exact; else empty.
+    exactness : Exactness
+        Whether the searches are exact.
     error : float
         How far gains may be off: 0 if the searches are exact, NaN if that is not known.
     """
@@ -51,7 +66,7 @@ class Solved(NamedTuple):
     rotated: int
     flops: float
     payload: Sequence[Any] | None = None
-    note: str = ""
+    exactness: Exactness = Exactness.EXACT
     error: float = 0.0
 
 
@@ -156,8 +171,8 @@ class Plan(NamedTuple):
     rounding : float
         Relative rounding error of slopes, for data in single precision. Tolerances below its square have no effect.
     stiefel : bool
-        Whether U has the active columns only, n x active: for functions of few columns. In `Objective.look`, Q is then the matrix
-        to look at, and the slopes are those of `angle_derivatives.few_slopes`.
+        Whether U has the active columns only, n x active: for functions of few columns. `Objective.look` then gets no Q, but the
+        state of each matrix to look at, and its slopes are those of `angle_derivatives.few_slopes`.
     """
 
     phases: tuple[str, ...] = ("leaps", "sweeps")

@@ -20,7 +20,7 @@ import numpy as np
 
 from givens.numerics import parallel
 from givens.numerics.tiles import GROUPS, tile_width
-from givens.objectives.base import Look, Second
+from givens.objectives.base import Exactness, Look, Second
 
 if TYPE_CHECKING:
     from givens.kernels.scalar import ScalarKernels
@@ -58,8 +58,8 @@ class Contrast(ABC):
         Whether `second` returns second derivatives, and runs should use them.
     by_rows : bool
         Whether a look can be computed from sums over rows, `sums`, so that the rows may be in chunks.
-    note : str
-        A remark for the result's message, if the searches of pairs are not exact; else empty.
+    exactness : Exactness
+        Whether the searches of pairs are exact.
     """
 
     sense: int = 1
@@ -68,7 +68,7 @@ class Contrast(ABC):
     exact: bool = False
     twice: bool = False
     by_rows: bool = False
-    note: str = ""
+    exactness: Exactness = Exactness.EXACT
 
     @abstractmethod
     def look(self, Y: np.ndarray, active: int, Q: np.ndarray | None = None, single: bool = False) -> Look:
@@ -137,7 +137,7 @@ class Pointwise(Contrast):
     """
 
     by_rows = True
-    note = "angles of pairs by an adaptive search, which is not proved to be exact"
+    exactness = Exactness.ADAPTIVE
 
     def __init__(self, signs: Sequence[int] | np.ndarray | None = None, *, maximise: bool = False) -> None:
         self.sense = -1 if maximise else 1
@@ -347,7 +347,7 @@ class Scalar(Pointwise):
         self.phi, self.dphi, self.d2phi, self.pair = phi, dphi, d2phi, pair
         self.even = even
         if pair is not None:
-            self.note = ""
+            self.exactness = Exactness.EXACT
 
     @cached_property
     def kernels(self) -> ScalarKernels:

@@ -17,17 +17,14 @@ import numpy as np
 from givens.numerics import parallel
 from givens.numerics.scaling import EPS, power_of_two
 from givens.objectives.angle_derivatives import few_slopes, few_slopes_of_pairs, square_slopes
-from givens.objectives.base import Blocks, Look, Objective, Plan, Rotations, Solved
+from givens.objectives.base import Blocks, Exactness, Look, Objective, Plan, Rotations, Solved
 from givens.objectives.differences import differences
 from givens.objectives.pair_angles import FIRST_POINTS, PairAngles
 from givens.objectives.probes import check_degree, check_gradient, probe
 from givens.objectives.values import Jacobian, Values
 from givens.rotations import complete, random_orthogonal, rotate_blocks
-from givens.searches.closed_forms import MAX_HARMONICS
 from givens.support.arguments import whole
 
-_INTERPOLATED = "angles of pairs by interpolation, which can miss a narrow minimum"
-_CAPPED = f"some pair problems have more than {MAX_HARMONICS} harmonics, so their minima may not be global"
 # Functions whose values are smaller or larger are divided by a power of two: squares would overflow or vanish.
 USUAL = 1e-100, 1e100
 
@@ -178,7 +175,7 @@ class Function(Objective):
     def look(self, state: FunctionState, Q: np.ndarray | None = None, slopes: bool = True) -> Look:
         """Value and slopes; without `jac`, curvatures of the pairs of a square U too.
 
-        For n x m matrices Q is the matrix to look at, and slopes are those of `angle_derivatives.few_slopes`.
+        For n x m matrices slopes are those of `angle_derivatives.few_slopes`, and there is no Q.
         """
         if self.values.jac is None:
             # Finite differences take two evaluations per pair, too many after every sweep.
@@ -204,9 +201,7 @@ class Function(Objective):
 
     def _matrix(self, state: FunctionState, Q: np.ndarray | None) -> np.ndarray:
         """The matrix to look at."""
-        if Q is None:
-            return state.Ut[: self.active].T.copy()
-        return state.Ut.T @ Q if self.square else Q
+        return state.Ut[: self.active].T.copy() if Q is None else state.Ut.T @ Q
 
     def _infinite(self) -> Look:
         return Look(math.inf, np.zeros((self.n if self.square else self.active + self.n, self.active)))
@@ -217,13 +212,14 @@ class Function(Objective):
         found = [self.angles.rotation(state.Ut, block, value, state.points) for block in blocks]
         rotations = [block.rotation for block in found]
         resolved = all(block.resolved for block in found)
+        interpolated = Exactness.INTERPOLATED if self.degree is None else Exactness.EXACT
         return Solved(
             np.array(rotations) if isinstance(blocks, np.ndarray) else rotations,
             np.array([block.gain for block in found]),
             sum(block.rotated for block in found),
             0.0,
             [block.points for block in found],
-            note=_CAPPED if not resolved else _INTERPOLATED if self.degree is None else "",
+            exactness=interpolated if resolved else Exactness.CAPPED,
             error=max((block.error for block in found), default=0.0),
         )
 

@@ -18,7 +18,7 @@ import numpy as np
 from givens.numerics import parallel
 from givens.numerics.scaling import power_of_two
 from givens.numerics.tiles import tiled_sum, tiles
-from givens.objectives.base import Blocks, Look, Rotations, Solved
+from givens.objectives.base import Blocks, Exactness, Look, Rotations, Solved
 from givens.objectives.contrasts import Contrast
 
 # Rows per column of the first sample on which a run may begin, and the smallest number of rows of a sample.
@@ -210,15 +210,15 @@ class HeldRows(TurnedRows):
         self, state: np.ndarray, contrast: Contrast, active: int, blocks: Blocks, min_gain: float
     ) -> Solved:
         """Solve the contrast's pair problem for each pair; for each larger block, rotate its pairs on a copy of its columns."""
-        note = contrast.note
-        error = math.nan if note else 0.0
+        exactness = contrast.exactness
+        error = 0.0 if exactness is Exactness.EXACT else math.nan
         if isinstance(blocks, np.ndarray):
-            return Solved(*contrast.solve_pairs(state, blocks, active), note=note, error=error)
+            return Solved(*contrast.solve_pairs(state, blocks, active), exactness=exactness, error=error)
         found = [
             contrast.solve_block(state, block, int(np.sum(block < active)), min_gain) for block in blocks
         ]
         rotations, gains, rotated, flops, payload = zip(*found)
-        return Solved(rotations, np.array(gains), sum(rotated), sum(flops), payload, note, error)
+        return Solved(rotations, np.array(gains), sum(rotated), sum(flops), payload, exactness, error)
 
     def apply(self, state: np.ndarray, blocks: Blocks, rotations: Rotations) -> float:
         """Rotate columns of Y."""

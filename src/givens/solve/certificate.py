@@ -8,26 +8,19 @@ searches, or these bounds: for a function whose degree is not given, it is an es
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
-from givens.objectives.base import Solved
+from givens.objectives.base import Exactness, Solved
 from givens.result import Certificate
-from givens.rotations import rotate_blocks
 from givens.schedules import all_pairs
+from givens.solve.run import Run
 from givens.solve.sweeps import solve_pairs
-
-if TYPE_CHECKING:
-    from givens.solve.loop import Run
 
 WORTH = 1e-13
 """Relative to the scale: smaller gains may be rounding errors, and are not applied."""
 
 CLEAR = 1e-10
 """Relative to the scale: a larger gain that does not come true is no rounding error."""
-
-UNTRUE = "the searches of pairs found a gain that did not come true, so they are not exact"
 
 
 def certify(run: Run, share: float) -> tuple[Certificate, float]:
@@ -64,18 +57,13 @@ def certify(run: Run, share: float) -> tuple[Certificate, float]:
         else:
             rotations = np.asarray(solved.rotations)[chosen]
         before = run.value()
-        progress.flops += objective.apply(run.state, blocks, rotations)
-        progress.flops += rotate_blocks(run.Ut, blocks, rotations)
+        run.rotate(blocks, rotations)
         progress.rotations += len(chosen)
-        run.moved()
         gain = before - run.value()
         if gain <= 0.0:  # rounding in the searches
-            back = np.ascontiguousarray(rotations.transpose(0, 2, 1))
-            objective.apply(run.state, blocks, back)
-            rotate_blocks(run.Ut, blocks, back)
-            run.moved()
+            run.rotate(blocks, np.ascontiguousarray(rotations.transpose(0, 2, 1)))
             if gains[chosen].max() > CLEAR * objective.scale:
-                progress.note = max(progress.note, UNTRUE, key=len)
+                progress.exactness = Exactness.UNTRUE
     unit = abs(objective.factor)
     most = unit * float(gains.max(initial=0.0))
     return Certificate(most, len(pairs), len(pairs) / total, unit * error), gain
@@ -86,7 +74,7 @@ def _search(run: Run, pairs: np.ndarray) -> Solved:
     run.complete()
     solved = solve_pairs(run, pairs)
     run.progress.flops += solved.flops
-    run.progress.note = max(run.progress.note, solved.note, key=len)
+    run.progress.exactness = max(run.progress.exactness, solved.exactness)
     return solved
 
 

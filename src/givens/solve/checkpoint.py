@@ -1,24 +1,26 @@
 """Checkpoints: a run that was killed resumes, and ends in the same bits.
 
 The run repairs U and recomputes its state after a fixed number of steps (never of seconds). Directly after that, U, the random
-generator, the counters, the trace and the memory of the current phase determine the rest of the run. They are saved as a NumPy
+generator, the counters, the trace and the memory of the phases determine the rest of the run. They are saved as a NumPy
 archive without pickles, written to a temporary file that then replaces the old one.
 """
 
 from __future__ import annotations
 
 import os
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from givens.objectives.base import Exactness
 from givens.result import TRACE_FIELDS, PhaseSummary, Trace
+from givens.solve.state import Progress
 from givens.support import archive
 from givens.support.arguments import whole
 
-FORMAT = "run 5"
+FORMAT = "run 6"
 
 
 @dataclass(frozen=True)
@@ -68,84 +70,61 @@ def as_checkpoint(checkpoint: str | os.PathLike[str] | Checkpoint) -> Checkpoint
     return checkpoint
 
 
-@dataclass
-class Progress:
-    """The variables of a run, apart from the data: what a checkpoint holds."""
+class Saved(NamedTuple):
+    """A run that was saved: how far it had come, its matrix, what each phase remembers, and the digest of its problem."""
 
-    start: np.ndarray
+    progress: Progress
     U: np.ndarray
-    rng: np.random.Generator
-    steps: int = 0
-    phase: int = 0
-    sweeps: int = 0
-    leaps: int = 0
-    rotations: int = 0
-    certifications: int = 0
-    flops: float = 0.0
-    seconds: float = 0.0
-    gain: float = float("nan")
-    gains: list[float] = field(default_factory=list)
-    summaries: list[PhaseSummary] = field(default_factory=list)
-    memory: dict[str, np.ndarray] = field(default_factory=dict)
-    note: str = ""
-    converged: bool = False
-    trace: Trace = field(default_factory=Trace)
+    memories: list[dict[str, np.ndarray]]
+    problem: str
 
 
-def save(path: str | os.PathLike[str], progress: Progress, problem: str) -> None:
+def save(path: str | os.PathLike[str], saved: Saved) -> None:
     """Write a checkpoint: all of it, or nothing."""
-    counters: dict[str, Any] = {
+    progress = saved.progress
+    header: dict[str, Any] = {
         "format": FORMAT,
-        "problem": problem,
+        "problem": saved.problem,
         "rng": progress.rng.bit_generator.state,
         "summaries": [asdict(summary) for summary in progress.summaries],
         "trace_phase": progress.trace.phase,
-        "note": progress.note,
-        **{name: getattr(progress, name) for name in _COUNTERS},
+        "phases": len(saved.memories),
+        **{name: getattr(progress, name) for name in COUNTERS},
     }
-    arrays: dict[str, Any] = {
-        f"trace_{name}": np.array(getattr(progress.trace, name), dtype=float) for name in _NUMBERS
-    }
-    arrays |= {f"memory_{name}": array for name, array in progress.memory.items()}
-    archive.write(path, counters, {"start": progress.start, "U": progress.U, **arrays})
+    arrays = {f"trace_{name}": np.array(getattr(progress.trace, name), dtype=float) for name in NUMBERS}
+    for number, memory in enumerate(saved.memories):
+        arrays |= {f"memory_{number}_{name}": array for name, array in memory.items()}
+    archive.write(path, header, {"start": progress.start, "U": saved.U, **arrays})
 
 
-def load(path: str | os.PathLike[str]) -> tuple[Progress, str] | None:
-    """Read a checkpoint: the run so far, and the digest of its problem; None if there is no such file."""
+def load(path: str | os.PathLike[str]) -> Saved | None:
+    """Read a checkpoint; None if there is no such file."""
     if not Path(path).exists():
         return None
-    counters, arrays = archive.read(path, "the checkpoint")
-    if counters["format"] != FORMAT:
+    header, arrays = archive.read(path, "the checkpoint")
+    if header["format"] != FORMAT:
         raise ValueError(
-            f"the file {os.fspath(path)!r} has the format {counters['format']}, not {FORMAT}: it is no checkpoint of this "
+            f"the file {os.fspath(path)!r} has the format {header['format']}, not {FORMAT}: it is no checkpoint of this "
             "version of givens; give another path"
         )
     rng = np.random.default_rng()
-    rng.bit_generator.state = counters["rng"]
-    trace = Trace(
-        **{name: arrays[f"trace_{name}"].tolist() for name in _NUMBERS}, phase=counters["trace_phase"]
+    rng.bit_generator.state = header["rng"]
+    progress = Progress(arrays.pop("start"), rng, **{name: header[name] for name in COUNTERS})
+    progress.exactness = Exactness(progress.exactness)
+    progress.trace = Trace(
+        **{name: arrays.pop(f"trace_{name}").tolist() for name in NUMBERS}, phase=header["trace_phase"]
     )
-    trace.step = [int(step) for step in trace.step]
-    progress = Progress(start=arrays["start"], U=arrays["U"], rng=rng, trace=trace)
-    progress.summaries = [PhaseSummary(**summary) for summary in counters["summaries"]]
-    progress.memory = {
-        name.removeprefix("memory_"): array for name, array in arrays.items() if name.startswith("memory_")
-    }
-    for name in (*_COUNTERS, "note"):
-        setattr(progress, name, counters[name])
-    return progress, counters["problem"]
+    progress.trace.step = [int(step) for step in progress.trace.step]
+    progress.summaries = [PhaseSummary(**summary) for summary in header["summaries"]]
+    U = arrays.pop("U")
+    memories: list[dict[str, np.ndarray]] = [{} for _ in range(header["phases"])]
+    for name, array in arrays.items():
+        _, number, inner = name.split("_", 2)
+        memories[int(number)][inner] = array
+    return Saved(progress, U, memories, header["problem"])
 
 
-_COUNTERS = (
-    "steps",
-    "phase",
-    "sweeps",
-    "leaps",
-    "rotations",
-    "certifications",
-    "flops",
-    "seconds",
-    "gain",
-    "gains",
+NUMBERS = tuple(name for name in TRACE_FIELDS if name != "phase")
+COUNTERS = tuple(
+    field.name for field in fields(Progress) if field.name not in ("start", "rng", "summaries", "trace")
 )
-_NUMBERS = tuple(name for name in TRACE_FIELDS if name != "phase")

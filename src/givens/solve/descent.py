@@ -7,7 +7,7 @@ estimated from the curvatures of the pairs, if the objective has them, and from 
 quadratic function, the steps tell more, and a model that learns faster soon replaces H (`kronecker_model`). Steps and slopes are
 expressed in the moving columns, so that those of different steps can be compared directly. The exponential is replaced by
 Cayley's transform, which agrees with it to second order and is orthogonal up to rounding errors. Functions of few columns have
-coordinates of their own (`charts`).
+coordinates of their own (`point`).
 
 A step is accepted if f decreases by a share of what the slopes predict. Close to the minimum, where the decrease is smaller
 than the rounding errors of f, the slopes decide. The state is not changed: each look rotates the data by the product of all
@@ -17,21 +17,18 @@ steps so far, and the state is recomputed when the phase ends.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from givens.numerics.cayley import turned
 from givens.numerics.scaling import EPS
 from givens.objectives.base import Look
-from givens.solve.charts import LARGEST_ANGLE, Chart, Place, SquareChart, StiefelChart
+from givens.result import Stop
 from givens.solve.kronecker_model import LEAST_ORDER, MOST_ORDER, KroneckerModel
 from givens.solve.phase import Phase
+from givens.solve.point import LARGEST_ANGLE, Move, Point, Square
 from givens.solve.quasi_newton import Memory
-from givens.support.arguments import counted
-
-if TYPE_CHECKING:
-    from givens.solve.loop import Run
+from givens.solve.run import Run
+from givens.solve.state import Ending
 
 FIRST = 0.2  # the largest angle of the first step, if curvatures are unknown
 LEAST_CURVATURE = 0.01  # share of the largest curvature to which smaller ones are raised
@@ -48,6 +45,9 @@ SOME = 10  # steps that are remembered if curvatures are known
 FEW, MANY = 20, 60  # if they are unknown, as many as a cache holds, between these bounds
 CACHE, MOST_NUMBERS = 200_000, 2_000_000  # sizes of a memory that lies in a cache, and of the largest one
 
+ROUNDING = Ending(Stop.ROUNDING, phase="descent")
+EXHAUSTED = Ending(Stop.EXHAUSTED, phase="descent")
+
 
 class Descent(Phase):
     """Limited-memory BFGS over the angles of all pairs, with a line search."""
@@ -59,74 +59,70 @@ class Descent(Phase):
         self.look: Look | None = None
         self.restarted = math.inf  # the value at the last restart
 
-    def _begin(self, run: Run, look: Look) -> None:
-        n, active = run.shape
-        self.n = n
-        self.chart: Chart = (StiefelChart if run.plan.stiefel else SquareChart)(n, active)
-        self.pairs = self.chart.pairs
+    def _begin(self, run: Run, curved: bool, quadratic: bool) -> None:
+        """Prepare for an objective whose looks have curvatures, or the gradient that a model learns from."""
+        self.n = run.shape.n
+        self.pairs = run.point.pairs
         self.scale = run.objective.scale
         self.rounding = max(32 * EPS, run.plan.rounding)
-        size, known = len(self.pairs), look.curvatures is not None
-        most = SOME if known else min(max(CACHE // (2 * size), FEW), MANY)
-        following = run.options.phases[run.progress.phase + 1 :]
+        size = len(self.pairs)
+        most = SOME if curved else min(max(CACHE // (2 * size), FEW), MANY)
+        phases = run.options.phases
+        following = phases[phases.index(self.name) + 1 :]
         self.before_newton = following[:1] == ("newton",) and run.plan.second is not None
+        self.curved = curved
         self.past = Memory(size, max(3, min(most, MOST_NUMBERS // (2 * size))))
-        square = look.gradient is not None and not run.plan.stiefel
-        self.model = KroneckerModel(n) if square and LEAST_ORDER <= n <= MOST_ORDER else None
+        quadratic = quadratic and isinstance(run.point, Square) and LEAST_ORDER <= self.n <= MOST_ORDER
+        self.model = KroneckerModel(self.n) if quadratic else None
         self.begun = True
 
-    def advance(self, run: Run) -> float | None:
+    def advance(self, run: Run) -> float | Ending:
         """Make one step that lowers f."""
-        self.verdict = ""
         look = self.look
         if look is None:
             look = run.look()
             if look.slopes is None:
-                return None
+                return EXHAUSTED
             if not self.begun:
-                self._begin(run, look)
+                self._begin(run, look.curvatures is not None, look.gradient is not None)
             self.look, self.g = look, look.slopes.take(self.pairs)
-            self.here = self.chart.begin(run.Ut.T)
-            self.Ut = run.Ut
         # Rounding error of f.
         self.noise = self.rounding * max(self.scale, abs(look.value))
         if self.model is not None:
-            gain = self._by_model(run, look, self.model)
-            if gain is not None or self.verdict:
-                return gain
-        direction, promised = self._direction(look)
+            outcome = self._by_model(run, look, self.model)
+            if outcome is not None:
+                return outcome
+        direction, step = self._direction(run, look)
+        promised = step.promised
         if 0.5 * promised <= run.tol * self.scale and not self._begins_anew(look):
             return self._at_rest(run, look)
         if promised <= 16 * self.noise and self._is_rounding(look):
-            self.verdict = "converged: the slopes are rounding errors of the gradient"
-            return None
+            return ROUNDING
         if self.before_newton and 0.5 * promised <= HAND_OVER * self.scale:
-            return None
-        taken, expected = self._search(run, look, direction, promised), promised
+            return EXHAUSTED
+        taken = self._search(run, look, direction, step)
         if taken is None and len(self.past):
             self.past.clear()
-            direction, promised = self._direction(look)
-            taken = self._search(run, look, direction, promised)
+            taken = self._search(run, look, *self._direction(run, look))
+        # The prediction of the first direction counts: the second one has no memory of curvatures.
         if taken is None:
-            # The prediction of the first direction counts: the second one has no memory of curvatures.
-            if expected <= 16 * self.noise and not self._has_kink(look):
-                self.verdict = "converged: no step along the slopes lowers f by more than its rounding errors"
-            return None
+            return ROUNDING if promised <= 16 * self.noise and not self._has_kink(look) else EXHAUSTED
         return taken
 
-    def _by_model(self, run: Run, look: Look, model: KroneckerModel) -> float | None:
+    def _by_model(self, run: Run, look: Look, model: KroneckerModel) -> float | Ending | None:
         """Make the best step of the model; None if it knows too little, or if no step lowers f."""
         size, expected = math.sqrt(float(self.g @ self.g)), 0.0
         for _ in range(TRIALS):
-            step = model.propose(self.Ut, look, size)
+            assert isinstance(run.point, Square)
+            step = model.propose(run.point.transposed, look, size)
             if step is None:
                 return None
             expected = max(expected, step.promised)
             run.progress.flops += step.flops
             if step.promised <= run.tol * self.scale:
                 return self._at_rest(run, look)
-            place = Place(turned(self.here.matrix, step.K))
-            there, Ut = self._look_at(run, look, place)
+            point = run.point.moved(Move(step.promised, 1.0, step.K))
+            there = self._look_at(run, look, point)
             assert there.slopes is not None
             slopes = there.slopes.take(self.pairs)
             fall = look.value - there.value
@@ -137,93 +133,95 @@ class Descent(Phase):
             model.judge(step, kept)
             if kept > SUFFICIENT:
                 angles = step.K.T.take(self.pairs)
-                return self._take(run, look, angles, slopes - self.g, place, Ut, there, slopes)
+                return self._take(run, look, angles, slopes, point, there)
             if step.promised <= self.noise:
                 break
         if expected <= 16 * self.noise and not self._has_kink(look):
             # Conjugate gradients may not have found the best step of the model, so there may be a better one.
-            self.verdict = (
-                "converged: the steps of a quadratic model gain no more than the rounding errors of f"
-            )
+            model.clear()
+            return ROUNDING
         model.clear()
         return None
 
-    def _look_at(self, run: Run, look: Look, place: Place) -> tuple[Look, np.ndarray]:
-        """The look at a place, from which the model learns; and its Uᵀ, which only the model needs."""
-        there = run.look_at(place.matrix)
-        if self.model is None or self.model.dropped or there.gradient is None:
-            return there, self.Ut
-        Ut = place.matrix.T @ run.Ut
-        run.progress.flops += self.model.learn(Ut - self.Ut, look, there)
-        return there, Ut
+    def _look_at(self, run: Run, look: Look, point: Point) -> Look:
+        """The look at a point, from which the model learns."""
+        there = run.look_at(point)
+        if self.model is not None and not self.model.dropped and there.gradient is not None:
+            assert isinstance(run.point, Square)
+            assert isinstance(point, Square)
+            move = point.transposed - run.point.transposed
+            run.progress.flops += self.model.learn(move, look, there)
+        return there
 
-    def _direction(self, look: Look) -> tuple[np.ndarray, float]:
-        """The angles −H g of a step, none above `LARGEST_ANGLE`, and the decrease of f that the slopes predict."""
+    def _direction(self, run: Run, look: Look) -> tuple[np.ndarray, Move]:
+        """The angles −H g of a step, and the step."""
         weights: np.ndarray | float | None = None
         if look.curvatures is not None:
             size = np.abs(look.curvatures.take(self.pairs))
             most = float(size.max())
             weights = 1.0 / np.maximum(size, LEAST_CURVATURE * most if most > 0 else 1.0)
         elif not len(self.past):
-            weights = FIRST / (self.chart.largest(self.g) or 1.0)
+            weights = FIRST / (run.point.largest(self.g) or 1.0)
         direction = self.past.solve(self.g, weights)
-        promised, self.longest = self.chart.aim(self.here, direction, self.g)
-        if promised <= 0.0 and len(self.past):
+        step = run.point.aim(direction, self.g)
+        if step.promised <= 0.0 and len(self.past):
             self.past.clear()
-            return self._direction(look)
-        return direction, promised
+            return self._direction(run, look)
+        return direction, step
 
-    def _search(self, run: Run, look: Look, direction: np.ndarray, promised: float) -> float | None:
-        """Line search: make the step and return its gain; None if f does not decrease."""
-        longest = self.longest
-        step, best = 1.0, None
+    def _search(self, run: Run, look: Look, direction: np.ndarray, step: Move) -> float | None:
+        """Line search: make a multiple of the step and return its gain; None if f does not decrease."""
+        promised, longest = step.promised, step.longest
+        length, best = 1.0, None
         for _ in range(TRIALS):
-            place = self.chart.at(self.here, step)
-            there, Ut = self._look_at(run, look, place)
+            point = run.point.moved(step, length)
+            there = self._look_at(run, look, point)
             assert there.slopes is not None
             slopes = there.slopes.take(self.pairs)
             slope = float(slopes @ direction)
             fall = look.value - there.value
-            if fall >= SUFFICIENT * step * promised or (
-                step * promised <= 16 * self.noise and fall >= -self.noise and abs(slope) <= STEEP * promised
+            if fall >= SUFFICIENT * length * promised or (
+                length * promised <= 16 * self.noise
+                and fall >= -self.noise
+                and abs(slope) <= STEEP * promised
             ):
-                better = best is None or there.value < best[4].value
+                better = best is None or there.value < best[-1].value
                 if better:
-                    best = (step * direction, slopes - self.g, place, Ut, there, slopes)
+                    best = (length * direction, slopes, point, step.far(length), there)
                 # Where f is still about as steep as at the start, the step was too short.
-                if not better or slope > -STEEP * promised or step >= longest:
+                if not better or slope > -STEEP * promised or length >= longest:
                     break
                 further = promised / (promised + slope) if promised + slope > 0 else 4.0
-                step = min(step * min(max(further, 1.5), 4.0), longest)
+                length = min(length * min(max(further, 1.5), 4.0), longest)
                 continue
             if best is not None:
                 break
-            step *= _shorter(fall, slope, promised, step)
+            length *= _shorter(fall, slope, promised, length)
         if best is None:
             return None
-        return self._take(run, look, *best)
+        angles, slopes, point, far, there = best
+        return self._take(run, look, angles, slopes, point, there, far)
 
     def _take(
         self,
         run: Run,
         look: Look,
-        step: np.ndarray,
-        change: np.ndarray,
-        place: Place,
-        Ut: np.ndarray,
-        there: Look,
+        angles: np.ndarray,
         slopes: np.ndarray,
+        point: Point,
+        there: Look,
+        far: bool = False,
     ) -> float:
-        """Move to the place, by a step that changed the slopes."""
-        if place.far:
+        """Move to a point by these angles; after a far one earlier steps tell nothing."""
+        if far:
             self.past.clear()
         else:
-            self.past.add(step, change)
-        self.here, self.Ut, self.look, self.g = place, Ut, there, slopes
-        run.arrive(place.matrix, there)
+            self.past.add(angles, slopes - self.g)
+        self.look, self.g = there, slopes
+        run.arrive(point, there)
         return look.value - there.value
 
-    def _at_rest(self, run: Run, look: Look) -> float | None:
+    def _at_rest(self, run: Run, look: Look) -> float | Ending:
         """End the phase, since the slopes predict no gain, unless there is one that the prediction does not see.
 
         Where curvatures are known, that is a pair of negative curvature. Else the prediction knows only the curvatures along
@@ -236,19 +234,21 @@ class Descent(Phase):
                 gain = self._leave(run, look, most, float(-bends[most]))
                 if gain is not None:
                     return gain
-        elif not run.rough:
+        elif not run.stop_share:
             if self._steep(look):
                 gain = self._restart(run, look)
-                if gain is not None or self._has_kink(look):
+                if gain is not None:
                     return gain
+                if self._has_kink(look):
+                    return EXHAUSTED
             if run.progress.steps == 0:
                 # All slopes vanish at the start, which need not be a minimum: leave it, or leave it to the next phase.
                 gain = self._leave_maximum(run, look)
-                if gain is None and run.plan.stiefel:
-                    self.verdict = "converged: the slopes vanish at the start, which may be a saddle point"
-                return gain
-        self.verdict = f"converged: the next step would gain at most {run.tol:g} times the scale"
-        return None
+                if gain is not None:
+                    return gain
+                saddle = not isinstance(run.point, Square)
+                return Ending(Stop.SADDLE, phase=self.name) if saddle else EXHAUSTED
+        return Ending(Stop.SMALL_STEP, limit=run.tol, phase=self.name)
 
     def _steep(self, look: Look) -> bool:
         """Whether the slopes are a share of the gradient that a minimum of a smooth function does not have."""
@@ -273,18 +273,17 @@ class Descent(Phase):
         self.past.clear()
         if self.model is not None:
             self.model.clear()
-        direction, promised = self._direction(look)
-        return self._search(run, look, direction, promised)
+        return self._search(run, look, *self._direction(run, look))
 
     def _leave_maximum(self, run: Run, look: Look) -> float | None:
         """Leave a start without slopes along a random direction, if f bends downwards along it."""
         direction = np.random.default_rng(0).standard_normal(len(self.g))
-        direction *= PROBE / self.chart.largest(direction)
-        promised, self.longest = self.chart.aim(self.here, direction, self.g)
-        there = run.look_at(self.chart.at(self.here, 1.0).matrix)
+        direction *= PROBE / run.point.largest(direction)
+        step = run.point.aim(direction, self.g)
+        there = run.look_at(run.point.moved(step))
         if look.value - there.value <= 16 * self.noise:
             return None
-        return self._search(run, look, direction, promised)
+        return self._search(run, look, direction, step)
 
     def _is_rounding(self, look: Look) -> bool:
         """Whether the slopes are no larger than the rounding errors of EᵀU − UᵀE."""
@@ -298,23 +297,18 @@ class Descent(Phase):
         direction = np.zeros(len(self.pairs))
         direction[pair] = -1.0 if self.g[pair] > 0 else 1.0
         i, j = divmod(int(self.pairs[pair]), self.n)
-        skew, step = np.zeros((self.n, self.n)), LARGEST_ANGLE
+        skew, angle = np.zeros((self.n, self.n)), LARGEST_ANGLE
         skew[i, j], skew[j, i] = -direction[pair], direction[pair]
         for _ in range(TRIALS):
-            place = Place(turned(self.here.matrix, skew, step))
-            there, Ut = self._look_at(run, look, place)
-            if look.value - there.value > 0.1 * bend * step**2:
+            point = run.point.moved(Move(bend, 1.0, skew), angle)
+            there = self._look_at(run, look, point)
+            if look.value - there.value > 0.1 * bend * angle**2:
                 assert there.slopes is not None
                 self.past.clear()
                 slopes = there.slopes.take(self.pairs)
-                return self._take(run, look, step * direction, slopes - self.g, place, Ut, there, slopes)
-            step *= 0.5
+                return self._take(run, look, angle * direction, slopes, point, there)
+            angle *= 0.5
         return None
-
-    def describe(self, steps: int, run: Run) -> str:
-        """For example "quasi-Newton descent, 23 steps"."""
-        where = " on the Stiefel manifold" if run.plan.stiefel else ""
-        return f"quasi-Newton descent{where}, {counted(steps, 'step', 'steps')}"
 
     def forget(self) -> None:
         """Discard the look, so that the next one is at the recomputed state."""
@@ -325,7 +319,7 @@ class Descent(Phase):
         if not self.begun:
             return {}
         arrays = self.past.arrays()
-        arrays["restarted"] = np.array(self.restarted)
+        arrays["restarted"], arrays["curved"] = np.array(self.restarted), np.array(self.curved)
         if self.model is not None:
             arrays |= self.model.arrays()
         return arrays
@@ -333,7 +327,7 @@ class Descent(Phase):
     def remember(self, arrays: dict[str, np.ndarray], run: Run) -> None:
         """Restore the remembered steps, and the model."""
         if arrays:
-            self._begin(run, run.look())
+            self._begin(run, bool(arrays["curved"]), "kronecker_model" in arrays)
             self.past.restore(arrays)
             self.restarted = float(arrays["restarted"])
             if self.model is not None:

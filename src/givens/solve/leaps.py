@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import numpy as np
+
+from givens.objectives.base import Leap
+from givens.result import Stop
 from givens.solve.phase import Phase
-from givens.support.arguments import counted
-
-if TYPE_CHECKING:
-    from givens.solve.loop import Run
+from givens.solve.run import Run
+from givens.solve.state import Ending
 
 
 class Leaps(Phase):
@@ -20,37 +22,48 @@ class Leaps(Phase):
     name = "leaps"
 
     def __init__(self) -> None:
+        self.begun = self.over = False
         self.last_memory: Any = None
 
-    def advance(self, run: Run) -> float | None:
+    def advance(self, run: Run) -> float | Ending:
         """Apply a proposal. If f does not decrease, undo it, and try once more without the memory of earlier leaps."""
-        objective, progress = run.objective, run.progress
-        while progress.leaps >= 0:
-            before = run.value()
-            fresh = progress.leaps > 0 and self.last_memory is None
-            leap = objective.propose(run.state, self.last_memory, progress.leaps == 0)
+        run.settle()
+        while not self.over:
+            first, fresh = not self.begun, self.begun and self.last_memory is None
+            leap = run.objective.propose(run.state, self.last_memory, first)
             if leap is None:
-                if progress.leaps == 0:
-                    self.unable = "the objective proposes no leaps (Objective.propose)"
+                self.over = True
+                if first:
+                    lacking = "the objective proposes no leaps (Objective.propose)"
+                    return Ending(Stop.LACKING, phase=self.name, text=lacking)
                 break
-            progress.flops += leap.flops + run.turn(leap.rotation)
-            gain = before - run.value()
+            gain = self._gain(run, leap)
+            self.begun = True
             if gain > 0.0:
-                progress.leaps = progress.leaps + 1 if leap.again else -1
-                self.last_memory = leap.memory if leap.again else None
+                self.over, self.last_memory = not leap.again, leap.memory if leap.again else None
                 return gain
-            progress.flops += run.turn(leap.rotation.T)
-            self.last_memory = None
-            progress.leaps = 1
-            if fresh:
-                break
-        progress.leaps, self.last_memory = -1, None
-        return None
+            self.over, self.last_memory = fresh, None
+        return Ending(Stop.EXHAUSTED, phase=self.name)
+
+    def _gain(self, run: Run, leap: Leap) -> float:
+        """Leap, and return by how much f decreased; if it did not, leap back."""
+        before = run.value()
+        run.progress.flops += leap.flops
+        everything = [np.arange(run.shape.n)]
+        run.rotate(everything, [leap.rotation])
+        gain = before - run.value()
+        if not gain > 0.0:
+            run.rotate(everything, [leap.rotation.T])
+        return gain
 
     def forget(self) -> None:
         """Discard the memory of earlier leaps, which a checkpoint does not save."""
         self.last_memory = None
 
-    def describe(self, steps: int, run: Run) -> str:
-        """For example "4 leaps"."""
-        return counted(steps, "leap", "leaps")
+    def memory(self) -> dict[str, np.ndarray]:
+        """Whether there was a leap, and whether more are to come."""
+        return {"begun": np.array(self.begun), "over": np.array(self.over)}
+
+    def remember(self, arrays: dict[str, np.ndarray], run: Run) -> None:
+        """Restore both."""
+        self.begun, self.over = bool(arrays["begun"]), bool(arrays["over"])

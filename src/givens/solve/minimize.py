@@ -8,6 +8,7 @@ missed the lowest minimum as often as three complete runs did, which took as man
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Sequence
 from copy import deepcopy
@@ -21,13 +22,15 @@ import numpy as np
 from givens.numerics import parallel
 from givens.objectives.base import Objective, Plan
 from givens.objectives.function import Function
-from givens.result import PhaseSummary, Result
+from givens.result import PhaseSummary, Result, Stop
 from givens.rotations import check_orthogonal, random_orthogonal, with_determinant
 from givens.rotations import determinant as determinant_of
 from givens.schedules import Schedule, as_schedule
-from givens.solve import PHASES
+from givens.solve import PHASES, sentences
 from givens.solve.checkpoint import Checkpoint, as_checkpoint
-from givens.solve.loop import INFINITE, STOPPED, Callback, Run, RunOptions
+from givens.solve.loop import Loop
+from givens.solve.starts import best_of, one_by_one
+from givens.solve.state import Callback, RunOptions
 from givens.support.arguments import as_array, counted, generator, tolerance, whole
 from givens.support.progress import Bar, bar
 
@@ -207,12 +210,13 @@ def minimize(
         alone = callback is not None or progress or plan.at_once
         runs = Runs(problem, plan, options, checkpoints, reproducible, shown, alone)
         first = problem.start(rng) if first is None else first
-        best, *other = runs.best(first, n_starts, rng, (of_first, forms), bool(race))
+        starts = _drawn(first, n_starts, rng, list(checkpoints), (of_first, forms))
+        best, *other = runs.best(starts, bool(race) and n_starts > 1)
         if isinstance(problem, Function):
             best.evaluations = problem.evaluations - before
     if other:
         best.flops += other[0].flops
-        best.message += f"; the other component of O(n) reached {other[0].value:.12g}"
+        best.message += sentences.components(other[0].value)
     return best
 
 
@@ -260,7 +264,7 @@ class Runs:
         The components of O(n) to search, and the checkpoint of each.
     reproducible : bool
         Whether another call would have the same starts.
-    shown : Bar
+    bar : Bar
         The progress bar.
     alone : bool
         Run one after the other, instead of side by side in the threads.
@@ -271,76 +275,61 @@ class Runs:
     options: RunOptions
     checkpoints: dict[int | None, Checkpoint | None]
     reproducible: bool
-    shown: Bar
+    bar: Bar
     alone: bool
 
-    def best(
-        self,
-        first: np.ndarray,
-        number: int,
-        rng: np.random.Generator,
-        forms: tuple[list[Objective], list[Objective]],
-        race: bool,
-    ) -> list[Result]:
-        """The best run of each component, the lowest first; `forms` are those of the first start, and those of the others."""
-        starts = [
-            Start(U, own, sign, forms[min(k, 1)])
-            for k, (U, own) in enumerate(_drawn(first, number, rng))
-            for sign, own in zip(
-                self.checkpoints, [own] if len(self.checkpoints) == 1 else [own, deepcopy(own)]
-            )
-        ]
+    def best(self, starts: list[Start], race: bool) -> list[Result]:
+        """The best run of each component, the lowest first."""
         began = perf_counter()
-        racing = race and number > 1
-        found = self._all(starts, ROUGH if racing else 0.0)
         sense = -1 if self.problem.factor < 0 else 1
-        best = [
-            _best(runs, sense, racing)
-            for sign in self.checkpoints
-            if (runs := [run for run, start in zip(found, starts) if start.sign == sign])
-        ]
-        if len(starts) > 1:
+        several, stopped = len(starts) > 1, False
+        one_each = len(starts) == len(self.checkpoints)
+        each = one_by_one if self.alone or not several else parallel.side_by_side
+
+        def run(start: Start) -> Loop | None:
+            nonlocal stopped
+            if stopped:
+                return None
+            loop = self._begun(start, nan_as_inf=several)
+            loop.proceed(ROUGH if race else 0.0)
+            stopped = self.alone and loop.ending is not None and loop.ending.stop is Stop.CALLBACK
+            if several:
+                loop.run.state = None  # it may be as large as the data
+            return loop
+
+        def component(sign: int | None) -> Result | None:
+            own = [start for start in starts if start.sign == sign]
+            further = [(1, _finished)] if race else []
+            best, loops = best_of(own, run, lambda loop: _merit(loop, sense), further=further, each=each)
+            return None if best is None else _described(best, [loop for loop in loops if loop], race)
+
+        found = (each if one_each else one_by_one)(component, list(self.checkpoints))
+        best = sorted(filter(None, found), key=lambda result: sense * result.value)
+        if several:
             for result in best:
                 result.seconds = perf_counter() - began
-        best.sort(key=lambda result: sense * result.value)
-        if best[0].message.startswith(INFINITE):
+        if best[0].stop is Stop.INFINITE_START:
             raise ValueError("f is infinite at the start; give one where it is finite")
         return best
 
-    def _all(self, starts: list[Start], rough: float) -> list[Run]:
-        """The runs from all starts, or from those before the one that a callback stopped."""
-
-        def run(start: Start) -> Run:
-            one = self._begun(start, forgiving=len(starts) > 1)
-            one.proceed(rough)
-            if len(starts) > 1:
-                one.release()
-            return one
-
-        if not (self.alone or len(starts) == 1):
-            return parallel.side_by_side(run, starts)
-        runs: list[Run] = []
-        for start in starts:
-            runs.append(run(start))
-            if runs[-1].message == STOPPED:
-                break
-        return runs
-
-    def _begun(self, start: Start, forgiving: bool) -> Run:
+    def _begun(self, start: Start, nan_as_inf: bool) -> Loop:
         U = start.U if start.sign is None else with_determinant(start.U, start.sign)
-        U, before, gained = self._approach(start, U)
-        run = Run(self.problem, self.plan, self.options, self.checkpoints[start.sign], self.shown)
-        run.begin(U, start.rng, self.reproducible, before, gained, forgiving)
-        return run
+        U, summary, gain = self._approach(start, U)
+        checkpoint = self.checkpoints[start.sign]
+        loop = Loop(
+            self.problem, self.plan, self.options, (U, start.rng), self.bar, checkpoint, self.reproducible
+        )
+        loop.begin(summary, gain, nan_as_inf)
+        return loop
 
     def _approach(self, start: Start, U: np.ndarray) -> tuple[np.ndarray, PhaseSummary | None, float]:
         """Run on the cheaper forms, the cheapest first: U, a summary, and the gain relative to their scales."""
         if not start.forms:
             return U, None, 0.0
-        summary, gained, began = PhaseSummary("samples", gain=float("nan")), 0.0, perf_counter()
+        summary, gain, began = PhaseSummary("samples", gain=float("nan")), 0.0, perf_counter()
         for form in reversed(start.forms):
             plan = form.plan()
-            rough = self.options._replace(
+            options = self.options._replace(
                 phases=plan.phases[:1],
                 schedule=as_schedule(plan.schedule),
                 tol=max(self.options.tol, plan.rough),
@@ -348,14 +337,17 @@ class Runs:
                 certify=0.0,
                 callback=None,
             )
-            found = Run(form, plan, rough, None, self.shown).minimise(U, start.rng, reproducible=True)
-            U = found.U
-            summary.steps += found.steps
-            summary.flops += found.flops
-            values = found.trace.value
-            gained += (values[0] - values[-1]) / (form.factor * form.scale or 1.0)
+            loop = Loop(form, plan, options, (U, start.rng), self.bar)
+            loop.begin()
+            loop.proceed()
+            result = loop.result()
+            U = result.U
+            summary.steps += result.steps
+            summary.flops += result.flops
+            values = result.trace.value
+            gain += (values[0] - values[-1]) / (form.factor * form.scale or 1.0)
         summary.seconds = perf_counter() - began
-        return U, summary, gained
+        return U, summary, gain
 
 
 def _cheaper_forms(plan: Plan) -> list[Objective]:
@@ -365,49 +357,60 @@ def _cheaper_forms(plan: Plan) -> list[Objective]:
 
 
 def _drawn(
-    first: np.ndarray, number: int, rng: np.random.Generator
-) -> list[tuple[np.ndarray, np.random.Generator]]:
-    """The first start and random ones in the same component of O(n), each with a generator of its own for its run."""
-    if number == 1:
-        return [(first, rng)]
-    starts = [(first, deepcopy(rng))]
-    n, m = first.shape
-    sign = determinant_of(first) if m == n else None
-    others = [random_orthogonal(n, rng, determinant=sign, columns=m) for _ in range(number - 1)]
-    seeds = rng.integers(2**63, size=number - 1)
-    return starts + [(U, np.random.default_rng(seed)) for U, seed in zip(others, seeds)]
+    first: np.ndarray,
+    number: int,
+    rng: np.random.Generator,
+    signs: Sequence[int | None],
+    forms: tuple[list[Objective], list[Objective]],
+) -> list[Start]:
+    """The first start and random ones in the same component of O(n), for each of the signs, each with its own generator.
+
+    `forms` are the cheaper forms for the first start, and those for the others.
+    """
+    starts, generators = [first], [rng]
+    if number > 1:
+        n, m = first.shape
+        sign = determinant_of(first) if m == n else None
+        generators = [deepcopy(rng)]
+        starts += [random_orthogonal(n, rng, determinant=sign, columns=m) for _ in range(number - 1)]
+        generators += [np.random.default_rng(seed) for seed in rng.integers(2**63, size=number - 1)]
+    return [
+        Start(U, own if sign == signs[0] else deepcopy(own), sign, forms[min(k, 1)])
+        for k, (U, own) in enumerate(zip(starts, generators))
+        for sign in signs
+    ]
 
 
-def _best(runs: list[Run], sense: int, racing: bool) -> Result:
-    """The lowest run, the first among equals; after a race it is run to the end. Its message mentions the others."""
-    lowest = min(runs, key=lambda run: sense * run.progress.trace.value[-1])
-    if racing:
-        lowest.proceed()
-    best = lowest.result()
-    if len(runs) == 1:
-        return best
-    best.flops = sum(run.progress.flops for run in runs)
-    best.starts = np.array([run.progress.trace.value[-1] for run in runs])
-    best.message += f"; the best of {len(runs)} starts, "
-    if racing:
-        others = [run.progress for run in runs if run is not lowest]
-        ended = [progress.steps for progress in others if progress.converged]
-        number = len(ended)
-        who = (
-            "the other one"
-            if number == len(others) == 1
-            else f"the {number} others"
-            if number == len(others)
-            else f"{number} of the others"
-        )
-        best.message += f"{who} stopped where a step promised {ROUGH:g} of the gain, "
-        best.message += f"after {counted(sum(ended), 'step', 'steps')}"
-        if number < len(others):
-            best.message += f", {len(others) - number} did not converge"
+def _merit(loop: Loop | None, sense: int) -> float:
+    """How low a run has come; one that was left out is the worst."""
+    return -math.inf if loop is None else -sense * loop.run.progress.trace.value[-1]
+
+
+def _finished(loop: Loop | None) -> Loop | None:
+    """A run that paused, continued to its end."""
+    if loop is not None:
+        loop.proceed()
+    return loop
+
+
+def _described(best: Loop, loops: list[Loop], race: bool) -> Result:
+    """The result of the best of several runs; its message mentions the others."""
+    result = best.result()
+    if len(loops) == 1:
+        return result
+    result.flops = sum(loop.run.progress.flops for loop in loops)
+    result.starts = np.array([loop.run.progress.trace.value[-1] for loop in loops])
+    if race:
+        others = [
+            (loop.run.progress.steps, loop.ending is not None and loop.ending.stop.converged)
+            for loop in loops
+            if loop is not best
+        ]
+        result.message += sentences.race(len(loops), others, ROUGH)
     else:
-        near = sum(abs(value - best.value) <= 1e-9 * abs(best.value) for value in best.starts)
-        best.message += f"{near} of which ended there"
-    return best
+        near = sum(abs(value - result.value) <= 1e-9 * abs(result.value) for value in result.starts)
+        result.message += sentences.starts(len(loops), near)
+    return result
 
 
 def _problem(

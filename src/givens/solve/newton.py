@@ -13,19 +13,17 @@ to the predicted decrease of f; a step that does not lower f is not made. Values
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from givens.numerics.cayley import turned
 from givens.numerics.scaling import EPS
 from givens.objectives.base import Look, NotFinite, Second
+from givens.result import Stop
 from givens.solve.conjugate_gradients import bounded_minimum
 from givens.solve.phase import Phase
-from givens.support.arguments import counted
-
-if TYPE_CHECKING:
-    from givens.solve.loop import Run
+from givens.solve.point import Move
+from givens.solve.run import Run
+from givens.solve.state import Ending
 
 FIRST, LARGEST, LEAST = 0.3, 0.8, 1e-9  # the first radius and its bounds, in radians
 LEAST_CURVATURE = 0.01  # share of the largest curvature of a pair to which smaller ones are raised
@@ -44,27 +42,24 @@ class Newton(Phase):
         self.look: Look | None = None
         self.second: Second | None = None
 
-    def advance(self, run: Run) -> float | None:
+    def advance(self, run: Run) -> float | Ending:
         """Make one step that lowers f."""
-        self.verdict = ""
         if run.plan.second is None:
-            self.unable = "the objective has no second derivatives (Plan.second)"
-            return None
+            return self._lacking("second derivatives (Plan.second)")
         if self.look is None:
             self.look = _finite(run.look())
-            self.Q = np.eye(run.shape.n)
             self.angle, self.second = self.radius, None
         look = self.look
         if look.slopes is None or look.curvatures is None:
             lacking = "slopes" if look.slopes is None else "curvatures"
-            self.unable = f"the objective has no {lacking} (Look.{lacking})"
-            return None
+            return self._lacking(f"{lacking} (Look.{lacking})")
         scale = run.objective.scale
         noise = max(32 * EPS, run.plan.rounding) * max(scale, abs(look.value))
         fresh = False
         while self.radius >= LEAST:
             if self.second is None:
-                self.second, fresh = run.plan.second(run.state, self.Q), True
+                rotation = np.eye(run.shape.n) if run.point.rotation is None else run.point.rotation
+                self.second, fresh = run.plan.second(run.state, rotation), True
                 run.progress.flops += self.second.flops
             model = bounded_minimum(
                 look.slopes,
@@ -76,10 +71,9 @@ class Newton(Phase):
             if not math.isfinite(model.promised):
                 raise NotFinite("the second derivatives must be finite, but a product of Plan.second is not")
             if model.promised <= run.tol * scale:
-                self.verdict = f"converged: Newton's next step would gain at most {run.tol:g} times the scale"
-                return None
-            Q = turned(self.Q, model.step)
-            there = _finite(run.look_at(Q))
+                return Ending(Stop.SMALL_STEP, limit=run.tol, phase=self.name)
+            point = run.point.moved(Move(model.promised, 1.0, model.step))
+            there = _finite(run.look_at(point))
             fall = look.value - there.value
             kept = fall / model.promised
             if fall <= 0 and not fresh:
@@ -92,19 +86,17 @@ class Newton(Phase):
             elif kept > GOOD and model.bounded:
                 self.radius = min(2.0 * self.radius, LARGEST)
             if fall > 0:
-                self.Q, self.look = Q, there
+                self.look = there
                 if self.angle > SMALL or kept < GOOD:
                     self.second = None
-                run.arrive(Q, there)
+                run.arrive(point, there)
                 return fall
             if model.promised <= 16 * noise:
                 break
-        self.verdict = "converged: no step lowers f by more than its rounding errors"
-        return None
+        return Ending(Stop.ROUNDING, phase=self.name)
 
-    def describe(self, steps: int, run: Run) -> str:
-        """For example "4 steps of Newton's method"."""
-        return f"{counted(steps, 'step', 'steps')} of Newton's method"
+    def _lacking(self, what: str) -> Ending:
+        return Ending(Stop.LACKING, phase=self.name, text=f"the objective has no {what}")
 
     def forget(self) -> None:
         """Discard the look, so that the next one is at the recomputed state."""

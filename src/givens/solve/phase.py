@@ -1,14 +1,13 @@
-"""The base class of phases: a phase lowers f step by step, and says when it can do no more."""
+"""The base class of phases: a phase lowers f step by step, until it can do no more or another one would gain more."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from givens.solve.loop import Run
+from givens.solve.run import Run
+from givens.solve.state import Ending
 
 
 class Phase(ABC):
@@ -17,23 +16,16 @@ class Phase(ABC):
     Attributes
     ----------
     name : str
-    verdict : str
-        Why the phase ended, if the run has then converged; else empty.
-    unable : str
-        What the objective lacks for this phase; empty if it lacks nothing.
     """
 
     name: str
-    verdict: str = ""
-    unable: str = ""
 
     @abstractmethod
-    def advance(self, run: Run) -> float | None:
-        """Make one step, and return by how much it lowered f; None if the phase is over."""
+    def advance(self, run: Run) -> float | Ending:
+        """Make one step, and return by how much it lowered f; or say why the phase is over.
 
-    @abstractmethod
-    def describe(self, steps: int, run: Run) -> str:
-        """Describe the steps of this phase, for `Result.method`."""
+        The run ends with the phase if that counts as converged, or if no other phase follows.
+        """
 
     def forget(self) -> None:  # noqa: B027 (most phases remember nothing)
         """Discard whatever is not in `memory`: the state was recomputed, and a resumed run must take the same steps."""

@@ -10,19 +10,13 @@ With `schedule="random"` and blocks of two columns this is the paper's Algorithm
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from givens.numerics import parallel
 from givens.objectives.base import Blocks, Solved
-from givens.rotations import rotate_blocks
-from givens.schedules import Random
 from givens.solve.phase import Phase
-from givens.support.arguments import counted
-
-if TYPE_CHECKING:
-    from givens.solve.loop import Run
+from givens.solve.run import Run
 
 FIRST_PAIRS = 16  # of many pairs, so many are solved to see how long the others take
 LITTLE = 2e6  # flops that take less time than threads need to begin
@@ -49,7 +43,7 @@ class Sweeps(Phase):
                 ):
                     gain += self._round(run, share)
                 total += gain
-                run.shown.advance(blocks)
+                run.bar.advance(blocks)
                 blocks = rounds.send(gain)
         except StopIteration:
             pass
@@ -59,9 +53,8 @@ class Sweeps(Phase):
 
     def _round(self, run: Run, blocks: Blocks) -> float:
         solved = solve(run, blocks)
-        progress = run.progress
-        progress.flops += solved.flops
-        progress.note = max(progress.note, solved.note, key=len)
+        run.progress.flops += solved.flops
+        run.progress.exactness = max(run.progress.exactness, solved.exactness)
         rotations, gains, payload = solved.rotations, solved.gains, solved.payload
         if not gains.min() > 0:
             turned = gains > 0
@@ -74,23 +67,9 @@ class Sweeps(Phase):
                 blocks, rotations = blocks[turned], np.asarray(rotations)[turned]
             else:
                 blocks, rotations = [blocks[k] for k in which], [rotations[k] for k in which]
-        progress.flops += run.objective.apply(run.state, blocks, rotations, payload)
-        progress.flops += rotate_blocks(run.Ut, blocks, rotations)
-        progress.rotations += solved.rotated
-        run.moved()
+        run.rotate(blocks, rotations, payload)
+        run.progress.rotations += solved.rotated
         return float(gains.sum())
-
-    def describe(self, steps: int, run: Run) -> str:
-        """For example "3 sweeps of exact rotations". A search that is not exact has left a note; blocks are not claimed to be."""
-        schedule = run.options.schedule
-        alone = min(schedule.block, run.objective.n) <= 2
-        exact = "" if run.progress.note else "exact "
-        text = counted(steps, "sweep", "sweeps") + (
-            f" of {exact}rotations" if alone else " of rotations in blocks"
-        )
-        if isinstance(schedule, Random) and schedule.block == 2:
-            text += " of random pairs (Algorithm 1)"
-        return text
 
 
 def solve(run: Run, blocks: Blocks) -> Solved:
@@ -129,6 +108,6 @@ def _together(solved: Sequence[Solved], pairs: bool) -> Solved:
         # Integers, whose sum does not depend on how the threads share the blocks.
         sum(part.flops for part in solved),
         [found for payload in payloads for found in payload] if len(payloads) == len(solved) else None,
-        max((part.note for part in solved), key=len),
+        max(part.exactness for part in solved),
         float(np.max([part.error for part in solved])),
     )

@@ -1,4 +1,4 @@
-"""Charts: steps of n x m matrices are those of square ones, without the columns that nobody needs."""
+"""Points: steps of n x m matrices are those of square ones, without the columns that nobody needs."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from givens import minimize
 from givens.numerics.cayley import turned
 from givens.objectives import Function
 from givens.rotations import orthogonality, random_orthogonal
-from givens.solve.charts import FAR, LARGEST_MOVE, Place, StiefelChart
 from givens.solve.descent import Descent
+from givens.solve.point import FAR, LARGEST_MOVE, Stiefel
 
 
 @st.composite
@@ -22,7 +22,7 @@ def steps(draw):
 
 
 def as_coordinates(inside, beyond):
-    """Antisymmetric angles inside V and an n x m matrix, as the vector that the chart has for them."""
+    """Antisymmetric angles inside V and an n x m matrix, as the vector that a point has for them."""
     return np.concatenate([inside[np.triu_indices(len(inside), 1)], beyond.ravel()])
 
 
@@ -35,23 +35,23 @@ def test_a_step_is_that_of_the_completed_matrix(problem):
     inside = np.triu(size * rng.standard_normal((m, m)), 1)
     inside -= inside.T
     B = size * rng.standard_normal((n - m, m))
-    chart = StiefelChart(n, m)
+    point = Stiefel(V.T, m)
     direction = -as_coordinates(inside, W @ B)
     slopes = rng.standard_normal(len(direction))
-    promised, longest = chart.aim(Place(V), direction, slopes)
-    assert np.isclose(promised, -direction @ slopes)
-    largest = chart.largest(direction)
+    step = point.aim(direction, slopes)
+    assert np.isclose(step.promised, -direction @ slopes)
+    largest = point.largest(direction)
     assert largest <= LARGEST_MOVE * (1 + 1e-9)
-    assert np.isclose(longest * largest, LARGEST_MOVE)
+    assert np.isclose(step.longest * largest, LARGEST_MOVE)
     shrink = np.linalg.norm(direction) / np.linalg.norm(as_coordinates(inside, W @ B))
     # Column i rotates with column j by the angle K_ji.
     K = np.zeros((n, n))
     K[:m, :m], K[m:, :m] = shrink * inside.T, shrink * B
     K[:m, m:] = -K[m:, :m].T
-    there, whole = chart.at(Place(V), 0.7), turned(U, K, 0.7)
+    there, whole = point.moved(step, 0.7), turned(U, K, 0.7)
     np.testing.assert_allclose(there.matrix, whole[:, :m], atol=1e-12)
     assert orthogonality(there.matrix) < 1e-13
-    assert there.far == (0.7 * largest > FAR)
+    assert step.far(0.7) == (0.7 * largest > FAR)
 
 
 @given(steps())
@@ -62,7 +62,8 @@ def test_the_largest_move_is_that_of_a_column(problem):
     inside -= inside.T
     beyond = size * rng.standard_normal((n, m))
     moves = np.sqrt(np.sum(inside**2, axis=1) + np.sum(beyond**2, axis=0))
-    assert np.isclose(StiefelChart(n, m).largest(as_coordinates(inside, beyond)), moves.max())
+    point = Stiefel(np.eye(m, n), m)
+    assert np.isclose(point.largest(as_coordinates(inside, beyond)), moves.max())
 
 
 def test_steps_before_a_long_one_are_forgotten(rng, monkeypatch):
@@ -72,9 +73,9 @@ def test_steps_before_a_long_one_are_forgotten(rng, monkeypatch):
     remembered = []
     take = Descent._take
 
-    def watched(self, run, look, step, change, place, *rest):
-        gain = take(self, run, look, step, change, place, *rest)
-        remembered.append((place.far, len(self.past)))
+    def watched(self, run, look, angles, slopes, point, there, far=False):
+        gain = take(self, run, look, angles, slopes, point, there, far)
+        remembered.append((far, len(self.past)))
         return gain
 
     monkeypatch.setattr(Descent, "_take", watched)

@@ -1,0 +1,119 @@
+"""What watches a run, step by step: trace, progress bar, checkpoint writer and callback. None of them changes it."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from time import perf_counter
+
+import numpy as np
+
+from givens.objectives.base import Objective
+from givens.result import Snapshot, Stop
+from givens.solve import checkpoint as checkpoints
+from givens.solve.checkpoint import Checkpoint, Saved
+from givens.solve.phase import Phase
+from givens.solve.run import Run, times
+from givens.solve.state import Callback, Ending, RunOptions
+
+Observer = Callable[[Run, str], Ending | None]
+"""Called after each step with the name of what made it; it may end the run."""
+
+
+def trace(run: Run, name: str) -> None:
+    """Append a row to the trace, and add the step to the summary of its phase."""
+    progress = run.progress
+    rows = progress.trace
+    value = times(run.objective.factor, run.glance().value)
+    norm = run.gradient_norm(even_if_expensive=run.options.gradient_tol is not None)
+    progress.seconds = perf_counter() - run.began
+    rows.append(progress.steps, progress.seconds, progress.flops, value, norm, name)
+    summary = progress.summaries[progress.phase]
+    if summary.name == name:
+        summary.steps += 1
+        summary.gain += times(run.unit, progress.gain)
+        summary.flops += rows.flops[-1] - rows.flops[-2]
+        summary.seconds += rows.seconds[-1] - rows.seconds[-2]
+
+
+def show(run: Run, name: str) -> None:
+    """Show the value and the gain on the progress bar."""
+    run.bar.show(run.progress.trace.value[-1], run.progress.gain / run.objective.scale)
+
+
+@dataclass
+class CheckpointWriter:
+    """Saves the run every few steps, after which the loop has computed the state anew."""
+
+    checkpoint: Checkpoint
+    phases: Sequence[Phase]
+    problem: str
+
+    def __call__(self, run: Run, name: str) -> None:
+        """Save the run, if it is time."""
+        if run.progress.steps % self.checkpoint.every == 0:
+            memories = [phase.memory() for phase in self.phases]
+            saved = Saved(run.progress, run.point.matrix, memories, self.problem)
+            checkpoints.save(self.checkpoint.path, saved)
+
+    def load(self, start: np.ndarray, reproducible: bool) -> Saved | None:
+        """The run that was saved, if it is of this problem and, where it can be told, from this start."""
+        saved = checkpoints.load(self.checkpoint.path)
+        if saved is None:
+            return None
+        same_start = not reproducible or np.array_equal(saved.progress.start, start)
+        if saved.progress.start.shape != start.shape or not same_start or saved.problem != self.problem:
+            raise ValueError(
+                f"the checkpoint {os.fspath(self.checkpoint.path)!r} belongs to another problem (another objective, data, "
+                "start, random_state, phases, schedule or interval); give another path, or delete it to start afresh"
+            )
+        return saved
+
+
+@dataclass
+class Caller:
+    """Calls the user's function, which may stop the run by returning True or by raising StopIteration, as in SciPy."""
+
+    callback: Callback
+
+    def __call__(self, run: Run, name: str) -> Ending | None:
+        """Call it with a snapshot."""
+        try:
+            answer = self.callback(self._snapshot(run))
+        except StopIteration:
+            answer = True
+        # Comparisons of NumPy's numbers give np.True_.
+        stops = isinstance(answer, bool | np.bool_) and bool(answer)
+        return Ending(Stop.CALLBACK) if stops else None
+
+    def _snapshot(self, run: Run) -> Snapshot:
+        progress, rows = run.progress, run.progress.trace
+        U = run.point.matrix.copy()
+        U.flags.writeable = False
+        return Snapshot(
+            step=progress.steps,
+            phase=rows.phase[-1],
+            rotations=progress.rotations,
+            seconds=progress.seconds,
+            flops=progress.flops,
+            value=rows.value[-1],
+            gradient_norm=rows.gradient_norm[-1],
+            gain=times(run.unit, progress.gain),
+            U=U,
+        )
+
+
+def fingerprint(objective: Objective, options: RunOptions, every: int | None) -> str:
+    """A digest of a problem and how it is solved, by which a checkpoint of another one is recognised."""
+    digest = hashlib.sha256(f"{type(objective).__name__} {objective.n} {objective.active}".encode())
+    for part in objective.data():
+        if isinstance(part, str):
+            digest.update(part.encode())
+            continue
+        array = np.ascontiguousarray(part)
+        digest.update(f"{array.shape} {array.dtype}".encode())
+        digest.update(array.data)
+    digest.update(f"{options.phases} {options.schedule!r} {every}".encode())
+    return digest.hexdigest()

@@ -1,0 +1,316 @@
+"""Points: the matrix of a run, and where a step from it leads.
+
+A step has a coordinate for every pair of columns, the angle by which they rotate.
+
+For a square U the step with the antisymmetric matrix K of all angles is U ← U Cay(K), where Cayley's transform
+Cay(K) = (I − K/2)⁻¹(I + K/2) agrees with exp(K) to second order. Coordinates belong to the columns, which move, so those of
+different steps can be compared directly.
+
+For an n x m matrix V of orthonormal columns, the first m of U = [V W], W is not known, and the angles with columns of W are given
+by an n x m matrix D = W B in the coordinates of the space (`objectives.angle_derivatives`). With the angles M inside V, and K as
+above, the same step is
+
+    U Cay(K) = Cay(S) U,    S = U K Uᵀ = F Vᵀ − V Fᵀ,    F = D + V Mᵀ/2,
+
+and with X = [F V] and P = [0 I; −I 0], so that S = X P Xᵀ,
+
+    Cay(S)  =  I + X C Xᵀ,    C = (I − P XᵀX/2)⁻¹ P,
+
+which takes products of n x 2m matrices only (Wen and Yin 2013). W moves by the same Cay(S), and so would the matrices D and R
+of earlier steps. They are left as they are, since that takes more time than the rest of a step, and for short steps saves no
+evaluation; after a step that moves a column by more than `FAR` they are forgotten.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from functools import cache, lru_cache
+from typing import NamedTuple
+
+import numpy as np
+
+from givens.numerics.cayley import turned
+from givens.objectives.base import Blocks, Rotations
+from givens.rotations import complete, repair, rotate_blocks
+
+LARGEST_ANGLE = 0.8  # the largest angle of a step, in radians
+LARGEST_MOVE = 1.5  # the largest angle by which a column of an n x m matrix moves
+FAR = 0.6  # the angle above which earlier steps of n x m matrices are forgotten
+
+
+class Move(NamedTuple):
+    """A direction from a point.
+
+    Attributes
+    ----------
+    promised : float
+        By how much f decreases along the step, as its slopes predict.
+    longest : float
+        The factor by which the step may be lengthened.
+    skew : array
+        For a square U, the antisymmetric K. For n x m matrices XᵀX.
+    X : array, optional
+        For n x m matrices, [F V].
+    move : float
+        For n x m matrices, the largest angle by which a column moves.
+    """
+
+    promised: float
+    longest: float
+    skew: np.ndarray
+    X: np.ndarray | None = None
+    move: float = 0.0
+
+    def far(self, length: float) -> bool:
+        """Whether a step of this length is so long that slopes before it cannot be compared with those after it."""
+        return length * self.move > FAR
+
+
+class Point(ABC):
+    """The matrix of a run.
+
+    Attributes
+    ----------
+    Ut : array
+        Uᵀ, so that a column of U is a contiguous row: where the state of the objective was made, and turned since by `rotate`.
+        For an n x m matrix, further columns may follow the first m.
+    rotation : array or None
+        By which U has been rotated since the state was made; None if it has not, and always for n x m matrices.
+    in_place : bool
+        Whether `rotate` has turned the columns, so that rounding errors add up.
+    """
+
+    Ut: np.ndarray
+    rotation: np.ndarray | None = None
+    in_place = False
+
+    def __init__(self, Ut: np.ndarray, active: int) -> None:
+        self.Ut, self.active = Ut, active
+
+    @property
+    @abstractmethod
+    def matrix(self) -> np.ndarray:
+        """U, n x n or n x m, with orthonormal columns."""
+
+    @property
+    def base(self) -> np.ndarray:
+        """The matrix of all columns at which the state is made."""
+        return np.ascontiguousarray(self.Ut.T)
+
+    @property
+    @abstractmethod
+    def pairs(self) -> np.ndarray:
+        """Where the slopes of the coordinates are in `Look.slopes`, as flat indices."""
+
+    @property
+    @abstractmethod
+    def move_flops(self) -> float:
+        """The flops of `moved`."""
+
+    @abstractmethod
+    def aim(self, direction: np.ndarray, slopes: np.ndarray) -> Move:
+        """The step −H g for the direction H g, which it becomes in place, shortened if an angle is too large."""
+
+    @abstractmethod
+    def moved(self, step: Move, length: float = 1.0) -> Point:
+        """The point after this multiple of a step."""
+
+    @abstractmethod
+    def largest(self, angles: np.ndarray) -> float:
+        """The largest angle of a step with these coordinates."""
+
+    @abstractmethod
+    def norm(self, slopes: np.ndarray) -> float:
+        """The norm of the Riemannian gradient, by the slopes of a look."""
+
+    @abstractmethod
+    def slopes_of_pairs(self, slopes: np.ndarray) -> np.ndarray:
+        """The slopes of a look as an antisymmetric matrix of the order of all columns."""
+
+    @abstractmethod
+    def completed(self) -> Point:
+        """A point whose state has as many columns as rows."""
+
+    def rebased(self) -> Point:
+        """The same matrix, repaired, as a point whose state is to be made."""
+        U = self.matrix if self.rotation is not None else repair(self.matrix)
+        return type(self)(np.ascontiguousarray(U.T), self.active)
+
+    def own(self) -> Point:
+        """A copy that may be rotated in place."""
+        point = type(self)(self.Ut.copy(), self.active)
+        point.in_place = self.in_place
+        return point
+
+    def rotate(self, blocks: Blocks, rotations: Rotations) -> float:
+        """Rotate columns in place, a block by each rotation; return the flops."""
+        self.in_place = True
+        return rotate_blocks(self.Ut, blocks, rotations)
+
+
+class Square(Point):
+    """A square U; steps rotate it by one matrix, the product of all since the state was made."""
+
+    def __init__(self, Ut: np.ndarray, active: int, rotation: np.ndarray | None = None) -> None:
+        self.Ut, self.active, self.rotation = Ut, active, rotation
+        self._transposed: np.ndarray | None = None
+
+    @property
+    def matrix(self) -> np.ndarray:
+        """U."""
+        return self.base if self.rotation is None else repair(self.Ut.T @ self.rotation)
+
+    @property
+    def transposed(self) -> np.ndarray:
+        """Uᵀ as it is, not repaired."""
+        if self.rotation is None:
+            return self.Ut
+        if self._transposed is None:
+            self._transposed = self.rotation.T @ self.Ut
+        return self._transposed
+
+    @property
+    def pairs(self) -> np.ndarray:
+        """All pairs i < j with i < active."""
+        return _flat_indices(len(self.Ut), self.active)
+
+    @property
+    def move_flops(self) -> float:
+        """Cayley's transform, a product and a repair."""
+        return 26.0 / 3.0 * float(len(self.Ut)) ** 3
+
+    def aim(self, direction: np.ndarray, slopes: np.ndarray) -> Move:
+        """No angle is above `LARGEST_ANGLE`."""
+        skew = np.zeros(self.Ut.shape)
+        promised, longest = _bounded()(direction, slopes, self.pairs, LARGEST_ANGLE, skew)
+        return Move(promised, longest, skew)
+
+    def moved(self, step: Move, length: float = 1.0) -> Square:
+        """By Cayley's transform."""
+        here = np.eye(len(self.Ut)) if self.rotation is None else self.rotation
+        return Square(self.Ut, self.active, turned(here, step.skew, length))
+
+    def largest(self, angles: np.ndarray) -> float:
+        """The largest angle of two columns."""
+        return float(np.abs(angles).max())
+
+    def norm(self, slopes: np.ndarray) -> float:
+        """Every pair occurs twice in the antisymmetric matrix."""
+        return float(np.vdot(slopes, slopes)) ** 0.5
+
+    def slopes_of_pairs(self, slopes: np.ndarray) -> np.ndarray:
+        """As they are."""
+        return slopes
+
+    def completed(self) -> Square:
+        """The point itself."""
+        return self
+
+
+class Stiefel(Point):
+    """An n x m matrix V of orthonormal columns, and further columns where rotations of pairs need them."""
+
+    @property
+    def matrix(self) -> np.ndarray:
+        """V."""
+        return np.ascontiguousarray(self.Ut[: self.active].T)
+
+    @property
+    def pairs(self) -> np.ndarray:
+        """The pairs inside V, and all entries of R."""
+        return _stiefel_indices(self.Ut.shape[1], self.active)[0]
+
+    @property
+    def move_flops(self) -> float:
+        """Cayley's transform of n x 2m matrices, and a repair."""
+        return 26.0 * self.Ut.shape[1] * float(self.active) ** 2
+
+    def aim(self, direction: np.ndarray, slopes: np.ndarray) -> Move:
+        """No column moves by more than `LARGEST_MOVE`."""
+        m, V = self.active, self.matrix
+        _, inside = _stiefel_indices(len(V), m)
+        D = direction[len(inside[0]) :].reshape(V.shape)
+        D -= V @ (V.T @ D)  # H may have added multiples of the columns
+        most = self.largest(direction)
+        shrink = min(1.0, LARGEST_MOVE / most) if most > 0.0 else 1.0
+        direction *= -shrink
+        M = np.zeros((m, m))
+        M[inside] = direction[: len(inside[0])]
+        X = np.empty((len(V), 2 * m))
+        np.add(D, V @ (0.5 * (M.T - M)), out=X[:, :m])
+        X[:, m:] = V
+        move = shrink * most
+        longest = LARGEST_MOVE / move if most > 0.0 else 1.0
+        return Move(-float(direction @ slopes), longest, X.T @ X, X, move)
+
+    def moved(self, step: Move, length: float = 1.0) -> Stiefel:
+        """By Cayley's transform of S, from products of n x 2m matrices."""
+        assert step.X is not None
+        m, gram = self.active, step.skew
+        eye, P = _eye_and_P(m)
+        C = np.linalg.solve(eye / length - 0.5 * (P @ gram), P)
+        V = step.X @ (C @ gram[:, m:])
+        V += step.X[:, m:]
+        return Stiefel(repair(V).T, m)
+
+    def largest(self, angles: np.ndarray) -> float:
+        """The largest angle by which a column moves."""
+        m, n = self.active, self.Ut.shape[1]
+        _, inside = _stiefel_indices(n, m)
+        skip = len(inside[0])
+        beyond = angles[skip:].reshape(n, m)
+        squares = np.einsum("ij,ij->j", beyond, beyond)
+        for k in inside:
+            squares += np.bincount(k, angles[:skip] ** 2, m)
+        return float(np.sqrt(squares.max()))
+
+    def norm(self, slopes: np.ndarray) -> float:
+        """Every pair inside V occurs twice, those with columns beside it once."""
+        beyond = slopes[self.active :]
+        return float(np.vdot(slopes, slopes) + np.vdot(beyond, beyond)) ** 0.5
+
+    def slopes_of_pairs(self, slopes: np.ndarray) -> np.ndarray:
+        """Those with the further columns are RᵀW."""
+        m = self.active
+        upper = np.zeros((len(self.Ut), len(self.Ut)))
+        upper[:m, :m] = np.triu(slopes[:m])
+        upper[:m, m:] = slopes[m:].T @ self.Ut[m:].T
+        return upper - upper.T
+
+    def widened(self, W: np.ndarray) -> Stiefel:
+        """V with these columns beside it, which rotations may turn into it."""
+        return Stiefel(np.ascontiguousarray(np.concatenate([self.Ut[: self.active], W.T])), self.active)
+
+    def completed(self) -> Stiefel:
+        """V with any other columns that complete it."""
+        if len(self.Ut) == self.Ut.shape[1]:
+            return self
+        return self.widened(complete(self.matrix)[:, self.active :])
+
+
+@cache
+def _bounded() -> Callable[..., tuple[float, float]]:
+    from givens.kernels.quasi_newton import bounded
+
+    return bounded  # type: ignore[no-any-return]
+
+
+@lru_cache(maxsize=8)
+def _flat_indices(n: int, active: int) -> np.ndarray:
+    """The flat indices of the pairs (i, j), i < j and i < active, in a matrix of order n, row by row."""
+    i, j = np.triu_indices(n, 1)
+    return np.ascontiguousarray((i * n + j)[i < active])
+
+
+@lru_cache(maxsize=8)
+def _eye_and_P(m: int) -> tuple[np.ndarray, np.ndarray]:
+    eye = np.eye(2 * m)
+    return eye, np.concatenate([eye[m:], -eye[:m]])
+
+
+@lru_cache(maxsize=8)
+def _stiefel_indices(n: int, m: int) -> tuple[np.ndarray, tuple[np.ndarray, np.ndarray]]:
+    """Flat indices of all coordinates in an array of m + n rows and m columns; rows and columns of those inside V."""
+    i, j = np.triu_indices(m, 1)
+    return np.concatenate([i * m + j, np.arange(m * m, m * (m + n))]), (i, j)

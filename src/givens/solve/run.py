@@ -1,0 +1,187 @@
+"""What phases work on: a point, the state of the objective there, and the look at it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from givens.objectives.base import Blocks, Look, NotFinite, Objective, Plan, Rotations
+from givens.result import Certificate
+from givens.schedules import Shape
+from givens.solve.point import Point, Square, Stiefel
+from givens.solve.state import Progress, RunOptions
+from givens.support.progress import Bar
+
+
+class Run:
+    """A run at its present point.
+
+    Attributes
+    ----------
+    objective, plan, options, progress, bar
+        What is minimised, how, and how far that has come.
+    shape, pairs : Shape, int
+        The order of U and its active columns, and the number of pairs of columns that f depends on.
+    point : Point
+        The present point. Phases replace it (`arrive`) or rotate its columns in place (`rotate`).
+    state : object
+        The objective's state at `point.base`; None while it is released.
+    tol : float
+        The gain, relative to the scale, that a step must exceed.
+    began : float
+        The clock when the run began, less any pauses.
+    stop_share : float
+        Above 0, the run is to pause where a step is predicted to gain at most this share of the gain so far.
+    certificate : Certificate, optional
+    searched : bool
+        Whether any pairs were searched for the certificate, or all gains were known.
+    """
+
+    def __init__(
+        self,
+        objective: Objective,
+        plan: Plan,
+        options: RunOptions,
+        progress: Progress,
+        U: np.ndarray,
+        bar: Bar,
+    ) -> None:
+        self.objective, self.plan, self.options, self.progress, self.bar = (
+            objective,
+            plan,
+            options,
+            progress,
+            bar,
+        )
+        self.shape = Shape(objective.n, objective.active)
+        self.pairs = self.shape.pairs
+        self.unit = abs(objective.factor)
+        kind = Stiefel if plan.stiefel else Square
+        self.point: Point = kind(np.ascontiguousarray(U.T), objective.active)
+        self.state: Any = objective.state(U)
+        self.tol, self.stop_share, self.began = options.tol, 0.0, perf_counter()
+        self.certificate: Certificate | None = None
+        self.searched = True
+        self._look: Look | None = None
+        self._move_flops = self.point.move_flops
+
+    # Reading: f at the present point, or at another one.
+
+    def look(self) -> Look:
+        """Value, slopes and curvatures at the point, computed once."""
+        if self._look is None or self._look.slopes is None:
+            self._look = self._counted(self.objective.look(self.state))
+        return self._look
+
+    def glance(self) -> Look:
+        """A look for the value, which has slopes where they are cheap."""
+        if self._look is None:
+            self._look = self._counted(self.objective.look(self.state, slopes=False))
+        return self._look
+
+    def _counted(self, look: Look) -> Look:
+        """The look, whose flops are those of descent; other phases do not need it, but for the trace."""
+        if self.options.phases[self.progress.phase] == "descent":
+            self.progress.flops += look.flops
+        return _not_nan(look)
+
+    def look_at(self, point: Point) -> Look:
+        """The look at a point to which a step from the present one leads; the state is not changed."""
+        if point.rotation is None:
+            look = self.objective.look(self.objective.state(point.base))
+        else:
+            look = self.objective.look(self.state, point.rotation)
+        self.progress.flops += look.flops + self._move_flops
+        return _not_nan(look)
+
+    def value(self) -> float:
+        """The value of f."""
+        return self.glance().value
+
+    @property
+    def left(self) -> float | None:
+        """The sum of the gains of all pairs, if the last look at the point knows it."""
+        return None if self._look is None else self._look.left
+
+    def gains(self) -> np.ndarray | None:
+        """The gains of all pairs, if the objective knows them without searches."""
+        gains = self.glance().gains
+        return None if gains is None else gains()
+
+    def slopes(self) -> np.ndarray | None:
+        """The slopes of all pairs of columns."""
+        slopes = self.look().slopes
+        return None if slopes is None else self.point.slopes_of_pairs(slopes)
+
+    def gradient_norm(self, even_if_expensive: bool) -> float:
+        """The norm of the gradient, in the units of the user; NaN where slopes are unknown or too expensive."""
+        slopes = (self.look() if even_if_expensive else self.glance()).slopes
+        return math.nan if slopes is None else times(self.unit, self.point.norm(slopes))
+
+    # Writing: the point, and with it the state.
+
+    def arrive(self, point: Point, look: Look) -> None:
+        """Go to the point of this look; the state stays behind, or is made anew where it is that of one point alone."""
+        self.point, self._look = point, look
+        if point.rotation is None:
+            self.state = self.objective.state(point.base)
+
+    def settle(self) -> None:
+        """Let the state be that of the point, whose columns may then be rotated in place."""
+        if self.point.rotation is None:
+            self.point = self.point.own()
+        else:
+            self.rebase()
+
+    def complete(self) -> None:
+        """Settle, and let the point have as many columns as rows: rotations of two columns need them."""
+        self.settle()
+        completed = self.point.completed()
+        if completed is not self.point:
+            self._move(completed, 4.0 * completed.Ut.size * self.shape.active)
+
+    def rotate(self, blocks: Blocks, rotations: Rotations, payload: Sequence[Any] | None = None) -> None:
+        """Rotate blocks of columns of the point and of the state, after `settle`."""
+        self.progress.flops += self.objective.apply(self.state, blocks, rotations, payload)
+        self.progress.flops += self.point.rotate(blocks, rotations)
+        self._look = None
+
+    def rebase(self) -> None:
+        """Remove the rounding errors of U, and compute the state anew."""
+        point = self.point.rebased()
+        self._move(point, 4.0 * len(point.Ut) * point.Ut.size + self.plan.state_flops)
+
+    def go_to(self, point: Point) -> None:
+        """Go back to an earlier point, after one where f is not finite."""
+        self.point, self.state, self._look = point, None, None
+
+    def hold(self) -> None:
+        """Compute the state, if it was released."""
+        if self.state is None:
+            self.state = self.objective.state(self.point.base)
+            self.progress.flops += self.plan.state_flops
+
+    def see_infinite(self) -> None:
+        """Take the value for infinite, where it is NaN."""
+        self._look = Look(math.inf, np.zeros((1, 1)))
+
+    def _move(self, point: Point, flops: float) -> None:
+        self.state = None  # two states at once may not fit into memory
+        self.point, self._look = point, None
+        self.state = self.objective.state(point.base)
+        self.progress.flops += flops
+
+
+def _not_nan(look: Look) -> Look:
+    if math.isnan(look.value):
+        raise NotFinite("f must be finite for every orthogonal matrix, but look() returned nan for one")
+    return look
+
+
+def times(unit: float, number: float) -> float:
+    """unit * number; 0 for the number 0, even if the unit is infinite because powers of the data overflow."""
+    return unit * number if number else 0.0

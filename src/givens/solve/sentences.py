@@ -1,0 +1,129 @@
+"""All sentences about a run: why it stopped, what was done, how several starts compare. Nothing reads them but people."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from givens.objectives.base import Exactness
+from givens.result import Certificate, PhaseSummary, Stop
+from givens.schedules import Random
+from givens.searches.closed_forms import MAX_HARMONICS
+from givens.solve.run import Run
+from givens.solve.state import Ending
+from givens.support.arguments import counted
+
+SEARCHES = {
+    Exactness.ADAPTIVE: "angles of pairs by an adaptive search, which is not proved to be exact",
+    Exactness.INTERPOLATED: "angles of pairs by interpolation, which can miss a narrow minimum",
+    Exactness.CAPPED: f"some pair problems have more than {MAX_HARMONICS} harmonics, so their minima may not be global",
+    Exactness.UNTRUE: "the searches of pairs found a gain that did not come true, so they are not exact",
+}
+
+
+def message(ending: Ending, exactness: Exactness, uncertified: str = "") -> str:
+    """Why the run stopped; why it has no certificate, if one was asked for; and whether its searches are exact."""
+    parts = [_why(ending)]
+    if uncertified:
+        parts.append(f"not certified: {uncertified}")
+    if exactness is not Exactness.EXACT:
+        parts.append(SEARCHES[exactness])
+    return "; ".join(parts)
+
+
+def _why(ending: Ending) -> str:
+    limit, number = ending.limit, ending.number
+    match ending.stop:
+        case Stop.NOTHING_TO_ROTATE:
+            return "there is nothing to rotate"
+        case Stop.CALLBACK:
+            return "stopped by the callback"
+        case Stop.NOT_FINITE:
+            return f"stopped in step {number:.0f}, of the phase {ending.phase!r}: {ending.text}"
+    return f"{'converged' if ending.stop.converged else 'not converged'}: {_reason(ending, limit, number)}"
+
+
+def _reason(ending: Ending, limit: float, number: float) -> str:
+    match ending.stop:
+        case Stop.SMALL_GRADIENT:
+            return f"the gradient norm is at most {limit:g} times the scale"
+        case Stop.SMALL_SWEEPS:
+            return f"{'a sweep' if number == 1 else f'{number:.0f} sweeps'} gained at most {limit:g} times the scale"
+        case Stop.SMALL_REMAINDER:
+            return f"all pairs together could gain {number:.1g} times the scale"
+        case Stop.SMALL_STEP:
+            step = "Newton's next step" if ending.phase == "newton" else "the next step"
+            return f"{step} would gain at most {limit:g} times the scale"
+        case Stop.ROUNDING:
+            return "no step lowers f by more than its rounding errors"
+        case Stop.SADDLE:
+            return "the slopes vanish at the start, which may be a saddle point"
+        case Stop.EXHAUSTED:
+            return f"no step of the phase {ending.phase!r} lowers f any more"
+        case Stop.MAX_SWEEPS | Stop.MAX_STEPS:
+            return f"{ending.stop.value} = {limit:.0f} reached"
+        case Stop.INFINITE_START:
+            return "f is infinite at the start"
+    return ending.text
+
+
+def method(run: Run, coarse: PhaseSummary | None, certificate: Certificate | None) -> str:
+    """What was done: a clause for each phase that made a step, and the certificate."""
+    progress = run.progress
+    clauses = [_clause(summary, run) for summary in progress.summaries if summary.steps]
+    if coarse is not None:
+        steps = counted(coarse.steps, "step", "steps")
+        clauses.insert(0, f"{steps} on samples of the data or in single precision")
+    taken = progress.trace.phase.count("certificate")
+    if taken:
+        clauses.append(f"rotations that the search of all pairs found, {counted(taken, 'time', 'times')}")
+    text = ", then ".join(clauses) or "no step"
+    if certificate is None:
+        return text
+    part = "" if certificate.share == 1.0 else f"{certificate.share:.0%} of the pairs"
+    if not run.searched:
+        return f"{text}; certified by the gains of {part or 'all pairs'}"
+    sweeps = "one sweep" if progress.certifications == 1 else f"{progress.certifications} sweeps"
+    return f"{text}; certified by {sweeps} of {_exact(run)}searches{part and f' of {part}'}"
+
+
+def _clause(summary: PhaseSummary, run: Run) -> str:
+    """For example "3 sweeps of exact rotations"; blocks are not claimed to be exact."""
+    steps = counted(summary.steps, "step", "steps")
+    if summary.name == "descent":
+        return f"quasi-Newton descent{' on the Stiefel manifold' if run.plan.stiefel else ''}, {steps}"
+    if summary.name == "newton":
+        return f"{steps} of Newton's method"
+    if summary.name == "leaps":
+        return counted(summary.steps, "leap", "leaps")
+    schedule = run.options.schedule
+    kind = f"{_exact(run)}rotations" if min(schedule.block, run.shape.n) <= 2 else "rotations in blocks"
+    random = isinstance(schedule, Random) and schedule.block == 2
+    sweeps = counted(summary.steps, "sweep", "sweeps")
+    return f"{sweeps} of {kind}{' of random pairs (Algorithm 1)' if random else ''}"
+
+
+def _exact(run: Run) -> str:
+    return "exact " if run.progress.exactness is Exactness.EXACT else ""
+
+
+def race(runs: int, others: Sequence[tuple[int, bool]], share: float) -> str:
+    """How a race of so many starts ended: the steps of the other runs, and whether each had converged or paused."""
+    steps = [number for number, ended in others if ended]
+    number, failed = len(steps), len(others) - len(steps)
+    if failed:
+        who = f"{number} of the others"
+    else:
+        who = "the other one" if number == 1 else f"the {number} others"
+    text = f"; the best of {runs} starts, {who} stopped where a step promised {share:g} of the gain, "
+    text += f"after {counted(sum(steps), 'step', 'steps')}"
+    return text + (f", {failed} did not converge" if failed else "")
+
+
+def starts(runs: int, near: int) -> str:
+    """How many of the starts, all of which ran to the end, reached the best value."""
+    return f"; the best of {runs} starts, {near} of which ended there"
+
+
+def components(other: float) -> str:
+    """The value that the other component of O(n) reached."""
+    return f"; the other component of O(n) reached {other:.12g}"

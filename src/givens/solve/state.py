@@ -1,0 +1,94 @@
+"""The state of a run, as data: what it was asked for, how far it has come, and why it ended."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from givens.objectives.base import Exactness
+from givens.result import PhaseSummary, Snapshot, Stop, Trace
+from givens.schedules import Schedule
+
+Callback = Callable[[Snapshot], Any]
+
+
+class RunOptions(NamedTuple):
+    """Arguments of `minimize`, checked."""
+
+    phases: tuple[str, ...]
+    schedule: Schedule
+    tol: float
+    gradient_tol: float | None
+    max_sweeps: int
+    max_steps: int
+    certify: float
+    callback: Callback | None
+    repair_every: int | None
+
+
+@dataclass(frozen=True)
+class Ending:
+    """Why a phase or a run ended, with the numbers and names that the sentence about it needs.
+
+    Attributes
+    ----------
+    stop : Stop
+    limit : float
+        The tolerance or the number of steps that was reached.
+    number : float
+        What was compared with it: the number of sweeps that gained so little, or the gain that is left.
+    phase : str
+        The phase that ended.
+    text : str
+        What the objective lacks, or what it says is not finite.
+    """
+
+    stop: Stop
+    limit: float = float("nan")
+    number: float = float("nan")
+    phase: str = ""
+    text: str = ""
+
+
+@dataclass
+class Progress:
+    """How far a run has come: all that a checkpoint saves beside the point and what the phases remember.
+
+    Attributes
+    ----------
+    start : array
+        The matrix where the run began.
+    rng : Generator
+        Of the schedule and of shares of pairs to certify.
+    phase : int
+        The number of the present phase.
+    steps, sweeps, rotations, certifications : int
+    flops, seconds : float
+    gain : float
+        Of the last step.
+    gains : list of float
+        Of the last sweeps.
+    exactness : Exactness
+        Of all searches of pairs.
+    summaries : list of PhaseSummary
+        One for each phase.
+    trace : Trace
+    """
+
+    start: np.ndarray
+    rng: np.random.Generator
+    phase: int = 0
+    steps: int = 0
+    sweeps: int = 0
+    rotations: int = 0
+    certifications: int = 0
+    flops: float = 0.0
+    seconds: float = 0.0
+    gain: float = float("nan")
+    gains: list[float] = field(default_factory=list)
+    exactness: Exactness = Exactness.EXACT
+    summaries: list[PhaseSummary] = field(default_factory=list)
+    trace: Trace = field(default_factory=Trace)

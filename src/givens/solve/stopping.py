@@ -1,0 +1,48 @@
+"""Where a run may stop between two steps: the rule, and the gain that a step must exceed."""
+
+from __future__ import annotations
+
+import math
+
+from givens.result import Stop
+from givens.solve.run import Run
+from givens.solve.state import Ending
+
+NOTHING = 1e-26
+"""Relative to the scale: a smaller gain of all pairs together is rounding."""
+
+
+def rule(run: Run) -> Ending | None:
+    """Why to stop now, or None."""
+    progress, options, scale = run.progress, run.options, run.objective.scale
+    if run.pairs == 0:
+        return Ending(Stop.NOTHING_TO_ROTATE)
+    if progress.steps == 0 and run.value() == math.inf:
+        return Ending(Stop.INFINITE_START)
+    norm = progress.trace.gradient_norm[-1]
+    limit = options.gradient_tol
+    if limit is not None and norm <= limit * scale * run.unit and math.isfinite(norm):
+        return Ending(Stop.SMALL_GRADIENT, limit)
+    if len(progress.gains) >= options.schedule.patience and max(progress.gains) <= run.tol * scale:
+        return Ending(Stop.SMALL_SWEEPS, run.tol, len(progress.gains))
+    left = run.left
+    if left is not None and left <= max(run.tol**2, NOTHING) * scale:
+        return Ending(Stop.SMALL_REMAINDER, number=left / scale)
+    descended = 0
+    for summary in progress.summaries:
+        if summary.name == "descent":
+            descended += summary.steps
+    if options.phases[progress.phase] == "descent":
+        return Ending(Stop.MAX_STEPS, options.max_steps) if descended >= options.max_steps else None
+    reached = progress.steps - descended >= options.max_sweeps
+    return Ending(Stop.MAX_SWEEPS, options.max_sweeps) if reached else None
+
+
+def set_tol(run: Run, coarse_gain: float) -> None:
+    """Set the gain, relative to the scale, that a step must exceed; where a run is to pause, a share of the gain so far."""
+    run.tol = max(run.options.tol, run.plan.rounding**2)
+    if run.stop_share:
+        values, unit = run.progress.trace.value, run.objective.factor * run.objective.scale
+        # Where powers of the data overflow, the gain is NaN, and `max` keeps `tol`.
+        gain = coarse_gain + (values[0] - values[-1]) / (unit or 1.0)
+        run.tol = max(run.tol, run.stop_share * gain)
