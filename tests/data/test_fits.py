@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import re
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 
 import dask
 import dask.array as da
@@ -39,16 +40,7 @@ distributed = pytest.importorskip("distributed")
 pytestmark = pytest.mark.filterwarnings("ignore:EM did not converge")  # mixtures take few steps here
 
 
-@pytest.fixture(scope="session")
-def cluster():
-    with (
-        dask.config.set({"distributed.worker.memory.terminate": False}),
-        distributed.LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=":0") as cluster,
-    ):
-        yield cluster
-
-
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def expected():
     with dask.config.set(scheduler="synchronous"):
         return {name: fit() for name, fit in FITS.items()}
@@ -61,8 +53,12 @@ def test_the_number_of_threads_does_not_change_the_bits(name, threads, expected)
         np.testing.assert_array_equal(FITS[name](), expected[name])
 
 
-def test_the_number_of_workers_does_not_change_the_bits(cluster, expected):
-    with distributed.Client(cluster) as client:
+def test_the_number_of_workers_does_not_change_the_bits(expected):
+    with (
+        dask.config.set({"distributed.worker.memory.terminate": False}),
+        distributed.LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=":0") as cluster,
+        distributed.Client(cluster) as client,
+    ):
         for workers in (1, 3):
             cluster.scale(workers)
             client.wait_for_workers(workers)
@@ -70,8 +66,9 @@ def test_the_number_of_workers_does_not_change_the_bits(cluster, expected):
                 np.testing.assert_array_equal(fit(), expected[name], err_msg=f"{name}, {workers} workers")
 
 
-# When chunk 1 is read for the last sums: a mixture reads it for the first rows and the second moments before.
-LATE = {"mixture": 2, "topics": 3, "sparse PCA": 1, "rotated PCA": 0, "stream": 0, "ICA": 4, "rotations": 4}
+# When chunk 1 is read for the last sums: a mixture reads it for the first rows and the second moments before. Other fits pass over
+# their chunks in the same way; each worker more takes seconds to start.
+LATE = {"mixture": 2, "stream": 0, "ICA": 4}
 
 
 def test_a_worker_killed_in_a_pass_does_not_change_the_bits(expected, tmp_path):
@@ -92,10 +89,14 @@ def test_a_worker_killed_in_a_pass_does_not_change_the_bits(expected, tmp_path):
             assert len(list((tmp_path / name).iterdir())) > moment + 1, name
 
 
-@pytest.mark.parametrize("name", ["rotated PCA", "stream"])
-def test_processes_do_not_change_the_bits(name, expected):
-    with dask.config.set(scheduler="processes", num_workers=2):
-        np.testing.assert_array_equal(FITS[name](), expected[name])
+def test_processes_do_not_change_the_bits(expected):
+    processes = multiprocessing.get_context("spawn")
+    with (
+        ProcessPoolExecutor(2, processes) as pool,
+        dask.config.set(scheduler="processes", pool=pool),
+    ):
+        for name in ("rotated PCA", "stream"):
+            np.testing.assert_array_equal(FITS[name](), expected[name])
 
 
 def test_mixtures_equal_those_fitted_in_memory(expected):

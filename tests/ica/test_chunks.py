@@ -15,7 +15,6 @@ from givens import ICA
 from givens.data.passes import EveryNth
 from givens.objectives import Exp, Kurtosis, LogCosh, Scalar
 from givens.objectives.quartic import Orthomax
-from tests.data.accidents import deadly
 from tests.memory import most_bytes
 
 
@@ -96,28 +95,6 @@ def test_the_number_of_threads_does_not_change_the_bits(X, contrast, tmp_path):
     mapped = as_map(X, tmp_path)
     one, two = (fit(mapped, contrast=contrast, threads=threads).components_ for threads in (1, 2))
     np.testing.assert_array_equal(one, two)
-
-
-def test_workers_and_their_deaths_do_not_change_the_bits(X, tmp_path):
-    distributed = pytest.importorskip("distributed")
-    chunked = da.from_array(X, chunks=(1700, -1))
-    with dask.config.set(scheduler="synchronous"):
-        expected = fit(chunked).components_
-    # Chunk 1 is read for the covariance, for the sample, and for every look.
-    deaths = (0, 2, 4)
-    # A worker more than are killed: Dask does not always start new ones in their place, and the fit would wait for ever.
-    with (
-        dask.config.set(
-            {"distributed.comm.timeouts.connect": "5s"}
-        ),  # 30 s else, to fetch from one that is gone
-        distributed.LocalCluster(
-            n_workers=len(deaths) + 1, threads_per_worker=1, dashboard_address=":0"
-        ) as cluster,
-        distributed.Client(cluster),
-    ):
-        np.testing.assert_array_equal(fit(chunked).components_, expected)
-        np.testing.assert_array_equal(fit(deadly(chunked, tmp_path, deaths)).components_, expected)
-    assert len(list(tmp_path.iterdir())) > 6
 
 
 def test_sources_are_lazy_and_the_same(X):

@@ -52,7 +52,7 @@ def install_chromium() -> str:
     return f"apt-get could not install chromium: {done.stderr.strip()[-200:]}"
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def browser():
     from playwright.sync_api import sync_playwright
 
