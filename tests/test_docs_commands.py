@@ -1,12 +1,13 @@
 """Every command of the README and the documentation runs, the set-up commands apart.
 
-The commands of a page run in one folder, in the order a reader meets them, with the `givens` of this
-checkout. Set-up commands (making an environment, running make) are not run: that they name targets and
-extras that exist is all that is asked of them.
+The commands of a page run in one folder, in the order a reader meets them, with the `givens` of this checkout: in this process,
+unless a shell is needed. Set-up commands (making an environment, running make) are not run: that they name targets and extras
+that exist is all that is asked of them.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shlex
@@ -16,6 +17,8 @@ import tomllib
 from pathlib import Path
 
 import pytest
+
+from tests.net.test_outputs import run as run_in_process
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -44,7 +47,18 @@ def is_set_up(command: str) -> bool:
 
 
 def run(command: str, folder: Path) -> None:
-    """Run a command in a folder whose `givens` and `python` are those of this checkout."""
+    """Run a command in a folder."""
+    words = shlex.split(command)
+    if words[0] == "givens" and not {">", "<", "|"} & set(words):
+        with contextlib.chdir(folder):
+            code, out, err = run_in_process(words[1:])
+    else:
+        code, out, err = run_in_shell(command, folder)
+    assert code == 0, f"{command}\n{out}\n{err}"
+
+
+def run_in_shell(command: str, folder: Path) -> tuple[int, str, str]:
+    """Run a command by a shell whose `givens` and `python` are those of this checkout."""
     shims = folder / ".bin"
     shims.mkdir(exist_ok=True)
     for name, rest in (("givens", "-m givens "), ("python", ""), ("python3", "")):
@@ -55,7 +69,7 @@ def run(command: str, folder: Path) -> None:
     done = subprocess.run(
         ["bash", "-c", command], cwd=folder, env=environment, capture_output=True, text=True
     )
-    assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
+    return done.returncode, done.stdout, done.stderr
 
 
 def to_run() -> list[Path]:

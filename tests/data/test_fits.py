@@ -66,8 +66,8 @@ def test_the_number_of_workers_does_not_change_the_bits(expected):
                 np.testing.assert_array_equal(fit(), expected[name], err_msg=f"{name}, {workers} workers")
 
 
-# When chunk 1 is read for the last sums: a mixture reads it for the first rows and the second moments before. Other fits pass over
-# their chunks in the same way; each worker more takes seconds to start.
+# When chunk 1 is read for the last sums: a mixture reads it for the first rows and the second moments before. Other fits pass
+# over their chunks in the same way; each worker more takes seconds to start.
 LATE = {"mixture": 2, "stream": 0, "ICA": 4}
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 from scipy.signal import lfilter
 
+from givens.objectives import Scalar
+
 
 def mixed_tails(samples: int, number: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Sources with heavy and light tails in turn, a random mixing, and the mixtures."""
@@ -27,3 +29,15 @@ def autoregressive(samples: int, number: int, seed: int) -> tuple[np.ndarray, np
     S = (S - S.mean(axis=0)) / S.std(axis=0)
     A = rng.standard_normal((number, number))
     return S, A, S @ A.T
+
+
+def _phi(y):
+    return np.sqrt(1.0 + y * y)
+
+
+def _dphi(y):
+    return y / np.sqrt(1.0 + y * y)
+
+
+OWN = Scalar(_phi, _dphi)
+"""A contrast of one's own: one for all tests, since a process compiles it for seconds."""

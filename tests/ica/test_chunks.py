@@ -13,8 +13,9 @@ import pytest
 
 from givens import ICA
 from givens.data.passes import EveryNth
-from givens.objectives import Exp, Kurtosis, LogCosh, Scalar
+from givens.objectives import Exp, Kurtosis, LogCosh
 from givens.objectives.quartic import Orthomax
+from tests.ica.sources import OWN
 from tests.memory import most_bytes
 
 
@@ -23,14 +24,6 @@ def X():
     rng = np.random.default_rng(11)
     S = np.column_stack((rng.laplace(size=(9000, 3)), rng.uniform(-1, 1, (9000, 2))))
     return S @ rng.standard_normal((5, 5)) + 2.0
-
-
-def phi(y):
-    return np.sqrt(1.0 + y * y)
-
-
-def dphi(y):
-    return y / np.sqrt(1.0 + y * y)
 
 
 def fit(X, **options):
@@ -72,9 +65,8 @@ def test_the_components_are_those_of_a_fit_in_memory(X, options, tmp_path):
 
 
 def test_a_contrast_of_ones_own(X, tmp_path):
-    own = Scalar(phi, dphi)
-    expected = fit(X, contrast=own).components_
-    np.testing.assert_allclose(fit(as_map(X, tmp_path), contrast=own).components_, expected, atol=1e-6)
+    expected = fit(X, contrast=OWN).components_
+    np.testing.assert_allclose(fit(as_map(X, tmp_path), contrast=OWN).components_, expected, atol=1e-6)
 
 
 def test_a_data_set_of_zarr(X, tmp_path):

@@ -11,7 +11,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
 from numba.core.caching import FunctionCache
 
@@ -144,11 +143,9 @@ def checked(content: bytes) -> bytes:
 
 
 DAMAGES = {
-    "empty": lambda content, rng: b"",
-    "half": lambda content, rng: content[: len(content) // 2],
-    "noise": lambda content, rng: rng.bytes(len(content)),
-    "one bit": lambda content, rng: content[:200] + bytes([content[200] ^ 1]) + content[201:],
-    "no pickle": lambda content, rng: checked(b"not a pickle"),
+    "empty": lambda content: b"",
+    "one bit": lambda content: content[:200] + bytes([content[200] ^ 1]) + content[201:],
+    "no pickle": lambda content: checked(b"not a pickle"),
 }
 
 
@@ -156,11 +153,10 @@ DAMAGES = {
 def test_damaged_files_are_compiled_anew_with_one_warning_and_replaced(run, package, suffix):
     run()
     for damage, damaged in DAMAGES.items():
-        rng = np.random.default_rng(0)
         files = {path for name, path in kept(package).items() if path.suffix == suffix}
         assert len(files) == 2
         for path in files:
-            path.write_bytes(damaged(path.read_bytes(), rng))
+            path.write_bytes(damaged(path.read_bytes()))
         values, hits, warned, keeps = run()
         assert (values, hits, keeps) == ([8.0, 1.5], [0, 0], True), damage
         assert len(warned) == 1, damage

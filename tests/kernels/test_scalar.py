@@ -35,9 +35,8 @@ def test_contrasts_cached_by_different_processes_are_told_apart(tmp_path):
     expected = {
         "logcosh": np.sum(np.logaddexp(A, -A) - np.log(2)),
         "exp": -np.sum(np.exp(-(A**2) / 2)),
-        "quartimax": -np.sum(A**4),
     }
-    for names in (["logcosh"], ["exp", "logcosh"], ["quartimax", "logcosh", "exp"], ["exp", "quartimax"]):
+    for names in (["logcosh"], ["exp", "logcosh"]):
         found = values(tmp_path, *names)
         assert found == pytest.approx([expected[name] for name in names], rel=1e-12)
 

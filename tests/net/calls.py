@@ -14,6 +14,7 @@ import numpy as np
 import givens
 from givens import objectives
 from givens.ica.solver import ica
+from tests.ica.sources import OWN
 
 RENAMED: dict[str, dict[str, str | None]] = {}
 """Call → {argument as written here: its name in the library}; None for an argument that is gone, which cases must not set."""
@@ -93,20 +94,12 @@ def arguments(call: str, given: dict[str, Any]) -> dict[str, Any]:
     return {renamed.get(name) or name: value for name, value in every.items() if name not in gone}
 
 
-def phi(y: float) -> float:
-    return np.sqrt(1.0 + y * y)
-
-
-def dphi(y: float) -> float:
-    return y / np.sqrt(1.0 + y * y)
-
-
 OBJECTIVES: dict[str, Callable[..., Any]] = {
     "orthomax": lambda A, kappa, **options: objectives.Columns(A, objectives.Orthomax(kappa), **options),
     "kurtosis": lambda A, sign, **options: objectives.Columns(A, objectives.Kurtosis(sign), **options),
     "logcosh": lambda A, signs=None, **options: objectives.Columns(A, objectives.LogCosh(signs), **options),
     "exp": lambda A, signs=None, **options: objectives.Columns(A, objectives.Exp(signs), **options),
-    "scalar": lambda A, **options: objectives.Columns(A, objectives.Scalar(phi, dphi), **options),
+    "scalar": lambda A, **options: objectives.Columns(A, OWN, **options),
     "sparse": lambda A, gamma, penalty, active=None: objectives.SparseColumns(A, gamma, penalty, active),
     "joint": lambda stack: objectives.JointDiagonal(stack),
     "tensor": lambda T, rank=None: objectives.SymmetricTensor(T, rank, symmetrize=False),

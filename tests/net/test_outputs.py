@@ -80,12 +80,20 @@ class Outcome:
 
 
 @cache
-def scheduler() -> str:
-    """The address of a cluster in this process, which lives as long as it."""
+def cluster() -> Any:
+    """A cluster in this process."""
     from distributed import LocalCluster
 
-    cluster = LocalCluster(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=":0")
-    return cluster.scheduler_address
+    return LocalCluster(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=":0")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def cluster_is_closed() -> Iterator[None]:
+    """It would go on measuring itself beside all other tests."""
+    yield
+    if cluster.cache_info().currsize:
+        cluster().close()
+        cluster.cache_clear()
 
 
 @contextlib.contextmanager
@@ -134,7 +142,9 @@ def outcome(case: Case, folder: Path) -> Outcome:
     with contextlib.chdir(folder):
         for words in lines:
             before = present(folder)
-            code, out, err = run([scheduler() if word == "ADDRESS" else word for word in words])
+            code, out, err = run(
+                [cluster().scheduler_address if word == "ADDRESS" else word for word in words]
+            )
     written = [path for path, stamp in present(folder).items() if before.get(path) != stamp]
     return Outcome(code, out, err, folder, sorted(written))
 
