@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import signal
 import sys
 from collections.abc import Iterator
@@ -7,6 +8,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import scipy.linalg  # noqa: F401  loads a BLAS of its own
+from threadpoolctl import threadpool_limits
 
 from tests.properties import load_profile
 from tests.tables import strings_that_anndata_can_write
@@ -14,6 +17,11 @@ from tests.tables import strings_that_anndata_can_write
 # A shell's background jobs ignore Ctrl-C, and so would the programs that tests start and interrupt.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# Idle threads of a BLAS spin beside tests that need the core. The programs and workers that tests start inherit the limit.
+for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(name, "1")
+threadpool_limits(int(os.environ["OPENBLAS_NUM_THREADS"]), user_api="blas")
 
 load_profile()
 

@@ -10,12 +10,18 @@ import threading
 
 import numpy as np
 import pytest
-from threadpoolctl import threadpool_info
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from givens import minimize
 from givens.numerics import parallel
 from givens.objectives import Function, SparseColumns
 from tests.interrupt import SignalAt
+
+
+@pytest.fixture(autouse=True)
+def a_blas_with_two_threads():
+    with threadpool_limits(2, user_api="blas"):
+        yield
 
 
 def blas_threads():
@@ -60,6 +66,7 @@ def test_an_error_comes_out_when_every_thread_is_at_rest(threads):
 
 def test_within_a_pool_a_blas_has_one_thread_and_gets_back_what_it_had():
     before = blas_threads()
+    assert before == {2}
     with parallel.pool(2):
         assert blas_threads() == {1}
         with parallel.pool(1):
