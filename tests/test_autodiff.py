@@ -64,6 +64,19 @@ def test_value_and_gradient_are_those_of_numpy(library):
     assert np.array_equal(U, before)
 
 
+def test_products_of_second_derivatives_are_those_of_numpy(library):
+    U, V = rotations.random_orthogonal(4, 0), np.random.default_rng(1).standard_normal((4, 4))
+    f = library.wrap(log_cosh(library))
+    np.testing.assert_allclose(f.hess(U, V), A.T @ ((A @ V) / np.cosh(A @ U) ** 2), rtol=1e-11)
+    data = library.array(A[:4])
+    linear = library.wrap(lambda U: library.numpy.sum(data * U))
+    np.testing.assert_array_equal(linear.hess(U, V), np.zeros((4, 4)))
+    result = minimize(f, U, jac=True, hess=f.hess)
+    assert result.converged
+    assert "Newton" in result.method
+    assert result.gradient_norm <= 1e-8
+
+
 def test_a_run_is_that_with_a_gradient_by_hand(library):
     start = rotations.random_orthogonal(4, 3, determinant=1)
     found = minimize(library.wrap(log_cosh(library)), start, jac=True)

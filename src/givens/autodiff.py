@@ -1,13 +1,15 @@
-"""Gradients of functions written in PyTorch, JAX or autograd.
+"""Derivatives of functions written in PyTorch, JAX or autograd.
 
-Each of these wraps a function of a matrix so that it returns its value and its gradient, both as NumPy arrays, which is what
-`minimize(..., jac=True)` asks for. The library is imported when the wrapper is made. All of it has to be in double precision:
-with single precision a gradient is wrong from its seventh digit on, and runs would end there.
+Each of these wraps a function f of a matrix so that it returns its value and its gradient, both as NumPy arrays, which is what
+`minimize(f, jac=True)` asks for; `minimize(f, jac=True, hess=f.hess)` uses second derivatives too. The library is imported when
+the wrapper is made. All of it has to be in double precision: with single precision a gradient is wrong from its seventh digit on,
+and runs would end there.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from math import prod
 from typing import Any
 
@@ -15,7 +17,25 @@ import numpy as np
 
 from givens.support.imports import require
 
-WithGradient = Callable[[np.ndarray], tuple[float, np.ndarray]]
+
+@dataclass(frozen=True)
+class WithGradient:
+    """A function that returns its value and its gradient, with products of its second derivatives.
+
+    Attributes
+    ----------
+    value_and_gradient : callable
+        What a call computes.
+    hess : callable
+        `hess(U, V)`, the derivative of the gradient at U along V, for `minimize(f, jac=True, hess=f.hess)`.
+    """
+
+    value_and_gradient: Callable[[np.ndarray], tuple[float, np.ndarray]]
+    hess: Callable[[np.ndarray, np.ndarray], np.ndarray]
+
+    def __call__(self, U: np.ndarray) -> tuple[float, np.ndarray]:
+        """The value and the gradient at U."""
+        return self.value_and_gradient(U)
 
 
 def autograd(f: Callable[[Any], Any]) -> WithGradient:
@@ -42,7 +62,16 @@ def autograd(f: Callable[[Any], Any]) -> WithGradient:
         _check_number(value.shape, value.dtype.name)
         return float(value.item()), products(np.ones_like(value))
 
-    return with_gradient
+    def gradient(U: Any) -> Any:
+        products, value = make_vjp(f, U)
+        # autograd warns of a gradient that does not depend on U, as that of a linear f.
+        return products(1.0 if isinstance(value, float) else np.ones(np.shape(value))) + 0.0 * U
+
+    def hess(U: np.ndarray, V: np.ndarray) -> np.ndarray:
+        # Second derivatives are symmetric, so a product from the left is one from the right.
+        return np.asarray(make_vjp(gradient, U)[0](V))
+
+    return WithGradient(with_gradient, hess)
 
 
 def torch(f: Callable[[Any], Any]) -> WithGradient:
@@ -84,7 +113,17 @@ def torch(f: Callable[[Any], Any]) -> WithGradient:
             (gradient,) = library.autograd.grad(value, tensor)
             return float(value.detach()), gradient.numpy()
 
-    return with_gradient
+    def hess(U: np.ndarray, V: np.ndarray) -> np.ndarray:
+        with library.inference_mode(False), library.enable_grad():
+            tensor = library.from_numpy(np.array(U, dtype=np.float64)).requires_grad_(True)
+            (gradient,) = library.autograd.grad(f(tensor).sum(), tensor, create_graph=True)
+            if not gradient.requires_grad:  # f is linear
+                return np.zeros(U.shape)
+            direction = library.from_numpy(np.array(V, dtype=np.float64))
+            (product,) = library.autograd.grad(gradient, tensor, direction, materialize_grads=True)
+            return product.numpy()  # type: ignore[no-any-return]
+
+    return WithGradient(with_gradient, hess)
 
 
 def jax(f: Callable[[Any], Any]) -> WithGradient:
@@ -104,6 +143,7 @@ def jax(f: Callable[[Any], Any]) -> WithGradient:
     """
     library = require("jax", extra="jax")
     both = library.jit(library.value_and_grad(f))
+    product = library.jit(lambda U, V: library.jvp(library.grad(f), (U,), (V,))[1])
 
     def with_gradient(U: np.ndarray) -> tuple[float, np.ndarray]:
         if not library.config.jax_enable_x64:
@@ -120,7 +160,7 @@ def jax(f: Callable[[Any], Any]) -> WithGradient:
         _check_number(value.shape, value.dtype.name)
         return float(value), np.asarray(gradient)
 
-    return with_gradient
+    return WithGradient(with_gradient, lambda U, V: np.asarray(product(U, V)))
 
 
 def _check_number(shape: Sequence[int], dtype: str) -> None:

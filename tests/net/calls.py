@@ -62,7 +62,7 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
         "threads": 1, "random_state": 0, "progress": False,
     },
     "minimize": {
-        "start": None, "n": None, "m": None, "jac": None, "check_jac": True, "phases": None,
+        "start": None, "n": None, "m": None, "jac": None, "hess": None, "check_jac": True, "phases": None,
         "schedule": None, "tol": 1e-18, "gradient_tol": None, "max_sweeps": 500, "max_steps": 10_000, "certify": None,
         "coarse": None, "determinant": None, "n_starts": 1, "race": True, "threads": 1, "random_state": 0,
         "callback": None, "checkpoint": None, "repair_every": 10, "progress": False,

@@ -246,7 +246,6 @@ def test_curvatures_of_inactive_columns_are_not_read(rng):
     ("objective", "lacking"),
     [
         (lambda A: Columns(A, LogCosh()), "no second derivatives (Plan.second)"),
-        (lambda A: Without(A, "varimax", "curvatures"), "no curvatures (Look.curvatures)"),
         (lambda A: Without(A, "varimax", "slopes"), "no slopes (Look.slopes)"),
     ],
 )

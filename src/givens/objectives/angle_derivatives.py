@@ -1,6 +1,9 @@
-"""Slopes: derivatives with respect to the angles of pairs, from those with respect to the entries of U.
+"""First and second derivatives with respect to the angles of pairs, from those with respect to the entries of U.
 
-With E = ∂f/∂U the slopes of all pairs of a square U are EᵀU − UᵀE.
+With E = ∂f/∂U the slopes of all pairs of a square U are EᵀU − UᵀE. For an antisymmetric K, with M = Uᵀ(dE/dt) along UK and the
+symmetric part Σ of UᵀE,
+
+    f(U exp(tK))  =  f(U) + t ⟨UᵀE, K⟩ + ½ t² ⟨K, M − ΣK⟩ + O(t³).
 
 An n x m matrix V with orthonormal columns is the first m columns of an orthogonal U = [V W], and f does not depend on W. The
 pairs of columns that f depends on are those inside V, and those of a column of V and one of W. Their slopes are EᵀV − VᵀE and
@@ -41,6 +44,20 @@ def few_slopes_of_pairs(upper: np.ndarray, U: np.ndarray, m: int) -> np.ndarray:
     """The same, from the slopes of the pairs i < j, i < m, of a square U."""
     inside = upper[:m, :m]
     return np.concatenate([inside - inside.T, U[:, m:] @ upper[:m, m:].T])
+
+
+def second_product(
+    E: np.ndarray, U: np.ndarray, hess: Callable[[np.ndarray], np.ndarray]
+) -> Callable[[np.ndarray], np.ndarray]:
+    """The product of the second derivatives with an antisymmetric K, as in `Second`; `hess` maps V to dE/dt along V."""
+    P = U.T @ E
+    curved = 0.5 * (P + P.T)
+
+    def product(K: np.ndarray) -> np.ndarray:
+        M = U.T @ hess(U @ K) - curved @ K
+        return M - M.T
+
+    return product
 
 
 def _if_finite(slopes: np.ndarray, finite: bool) -> np.ndarray:

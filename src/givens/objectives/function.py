@@ -16,12 +16,12 @@ import numpy as np
 
 from givens.numerics import parallel
 from givens.numerics.scaling import EPS, power_of_two
-from givens.objectives.angle_derivatives import few_slopes, few_slopes_of_pairs, square_slopes
-from givens.objectives.base import Blocks, Exactness, Look, Objective, Plan, Rotations, Solved
+from givens.objectives.angle_derivatives import few_slopes, few_slopes_of_pairs, second_product, square_slopes
+from givens.objectives.base import Blocks, Exactness, Look, Objective, Plan, Rotations, Second, Solved
 from givens.objectives.differences import differences
 from givens.objectives.pair_angles import FIRST_POINTS, PairAngles
-from givens.objectives.probes import check_degree, check_gradient, probe
-from givens.objectives.values import Jacobian, Values
+from givens.objectives.probes import check_degree, check_gradient, check_hessian, probe
+from givens.objectives.values import HessianProduct, Jacobian, Values
 from givens.rotations import complete, random_orthogonal, rotate_blocks
 from givens.support.arguments import whole
 
@@ -56,8 +56,11 @@ class Function(Objective):
         matrix. `givens.autodiff` computes it for functions written in PyTorch, JAX or autograd. Without it, slopes are finite
         differences, from two values of f for each pair of columns in each step, and from four more where all slopes are small;
         n x m matrices are then completed to square ones.
+    hess : callable, optional
+        For square matrices, hess(U, V) is the derivative of ∂f/∂U along the n x n matrix V: d/dt ∂f/∂U (U + tV) at t = 0. It
+        needs `jac`. Runs then end with Newton's method.
     check : bool, default=True
-        Compare `jac` with a finite difference once, before the run.
+        Compare `jac` and `hess` with finite differences once, before the run.
     near : array, optional
         A matrix where f is finite, if f is infinite for others. `minimize` takes the start.
 
@@ -108,6 +111,7 @@ class Function(Objective):
         n: int | tuple[int, int],
         degree: int | None = None,
         jac: Jacobian = None,
+        hess: HessianProduct = None,
         *,
         check: bool = True,
         near: np.ndarray | None = None,
@@ -115,7 +119,9 @@ class Function(Objective):
         self.n, self.active = order_and_columns(n)
         self.square = self.active == self.n
         self.degree = None if degree is None else whole(degree, "degree", 0)
-        self.values = Values(f, jac, (self.n, self.active))
+        self.values = Values(f, jac, hess, (self.n, self.active))
+        if hess is not None and not self.square:
+            raise ValueError("hess is for square matrices: leave it out for n x m matrices")
         # With a BLAS of one thread, as during the run: others would spin for a tenth of a second after these evaluations.
         with parallel.pool(parallel.width()):
             self._measure(check, near)
@@ -147,6 +153,8 @@ class Function(Objective):
             check_degree(self.values, probes, self.degree, self.scale)
         if check and self.values.jac is not None and self.n > 1:
             check_gradient(self.values, probes, self.noise)
+            if self.values.hess is not None:
+                check_hessian(self.values, probes)
 
     def data(self) -> list[np.ndarray | str]:
         """Some values of f: functions that agree on them are taken to be the same."""
@@ -160,6 +168,8 @@ class Function(Objective):
         """Descent, then sweeps, in case kinks of f end descent early; without `jac`, a certificate."""
         if not self.square:
             return Plan(phases=("descent",), stiefel=True)
+        if self.values.hess is not None:
+            return Plan(phases=("descent", "newton"), second=self._second)
         return Plan(phases=("descent", "sweeps"), certify=self.values.jac is None)
 
     def state(self, U: np.ndarray) -> FunctionState:
@@ -205,6 +215,12 @@ class Function(Objective):
 
     def _infinite(self) -> Look:
         return Look(math.inf, np.zeros((self.n if self.square else self.active + self.n, self.active)))
+
+    def _second(self, state: FunctionState, Q: np.ndarray) -> Second:
+        U = self._matrix(state, Q)
+        E = self.values.with_gradient(U)[1]
+        assert E is not None
+        return Second(second_product(E, U, lambda V: self.values.hessian_product(U, V)), 2.0 * self.n**3)
 
     def solve(self, state: FunctionState, blocks: Blocks, min_gain: float = 0.0) -> Solved:
         """Find the best angle of every pair of every block, one after the other."""

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from givens.numerics.scaling import EPS
 from givens.objectives.values import Values
 from givens.rotations import check_orthogonal, random_orthogonal, repair
 from givens.searches import closed_forms as searches
@@ -31,6 +32,9 @@ AGREEMENT = 1e-4
 
 NOISE_STEPS = (1.5e-6, 2e-6, 2.5e-6, 3e-6, 4e-6)
 """Steps from whose values the rounding error of f is estimated."""
+
+HESS_STEPS = (1e-5, 1e-4, 1e-6)
+"""Steps of differences of gradients, in the order in which they are tried."""
 
 
 class Probes(NamedTuple):
@@ -125,6 +129,29 @@ def check_gradient(values: Values, probes: Probes, noise: float) -> None:
         f"jac disagrees with f: along one direction the slope is {expected:.6g} by jac, and {difference:.6g} by a difference "
         "of values; give the matrix of the partial derivatives ∂f/∂U_ij, or objectives.Function(..., check=False) if f has "
         "kinks or large rounding errors"
+    )
+
+
+def check_hessian(values: Values, probes: Probes) -> None:
+    """Compare a product of the second derivatives with a difference of gradients, along one direction."""
+    curve, tangent = _curve(probes.place)
+    product = values.hessian_product(probes.place, tangent)
+    norm, least = float(np.linalg.norm(product)), math.inf
+    for step in HESS_STEPS:
+        ahead, back = values.with_gradient(curve(step))[1], values.with_gradient(curve(-step))[1]
+        if ahead is None or back is None:
+            continue
+        rounding = 32 * EPS * float(np.linalg.norm(ahead)) / step
+        difference = (ahead - back) / (2 * step)
+        size = max(norm, float(np.linalg.norm(difference)))
+        error = float(np.linalg.norm(difference - product))
+        if error <= AGREEMENT * size + rounding:
+            return
+        least = min(least, error / size)
+    raise ValueError(
+        f"hess disagrees with jac: along one direction its product differs by {least:.2g} of its size from a difference of "
+        "gradients; hess(U, V) must return the derivative of ∂f/∂U along V, or give objectives.Function(..., check=False) if "
+        "the gradient has kinks or large rounding errors"
     )
 
 

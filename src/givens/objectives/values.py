@@ -13,16 +13,17 @@ import numpy as np
 from givens.objectives.base import NotFinite
 
 Jacobian = Callable[[np.ndarray], np.ndarray] | bool | None
+HessianProduct = Callable[[np.ndarray, np.ndarray], np.ndarray] | None
 
 _COUNTING = Lock()  # several threads may call a function
 
 
 class Values:
-    """The value of f, and its gradient ∂f/∂U.
+    """The value of f, its gradient ∂f/∂U, and products of its second derivatives.
 
     Parameters
     ----------
-    f, jac : callable
+    f, jac, hess : callable
         As in `Function`.
     shape : tuple of int
         The shape of U.
@@ -35,12 +36,18 @@ class Values:
         Number of calls of f so far.
     """
 
-    def __init__(self, f: Callable[[np.ndarray], Any], jac: Jacobian, shape: tuple[int, int]) -> None:
+    def __init__(
+        self, f: Callable[[np.ndarray], Any], jac: Jacobian, hess: HessianProduct, shape: tuple[int, int]
+    ) -> None:
         if not callable(f):
             raise TypeError(f"f must be a function of U, got {type(f).__name__}")
         if not (jac is None or isinstance(jac, bool) or callable(jac)):
             raise TypeError(f"jac must be a function of U, or True, got {type(jac).__name__}")
-        self.f, self.jac, self.shape = f, jac or None, shape
+        if not (hess is None or callable(hess)):
+            raise TypeError(f"hess must be a function of U and a direction, got {type(hess).__name__}")
+        self.f, self.jac, self.hess, self.shape = f, jac or None, hess, shape
+        if hess is not None and self.jac is None:
+            raise ValueError("hess needs the gradient too: give jac")
         self.factor = 1.0
         self.evaluations = 0
 
@@ -67,15 +74,19 @@ class Values:
         else:
             value = self(U.copy())
             E = None if value == math.inf else self.jac(U.copy())  # type: ignore[operator, misc]
-        return value, None if value == math.inf else self._matrix(E)
+        return value, None if value == math.inf else self._matrix(E, "jac")
+
+    def hessian_product(self, U: np.ndarray, V: np.ndarray) -> np.ndarray:
+        """The derivative of the gradient at U along V."""
+        return self._matrix(self.hess(U.copy(), V.copy()), "hess")  # type: ignore[misc]
 
     def _evaluate(self, U: np.ndarray) -> Any:
         with _COUNTING:
             self.evaluations += 1
         return self.f(U)
 
-    def _matrix(self, E: Any) -> np.ndarray:
-        E = real_matrix(E, self.shape)
+    def _matrix(self, E: Any, name: str) -> np.ndarray:
+        E = real_matrix(E, name, self.shape)
         if self.factor != 1.0:
             E /= self.factor
         return E
@@ -110,8 +121,8 @@ def real_number(value: Any) -> float:
     return value
 
 
-def real_matrix(E: Any, shape: tuple[int, int]) -> np.ndarray:
-    """A copy of the matrix that `jac` returned; an error if it is no matrix of real numbers of this shape."""
+def real_matrix(E: Any, name: str, shape: tuple[int, int]) -> np.ndarray:
+    """A copy of the matrix that `jac` or `hess` returned; an error if it is no matrix of real numbers of this shape."""
     # A copy, since a function may return the same array every time. Nearly every function returns an array of floats.
     if type(E) is np.ndarray and E.dtype == np.float64:
         E = E.copy()
@@ -123,8 +134,8 @@ def real_matrix(E: Any, shape: tuple[int, int]) -> np.ndarray:
             kind = type(E).__name__
         if kind:
             raise TypeError(
-                f"jac must return a matrix of {shape[0]} x {shape[1]} real numbers, but it returned {kind}"
+                f"{name} must return a matrix of {shape[0]} x {shape[1]} real numbers, but it returned {kind}"
             )
     if E.shape != shape:
-        raise ValueError(f"jac must return a matrix of shape {shape}, but it returned shape {E.shape}")
+        raise ValueError(f"{name} must return a matrix of shape {shape}, but it returned shape {E.shape}")
     return E

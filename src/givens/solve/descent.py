@@ -72,8 +72,8 @@ class Descent(Phase):
         self.before_newton = following[:1] == ("newton",) and run.plan.second is not None
         self.curved = curved
         self.past = Memory(size, max(3, min(most, MOST_NUMBERS // (2 * size))))
-        quadratic = quadratic and isinstance(run.point, Square) and LEAST_ORDER <= self.n <= MOST_ORDER
-        self.model = KroneckerModel(self.n) if quadratic else None
+        quadratic = quadratic and isinstance(run.point, Square) and not self.before_newton
+        self.model = KroneckerModel(self.n) if quadratic and LEAST_ORDER <= self.n <= MOST_ORDER else None
         self.begun = True
 
     def advance(self, run: Run) -> float | Ending:
@@ -94,11 +94,14 @@ class Descent(Phase):
                 return outcome
         direction, step = self._direction(run, look)
         promised = step.promised
+        slow = self.before_newton and 0.5 * promised <= HAND_OVER * self.scale
+        if slow and look.curvatures is None and run.progress.steps:
+            return EXHAUSTED
         if 0.5 * promised <= run.tol * self.scale and not self._begins_anew(look):
             return self._at_rest(run, look)
         if promised <= 16 * self.noise and self._is_rounding(look):
             return ROUNDING
-        if self.before_newton and 0.5 * promised <= HAND_OVER * self.scale:
+        if slow:
             return EXHAUSTED
         taken = self._search(run, look, direction, step)
         if taken is None and len(self.past):

@@ -22,6 +22,7 @@ import numpy as np
 from givens.numerics import parallel
 from givens.objectives.base import Objective, Plan
 from givens.objectives.function import Function
+from givens.objectives.values import HessianProduct, Jacobian
 from givens.result import PhaseSummary, Result, Stop
 from givens.rotations import check_orthogonal, random_orthogonal, with_determinant
 from givens.rotations import determinant as determinant_of
@@ -43,7 +44,8 @@ def minimize(
     *,
     n: int | None = None,
     m: int | None = None,
-    jac: Callable[[np.ndarray], np.ndarray] | bool | None = None,
+    jac: Jacobian = None,
+    hess: HessianProduct = None,
     check_jac: bool = True,
     phases: Sequence[str] | None = None,
     schedule: str | Schedule | None = None,
@@ -83,8 +85,12 @@ def minimize(
         For a plain function, the matrix ∂f/∂U of partial derivatives: a function of U, or True if f returns the value and this
         matrix, as in `scipy.optimize.minimize`. Without it, slopes are finite differences. `givens.autodiff` computes it by
         PyTorch, JAX or autograd.
+    hess : callable, optional
+        For a plain function of square matrices, with `jac`: hess(U, V) is the derivative of ∂f/∂U along the n x n matrix V, that
+        is d/dt ∂f/∂U (U + tV) at t = 0, as `hessp` in `scipy.optimize.minimize`. Runs then end with Newton's method, which finds
+        the minimum also where curvatures differ by a factor of 1e14. Functions of `givens.autodiff` have it as `f.hess`.
     check_jac : bool, default=True
-        Compare `jac` with a finite difference once, before the run.
+        Compare `jac` and `hess` with finite differences once, before the run.
     phases : sequence of str, optional
         The ways to lower f, in this order: "descent" (quasi-Newton steps of all columns, from the slopes of all pairs), "newton"
         (Newton's method, for objectives with second derivatives; it takes over where descent becomes slow), "leaps" (rotations
@@ -176,7 +182,7 @@ def minimize(
     plain = isinstance(objective, Function) or not isinstance(objective, Objective)
     with parallel.pool(1 if plain and threads is None else threads), bar(progress) as shown:
         before = getattr(objective, "evaluations", 0)
-        problem, first = _problem(objective, start, (n, m), jac, check_jac)
+        problem, first = _problem(objective, start, (n, m), (jac, hess), check_jac)
         plan = problem.plan()
         if plan.stiefel and determinant is not None:
             raise ValueError("n x m matrices, m < n, have no determinant: leave it out")
@@ -417,7 +423,7 @@ def _problem(
     objective: Objective | Callable[[np.ndarray], Any],
     start: np.ndarray | None,
     shape: tuple[int | None, int | None],
-    jac: Callable[[np.ndarray], np.ndarray] | bool | None,
+    derivatives: tuple[Jacobian, HessianProduct],
     check_jac: bool,
 ) -> tuple[Objective, np.ndarray | None]:
     """The objective, made of a function of matrices of this shape if it is one; and the start, checked."""
@@ -428,10 +434,13 @@ def _problem(
             )
         rows, columns = _shape(start, *shape)
         first = None if start is None else check_orthogonal(start, name="start", columns=columns)
-        return Function(objective, (rows, columns), jac=jac, check=check_jac, near=first), first
+        return Function(objective, (rows, columns), None, *derivatives, check=check_jac, near=first), first
     n, m = shape
-    if jac is not None:
-        raise ValueError(f"jac belongs to a plain function; {type(objective).__name__} knows its own slopes")
+    if derivatives != (None, None):
+        name = "hess" if derivatives[0] is None else "jac"
+        raise ValueError(
+            f"{name} belongs to a plain function; {type(objective).__name__} knows its own derivatives"
+        )
     if n is not None and n != objective.n:
         raise ValueError(f"n = {n}, but the objective is a function of matrices of order {objective.n}")
     stiefel = objective.plan().stiefel

@@ -3,10 +3,12 @@
     U ← U exp(K),  K antisymmetric, the minimum of  ⟨g, K⟩ + ½ ⟨K, H K⟩  over angles of at most a radius
 
 Where f is nearly flat in some directions, quasi-Newton methods take hundreds of steps along them. With the second derivatives a
-few steps end the run. They cost as much as several looks, so this phase follows descent, and keeps them while steps are small.
+few steps end the run. They cost as much as several looks, so this phase follows descent.
 
-The minimum is found by conjugate gradients (`conjugate_gradients`). The radius is reduced or doubled by the ratio of the actual
-to the predicted decrease of f; a step that does not lower f is not made. Values and derivatives that are not finite end the run
+The minimum is found by `quadratic_models`. The radius is reduced or doubled by the ratio of the actual to the predicted decrease
+of f; a step that does not lower f is not made. Near the minimum values are rounding errors, and the predicted gains decide: a run
+has converged when they are next to nothing, or no longer become smaller. Slopes alone would not tell: where curvatures differ by
+a factor of 1e14, small slopes may still promise a large gain. Values and derivatives that are not finite end the run
 (`NotFinite`): no comparison with NaN holds, so the radius would never be reduced.
 """
 
@@ -17,18 +19,19 @@ import math
 import numpy as np
 
 from givens.numerics.scaling import EPS
-from givens.objectives.base import Look, NotFinite, Second
+from givens.objectives.base import Look, NotFinite
 from givens.result import Stop
-from givens.solve.conjugate_gradients import bounded_minimum
+from givens.solve.conjugate_gradients import MOST_PRODUCTS, Minimum
 from givens.solve.phase import Phase
 from givens.solve.point import Move
+from givens.solve.quadratic_models import Exact, QuadraticModel, Truncated
 from givens.solve.run import Run
 from givens.solve.state import Ending
 
 FIRST, LARGEST, LEAST = 0.3, 0.8, 1e-9  # the first radius and its bounds, in radians
 LEAST_CURVATURE = 0.01  # share of the largest curvature of a pair to which smaller ones are raised
 POOR, GOOD = 0.25, 0.75  # ratios of the actual to the predicted decrease, for the radius
-SMALL = 0.05  # after a step of angles below this, in radians, the second derivatives are kept
+SMALL = 0.05  # after a step below this, in radians, conjugate gradients keep the second derivatives
 EXACT, INEXACT = 1e-3, 1e-2  # bounds of the share of the squared slopes at which conjugate gradients stop
 
 
@@ -40,7 +43,7 @@ class Newton(Phase):
     def __init__(self) -> None:
         self.radius = FIRST
         self.look: Look | None = None
-        self.second: Second | None = None
+        self.model: QuadraticModel | None = None
 
     def advance(self, run: Run) -> float | Ending:
         """Make one step that lowers f."""
@@ -48,52 +51,85 @@ class Newton(Phase):
             return self._lacking("second derivatives (Plan.second)")
         if self.look is None:
             self.look = _finite(run.look())
-            self.angle, self.second = self.radius, None
-        look = self.look
-        if look.slopes is None or look.curvatures is None:
-            lacking = "slopes" if look.slopes is None else "curvatures"
-            return self._lacking(f"{lacking} (Look.{lacking})")
-        scale = run.objective.scale
-        noise = max(32 * EPS, run.plan.rounding) * max(scale, abs(look.value))
+            self.length, self.model, self.unseen_gain = self.radius, None, math.inf
+        if self.look.slopes is None:
+            return self._lacking("slopes (Look.slopes)")
         fresh = False
         while self.radius >= LEAST:
-            if self.second is None:
-                rotation = np.eye(run.shape.n) if run.point.rotation is None else run.point.rotation
-                self.second, fresh = run.plan.second(run.state, rotation), True
-                run.progress.flops += self.second.flops
-            model = bounded_minimum(
-                look.slopes,
-                _weights(look.curvatures, run.shape.active),
-                self.second.product,
-                self.radius,
-                min(max(self.angle**2, EXACT), INEXACT),
-            )
-            if not math.isfinite(model.promised):
-                raise NotFinite("the second derivatives must be finite, but a product of Plan.second is not")
-            if model.promised <= run.tol * scale:
-                return Ending(Stop.SMALL_STEP, limit=run.tol, phase=self.name)
-            point = run.point.moved(Move(model.promised, 1.0, model.step))
-            there = _finite(run.look_at(point))
-            fall = look.value - there.value
-            kept = fall / model.promised
-            if fall <= 0 and not fresh:
-                # The second derivatives are those of an earlier U: recompute them.
-                self.second = None
-                continue
-            self.angle = float(np.abs(model.step).max())
-            if kept < POOR:
-                self.radius = 0.3 * self.angle
-            elif kept > GOOD and model.bounded:
-                self.radius = min(2.0 * self.radius, LARGEST)
-            if fall > 0:
-                self.look = there
-                if self.angle > SMALL or kept < GOOD:
-                    self.second = None
-                run.arrive(point, there)
-                return fall
-            if model.promised <= 16 * noise:
-                break
-        return Ending(Stop.ROUNDING, phase=self.name)
+            if self.model is None:
+                self.model, fresh = self._model(run, self.look), True
+            step = self.model.minimum(self.look.slopes, self.radius, self._share())
+            if not math.isfinite(step.promised):
+                raise NotFinite("the second derivatives must be finite, but a product of them is not")
+            outcome: float | Ending | None = self._at_rest(run, self.look, step)
+            if outcome is None:
+                outcome = self._try(run, self.look, step, fresh)
+            if outcome is not None:
+                return outcome
+        # The step is tiny: values are rounding errors, or the second derivatives are not those of f.
+        noise = max(_noise(run, self.look), 32 * EPS * run.objective.scale)
+        rounding = self.model is None or self._longest_gain(self.look) <= noise
+        return Ending(Stop.ROUNDING if rounding else Stop.EXHAUSTED, phase=self.name)
+
+    def _try(self, run: Run, look: Look, step: Minimum, fresh: bool) -> float | None:
+        """Make the step and return its gain; or take up new second derivatives, or a smaller radius, and return None."""
+        assert self.model is not None
+        point = run.point.moved(Move(step.promised, 1.0, step.step))
+        there = _finite(run.look_at(point))
+        fall, noise = look.value - there.value, _noise(run, look)
+        # Values cannot judge a gain below their rounding errors; the gain that is predicted next will.
+        unseen = step.promised <= noise and not step.bounded and fall >= -noise
+        if fall <= 0 and not fresh and not unseen:
+            # The second derivatives are those of an earlier U: recompute them.
+            self.model = None
+            return None
+        kept, self.length = fall / step.promised, self.model.length(step.step)
+        if kept < POOR and not unseen:
+            self.radius = 0.3 * self.length
+        elif kept > GOOD and step.bounded:
+            self.radius = min(2.0 * self.radius, LARGEST)
+        if fall <= 0 and not unseen:
+            return None
+        self.unseen_gain, self.look = step.promised if unseen else math.inf, there
+        if not self.model.lasting or self.length > SMALL or kept < GOOD:
+            self.model = None
+        run.arrive(point, there)
+        return fall
+
+    def _model(self, run: Run, look: Look) -> QuadraticModel:
+        """The second derivatives at the present U."""
+        assert run.plan.second is not None
+        assert look.slopes is not None
+        rotation = np.eye(run.shape.n) if run.point.rotation is None else run.point.rotation
+        second = run.plan.second(run.state, rotation)
+        run.progress.flops += second.flops
+        if look.curvatures is not None:
+            return Truncated(second.product, _weights(look.curvatures, run.shape.active))
+        if run.pairs <= MOST_PRODUCTS:
+            return Exact(second.product, run.shape.n)
+        return Truncated(second.product, np.ones_like(look.slopes))
+
+    def _share(self) -> float:
+        """The share of the squared slopes at which conjugate gradients stop."""
+        return min(max(self.length**2, EXACT), INEXACT)
+
+    def _longest_gain(self, look: Look) -> float:
+        """The gain that the model predicts for a step of the largest radius."""
+        assert self.model is not None
+        assert look.slopes is not None
+        return self.model.minimum(look.slopes, LARGEST, self._share()).promised
+
+    def _at_rest(self, run: Run, look: Look, step: Minimum) -> Ending | None:
+        """Why the run has converged: the model predicts next to nothing, or rounding errors that no longer become smaller."""
+        tol, noise = run.tol * run.objective.scale, _noise(run, look)
+        if step.promised > max(tol, noise):
+            return None
+        gain = self._longest_gain(look) if step.bounded else step.promised
+        if gain <= tol:
+            return Ending(Stop.SMALL_STEP, limit=run.tol, phase=self.name)
+        if gain <= noise and gain > 0.5 * self.unseen_gain:
+            return Ending(Stop.ROUNDING, phase=self.name)
+        return None
 
     def _lacking(self, what: str) -> Ending:
         return Ending(Stop.LACKING, phase=self.name, text=f"the objective has no {what}")
@@ -109,6 +145,11 @@ class Newton(Phase):
     def remember(self, arrays: dict[str, np.ndarray], run: Run) -> None:
         """Restore the radius."""
         self.radius = float(arrays["radius"])
+
+
+def _noise(run: Run, look: Look) -> float:
+    """The rounding error of a value."""
+    return max(32 * EPS, run.plan.rounding) * abs(look.value)
 
 
 def _finite(look: Look) -> Look:
