@@ -42,10 +42,11 @@ def least_curvature(f: Callable[[np.ndarray], float], U: np.ndarray) -> float:
     def at(x: np.ndarray) -> float:
         return f(U @ expm(skew(x)))
 
-    H = np.array(
-        [[at(a + b) - at(a - b) - at(b - a) + at(-a - b) for a in steps] for b in steps]
-    ) / (4 * STEP**2)  # fmt: skip
-    return float(np.linalg.eigvalsh((H + H.T) / 2)[0])
+    H = np.zeros((size, size))
+    for i, a in enumerate(steps):
+        for j, b in enumerate(steps[: i + 1]):
+            H[i, j] = at(a + b) - at(a - b) - at(b - a) + at(-a - b)
+    return float(np.linalg.eigvalsh(H / (4 * STEP**2), UPLO="L")[0])
 
 
 def linear(rng: np.random.Generator) -> tuple[Objective, Callable, np.ndarray, np.ndarray]:
@@ -66,7 +67,7 @@ def tensor(rng: np.random.Generator) -> tuple[Objective, Callable, np.ndarray, n
     T = np.einsum("a,ia,ja,ka->ijk", weights, V, V, V)
 
     def f(U: np.ndarray) -> float:
-        return -float(np.einsum("ijk,ia,ja,ka->", T, U, U, U, optimize=True))
+        return -float(np.einsum("ijk,ia,ja,ka->", T, U, U, U))
 
     return SymmetricTensor(T, symmetrize=True), f, V, np.eye(ORDER)
 

@@ -62,7 +62,7 @@ def missing(x, y, theta, gammas, penalty):
 
 
 @PENALTIES
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_no_pair_of_many_falls_short_of_the_sorted_breakpoints(penalty, seed):
     """250 pairs each, by the search that bounds intervals first and by the sorted breakpoints alone."""
     rng = np.random.default_rng(seed)
@@ -161,7 +161,7 @@ def test_without_a_threshold_rounding_turns_nothing(rows):
         assert sparse_pair.exact_search(x, y, rows, 0.0, 0.0, False, 0.0, 1e-3, room)[:2] == (0.0, 0.0)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_pairs_at_or_near_a_maximum_that_may_not_be_the_highest(seed):
     """Where most pairs of a certificate are: at θ = 0 there is a maximum, or nearly so, and other angles must be excluded."""
     rng = np.random.default_rng(seed)

@@ -12,9 +12,8 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.net.mutants import FITS, copied, judged, noticed
+from tests.net.mutants import FITS, OUTPUTS, copied, judged, noticed
 
-OUTPUTS = "tests/net/test_outputs.py"
 API = "tests/net/test_api.py"
 TREE = Path(__file__).parents[2]
 

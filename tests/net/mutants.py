@@ -1,7 +1,8 @@
 """How many small errors do the tests notice? `python -m tests.net.mutants`, or `make mutants`.
 
 A mutant is the source with one node changed: a number, an operator, a condition, a sign. Each is judged by the tests of its own
-folder, and by the golden fits (`test_fits.py`), in a temporary copy of the tree. Places are drawn from every folder in proportion
+folder, which for the application include the golden outputs, and by the golden fits (`test_fits.py`), in a temporary copy of the
+tree. Places are drawn from every folder in proportion
 to its lines of code, by a hash of the code around them, so that moved files and changes elsewhere leave the choice as it was.
 """
 
@@ -26,6 +27,7 @@ from pathlib import Path
 from typing import Any
 
 FITS = "tests/net/test_fits.py"
+OUTPUTS = "tests/net/test_outputs.py"
 PAPER = {"experiments", "baselines", "reproduce"}  # no part of the library and its command
 NO_OWN_TESTS = {"result": "solve"}
 TEST_CPU_SECONDS = 120  # a test that takes longer hangs: the slowest takes 20, and compiling everything 60
@@ -125,13 +127,14 @@ def chosen(tree: Path, seed: int, count: int) -> list[Mutant]:
 
 
 def tests_of(mutant: Mutant, tree: Path) -> list[str]:
-    """The tests of a mutant's folder, those of its own file first."""
+    """The tests of a mutant's folder, those of its own file first; of the application also the golden outputs."""
     stem = Path(mutant.path).stem
     name = mutant.folder or NO_OWN_TESTS.get(stem, stem)
     for folder in (tree / "tests", tree / "tests/app"):
         found = sorted((folder / name).rglob("test_*.py")) or list(folder.glob(f"test_{name}.py"))
         if found:
             found.sort(key=lambda path: path.stem != f"test_{stem}")
+            found += [tree / OUTPUTS] if "/app/" in mutant.path else []
             return [str(path.relative_to(tree)) for path in found]
     return []
 

@@ -220,10 +220,10 @@ def test_what_travels_does_not_grow_with_the_rows(block):
 
 @pytest.mark.parametrize("block", [2, 8])
 def test_a_sweep_returns_a_multiple_of_the_square_of_the_columns(block):
-    few, many = travelling(32, 1400, block), travelling(64, 1400, block)
+    few, many = travelling(16, 1400, block), travelling(32, 1400, block)
     assert many <= 4 * 1.15 * few
     # Seven chunks, with the sums of their tree: some ten summaries a round, of at most 13 n² numbers in all rounds of a sweep.
-    assert many <= 8 * 64**2 * 20 * 13
+    assert many <= 8 * 32**2 * 20 * 13
 
 
 def test_bad_input_gets_a_sentence():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from types import SimpleNamespace
 
 import numpy as np
@@ -24,6 +25,7 @@ def antisymmetric(rng, n):
     return K - K.T
 
 
+@cache
 def flat_field(seed=0, points=1500, modes=24, patterns=18):
     """Loadings of a smooth field with more modes than patterns: some columns look alike from nearly every angle."""
     rng = np.random.default_rng(seed)
