@@ -62,8 +62,8 @@ class Trace:
     gradient_norm : list of float
         As in `Result`; NaN where the objective's derivatives are too expensive to be computed in every sweep.
     phase : list of str
-        The phase that made the step. For the start it is empty, or "samples" if steps on samples of the data or in single
-        precision led to it.
+        The phase that made the step. For the start it is empty, or "samples" if steps on a sample of the data
+        led to it.
 
     Examples
     --------
@@ -137,8 +137,8 @@ class PhaseSummary:
     Attributes
     ----------
     name : str
-        "descent", "newton", "leaps" or "sweeps"; "samples" for steps on samples of the data or in single precision that
-        precede the run.
+        "descent", "newton", "leaps" or "sweeps"; "samples" for steps on a sample of the data that precede the
+        run.
     steps : int
         Number of steps.
     gain : float

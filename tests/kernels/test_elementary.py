@@ -42,19 +42,6 @@ def test_zero_infinities_and_nan(name):
         np.testing.assert_array_equal(on_array(getattr(elementary, name))(x), getattr(np, name)(x))
 
 
-def test_single_precision_powers():
-    @numba.njit
-    def power(x, out):
-        for k in range(x.size):
-            scale, rest = elementary.split_exp(x[k])
-            out[k] = scale + scale * rest
-        return out
-
-    x = np.linspace(-80, 80, 10_001).astype(np.float32)
-    found = power(x, np.empty_like(x))
-    assert found == pytest.approx(np.exp(x.astype(np.float64)), rel=4 * 2.0**-23)
-
-
 def test_functions_of_numpy_and_math_are_replaced_wherever_they_are_named():
     from math import log1p
 

@@ -86,24 +86,20 @@ def test_a_start_from_a_sample_leads_to_the_optimum_of_all(kind, scale):
     assert result.value / scale**4 == pytest.approx(by_pairs.value, rel=1e-10)
 
 
-def test_samples_are_fewer_and_fewer_rows_in_single_precision():
+def test_a_sample_is_some_of_the_rows():
     A = sources(6, 40_000, 16)
-    first = Columns(A, "logcosh").coarse()
-    second = first.coarse()
-    assert first.rows.A.dtype == second.rows.A.dtype == np.float32
-    assert len(second.rows.A) < len(first.rows.A) < len(A) / 3
-    assert second.coarse() is None
-    look = first.look(first.state(np.eye(16)))
     whole = Columns(A, "logcosh")
-    full = whole.look(whole.state(np.eye(16)))
-    share = len(first.rows.A) / len(A)
+    sample = whole.coarse()
+    assert 128 * 16 <= len(sample.rows.A) < 256 * 16
+    assert sample.coarse() is None
+    look, full = sample.look(sample.state(np.eye(16))), whole.look(whole.state(np.eye(16)))
+    share = len(sample.rows.A) / len(A)
     assert look.value / share == pytest.approx(full.value, rel=0.02)
     assert np.abs(look.slopes / share - full.slopes).max() < 0.1 * np.abs(full.curvatures).max()
 
 
-def test_few_rows_or_huge_numbers_are_not_sampled():
+def test_few_rows_are_not_sampled():
     assert Columns(sources(6, 2000, 8), "kurtosis").coarse() is None
-    assert Columns(sources(6, 9000, 8) * 1e30, "logcosh").coarse() is None
 
 
 def patterns(rows, columns, seed):
@@ -116,12 +112,8 @@ def patterns(rows, columns, seed):
     return bumps @ random_orthogonal(columns, rng)
 
 
-def test_orthomax_begins_with_sweeps_over_the_smallest_sample():
-    objective = Columns(patterns(6000, 12, 1), "varimax")
-    everything = objective.coarse()
-    sample = everything.coarse()
-    assert len(everything.rows.A) == 6000
-    assert everything.plan().phases[0] == "descent"
+def test_orthomax_begins_with_sweeps_over_a_small_sample():
+    sample = Columns(patterns(6000, 12, 1), "varimax").coarse()
     assert 1024 <= len(sample.rows.A) < 2048
     assert sample.plan().phases == ("sweeps",)
     assert sample.coarse() is None

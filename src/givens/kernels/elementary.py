@@ -17,8 +17,6 @@ from typing import Any
 
 import numba
 import numpy as np
-from numba import types
-from numba.extending import overload
 
 # Without "reassoc", which would simplify away rounding by adding a large number, and corrected sums. Division by zero gives
 # infinity, as in NumPy, since a check for it would be a branch.
@@ -35,29 +33,15 @@ LN2, LN2_REST = 6.93147180369123816490e-01, 1.90821492927058770002e-10
 ROUND = 6755399441055744.0  # 1.5 * 2**52: a sum with it is rounded to an integer, which is in its last bits
 ONE = np.int64(1023)  # the exponent bits of 1.0
 
-LOG2_E_SINGLE = np.float32(LOG2_E)
-LN2_SINGLE, LN2_REST_SINGLE = np.float32(0.693359375), np.float32(-2.12194440e-4)
-ROUND_SINGLE = np.float32(12582912.0)  # 1.5 * 2**23
-ONE_SINGLE = np.int32(127)
-HALF_SINGLE = np.float32(0.5)
-
 
 def elementary(function: Callable) -> Any:
     """Compile a function of one number, to be inlined into the loops that call it."""
     return numba.njit(**OPTIONS)(function)
 
 
+@elementary
 def split_exp(x: float) -> tuple[float, float]:
-    """A power of two s and a small p with e^x = s (1 + p), for −708 ≤ x ≤ 709 (single precision: −87 ≤ x ≤ 88)."""
-    raise NotImplementedError("compiled code only")
-
-
-@overload(split_exp, jit_options=OPTIONS)  # type: ignore[arg-type]
-def _split_exp(x):  # type: ignore[no-untyped-def]
-    return _split_exp_single if x == types.float32 else _split_exp_double
-
-
-def _split_exp_double(x):  # type: ignore[no-untyped-def]
+    """A power of two s and a small p with e^x = s (1 + p), for −708 ≤ x ≤ 709."""
     rounded = x * LOG2_E + ROUND
     k = rounded - ROUND
     r = (x - k * LN2) - k * LN2_REST
@@ -72,19 +56,6 @@ def _split_exp_double(x):  # type: ignore[no-untyped-def]
     p = p * r + 0.04166666666662413
     p = p * r + 0.16666666666666669
     p = p * r + 0.5
-    return scale, r + (r * r) * p
-
-
-def _split_exp_single(x):  # type: ignore[no-untyped-def]
-    rounded = x * LOG2_E_SINGLE + ROUND_SINGLE
-    k = rounded - ROUND_SINGLE
-    r = (x - k * LN2_SINGLE) - k * LN2_REST_SINGLE
-    scale = np.int32((np.float32(rounded).view(np.int32) + ONE_SINGLE) << np.int32(23)).view(np.float32)
-    p = np.float32(0.00139336499963)
-    p = p * r + np.float32(0.00836317905272)
-    p = p * r + np.float32(0.04166655461720)
-    p = p * r + np.float32(0.16666576989699)
-    p = p * r + HALF_SINGLE
     return scale, r + (r * r) * p
 
 

@@ -27,7 +27,7 @@ LN2 = 0.6931471805599453
 CHUNK = 512  # number of factors 1 + e^(-2|y|), at most 2 each, whose product is formed before its logarithm
 SMALL_MEAN = 1.0 / 256.0  # a smaller mean of log cosh would lose more than 8 bits by cancellation
 SERIES = 0.125  # below it, log cosh is its power series, to the last bit
-LOWEST = -80.0  # below it, e^x is negligible in both precisions
+LOWEST = -80.0  # below it, e^x is negligible
 STEP = 1.4901161193847656e-08  # √ε, the relative step for φ'' as a finite difference
 LARGEST_SQUARE = np.float32(1e30)  # larger squares of entries are replaced by it: they only scale the steps
 
@@ -40,49 +40,47 @@ def _log_cosh_row(y: np.ndarray, counts: np.ndarray, slopes: np.ndarray, curves:
 
     The terms of this sum cancel if y is small: chunks with a small mean are added up again, entry by entry.
     """
-    one, lowest = y.dtype.type(1.0), y.dtype.type(LOWEST)  # constants of the precision of y
     total = 0.0
     if counts.shape[0]:
         for k in range(y.shape[0]):
             a = abs(y[k])
-            _, t = _factor_and_tanh(a, one, lowest)
-            size = np.float64(a)
-            total += counts[k] * (_log_cosh_series(size) if size < SERIES else size - log(1.0 + t))
+            _, t = _factor_and_tanh(a)
+            total += counts[k] * (_log_cosh_series(a) if a < SERIES else a - log(1.0 + t))
             slopes[k] = counts[k] * (t if y[k] >= 0 else -t)
-            curves[k] = counts[k] * (one - t * t)
+            curves[k] = counts[k] * (1.0 - t * t)
         return total
     for start in range(0, y.shape[0], CHUNK):
         # Slices with indices from 0: loops with indices that might be negative are not vectorised.
         stop = min(start + CHUNK, y.shape[0])
         part, first, second = y[start:stop], slopes[start:stop], curves[start:stop]
-        product, size = 1.0, y.dtype.type(0.0)
+        product, size = 1.0, 0.0
         for k in range(part.shape[0]):
             a = abs(part[k])
-            factor, t = _factor_and_tanh(a, one, lowest)
+            factor, t = _factor_and_tanh(a)
             first[k] = t if part[k] >= 0 else -t
-            second[k] = one - t * t
-            product *= np.float64(factor)
+            second[k] = 1.0 - t * t
+            product *= factor
             size += a
         chunk = size + math.log(product) - LN2 * part.shape[0]
         if chunk < SMALL_MEAN * part.shape[0]:
             product, chunk = 1.0, 0.0
             for k in range(part.shape[0]):
-                a = np.float64(abs(part[k]))
+                a = abs(part[k])
                 small = a < SERIES
                 chunk += _log_cosh_series(a) if small else a
-                product *= 1.0 if small else 1.0 + np.float64(abs(first[k]))
+                product *= 1.0 if small else 1.0 + abs(first[k])
             chunk -= math.log(product)
         total += chunk
     return total
 
 
 @elementary
-def _factor_and_tanh(a: float, one: float, lowest: float) -> tuple[float, float]:
+def _factor_and_tanh(a: float) -> tuple[float, float]:
     """1 + exp(−2a) and tanh a, for a ≥ 0; NaN for NaN."""
     x = -(a + a)
-    scale, p = split_exp(lowest if x < lowest else x)
-    factor = one + scale * (one + p)
-    return factor, ((one - scale) - scale * p) / factor
+    scale, p = split_exp(LOWEST if x < LOWEST else x)
+    factor = 1.0 + scale * (1.0 + p)
+    return factor, ((1.0 - scale) - scale * p) / factor
 
 
 @elementary
@@ -99,30 +97,33 @@ def _log_cosh_series(a: float) -> float:
     return z * p
 
 
+@elementary
+def _exp_of_minus_half(square: float) -> float:
+    """exp(−square/2)."""
+    x = -0.5 * square
+    scale, p = split_exp(LOWEST if x < LOWEST else x)
+    return 0.0 if x < LOWEST else scale + scale * p
+
+
 @inline
 def _exp_row(y: np.ndarray, counts: np.ndarray, slopes: np.ndarray, curves: np.ndarray) -> float:
     """φ = −exp(−y²/2)."""
-    lowest, zero = y.dtype.type(LOWEST), y.dtype.type(0.0)
     total = 0.0
     if counts.shape[0]:
         for k in range(y.shape[0]):
             square = y[k] * y[k]
-            x = y.dtype.type(-0.5) * square
-            scale, p = split_exp(lowest if x < lowest else x)
-            e = zero if x < lowest else scale + scale * p
+            e = _exp_of_minus_half(square)
             slopes[k] = counts[k] * y[k] * e
             curves[k] = counts[k] * (e - square * e)
-            total -= counts[k] * np.float64(e)
+            total -= counts[k] * e
         return total
     for start in range(0, y.shape[0], CHUNK):
         stop = min(start + CHUNK, y.shape[0])
         part, first, second = y[start:stop], slopes[start:stop], curves[start:stop]
-        size = y.dtype.type(0.0)
+        size = 0.0
         for k in range(part.shape[0]):
             square = part[k] * part[k]
-            x = y.dtype.type(-0.5) * square
-            scale, p = split_exp(lowest if x < lowest else x)
-            e = zero if x < lowest else scale + scale * p
+            e = _exp_of_minus_half(square)
             first[k] = part[k] * e
             second[k] = e - square * e
             size += e
@@ -131,28 +132,27 @@ def _exp_row(y: np.ndarray, counts: np.ndarray, slopes: np.ndarray, curves: np.n
 
 
 def look_of(name: str, row: Any) -> Any:
-    """Compile the sums of a look over some rows of the data, tile by tile, without the weights of columns.
+    """Compile the sums of a look over the rows `begin` to `end` of the data, tile by tile, without the weights of columns.
 
     The function returns Σ φ(y_i); with `products` of 1 or 2 also Σ φ'(y_i) y_j and Σ φ''(y_i) y_j²; with 2 also Σ y_i y_j. The
     sums with φ'' are computed in single precision, which is enough for the choice of steps.
     """
 
     @named(name)
-    def look(Y, counts, Qt, active, step, products):  # type: ignore[no-untyped-def]
-        n, rows = Y.shape
+    def look(Y, begin, end, counts, Qt, active, step, products):  # type: ignore[no-untyped-def]
+        n = Y.shape[0]
         values = np.zeros(active)
         shape = (active, n) if products >= 1 else (0, 0)
         first, second = np.zeros(shape), np.zeros(shape)
-        part, rough = np.empty(shape, Qt.dtype), np.empty(shape, np.float32)
+        part, rough = np.empty(shape), np.empty(shape, np.float32)
         gram = np.zeros((n, n)) if products >= 2 else np.zeros((0, 0))
-        for start in range(0, rows, step):
-            number = min(step, rows - start)
-            if start == 0 or number < step:
-                tile, turned = np.empty((n, number), Qt.dtype), np.empty((n, number), Qt.dtype)
-                slopes, curves = np.empty((active, number), Qt.dtype), np.empty((active, number), np.float32)
+        for start in range(begin, end, step):
+            number = min(step, end - start)
+            if start == begin or number < step:
+                tile, turned = np.empty((n, number)), np.empty((n, number))
+                slopes, curves = np.empty((active, number)), np.empty((active, number), np.float32)
                 squares = np.empty((n, number), np.float32)
-            for i in range(n):
-                tile[i] = Y[i, start : start + number]
+            _copy(Y, start, tile)
             if Qt.shape[0]:
                 np.dot(Qt, tile, turned)
             else:
@@ -160,43 +160,42 @@ def look_of(name: str, row: Any) -> Any:
             for i in range(active):
                 values[i] += row(turned[i], counts[start : start + number], slopes[i], curves[i])
             if products >= 2:
-                gram += np.dot(turned, turned.T)
+                _add(np.dot(turned, turned.T), gram)
             if products >= 1:
                 np.dot(slopes, turned.T, part)
-                first += part
+                _add(part, first)
                 _square(turned, squares)
                 np.dot(curves, squares.T, rough)
-                second += rough
+                _add(rough, second)
         return values, first, second, gram
 
     return look
 
 
 def second_of(name: str, row: Any) -> Any:
-    """Compile the sums for second derivatives over some rows of the data, tile by tile and in single precision.
+    """Compile the sums for second derivatives over the rows `begin` to `end`, tile by tile and in single precision.
 
     The function returns Σ φ'(y_i) y_j for active columns i and every j; Σ φ''(y_i) y_j y_k, with a row of the pairs j ≤ k for
     every i; and Σ y_j y_k, with the pairs in the same order.
     """
 
     @named(name)
-    def second(Y, Qt, active, step):  # type: ignore[no-untyped-def]
-        n, rows = Y.shape
+    def second(Y, begin, end, Qt, active, step):  # type: ignore[no-untyped-def]
+        n = Y.shape[0]
         count = n * (n + 1) // 2
         counts = np.empty(0)
         first, bends, gram = np.zeros((active, n)), np.zeros((active, count)), np.zeros(count)
         part = np.empty((active, count), np.float32)
-        for start in range(0, rows, step):
-            number = min(step, rows - start)
-            if start == 0 or number < step:
+        for start in range(begin, end, step):
+            number = min(step, end - start)
+            if start == begin or number < step:
                 tile, turned = np.empty((n, number), np.float32), np.empty((n, number), np.float32)
                 slopes, curves = (
                     np.empty((active, number), np.float32),
                     np.empty((active, number), np.float32),
                 )
                 products = np.empty((count, number), np.float32)
-            for i in range(n):
-                tile[i] = Y[i, start : start + number]
+            _copy(Y, start, tile)
             np.dot(Qt, tile, turned)
             for i in range(active):
                 row(turned[i], counts, slopes[i], curves[i])
@@ -205,12 +204,28 @@ def second_of(name: str, row: Any) -> Any:
                 for k in range(j, n):
                     gram[place] += _product(turned[j], turned[k], products[place])
                     place += 1
-            first += np.dot(slopes, turned.T)
+            _add(np.dot(slopes, turned.T), first)
             np.dot(curves, products.T, part)
-            bends += part
+            _add(part, bends)
         return first, bends, gram
 
     return second
+
+
+@inline
+def _copy(Y: np.ndarray, start: int, tile: np.ndarray) -> None:
+    """Copy columns of Y, from `start` on. Loops: an assignment of slices would compile numba's messages of errors."""
+    for i in range(tile.shape[0]):
+        for r in range(tile.shape[1]):
+            tile[i, r] = Y[i, start + r]
+
+
+@inline
+def _add(part: np.ndarray, total: np.ndarray) -> None:
+    """Add a matrix to a total."""
+    for i in range(part.shape[0]):
+        for j in range(part.shape[1]):
+            total[i, j] += part[i, j]
 
 
 @inline

@@ -157,8 +157,8 @@ class Plan(NamedTuple):
     certify : bool
         Whether to end a run with a search of every pair over all angles.
     coarse : callable, optional
-        Returns a cheaper objective of the same order that has a minimum near this one's (by fewer rows, or single precision), or
-        None. A descent without a given start begins with the first phase of that objective's plan, and continues from there.
+        Returns a cheaper objective of the same order that has a minimum near this one's (a sum over fewer rows), or None. A
+        descent without a given start begins with the first phase of that objective's plan, and continues from there.
     rough : float
         The `tol` of a run on this objective as the cheaper form of another one.
     second : callable, optional

@@ -14,18 +14,16 @@ from typing import Any
 
 import numpy as np
 
-from givens.numerics.scaling import check_data, power, power_of_two
+from givens.numerics.scaling import check_data, power
 from givens.objectives.base import Blocks, Look, Objective, Plan, Rotations, Second, Solved
 from givens.objectives.contrasts import Contrast, Exp, LogCosh
 from givens.objectives.quartic import Kurtosis, Orthomax
-from givens.objectives.turned_rows import LARGE, LARGEST, LEAST, HeldRows, TurnedRows
+from givens.objectives.turned_rows import LEAST, SAMPLE_ROWS, SWEPT_ROWS, HeldRows, TurnedRows
 from givens.schedules import Schedule, Tournament
 from givens.support.arguments import as_array, is_dask
 
-# Rows per column of the later samples on which a run may begin. The smallest are for sweeps.
-SMALL, SMALLEST = 64, 24
-# Tolerances of runs on samples, whose minimum is elsewhere, and on all rows in single precision; and of sweeps on samples.
-ROUGH, NEAR, ROUGH_SWEEP = 1e-4, 1e-6, 3e-4
+# Tolerances of runs on samples, whose minimum is elsewhere: of descent, and of sweeps.
+ROUGH, ROUGH_SWEEP = 1e-4, 3e-4
 # With more columns, Newton's method is not used: the second derivatives are n³/2 sums over the rows.
 MOST_TWICE = 128
 
@@ -86,8 +84,7 @@ class Columns(Objective):
         size = self._weighted(rows.stride).size(_contiguous(sample))
         self.scale = rows.count / len(sample) * size or 1.0
         self.rough = ROUGH
-        self.single = False  # whether looks are in single precision
-        self.sweeping = False  # whether this is a sample for sweeps
+        self.sampled = False  # whether this is the sum over a sample of the rows
         self.trace_slopes = True  # whether looks for the value have slopes too, for the trace
 
     def start(self, rng: np.random.Generator) -> np.ndarray:
@@ -95,31 +92,23 @@ class Columns(Objective):
         return np.eye(self.n)
 
     def coarse(self) -> Columns | None:
-        """With very many rows, evenly spaced ones in single precision; of such a sample, a smaller one; else None.
+        """With very many rows, the sum over evenly spaced ones, on which most steps can be made; else None.
 
-        A sum over 50,000 rows differs little from one over 10,000, so that most steps can be made on the cheaper one. If the
-        plan has Newton's method, all rows in single precision are a cheaper form where they are too few for a sample. If the
-        best angle of a pair has a closed form, too, a run begins with sweeps over the smallest sample.
+        A sum over 50,000 rows differs little from one over 5,000. If the best angle of a pair has a closed form and the plan has
+        Newton's method, a run on the sample is made of sweeps.
         """
-        if self.sweeping or not self.contrast.smooth or not self.rows.samples_fit:
+        if self.sampled or not self.contrast.smooth or not self.rows.samples_fit:
             return None
-        sweeping = self.single and self.contrast.exact and self._twice()
-        rows = (SMALLEST if sweeping else SMALL if self.single else LARGE) * self.n
-        stride = self.rows.count // max(rows, LEAST)
-        everything = stride < 3 and self._twice() and not self.single and self.rows.count >= LEAST
-        if everything:
-            stride = 1
-        elif stride < 3:
+        sweeps = self._sweeps_cheaply()
+        stride = self.rows.count // max((SWEPT_ROWS if sweeps else SAMPLE_ROWS) * self.n, LEAST)
+        if stride < 3:
             return None
-        A = self.rows.sample(stride)
-        unit = 1.0 if self.contrast.degree is None else power_of_two(A)
-        if self.contrast.degree is None and max(float(A.max()), -float(A.min())) > LARGEST:
-            return None
-        single = np.empty(A.shape, dtype=np.float32)
-        np.divide(A, A.dtype.type(unit), out=single, casting="same_kind")
-        rough = ROUGH_SWEEP if sweeping else NEAR if everything else ROUGH
-        other = self._cheaper(single, rough, stride)
-        other.sweeping = sweeping
+        other = copy(self)
+        A, weights = self.rows.sample(stride), self.rows.weights
+        other.rows = HeldRows(A, weights=None if weights is None else weights[::stride])
+        other.contrast, other.sampled = self._weighted(stride), True
+        other.rough = ROUGH_SWEEP if sweeps else ROUGH
+        other.scale = other.contrast.size(_contiguous(A)) or 1.0
         return other
 
     def _weighted(self, stride: int) -> Contrast:
@@ -127,13 +116,8 @@ class Columns(Objective):
         weights = self.rows.weights
         return self.contrast if weights is None else self.contrast.weighted(weights[::stride])[1]
 
-    def _cheaper(self, A: np.ndarray, rough: float, stride: int) -> Columns:
-        other = copy(self)
-        weights = self.rows.weights
-        other.rows = HeldRows(A, weights=None if weights is None else weights[::stride])
-        other.contrast, other.single, other.rough = self._weighted(stride), True, rough
-        other.scale = other.contrast.size(_contiguous(A)) or 1.0
-        return other
+    def _sweeps_cheaply(self) -> bool:
+        return self.contrast.exact and self._twice()
 
     def plan(self) -> Plan:
         """Descent if the contrast is smooth, then Newton's method if it has second derivatives, then sweeps.
@@ -161,7 +145,11 @@ class Columns(Objective):
             return ("leaps", "sweeps")
         cheap = self.contrast.exact and self.rows.count < LEAST
         newton = ("newton",) if self._twice() else ()
-        return ("sweeps",) if cheap or self.sweeping else ("descent", *newton, "sweeps")
+        return (
+            ("sweeps",)
+            if cheap or (self.sampled and self._sweeps_cheaply())
+            else ("descent", *newton, "sweeps")
+        )
 
     def _twice(self) -> bool:
         """Whether to use second derivatives, which are sums over all rows in memory."""
@@ -193,7 +181,7 @@ class Columns(Objective):
         """Value, slopes and curvatures, by one pass over Y, or over YQ tile by tile; or by one pass over chunks."""
         if Q is None and not (slopes or self.trace_slopes):
             return Look(self.value(state))
-        return self.rows.look(state, self.contrast, self.active, Q, self.single)
+        return self.rows.look(state, self.contrast, self.active, Q)
 
     def solve(self, state: np.ndarray, blocks: Blocks, min_gain: float = 0.0) -> Solved:
         """Solve the contrast's pair problem for each pair; rotate the pairs of larger blocks."""

@@ -71,8 +71,8 @@ class Contrast(ABC):
     exactness: Exactness = Exactness.EXACT
 
     @abstractmethod
-    def look(self, Y: np.ndarray, active: int, Q: np.ndarray | None = None, single: bool = False) -> Look:
-        """Value, slopes and curvatures at Y, or at QᵀY; only reads Y. With `single`, in single precision within a tile."""
+    def look(self, Y: np.ndarray, active: int, Q: np.ndarray | None = None) -> Look:
+        """Value, slopes and curvatures at Y, or at QᵀY; only reads Y."""
 
     def value(self, Y: np.ndarray, active: int) -> float:
         """Evaluate f: the value of `look`, with the same bits."""
@@ -97,9 +97,7 @@ class Contrast(ABC):
         Gains below `min_gain` need not be found.
         """
 
-    def sums(
-        self, Y: np.ndarray, active: int, Q: np.ndarray | None = None, single: bool = False
-    ) -> tuple[np.ndarray, ...]:
+    def sums(self, Y: np.ndarray, active: int, Q: np.ndarray | None = None) -> tuple[np.ndarray, ...]:
         """Sums over some rows of the data, from whose totals `look_from` computes a look."""
         raise NotImplementedError(f"{self!r} is not a sum over rows, so it needs all of them in memory")
 
@@ -157,16 +155,14 @@ class Pointwise(Contrast):
             raise ValueError(f"{self!r} has {len(self.signs)} signs, but there are {active} active columns")
         return self.sense * self.signs
 
-    def look(self, Y: np.ndarray, active: int, Q: np.ndarray | None = None, single: bool = False) -> Look:
+    def look(self, Y: np.ndarray, active: int, Q: np.ndarray | None = None) -> Look:
         """Value, slopes and curvatures, by one pass over Y."""
-        look = self.look_from(self.sums(Y, active, Q, single), Y.shape[1])
+        look = self.look_from(self.sums(Y, active, Q), Y.shape[1])
         return look._replace(flops=look_flops(Y, active, Q, POINT))
 
-    def sums(
-        self, Y: np.ndarray, active: int, Q: np.ndarray | None = None, single: bool = False
-    ) -> tuple[np.ndarray, ...]:
+    def sums(self, Y: np.ndarray, active: int, Q: np.ndarray | None = None) -> tuple[np.ndarray, ...]:
         """The sums Σ φ(y_i), Σ φ'(y_i) y_j and Σ φ''(y_i) y_j²."""
-        found = column_sums(self.kernels.look, Y, active, Q, single=single, counts=self.counts)
+        found = column_sums(self.kernels.look, Y, active, Q, counts=self.counts)
         return tuple(found[:3])
 
     def look_from(self, sums: Sequence[np.ndarray], rows: int) -> Look:
@@ -368,24 +364,25 @@ def column_sums(
     active: int,
     Q: np.ndarray | None = None,
     products: int = 1,
-    single: bool = False,
     counts: np.ndarray = ONCE,
 ) -> list[np.ndarray]:
     """The sums of `kernels.scalar.look_of` over Y, or over QᵀY; `counts` are the weights of the rows of the data.
 
-    With `single`, sums within a tile are computed in single precision, and added up in double precision. Groups of tiles depend
-    on the shape only and are added up in order, so the bits do not depend on the number of threads.
+    Groups of tiles depend on the shape only and are added up in order, so the bits do not depend on the number of threads.
     """
+    # A kernel is compiled anew for each layout.
+    Y = np.ascontiguousarray(Y)
     n, rows = Y.shape
     step = tile_width(n)
-    kind = np.float32 if single else np.float64
-    Qt = np.empty((0, 0), dtype=kind) if Q is None else np.ascontiguousarray(Q.T, dtype=kind)
+    Qt = np.empty((0, 0)) if Q is None else np.ascontiguousarray(Q.T, dtype=np.float64)
     tiles = -(-rows // step)
     groups = [
         slice(part.start * step, min(part.stop * step, rows))
         for part in parallel.parts(tiles, min(GROUPS, -(-tiles // 2)))
     ]
-    sums = parallel.each(lambda group: entry(Y[:, group], counts[group], Qt, active, step, products), groups)
+    sums = parallel.each(
+        lambda group: entry(Y, group.start, group.stop, counts, Qt, active, step, products), groups
+    )
     return [sum(parts[1:], start=parts[0]) for parts in zip(*sums)]
 
 
@@ -401,7 +398,7 @@ def second_sums(
         slice(part.start * step, min(part.stop * step, rows))
         for part in parallel.parts(-(-rows // step), SECOND_GROUPS)
     ]
-    sums = parallel.each(lambda group: entry(Y[:, group], Qt, active, step), groups)
+    sums = parallel.each(lambda group: entry(Y, group.start, group.stop, Qt, active, step), groups)
     first, bends, gram = sums[0]
     for others in sums[1:]:
         for total, other in zip(sums[0], others):

@@ -28,7 +28,7 @@ from givens.objectives import block_moments
 from givens.objectives.base import Blocks, Look, Rotations, Solved
 from givens.objectives.contrasts import Contrast
 from givens.objectives.quartic import Orthomax
-from givens.objectives.turned_rows import LARGE, LEAST, SIZE_ROWS, Space, TurnedRows, rescaling
+from givens.objectives.turned_rows import LEAST, SAMPLE_ROWS, SIZE_ROWS, Space, TurnedRows, rescaling
 from givens.rotations import rotate_blocks
 
 MOST_SAMPLED = 256
@@ -89,7 +89,7 @@ class PassedRows(TurnedRows):
         self.weight = float(count)
         self.samples_fit = self.n <= MOST_SAMPLED
         # The sample on which descent may begin, so that it is read once.
-        self.stride = max(1, count // (max(LARGE * self.n, LEAST) if self.samples_fit else SIZE_ROWS))
+        self.stride = max(1, count // (max(SAMPLE_ROWS * self.n, LEAST) if self.samples_fit else SIZE_ROWS))
         self._samples: dict[int, np.ndarray] = {}
 
     def prepared(self, contrast: Contrast) -> tuple[PassedRows, Contrast, float]:
@@ -131,11 +131,9 @@ class PassedRows(TurnedRows):
 
     def value(self, state: np.ndarray, contrast: Contrast, active: int) -> float:
         """Evaluate f, by one pass."""
-        return self.look(state, contrast, active, None, False).value
+        return self.look(state, contrast, active, None).value
 
-    def look(
-        self, state: np.ndarray, contrast: Contrast, active: int, Q: np.ndarray | None, single: bool
-    ) -> Look:
+    def look(self, state: np.ndarray, contrast: Contrast, active: int, Q: np.ndarray | None) -> Look:
         """Value, slopes and curvatures, by one pass."""
         U = state.T if Q is None else state.T @ Q
         look = contrast.look_from(self.total(partial(contrast.sums, active=active), U, "look"), self.count)

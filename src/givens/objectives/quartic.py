@@ -71,19 +71,17 @@ class Orthomax(Contrast):
         """All columns, up to 256."""
         return max(2, min(n, LARGEST_BLOCK))
 
-    def look(self, Y: np.ndarray, active: int, Q: np.ndarray | None = None, single: bool = False) -> Look:
+    def look(self, Y: np.ndarray, active: int, Q: np.ndarray | None = None) -> Look:
         """Value, slopes and curvatures, by one pass over Y."""
-        look = self.look_from(self.sums(Y, active, Q, single), Y.shape[1])
+        look = self.look_from(self.sums(Y, active, Q), Y.shape[1])
         flops = look_flops(Y, active, Q, 6.0) + (2.0 * Y.size * len(Y) if self.kappa else 0.0)
         return look._replace(flops=flops)
 
-    def sums(
-        self, Y: np.ndarray, active: int, Q: np.ndarray | None = None, single: bool = False
-    ) -> tuple[np.ndarray, ...]:
+    def sums(self, Y: np.ndarray, active: int, Q: np.ndarray | None = None) -> tuple[np.ndarray, ...]:
         """The sums Σ y_i⁴, 4 Σ y_i³ y_j, 12 Σ y_i² y_j² and, if κ ≠ 0, Σ y_i y_j."""
         from givens.kernels.scalar import fourth_look
 
-        found = column_sums(fourth_look, Y, active, Q, 2 if self.kappa else 1, single)
+        found = column_sums(fourth_look, Y, active, Q, 2 if self.kappa else 1)
         return tuple(found if self.kappa else found[:3])
 
     def look_from(self, sums: Sequence[np.ndarray], rows: int) -> Look:

@@ -81,7 +81,7 @@ class Threshold(Contrast):
         """‖Y‖², an upper bound of |f|."""
         return float(np.einsum("ij,ij->", Y, Y, dtype=np.float64))
 
-    def look(self, Y: np.ndarray, active: int, Q: np.ndarray | None = None, single: bool = False) -> Look:
+    def look(self, Y: np.ndarray, active: int, Q: np.ndarray | None = None) -> Look:
         """Value and slopes −2 S(y_i)ᵀy_j, without curvatures, which jump where an entry crosses its threshold."""
         turned = Y if Q is None else np.ascontiguousarray(Q.T, dtype=Y.dtype) @ Y
         first = np.zeros((len(Y), len(Y)))

@@ -21,8 +21,8 @@ from givens.numerics.tiles import tiled_sum, tiles
 from givens.objectives.base import Blocks, Exactness, Look, Rotations, Solved
 from givens.objectives.contrasts import Contrast
 
-# Rows per column of the first sample on which a run may begin, and the smallest number of rows of a sample.
-LARGE, LEAST = 256, 1024
+# Rows per column of the sample on which a run may begin, by descent or by sweeps, and its smallest number of rows.
+SAMPLE_ROWS, SWEPT_ROWS, LEAST = 128, 24, 1024
 SIZE_ROWS = 4096
 """Rows of a sample from which the size of a contrast is estimated, if nothing else is made of it."""
 
@@ -103,9 +103,7 @@ class TurnedRows(ABC):
         """Evaluate f."""
 
     @abstractmethod
-    def look(
-        self, state: np.ndarray, contrast: Contrast, active: int, Q: np.ndarray | None, single: bool
-    ) -> Look:
+    def look(self, state: np.ndarray, contrast: Contrast, active: int, Q: np.ndarray | None) -> Look:
         """Value, slopes and curvatures at U, or at UQ."""
 
     @abstractmethod
@@ -200,11 +198,9 @@ class HeldRows(TurnedRows):
         """Evaluate f."""
         return contrast.value(state, active)
 
-    def look(
-        self, state: np.ndarray, contrast: Contrast, active: int, Q: np.ndarray | None, single: bool
-    ) -> Look:
+    def look(self, state: np.ndarray, contrast: Contrast, active: int, Q: np.ndarray | None) -> Look:
         """Value, slopes and curvatures, by one pass over Y, or over YQ tile by tile."""
-        return contrast.look(state, active, Q, single)
+        return contrast.look(state, active, Q)
 
     def solve(
         self, state: np.ndarray, contrast: Contrast, active: int, blocks: Blocks, min_gain: float

@@ -15,8 +15,6 @@ class Iterated(NamedTuple, Generic[X]):
     ----------
     best : object
         The x of the largest value.
-    last : object
-        The x of the last value.
     following : object
         Where the last step led; its value is not known.
     values : list of float
@@ -26,7 +24,6 @@ class Iterated(NamedTuple, Generic[X]):
     """
 
     best: X
-    last: X
     following: X
     values: list[float]
     converged: bool
@@ -64,7 +61,7 @@ def iterate(
     >>> found.best, len(found.values), found.converged
     (0.03125, 6, True)
     """
-    best, most, idle, last = x, -float("inf"), -1, x
+    best, most, idle = x, -float("inf"), -1
     values: list[float] = []
     for _ in range(max_iter):
         value, following = step(x)
@@ -73,7 +70,7 @@ def iterate(
         idle = 0 if value > most + (tol * abs(most) if relative else tol) else idle + 1
         if value > most:
             best, most = x, value
-        last, x = x, following
+        x = following
         if idle >= patience:
             break
-    return Iterated(best, last, x, values, idle >= patience)
+    return Iterated(best, x, values, idle >= patience)

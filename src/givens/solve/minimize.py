@@ -95,8 +95,8 @@ def minimize(
         The ways to lower f, in this order: "descent" (quasi-Newton steps of all columns, from the slopes of all pairs), "newton"
         (Newton's method, for objectives with second derivatives; it takes over where descent becomes slow), "leaps" (rotations
         of all columns that the objective proposes), "sweeps" (rotations of pairs to their best angle, or of blocks of columns).
-        A phase follows where the one before it can lower f no further without having converged, or where sweeps would have to go
-        on for long. By default the objective chooses. `Result.method` says what was done.
+        A phase follows where the one before it can lower f no further without having converged. By default the objective
+        chooses. `Result.method` says what was done.
     schedule : str or Schedule, optional
         The order of pairs in a sweep: "tournament", "random" (Algorithm 1), "without-replacement" (the appendix), "cyclic",
         "shuffled", "gradient", or an object of `givens.schedules`, which also sets the size of blocks. By default the objective
@@ -120,7 +120,7 @@ def minimize(
         `jac` are certified.
     coarse : bool, optional
         Let a run that begins with descent make its first steps on cheaper forms of the objective, if it has them: with very many
-        rows, on evenly spaced samples of the rows in single precision. By default only where no `start` is given. The trace has
+        rows, on a sample of evenly spaced rows. By default only where no `start` is given. The trace has
         values of the full objective only; seconds and flops include those of the cheaper forms.
     determinant : 1, -1 or "both", optional
         The component of O(n) to search, which rotations never leave. A start in the other component has its last column

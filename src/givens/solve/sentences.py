@@ -72,7 +72,7 @@ def method(run: Run, coarse: PhaseSummary | None, certificate: Certificate | Non
     clauses = [_clause(summary, run) for summary in progress.summaries if summary.steps]
     if coarse is not None:
         steps = counted(coarse.steps, "step", "steps")
-        clauses.insert(0, f"{steps} on samples of the data or in single precision")
+        clauses.insert(0, f"{steps} on a sample of the data")
     taken = progress.trace.phase.count("certificate")
     if taken:
         clauses.append(f"rotations that the search of all pairs found, {counted(taken, 'time', 'times')}")
