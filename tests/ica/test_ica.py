@@ -7,13 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.decomposition import FastICA
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import givens
 from givens import ICA
 from givens.ica import amari_error
-from givens.objectives import LogCosh
 from tests.ica.sources import OWN
 from tests.properties import examples
 
@@ -32,14 +30,6 @@ def problem():
     S = rng.laplace(size=(4000, 5)) * [1, 2, 3, 4, 5]
     A = rng.standard_normal((5, 5))
     return S @ A.T + 7.0, S, A
-
-
-@pytest.fixture(scope="module")
-def mixed():
-    rng = np.random.default_rng(6)
-    S = np.column_stack((rng.laplace(size=(6000, 3)), rng.uniform(-1, 1, (6000, 3))))
-    A = rng.standard_normal((6, 6))
-    return S @ A.T, S, A
 
 
 @pytest.mark.parametrize("contrast", ["logcosh", "exp", "kurtosis", "adaptive"])
@@ -70,28 +60,6 @@ def test_the_gradient_is_that_of_the_contrast_by_differences(problem):
             assert contrast(i, j, angle) > contrast(i, j, 0.0)
 
 
-def test_it_is_not_above_fastica_in_the_contrast(problem):
-    X, _, _ = problem
-    rival = FastICA(whiten="unit-variance", random_state=0, tol=1e-8, max_iter=1000).fit(X)
-
-    def contrast(S):
-        S = S / S.std(axis=0)
-        return np.mean(np.log(np.cosh(S)))
-
-    assert contrast(ICA().fit_transform(X)) <= contrast(rival.transform(X)) + 1e-9
-
-
-def test_one_sign_fails_on_mixed_sources_and_adaptive_signs_do_not(mixed):
-    X, _, A = mixed
-    adaptive = ICA(contrast="adaptive").fit(X)
-    assert amari_error(adaptive.components_, A) < 0.05
-    assert sorted(adaptive.signs_) == [-1, -1, -1, 1, 1, 1]
-    np.testing.assert_array_equal(np.sign(adaptive.kurtosis_), adaptive.signs_)
-    with pytest.warns(UserWarning, match="light tails"):
-        one_sign = ICA(contrast="kurtosis").fit(X)
-    assert amari_error(one_sign.components_, A) > 0.1
-
-
 def test_a_contrast_of_ones_own(problem):
     X, _, A = problem
     assert amari_error(ICA(contrast=OWN).fit(X).components_, A) < 0.05
@@ -119,46 +87,11 @@ def test_scaling_the_data_scales_the_mixing_only(problem):
         np.testing.assert_array_equal(scaled.mixing_, model.mixing_ * factor)
 
 
-def test_arbitrary_variance_is_fasticas(problem):
-    X, _, _ = problem
-    ours = ICA(whiten="arbitrary-variance")
-    S = ours.fit_transform(X)
-    rival = FastICA(whiten="arbitrary-variance", random_state=0).fit_transform(X)
-    np.testing.assert_allclose(S.var(axis=0), rival.var(axis=0).mean(), rtol=1e-6)
-    np.testing.assert_allclose(ours.transform(X), S, atol=1e-12)
-    np.testing.assert_allclose(ours.inverse_transform(S), X, atol=1e-9)
-
-
-def test_white_data_as_they_are(problem):
-    X, _, _ = problem
-    Z = ICA().fit_transform(X)
-    with pytest.warns(UserWarning, match="whiten=False, but X is not white"):
-        ICA(whiten=False).fit(X)
-    components = np.abs(ICA(whiten=False).fit(Z).components_)
-    # Sources already, and all of the same variance: they come back in some order.
-    np.testing.assert_allclose(components[np.argsort(components.argmax(axis=1))], np.eye(5), atol=1e-4)
-
-
 def test_no_seed_and_no_number_of_threads_changes_the_default(problem):
     X, _, _ = problem
     first = ICA(random_state=0, threads=1).fit(X)
     second = ICA(random_state=1, threads=2).fit(X)
     np.testing.assert_array_equal(first.components_, second.components_)
-
-
-def test_from_another_start_the_same_sources_come(problem):
-    X, _, _ = problem
-    model = ICA().fit(X)
-    start = np.linalg.qr(np.random.default_rng(3).standard_normal((5, 5)))[0]
-    np.testing.assert_allclose(ICA(w_init=start).fit(X).components_, model.components_, atol=1e-5)
-
-
-def test_several_starts_keep_the_best(mixed):
-    X, _, _ = mixed
-    model = ICA(contrast=LogCosh(), n_starts=4, random_state=0).fit(X)
-    assert len(model.result_.starts) == 4
-    assert model.result_.value == min(model.result_.starts)
-    assert model.result_.value <= ICA(contrast=LogCosh()).fit(X).result_.value + 1e-9
 
 
 def test_stability_tells_sources_from_directions_that_are_luck():
@@ -191,43 +124,12 @@ def test_the_certificate_bounds_every_pair(problem):
     assert model.result_.value == pytest.approx(plain.result_.value, rel=1e-9)
 
 
-def test_rank_deficient_data_have_as_many_sources_as_their_rank(problem):
-    X, _, _ = problem
-    X = X - X.mean(axis=1, keepdims=True)  # an average reference
-    model = ICA().fit(X)
-    assert model.rank_ == 4
-    assert model.components_.shape == (4, 5)
-    assert np.isfinite(model.components_).all()
-    np.testing.assert_allclose(model.inverse_transform(model.transform(X)), X, atol=1e-9)
-    with pytest.raises(ValueError, match="n_components = 5, but the centred data have rank 4 only"):
-        ICA(5).fit(X)
-
-
 def test_a_share_of_the_variance(problem):
     X, _, _ = problem
     model = ICA(0.9).fit(X)
     values = np.linalg.eigvalsh(np.cov(X.T))[::-1]
     number = int(np.searchsorted(np.cumsum(values) / values.sum(), 0.9)) + 1
     assert len(model.components_) == number < 5
-
-
-def test_single_precision_stays_single_precision(problem):
-    X, _, A = problem
-    model = ICA().fit(X.astype(np.float32))
-    assert model.components_.dtype == np.float32
-    assert amari_error(model.components_, A) < 0.05
-
-
-def test_a_refused_fit_leaves_the_model(problem):
-    X, _, _ = problem
-    model = ICA().fit(X)
-    before = model.transform(X)
-    for bad in ({"contrast": "tanh"}, {"whiten": True}, {"n_components": 99}, {"w_init": np.zeros((5, 5))}):
-        old = {name: getattr(model, name) for name in bad}
-        with pytest.raises(ValueError, match=r"contrast|whiten|n_components|w_init"):
-            model.set_params(**bad).fit(X + 100)
-        model.set_params(**old)
-        np.testing.assert_array_equal(model.transform(X), before)
 
 
 @pytest.mark.parametrize(
@@ -259,11 +161,8 @@ def test_bad_data_get_one_sentence(problem):
         ICA().fit(X)
     with pytest.raises(ValueError, match="at least as many samples as features"):
         ICA(whiten=False).fit(np.ones((3, 5)))
-
-
-def test_too_few_steps_are_said(problem):
-    with pytest.warns(ConvergenceWarning, match="ICA did not converge"):
-        ICA(max_steps=1).fit(problem[0])
+    with pytest.raises(ValueError, match="X must be a matrix with a row per signal"):
+        givens.ica(np.ones(5))
 
 
 def test_a_constant_channel_is_left_out_of_the_rank(problem):
@@ -286,21 +185,6 @@ def test_generated_problems_converge(seed, n, kind):
     W = model.components_
     C = np.cov(X.T, bias=True)
     np.testing.assert_allclose(W @ C @ W.T, np.eye(n), atol=1e-6)
-
-
-def test_the_function_has_picards_arrays(problem):
-    X, _, A = problem
-    K, W, Y = givens.ica(X.T)
-    centred = X.T - X.T.mean(axis=1, keepdims=True)
-    np.testing.assert_allclose(W @ K @ centred, Y, atol=1e-9)
-    np.testing.assert_allclose(W @ W.T, np.eye(5), atol=1e-9)
-    assert amari_error(W @ K, A) < 0.05
-    none, W, Y = givens.ica(Y, whiten=False)
-    assert none is None
-    np.testing.assert_allclose(W @ W.T, np.eye(5), atol=1e-9)
-    assert givens.ica.amari_error is amari_error
-    with pytest.raises(ValueError, match="X must be a matrix with a row per signal"):
-        givens.ica(np.ones(5))
 
 
 def test_calls_written_for_fastica_work(rng):

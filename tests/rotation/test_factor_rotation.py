@@ -370,19 +370,6 @@ class TestRotatedPCA:
         assert list(table.index) == list(self.X.columns)
         np.testing.assert_allclose(table.to_numpy(), model.loadings_)
 
-    def test_in_a_grid_search(self):
-        from sklearn.linear_model import LogisticRegression
-        from sklearn.model_selection import GridSearchCV
-
-        pipeline = make_pipeline(StandardScaler(), RotatedPCA(), LogisticRegression(max_iter=1000))
-        search = GridSearchCV(
-            pipeline,
-            {"rotatedpca__n_components": [2, 3], "rotatedpca__method": ["varimax", "quartimax"]},
-            cv=3,
-            error_score="raise",
-        ).fit(self.X, load_iris().target)
-        assert search.best_score_ > 0.8
-
     def test_refusals(self):
         model = RotatedPCA(2).fit(self.X)
         with pytest.raises(ValueError, match="a column for each of 2 components, got shape"):
@@ -504,19 +491,6 @@ class TestBadInput:
         # A refused fit leaves the model as it was.
         after = vars(model)
         assert all(after[name] is before[name] for name in before if name.endswith("_"))
-
-    def test_an_interrupted_fit_leaves_the_model_as_it_was(self, monkeypatch):
-        L = structured(12, 3, seed=0)
-        model = FactorRotation().fit(L)
-        before = dict(vars(model))
-
-        def interrupted(*arguments, **options):
-            raise KeyboardInterrupt
-
-        monkeypatch.setattr("givens.rotation.factor_rotation.minimize", interrupted)
-        with pytest.raises(KeyboardInterrupt):
-            model.fit(L[:, :2])
-        assert vars(model) == before or all(vars(model)[name] is before[name] for name in before)
 
     def test_not_converged(self):
         L = np.random.default_rng(0).standard_normal((3000, 30))

@@ -93,20 +93,6 @@ def test_same_bits_for_any_number_of_threads_and_the_same_topics_for_any_cut(ref
             np.testing.assert_allclose(getattr(model, name), getattr(whole, name), rtol=1e-7)
 
 
-def test_dense_sparse_and_single_precision_counts_give_the_same_topics(sample):
-    X = sample.X[:500]
-    first = TopicModel(3, refine=2).fit(X)
-    for other in (
-        X.toarray(),
-        X.tocsc(),
-        X.astype(np.float32),
-        X.astype(int),
-        sparse.csr_array(X),
-        X.toarray().tolist(),
-    ):
-        np.testing.assert_array_equal(TopicModel(3, refine=2).fit(other).components_, first.components_)
-
-
 def test_dense_and_sparse_tables_of_unequal_length_in_a_list_are_read_as_blocks(sample):
     X = sample.X[:500]
     dense = X.toarray()
