@@ -7,6 +7,7 @@ import tracemalloc
 import numpy as np
 import pytest
 
+from benchmarks._flat_stacks import flat_stack
 from givens import joint_diagonalize, minimize, rotations
 from givens.objectives import JointDiagonal
 
@@ -58,3 +59,31 @@ def test_of_matrices_that_are_not_symmetric_all_entries_off_the_diagonal_count(r
     assert np.isclose(objective.factor * objective.look(objective.state(U)).value, off, rtol=1e-12)
     symmetric = minimize(JointDiagonal(stack + stack.swapaxes(1, 2)))
     np.testing.assert_allclose(np.abs(symmetric.U), np.abs(minimize(objective).U), atol=1e-6)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_flat_stacks_converge(seed):
+    """Where sweeps would gain little for hundreds of sweeps, they give way, and no pair is left that gains."""
+    problem = JointDiagonal(flat_stack(seed))
+    result = minimize(problem, certify=True)
+    assert result.converged, result.message
+    assert result.certificate.gain <= 1e-12 * result.scale
+
+
+@pytest.mark.parametrize("stop", [2, 6, 12, 24])
+def test_a_run_resumes_before_and_after_sweeps_give_way(tmp_path, stop):
+    problem = JointDiagonal(flat_stack(5))
+    whole = minimize(problem, checkpoint=tmp_path / "whole")
+    assert [phase.steps > 0 for phase in whole.phases] == [True, True, True, False]
+    minimize(problem, checkpoint=tmp_path / "part", callback=lambda at: at.step == stop)
+    resumed = minimize(problem, checkpoint=tmp_path / "part")
+    np.testing.assert_array_equal(resumed.U, whole.U)
+    assert resumed.trace.value == whole.trace.value
+    assert resumed.flops == whole.flops
+
+
+def test_other_phases_take_no_step_where_sweeps_converge_soon(rng):
+    basis = rotations.random_orthogonal(12, rng)
+    result = minimize(JointDiagonal(np.einsum("ia,ka,ja->kij", basis, rng.standard_normal((4, 12)), basis)))
+    assert result.converged
+    assert {phase.name for phase in result.phases if phase.steps} == {"sweeps"}

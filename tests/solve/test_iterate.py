@@ -31,7 +31,7 @@ def along(values):
 def test_iterate(values, options, best, steps, converged):
     found = iterate(along(values), 0, **{"max_iter": 6} | options)
     assert found.best == best
-    assert found.following == len(found.values) == steps
+    assert found.following == found.last + 1 == len(found.values) == steps
     assert found.converged == converged
 
 

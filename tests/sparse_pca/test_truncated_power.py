@@ -13,10 +13,11 @@ from scipy import sparse
 from givens import SparsePCA, metrics
 from givens.datasets import sparse_modules
 from givens.numerics import gram, parallel
-from givens.sparse_pca.cardinality import one_by_one, replaced, strongest
-from givens.sparse_pca.forms import Axes, ProductForm, SampleForm, SparseRows, largest
+from givens.sparse_pca.cardinality import strongest
+from givens.sparse_pca.exchanges import one_by_one, renewed
+from givens.sparse_pca.forms import ProductForm, SampleForm, SparseRows, largest
 from givens.sparse_pca.loadings import directions
-from givens.sparse_pca.truncated_power import ascend, cut, matched, settled
+from givens.sparse_pca.truncated_power import ImagedLoadings, ascend, cut, divided, matched, settled
 from givens.support.progress import Bar
 from paper.baselines import gpower
 from tests.properties import examples
@@ -48,14 +49,14 @@ def products(X):
     return ProductForm(X.T @ X)
 
 
-def axes_of(form, X):
-    V, s, axes = np.linalg.svd(X.T, full_matrices=False)
-    return Axes(axes * s[:, None] if form is SampleForm else V.T, s**2)
+def axes_of(X):
+    """All principal columns."""
+    _, s, axes = np.linalg.svd(X, full_matrices=False)
+    return axes * s[:, None]
 
 
 def began(X, counts, form=SampleForm):
-    counts = np.sort(counts)[::-1]
-    return one_by_one(form(X), np.linalg.norm(X, axis=0), counts, axes_of(form, X))[0]
+    return one_by_one(form(X), axes_of(X), np.sum(X**2, axis=0), np.sort(counts)[::-1])[0]
 
 
 FORMS = pytest.mark.parametrize("form", [SampleForm, products])
@@ -140,15 +141,15 @@ def test_the_ascent_keeps_the_best_of_its_steps_and_the_counts(form, seed, count
     start = began(X, counts, form)
     np.testing.assert_array_equal(start.counts(), sorted(counts, reverse=True))
     found = ascend(form(X), start, np.array(counts), 0.0, 100, Bar())
-    assert sorted(found.loadings.counts()) == sorted(counts)
+    assert sorted(found.here.rows.counts()) == sorted(counts)
     assert found.explained >= reported(start, X, counts) * (1 - 1e-9)
     assert found.explained == max(found.trace.value)
-    assert found.explained == pytest.approx(reported(found.loadings, X, counts))
-    E = found.loadings.scores(X)
-    np.testing.assert_allclose(found.scores @ found.scores.T, E @ E.T, atol=1e-9 * np.sum(E**2))
-    # In the coordinates of the samples, where the directions are combinations of the scores.
-    W = E.T @ np.linalg.pinv(found.scores.T) @ found.W.T
-    np.testing.assert_allclose(found.Y, W.T @ X, atol=1e-8 * np.abs(found.Y).max())
+    assert found.explained == pytest.approx(reported(found.here.rows, X, counts))
+    E = found.here.rows.scores(X)
+    np.testing.assert_allclose(found.here.images, E @ X, atol=1e-9 * np.sum(E**2))
+    # Columns in which the next loadings are counted: of unit directions in the span of the scores.
+    W = np.linalg.lstsq(X.T, found.Y.T, rcond=None)[0].T
+    np.testing.assert_allclose(np.linalg.norm(W, axis=1), 1.0, rtol=1e-6)
     assert found.converged
 
 
@@ -267,21 +268,33 @@ def test_rotations_alone_keep_counts_too():
 @pytest.mark.parametrize("seed", range(4))
 def test_a_loading_gives_way_to_one_that_explains_more_beside_the_others(seed, form):
     X = centred(seed, d=200)
-    table, norms, axes = form(X), np.linalg.norm(X, axis=0), axes_of(form, X)
+    table, squares, axes = form(X), np.sum(X**2, axis=0), axes_of(X)
     counts = np.array([3, 3, 3])
     good = ascend(table, began(X, counts, form), counts, 0.0, 100, Bar())
     # A weak one in the place of the last.
-    weak = np.sort(np.argsort(norms)[:3])
-    spoilt = SparseRows([*good.loadings.where[:2], weak], [*good.loadings.values[:2], np.full(3, 3**-0.5)])
-    start = ascend(table, spoilt, counts, np.inf, 0, Bar())
-    better, flops = replaced(table, norms, start, axes)
+    weak = np.sort(np.argsort(squares)[:3])
+    spoilt = ImagedLoadings.of(table, good.here.rows.replaced(2, weak, np.full(3, 3**-0.5)))
+    better, flops = renewed(spoilt, axes, squares)
     assert flops > 0
-    np.testing.assert_array_equal(better.counts(), counts)
-    assert adjusted(better.scores(X)) > start.explained
+    np.testing.assert_array_equal(better.rows.counts(), counts)
+    assert adjusted(better.rows.scores(X)) > spoilt.explained(counts)
     # What cannot be bettered is left alone.
     single = began(X, [1], form)
     again = ascend(table, single, np.array([1]), 0.0, 100, Bar())
-    assert replaced(table, norms, again, axes)[0] is None
+    assert renewed(again.here, axes, squares)[0] is again.here
+
+
+@given(seed=st.integers(0, 1000), total=st.integers(3, 36))
+def test_a_sum_of_counts_goes_to_the_largest_entries(seed, total):
+    Y = np.random.default_rng(seed).standard_normal((3, 12))
+    counts = divided(Y, total)
+    assert counts.sum() == total
+    assert counts.min() >= 1
+    counted = [np.sort(np.abs(y))[::-1][:count] for y, count in zip(Y, counts)]
+    uncounted = [np.sort(np.abs(y))[::-1][count:] for y, count in zip(Y, counts)]
+    # But for the one entry that each component has in any case.
+    more = [entries[1:] for entries in counted if len(entries) > 1]
+    assert min(map(np.min, more), default=np.inf) >= max((u.max(initial=0.0) for u in uncounted), default=0.0)
 
 
 @examples(25)
@@ -294,8 +307,8 @@ def test_samples_and_their_products_lead_to_the_same_loadings(seed, counts):
             for form in (SampleForm, products)
         ]
     assert found[1].explained == pytest.approx(found[0].explained, rel=1e-9)
-    assert found[1].loadings.same_features(found[0].loadings)
-    for one, two in zip(found[0].loadings.values, found[1].loadings.values):
+    assert found[1].here.rows.same_features(found[0].here.rows)
+    for one, two in zip(found[0].here.rows.values, found[1].here.rows.values):
         np.testing.assert_allclose(np.abs(two), np.abs(one), atol=1e-4)
 
 
@@ -304,11 +317,12 @@ def test_axes_of_many_features_are_the_principal_ones(rng, form, monkeypatch):
     monkeypatch.setattr(gram, "MANY_ROWS", 100)
     X = rng.standard_normal((300, 200)) * 0.9 ** np.arange(200)
     table, norms = form(X), np.linalg.norm(X, axis=0)
-    found, exact = table.axes(norms, 6), np.linalg.svd(X, full_matrices=False)
-    np.testing.assert_allclose(found.squares[:3], exact[1][:3] ** 2, rtol=1e-3)
-    columns = table.principal_columns(3)
+    found, exact = table.principal_columns(norms, 6), np.linalg.svd(X, full_matrices=False)
+    np.testing.assert_allclose(np.linalg.norm(found[:3], axis=1), exact[1][:3], rtol=1e-3)
     expected = exact[1][:3, None] * exact[2][:3]
-    np.testing.assert_allclose(columns @ columns.T, expected @ expected.T, atol=1e-3 * exact[1][0] ** 2)
+    np.testing.assert_allclose(
+        np.abs(found[:3] @ expected.T), np.diag(exact[1][:3] ** 2), atol=0.05 * exact[1][0] ** 2
+    )
 
 
 def test_tall_tables_are_fitted_through_products_with_the_same_components(rng):

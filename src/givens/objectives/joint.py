@@ -80,9 +80,13 @@ class JointDiagonal(Objective):
         return np.eye(self.n)
 
     def plan(self) -> Plan:
-        """Sweeps in blocks that are large enough for matrix products and small enough for the cache."""
+        """Sweeps, in blocks that are large enough for matrix products and small enough for the cache, and back to them.
+
+        On flat problems, where sweeps gain little, they give way to descent and Newton's method.
+        """
         twice = self.n <= MOST_TWICE
         return Plan(
+            phases=("sweeps", "descent", *(("newton",) if twice else ()), "sweeps"),
             schedule=Tournament(block=64),
             second=self._second if twice else None,
             state_flops=4.0 * self.C.size * self.n,

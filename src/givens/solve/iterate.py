@@ -15,6 +15,8 @@ class Iterated(NamedTuple, Generic[X]):
     ----------
     best : object
         The x of the largest value.
+    last : object
+        The x of the last value.
     following : object
         Where the last step led; its value is not known.
     values : list of float
@@ -24,6 +26,7 @@ class Iterated(NamedTuple, Generic[X]):
     """
 
     best: X
+    last: X
     following: X
     values: list[float]
     converged: bool
@@ -61,7 +64,7 @@ def iterate(
     >>> found.best, len(found.values), found.converged
     (0.03125, 6, True)
     """
-    best, most, idle = x, -float("inf"), -1
+    best, most, idle, last = x, -float("inf"), -1, x
     values: list[float] = []
     for _ in range(max_iter):
         value, following = step(x)
@@ -70,7 +73,7 @@ def iterate(
         idle = 0 if value > most + (tol * abs(most) if relative else tol) else idle + 1
         if value > most:
             best, most = x, value
-        x = following
+        last, x = x, following
         if idle >= patience:
             break
-    return Iterated(best, x, values, idle >= patience)
+    return Iterated(best, last, x, values, idle >= patience)

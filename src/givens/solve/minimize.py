@@ -95,8 +95,8 @@ def minimize(
         The ways to lower f, in this order: "descent" (quasi-Newton steps of all columns, from the slopes of all pairs), "newton"
         (Newton's method, for objectives with second derivatives; it takes over where descent becomes slow), "leaps" (rotations
         of all columns that the objective proposes), "sweeps" (rotations of pairs to their best angle, or of blocks of columns).
-        A phase follows where the one before it can lower f no further without having converged. By default the objective
-        chooses. `Result.method` says what was done.
+        A phase follows where the one before it can lower f no further without having converged, or where sweeps would have to go
+        on for long. By default the objective chooses. `Result.method` says what was done.
     schedule : str or Schedule, optional
         The order of pairs in a sweep: "tournament", "random" (Algorithm 1), "without-replacement" (the appendix), "cyclic",
         "shuffled", "gradient", or an object of `givens.schedules`, which also sets the size of blocks. By default the objective

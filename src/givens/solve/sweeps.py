@@ -9,26 +9,41 @@ With `schedule="random"` and blocks of two columns this is the paper's Algorithm
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
 
 from givens.numerics import parallel
 from givens.objectives.base import Blocks, Solved
+from givens.result import Stop
 from givens.solve.phase import Phase
 from givens.solve.run import Run
+from givens.solve.state import Ending
 
 FIRST_PAIRS = 16  # of many pairs, so many are solved to see how long the others take
 LITTLE = 2e6  # flops that take less time than threads need to begin
+JUDGED = 4  # sweeps whose gains tell how many are still to come
+LONG = 30  # sweeps that take longer than Newton's method
+NEGLIGIBLE = 1e-20  # relative to the scale: a gain that is no reason for another sweep
 
 
 class Sweeps(Phase):
-    """Rotate every block in the order of the schedule; the phase continues until the loop stops it."""
+    """Rotate every block in the order of the schedule.
+
+    The phase continues until the loop stops it, or gives way to another one that follows where its gains shrink so slowly that
+    many sweeps are still to come: where f is flat in some directions, Newton's method ends the run in a few steps.
+    """
 
     name = "sweeps"
 
-    def advance(self, run: Run) -> float:
+    def __init__(self) -> None:
+        self.gains: list[float] = []
+
+    def advance(self, run: Run) -> float | Ending:
         """One sweep."""
+        if run.progress.phase + 1 < len(run.options.phases) and self._sweeps_left(run) > LONG:
+            return Ending(Stop.EXHAUSTED, phase=self.name)
         run.complete()
         objective, progress = run.objective, run.progress
         rounds = run.options.schedule.sweep(run.shape, progress.rng, run.slopes)
@@ -49,7 +64,25 @@ class Sweeps(Phase):
             pass
         progress.sweeps += 1
         progress.gains = [*progress.gains, total][-run.options.schedule.patience :]
+        self.gains = [*self.gains, total][-JUDGED:]
         return total
+
+    def _sweeps_left(self, run: Run) -> float:
+        """How many sweeps it would take until one gains nothing, if their gains go on shrinking as the last ones did."""
+        first, last = self.gains[:1], self.gains[-1:]
+        least = max(run.tol, NEGLIGIBLE) * run.objective.scale
+        if len(self.gains) < JUDGED or last[0] <= least:
+            return 0.0
+        shrinking = math.log(last[0] / first[0]) / (JUDGED - 1)
+        return math.log(least / last[0]) / shrinking if shrinking < 0.0 else math.inf
+
+    def memory(self) -> dict[str, np.ndarray]:
+        """The last gains."""
+        return {"gains": np.array(self.gains)}
+
+    def remember(self, arrays: dict[str, np.ndarray], run: Run) -> None:
+        """Restore them."""
+        self.gains = arrays["gains"].tolist()
 
     def _round(self, run: Run, blocks: Blocks) -> float:
         solved = solve(run, blocks)

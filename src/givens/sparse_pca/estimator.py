@@ -162,13 +162,13 @@ class SparsePCA(SparseScores):
         centred feature for "l1", its square for "l0". If none of the four parameters is given, alpha is 0.05.
     n_nonzero : int or sequence of int, optional
         How many non-zeros each component gets, exactly. The loadings are then those of the largest adjusted variance that
-        truncated power steps find, from several starts: loadings one by one and, where the data are small or `n_starts` is more
-        than 1, rotations whose thresholds track the counts; single entries are exchanged as long as that gains. With a list,
-        the components come in its order, and the adjusted variance, which depends on the order, is that of this one.
+        truncated power steps find, from several starts: loadings one by one, and rotations whose thresholds track the counts.
+        Loadings are renewed one by one, and single entries are exchanged as long as that gains. With a list, the components
+        come in its order, and the adjusted variance, which depends on the order, is that of this one.
     n_nonzero_total : int, optional
-        How many non-zeros all components have together. The search begins with equal counts. Then components with larger entries
-        get more non-zeros and others fewer (the largest entries of all components are counted), as long as the adjusted variance
-        grows; it is at least that of equal counts.
+        How many non-zeros all components have together. The search begins with equal counts. Then truncated power steps count
+        the largest entries of all components, each of which keeps one at least, as long as the adjusted variance grows; it is
+        at least that of equal counts.
     penalty : {"l1", "l0"}, default="l1"
         Which of the two formulas.
     refit : bool, default=True
@@ -183,9 +183,9 @@ class SparsePCA(SparseScores):
         explained variance by 0.03 %, or by this share if that is more.
     max_sweeps : int, default=500
     n_starts : int, default=1
-        The first start is PCA; further ones are random, and the best is kept. With `n_nonzero` the first start is loadings found
-        one by one, and where the data are large the next two are rotations (where they are small, rotations are made in any
-        case); more starts never report less variance.
+        The first start is PCA; further ones are random, and the best is kept. With `n_nonzero` the first is the best of several
+        (loadings one by one, and rotations), and further ones are random combinations of the leading principal components; more
+        starts never report less variance.
     schedule : str or Schedule, optional
         With a threshold, the order of the rotations: "random" is the paper's Algorithm 2 as it is printed, pairs drawn at random
         and solved exactly, one at a time; "cyclic", "shuffled", "tournament" and the others of `givens.schedules` likewise. By
@@ -445,11 +445,7 @@ class SparsePCA(SparseScores):
         options = fit_options(self, found, rows)
         rng = self._generator()
         table: SampleForm | ProductForm | None = None
-        if self.n_nonzero_total is not None:
-            features, table, loadings = cardinality.solve_total(
-                data, options, self._last_loadings(options.m), rng
-            )
-        elif options.counts is not None and options.refit:
+        if options.counts is not None and options.refit:
             features, table, loadings = cardinality.solve(data, options, self._last_loadings(options.m), rng)
         else:
             features = screen(found.norms, options)
@@ -465,7 +461,7 @@ class SparsePCA(SparseScores):
         Z, empty = fill_empty(loadings, features, found.norms)
         if empty:
             table = table or SampleForm(At)
-            loadings = replace(loadings, Z=Z, scores=table.scores(SparseRows.of(Z))[0].T)
+            loadings = replace(loadings, Z=Z, scores=table.scores(SparseRows.of(Z)).T)
             warn_caller(
                 f"nothing of {empty} of {options.m} components exceeds the threshold, so each of these has its largest "
                 "entry alone; "

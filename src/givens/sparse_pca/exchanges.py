@@ -1,175 +1,273 @@
-"""Exchanges of single entries: a local search over the patterns of loadings with exact counts.
+"""Improvements of loadings with exact counts, one loading at a time: a new one in its place, or another entry in it.
 
-Truncated power steps end where no linearised step leads on, and short loadings have many such places. Here one entry p of
-a loading gives way to another q, with the best weight for q beside the entries that stay, and what is compared is the
-adjusted variance itself. Take from the score of z_j what the scores before it explain: e' is left, s = ‖e'‖². Take the same
-from the scores after it, and orthogonalise these, without z_j: the i-th has the direction q_i and the length g_i. With
-a_i = q_i·e' the adjusted variance is, but for a constant,
+Truncated power steps end where no linearised step leads on, and short loadings have many such places. First each loading, the
+weakest first, is compared with a new one, sought in what the scores of all the others leave. Then single entries are exchanged:
+an entry p of a loading gives way to another q, with the best weight for q beside the entries that stay, and what is compared is
+the adjusted variance itself. With the scores E = ZAᵀ, Eᵀ = QR in the reported order, the score of component k leaves R_kk q_k
+beside those before it, s = R_kk². Orthogonalise what those after it leave beside the ones before it, without z_k: the i-th has
+the direction g_i and the length l_i. With a_i = g_i·e', e' what a loading's score leaves, the adjusted variance is, but for a
+constant,
 
-    T = s − Σ_i g_i² a_i² / (s − Σ_{l<i} a_l²),
+    T = s − Σ_i l_i² a_i² / (s − Σ_{h<i} a_h²),
 
-s a quadratic and a_i linear in z_j: so hundreds of exchanges are evaluated at once. The candidates are the entries that cost
-least and the features that bring most by s alone.
-
-Arrays are stored one component per row; At is samples x features, centred.
+s a quadratic and a_i linear in z_k: so hundreds of exchanges are evaluated at once, from QᵀA = R⁻ᵀZAᵀA and few products of
+features. The candidates are the entries that cost least and the features that bring most by s alone.
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
+from scipy.linalg import solve_triangular
 
-from givens.metrics import DEPENDENT
-from givens.sparse_pca.forms import SampleForm, SparseRows, taken
-from givens.sparse_pca.loadings import directions, reported_order
-from givens.sparse_pca.truncated_power import settled
+from givens.solve.iterate import iterate
+from givens.sparse_pca.forms import HEAVY, ProductForm, SampleForm, SparseRows, largest
+from givens.sparse_pca.loadings import reported_order, triangular
+from givens.sparse_pca.truncated_power import STEP_GROWTH, ImagedLoadings, settled
 
+LOADING_STEPS = 10  # truncated power steps of one loading, at most
 LEAVING, ENTERING = 12, 48  # candidates of each loading
-EXCHANGE_ROUNDS = 50  # of exchanges, at most
+EXCHANGE_ROUNDS = 50  # in each of them every component is offered its best exchange
 LEAST_GAIN = 1e-4  # of the adjusted variance: a round that gains less is the last
 VALUE_GROWTH = 1e-5  # the same for values between two rounds
-TIE = 1e-12  # share of the score's square by which gains differ through rounding
+ROUNDING = 1e-12  # of a score's square
 
 
-def exchanged(
-    At: np.ndarray, squares: np.ndarray, loadings: SparseRows, asked: np.ndarray
-) -> tuple[SparseRows, float, int]:
-    """Loadings with as many non-zeros that exchanges of single entries lead to, the flops, and how many were made.
+class ResidualScore(NamedTuple):
+    """A loading, the image Aᵀe of what its score leaves beside a basis, e, and the square of e."""
 
-    `squares` are the squared norms of the features, `asked` are the counts in the order in which components are reported.
+    where: np.ndarray
+    values: np.ndarray
+    image: np.ndarray
+    square: float
+
+
+class Residual:
+    """What the features have beside an orthonormal basis B of scores.
+
+    Parameters
+    ----------
+    table : SampleForm or ProductForm
+    axes : array, shape (axes, features)
+        The leading principal columns, AᵀU.
+    BA : array, shape (basis, features)
     """
-    flops, number, held = 0.0, 0, _held(At, loadings, asked)
+
+    def __init__(self, table: SampleForm | ProductForm, axes: np.ndarray, BA: np.ndarray) -> None:
+        self.table, self.axes, self.BA = table, axes, BA
+
+    def score(self, where: np.ndarray, values: np.ndarray) -> ResidualScore:
+        """Of a loading."""
+        image = self.table.images(SparseRows([where], [values]))[0] - (self.BA[:, where] @ values) @ self.BA
+        return ResidualScore(where, values, image, max(float(values @ image[where]), 0.0))
+
+    def leading(self) -> np.ndarray:
+        """The image of the leading axis, among those of the whole."""
+        squares = np.einsum("ij,ij->i", self.axes, self.axes)
+        sizes = np.sqrt(squares)
+        along = (self.axes @ self.BA.T) / np.where(sizes > 0, sizes, 1.0)[:, None]
+        turn = np.linalg.eigh(np.diag(squares) - along @ along.T)[1][:, -1]
+        return (turn * sizes) @ self.axes - (turn @ along) @ self.BA
+
+    def best_loading(self, squares: np.ndarray, count: int) -> ResidualScore:
+        """A loading of a large score, by truncated power steps; `squares` are the squared norms of the features."""
+        pivot = int(np.argmax(squares - np.einsum("ij,ij->j", self.BA, self.BA)))
+        strongest = self.score(np.array([pivot]), np.ones(1))
+        if count == 1:
+            # Nothing else can explain more.
+            return strongest
+        starts = [self.leading()] + ([strongest.image] if HEAVY * count <= len(squares) else [])
+        start = max((self.score(*largest(y, count)) for y in starts), key=lambda found: found.square)
+
+        def step(here: ResidualScore) -> tuple[float, ResidualScore]:
+            return here.square, self.score(*largest(here.image, count))
+
+        return iterate(step, start, STEP_GROWTH, LOADING_STEPS, relative=True).best
+
+
+def one_by_one(
+    table: SampleForm | ProductForm, axes: np.ndarray, squares: np.ndarray, counts: np.ndarray
+) -> tuple[SparseRows, float]:
+    """Loadings with these counts, in this order, each in what the scores before it leave; and the flops."""
+    rows, residual = SparseRows([], []), Residual(table, axes, np.zeros((0, table.features)))
+    for count in counts:
+        found = residual.best_loading(squares, int(count))
+        BA = np.vstack((residual.BA, found.image / (np.sqrt(found.square) or 1.0)))
+        residual = Residual(table, axes, BA)
+        rows.where.append(found.where)
+        rows.values.append(found.values)
+    return rows, LOADING_STEPS * table.image_flops(len(counts), int(counts.sum()))
+
+
+def renewed(here: ImagedLoadings, axes: np.ndarray, squares: np.ndarray) -> tuple[ImagedLoadings, float]:
+    """Loadings some of which gave way to new ones that explain more beside all the others; and the flops.
+
+    The weakest is compared first. What counts is what a score has that all the others do not explain, in any order: so
+    the adjusted variance may fall.
+    """
+    m, S = len(here.images), here.products()
+    if m == 1:
+        return here, 0.0
+    for j in np.argsort([_beside(S, j)[1] for j in range(m)], kind="stable"):
+        basis, square = _beside(here.products(), j)
+        residual = Residual(here.table, axes, basis @ here.images)
+        found = residual.best_loading(squares, len(here.rows.where[j]))
+        if found.square > (1 + STEP_GROWTH) * square:
+            here = here.replaced(int(j), found.where, found.values)
+    flops = LOADING_STEPS * here.table.image_flops(m, int(here.rows.counts().sum()))
+    return here, flops + 2.0 * m * m * here.images.size
+
+
+def _beside(S: np.ndarray, j: int) -> tuple[np.ndarray, float]:
+    """An orthonormal basis of all scores but j, in terms of the scores, and the square of what it leaves of score j."""
+    others = np.delete(np.arange(len(S)), j)
+    values, vectors = np.linalg.eigh(S[np.ix_(others, others)])
+    some = values > ROUNDING * values.max(initial=0.0)
+    basis = np.zeros((int(some.sum()), len(S)))
+    basis[:, others] = (vectors[:, some] / np.sqrt(values[some])).T
+    return basis, max(float(S[j, j] - np.sum((basis @ S[j]) ** 2)), 0.0)
+
+
+class Exchange(NamedTuple):
+    """By how much the adjusted variance grows if one entry of component j gives way to another, and the loading after it."""
+
+    gain: float
+    j: int
+    where: np.ndarray
+    values: np.ndarray
+
+
+def exchanged(here: ImagedLoadings, squares: np.ndarray, asked: np.ndarray) -> tuple[SparseRows, float, int]:
+    """Loadings that exchanges of single entries lead to, the flops, and how many were made.
+
+    Parameters
+    ----------
+    here : ImagedLoadings
+    squares : array, shape (features,)
+        The squared norms of the features.
+    asked : array of int
+        The counts in the order in which components are reported.
+    """
+    flops, number, explained = 0.0, 0, here.explained(asked)
     for _ in range(EXCHANGE_ROUNDS):
-        found, spent, made = _round(At, squares, loadings, asked, held)
-        flops += spent
-        number += made
+        there, made = _round(here, squares, asked, explained)
+        flops += (len(asked) + made + 1) * (2.0 * here.images.size + here.table.image_flops(1, int(asked[0])))
         if not made:
             break
-        found, spent = settled(SampleForm(At), found, asked, VALUE_GROWTH)
-        before, held = held, _held(At, found, asked)
-        loadings, flops = found, flops + spent
-        if held - before <= LEAST_GAIN * before:
+        rows, spent = settled(here.table, there.rows, asked, VALUE_GROWTH)
+        here, before = ImagedLoadings.of(here.table, rows), explained
+        explained, number, flops = here.explained(asked), number + made, flops + spent
+        if explained - before <= LEAST_GAIN * before:
             break
-    return loadings, flops, number
-
-
-def _held(At: np.ndarray, loadings: SparseRows, asked: np.ndarray) -> float:
-    E = loadings.scores(At)
-    return directions(E, reported_order(E, loadings.counts(), asked))[1]
+    return here.rows, flops, number
 
 
 def _round(
-    At: np.ndarray, squares: np.ndarray, loadings: SparseRows, asked: np.ndarray, held: float
-) -> tuple[SparseRows, float, int]:
-    """The best exchange of each loading, those that gain most first, as long as they gain together; how many they are."""
-    E = loadings.scores(At)
-    order = reported_order(E, loadings.counts(), asked)
-    Q, R = np.linalg.qr(E[order].T)
-    size = np.abs(np.diagonal(R))
-    if len(size) < len(order) or np.any(size <= DEPENDENT * np.linalg.norm(E[order], axis=1)):
-        return loadings, 0.0, 0
-    QA = Q.T @ At
-    rest = squares - np.vstack((np.zeros(len(squares)), np.cumsum(QA**2, axis=0)[:-1]))
-    proposals = []
-    for place, j in enumerate(order):
-        own = Component(
-            At, loadings.where[j], loadings.values[j], Q.T[:place], QA[:place], E[order[place + 1 :]]
-        )
-        sign = 1.0 if R[place, place] >= 0 else -1.0
-        proposals.append((*own.best(size[place] * sign * QA[place], np.maximum(rest[place], 0.0)), j))
-    flops, number = 2.0 * QA.size * len(At), 0
-    for gain, where, values, j in sorted(proposals, key=lambda proposal: -proposal[0]):
-        if gain <= LEAST_GAIN * held / len(order):
+    here: ImagedLoadings, squares: np.ndarray, asked: np.ndarray, explained: float
+) -> tuple[ImagedLoadings, int]:
+    """After the best exchange of each loading, those that gain most first, as long as they gain together; and their number."""
+    number, scored = 0, ScoredLoadings(here, squares, asked)
+    proposals = map(scored.best_exchange, range(len(scored.order)))
+    for gain, j, where, values in sorted(proposals, key=lambda proposal: -proposal.gain):
+        if gain <= LEAST_GAIN * explained / len(asked):
             break
-        tried = SparseRows(list(loadings.where), list(loadings.values))
-        tried.where[j], tried.values[j] = where, values
-        now = _held(At, tried, asked)
-        flops += 2.0 * len(At) * int(asked.sum())
-        if now > held:
-            loadings, held, number = tried, now, number + 1
-    return loadings, flops, number
+        tried = here.replaced(j, where, values)
+        now = tried.explained(asked)
+        if now > explained:
+            here, explained, number = tried, now, number + 1
+    return here, number
 
 
-class Component:
-    """One loading beside the others: B spans the scores before it, F are the scores after it."""
+class ScoredLoadings:
+    """Loadings in the reported order, and the decomposition of their scores, Eᵀ = QR.
 
-    def __init__(
-        self,
-        At: np.ndarray,
-        where: np.ndarray,
-        values: np.ndarray,
-        B: np.ndarray,
-        BA: np.ndarray,
-        F: np.ndarray,
-    ) -> None:
-        self.At, self.where, self.values, self.BA = At, where, values, BA
-        self.G, R = np.linalg.qr((F - (F @ B.T) @ B).T)
-        self.after = np.square(np.diagonal(R))
+    Attributes
+    ----------
+    order : array of int
+        Empty if a score is explained by those before it, but for rounding: then no exchange is offered.
+    QA : array, shape (components, features)
+    rest : array, shape (components, features)
+        What the scores before each component leave of the features' squared norms.
+    """
 
-    def best(self, h: np.ndarray, rest: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
-        """The gain of the best exchange, and the loading after it; `h` is Aᵀe', `rest` what is left of the squared norms."""
-        where, z = self.where, self.values
-        s = float(z @ h[where])
-        out = self._leaving(s, h, rest)
-        new = self._entering(s, h, rest)
-        if len(new) == 0:
-            return 0.0, where, z
-        p, q = where[out], new
-        C = taken(self.At, p).T @ taken(self.At, q) - self.BA[:, p].T @ self.BA[:, q]
-        kept = 1.0 - z[out] ** 2
-        root = np.sqrt(np.maximum(kept, 0.0))[:, None]
-        alone = kept <= 1e-12
-        with np.errstate(divide="ignore", invalid="ignore"):
-            stay = np.where(alone, 0.0, (s - 2 * z[out] * h[p] + z[out] ** 2 * rest[p]) / kept)[:, None]
-            cross = np.where(alone[:, None], 0.0, (h[q] - z[out, None] * C) / root)
+    def __init__(self, here: ImagedLoadings, squares: np.ndarray, asked: np.ndarray) -> None:
+        self.table, self.squares, self.rows = here.table, squares, here.rows
+        S = here.products()
+        order = reported_order(np.diagonal(S), here.rows.counts(), asked)
+        self.R, self.order = triangular(S, order)
+        if len(self.order) < len(order):
+            self.order = order[:0]
+            return
+        self.QA = solve_triangular(self.R, here.images[order], trans="T", check_finite=False)
+        before = np.cumsum(np.vstack((np.zeros(len(squares)), self.QA[:-1] ** 2)), axis=0)
+        self.rest = np.maximum(squares - before, 0.0)
+
+    def best_exchange(self, k: int) -> Exchange:
+        """The exchange of the k-th component in the reported order that gains most."""
+        j = int(self.order[k])
+        where, z, QA, R, rest = self.rows.where[j], self.rows.values[j], self.QA, self.R, self.rest[k]
+        s, h = R[k, k] ** 2, R[k, k] * QA[k]
+        out, q = _leaving(s, h, rest, where, z), _entering(s, h, rest, where)
+        if len(q) == 0:
+            return Exchange(0.0, j, where, z)
+        p = where[out]
+        products = self.table.products(p, q) - QA[:k, p].T @ QA[:k, q]
+        kept = (1.0 - z[out] ** 2)[:, None]
+        alone = kept <= ROUNDING
+        root = np.sqrt(np.where(alone, 1.0, kept))
+        # The squared score of the entries that stay, of unit length, and its product with the feature that enters.
+        stay = np.where(alone, 0.0, (s - 2 * z[out] * h[p] + z[out] ** 2 * rest[p])[:, None] / root**2)
+        cross = np.where(alone, 0.0, (h[q] - z[out, None] * products) / root)
         # The best share of the new entry: the leading eigenvector of [[stay, cross], [cross, rest]].
-        half = 0.5 * (stay - rest[q])
-        top = 0.5 * (stay + rest[q]) + np.hypot(half, cross)
-        angle = 0.5 * np.arctan2(2 * cross, stay - rest[q])
-        angle = np.where(alone[:, None], 0.5 * np.pi, angle)
-        top = np.where(alone[:, None], rest[q], top)
+        top = 0.5 * (stay + rest[q]) + np.hypot(0.5 * (stay - rest[q]), cross)
+        angle = np.where(alone, 0.5 * np.pi, 0.5 * np.arctan2(2 * cross, stay - rest[q]))
         cos, sin = np.cos(angle), np.sin(angle)
-        b = self.G.T @ taken(self.At, np.concatenate((where, q)))
-        a = b[:, : len(z)] @ z
-        with np.errstate(divide="ignore", invalid="ignore"):
-            staying = np.where(alone, 0.0, (a[:, None] - z[out] * b[:, out]) / root[:, 0])
-        values = self._value(top, cos * staying[:, :, None] + sin * b[:, None, len(z) :])
-        gains = values - self._value(np.array(s), a)
-        k = int(np.argmax(gains)) % len(new)
+        G, lengths = np.linalg.qr(R[k:, k + 1 :])
+        a, after = R[k, k] * G[0], np.square(np.diagonal(lengths))
+        along_p, along_q = G.T @ QA[k:, p], G.T @ QA[k:, q]
+        staying = np.where(alone[:, 0], 0.0, (a[:, None] - z[out] * along_p) / root[:, 0])
+        shares = cos * staying[:, :, None] + sin * along_q[:, None, :]
+        gains = _variance(top, shares, after) - _variance(np.array(s), a, after)
+        new = int(np.argmax(gains)) % len(q)
         # Entries that the scores before explain cost nothing: of equal ones the smallest feature leaves, whatever their order.
-        most = gains[:, k].max()
-        equal = gains[:, k] >= most - TIE * (abs(most) + s)
-        i = int(np.argmin(np.where(equal, np.linalg.norm(taken(self.At, p), axis=0), np.inf)))
-        return self._after(float(gains[i, k]), int(out[i]), int(q[k]), float(cos[i, k]), float(sin[i, k]))
+        most = gains[:, new].max()
+        equal = gains[:, new] >= most - ROUNDING * (abs(most) + s)
+        old = int(np.argmin(np.where(equal, self.squares[p], np.inf)))
+        loading = _after(where, z, int(out[old]), int(q[new]), cos[old, new], sin[old, new])
+        return Exchange(float(gains[old, new]), j, *loading)
 
-    def _value(self, s: np.ndarray, a: np.ndarray) -> np.ndarray:
-        """T of the module's docstring; −∞ where the scores are dependent."""
-        total, left = s.copy(), s.copy()
-        for own, square in zip(self.after, a**2):
-            good = left > 1e-12 * s
-            total = np.where(good, total - own * square / np.where(good, left, 1.0), -np.inf)
-            left = left - square
-        return np.where(left > 1e-12 * s, total, -np.inf)
 
-    def _leaving(self, s: float, h: np.ndarray, rest: np.ndarray) -> np.ndarray:
-        """The entries whose loss costs least."""
-        z, where = self.values, self.where
-        kept = 1.0 - z**2
-        left = (s - 2 * z * h[where] + z**2 * rest[where]) / np.where(kept > 1e-12, kept, 1.0)
-        return np.argsort(-left, kind="stable")[:LEAVING]
+def _variance(s: np.ndarray, shares: np.ndarray, after: np.ndarray) -> np.ndarray:
+    """T of the module's docstring, `shares` the a_i along the first axis; −∞ where the scores are dependent."""
+    left = s - np.concatenate((np.zeros((1, *shares.shape[1:])), np.cumsum(shares**2, axis=0)))
+    good = (left > ROUNDING * s).all(axis=0)
+    total = s - np.tensordot(after, shares**2 / np.where(good, left[:-1], 1.0), axes=1)
+    return np.where(good, total, -np.inf)
 
-    def _entering(self, s: float, h: np.ndarray, rest: np.ndarray) -> np.ndarray:
-        """The features that would bring most to the score."""
-        top = 0.5 * (s + rest) + np.hypot(0.5 * (s - rest), h)
-        top[self.where] = -np.inf
-        number = min(ENTERING, len(top) - len(self.where))
-        return np.argpartition(-top, number - 1)[:number] if number > 0 else self.where[:0]
 
-    def _after(
-        self, gain: float, out: int, new: int, cos: float, sin: float
-    ) -> tuple[float, np.ndarray, np.ndarray]:
-        z = np.delete(self.values, out)
-        size = float(np.linalg.norm(z))
-        where = np.append(np.delete(self.where, out), new)
-        values = np.append(cos * z / (size if size > 0 else 1.0), sin)
-        order = np.argsort(where)
-        return gain, where[order], values[order]
+def _leaving(s: float, h: np.ndarray, rest: np.ndarray, where: np.ndarray, z: np.ndarray) -> np.ndarray:
+    """The entries whose loss costs least."""
+    kept = 1.0 - z**2
+    left = (s - 2 * z * h[where] + z**2 * rest[where]) / np.where(kept > ROUNDING, kept, 1.0)
+    return np.argsort(-left, kind="stable")[:LEAVING]
+
+
+def _entering(s: float, h: np.ndarray, rest: np.ndarray, where: np.ndarray) -> np.ndarray:
+    """The features that would bring most to the score."""
+    top = 0.5 * (s + rest) + np.hypot(0.5 * (s - rest), h)
+    top[where] = -np.inf
+    number = min(ENTERING, len(top) - len(where))
+    return np.argpartition(-top, number - 1)[:number] if number > 0 else where[:0]
+
+
+def _after(
+    where: np.ndarray, z: np.ndarray, out: int, new: int, cos: float, sin: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """The loading after an exchange: cos times the entries that stay, of unit length, and sin for the new feature."""
+    staying = np.delete(z, out)
+    size = float(np.linalg.norm(staying))
+    features = np.append(np.delete(where, out), new)
+    values = np.append(cos * staying / (size if size > 0 else 1.0), sin)
+    order = np.argsort(features)
+    return features[order], values[order]

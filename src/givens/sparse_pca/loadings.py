@@ -22,8 +22,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.linalg import solve_triangular
+from scipy.linalg.lapack import dpotrf
 
-from givens.metrics import DEPENDENT, adjusted_from_scores
+from givens.metrics import adjusted_from_scores
 from givens.numerics.centred_sparse import CentredSparse
 from givens.numerics.gram import leading_axes
 from givens.numerics.scaling import check_data
@@ -45,6 +46,7 @@ __all__ = [
 ]
 
 
+DEPENDENT_SHARE = 1e-12  # of a score's square: where no more is left beside others, it is rounding
 FLAT_GRADIENT = 1e-12  # of the value: a gradient that is rounding
 REFIT_GROWTH = 1e-5  # growth of the explained variance below which values are not refitted any further
 
@@ -126,7 +128,7 @@ def _counted(
     S = np.where(keep_largest(Y, counts), Y, 0.0)
     size = np.linalg.norm(S, axis=1, keepdims=True)
     E = objective.scores / np.where(size > 0, size, 1.0)
-    order = reported_order(E, counts, counts)
+    order = reported_order(np.einsum("ij,ij->i", E, E), counts, counts)
     found = Loadings(unit_rows(S)[order], Y[order], objective.levels[order], result, E[order].T)
     return float(adjusted_from_scores(found.scores).sum()) * max(len(At) - 1, 1), found
 
@@ -253,22 +255,34 @@ def directions(E: np.ndarray, order: np.ndarray | None = None) -> tuple[np.ndarr
     >>> import numpy as np
     >>> from givens.sparse_pca.loadings import directions
     >>> W, held = directions(np.array([[3.0, 0.0], [1.0, 2.0]]))
-    >>> (W * 3).round(9).tolist(), held
+    >>> (W * 3).round(9).tolist(), round(held, 9)
     ([[9.0, -2.0], [0.0, 6.0]], 13.0)
     """
-    size = np.linalg.norm(E, axis=1)
-    order = np.argsort(-size, kind="stable") if order is None else order
-    order = order[size[order] > 0]
-    W = E.copy()
-    while len(order):
-        Q, R = np.linalg.qr(E[order].T)
-        rest = np.abs(np.diagonal(R))
-        dependent = np.flatnonzero(rest <= DEPENDENT * size[order[: len(rest)]])
-        if len(dependent) == 0 and len(rest) == len(order):
-            W[order] = solve_triangular(R, (Q * rest**2).T, check_finite=False)
-            return W, float(rest @ rest)
-        order = np.delete(order, dependent[0] if len(dependent) else -1)
-    return W, 0.0
+    S = E @ E.T
+    T, held = combinations(S, np.argsort(-np.diagonal(S), kind="stable") if order is None else order)
+    return T @ E, held
+
+
+def combinations(S: np.ndarray, order: np.ndarray) -> tuple[np.ndarray, float]:
+    """T with W = TE, of scores E with the products S = EEᵀ; and the adjusted variance in this order."""
+    T, R, order = np.eye(len(S)), *triangular(S, order)
+    inverse = solve_triangular(R, np.eye(len(R)), check_finite=False)
+    squares = np.square(np.diagonal(R))
+    T[np.ix_(order, order)] = (inverse * squares) @ inverse.T
+    return T, float(squares.sum())
+
+
+def triangular(S: np.ndarray, order: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """R, upper triangular, with RᵀR = S for the scores in this order, and the order without scores that others before explain."""
+    order = order[np.diagonal(S)[order] > 0]
+    while True:
+        part = S[np.ix_(order, order)]
+        R, failed = dpotrf(part)
+        left = np.square(np.diagonal(R)) <= DEPENDENT_SHARE * np.diagonal(part)
+        dependent = failed - 1 if failed else int(np.argmax(left)) if left.any() else -1
+        if dependent < 0:
+            return R, order
+        order = np.delete(order, dependent)
 
 
 def refit(
@@ -349,13 +363,13 @@ def order_and_sign(
     return Z * signs[:, None] + Z.dtype.type(0), order
 
 
-def reported_order(E: np.ndarray, counts: np.ndarray, asked: np.ndarray) -> np.ndarray:
+def reported_order(squares: np.ndarray, counts: np.ndarray, asked: np.ndarray) -> np.ndarray:
     """The order in which components are reported: as the counts were asked for, those with equal counts by their variance.
 
     Parameters
     ----------
-    E : array, shape (components, samples)
-        Scores.
+    squares : array, shape (components,)
+        Of the lengths of the scores.
     counts, asked : array of int
         How many non-zeros each component has; the same numbers in the order in which they were asked for.
 
@@ -363,11 +377,11 @@ def reported_order(E: np.ndarray, counts: np.ndarray, asked: np.ndarray) -> np.n
     --------
     >>> import numpy as np
     >>> from givens.sparse_pca.loadings import reported_order
-    >>> reported_order(np.array([[1.0], [3.0], [2.0]]), np.array([5, 5, 2]), np.array([5, 2, 5]))
+    >>> reported_order(np.array([1.0, 9.0, 4.0]), np.array([5, 5, 2]), np.array([5, 2, 5]))
     array([1, 2, 0])
     """
     order = np.empty(len(asked), dtype=int)
-    order[np.argsort(-asked, kind="stable")] = np.lexsort((-np.einsum("ij,ij->i", E, E), -counts))
+    order[np.argsort(-asked, kind="stable")] = np.lexsort((-squares, -counts))
     return order
 
 

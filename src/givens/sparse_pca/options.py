@@ -21,7 +21,10 @@ SPARSITY = ("gamma", "alpha", "n_nonzero", "n_nonzero_total")
 
 @dataclass(frozen=True)
 class FitOptions:
-    """Checked options. Either `level`, the threshold of |y|, or `counts`, the numbers of non-zeros, decides the sparsity."""
+    """Checked options. Either `level`, the threshold of |y|, or `counts`, the numbers of non-zeros, decides the sparsity.
+
+    With `divide` only the sum of the counts is given, and they divide it among the components.
+    """
 
     m: int
     level: float
@@ -34,6 +37,7 @@ class FitOptions:
     threads: int | None
     progress: bool
     schedule: Schedule | None = None
+    divide: bool = False
 
     def all_columns(self, rows: int) -> bool:
         """Whether all columns of U are rotated, which needs the data as an array."""
@@ -78,6 +82,7 @@ def fit_options(model: Any, found: FeatureMoments, n_obs: int) -> FitOptions:
         threads=model.threads,
         progress=bool(model.progress),
         schedule=_schedule(model),
+        divide=model.n_nonzero_total is not None,
     )
 
 

@@ -5,8 +5,10 @@ The scores of unit loadings, E = XZᵀ = QR, have the adjusted variance Σ R_jj�
 
     W = Q D² R⁻ᵀ,        z_j ← the counts[j] largest entries of Xᵀw_j, normalised
 
-the linearised variance rises as far as the counts permit, and the best step is kept. Which count belongs to which component
-is free as well: counts are matched to the columns y_j = Xᵀw_j/‖w_j‖, for the largest sum of counted squares.
+the linearised variance rises as far as the counts permit, and the best step is kept. W are combinations of the scores, so Xᵀw_j
+are combinations of the images ZXᵀX. Which count belongs to which component is free as well: counts are matched to the columns
+y_j = Xᵀw_j/‖w_j‖, for the largest sum of counted squares; or, if only the sum of all counts is given, the largest entries of all
+columns are counted.
 
 The result depends on the start: see `givens.sparse_pca.cardinality`.
 
@@ -21,38 +23,62 @@ from time import perf_counter
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from givens.numerics import flop_counts
 from givens.result import Trace
+from givens.solve.iterate import iterate
 from givens.sparse_pca.forms import ProductForm, SampleForm, SparseRows, largest, product
-from givens.sparse_pca.loadings import directions, reported_order
+from givens.sparse_pca.loadings import combinations, reported_order
 from givens.support.progress import Bar
 
 PHASE = "truncated power"
 STEP_GROWTH = 3e-4  # of the explained variance; a step that brings less is the last
-SETTLED_GROWTH, SETTLING_STEPS = (
-    1e-9,
-    200,
-)  # the same for values on features that no longer change; and the most steps
+SETTLED_GROWTH = 1e-9  # the same for values on features that no longer change
+SETTLING_STEPS = 200
+
+
+@dataclass(frozen=True)
+class ImagedLoadings:
+    """Loadings with their images ZAᵀA, components x features."""
+
+    table: SampleForm | ProductForm
+    rows: SparseRows
+    images: np.ndarray
+
+    @classmethod
+    def of(cls, table: SampleForm | ProductForm, rows: SparseRows) -> ImagedLoadings:
+        """With images computed here."""
+        return cls(table, rows, table.images(rows))
+
+    def products(self) -> np.ndarray:
+        """S = ZAᵀAZᵀ."""
+        return self.rows.products(self.images)
+
+    def replaced(self, j: int, where: np.ndarray, values: np.ndarray) -> ImagedLoadings:
+        """With another loading in the place of j."""
+        images = self.images.copy()
+        images[j] = self.table.images(SparseRows([where], [values]))[0]
+        return ImagedLoadings(self.table, self.rows.replaced(j, where, values), images)
+
+    def explained(self, asked: np.ndarray) -> float:
+        """The adjusted variance, in the order in which the counts were asked for."""
+        S = self.products()
+        return combinations(S, reported_order(np.diagonal(S), self.rows.counts(), asked))[1]
 
 
 @dataclass
 class Ascent:
     """Loadings, and how they were reached.
 
-    `W` has rows of unit length, `Y` is WX, in which the next loadings would be counted; `explained` is the adjusted variance as
-    a sum of squares, `gradient_norm` that of its derivative by the loadings' values, on the sphere of each.
+    `Y` is WX for W with rows of unit length, in which the next loadings would be counted; `explained` is the adjusted variance
+    as a sum of squares, `gradient_norm` that of its derivative by the loadings' values, on the sphere of each.
     """
 
-    loadings: SparseRows
-    W: np.ndarray
+    here: ImagedLoadings
     Y: np.ndarray
-    scores: np.ndarray
     explained: float
     gradient_norm: float
-    flops: float
     trace: Trace
+    flops: float = 0.0
     converged: bool = False
-    message: str = ""
 
     def smallest_counted(self) -> np.ndarray:
         """Of |Y|, in each row."""
@@ -63,7 +89,7 @@ class Ascent:
         return self._sorted(1)
 
     def _sorted(self, beyond: int) -> np.ndarray:
-        sizes, places = np.abs(self.Y), self.Y.shape[1] - self.loadings.counts() - beyond
+        sizes, places = np.abs(self.Y), self.Y.shape[1] - self.here.rows.counts() - beyond
         return np.array([np.partition(row, k)[k] if k >= 0 else 0.0 for row, k in zip(sizes, places)])
 
 
@@ -80,23 +106,23 @@ def matched(Y: np.ndarray, counts: np.ndarray) -> np.ndarray:
     distinct, which = np.unique(counts, return_inverse=True)
     if len(distinct) == 1:
         return counts
-    held = np.array([_held_by(y * y, distinct) for y in Y])
+    largest_sums = np.array([_largest_sums(y * y, distinct) for y in Y])
     # Of two equally good orders the present one is kept.
-    gain = held[:, which] + np.diag(1e-12 * held.max(axis=1))
+    gain = largest_sums[:, which] + np.diag(1e-12 * largest_sums.max(axis=1))
     return counts[linear_sum_assignment(gain, maximize=True)[1]]
 
 
-def _held_by(squares: np.ndarray, counts: np.ndarray) -> np.ndarray:
+def _largest_sums(squares: np.ndarray, counts: np.ndarray) -> np.ndarray:
     """The sums of the largest squares, for each of the ascending counts; leaves the squares in disorder."""
-    most, next_one, held = counts[-1], counts[-2], np.empty(len(counts))
+    most, next_one, sums = counts[-1], counts[-2], np.empty(len(counts))
     squares.partition(len(squares) - most)
     top = squares[len(squares) - most :]
-    held[-1] = top.sum()
+    sums[-1] = top.sum()
     top.partition(most - next_one)
     top = top[most - next_one :]
     top.sort()
-    held[:-1] = top[::-1].cumsum()[counts[:-1] - 1]
-    return held
+    sums[:-1] = top[::-1].cumsum()[counts[:-1] - 1]
+    return sums
 
 
 def cut(Y: np.ndarray, counts: np.ndarray) -> SparseRows:
@@ -105,78 +131,87 @@ def cut(Y: np.ndarray, counts: np.ndarray) -> SparseRows:
     return SparseRows([where for where, _ in pairs], [values for _, values in pairs])
 
 
+def divided(Y: np.ndarray, total: int) -> np.ndarray:
+    """How many of the `total` largest entries of Y stand in each row, at least one.
+
+    >>> divided(np.array([[0.1, 0.0, 0.2], [3.0, 2.0, -1.0]]), 4)
+    array([1, 3])
+    """
+    sizes = np.abs(Y)
+    sizes[np.arange(len(Y)), sizes.argmax(axis=1)] = np.inf
+    order = np.argsort(-sizes, axis=None, kind="stable")[:total]
+    return np.bincount(order // Y.shape[1], minlength=len(Y))
+
+
 def settled(
-    table: SampleForm | ProductForm, loadings: SparseRows, asked: np.ndarray, growth: float = SETTLED_GROWTH
+    table: SampleForm | ProductForm, rows: SparseRows, asked: np.ndarray, growth: float = SETTLED_GROWTH
 ) -> tuple[SparseRows, float]:
     """The same features with the values that explain most, and the flops: steps on these features alone.
 
     They end with the step that brings no more than the share `growth`.
     """
-    features, inverse = np.unique(np.concatenate(loadings.where), return_inverse=True)
-    part, ends = table.part(features), np.cumsum(loadings.counts())[:-1]
-    here = SparseRows(np.split(inverse, ends), loadings.values)
-    before, flops, counts = -np.inf, 0.0, loadings.counts()
-    for _ in range(SETTLING_STEPS):
-        E, A = part.scores(here)
-        W, held = directions(E, reported_order(E, counts, asked))
-        flops += part.product_flops(len(counts), 0)
-        if held <= before * (1 + growth):
-            break
-        before, loadings = held, SparseRows(loadings.where, here.values)
-        values = [y[where] for y, where in zip(W @ A, here.where)]
-        here = SparseRows(here.where, [z / (np.linalg.norm(z) or 1.0) for z in values])
-    return loadings, flops
+    features, inverse = np.unique(np.concatenate(rows.where), return_inverse=True)
+    part, counts = table.part(features), rows.counts()
+
+    def step(here: SparseRows) -> tuple[float, SparseRows]:
+        images = part.images(here)
+        S = here.products(images)
+        T, explained = combinations(S, reported_order(np.diagonal(S), counts, asked))
+        values = [y[where] for y, where in zip(T @ images, here.where)]
+        return explained, SparseRows(here.where, [z / (np.linalg.norm(z) or 1.0) for z in values])
+
+    start = SparseRows(np.split(inverse, np.cumsum(counts)[:-1]), rows.values)
+    found = iterate(step, start, growth, SETTLING_STEPS, relative=True)
+    flops = len(found.values) * part.image_flops(len(counts), int(counts.sum()))
+    return SparseRows(rows.where, found.best.values), flops
 
 
 def ascend(
     table: SampleForm | ProductForm,
-    loadings: SparseRows,
+    rows: SparseRows,
     asked: np.ndarray,
     tol: float,
     max_steps: int,
     shown: Bar,
+    *,
+    divide: bool = False,
 ) -> Ascent:
     """Raise the adjusted variance of loadings with as many non-zeros, as far as it goes; the best of all steps.
 
-    It is the variance as it is reported: in the order in which the counts were `asked` for.
+    It is the variance as it is reported: in the order in which the counts were `asked` for; or, if only their sum was asked for
+    and they are to `divide` it, the largest count first.
     """
-    began, flops, trace = perf_counter(), 0.0, Trace()
-    counts, free, done = loadings.counts(), True, False
-    best: Ascent | None = None
+    began, flops, trace, best = perf_counter(), 0.0, Trace(), None
     tol = max(tol, STEP_GROWTH)
-    for step in range(max_steps + 1):
-        if best is not None and loadings.same_features(best.loadings):
-            loadings, spent = settled(table, loadings, asked)
+
+    def step(rows: SparseRows) -> tuple[float, SparseRows]:
+        nonlocal best, flops
+        counts = rows.counts()
+        order = np.sort(counts)[::-1] if divide else asked
+        if best is not None and rows.same_features(best.here.rows):
+            rows, spent = settled(table, rows, order)
             flops += spent
-        E, A = table.scores(loadings)
-        W, held = directions(E, reported_order(E, loadings.counts(), asked))
-        m, n = E.shape
-        flops += table.product_flops(0, int(counts.sum())) + flop_counts.qr(n, m) + 2.0 * m * m * n
-        done = best is not None and held <= best.explained * (1 + tol)
-        if best is None or held > best.explained:
-            size = np.linalg.norm(W, axis=1)
-            W /= np.where(size > 0, size, 1.0)[:, None]
-            Y = product(W, A)
-            flops += table.product_flops(m, 0)
-            best = Ascent(loadings, W, Y, E, held, _slope(loadings, Y, size), flops, trace)
-        shown.step("truncated power", step, max_steps, 1)
+        here = ImagedLoadings.of(table, rows)
+        S = here.products()
+        T, explained = combinations(S, reported_order(np.diagonal(S), counts, order))
+        flops += table.image_flops(len(S), int(counts.sum())) + 2.0 * len(S) * here.images.size
         # The last step may lower the variance; then the one before it is returned.
-        trace.append(
-            step, perf_counter() - began, flops, best.explained, best.gradient_norm, PHASE if step else ""
+        if best is None or explained > best.explained:
+            size = np.sqrt(np.maximum(np.einsum("ij,jk,ik->i", T, S, T), 0.0))
+            Y = product(T / np.where(size > 0, size, 1.0)[:, None], here.images)
+            best = Ascent(here, Y, explained, _slope(rows, Y, size), trace)
+        number = len(trace)
+        shown.step(PHASE, number, max_steps, 1)
+        shown.show(explained, explained / trace.value[-1] - 1 if number else np.nan)
+        seconds = perf_counter() - began
+        trace.append(number, seconds, flops, best.explained, best.gradient_norm, PHASE if number else "")
+        return explained, cut(
+            best.Y, divided(best.Y, int(counts.sum())) if divide else matched(best.Y, counts)
         )
-        shown.show(held, np.nan if step == 0 else held / trace.value[-2] - 1)
-        if done:
-            break
-        if free:
-            before, counts = counts, matched(Y, counts)
-            free = not np.array_equal(before, counts)
-        loadings = cut(Y, counts)
+
+    found = iterate(step, rows, tol, max_steps + 1, relative=True)
     assert best is not None
-    best.converged, best.flops = done, flops
-    if best.converged:
-        best.message = f"converged: a step did not raise the explained variance by {tol:g} of it"
-    else:
-        best.message = f"not converged: max_sweeps = {max_steps} reached"
+    best.converged, best.flops = found.converged, flops
     return best
 
 

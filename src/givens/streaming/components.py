@@ -212,15 +212,17 @@ def _ascended(Y: np.ndarray, found: StreamLoadings, asked: Asked) -> StreamLoadi
     if not asked.refit or counts.min() == 0:
         return found
     ascent = ascend(SampleForm(Y), SparseRows.of(found.Z), counts, asked.tol, asked.max_sweeps, Bar())
-    order = reported_order(ascent.scores, ascent.loadings.counts(), counts)
+    rows = ascent.here.rows
+    E = rows.scores(Y)
+    order = reported_order(np.einsum("ij,ij->i", E, E), rows.counts(), counts)
     Z, again = order_and_sign(
-        ascent.loadings.dense(Y.shape[1])[order],
-        np.linalg.norm(ascent.scores[order], axis=1),
+        rows.dense(Y.shape[1])[order],
+        np.linalg.norm(E[order], axis=1),
         keep_order=asked.keep_order,
     )
     order = order[again]
     found.flops += ascent.flops
-    adjusted = adjusted_from_scores(ascent.scores[order].T) * max(len(Y) - 1, 1)
+    adjusted = adjusted_from_scores(E[order].T) * max(len(Y) - 1, 1)
     if adjusted.sum() <= found.adjusted.sum():
         return found
     steps = len(ascent.trace) - 1

@@ -254,7 +254,7 @@ def refine(
     """Refine topics (k x words, each of sum 1) by at most `passes` passes, with at most `steps` steps per document in each.
 
     Stop when a pass gains no more than `tol` per word. What a pass gained is known after the next inference, so the documents are
-    read once more than there are passes, and the largest bound is that of the topics that are returned.
+    read once more than there are passes, and the last bound is that of the topics that are returned.
     """
     left = iter(range(passes, -1, -1))
 
@@ -270,5 +270,5 @@ def refine(
         return float(found.bound / found.words), (counts, prior)
 
     found = iterate(step, (np.ascontiguousarray(topics.T), prior), tol, passes + 1)
-    counts, prior = found.best
+    counts, prior = found.last
     return RefinedTopics(np.ascontiguousarray(counts.T), prior, found.values, found.converged)
