@@ -129,16 +129,9 @@ def _all_columns() -> None:
 
 
 def _gradients_alone() -> None:
-    from givens.sparse_pca.few_components import FewColumns
+    from givens.solve.widened_sweeps import WidenedSweeps
 
-    sweep = FewColumns._sweep
-
-    def swept(self: Any, state: Any) -> Any:
-        found = sweep(self, state)
-        state.step = state.step[:0]
-        return found
-
-    FewColumns._sweep = swept  # type: ignore[method-assign]
+    WidenedSweeps.before = property(lambda self: None, lambda self, columns: None)  # type: ignore[assignment]
 
 
 def _dense_products() -> None:
@@ -217,20 +210,6 @@ def _small_reserve() -> None:
     from givens.streaming import settings
 
     settings.default_reserve = lambda components: components
-
-
-def _rotated_alone() -> None:
-    from givens.streaming import components
-
-    loadings = components._loadings
-
-    def without_axes(Y: Any, columns: Any, asked: Any, levels: Any, method: str, *rest: Any) -> Any:
-        found = loadings(Y, columns, asked, levels, method, *rest)
-        if method.startswith("principal axes, which"):
-            found.adjusted = np.zeros_like(found.adjusted)
-        return found
-
-    components._loadings = without_axes
 
 
 MECHANISMS = (
@@ -329,7 +308,7 @@ MECHANISMS = (
     Mechanism(
         "alpha: directions of the sweep before",
         ("SparsePCA alpha=0.1, 10 of*", "SparsePCA alpha=0.1, 8 starts*", "StreamingSparsePCA alpha*"),
-        ("sparse_pca/few_components.py:State",),
+        ("solve/widened_sweeps.py:WidenedSweeps.forget",),
         _gradients_alone,
         "kept: not measured here yet.",
     ),
@@ -362,13 +341,6 @@ MECHANISMS = (
         "kept: not measured here yet.",
     ),
     Mechanism(
-        "streams: principal axes beside rotated ones",
-        ("StreamingSparsePCA alpha*",),
-        (),
-        _rotated_alone,
-        "kept: not measured here yet.",
-    ),
-    Mechanism(
         "streams: reserve of three times the components",
         ("StreamingSparsePCA n_nonzero*", "StreamingSparsePCA alpha*"),
         ("streaming/rules.py:default_reserve",),
@@ -383,7 +355,7 @@ MECHANISMS = (
             "SparsePCA sparse matrix, alpha*",
             "sparse_pca_path*",
         ),
-        ("sparse_pca/few_components.py",),
+        ("solve/widened_sweeps.py",),
         _all_columns,
         "kept: not measured here yet.",
     ),

@@ -15,11 +15,15 @@ import numpy as np
 
 from givens.numerics import parallel
 from givens.numerics.cayley import turned
+from givens.objectives.angle_derivatives import few_slopes_of_pairs
 from givens.objectives.base import Blocks, Look, Objective, Solved
 from givens.objectives.function import Function
 from givens.rotations import random_orthogonal, rotate, rotate_blocks, turn
 from givens.schedules import Shape, all_pairs, as_schedule, disjoint_runs
 from givens.solve import PHASES
+from givens.solve.point import Stiefel
+from givens.solve.run import checked_look
+from givens.solve.widened_sweeps import widened_sweep
 from givens.support.arguments import whole
 
 LARGEST_SCALE = 1e6  # times the values of f; an error as large as f itself would be within tolerances relative to a larger scale
@@ -101,6 +105,7 @@ def check_objective(
     ok     purity: ...
     ok     orthogonality: ...
     ok     proposal: ...
+    ok     few columns: ...
     """
     if not isinstance(objective, Objective):
         hint = ": wrap it in objectives.Function(f, n)" if callable(objective) else ""
@@ -131,6 +136,7 @@ def check_objective(
         check.purity,
         check.orthogonality,
         check.proposal,
+        check.few_columns,
     ):
         name = step.__name__.replace("_", " ")
         try:
@@ -183,7 +189,7 @@ class _Check:
                 self.pairs.append(np.array([[i, int(rng.integers(i + 1, objective.n))]]))
 
     def _look(self, U: np.ndarray) -> Look:
-        return self.objective.look(self.objective.state(U))
+        return _with_slopes(self.objective.look(self.objective.state(U)), U)
 
     def _value(self, U: np.ndarray) -> float:
         return float(self.objective.look(self.objective.state(U), slopes=False).value)
@@ -296,7 +302,7 @@ class _Check:
         return self._judge(error, "second derivatives differ from second differences of values", slack=1000)
 
     def turned_look(self) -> tuple[bool, str]:
-        there = self.objective.look(self.objective.state(self.U), self.Q)
+        there = _with_slopes(self.objective.look(self.objective.state(self.U), self.Q), self.U @ self.Q)
         fresh = self._look(self.U @ self.Q)
         errors = [abs(there.value - fresh.value)]
         if there.slopes is not None and fresh.slopes is not None:
@@ -441,10 +447,36 @@ class _Check:
         error = float(np.abs(Q.T @ Q - np.eye(self.objective.n)).max())
         return error <= 1e-9 and np.linalg.det(Q) > 0, f"its rotation is orthogonal up to {error:.1e}"
 
+    def few_columns(self) -> tuple[bool, str]:
+        if not self.objective.plan().stiefel:
+            return True, "U is square"
+        m, whole = self.objective.active, self._look(self.U)
+        point = Stiefel(np.ascontiguousarray(self.U[:, :m].T), m)
+        state = self.objective.state(point.base)
+        look = checked_look(self.objective.look(state), point)
+        assert whole.slopes is not None
+        assert look.slopes is not None
+        errors = [look.value - whole.value]
+        errors.append(np.abs(look.slopes - few_slopes_of_pairs(np.triu(whole.slopes), self.U, m)).max())
+        swept = widened_sweep(self.objective, point, state, look.slopes)
+        fresh = self.objective.state(swept.point.base)
+        turned, after = (self.objective.look(there).value for there in (swept.state, fresh))
+        errors += [turned - after, max(swept.gain - (look.value - after), 0.0)]
+        return self._judge(_worst(map(abs, errors)), "n x m matrices differ from square ones")
+
     def _judge(self, error: float, what: str, slack: float = 1.0) -> tuple[bool, str]:
         relative = error / self.objective.scale
         # NaN must not pass.
         return bool(relative <= slack * self.tolerance), f"{what} by {max(relative, 0.0):.1e} of the scale"
+
+
+def _with_slopes(look: Look, U: np.ndarray) -> Look:
+    """The look at a square U, with slopes from its gradient if it has a gradient alone."""
+    if look.slopes is not None or look.gradient is None:
+        return look
+    E = np.zeros(U.shape)
+    E[:, : look.gradient.shape[1]] = look.gradient
+    return look._replace(slopes=E.T @ U - U.T @ E)
 
 
 def _worst(errors: Iterable[float]) -> float:

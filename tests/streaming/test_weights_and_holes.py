@@ -36,7 +36,7 @@ def test_mean_scatter_and_divisor_are_those_of_weighted_samples(seed, forgetting
     mean = weights @ rows / weights.sum()
     scatter = (rows - mean).T * weights @ (rows - mean)
     np.testing.assert_allclose(sketch.mean * sketch.unit / unit, mean)
-    columns = sketch.columns_now(Frequent(4))[0] * (sketch.unit / unit)
+    columns = sketch.columns_now(Frequent(4)) * (sketch.unit / unit)
     np.testing.assert_allclose(columns.T @ columns, scatter, atol=1e-9)
     assert sketch.energy * (sketch.unit / unit) ** 2 == pytest.approx(np.trace(scatter))
     # As if `own` samples of weight 1, forgotten together, had come.

@@ -113,7 +113,7 @@ class Loop:
         with flop_counts.job(progress):
             flop_counts.count(run.plan.state_flops)
             try:
-                with nullcontext() if descends else flop_counts.uncounted():
+                with nullcontext() if descends else run.observing():
                     look()
             except NotFinite:
                 if not nan_as_inf:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from time import perf_counter
 from typing import Any
 
@@ -86,7 +87,7 @@ class Run:
 
     def _counted(self, look: Look) -> Look:
         flop_counts.count(look.flops)
-        return _not_nan(look)
+        return checked_look(look, self.point)
 
     def look_at(self, point: Point) -> Look:
         """The look at a point to which a step from the present one leads; the state is not changed."""
@@ -95,7 +96,12 @@ class Run:
         else:
             look = self.objective.look(self.state, point.rotation)
         flop_counts.count(look.flops + self._move_flops)
-        return _not_nan(look)
+        return checked_look(look, point)
+
+    def observing(self) -> AbstractContextManager[None]:
+        """Count nothing, unless the next step needs the look that is observed."""
+        needed = self.options.phases[self.progress.phase] == "widened sweeps"
+        return nullcontext() if needed else flop_counts.uncounted()
 
     def value(self) -> float:
         """The value of f."""
@@ -149,6 +155,10 @@ class Run:
         flop_counts.count(self.point.rotate(blocks, rotations))
         self._look = None
 
+    def replace(self, point: Point, state: Any) -> None:
+        """Go to a point whose state is known."""
+        self.point, self.state, self._look = point, state, None
+
     def rebase(self) -> None:
         """Remove the rounding errors of U, and compute the state anew."""
         point = self.point.rebased()
@@ -175,9 +185,12 @@ class Run:
         flop_counts.count(flops)
 
 
-def _not_nan(look: Look) -> Look:
+def checked_look(look: Look, point: Point) -> Look:
+    """The look at a point, with slopes from its gradient if it has a gradient alone; NaN is refused."""
     if math.isnan(look.value):
         raise NotFinite("f must be finite for every orthogonal matrix, but look() returned nan for one")
+    if look.slopes is None and look.gradient is not None:
+        return look._replace(slopes=point.slopes_of(look.gradient), gradient=None)
     return look
 
 

@@ -29,10 +29,11 @@ from givens.rotations import orthogonality
 from givens.solve.starts import best_of
 from givens.sparse_pca.centred_data import CentredData, CovarianceData
 from givens.sparse_pca.exchanges import exchanged, one_by_one, renewed
-from givens.sparse_pca.forms import ProductForm, SampleForm, SparseRows
-from givens.sparse_pca.loadings import Loadings, directions, reported_order, rotated
+from givens.sparse_pca.forms import ImagedLoadings, ProductForm, SampleForm, SparseRows, reported_order
+from givens.sparse_pca.loadings import Loadings, directions
 from givens.sparse_pca.options import FitOptions
-from givens.sparse_pca.truncated_power import STEP_GROWTH, Ascent, ImagedLoadings, ascend, cut, matched
+from givens.sparse_pca.tracked_counts import track
+from givens.sparse_pca.truncated_power import STEP_GROWTH, Ascent, ascend, cut, matched
 from givens.support.arguments import counted
 from givens.support.progress import bar
 
@@ -93,7 +94,7 @@ def _extended(
     U = np.ascontiguousarray(polar(scores))
     levels = np.concatenate([found.levels, np.zeros(len(more))])
     result = replace(found.result, U=U, orthogonality=orthogonality(U))
-    return Loadings(Z, np.concatenate([found.Y, np.zeros_like(more)]), levels, result, scores)
+    return Loadings(Z, np.concatenate([found.Y, np.zeros_like(more)]), levels, result, scores, result.value)
 
 
 def _solve(
@@ -113,17 +114,18 @@ def _solve(
     if len(able) < max(options.m, int(options.counts.max())):
         able = np.arange(len(norms))
     features = able[strongest(norms[able] ** 2, options.counts)]
-    search = CountSearch(_table(data, features, options), norms[features], options)
-    best = search.run(None if previous is None else previous[:, features], rng)
-    rounds = 0
-    while len(missed := _missed(data, features, able, best)):
-        rounds += 1
-        more = np.union1d(features, missed) if rounds < FEATURE_ROUNDS else able
-        rows = best.here.rows
-        where = [np.searchsorted(more, features[where]) for where in rows.where]
-        features, search.table = more, _table(data, more, options)
-        best = search.ascend(SparseRows(where, rows.values))
-    return features, search.table, search.reported(best, perf_counter() - began)
+    with flop_counts.job(flop_counts.Flops()) as counter:
+        search = CountSearch(_table(data, features, options), norms[features], options)
+        best = search.run(None if previous is None else previous[:, features], rng)
+        rounds = 0
+        while len(missed := _missed(data, features, able, best)):
+            rounds += 1
+            more = np.union1d(features, missed) if rounds < FEATURE_ROUNDS else able
+            rows = best.here.rows
+            where = [np.searchsorted(more, features[where]) for where in rows.where]
+            features, search.table = more, _table(data, more, options)
+            best = search.ascend(SparseRows(where, rows.values))
+    return features, search.table, search.reported(best, counter.flops, perf_counter() - began)
 
 
 def _table(
@@ -148,7 +150,7 @@ class CountSearch:
     ----------
     counts : array of int
         The counts in the order in which components are reported.
-    flops, sweeps, rotations, exchanges : float, int, int, int
+    sweeps, rotations, exchanges : int
         Of all starts.
     tried : list of str
         The kinds of starts.
@@ -162,7 +164,7 @@ class CountSearch:
         self.axes = table.principal_columns(norms, 2 * options.m + SPARE_AXES)
         sizes = np.linalg.norm(self.axes, axis=1)
         self.axes[sizes <= BEYOND_RANK * sizes.max()] = 0.0
-        self.flops = 2.0 * table.rows**2 * table.features + flop_counts.eigh(table.rows)
+        flop_counts.count(2.0 * table.rows**2 * table.features + flop_counts.eigh(table.rows))
         self.sweeps, self.rotations, self.exchanges = 0, 0, 0
         self.tried: list[str] = []
         self.reached: list[float] = []
@@ -179,9 +181,7 @@ class CountSearch:
         """Truncated power steps."""
         tol, most = self.options.tol, self.options.max_sweeps
         with bar(self.options.progress) as shown:
-            found = ascend(self.table, rows, self.counts, tol, most, shown, divide=divide)
-        self.flops += found.flops
-        return found
+            return ascend(self.table, rows, self.counts, tol, most, shown, divide=divide)
 
     def _attempt(self, starts: Iterable[SparseRows]) -> Ascent:
         """The best of some starts, or of what renewing the loadings that they lead to leads to."""
@@ -204,14 +204,12 @@ class CountSearch:
         for ascent in self.ascents:
             if all(abs(ascent.explained - other) > SAME * other for other in different):
                 different.append(ascent.explained)
-                here, flops = renewed(ascent.here, self.axes, self.squares)
-                self.flops += flops
+                here = renewed(ascent.here, self.axes, self.squares)
                 if here is not ascent.here:
                     yield here.rows
 
     def _exchanged(self, best: Ascent) -> Ascent:
-        rows, flops, number = exchanged(best.here, self.squares, self.counts)
-        self.flops += flops
+        rows, number = exchanged(best.here, self.squares, self.counts)
         self.exchanges += number
         return max(best, self.ascend(rows), key=explained) if number else best
 
@@ -235,17 +233,14 @@ class CountSearch:
             orders.append(self.counts)
         for counts in orders:
             self.tried.append("loadings one by one")
-            rows, flops = one_by_one(self.table, self.axes, self.squares, counts)
-            self.flops += flops
-            yield rows
+            yield one_by_one(self.table, self.axes, self.squares, counts)
         V = np.eye(len(self.axes))[:, : self.options.m]
         for shared, name in ((True, "one threshold"), (False, "a threshold per component")):
             self.tried.append(f"rotations with {name}")
-            Y, result = rotated(self.axes, self.options, V, shared=shared)
-            self.flops += result.flops
-            self.sweeps += result.sweeps
-            self.rotations += result.rotations
-            yield self._cut(Y)
+            run = track(self.axes, self.options, V, False, shared=shared)
+            self.sweeps += len(run.trace) - 1
+            self.rotations += run.rotations
+            yield self._cut(run.best.Y)
 
     def _last(self, previous: np.ndarray) -> list[SparseRows]:
         self.tried.append("the last fit")
@@ -259,7 +254,7 @@ class CountSearch:
     def _cut(self, Y: np.ndarray) -> SparseRows:
         return cut(Y, matched(Y, self.counts))
 
-    def reported(self, best: Ascent, seconds: float) -> Loadings:
+    def reported(self, best: Ascent, flops: float, seconds: float) -> Loadings:
         """The components in the order in which they are reported."""
         rows, most = best.here.rows, self.options.max_sweeps
         E = self.table.scores(rows)
@@ -278,7 +273,7 @@ class CountSearch:
             message=stopped,
             sweeps=self.sweeps,
             rotations=self.rotations,
-            flops=self.flops,
+            flops=flops,
             gradient_norm=best.gradient_norm,
             orthogonality=orthogonality(U),
             seconds=seconds,
@@ -287,7 +282,8 @@ class CountSearch:
             starts=np.array(self.reached),
         )
         Z = rows.dense(best.Y.shape[1])[order]
-        return Loadings(Z, best.Y[order], best.largest_uncounted()[order], result, np.ascontiguousarray(E.T))
+        levels, scores = best.largest_uncounted()[order], np.ascontiguousarray(E.T)
+        return Loadings(Z, best.Y[order], levels, result, scores, best.explained)
 
     def _method(self, steps: int) -> str:
         """What was done, in one sentence."""

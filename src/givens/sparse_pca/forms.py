@@ -12,17 +12,24 @@ Arrays are stored one component per row.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple, overload
 
 import numpy as np
 from scipy import sparse
+from scipy.linalg import solve_triangular
+from scipy.linalg.lapack import dpotrf
 
-from givens.numerics import gram
+from givens.numerics import flop_counts, gram
 from givens.numerics.centred_sparse import CentredSparse
 from givens.numerics.tiles import scores, turned
+from givens.solve.iterate import iterate
 
 HEAVY = 16  # a loading with more than 1/16 of all features is multiplied as if it were dense
 LARGE_PRODUCT = 1 << 20  # entries of the data from which a product is shared among threads
+DEPENDENT_SHARE = 1e-12  # of a score's square: where no more is left beside others, it is rounding
+SETTLED_GROWTH = 1e-9  # the same for values on features that no longer change
+SETTLING_STEPS = 200
 AXES = 2000  # features, the strongest, tell the leading axes well enough to begin; or ten times as many as samples
 
 
@@ -65,10 +72,11 @@ class SparseRows(NamedTuple):
         heavy = [j for j, where in enumerate(self.where) if HEAVY * len(where) > At.shape[1]]
         if heavy:
             part = SparseRows([self.where[j] for j in heavy], [self.values[j] for j in heavy])
-            E[heavy] = scores(part.dense(At.shape[1]), At, few=False)[0]
+            E[heavy] = scores(part.dense(At.shape[1]), At, few=False)
         for j, (where, values) in enumerate(zip(self.where, self.values)):
             if HEAVY * len(where) <= At.shape[1]:
                 E[j] = taken(At, where) @ values
+                flop_counts.count(2.0 * len(where) * len(At))
         return E
 
     def replaced(self, j: int, where: np.ndarray, values: np.ndarray) -> SparseRows:
@@ -80,6 +88,7 @@ class SparseRows(NamedTuple):
     def products(self, images: np.ndarray) -> np.ndarray:
         """S = ZAᵀAZᵀ, from the images of these loadings."""
         S = np.array([images[:, where] @ values for where, values in zip(self.where, self.values)])
+        flop_counts.count(2.0 * len(images) * int(self.counts().sum()))
         return 0.5 * (S + S.T)
 
 
@@ -122,10 +131,6 @@ class SampleForm:
         part = taken(self.At, np.argpartition(-norms, leading)[:leading]) if few else self.At
         return product(gram.rough_axes(part, min(m, self.rows))[0].T, self.At)
 
-    def image_flops(self, m: int, nonzeros: int) -> float:
-        """Of the images of m loadings with so many non-zeros in all."""
-        return 2.0 * self.rows * (nonzeros + m * self.features)
-
 
 class ProductForm:
     """The products of features, C = AᵀA.
@@ -142,6 +147,7 @@ class ProductForm:
 
     def images(self, loadings: SparseRows) -> np.ndarray:
         """ZAᵀA, components x features."""
+        flop_counts.count(2.0 * self.features * int(loadings.counts().sum()))
         return np.asarray(loadings.matrix(self.features) @ self.C)
 
     def scores(self, loadings: SparseRows) -> np.ndarray:
@@ -168,10 +174,6 @@ class ProductForm:
             squares, turns = np.linalg.eigh(product(V, self.C) @ V.T)
             axes = turns.T @ V
         return axes[::-1][:m] * np.sqrt(np.maximum(squares[::-1][:m], 0.0))[:, None]
-
-    def image_flops(self, m: int, nonzeros: int) -> float:
-        """Of the images of m loadings with so many non-zeros in all."""
-        return 2.0 * self.features * nonzeros
 
 
 @overload
@@ -206,8 +208,113 @@ def largest(y: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
 def product(u: np.ndarray, At: np.ndarray | CentredSparse) -> np.ndarray:
     """uᵀA, for one u or several rows; by all threads where A is large."""
     if At.size < LARGE_PRODUCT or isinstance(At, CentredSparse):
+        flop_counts.count(2.0 * len(np.atleast_2d(u)) * At.size)
         return u @ At
     rows = np.atleast_2d(u)
     Y = np.empty((len(rows), At.shape[1]))
     turned(rows, At, Y)
     return Y if u.ndim == 2 else Y[0]
+
+
+@dataclass(frozen=True)
+class ImagedLoadings:
+    """Loadings with their images ZAᵀA, components x features."""
+
+    table: SampleForm | ProductForm
+    rows: SparseRows
+    images: np.ndarray
+
+    @classmethod
+    def of(cls, table: SampleForm | ProductForm, rows: SparseRows) -> ImagedLoadings:
+        """With images computed here."""
+        return cls(table, rows, table.images(rows))
+
+    def products(self) -> np.ndarray:
+        """S = ZAᵀAZᵀ."""
+        return self.rows.products(self.images)
+
+    def replaced(self, j: int, where: np.ndarray, values: np.ndarray) -> ImagedLoadings:
+        """With another loading in the place of j."""
+        images = self.images.copy()
+        images[j] = self.table.images(SparseRows([where], [values]))[0]
+        return ImagedLoadings(self.table, self.rows.replaced(j, where, values), images)
+
+    def explained(self, asked: np.ndarray) -> float:
+        """The adjusted variance, in the order in which the counts were asked for."""
+        S = self.products()
+        return combinations(S, reported_order(np.diagonal(S), self.rows.counts(), asked))[1]
+
+
+def settled(
+    table: SampleForm | ProductForm,
+    rows: SparseRows,
+    asked: np.ndarray | None,
+    growth: float = SETTLED_GROWTH,
+    steps: int = SETTLING_STEPS,
+) -> SparseRows:
+    """The same features with the values that explain most, in the reported order: steps on these features alone.
+
+    They end with the step that brings no more than the share `growth`.
+    """
+    features, inverse = np.unique(np.concatenate(rows.where), return_inverse=True)
+    part, counts = table.part(features), rows.counts()
+
+    def step(here: SparseRows) -> tuple[float, SparseRows]:
+        images = part.images(here)
+        S = here.products(images)
+        T, explained = combinations(S, reported_order(np.diagonal(S), counts, asked))
+        values = [y[where] for y, where in zip(T @ images, here.where)]
+        return explained, SparseRows(here.where, [z / (np.linalg.norm(z) or 1.0) for z in values])
+
+    start = SparseRows(np.split(inverse, np.cumsum(counts)[:-1]), rows.values)
+    return SparseRows(rows.where, iterate(step, start, growth, steps, relative=True).best.values)
+
+
+def combinations(S: np.ndarray, order: np.ndarray) -> tuple[np.ndarray, float]:
+    """T with W = TE, of scores E with the products S = EEᵀ; and the adjusted variance in this order."""
+    T, R, order = np.eye(len(S)), *triangular(S, order)
+    inverse = solve_triangular(R, np.eye(len(R)), check_finite=False)
+    squares = np.square(np.diagonal(R))
+    T[np.ix_(order, order)] = (inverse * squares) @ inverse.T
+    return T, float(squares.sum())
+
+
+def triangular(S: np.ndarray, order: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """R, upper triangular, with RᵀR = S for the scores in this order, and the order without scores that others before explain."""
+    order = order[np.diagonal(S)[order] > 0]
+    while True:
+        part = S[np.ix_(order, order)]
+        R, failed = dpotrf(part)
+        left = np.square(np.diagonal(R)) <= DEPENDENT_SHARE * np.diagonal(part)
+        dependent = failed - 1 if failed else int(np.argmax(left)) if left.any() else -1
+        if dependent < 0:
+            return R, order
+        order = np.delete(order, dependent)
+
+
+def reported_order(squares: np.ndarray, counts: np.ndarray, asked: np.ndarray | None) -> np.ndarray:
+    """The order in which components are reported: as the counts were asked for, those with equal counts by their variance.
+
+    If no counts were asked for, all are in the order of their variance.
+
+    Parameters
+    ----------
+    squares : array, shape (components,)
+        Of the lengths of the scores.
+    counts : array of int, shape (components,)
+        How many non-zeros each component has.
+    asked : array of int or None
+        The same numbers in the order in which they were asked for.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from givens.sparse_pca.forms import reported_order
+    >>> reported_order(np.array([1.0, 9.0, 4.0]), np.array([5, 5, 2]), np.array([5, 2, 5]))
+    array([1, 2, 0])
+    """
+    if asked is None:
+        return np.argsort(-squares, kind="stable")
+    order = np.empty(len(asked), dtype=int)
+    order[np.argsort(-asked, kind="stable")] = np.lexsort((-squares, -counts))
+    return order
