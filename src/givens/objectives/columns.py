@@ -23,7 +23,7 @@ from givens.schedules import Schedule, Tournament
 from givens.support.arguments import as_array, is_dask
 
 # Tolerances of runs on samples, whose minimum is elsewhere: of descent, and of sweeps.
-ROUGH, ROUGH_SWEEP = 1e-4, 3e-4
+ROUGH, ROUGH_SWEEP = 1e-2, 0.017
 # With more columns, Newton's method is not used: the second derivatives are n³/2 sums over the rows.
 MOST_TWICE = 128
 
