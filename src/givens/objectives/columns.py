@@ -22,7 +22,7 @@ from givens.objectives.turned_rows import LEAST, SAMPLE_ROWS, SWEPT_ROWS, HeldRo
 from givens.schedules import Schedule, Tournament
 from givens.support.arguments import as_array, is_dask
 
-ROUGH = 3e-4
+ROUGH = 0.017
 """Tolerance of runs on samples, whose minimum is elsewhere."""
 
 # With more columns, Newton's method is not used: the second derivatives are n³/2 sums over the rows.

@@ -58,7 +58,6 @@ class Sweeps(Phase):
                 ):
                     gain += self._round(run, share)
                 total += gain
-                run.bar.advance(blocks)
                 blocks = rounds.send(gain)
         except StopIteration:
             pass

@@ -7,6 +7,7 @@ by the angle (E_iij − E_ijj)/(λ_i + λ_j), where the power method is off by E
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -100,15 +101,15 @@ def decompose(
     schedule : str or Schedule, optional
         By default a tournament with blocks that suit d.
     tol : float, default=1e-12
-        As for `minimize`.
+        Converged when a sweep gains at most this share of the objective's scale.
     max_sweeps : int, default=100
-        As for `minimize`.
+        Maximum number of sweeps.
     threads : int, optional
         As for `minimize`; by default one where d is small.
     random_state : int or Generator, optional
         For the starts, and for schedules that draw.
     **options
-        Passed on to `minimize`: gradient_tol, callback, checkpoint, progress.
+        Passed on to `minimize`: callback, checkpoint.
 
     Returns
     -------
@@ -141,9 +142,9 @@ def decompose(
         raise ValueError("a checkpoint belongs to one run: give no checkpoint, or n_starts=1")
     rng = generator(random_state)
     options |= {
-        "schedule": schedule,
-        "tol": tol,
-        "max_sweeps": max_sweeps,
+        "method": schedule,
+        "tol": math.sqrt(tol),
+        "max_iter": max_sweeps,
         "threads": threads,
         "random_state": rng,
     }
