@@ -210,20 +210,15 @@ def _no_shrinking() -> None:
 
 
 def _all_triples() -> None:
-    """Products of all pairs and all columns, of which a sixth is kept."""
+    """Products of all pairs and all columns, of which a third is kept."""
     from givens.data import third_moments as sums
-    from givens.topics import word_moments
 
-    def triples(p: np.ndarray, columns: int = 256) -> np.ndarray:
+    def triples(p: np.ndarray) -> np.ndarray:
         r, n = p.shape
-        total = np.zeros((r * r, r), dtype=p.dtype)
-        for start in range(0, n, columns):
-            part = np.ascontiguousarray(p[:, start : start + columns])
-            total += (part[:, None] * part).reshape(r * r, -1) @ part.T
-        first, second = np.triu_indices(r)
-        return total.reshape(r, r, r)[first, second]
+        total = ((p[:, None] * p).reshape(r * r, n) @ p.T).reshape(r, r, r)
+        return np.concatenate([np.empty(0), *(total[a, a:, a:].ravel() for a in range(r))])
 
-    sums.packed_triples = word_moments.packed_triples = triples
+    sums.packed_triples = triples
 
 
 # Topics

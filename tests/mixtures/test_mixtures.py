@@ -42,7 +42,7 @@ def sigma_points(mixture: Mixture, copies: int) -> np.ndarray:
 
 def population(mixture: Mixture, copies: int, axes: np.ndarray) -> Cumulants:
     """Exact moments, from the accumulators that samples go through."""
-    state = ThirdMoments(Basis(np.zeros(len(axes)), axes))
+    state = ThirdMoments(Basis(np.zeros(len(axes)), axes)).begin(0)
     state.add(sigma_points(mixture, copies))
     return replace(state.cumulants(), count=np.inf)
 

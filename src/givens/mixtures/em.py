@@ -107,9 +107,14 @@ def posterior(mixture: Mixture, X: np.ndarray, unit: float = 1.0) -> tuple[np.nd
 class _Expectation(Sums):
     """Sums over rows of r, r xᵀ, r‖x‖² and log p(x), with r the responsibilities under a mixture."""
 
+    mass: np.ndarray
+    first: np.ndarray
+    energy: np.ndarray
+    log_density: float
+
     def __init__(self, mixture: Mixture, unit: float, origin: np.ndarray | None, beyond: int) -> None:
         k, d = mixture.means.shape
-        super().__init__((k,), (k, d), (k,), ())
+        super().__init__(mass=(k,), first=(k, d), energy=(k,), log_density=())
         self.mixture = mixture
         self.unit = unit
         self.origin = origin
@@ -164,9 +169,10 @@ def refine(
 
     def step(mixture: Mixture) -> tuple[float, Mixture]:
         sums = data.total(_Expectation(mixture, unit, origin, beyond), "mixture-expectation")
-        mass, first, energy, log_density = sums.totals()
-        following = _maximise(mixture, mass, first, energy, common=common, floor=floor, beyond=beyond)
-        return float(log_density) / sums.count, following
+        following = _maximise(
+            mixture, sums.mass, sums.first, sums.energy, common=common, floor=floor, beyond=beyond
+        )
+        return float(sums.log_density) / sums.count, following
 
     found = iterate(step, mixture, tol, steps)
     return Refined(found.following, found.values, found.converged)

@@ -35,7 +35,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.optimize import brentq, minimize, minimize_scalar
 
-from givens.data.third_moments import Cumulants, TooFewDirections, Whitening, contract, whiten
+from givens.data.third_moments import Cumulants, TooFewDirections, Whitening, contract, placements, whiten
 from givens.mixtures.em import Mixture
 from givens.result import Result, Trace
 from givens.tensors.decompose import decompose
@@ -114,7 +114,7 @@ def solve(
     white = _whitening(signal, noise)
     paths = _outside(top, spread, noise, dims) / signal
     noise_third = np.zeros(k - 1) if common else _noise_third(top, paths, dims)
-    third = top.third - _with_identity(noise_third)
+    third = top.third - placements(np.multiply.outer(np.eye(k - 1), noise_third))
 
     V, result = decomposition(_lifted(contract(third, white.W), noise, white, top.count))
     # A component whose weight is lost in the noise starts with a tenth of the mean weight.
@@ -150,12 +150,6 @@ def _whitening(signal: np.ndarray, noise: float) -> Whitening:
             f"{rank + 1} components need means that differ in {rank} directions by more than the noise of variance "
             f"{noise:.4g}, but beyond it {error}; ask for fewer components, or fit with steps of EM (refine_em)"
         ) from None
-
-
-def _with_identity(vector: np.ndarray) -> np.ndarray:
-    """The symmetric tensor that is the sum of v⊗I over its three placements."""
-    once = np.einsum("a,bc->abc", vector, np.eye(len(vector)))
-    return once + once.transpose(1, 0, 2) + once.transpose(2, 1, 0)
 
 
 def _lifted(K: np.ndarray, noise: float, white: Whitening, count: float) -> np.ndarray:

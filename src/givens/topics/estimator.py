@@ -572,7 +572,7 @@ def _warn_of_empty(state: WordMoments, empty: EmptyDocuments, words: list[str] |
     notes = []
     if empty.number:
         notes.append(
-            f"{empty.number} of {state.documents} documents have no words, the first is number {empty.first}: "
+            f"{empty.number} of {state.count} documents have no words, the first is number {empty.first}: "
             "they say nothing about the topics"
         )
     unused = np.flatnonzero(state.diagonals[:, 0] == 0)
