@@ -242,7 +242,7 @@ def test_the_way_through_samples_is_counted():
     assert first.flops > 0
     assert np.isnan(first.gain)
     assert found.trace.flops[0] > first.flops
-    assert "samples of the data" in found.method
+    assert "a sample of the data" in found.method
     # From the same place, without the way that led there: as many flops less.
     again = minimize(Columns(X, "logcosh"), Columns(X, "logcosh").start(np.random.default_rng(0)))
     assert again.phases[0].name == "descent"
