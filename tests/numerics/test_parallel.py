@@ -13,7 +13,7 @@ import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from givens import minimize
-from givens.numerics import parallel
+from givens.numerics import flop_counts, parallel
 from givens.objectives import Function, SparseColumns
 from tests.interrupt import SignalAt
 
@@ -36,6 +36,16 @@ def test_outcomes_come_in_the_order_of_the_items(threads):
         assert parallel.each(lambda k: k * k, range(50)) == [k * k for k in range(50)]
         assert parallel.each(lambda k: k, []) == []
     assert parallel.width() == 1
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_flops_are_those_of_all_threads(threads):
+    with parallel.pool(threads), flop_counts.job(flop_counts.Flops()) as counter:
+        flop_counts.count(1.0)
+        parallel.each(lambda k: flop_counts.count(k / 3), range(50))
+        with flop_counts.uncounted():
+            flop_counts.count(1.0)
+    assert counter.flops == 1.0 + sum(round(k / 3) for k in range(50))
 
 
 def test_more_than_one_thread_works():
@@ -99,7 +109,7 @@ import threading
 import numpy as np
 import scipy.linalg
 from threadpoolctl import ThreadpoolController
-from givens.numerics import parallel
+from givens.numerics import flop_counts, parallel
 
 libraries = [library for library in ThreadpoolController().lib_controllers if library.user_api == "blas"]
 seen = lambda: {library.get_num_threads() for library in libraries}

@@ -13,10 +13,12 @@ matrix is held by `run.point`, and by nothing else; how far the run has come, by
 from __future__ import annotations
 
 import math
+from contextlib import nullcontext
 from time import perf_counter
 
 import numpy as np
 
+from givens.numerics import flop_counts
 from givens.objectives.base import NotFinite, Objective, Plan
 from givens.result import PhaseSummary, Result, Stop
 from givens.rotations import orthogonality, repair
@@ -97,24 +99,26 @@ class Loop:
         """Evaluate f at the start, where it may be NaN with `nan_as_inf`, or where a checkpoint resumes."""
         run, progress = self.run, self.run.progress
         self.coarse_summary, self.coarse_gain = coarse_summary, coarse_gain
-        # Descent needs the slopes anyway, and the trace gets the gradient norm.
-        look = run.look if self.phases[progress.phase].name == "descent" else run.glance
+        # Descent needs the slopes; for other phases only the trace looks, as it does before a checkpoint.
+        descends = self.phases[progress.phase].name == "descent"
+        look = run.look if descends else run.glance
         if progress.trace.step:
-            flops = progress.flops
-            look()
-            progress.flops = flops  # counted before it was saved
+            with flop_counts.uncounted():
+                look()
             return
         if coarse_summary is not None:
             progress.flops, progress.seconds = coarse_summary.flops, coarse_summary.seconds
         run.began = perf_counter() - progress.seconds
-        progress.flops += run.plan.state_flops
         progress.summaries = [PhaseSummary(phase.name) for phase in self.phases]
-        try:
-            look()
-        except NotFinite:
-            if not nan_as_inf:
-                raise
-            run.see_infinite()
+        with flop_counts.job(progress):
+            flop_counts.count(run.plan.state_flops)
+            try:
+                with nullcontext() if descends else flop_counts.uncounted():
+                    look()
+            except NotFinite:
+                if not nan_as_inf:
+                    raise
+                run.see_infinite()
         trace(run, "" if coarse_summary is None else coarse_summary.name)
         show(run, "")
 
@@ -127,17 +131,18 @@ class Loop:
             return
         run = self.run
         run.began = perf_counter() - run.progress.seconds
-        run.hold()
-        run.stop_share = stop_share
-        set_tol(run, self.coarse_gain)
-        certifies = run.options.certify and not stop_share
-        ending = rule(run)
-        while True:
-            while ending is None:
-                ending = self._step()
-            if not (certifies and ending.stop.converged and self._certificate_gains()):
-                break
-            ending = None
+        with flop_counts.job(run.progress):
+            run.hold()
+            run.stop_share = stop_share
+            set_tol(run, self.coarse_gain)
+            certifies = run.options.certify and not stop_share
+            ending = rule(run)
+            while True:
+                while ending is None:
+                    ending = self._step()
+                if not (certifies and ending.stop.converged and self._certificate_gains()):
+                    break
+                ending = None
         self.ending = ending
 
     def _step(self) -> Ending | None:
@@ -248,8 +253,9 @@ class Loop:
         norm = self.run.progress.trace.gradient_norm[-1]
         if not math.isnan(norm):
             return norm
-        self.run.hold()
         try:
-            return self.run.gradient_norm(even_if_expensive=True)
+            with flop_counts.uncounted():
+                self.run.hold()
+                return self.run.gradient_norm(even_if_expensive=True)
         except NotFinite:
             return math.nan

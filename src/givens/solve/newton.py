@@ -18,6 +18,7 @@ import math
 
 import numpy as np
 
+from givens.numerics import flop_counts
 from givens.numerics.scaling import EPS
 from givens.objectives.base import Look, NotFinite
 from givens.result import Stop
@@ -102,7 +103,7 @@ class Newton(Phase):
         assert look.slopes is not None
         rotation = np.eye(run.shape.n) if run.point.rotation is None else run.point.rotation
         second = run.plan.second(run.state, rotation)
-        run.progress.flops += second.flops
+        flop_counts.count(second.flops)
         if look.curvatures is not None:
             return Truncated(second.product, _weights(look.curvatures, run.shape.active))
         if run.pairs <= MOST_PRODUCTS:

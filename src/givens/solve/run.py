@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from givens.numerics import flop_counts
 from givens.objectives.base import Blocks, Look, NotFinite, Objective, Plan, Rotations
 from givens.result import Certificate
 from givens.schedules import Shape
@@ -84,9 +85,7 @@ class Run:
         return self._look
 
     def _counted(self, look: Look) -> Look:
-        """The look, whose flops are those of descent; other phases do not need it, but for the trace."""
-        if self.options.phases[self.progress.phase] == "descent":
-            self.progress.flops += look.flops
+        flop_counts.count(look.flops)
         return _not_nan(look)
 
     def look_at(self, point: Point) -> Look:
@@ -95,7 +94,7 @@ class Run:
             look = self.objective.look(self.objective.state(point.base))
         else:
             look = self.objective.look(self.state, point.rotation)
-        self.progress.flops += look.flops + self._move_flops
+        flop_counts.count(look.flops + self._move_flops)
         return _not_nan(look)
 
     def value(self) -> float:
@@ -146,8 +145,8 @@ class Run:
 
     def rotate(self, blocks: Blocks, rotations: Rotations, payload: Sequence[Any] | None = None) -> None:
         """Rotate blocks of columns of the point and of the state, after `settle`."""
-        self.progress.flops += self.objective.apply(self.state, blocks, rotations, payload)
-        self.progress.flops += self.point.rotate(blocks, rotations)
+        flop_counts.count(self.objective.apply(self.state, blocks, rotations, payload))
+        flop_counts.count(self.point.rotate(blocks, rotations))
         self._look = None
 
     def rebase(self) -> None:
@@ -163,7 +162,7 @@ class Run:
         """Compute the state, if it was released."""
         if self.state is None:
             self.state = self.objective.state(self.point.base)
-            self.progress.flops += self.plan.state_flops
+            flop_counts.count(self.plan.state_flops)
 
     def see_infinite(self) -> None:
         """Take the value for infinite, where it is NaN."""
@@ -173,7 +172,7 @@ class Run:
         self.state = None  # two states at once may not fit into memory
         self.point, self._look = point, None
         self.state = self.objective.state(point.base)
-        self.progress.flops += flops
+        flop_counts.count(flops)
 
 
 def _not_nan(look: Look) -> Look:

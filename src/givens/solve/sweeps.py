@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from givens.numerics import parallel
+from givens.numerics import flop_counts, parallel
 from givens.objectives.base import Blocks, Solved
 from givens.result import Stop
 from givens.solve.phase import Phase
@@ -86,7 +86,7 @@ class Sweeps(Phase):
 
     def _round(self, run: Run, blocks: Blocks) -> float:
         solved = solve(run, blocks)
-        run.progress.flops += solved.flops
+        flop_counts.count(solved.flops)
         run.progress.exactness = max(run.progress.exactness, solved.exactness)
         rotations, gains, payload = solved.rotations, solved.gains, solved.payload
         if not gains.min() > 0:
