@@ -359,7 +359,7 @@ MECHANISMS = (
     Mechanism(
         "mixtures: starts of EM beside the moments",
         MIXTURES,
-        ("mixtures/em.py:better_start",),
+        ("mixtures/em.py:EM.better_start",),
         _moments_only_start,
         (
             "kept: the time without them is 0.45 times with the same answer (12 of 60,000 x 40), but on real data the first "
