@@ -90,7 +90,7 @@ def test_a_sample_is_some_of_the_rows():
     A = sources(6, 40_000, 16)
     whole = Columns(A, "logcosh")
     sample = whole.coarse()
-    assert 128 * 16 <= len(sample.rows.A) < 256 * 16
+    assert 96 * 16 <= len(sample.rows.A) < 192 * 16
     assert sample.coarse() is None
     look, full = sample.look(sample.state(np.eye(16))), whole.look(whole.state(np.eye(16)))
     share = len(sample.rows.A) / len(A)
