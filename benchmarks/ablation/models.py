@@ -372,22 +372,27 @@ MECHANISMS = (
         MIXTURES,
         ("mixtures/whitened_moments.py:refit",),
         _no_refit,
-        "kept: not measured",
+        (
+            "kept: without it errors of the means from moments alone are 1.01 to 2.3 times as large (3 of 2,000 x 10 to 20 of "
+            "50,000 x 50, six seeds each)"
+        ),
     ),
     Mechanism(
         "mixtures: shrinking of the third moment",
         MIXTURES,
         ("mixtures/whitened_moments.py:_lifted",),
         _no_shrinking,
-        "kept: not measured",
+        (
+            "deleted: with the fit to the moments that follows, errors of the means are equal to 0.1 % without it (four sizes up "
+            "to 20 of 50,000 x 50, six seeds each)"
+        ),
     ),
     Mechanism(
         "moments: symmetry of third moments",
         (*MIXTURES, *TOPICS),
         (
-            "data/third_moments.py:PairGroup",
-            "data/third_moments.py:pair_groups",
             "data/third_moments.py:packed_triples",
+            "data/third_moments.py:packed_blocks",
             "data/third_moments.py:unpacked_triples",
         ),
         _all_triples,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
@@ -31,7 +31,7 @@ from givens.mixtures.whitened_moments import SolvedMixture, by_givens, solve, un
 from givens.numerics import parallel
 from givens.numerics.scaling import unit_of
 from givens.result import Result
-from givens.support.arguments import counted, is_dask, warn_caller, whole
+from givens.support.arguments import counted, is_dask, one_of, tolerance, warn_caller, whole
 from givens.support.fitting import atomic_fit, validate_data
 
 _VARIANCES = {"common": True, "distinct": False}
@@ -494,12 +494,8 @@ class SphericalMixture(StreamedMoments, DensityMixin, BaseEstimator):
             self._whole_number(name)
         if self.basis_rank is not None:
             whole(self.basis_rank, "basis_rank", self._whole_number("n_components"))
-        if not (isinstance(self.variance, str) and self.variance in _VARIANCES):
-            raise ValueError(
-                f"variance must be one of {', '.join(map(repr, _VARIANCES))}, got {self.variance!r}"
-            )
-        if not (isinstance(self.tol, Real) and self.tol >= 0):
-            raise ValueError(f"tol must be a number of at least 0, got {self.tol!r}")
+        one_of(self.variance, "variance", _VARIANCES)
+        tolerance(self.tol, "tol")
 
     def _check_shape(self, features: int) -> None:
         if self.n_components > features:

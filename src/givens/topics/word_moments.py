@@ -274,11 +274,11 @@ def principal_axes(documents: Rows, words: int, rank: int, rng: np.random.Genera
         image -= alone * F
         image *= rows
         if step < POWER_STEPS - 1:
-            Q = _orthonormal(image)
+            Q = np.linalg.qr(image)[0]
     second = Q.T @ image
     ritz = np.linalg.eigh(second + second.T)[1][:, ::-1][:, :rank]
     axes = np.zeros((words, ritz.shape[1]))
-    axes[kept] = scale * _orthonormal(image @ ritz)
+    axes[kept] = scale * np.linalg.qr(image @ ritz)[0]
     return axes
 
 
@@ -294,18 +294,6 @@ def _least_frequency(frequencies: np.ndarray, width: int) -> float:
     most = int(np.searchsorted(np.cumsum(falling), 0.75 * falling.sum()))
     number = min(max(most + 1, 4 * width), len(falling))
     return float(max(min(RARE, falling[number - 1]), np.nextafter(0.0, 1.0)))
-
-
-def _orthonormal(A: np.ndarray) -> np.ndarray:
-    """Nearly orthonormal columns with the span of A: by a Cholesky factor if there is one, or QR."""
-    try:
-        factor = np.linalg.cholesky(A.T @ A)
-        sizes = np.diag(factor)
-    except np.linalg.LinAlgError:
-        sizes = np.zeros(1)
-    if not sizes.min() > 1e-4 * sizes.max():
-        return np.asarray(np.linalg.qr(A)[0])
-    return np.asarray(A @ np.linalg.inv(factor).T)
 
 
 @dataclass(frozen=True)
