@@ -24,7 +24,7 @@ from givens.rotations import random_orthogonal
 from givens.schedules import Schedule
 from givens.solve.minimize import minimize
 from givens.solve.starts import best_of
-from givens.support.arguments import counted, generator, tolerance, whole
+from givens.support.arguments import counted, generator, one_of, tolerance, whole
 from givens.tensors.from_samples import MomentTensor
 
 START_NAMES = ("power", "eigh", "random")
@@ -132,10 +132,8 @@ def decompose(
         start = "eigh" if objective.active == objective.n <= SMALL_TENSOR else "power"
     if threads is None and objective.n <= SERIAL_TENSOR:
         threads = 1
-    if isinstance(start, str) and start not in START_NAMES:
-        raise ValueError(
-            f"start must be one of {', '.join(map(repr, START_NAMES))} or an orthogonal matrix, got {start!r}"
-        )
+    if isinstance(start, str):
+        one_of(start, "start", START_NAMES, " or an orthogonal matrix")
     n_starts = whole(n_starts, "n_starts", 1)
     tol = tolerance(tol, "tol")
     if n_starts > 1 and options.get("checkpoint") is not None:
