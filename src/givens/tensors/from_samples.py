@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from givens.kernels import tensor as kernels
-from givens.numerics import parallel
+from givens.numerics import flop_counts, parallel
 from givens.numerics.scaling import binary_exponent, check_data
 from givens.objectives.base import Blocks, Look, Objective, Plan, Rotations, Solved
 from givens.objectives.tensor import (
@@ -92,6 +92,7 @@ class MomentTensor(Objective):
 
     def state(self, U: np.ndarray) -> Rotated:
         """The rotated samples, α and Γ."""
+        flop_counts.count(2.0 * self.samples.z.size * self.n + 4.0 * self.n**3)
         z = np.empty_like(self.samples.z)
         Ut = np.ascontiguousarray(U.T)
         parallel.each(
@@ -114,13 +115,9 @@ class MomentTensor(Objective):
         partial = parallel.each(
             lambda part: z[:, part] @ (z[:, part].T @ U) ** 2, parallel.slices(z.shape[1], CHUNK_SAMPLES)
         )
+        flop_counts.count(4.0 * z.shape[1] * U.size)
         GU = G @ U
         return np.sum(partial, axis=0) / z.shape[1] - np.outer(a, np.sum(U * GU, axis=0)) - 2 * GU * (a @ U)
-
-    @property
-    def squares_flops(self) -> float:
-        """The flops of `squares` of n columns."""
-        return 4.0 * self.n * self.samples.z.size
 
     def solve(self, state: Rotated, blocks: Blocks, min_gain: float = 0.0) -> Solved:
         """The best rotation of each block on the subtensor of its columns; one pass over its pairs."""
@@ -130,19 +127,18 @@ class MomentTensor(Objective):
             def cube(block: np.ndarray) -> np.ndarray:
                 return form(Rotated(state.z[block], state.a[block], state.G[np.ix_(block, block)]))
 
-            solved = solve_cubes(blocks, self.active, floor, cube)
-            made = sum(len(block) ** 3 for block in blocks) * state.z.shape[1] / 3
-            return solved._replace(flops=solved.flops + float(round(made)))
+            flop_counts.count(sum(len(block) ** 3 for block in blocks) * state.z.shape[1] / 3)
+            return solve_cubes(blocks, self.active, floor, cube)
         moments = np.empty((len(blocks), 4))
         kernels.moments_of_pairs(state.z, blocks, moments)
         rotations, gains = np.empty((len(blocks), 2, 2)), np.empty(len(blocks))
         flops = kernels.solve_moments(moments, blocks, state.a, state.G, self.active, floor, rotations, gains)
-        flops += 12.0 * len(blocks) * state.z.shape[1]
-        return Solved(rotations, gains, int(np.count_nonzero(gains)), flops)
+        flop_counts.count(flops + 12.0 * len(blocks) * state.z.shape[1])
+        return Solved(rotations, gains, int(np.count_nonzero(gains)))
 
     def apply(
         self, state: Rotated, blocks: Blocks, rotations: Rotations, payload: Sequence[Any] | None = None
-    ) -> float:
+    ) -> None:
         """Rotate the samples, α and Γ."""
         for block, Q in zip(blocks, rotations):
             state.a[block] = Q.T @ state.a[block]
@@ -154,21 +150,21 @@ class MomentTensor(Objective):
                 state.z[block, part] = Q.T @ state.z[block, part]
 
         N = state.z.shape[1]
+        flop_counts.count(sum(2 * len(block) ** 2 * N for block in blocks))
         parallel.each(turn, parallel.slices(N, CHUNK_SAMPLES))
-        return float(sum(2 * len(block) ** 2 * N for block in blocks))
 
     def look(self, state: Rotated, Q: np.ndarray | None = None, slopes: bool = True) -> Look:
         """As for `SymmetricTensor`, from the samples."""
-        flops = 2.0 * self.n * state.z.size
         if Q is None:
-            return look_of_pairs(self._doubles(state), self.active, flops, self.scale)
+            return look_of_pairs(self._doubles(state), self.active, self.scale)
         turned = copy.deepcopy(state)
-        flops += self.apply(turned, [np.arange(self.n)], [Q])
-        return look_of_pairs(self._doubles(turned), self.active, flops)
+        self.apply(turned, [np.arange(self.n)], [Q])
+        return look_of_pairs(self._doubles(turned), self.active)
 
     def _doubles(self, state: Rotated) -> np.ndarray:
         """The matrix of the T̃_iij."""
         z, a, G = state.z, state.a, state.G
+        flop_counts.count(2.0 * self.n * z.size)
         partial = parallel.each(
             lambda part: (z[:, part] ** 2) @ z[:, part].T, parallel.slices(z.shape[1], CHUNK_SAMPLES)
         )
@@ -176,10 +172,7 @@ class MomentTensor(Objective):
 
     def plan(self) -> Plan:
         """A tournament of small blocks."""
-        return Plan(
-            schedule=Tournament(block=BLOCK_COLUMNS),
-            state_flops=2.0 * self.samples.z.size * self.n + 4.0 * self.n**3,
-        )
+        return Plan(schedule=Tournament(block=BLOCK_COLUMNS))
 
     def residual(self, U: np.ndarray, weights: np.ndarray) -> float:
         """‖T − Σ λ_i u_i⊗u_i⊗u_i‖/‖T‖ for the weights λ_i = T(u_i, u_i, u_i), over the unit; good to 1e-8."""
