@@ -131,7 +131,6 @@ class Columns(Objective):
             coarse=self.coarse,
             rough=self.rough,
             second=self._second if self._twice() else None,
-            state_flops=0.0 if self.rows.passed else 2.0 * self.rows.count * self.n * self.n,
             at_once=self.rows.passed,
             rounding=self.rows.rounding,
         )
@@ -190,9 +189,9 @@ class Columns(Objective):
 
     def apply(
         self, state: np.ndarray, blocks: Blocks, rotations: Rotations, payload: Sequence[Any] | None = None
-    ) -> float:
+    ) -> None:
         """Rotate the columns of Y, or of U."""
-        return self.rows.apply(state, blocks, rotations)
+        self.rows.apply(state, blocks, rotations)
 
 
 def _rows_of(A: Any, weights: np.ndarray | None) -> TurnedRows:
