@@ -259,7 +259,7 @@ class FactorRotation(Transformer):
                 method=method,
                 certify=True,
                 tol=math.sqrt(tol),
-                max_iter=self.max_sweeps,
+                max_iter=whole(self.max_sweeps, "max_sweeps", least=0),
                 threads=self.threads,
                 random_state=rng,
                 callback=shown.callback,
