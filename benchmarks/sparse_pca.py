@@ -24,8 +24,8 @@ from givens.datasets import sparse_modules
 from givens.kernels.sparse_pair import ROOM, exact_search, search
 from givens.objectives import SparseColumns
 from givens.rotations import random_orthogonal
-from givens.searches.breakpoints import breakpoint_search
 from paper.baselines import gpower
+from tests.oracles.breakpoints import breakpoint_search
 
 SHARES = (0.01, 0.05, 0.1, 0.2)
 STARTS = 5

@@ -1,4 +1,4 @@
-"""The compiled pair problem of sparse PCA against the sorted breakpoints of `givens.searches` and a fine grid."""
+"""The compiled pair problem of sparse PCA against the sorted breakpoints in NumPy and a fine grid."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from givens import minimize
 from givens.kernels import sparse_pair
 from givens.kernels.sorted_breakpoints import sorted_search
 from givens.objectives import SparseColumns
-from givens.searches.breakpoints import breakpoint_search, pair_value
+from tests.oracles.breakpoints import breakpoint_search, pair_value
 
 PENALTIES = pytest.mark.parametrize("penalty", ["l1", "l0"])
 EPS = float(np.finfo(np.float64).eps)

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from givens import minimize
+from givens.numerics import flop_counts
 from givens.objectives import Columns, Kurtosis, Orthomax
 from givens.objectives.quartic import _shares, in_rounds
 from givens.rotations import random_orthogonal
@@ -43,13 +44,14 @@ def test_the_shares_are_every_pair_once_and_disjoint_in_a_round(size, share):
 def test_rounds_gain_what_they_say_and_turn_what_they_return(dtype, kappa, sign, active):
     before = np.ascontiguousarray(sources(0, 300, 40).T, dtype=dtype)
     Y = before.copy()
-    Q, gain, rotated, flops = in_rounds(Y, active, kappa, sign)
+    with flop_counts.job(flop_counts.Flops()) as counter:
+        Q, gain, rotated = in_rounds(Y, active, kappa, sign)
     precision = 1e-12 if dtype == np.float64 else 1e-5
     assert np.abs(Y - Q.T @ before).max() < 100 * precision
     assert np.abs(Q.T @ Q - np.eye(40)).max() < 1e-13
     after = criterion(Y[:active].astype(float), kappa) - criterion(before[:active].astype(float), kappa)
     assert sign * after == pytest.approx(gain, rel=100 * precision)
-    assert min(gain, rotated, flops) > 0
+    assert min(gain, rotated, counter.flops) > 0
 
 
 def test_pairs_turned_by_hand_are_not_forgotten():
@@ -90,7 +92,7 @@ def test_a_sample_is_some_of_the_rows():
     A = sources(6, 40_000, 16)
     whole = Columns(A, "logcosh")
     sample = whole.coarse()
-    assert 128 * 16 <= len(sample.rows.A) < 256 * 16
+    assert 96 * 16 <= len(sample.rows.A) < 192 * 16
     assert sample.coarse() is None
     look, full = sample.look(sample.state(np.eye(16))), whole.look(whole.state(np.eye(16)))
     share = len(sample.rows.A) / len(A)

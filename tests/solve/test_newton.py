@@ -195,7 +195,7 @@ class Spoilt(Columns):
         plan = super().plan()
         if self.part != "product":
             return plan
-        return plan._replace(second=lambda state, Q: Second(lambda K: np.nan * K, 0.0))
+        return plan._replace(second=lambda state, Q: Second(lambda K: np.nan * K))
 
 
 @pytest.mark.parametrize(

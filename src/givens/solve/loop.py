@@ -102,6 +102,7 @@ class Loop:
         look = run.look if descends else run.glance
         if progress.trace.step:
             with flop_counts.uncounted():
+                run.hold()
                 look()
             return
         if coarse_summary is not None:
@@ -109,7 +110,7 @@ class Loop:
         run.began = perf_counter() - progress.seconds
         progress.summaries = [PhaseSummary(phase.name) for phase in self.phases]
         with flop_counts.job(progress):
-            flop_counts.count(run.plan.state_flops)
+            run.hold()
             try:
                 with nullcontext() if descends else flop_counts.uncounted():
                     look()

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from givens.objectives.base import Exactness
+from givens.objectives.harmonics import MAX_HARMONICS
 from givens.result import Certificate, PhaseSummary, Stop
 from givens.schedules import Random
-from givens.searches.closed_forms import MAX_HARMONICS
 from givens.solve.run import Run
 from givens.solve.state import Ending
 from givens.support.arguments import counted

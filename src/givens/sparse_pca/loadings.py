@@ -119,7 +119,7 @@ def _from(
         Z = unit_rows(shrink(Y, options.level))
     if options.refit:
         Z = _refitted(At, Z, Z != 0, REFIT_GROWTH)
-    return result.value, Loadings(Z, Y, levels, result, scores(Z, At, few=True)[0].T)
+    return result.value, Loadings(Z, Y, levels, result, scores(Z, At, few=True).T)
 
 
 def _counted(
