@@ -15,9 +15,9 @@ import numpy as np
 
 from givens.numerics.scaling import EPS
 from givens.objectives.base import NotFinite
+from givens.objectives.harmonics import polynomial
 from givens.objectives.values import Values
 from givens.rotations import check_orthogonal, random_orthogonal, repair
-from givens.searches import closed_forms as searches
 
 ANGLES = (0.0, 1.0, 2.0, 4.0)
 """Angles at which f is evaluated; with a gradient, only the first two."""
@@ -100,7 +100,7 @@ def check_degree(values: Values, probes: Probes, degree: int, scale: float) -> N
         def along(theta: float, first: int = first) -> float:
             return values.finite(_rotated(probes.place, theta, first))
 
-        claimed = searches.polynomial(along, degree, at_zero=float(probes.values[0])).harmonics
+        claimed = polynomial(along, float(probes.values[0]), degree).harmonics
         error = float(np.abs(claimed(thetas) - [along(theta) for theta in thetas]).max())
         if error > 1e-8 * scale:
             raise ValueError(

@@ -7,6 +7,7 @@ components, and scores that are factors already.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
@@ -24,6 +25,7 @@ from givens.solve.minimize import minimize
 from givens.support.arguments import generator, tolerance, warn_caller, whole
 from givens.support.fitting import Transformer, atomic_fit, check_array, validate_data
 from givens.support.imports import require
+from givens.support.progress import bar
 
 if TYPE_CHECKING:
     import pandas
@@ -77,7 +79,7 @@ class FactorRotation(Transformer):
     tol : float, default=1e-12
         Converged when a sweep gains no more than this share of Σ l⁴. Gains go with the square of the angles that are left.
     max_sweeps : int, default=500
-        Where there are very many variables: of steps of all factors at once.
+        Maximum number of sweeps, or where there are very many variables of steps of all factors at once.
     threads : int, optional
         By default one per core, at most 8. The number changes the time, never the result.
     random_state : int, Generator, RandomState or None, default=0
@@ -246,23 +248,22 @@ class FactorRotation(Transformer):
         found = None if candidates == 1 else explore(A, kappa, candidates, tol, rng)
         from givens.objectives import Columns, Orthomax
 
-        result = minimize(
-            Columns(A, Orthomax(kappa)),
-            None if found is None else found.rotation,
+        method = None
+        if found is not None:
             # A sweep confirms a candidate that has converged.
-            phases=None
-            if found is None
-            else ("sweeps",)
-            if found.converged
-            else ("descent", "newton", "sweeps"),
-            certify=True,
-            tol=tol,
-            max_sweeps=self.max_sweeps,
-            max_steps=self.max_sweeps,
-            threads=self.threads,
-            random_state=rng,
-            progress=self.progress,
-        )
+            method = ("sweeps",) if found.converged else ("descent", "newton", "sweeps")
+        with bar(self.progress) as shown:
+            result = minimize(
+                Columns(A, Orthomax(kappa)),
+                None if found is None else found.rotation,
+                method=method,
+                certify=True,
+                tol=math.sqrt(tol),
+                max_iter=self.max_sweeps,
+                threads=self.threads,
+                random_state=rng,
+                callback=shown.callback,
+            )
         gain = np.inf if result.certificate is None else result.certificate.gain
         # A value of 0 stays 0 where the unit's power is infinite.
         criterion, certificate = (value * power(unit, 4) if value else 0.0 for value in (result.value, gain))

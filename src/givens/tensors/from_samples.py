@@ -25,7 +25,7 @@ from givens.data.third_moments import (
     summed_triples,
     unpacked_triples,
 )
-from givens.numerics import parallel
+from givens.numerics import flop_counts, parallel
 from givens.numerics.scaling import binary_exponent, check_data
 from givens.objectives.base import Blocks, Look, Objective, Plan, Rotations, Solved
 from givens.objectives.tensor import (
@@ -100,22 +100,18 @@ class MomentTensor(Objective):
 
     def squares(self, U: np.ndarray) -> np.ndarray:
         """T(·, u, u) for the columns u of U, over the unit: what the power method iterates."""
+        flop_counts.count(4.0 * self.z.shape[1] * U.size)
         return _summed(self.z, lambda z: z @ (z.T @ U) ** 2)
-
-    @property
-    def squares_flops(self) -> float:
-        """The flops of `squares` of n columns."""
-        return 4.0 * self.n * self.z.size
 
     def solve(self, state: np.ndarray, blocks: Blocks, min_gain: float = 0.0) -> Solved:
         """The best rotation of each block on the subtensor of its columns; one pass over its pairs."""
-        solved = solve_cubes(blocks, self.active, EPS * self.scale, lambda block: _formed(state[block]))
         made = sum(len(block) ** 3 for block in blocks) * state.shape[1] / 3
-        return solved._replace(flops=solved.flops + float(round(made)))
+        flop_counts.count(float(round(made)))
+        return solve_cubes(blocks, self.active, EPS * self.scale, lambda block: _formed(state[block]))
 
     def apply(
         self, state: np.ndarray, blocks: Blocks, rotations: Rotations, payload: Sequence[Any] | None = None
-    ) -> float:
+    ) -> None:
         """Rotate the vectors."""
 
         def turn(part: slice) -> None:
@@ -124,23 +120,20 @@ class MomentTensor(Objective):
 
         N = state.shape[1]
         parallel.each(turn, parallel.slices(N, CHUNK_SAMPLES))
-        return float(sum(2 * len(block) ** 2 * N for block in blocks))
+        flop_counts.count(float(sum(2 * len(block) ** 2 * N for block in blocks)))
 
     def look(self, state: np.ndarray, Q: np.ndarray | None = None, slopes: bool = True) -> Look:
         """As for `SymmetricTensor`, from the samples."""
-        flops = 2.0 * self.n * state.size
+        flop_counts.count(2.0 * self.n * state.size)
         if Q is not None:
             state = state.copy()
-            flops += self.apply(state, [np.arange(self.n)], [Q])
+            self.apply(state, [np.arange(self.n)], [Q])
         doubles = _summed(state, lambda z: z**2 @ z.T)
-        return look_of_pairs(doubles, self.active, flops, self.scale if Q is None else None)
+        return look_of_pairs(doubles, self.active, self.scale if Q is None else None)
 
     def plan(self) -> Plan:
         """A tournament of small blocks."""
-        return Plan(
-            schedule=Tournament(block=BLOCK_COLUMNS),
-            state_flops=2.0 * self.z.size * self.n,
-        )
+        return Plan(schedule=Tournament(block=BLOCK_COLUMNS))
 
     def residual(self, U: np.ndarray, weights: np.ndarray) -> float:
         """‖T − Σ λ_i u_i⊗u_i⊗u_i‖/‖T‖ for the weights λ_i = T(u_i, u_i, u_i), over the unit; good to 1e-8."""
