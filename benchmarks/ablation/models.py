@@ -193,8 +193,9 @@ def _five_drawn_starts() -> None:
 
 
 def _no_refit() -> None:
-    from givens.mixtures import solve
     from givens.mixtures.refit import Refitted
+
+    from givens.mixtures import solve
 
     solve.refit = lambda scaled, weights, b: Refitted(weights, b, 1.0, True)
 
