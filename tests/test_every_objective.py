@@ -28,7 +28,7 @@ def test_the_parts_of_every_objective_agree(case):
 @EVERY
 def test_every_run_ends_at_a_point_without_gradient_and_orthogonal(case):
     objective = CASES[case](2)
-    result = minimize(objective, random_state=0, max_sweeps=300)
+    result = minimize(objective, random_state=0, max_iter=300)
     assert result.converged, result.message
     assert result.gradient_norm <= 3e-6 * objective.scale * abs(objective.factor)
     assert result.orthogonality <= 1e-13
@@ -43,7 +43,7 @@ def test_every_run_ends_at_a_point_without_gradient_and_orthogonal(case):
 @EVERY_FEW
 def test_every_run_of_few_components_ends_where_all_pairs_have_no_slope(case):
     few = FEW[case](2)
-    result = minimize(few, np.eye(N)[:, : few.active], tol=1e-18, max_sweeps=3000)
+    result = minimize(few, np.eye(N)[:, : few.active], tol=1e-9, max_iter=3000)
     assert result.converged, result.message
     assert result.U.shape == (N, few.active)
     assert result.gradient_norm <= 3e-6 * result.value
@@ -68,7 +68,7 @@ def test_every_run_of_few_components_ends_where_all_pairs_have_no_slope(case):
 @EVERY_FEW
 def test_one_thread_and_two_give_the_same_bits_of_few_components(case):
     start = np.eye(N)[:, : FEW[case](3).active]
-    one, two = (minimize(FEW[case](3), start, threads=threads, max_sweeps=12) for threads in (1, 2))
+    one, two = (minimize(FEW[case](3), start, threads=threads, max_iter=12) for threads in (1, 2))
     assert np.array_equal(one.U, two.U)
     assert one.trace.value == two.trace.value
     assert one.trace.flops == two.trace.flops
@@ -80,7 +80,7 @@ def test_one_thread_and_two_give_the_same_bits(case, block):
     def run(threads):
         objective = CASES[case](3)
         return minimize(
-            objective, schedule=Tournament(block=block), threads=threads, max_sweeps=5, random_state=1
+            objective, method=Tournament(block=block), threads=threads, max_iter=5, random_state=1
         )
 
     one, two = run(1), run(2)
@@ -139,8 +139,8 @@ def test_scaled_data_give_the_same_rotation(case, exponent):
 @pytest.mark.parametrize("schedule", [None, "tournament"])
 def test_single_precision_data(rng, contrast, schedule):
     A = rng.standard_t(4, size=(60, 5))
-    double = minimize(Columns(A, contrast), schedule=schedule)
-    single = minimize(Columns(A.astype(np.float32), contrast), schedule=schedule)
+    double = minimize(Columns(A, contrast), method=schedule)
+    single = minimize(Columns(A.astype(np.float32), contrast), method=schedule)
     assert single.converged
     assert single.U.dtype == np.float64
     assert single.orthogonality < 1e-13

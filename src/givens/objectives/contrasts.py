@@ -18,18 +18,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from givens.numerics import parallel
+from givens.numerics import flop_counts, parallel
 from givens.numerics.tiles import GROUPS, tile_width
 from givens.objectives.base import Exactness, Look, Second
 
 if TYPE_CHECKING:
     from givens.kernels.scalar import ScalarKernels
 
-Pairs = tuple[np.ndarray, np.ndarray, int, float]
-"""The solution of some pairs: rotations, gains, the number of pairs that rotate, and the flops."""
+Pairs = tuple[np.ndarray, np.ndarray, int]
+"""The solution of some pairs: rotations, gains, and the number of pairs that rotate."""
 
-Solution = tuple[np.ndarray, float, int, float, Any]
-"""The solution of a block: Q, its gain, the number of rotations, the flops, and the payload for `Objective.apply`, or None."""
+Solution = tuple[np.ndarray, float, int, Any]
+"""The solution of a block: Q, its gain, the number of rotations, and the payload for `Objective.apply`, or None."""
 
 
 # Flops for one angle of a pair, per row of the data: rotating two columns, and three sums. POINT is an estimate for φ and its
@@ -157,8 +157,8 @@ class Pointwise(Contrast):
 
     def look(self, Y: np.ndarray, active: int, Q: np.ndarray | None = None) -> Look:
         """Value, slopes and curvatures, by one pass over Y."""
-        look = self.look_from(self.sums(Y, active, Q), Y.shape[1])
-        return look._replace(flops=look_flops(Y, active, Q, POINT))
+        flop_counts.count(look_flops(Y, active, Q, POINT))
+        return self.look_from(self.sums(Y, active, Q), Y.shape[1])
 
     def sums(self, Y: np.ndarray, active: int, Q: np.ndarray | None = None) -> tuple[np.ndarray, ...]:
         """The sums Σ φ(y_i), Σ φ'(y_i) y_j and Σ φ''(y_i) y_j²."""
@@ -204,13 +204,15 @@ class Pointwise(Contrast):
         rotations, gains, turned, angles = self.kernels.solve_pairs(
             Y, self.counts, pairs, active, self._weights(active)
         )
-        return rotations, gains, turned, (ANGLE + 2 * POINT) * angles * Y.shape[1]
+        flop_counts.count((ANGLE + 2 * POINT) * angles * Y.shape[1])
+        return rotations, gains, turned
 
     def solve_block(self, Y: np.ndarray, block: np.ndarray, active: int, min_gain: float) -> Solution:
         """Rotate each pair of a block once, to the best angle of the search."""
         weights = self._weights(active) if self.signs is None else self.sense * self.signs[block[:active]]
         Q, gain, turned, angles = self.kernels.solve_block(Y[block], self.counts, active, weights)
-        return Q, gain, turned, Y.shape[1] * ((ANGLE + 2 * POINT) * angles + 6.0 * turned), None
+        flop_counts.count(Y.shape[1] * ((ANGLE + 2 * POINT) * angles + 6.0 * turned))
+        return Q, gain, turned, None
 
     def __repr__(self) -> str:
         signs = "" if self.signs is None else f"signs={self.signs.astype(int).tolist()}"
@@ -410,7 +412,7 @@ def second_sums(
     return first, T, G
 
 
-def second_of_columns(M: np.ndarray, T: np.ndarray, flops: float) -> Second:
+def second_of_columns(M: np.ndarray, T: np.ndarray) -> Second:
     """The second derivatives of a sum over columns, in the precision of T.
 
     A rotation by exp(K) moves column i by AU(k_i + ½ (K²)_i), to second order, where k_i is column i of K. With
@@ -430,7 +432,7 @@ def second_of_columns(M: np.ndarray, T: np.ndarray, flops: float) -> Second:
         H = room.T - inward @ K - K @ inward
         return H - H.T
 
-    return Second(product, flops)
+    return Second(product)
 
 
 def entry_sum(entry: Callable, Y: np.ndarray) -> float:

@@ -14,7 +14,7 @@ from functools import cache, partial
 
 import numpy as np
 
-from givens.numerics import parallel
+from givens.numerics import flop_counts, parallel
 from givens.objectives.base import Look, Second
 from givens.objectives.contrasts import (
     Contrast,
@@ -73,9 +73,8 @@ class Orthomax(Contrast):
 
     def look(self, Y: np.ndarray, active: int, Q: np.ndarray | None = None) -> Look:
         """Value, slopes and curvatures, by one pass over Y."""
-        look = self.look_from(self.sums(Y, active, Q), Y.shape[1])
-        flops = look_flops(Y, active, Q, 6.0) + (2.0 * Y.size * len(Y) if self.kappa else 0.0)
-        return look._replace(flops=flops)
+        flop_counts.count(look_flops(Y, active, Q, 6.0) + (2.0 * Y.size * len(Y) if self.kappa else 0.0))
+        return self.look_from(self.sums(Y, active, Q), Y.shape[1])
 
     def sums(self, Y: np.ndarray, active: int, Q: np.ndarray | None = None) -> tuple[np.ndarray, ...]:
         """The sums Σ y_i⁴, 4 Σ y_i³ y_j, 12 Σ y_i² y_j² and, if κ ≠ 0, Σ y_i y_j."""
@@ -111,8 +110,8 @@ class Orthomax(Contrast):
             M -= 4.0 * share * power[:, None] * own
             T -= 4.0 * share * (power[:, None, None] * gram + 2.0 * own[:, :, None] * own[:, None, :])
         n = len(Y)
-        flops = Y.shape[1] * (2.0 * n * (n + active) + n * (n + 1) * (1.0 + active))
-        return second_of_columns(self.sense * M, (self.sense * T).astype(np.float32), flops)
+        flop_counts.count(Y.shape[1] * (2.0 * n * (n + active) + n * (n + 1) * (1.0 + active)))
+        return second_of_columns(self.sense * M, (self.sense * T).astype(np.float32))
 
     def size(self, Y: np.ndarray) -> float:
         """Σ y⁴, which is positive for every κ."""
@@ -124,8 +123,8 @@ class Orthomax(Contrast):
         """Solve pairs exactly: by the closed form, or, if a column is inactive, as the root of a monotone function."""
         from givens.kernels import quartic
 
-        found = quartic.solve_pairs(Y, pairs, active, self.kappa / Y.shape[1], float(-self.sense))
-        return (*found, pair_flops(pairs, active) * Y.shape[1])
+        flop_counts.count(pair_flops(pairs, active) * Y.shape[1])
+        return quartic.solve_pairs(Y, pairs, active, self.kappa / Y.shape[1], float(-self.sense))
 
     def solve_block(self, Y: np.ndarray, block: np.ndarray, active: int, min_gain: float) -> Solution:
         """Rotate every pair of a block to its best angle, on a copy."""
@@ -177,8 +176,8 @@ class Kurtosis(Orthomax):
         return f"Kurtosis(sign={-self.sense})"
 
 
-def in_rounds(Y: np.ndarray, active: int, kappa: float, sign: int) -> tuple[np.ndarray, float, int, float]:
-    """Rotate every pair of rows of Y to its best angle, in place: Q, the gain, the number of rotations, and the flops."""
+def in_rounds(Y: np.ndarray, active: int, kappa: float, sign: int) -> tuple[np.ndarray, float, int]:
+    """Rotate every pair of rows of Y to its best angle, in place: Q, the gain, and the number of rotations."""
     from givens.kernels import quartic
 
     Qt = np.eye(len(Y))
@@ -191,8 +190,8 @@ def in_rounds(Y: np.ndarray, active: int, kappa: float, sign: int) -> tuple[np.n
         rotated += sum(turned for _, turned in found)
         # One sum over the round, whose order does not depend on the threads.
         total += float(np.concatenate([gains for gains, _ in found]).sum())
-    flops = _sweep_flops(len(Y), active) * Y.shape[1] + 6.0 * rotated * (Y.shape[1] + len(Y))
-    return Qt.T.copy(), total, rotated, flops
+    flop_counts.count(_sweep_flops(len(Y), active) * Y.shape[1] + 6.0 * rotated * (Y.shape[1] + len(Y)))
+    return Qt.T.copy(), total, rotated
 
 
 def pair_flops(pairs: np.ndarray, active: int) -> float:

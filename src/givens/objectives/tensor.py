@@ -15,7 +15,7 @@ import numpy as np
 from scipy.linalg.lapack import dsyevd
 
 from givens.kernels import tensor as kernels
-from givens.numerics import modes
+from givens.numerics import flop_counts, modes
 from givens.numerics.scaling import EPS, binary_exponent
 from givens.objectives.base import Blocks, Look, Objective, Plan, Rotations, Solved
 from givens.schedules import Tournament
@@ -100,11 +100,6 @@ class SymmetricTensor(Objective):
         """T(·, u, u) for the columns u of U, in the unit of the state: a step of the power method."""
         return modes.squares(self.T, U)
 
-    @property
-    def squares_flops(self) -> float:
-        """The flops of `squares` for n columns."""
-        return 2.0 * self.n**3 * (self.n + 1)
-
     def solve(self, state: np.ndarray, blocks: Blocks, min_gain: float = 0.0) -> Solved:
         """Find the best rotation of each pair; rotate the pairs of each larger block on its own subtensor."""
         if isinstance(blocks, np.ndarray):
@@ -122,27 +117,27 @@ class SymmetricTensor(Objective):
     def _solve_pairs(self, state: np.ndarray, pairs: np.ndarray) -> Solved:
         rotations = np.empty((len(pairs), 2, 2))
         gains = np.empty(len(pairs))
-        flops = kernels.solve_pairs(state, pairs, self.active, EPS * self.scale, rotations, gains)
-        return Solved(rotations, gains, int(np.count_nonzero(gains)), flops)
+        flop_counts.count(kernels.solve_pairs(state, pairs, self.active, EPS * self.scale, rotations, gains))
+        return Solved(rotations, gains, int(np.count_nonzero(gains)))
 
     def apply(
         self, state: np.ndarray, blocks: Blocks, rotations: Rotations, payload: Sequence[Any] | None = None
-    ) -> float:
+    ) -> None:
         """Rotate the three modes of T̃."""
-        return modes.rotate(state, blocks, rotations)
+        modes.rotate(state, blocks, rotations)
 
     def look(self, state: np.ndarray, Q: np.ndarray | None = None, slopes: bool = True) -> Look:
         """Value, slopes and curvatures, from the T̃_iij; at U @ Q from the vectors T̃(·, q, q), without rotating T̃."""
         if Q is None:
-            return look_of_pairs(modes.doubles(state), self.active, 0.0, self.scale)
-        images = modes.squares(state, Q)
-        return look_of_pairs(images.T @ Q, self.active, self.squares_flops + 2.0 * self.n**3)
+            return look_of_pairs(modes.doubles(state), self.active, self.scale)
+        flop_counts.count(2.0 * self.n**3)
+        return look_of_pairs(modes.squares(state, Q).T @ Q, self.active)
 
     def plan(self) -> Plan:
         """A tournament with an even number of groups of columns, so that none is idle; one block if d is small."""
         groups = 2 * -(-self.n // BLOCK)
         block = max(2, self.n) if self.n <= WHOLE else 2 * -(-self.n // groups)
-        return Plan(schedule=Tournament(block=block), state_flops=6.0 * self.n**4)
+        return Plan(schedule=Tournament(block=block))
 
     def residual(self, U: np.ndarray, weights: np.ndarray) -> float:
         """‖T − Σ λ_i u_i⊗u_i⊗u_i‖/‖T‖ for the weights λ_i = T(u_i, u_i, u_i) of the active columns, in the unit of the state."""
@@ -162,7 +157,7 @@ class SymmetricTensor(Objective):
         return self.T, np.array([self.factor])
 
 
-def look_of_pairs(doubles: np.ndarray, active: int, flops: float, scale: float | None = None) -> Look:
+def look_of_pairs(doubles: np.ndarray, active: int, scale: float | None = None) -> Look:
     """The value −Σ T̃_iii, and slopes and curvatures of all pairs, from the matrix of the T̃_iij.
 
     The slope of a pair of active columns is −3(T̃_iij − T̃_ijj), its curvature 3(T̃_iii + T̃_jjj) − 6(T̃_iij + T̃_ijj). If column j is
@@ -170,7 +165,7 @@ def look_of_pairs(doubles: np.ndarray, active: int, flops: float, scale: float |
     """
     floor, most = (0.0, -1.0) if scale is None else (EPS * scale, LITTLE * scale)
     value, slopes, curvatures, left = kernels.look(doubles, active, floor, most)
-    return Look(value, slopes, curvatures, flops, None if scale is None else left)
+    return Look(value, slopes, curvatures, None if scale is None else left)
 
 
 def leading_eigenvectors(M: np.ndarray) -> np.ndarray:
@@ -204,8 +199,7 @@ def solve_cubes(
     The pairs of a block are rotated in up to `passes` passes, until another one is unlikely to gain more than `min_gain`. Gains
     below `floor` are rounding.
     """
-    rotations, gains = [], np.empty(len(blocks))
-    rotated, flops = 0, 0.0
+    rotations, gains, rotated = [], np.empty(len(blocks)), 0
     for n, block in enumerate(blocks):
         b = len(block)
         V, W = np.empty((b, b)), np.empty((b, b))
@@ -213,8 +207,8 @@ def solve_cubes(
         gains[n], turned, spent = kernels.solve_block(cube(block), inside, floor, passes, min_gain, V, W)
         rotations.append(np.ascontiguousarray(V.T))
         rotated += turned
-        flops += spent
-    return Solved(rotations, gains, rotated, flops)
+        flop_counts.count(spent)
+    return Solved(rotations, gains, rotated)
 
 
 def check_rank(rank: int | None, d: int) -> int:

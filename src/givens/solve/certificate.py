@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from givens.numerics import flop_counts
 from givens.objectives.base import Exactness, Solved
 from givens.result import Certificate
 from givens.schedules import all_pairs
@@ -74,7 +73,6 @@ def _search(run: Run, pairs: np.ndarray) -> Solved:
     """Search pairs over all angles."""
     run.complete()
     solved = solve_pairs(run, pairs)
-    flop_counts.count(solved.flops)
     run.progress.exactness = max(run.progress.exactness, solved.exactness)
     return solved
 

@@ -20,7 +20,6 @@ import math
 
 import numpy as np
 
-from givens.numerics import flop_counts
 from givens.numerics.scaling import EPS
 from givens.objectives.base import Look
 from givens.result import Stop
@@ -122,7 +121,6 @@ class Descent(Phase):
             if step is None:
                 return None
             expected = max(expected, step.promised)
-            flop_counts.count(step.flops)
             if step.promised <= run.tol * self.scale:
                 return self._at_rest(run, look)
             point = run.point.moved(Move(step.promised, 1.0, step.K))
@@ -154,7 +152,7 @@ class Descent(Phase):
             assert isinstance(run.point, Square)
             assert isinstance(point, Square)
             move = point.transposed - run.point.transposed
-            flop_counts.count(self.model.learn(move, look, there))
+            self.model.learn(move, look, there)
         return there
 
     def _direction(self, run: Run, look: Look) -> tuple[np.ndarray, Move]:

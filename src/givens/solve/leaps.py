@@ -49,7 +49,6 @@ class Leaps(Phase):
     def _gain(self, run: Run, leap: Leap) -> float:
         """Leap, and return by how much f decreased; if it did not, leap back."""
         before = run.value()
-        flop_counts.count(leap.flops)
         everything = [np.arange(run.shape.n)]
         run.rotate(everything, [leap.rotation])
         # The leap's own flops have those of the value; slopes are for the trace.

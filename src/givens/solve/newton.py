@@ -18,7 +18,6 @@ import math
 
 import numpy as np
 
-from givens.numerics import flop_counts
 from givens.numerics.scaling import EPS
 from givens.objectives.base import Look, NotFinite
 from givens.result import Stop
@@ -103,7 +102,6 @@ class Newton(Phase):
         assert look.slopes is not None
         rotation = np.eye(run.shape.n) if run.point.rotation is None else run.point.rotation
         second = run.plan.second(run.state, rotation)
-        flop_counts.count(second.flops)
         if look.curvatures is not None:
             return Truncated(second.product, _weights(look.curvatures, run.shape.active))
         if run.pairs <= MOST_PRODUCTS:

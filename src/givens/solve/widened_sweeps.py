@@ -5,7 +5,8 @@ column of V and one beside it have the gradient R = (I − VVᵀ)E. So the compl
 in its first 2m columns: the pairs with all others have the derivative zero. A sweep rotates [V W], with these 2m columns as W, as
 one block, of which the first m columns count. Nothing of order n² is ever stored.
 
-The phase converges where a sweep gains at most `tol` times the value, not the scale: a threshold may leave little of the data.
+The phase converges where a sweep gains at most the square of `tol` times the value, not the scale: a threshold may leave little
+of the data.
 
 The states of the objective are arrays with a row for each column (`Columns` in memory): so that of V stays, and only W is new.
 """
@@ -111,7 +112,6 @@ def widened_sweep(
         wide = np.concatenate([wide, objective.state(np.ascontiguousarray(W.T))])
         columns = np.concatenate([columns, W])
     solved = objective.solve(wide, [np.arange(len(wide))], min_gain)
-    flop_counts.count(solved.flops)
     gain = float(solved.gains[0])
     if not gain > 0.0:
         return Widened(point, state, 0.0, solved.rotated)

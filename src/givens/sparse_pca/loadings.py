@@ -12,12 +12,13 @@ Arrays are stored one component per row: Y and Z are components x features, X is
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from givens.numerics import flop_counts
+from givens.numerics import flop_counts, parallel
 from givens.numerics.centred_sparse import CentredSparse
 from givens.numerics.gram import leading_axes
 from givens.numerics.scaling import check_data
@@ -25,12 +26,14 @@ from givens.numerics.tiles import scores
 from givens.objectives.sparse_columns import ProductRows, SparseColumns
 from givens.result import Result
 from givens.rotations import orthogonality, repair
-from givens.solve.minimize import minimize
+from givens.solve.minimize import planned
+from givens.solve.race import lowest_run
 from givens.solve.starts import best_of
 from givens.sparse_pca.forms import SampleForm, SparseRows, combinations, product, reported_order, settled
 from givens.sparse_pca.options import FitOptions
 from givens.sparse_pca.tracked_counts import PATIENCE_SWEEPS, SWEEP_GROWTH, track
 from givens.support.arguments import counted
+from givens.support.progress import bar
 
 __all__ = [
     "directions",
@@ -110,18 +113,17 @@ def _rotated(
     rng: np.random.Generator,
 ) -> Loadings:
     """For a threshold: all columns of U by the paper's Algorithm 2, or few columns by sweeps with others chosen beside them."""
-    result = minimize(
-        objective,
-        V,
-        schedule=options.schedule,
-        tol=options.tol,
-        # Without a threshold the principal axes are the answer, and rounding is all that could turn them.
-        gradient_tol=FLAT_GRADIENT if options.level == 0.0 else None,
-        max_sweeps=options.max_sweeps,
-        threads=options.threads,
-        random_state=rng,
-        progress=options.progress,
-    )
+    with parallel.pool(options.threads), bar(options.progress) as shown:
+        asked = planned(
+            objective.plan(),
+            options.schedule,
+            tol=math.sqrt(options.tol),
+            # Without a threshold the principal axes are the answer, and rounding is all that could turn them.
+            gradient_tol=FLAT_GRADIENT if options.level == 0.0 else None,
+            max_iter=options.max_sweeps,
+            callback=shown.callback,
+        )
+        result = lowest_run(objective, V, asked, random_state=rng)
     Y = product(np.ascontiguousarray(result.U.T), At)
     # Values that are to be refitted begin with the columns' own, which the threshold has not shrunk.
     cut = shrink(Y, options.level**2, "l0") if options.l0 or options.refit else shrink(Y, options.level)
