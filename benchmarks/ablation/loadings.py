@@ -109,15 +109,9 @@ def _samples_alone() -> None:
     from givens.sparse_pca.forms import SampleForm
 
     def table(data: Any, features: np.ndarray, options: Any) -> SampleForm:
-        return SampleForm(data.factor(features, options.m, keep_layout=True, implicit=options.n_starts == 1))
+        return SampleForm(data.factor(features, options.m, implicit=options.n_starts == 1))
 
     cardinality._table = table
-
-
-def _axes_of_all_features() -> None:
-    from givens.sparse_pca import forms
-
-    forms.AXES = 10**9
 
 
 def _whole_decomposition() -> None:
@@ -312,13 +306,6 @@ MECHANISMS = (
             "kernels/gram.py",
         ),
         _dense_products,
-        "kept: not measured here yet.",
-    ),
-    Mechanism(
-        "n_nonzero: axes of the strongest features",
-        TABLES,
-        ("sparse_pca/forms.py:AXES",),
-        _axes_of_all_features,
         "kept: not measured here yet.",
     ),
     Mechanism(

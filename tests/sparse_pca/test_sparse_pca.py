@@ -253,9 +253,7 @@ def test_tall_sparse_data_give_what_a_dense_factor_gives(rng, monkeypatch, asked
     shuffled.has_sorted_indices = False
     models.append(SparsePCA(3, **asked).fit(shuffled))
     # All samples, centred, as wide data have them.
-    monkeypatch.setattr(
-        CentredData, "factor", lambda self, features, *_, **__: self._all_samples(features, False)
-    )
+    monkeypatch.setattr(CentredData, "factor", lambda self, features, *_, **__: self._all_samples(features))
     expected = SparsePCA(3, **asked).fit(X)
     for model in models:
         np.testing.assert_allclose(model.components_, expected.components_, atol=1e-6)

@@ -17,6 +17,7 @@ from givens.numerics.centred_sparse import CentredSparse
 # A tile of all columns, and what is made of it on the way, should fit into a core's own cache.
 TILE_ENTRIES = 24_576
 GROUPS = 16
+SHARED_ENTRIES = 1 << 18  # of data; products with fewer are not shared among threads
 PIECES = 4
 ENTRIES_AT_ONCE = 1 << 23  # of the sums of tiles that wait to be added up: 64 MB
 
@@ -58,7 +59,7 @@ def add_in_order(
 def turned(Vt: np.ndarray, At: np.ndarray | CentredSparse, out: np.ndarray) -> None:
     """(AV)ᵀ into `out`: Vt is m x n, At n x features."""
     flop_counts.count(2.0 * len(Vt) * _entries(At))
-    if not isinstance(At, np.ndarray):
+    if not isinstance(At, np.ndarray) or At.size < SHARED_ENTRIES:
         out[:] = Vt @ At
         return
 

@@ -41,7 +41,6 @@ REPLAY = (
     0.2  # up to this number of rotations, times the squared number of columns, they are applied one by one
 )
 SAMPLES = 4  # random combinations of rows that are known by products, from which their size is estimated
-FEW = 0.05  # share of non-zeros of S below which products over them are faster than matrix products
 
 
 class TurnedBlock(NamedTuple):
@@ -99,21 +98,13 @@ class Threshold(Contrast):
         return Look(self.value(turned, active), first - first.T)
 
     def slopes(self, Y: np.ndarray, active: int) -> np.ndarray:
-        """−2 S(y_i)ᵀy_j: over the non-zeros of S if they are few, else by matrix products."""
+        """−2 S(y_i)ᵀy_j."""
         from givens.kernels import threshold
-
-        levels = self.levels[:active]
-        if np.mean(np.abs(Y[:active, ::64]) > levels[:, None]) < FEW:
-            parts = parallel.parts(active, 16)
-            few = parallel.each(
-                lambda part: threshold.slopes(Y, part.start, part.stop, levels, self.l0), parts
-            )
-            return -2.0 * np.concatenate(few)
 
         def product(part: slice) -> np.ndarray:
             tile = np.ascontiguousarray(Y[:, part], dtype=np.float64)
             S = np.empty((active, tile.shape[1]))
-            threshold.shrink(tile[:active], levels, self.l0, S)
+            threshold.shrink(tile[:active], self.levels[:active], self.l0, S)
             return S @ tile.T
 
         return -2.0 * tiled_sum(tiles(*Y.shape), product)

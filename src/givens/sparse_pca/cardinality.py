@@ -29,8 +29,14 @@ from givens.rotations import orthogonality
 from givens.solve.starts import best_of
 from givens.sparse_pca.centred_data import CentredData, CovarianceData
 from givens.sparse_pca.exchanges import exchanged, one_by_one, renewed
-from givens.sparse_pca.forms import ImagedLoadings, ProductForm, SampleForm, SparseRows, reported_order
-from givens.sparse_pca.loadings import Loadings, directions
+from givens.sparse_pca.forms import (
+    ImagedLoadings,
+    ProductForm,
+    SampleForm,
+    SparseRows,
+    reported_order,
+)
+from givens.sparse_pca.loadings import Loadings
 from givens.sparse_pca.options import FitOptions
 from givens.sparse_pca.tracked_counts import track
 from givens.sparse_pca.truncated_power import STEP_GROWTH, Ascent, ascend, cut, matched
@@ -134,7 +140,7 @@ def _table(
     """The products of features where samples are more, and components are far from as many as features."""
     if isinstance(data, CentredData) and 2 * options.m <= len(features) < data.shape[0]:
         return ProductForm(data.products(features))
-    return SampleForm(data.factor(features, options.m, keep_layout=True, implicit=True))
+    return SampleForm(data.factor(features, options.m, implicit=True))
 
 
 class CountSearch:
@@ -161,7 +167,7 @@ class CountSearch:
     def __init__(self, table: SampleForm | ProductForm, norms: np.ndarray, options: FitOptions) -> None:
         assert options.counts is not None
         self.table, self.squares, self.options, self.counts = table, norms**2, options, options.counts
-        self.axes = table.principal_columns(norms, 2 * options.m + SPARE_AXES)
+        self.axes = table.principal_columns(2 * options.m + SPARE_AXES)
         sizes = np.linalg.norm(self.axes, axis=1)
         self.axes[sizes <= BEYOND_RANK * sizes.max()] = 0.0
         flop_counts.count(2.0 * table.rows**2 * table.features + flop_counts.eigh(table.rows))
@@ -323,11 +329,11 @@ def _missed(
     some = np.flatnonzero(level < norms[left].max(initial=0.0))
     if len(some) == 0:
         return features[:0]
-    Z = np.zeros((len(level), len(norms)))
-    Z[:, features] = best.here.rows.dense(len(features))
-    W = directions(data.scores(Z))[0]
-    W /= np.linalg.norm(W, axis=1, keepdims=True)
-    larger = np.abs(data.columns(W[some])) > level[some, None]
+    here = best.here
+    rows = SparseRows([features[where] for where in here.rows.where], here.rows.values)
+    everywhere = ImagedLoadings(here.table, rows, data.images(rows.dense(len(norms))))
+    Y = everywhere.columns(*everywhere.directions(None)[:2])
+    larger = np.abs(Y[some]) > level[some, None]
     return np.flatnonzero(larger.any(axis=0) & left)
 
 

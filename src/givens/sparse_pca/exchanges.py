@@ -159,14 +159,14 @@ def exchanged(here: ImagedLoadings, squares: np.ndarray, asked: np.ndarray) -> t
     asked : array of int
         The counts in the order in which components are reported.
     """
-    number, explained = 0, here.explained(asked)
+    number, explained = 0, here.directions(asked)[2]
     for _ in range(EXCHANGE_ROUNDS):
         there, made = _round(here, squares, asked, explained)
         if not made:
             break
         rows = settled(here.table, there.rows, asked, VALUE_GROWTH)
         here, before = ImagedLoadings.of(here.table, rows), explained
-        explained, number = here.explained(asked), number + made
+        explained, number = here.directions(asked)[2], number + made
         if explained - before <= LEAST_GAIN * before:
             break
     return here.rows, number
@@ -182,7 +182,7 @@ def _round(
         if gain <= LEAST_GAIN * explained / len(asked):
             break
         tried = here.replaced(j, where, values)
-        now = tried.explained(asked)
+        now = tried.directions(asked)[2]
         if now > explained:
             here, explained, number = tried, now, number + 1
     return here, number

@@ -13,7 +13,7 @@ Arrays are stored one component per row.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple, overload
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -25,12 +25,10 @@ from givens.numerics.centred_sparse import CentredSparse
 from givens.numerics.tiles import scores, turned
 from givens.solve.iterate import iterate
 
-HEAVY = 16  # a loading with more than 1/16 of all features is multiplied as if it were dense
-LARGE_PRODUCT = 1 << 20  # entries of the data from which a product is shared among threads
+HEAVY = 16  # loadings with more than 1/16 of all features are multiplied as an array
 DEPENDENT_SHARE = 1e-12  # of a score's square: where no more is left beside others, it is rounding
 SETTLED_GROWTH = 1e-9  # the same for values on features that no longer change
 SETTLING_STEPS = 200
-AXES = 2000  # features, the strongest, tell the leading axes well enough to begin; or ten times as many as samples
 
 
 class SparseRows(NamedTuple):
@@ -68,28 +66,10 @@ class SparseRows(NamedTuple):
 
     def scores(self, At: np.ndarray | CentredSparse) -> np.ndarray:
         """ZXᵀ, components x samples."""
-        E = np.empty((len(self.where), len(At)))
-        heavy = [j for j, where in enumerate(self.where) if HEAVY * len(where) > At.shape[1]]
-        if heavy:
-            part = SparseRows([self.where[j] for j in heavy], [self.values[j] for j in heavy])
-            E[heavy] = scores(part.dense(At.shape[1]), At, few=False)
-        for j, (where, values) in enumerate(zip(self.where, self.values)):
-            if HEAVY * len(where) <= At.shape[1]:
-                E[j] = taken(At, where) @ values
-                flop_counts.count(2.0 * len(where) * len(At))
-        return E
-
-    def replaced(self, j: int, where: np.ndarray, values: np.ndarray) -> SparseRows:
-        """With another loading in the place of j."""
-        other = SparseRows(list(self.where), list(self.values))
-        other.where[j], other.values[j] = where, values
-        return other
-
-    def products(self, images: np.ndarray) -> np.ndarray:
-        """S = ZAᵀAZᵀ, from the images of these loadings."""
-        S = np.array([images[:, where] @ values for where, values in zip(self.where, self.values)])
-        flop_counts.count(2.0 * len(images) * int(self.counts().sum()))
-        return 0.5 * (S + S.T)
+        if HEAVY * self.counts().max() > At.shape[1]:
+            return scores(self.dense(At.shape[1]), At, few=True)
+        flop_counts.count(2.0 * int(self.counts().sum()) * len(At))
+        return np.array([taken(At, where) @ values for where, values in zip(*self)])
 
 
 class SampleForm:
@@ -98,7 +78,6 @@ class SampleForm:
     Parameters
     ----------
     At : array of float64, shape (samples, features), or CentredSparse
-        An array is contiguous by samples or by features.
     """
 
     def __init__(self, At: np.ndarray | CentredSparse) -> None:
@@ -115,21 +94,15 @@ class SampleForm:
 
     def products(self, some: np.ndarray, others: np.ndarray) -> np.ndarray:
         """AᵀA between few features and few others."""
-        At = self.At
-        if isinstance(At, CentredSparse):
-            return At[:, some].T @ At[:, others]
-        return taken(At, some).T @ taken(At, others)
+        return np.asarray(self.At[:, some].T @ self.At[:, others])
 
     def part(self, features: np.ndarray) -> SampleForm:
         """Some features alone."""
         return SampleForm(taken(self.At, features))
 
-    def principal_columns(self, norms: np.ndarray, m: int) -> np.ndarray:
-        """AᵀU for about the m leading principal axes U, a row each: of many features, the strongest tell the axes."""
-        leading = max(AXES, 10 * self.rows)
-        few = 3 * leading <= 2 * self.features
-        part = taken(self.At, np.argpartition(-norms, leading)[:leading]) if few else self.At
-        return product(gram.rough_axes(part, min(m, self.rows))[0].T, self.At)
+    def principal_columns(self, m: int) -> np.ndarray:
+        """AᵀU for about the m leading principal axes U, a row each."""
+        return product(gram.rough_axes(self.At, min(m, self.rows))[0].T, self.At)
 
 
 class ProductForm:
@@ -152,7 +125,7 @@ class ProductForm:
 
     def scores(self, loadings: SparseRows) -> np.ndarray:
         """ZAᵀ in some orthonormal coordinates, as many as components."""
-        S = loadings.products(self.images(loadings))
+        S = ImagedLoadings.of(self, loadings).products()
         return gram.root(S, np.sqrt(np.maximum(np.diagonal(S), 0.0)), len(S)).T
 
     def products(self, some: np.ndarray, others: np.ndarray) -> np.ndarray:
@@ -163,7 +136,7 @@ class ProductForm:
         """Some features alone."""
         return ProductForm(self.C.take(features, axis=0).take(features, axis=1))
 
-    def principal_columns(self, norms: np.ndarray, m: int) -> np.ndarray:
+    def principal_columns(self, m: int) -> np.ndarray:
         """AᵀU for about the m leading principal axes U, a row each; of many features by a few steps of subspace iteration."""
         m = min(m, self.features)
         if gram.decomposed_whole(self.features, m):
@@ -176,15 +149,9 @@ class ProductForm:
         return axes[::-1][:m] * np.sqrt(np.maximum(squares[::-1][:m], 0.0))[:, None]
 
 
-@overload
-def taken(At: np.ndarray, features: np.ndarray) -> np.ndarray: ...
-@overload
-def taken(At: np.ndarray | CentredSparse, features: np.ndarray) -> np.ndarray | CentredSparse: ...
-def taken(At: np.ndarray | CentredSparse, features: np.ndarray) -> np.ndarray | CentredSparse:
-    """These columns, in the same memory layout."""
-    if isinstance(At, CentredSparse):
-        return At.taken(features)
-    return At.T.take(features, axis=0).T if At.flags.f_contiguous else At.take(features, axis=1)
+def taken(At: Any, features: np.ndarray) -> Any:
+    """These columns."""
+    return At.taken(features) if isinstance(At, CentredSparse) else At.take(features, axis=1)
 
 
 def largest(y: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
@@ -205,15 +172,11 @@ def largest(y: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
     return where, values / (size if size > 0 else 1.0)
 
 
-def product(u: np.ndarray, At: np.ndarray | CentredSparse) -> np.ndarray:
-    """uᵀA, for one u or several rows; by all threads where A is large."""
-    if At.size < LARGE_PRODUCT or isinstance(At, CentredSparse):
-        flop_counts.count(2.0 * len(np.atleast_2d(u)) * At.size)
-        return u @ At
-    rows = np.atleast_2d(u)
+def product(rows: np.ndarray, At: np.ndarray | CentredSparse) -> np.ndarray:
+    """The rows multiplied by A, by all threads."""
     Y = np.empty((len(rows), At.shape[1]))
     turned(rows, At, Y)
-    return Y if u.ndim == 2 else Y[0]
+    return Y
 
 
 @dataclass(frozen=True)
@@ -231,18 +194,26 @@ class ImagedLoadings:
 
     def products(self) -> np.ndarray:
         """S = ZAᵀAZᵀ."""
-        return self.rows.products(self.images)
+        S = np.array([self.images[:, where] @ values for where, values in zip(*self.rows)])
+        flop_counts.count(2.0 * len(S) * int(self.rows.counts().sum()))
+        return 0.5 * (S + S.T)
 
     def replaced(self, j: int, where: np.ndarray, values: np.ndarray) -> ImagedLoadings:
         """With another loading in the place of j."""
-        images = self.images.copy()
+        images, rows = self.images.copy(), SparseRows(list(self.rows.where), list(self.rows.values))
         images[j] = self.table.images(SparseRows([where], [values]))[0]
-        return ImagedLoadings(self.table, self.rows.replaced(j, where, values), images)
+        rows.where[j], rows.values[j] = where, values
+        return ImagedLoadings(self.table, rows, images)
 
-    def explained(self, asked: np.ndarray) -> float:
-        """The adjusted variance, in the order in which the counts were asked for."""
+    def directions(self, asked: np.ndarray | None) -> tuple[np.ndarray, np.ndarray, float]:
+        """T, with W = TE; the lengths of the rows of W; and the adjusted variance, in the reported order of the counts."""
         S = self.products()
-        return combinations(S, reported_order(np.diagonal(S), self.rows.counts(), asked))[1]
+        T, explained = combinations(S, reported_order(np.diagonal(S), self.rows.counts(), asked))
+        return T, np.sqrt(np.maximum(np.einsum("ij,jk,ik->i", T, S, T), 0.0)), explained
+
+    def columns(self, T: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+        """WA for W = TE with rows of unit length."""
+        return product(T / np.where(lengths > 0, lengths, 1.0)[:, None], self.images)
 
 
 def settled(
@@ -257,16 +228,15 @@ def settled(
     They end with the step that brings no more than the share `growth`.
     """
     features, inverse = np.unique(np.concatenate(rows.where), return_inverse=True)
-    part, counts = table.part(features), rows.counts()
+    part = table.part(features)
 
     def step(here: SparseRows) -> tuple[float, SparseRows]:
-        images = part.images(here)
-        S = here.products(images)
-        T, explained = combinations(S, reported_order(np.diagonal(S), counts, asked))
-        values = [y[where] for y, where in zip(T @ images, here.where)]
+        imaged = ImagedLoadings.of(part, here)
+        T, lengths, explained = imaged.directions(asked)
+        values = [y[where] for y, where in zip(imaged.columns(T, lengths), here.where)]
         return explained, SparseRows(here.where, [z / (np.linalg.norm(z) or 1.0) for z in values])
 
-    start = SparseRows(np.split(inverse, np.cumsum(counts)[:-1]), rows.values)
+    start = SparseRows(np.split(inverse, np.cumsum(rows.counts())[:-1]), rows.values)
     return SparseRows(rows.where, iterate(step, start, growth, steps, relative=True).best.values)
 
 

@@ -31,10 +31,7 @@ from givens.sparse_pca.forms import (
     ProductForm,
     SampleForm,
     SparseRows,
-    combinations,
     largest,
-    product,
-    reported_order,
     settled,
 )
 from givens.support.progress import Bar
@@ -145,13 +142,11 @@ def ascend(
         if best is not None and rows.same_features(best.here.rows):
             rows = settled(table, rows, order)
         here = ImagedLoadings.of(table, rows)
-        S = here.products()
-        T, explained = combinations(S, reported_order(np.diagonal(S), counts, order))
+        T, lengths, explained = here.directions(order)
         # The last step may lower the variance; then the one before it is returned.
         if best is None or explained > best.explained:
-            size = np.sqrt(np.maximum(np.einsum("ij,jk,ik->i", T, S, T), 0.0))
-            Y = product(T / np.where(size > 0, size, 1.0)[:, None], here.images)
-            best = Ascent(here, Y, explained, _slope(rows, Y, size), trace)
+            Y = here.columns(T, lengths)
+            best = Ascent(here, Y, explained, _slope(rows, Y, lengths), trace)
         number = len(trace)
         shown.step(PHASE, number, max_steps, 1)
         shown.show(explained, explained / trace.value[-1] - 1 if number else np.nan)
