@@ -59,8 +59,11 @@ def add_in_order(
 def turned(Vt: np.ndarray, At: np.ndarray | CentredSparse, out: np.ndarray) -> None:
     """(AV)ᵀ into `out`: Vt is m x n, At n x features."""
     flop_counts.count(2.0 * len(Vt) * _entries(At))
-    if not isinstance(At, np.ndarray) or At.size < SHARED_ENTRIES:
+    if not isinstance(At, np.ndarray):
         out[:] = Vt @ At
+        return
+    if At.size < SHARED_ENTRIES:
+        np.matmul(Vt, At, out=out)
         return
 
     def piece(part: slice) -> None:

@@ -66,9 +66,10 @@ class SparseRows(NamedTuple):
 
     def scores(self, At: np.ndarray | CentredSparse) -> np.ndarray:
         """ZXᵀ, components x samples."""
-        if HEAVY * self.counts().max() > At.shape[1]:
+        sizes = [len(where) for where in self.where]
+        if HEAVY * max(sizes) > At.shape[1]:
             return scores(self.dense(At.shape[1]), At, few=True)
-        flop_counts.count(2.0 * int(self.counts().sum()) * len(At))
+        flop_counts.count(2.0 * sum(sizes) * len(At))
         return np.array([taken(At, where) @ values for where, values in zip(*self)])
 
 
