@@ -32,6 +32,7 @@ from givens.schedules import Schedule
 from givens.sparse_pca import cardinality
 from givens.sparse_pca.centred_data import (
     CentredData,
+    Centring,
     CovarianceData,
     FeatureMoments,
     chunked_root,
@@ -46,7 +47,6 @@ from givens.sparse_pca.truncated_power import ascend
 from givens.support.arguments import (
     are,
     counted,
-    dense,
     sample_weights,
     warn_caller,
     warn_of_dominant_feature,
@@ -121,14 +121,14 @@ class SparseScores(Transformer):
         """The share of the variance of X, about the fitted mean, within the span of the loadings."""
         X = self._validated(X)
         basis = span(self.components_.astype(np.float64))
-        divisor = np.ones(X.shape[1]) if self.scale_ is None else self.scale_
         unit = max(largest_size(X), float(np.max(np.abs(self.mean_)))) or 1.0
+        ones = np.ones(X.shape[1])
+        divisor = ones if self.scale_ is None else self.scale_ / unit
+        moments = FeatureMoments(self.mean_ / unit, divisor, ones, unit, 1.0)
+        centring = Centring(np.arange(len(ones)), moments)
         squares = inside = 0.0
-        for start in range(0, X.shape[0], 1024):
-            part = np.asarray(dense(X[start : start + 1024]), dtype=np.float64)
-            part = (part / unit - self.mean_ / unit) * (unit / divisor)
-            if self.scale_ is None:
-                part /= unit
+        for rows in parallel.slices(X.shape[0], 1024):
+            part = centring.block(X[rows])
             squares += float(np.sum(part**2))
             inside += float(np.sum((part @ basis) ** 2))
         return inside / squares if squares > 0 else 1.0
@@ -553,13 +553,8 @@ class SparsePCA(SparseScores):
             return X
         holes = holes_of(X, self.missing, weights)
         self.n_missing_ = int(holes.sum())
-        empty = np.flatnonzero(holes.all(axis=0))
-        if len(empty):
-            raise ValueError(f"feature {empty[0]} has no value at all: leave it out, {len(empty)} in all")
-        least = min(X.shape)
-        m = least if self.n_components is None else whole(self.n_components, "n_components", 1)
-        rank = min(m, max(1, least // 2))
-        filled, self.completion_, steps, stayed = completed(X.astype(np.float64), rank)
+        m = min(X.shape) if self.n_components is None else whole(self.n_components, "n_components", 1)
+        filled, self.completion_, steps, stayed = completed(X.astype(np.float64), m)
         if not stayed:
             warn_caller(
                 f"the estimates of missing values still change after {steps} steps; ask for fewer components",

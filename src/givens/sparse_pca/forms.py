@@ -173,6 +173,17 @@ def largest(y: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
     return where, values / (size if size > 0 else 1.0)
 
 
+def largest_beyond(y: np.ndarray, count: int) -> float:
+    """The largest |y| that is not among the `count` largest; 0 if there is none.
+
+    >>> largest_beyond(np.array([3.0, -1.0, -2.0]), 1)
+    2.0
+    """
+    sizes = np.abs(y).ravel()
+    place = len(sizes) - count - 1
+    return float(np.partition(sizes, place)[place]) if place >= 0 else 0.0
+
+
 def product(rows: np.ndarray, At: np.ndarray | CentredSparse) -> np.ndarray:
     """The rows multiplied by A, by all threads."""
     Y = np.empty((len(rows), At.shape[1]))

@@ -29,7 +29,15 @@ from givens.rotations import orthogonality, repair
 from givens.solve.minimize import planned
 from givens.solve.race import lowest_run
 from givens.solve.starts import best_of
-from givens.sparse_pca.forms import SampleForm, SparseRows, combinations, product, reported_order, settled
+from givens.sparse_pca.forms import (
+    SampleForm,
+    SparseRows,
+    combinations,
+    largest,
+    product,
+    reported_order,
+    settled,
+)
 from givens.sparse_pca.options import FitOptions
 from givens.sparse_pca.tracked_counts import PATIENCE_SWEEPS, SWEEP_GROWTH, track
 from givens.support.arguments import counted
@@ -204,11 +212,8 @@ def keep_largest(Y: np.ndarray, counts: Sequence[int] | np.ndarray) -> np.ndarra
     array([[1, 0, 1]])
     """
     pattern = np.zeros(Y.shape, dtype=bool)
-    for j, count in enumerate(counts):
-        if count >= Y.shape[1]:
-            pattern[j] = True
-        elif count > 0:
-            pattern[j, np.argpartition(-np.abs(Y[j]), count - 1)[:count]] = True
+    for row, y, count in zip(pattern, Y, counts):
+        row[largest(y, int(count))[0] if count else []] = True
     return pattern
 
 

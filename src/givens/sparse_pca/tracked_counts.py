@@ -22,6 +22,7 @@ from givens.solve.iterate import iterate
 from givens.solve.point import Stiefel
 from givens.solve.run import checked_look
 from givens.solve.widened_sweeps import widened_sweep
+from givens.sparse_pca.forms import largest_beyond
 from givens.sparse_pca.options import FitOptions
 
 PATIENCE_SWEEPS = 2  # the explained variance may fall and rise again
@@ -119,14 +120,3 @@ def counted_levels(Y: np.ndarray, counts: np.ndarray, shared: bool = False) -> n
     if shared:
         return np.full(len(Y), margin * largest_beyond(Y, int(counts.sum())))
     return np.array([margin * largest_beyond(y, int(count)) for y, count in zip(Y, counts)])
-
-
-def largest_beyond(y: np.ndarray, count: int) -> float:
-    """The largest |y| that is not among the `count` largest; 0 if there is none.
-
-    >>> largest_beyond(np.array([3.0, -1.0, -2.0]), 1)
-    2.0
-    """
-    sizes = np.abs(y).ravel()
-    place = len(sizes) - count - 1
-    return float(np.partition(sizes, place)[place]) if place >= 0 else 0.0

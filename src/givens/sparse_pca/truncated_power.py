@@ -32,6 +32,7 @@ from givens.sparse_pca.forms import (
     SampleForm,
     SparseRows,
     largest,
+    largest_beyond,
     settled,
 )
 from givens.support.progress import Bar
@@ -57,15 +58,11 @@ class Ascent:
 
     def smallest_counted(self) -> np.ndarray:
         """Of |Y|, in each row."""
-        return self._sorted(0)
+        return np.array([largest_beyond(y, n - 1) for y, n in zip(self.Y, self.here.rows.counts())])
 
     def largest_uncounted(self) -> np.ndarray:
         """Of |Y|, in each row; 0 where all are counted."""
-        return self._sorted(1)
-
-    def _sorted(self, beyond: int) -> np.ndarray:
-        sizes, places = np.abs(self.Y), self.Y.shape[1] - self.here.rows.counts() - beyond
-        return np.array([np.partition(row, k)[k] if k >= 0 else 0.0 for row, k in zip(sizes, places)])
+        return np.array([largest_beyond(y, n) for y, n in zip(self.Y, self.here.rows.counts())])
 
 
 def matched(Y: np.ndarray, counts: np.ndarray) -> np.ndarray:

@@ -39,6 +39,11 @@ from givens.support.fitting import atomic_fit
 from givens.support.progress import counting
 
 
+def _component(name: str, description: str) -> Any:
+    """A property of the components, which are computed for the present parameters when it is read."""
+    return property(lambda self: getattr(self._find(), name), doc=description)
+
+
 class StreamingSparsePCA(SparseScores):
     """Sparse principal components of samples that arrive in batches, or that do not fit into memory.
 
@@ -346,45 +351,16 @@ class StreamingSparsePCA(SparseScores):
 
     # Components are computed when one of their attributes is first read, for the parameters of that moment.
 
-    @property
-    def components_(self) -> np.ndarray:  # type: ignore[override]
-        """Loadings, one row per component."""
-        return self._find().components
-
-    @property
-    def explained_variance_(self) -> np.ndarray:
-        """Adjusted variance of each component."""
-        return self._find().explained_variance
-
-    @property
-    def explained_variance_ratio_(self) -> np.ndarray:
-        """Its share of the total variance."""
-        return self._find().explained_variance_ratio
-
-    @property
-    def projected_variance_ratio_(self) -> float:
-        """The share of the variance within the span of the loadings."""
-        return self._find().projected_variance_ratio
-
-    @property
-    def n_nonzero_(self) -> np.ndarray:
-        """How many non-zeros each component has."""
-        return self._find().n_nonzero
-
-    @property
-    def gamma_(self) -> np.ndarray:
-        """The threshold of each component."""
-        return self._find().gamma
-
-    @property
-    def loading_overlap_(self) -> float:
-        """The largest |z_iᵀz_j|."""
-        return self._find().loading_overlap
-
-    @property
-    def score_correlation_(self) -> float:
-        """The largest |correlation| of two scores."""
-        return self._find().score_correlation
+    components_ = _component("components", "Loadings, one row per component.")
+    explained_variance_ = _component("explained_variance", "Adjusted variance of each component.")
+    explained_variance_ratio_ = _component("explained_variance_ratio", "Its share of the total variance.")
+    projected_variance_ratio_ = _component(
+        "projected_variance_ratio", "The share of the variance within the span of the loadings."
+    )
+    n_nonzero_ = _component("n_nonzero", "How many non-zeros each component has.")
+    gamma_ = _component("gamma", "The threshold of each component.")
+    loading_overlap_ = _component("loading_overlap", "The largest |z_iᵀz_j|.")
+    score_correlation_ = _component("score_correlation", "The largest |correlation| of two scores.")
 
     @property
     def method_(self) -> str:

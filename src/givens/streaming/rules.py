@@ -160,11 +160,4 @@ class Weakest:
         return Turn(Q, held)
 
 
-def quantile(Y: np.ndarray, share: float) -> float:
-    """The level that this share of the entries exceeds."""
-    sizes = np.abs(Y).ravel()
-    rank = max(len(sizes) - 1 - round(share * len(sizes)), 0)
-    return float(np.partition(sizes, rank)[rank])
-
-
 DROPS = ("frequent", "weakest")

@@ -13,8 +13,9 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from givens.numerics import parallel
+from givens.sparse_pca.forms import largest_beyond
 from givens.sparse_pca.options import FitOptions, counts_of_components, fit_options, threshold
-from givens.streaming.rules import DROPS, Frequent, Weakest, default_reserve, quantile
+from givens.streaming.rules import DROPS, Frequent, Weakest, default_reserve
 from givens.streaming.sketch import Rule, Sketch
 from givens.support.arguments import whole
 
@@ -142,7 +143,7 @@ def stream_rule(model: Any, settings: StreamSettings, sketch: Sketch) -> Rule:
         share = float(counts.mean()) / len(sketch.mean)
 
         def level(norms: np.ndarray, weight: float, Y: np.ndarray) -> float:
-            return quantile(Y, share)
+            return largest_beyond(Y, round(share * Y.size))
 
     return Weakest(level, inner_rotations(model, settings), model.penalty == "l0", settings.seed)
 
