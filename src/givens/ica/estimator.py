@@ -326,7 +326,7 @@ class ICA(SourceSeparation):
         certify: bool = False,
         **several: Any,
     ) -> Result:
-        """Descend until the gradient per sample has at most the norm `tol`; with `coarse` or `sampled` first, or only, on a sample."""
+        """Descend to gradients per sample of at most `tol`; with `coarse` or `sampled` first, or only, on a sample."""
         objective = Columns(white, contrast)
         # The scale is 0 if the data are so small that their powers underflow; then any gradient is small enough.
         near = tol * white.weight / (objective.scale * abs(objective.factor) or 1.0)
