@@ -24,6 +24,7 @@ from givens.data.third_moments import (
     TooFewDirections,
     principal_basis,
     principal_moments,
+    shifted,
 )
 from givens.mixtures.em import EM, SAMPLE_ROWS, Mixture, posterior
 from givens.mixtures.whitened_moments import SolvedMixture, by_givens, solve, undecomposed
@@ -451,23 +452,18 @@ class SphericalMixture(StreamedMoments, DensityMixin, BaseEstimator):
     ) -> tuple[SolvedMixture, list[float]]:
         """EM from the solution from moments, if any, and from another start if that is better on a sample."""
         floor = 1e-12 * float(eigenvalues[0])
-        # Shifting every row costs as much as a step: only done if rows are so far from 0 that differences would cancel.
-        smallest = floor if solution is None else solution.variances.min()
-        far = basis.origin @ basis.origin > 1e6 * smallest
-        origin = basis.origin if far else np.zeros_like(basis.origin)
+        origin = basis.origin
         em = EM(self._common, floor, self.tol, beyond)
         starts = {} if solution is None else {"the moments' solution": solution.moved(1.0, origin)}
         drawn = self._whole_number("n_starts") - len(starts)
         if drawn:
-            rows = np.asarray(sample, dtype=float) * basis.unit - origin
+            rows = shifted(sample, basis.unit, origin)
             than = next(iter(starts.values()), None)
             other = em.better_start(rows, self._whole_number("n_components"), than, drawn, self._seed())
             many = counted(drawn, "start", "starts")
             starts |= {} if other is None else {f"the best of {many} drawn as in k-means++": other}
         steps = self._whole_number("refine_em")
-        ends = [
-            em.refine(data, start, steps, basis.unit, origin if far else None) for start in starts.values()
-        ]
+        ends = [em.refine(data, start, steps, basis.unit, origin) for start in starts.values()]
         # Of equal ends, the first.
         name, end = max(zip(starts, ends), key=lambda pair: pair[1].values[-1])
         history = [value + (len(origin) + beyond) * np.log(basis.unit) for value in end.values]
