@@ -28,7 +28,7 @@ population (n infinite) there is no prior, and the minimum, 0, is at the exact s
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -75,12 +75,13 @@ def undecomposed(reason: str) -> Result:
 
 @dataclass(frozen=True)
 class SolvedMixture:
-    """The mixture of unit·x, the eigenvalues of its covariance, and the run of the decomposition, with the end of the fit."""
+    """The mixture of unit·x, the eigenvalues of its covariance, the run of the decomposition, and log-likelihoods in EM."""
 
     mixture: Mixture
     eigenvalues: np.ndarray
     result: Result
     unit: float = 1.0
+    history: list[float] = field(default_factory=list)
 
 
 def solve(
