@@ -10,8 +10,6 @@ import numpy as np
 
 from givens.kernels.compile import inline, kernel
 
-TILE = 192  # number of entries of each row in one matrix product
-
 
 @kernel
 def rotate_rows(Y: np.ndarray, pairs: np.ndarray, Q: np.ndarray) -> None:
@@ -26,29 +24,6 @@ def rotate_rows(Y: np.ndarray, pairs: np.ndarray, Q: np.ndarray) -> None:
             second = y[r]
             x[r] = a * first + b * second
             y[r] = c * first + d * second
-
-
-@kernel
-def rotate_block(Y: np.ndarray, block: np.ndarray, Qt: np.ndarray, first: int, last: int) -> None:
-    """Y[block, first:last] ← Qᵀ Y[block, first:last], by matrix products of tiles that fit into the cache."""
-    width = len(block)
-    step = min(TILE, max(last - first, 1))
-    tile = np.empty((width, step), Y.dtype)
-    turned = np.empty((width, step), Y.dtype)
-    for start in range(first, last, step):
-        number = min(step, last - start)
-        if number < step:
-            tile = np.empty((width, number), Y.dtype)
-            turned = np.empty((width, number), Y.dtype)
-        for j in range(width):
-            y = Y[block[j]]
-            for k in range(number):
-                tile[j, k] = y[start + k]
-        np.dot(Qt, tile, turned)
-        for j in range(width):
-            y = Y[block[j]]
-            for k in range(number):
-                y[start + k] = turned[j, k]
 
 
 @inline

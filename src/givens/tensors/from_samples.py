@@ -19,7 +19,6 @@ from typing import Any
 
 import numpy as np
 
-from givens.kernels import tensor as kernels
 from givens.numerics import parallel
 from givens.numerics.scaling import binary_exponent, check_data
 from givens.objectives.base import Blocks, Look, Objective, Plan, Rotations, Solved
@@ -30,6 +29,7 @@ from givens.objectives.tensor import (
     leading_eigenvectors,
     look_of_pairs,
     solve_cubes,
+    solve_entries,
 )
 from givens.schedules import Tournament
 
@@ -133,12 +133,14 @@ class MomentTensor(Objective):
             solved = solve_cubes(blocks, self.active, floor, cube)
             made = sum(len(block) ** 3 for block in blocks) * state.z.shape[1] / 3
             return solved._replace(flops=solved.flops + float(round(made)))
-        moments = np.empty((len(blocks), 4))
-        kernels.moments_of_pairs(state.z, blocks, moments)
-        rotations, gains = np.empty((len(blocks), 2, 2)), np.empty(len(blocks))
-        flops = kernels.solve_moments(moments, blocks, state.a, state.G, self.active, floor, rotations, gains)
-        flops += 12.0 * len(blocks) * state.z.shape[1]
-        return Solved(rotations, gains, int(np.count_nonzero(gains)), flops)
+        i, j = blocks.T
+        x, y, N = state.z[i], state.z[j], state.z.shape[1]
+        cubes = ((x, x, x), (x, x, y), (x, y, y), (y, y, y))
+        entries = np.stack([np.einsum("pn,pn,pn->p", *three) for three in cubes]) / N
+        (ai, aj), (ii, ij, jj) = (state.a[i], state.a[j]), (state.G[i, i], state.G[i, j], state.G[j, j])
+        entries -= 3 * ai * ii, 2 * ai * ij + aj * ii, 2 * aj * ij + ai * jj, 3 * aj * jj
+        solved = solve_entries(entries, j < self.active, floor)
+        return solved._replace(flops=solved.flops + len(blocks) * (12.0 * N + 14.0))
 
     def apply(
         self, state: Rotated, blocks: Blocks, rotations: Rotations, payload: Sequence[Any] | None = None
