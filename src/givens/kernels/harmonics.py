@@ -1,4 +1,4 @@
-"""The global minimum of a sum of harmonics.
+"""The global minimum of a sum of harmonics; and of two harmonics in closed form, or nearly so.
 
 g(θ) = Σ a_k cos kθ + b_k sin kθ is evaluated on a fine grid. Every local minimum of the grid that is low enough to be near the
 global minimum is refined by Newton's method within its neighbouring cells. Among equal minima the smallest |θ| is returned.
@@ -147,3 +147,15 @@ def peak(A: float, B: float, rho: float, k: int) -> float:
         if moved <= 4.0 * EPS:
             break
     return middle + (psi if chi >= middle else -psi)
+
+
+@inline
+def quarter(P: float, Q: float, rounding: float) -> tuple[float, float]:
+    """Where ¼(P sin 4θ + Q cos 4θ) is largest, and its gain; 0 and 0 where P and Q are rounding errors, of this size."""
+    radius = math.hypot(P, Q)
+    if Q > 0.0:
+        # An angle below rounding has no effect, and would be found again in every sweep.
+        gain = 0.0 if abs(P) <= EPS * Q or radius <= rounding else 0.25 * P * (P / (radius + Q))
+    else:
+        gain = 0.25 * (radius - Q) if radius - Q > rounding else 0.0
+    return 0.25 * math.atan2(P, Q) if gain > 0.0 else 0.0, gain

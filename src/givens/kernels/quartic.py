@@ -20,8 +20,8 @@ import math
 import numpy as np
 
 from givens.kernels.compile import inline, kernel
-from givens.kernels.harmonics import peak
-from givens.kernels.rotate import rotate_pair, write_rotation
+from givens.kernels.harmonics import peak, quarter
+from givens.kernels.rotate import rotate_pair
 
 EPS = 2.220446049250313e-16
 CHUNK = 1024  # number of rows that are summed in the precision of the data
@@ -37,16 +37,7 @@ def _angle_of(
     """The best angle and its gain, from the sums of u², v², uv, u and v."""
     P = sign * (2.0 * uv - 2.0 * kappa * su * sv)
     Q = sign * (uu - vv - kappa * (su * su - sv * sv))
-    radius = math.hypot(P, Q)
-    if Q > 0.0:
-        # An angle below rounding has no effect, and would be found again in every sweep.
-        if abs(P) <= EPS * Q:
-            return 0.0, 0.0
-        return 0.25 * math.atan2(P, Q), 0.25 * P * (P / (radius + Q))
-    # The criterion is the same at all angles, up to rounding.
-    if radius - Q <= 16.0 * EPS * (uu + vv):
-        return 0.0, 0.0
-    return 0.25 * math.atan2(P, Q), 0.25 * (radius - Q)
+    return quarter(P, Q, 16.0 * EPS * (uu + vv))
 
 
 @inline
@@ -165,30 +156,17 @@ def _solve(x: np.ndarray, y: np.ndarray, both: bool, kappa: float, sign: float) 
 
 @kernel
 def solve_pairs(
-    Y: np.ndarray, pairs: np.ndarray, active: int, kappa: float, sign: float
-) -> tuple[np.ndarray, np.ndarray, int]:
-    """The best rotation of each pair by itself: rotations, gains, and the number of pairs that rotate."""
-    count = pairs.shape[0]
-    rotations = np.empty((count, 2, 2))
-    gains = np.empty(count)
-    rotated = 0
-    for p in range(count):
-        i = pairs[p, 0]
-        j = pairs[p, 1]
-        theta, gain = _solve(Y[i], Y[j], j < active, kappa, sign)
-        write_rotation(rotations[p], math.cos(theta), math.sin(theta))
-        gains[p] = gain
-        rotated += gain > 0.0
-    return rotations, gains, rotated
+    Y: np.ndarray, pairs: np.ndarray, active: int, kappa: float, sign: float, out: np.ndarray
+) -> None:
+    """Write the best angle of each pair by itself, and its gain, into a row of `out`."""
+    for p in range(pairs.shape[0]):
+        i, j = pairs[p, 0], pairs[p, 1]
+        out[p, 0], out[p, 1] = _solve(Y[i], Y[j], j < active, kappa, sign)
 
 
 @kernel
-def solve_moments(
-    moments: np.ndarray, both: np.ndarray, kappa: float, sign: float
-) -> tuple[np.ndarray, np.ndarray]:
-    """The best angle and the gain of each pair from its moments; `both` if both of its columns are active."""
-    angles = np.empty(moments.shape[0])
-    gains = np.empty(moments.shape[0])
+def solve_moments(moments: np.ndarray, both: np.ndarray, kappa: float, sign: float, out: np.ndarray) -> None:
+    """As `solve_pairs`, from the moments of each pair; `both` if both of its columns are active."""
     for p in range(moments.shape[0]):
         a, b, m, d, e = moments[p, 0], moments[p, 1], moments[p, 2], moments[p, 3], moments[p, 4]
         xx, xy, yy = moments[p, 5], moments[p, 6], moments[p, 7]
@@ -198,25 +176,25 @@ def solve_moments(
             found = _angle_of(uu, 4.0 * m, 2.0 * (b - d), xx - yy, 2.0 * xy, kappa, sign)
         else:
             found = _crossing_angle((a, b, m, d, e, xx, xy, yy), kappa, sign)
-        angles[p], gains[p] = found
-    return angles, gains
+        out[p, 0], out[p, 1] = found
 
 
 @kernel
 def turn_pairs(
-    Y: np.ndarray, Qt: np.ndarray, pairs: np.ndarray, active: int, kappa: float, sign: float
-) -> tuple[np.ndarray, int]:
-    """Rotate pairs of rows of Y, and of Qt, one after the other, to their best angles: gains, and the number of rotations."""
-    gains = np.empty(pairs.shape[0])
-    rotated = 0
+    Y: np.ndarray,
+    Qt: np.ndarray,
+    pairs: np.ndarray,
+    active: int,
+    kappa: float,
+    sign: float,
+    gains: np.ndarray,
+) -> None:
+    """Rotate pairs of rows of Y, and of Qt, one after the other, to their best angles, and write their gains."""
     for p in range(pairs.shape[0]):
-        i = pairs[p, 0]
-        j = pairs[p, 1]
+        i, j = pairs[p, 0], pairs[p, 1]
         theta, gain = _solve(Y[i], Y[j], j < active, kappa, sign)
         gains[p] = gain
         if gain > 0.0:
-            rotated += 1
             c, s = math.cos(theta), math.sin(theta)
             rotate_pair(Y[i], Y[j], Y.shape[1], Y.dtype.type(c), Y.dtype.type(s))
             rotate_pair(Qt[i], Qt[j], Qt.shape[1], c, s)
-    return gains, rotated

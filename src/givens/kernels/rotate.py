@@ -34,12 +34,3 @@ def rotate_pair(x: np.ndarray, y: np.ndarray, number: int, c: float, s: float) -
         b = y[k]
         x[k] = c * a + s * b
         y[k] = c * b - s * a
-
-
-@inline
-def write_rotation(Q: np.ndarray, c: float, s: float) -> None:
-    """Write the 2 x 2 rotation by the angle with cosine c and sine s."""
-    Q[0, 0] = c
-    Q[1, 1] = c
-    Q[1, 0] = s
-    Q[0, 1] = -s

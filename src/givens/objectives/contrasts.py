@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from givens.numerics import parallel
+from givens.numerics.scaling import EPS
 from givens.numerics.tiles import tile_width, tiled_sums
 from givens.objectives.base import Exactness, Look, Second
 from givens.rotations import turn
@@ -447,6 +448,15 @@ def pair_derivatives(M: np.ndarray, S: np.ndarray) -> tuple[np.ndarray, np.ndarr
     first[:active], second[:active] = M, S
     inward[:active] = np.diagonal(M)
     return first - first.T, second + second.T - inward[:, None] - inward
+
+
+def quarter_gains(P: np.ndarray, Q: np.ndarray, rounding: np.ndarray | float) -> np.ndarray:
+    """The maxima of ¼(P sin 4θ + Q cos 4θ) less the values at 0; 0 where P and Q are rounding errors, of this size."""
+    radius = np.hypot(P, Q)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        gains = 0.25 * np.where(Q > 0.0, P * (P / (radius + Q)), radius - Q)
+    gains[np.where(Q > 0.0, (np.abs(P) <= EPS * Q) | (radius <= rounding), radius - Q <= rounding)] = 0.0
+    return gains
 
 
 def _checked_signs(signs: Sequence[int] | np.ndarray) -> np.ndarray:

@@ -20,7 +20,8 @@ import numpy as np
 from givens.numerics import parallel
 from givens.numerics.scaling import EPS, check_data, power, power_of_two
 from givens.objectives.base import Blocks, Look, Objective, Plan, Rotations, Second, Solved
-from givens.objectives.contrasts import second_of_columns
+from givens.objectives.contrasts import quarter_gains, second_of_columns
+from givens.rotations import turn
 from givens.schedules import Tournament
 from givens.support.arguments import as_array
 
@@ -119,16 +120,21 @@ class JointDiagonal(Objective):
 
         depth = state.shape[2]
         if isinstance(blocks, np.ndarray):
-            rotations, gains, rotated = joint.solve_pairs(state, blocks, self.least)
-            return Solved(rotations, gains, rotated, 9.0 * depth * len(blocks))
+            i, j = blocks.T
+            u, v = state[i, i] - state[j, j], 2.0 * state[i, j]
+            P, Q = 2.0 * np.einsum("pk,pk->p", u, v), np.einsum("pk,pk->p", u - v, u + v)
+            found = quarter_gains(P, Q, self.least)
+            angles = np.where(found > 0.0, 0.25 * np.arctan2(P, Q), 0.0)
+            return Solved(turn(angles), found, int(np.count_nonzero(found)), 9.0 * depth * len(blocks))
         rotations, gains, payload = [], [], []
         rotated, flops = 0, 0.0
         for block in blocks:
             b = len(block)
             i, j = np.triu_indices(b)
             entries = state[block[i], block[j]]
-            Q, gain, turned = joint.solve_block(entries, b, self.least)
-            rotations.append(Q)
+            Qt = np.eye(b)
+            gain, turned = joint.turn_block(entries, Qt, self.least)
+            rotations.append(np.ascontiguousarray(Qt.T))
             gains.append(gain)
             payload.append(entries if b == self.n else None)
             rotated += turned
@@ -140,11 +146,6 @@ class JointDiagonal(Objective):
     ) -> float:
         """Rotate the rows and columns of all matrices."""
         depth = state.shape[2]
-        if isinstance(blocks, np.ndarray):
-            from givens.kernels import joint
-
-            joint.rotate_pairs(state, blocks, np.asarray(rotations))
-            return 12.0 * len(blocks) * self.n * depth
         if payload is not None and payload[0] is not None:
             # One block of all columns: `solve` has rotated its entries.
             i, j = np.triu_indices(self.n)
@@ -167,7 +168,7 @@ class JointDiagonal(Objective):
             parts = parallel.each(lambda part: joint.look(rotated(state[:, :, part], Q)), self._tiles())
             value, first, second = (sum(terms) for terms in zip(*parts))
             flops += 4.0 * state.size * self.n
-        gains = partial(joint.gains_of_pairs, first, second, self.least)
+        gains = partial(quarter_gains, first, 0.25 * second, self.least)
         return Look(self.constant + value, first, second, flops, gains=gains)
 
     def _tiles(self) -> list[slice]:

@@ -24,9 +24,11 @@ from givens.objectives.contrasts import (
     Solution,
     look_flops,
     pair_derivatives,
+    quarter_gains,
     second_of_columns,
     turned_sums,
 )
+from givens.rotations import turn
 from givens.schedules import tournament
 
 LARGEST_BLOCK = 256
@@ -140,8 +142,10 @@ class Orthomax(Contrast):
         """Solve pairs exactly: by the closed form, or, if a column is inactive, as the root of a monotone function."""
         from givens.kernels import quartic
 
-        found = quartic.solve_pairs(Y, pairs, active, self.kappa / Y.shape[1], float(-self.sense))
-        return (*found, pair_flops(pairs, active) * Y.shape[1])
+        found = np.empty((len(pairs), 2))
+        quartic.solve_pairs(Y, pairs, active, self.kappa / Y.shape[1], float(-self.sense), found)
+        angles, gains = found.T
+        return turn(angles), gains, int(np.count_nonzero(gains)), pair_flops(pairs, active) * Y.shape[1]
 
     def solve_block(self, Y: np.ndarray, block: np.ndarray, active: int, min_gain: float) -> Solution:
         """Rotate every pair of a block to its best angle, on a copy."""
@@ -158,11 +162,7 @@ class Orthomax(Contrast):
         su, sv = powers[:, None] - powers, 2.0 * gram
         P = M - M.T - 2.0 * kappa * su * sv
         Q = -self.sense * (uu - vv - kappa * (su * su - sv * sv))
-        radius = np.hypot(P, Q)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            gains = 0.25 * np.where(Q > 0.0, P * (P / (radius + Q)), radius - Q)
-        rounding = np.where(Q > 0.0, np.abs(P) <= EPS * Q, radius - Q <= 16.0 * EPS * (uu + vv))
-        gains[rounding] = 0.0
+        gains = quarter_gains(P, Q, 16.0 * EPS * (uu + vv))
         np.fill_diagonal(gains, 0.0)
         return gains
 
@@ -217,12 +217,14 @@ def in_rounds(Y: np.ndarray, active: int, kappa: float, sign: int) -> tuple[np.n
     total, rotated = 0.0, 0
     for shares in _shares(len(Y), active):
         # Shares of a round have no row in common, so threads can rotate them at the same time.
-        found = parallel.each(
-            lambda pairs: quartic.turn_pairs(Y, Qt, pairs, active, kappa, float(sign)), shares
+        gains = [np.empty(len(pairs)) for pairs in shares]
+        parallel.each(
+            lambda share: quartic.turn_pairs(Y, Qt, share[0], active, kappa, float(sign), share[1]),
+            zip(shares, gains),
         )
-        rotated += sum(turned for _, turned in found)
         # One sum over the round, whose order does not depend on the threads.
-        total += float(np.concatenate([gains for gains, _ in found]).sum())
+        total += float(np.concatenate(gains).sum())
+        rotated += sum(map(np.count_nonzero, gains))
     flops = _sweep_flops(len(Y), active) * Y.shape[1] + 6.0 * rotated * (Y.shape[1] + len(Y))
     return Qt.T.copy(), total, rotated, flops
 

@@ -130,6 +130,7 @@ class _Candidate:
         self.Ut = np.ascontiguousarray(start.T)
         self.Y = self.Ut @ loadings.T
         self.pairs = all_pairs(Shape(len(self.Y), len(self.Y)))
+        self.gains = np.empty(len(self.pairs))
         self.share = kappa / len(loadings)
         self.handicap = number * CANDIDATE_MARGIN * size
         self.little = CANDIDATE_TOL * size
@@ -144,8 +145,8 @@ class _Candidate:
         for _ in range(times):
             if gained <= self.little:
                 break
-            gains, _ = turn_pairs(self.Y, self.Ut, self.pairs, len(self.Y), self.share, 1.0)
-            gained = float(gains.sum())
+            turn_pairs(self.Y, self.Ut, self.pairs, len(self.Y), self.share, 1.0, self.gains)
+            gained = float(self.gains.sum())
         self.converged = gained <= self.little
         squares = self.Y * self.Y
         powers = squares.sum(axis=1)
