@@ -85,7 +85,7 @@ class Orthomax(Contrast):
 
         def work(y: np.ndarray, rows: slice) -> Sequence[np.ndarray]:
             squares = y * y
-            first = 4.0 * (squares[:active] * y[:active]) @ y.T
+            first = 4.0 * ((squares[:active] * y[:active]) @ y.T)
             return first, 12.0 * (squares[:active] @ squares.T), *([y @ y.T] if self.kappa else [])
 
         return turned_sums(work, Y, Q, tile_width(len(Y)))
