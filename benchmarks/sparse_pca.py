@@ -133,8 +133,8 @@ def to_value(A, gamma, U, target, sweeps=300, patience=np.inf):
     result = minimize(
         objective,
         U,
-        tol=1e-13,
-        max_sweeps=sweeps,
+        tol=3e-7,
+        max_iter=sweeps,
         callback=stops,
     )
     return (ended[0] if ended else time.perf_counter()) - began, result

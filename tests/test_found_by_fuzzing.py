@@ -140,7 +140,7 @@ def test_differences_of_powers_are_no_nan():
     ],
 )
 def test_a_gradient_of_zero_is_zero_in_any_unit(objective):
-    result = givens.minimize(objective(), gradient_tol=1e-8)
+    result = givens.minimize(objective(), tol=1e-8)
     assert not np.isnan(result.gradient_norm)
     assert not np.isnan(result.value)
 

@@ -180,17 +180,18 @@ def _five_drawn_starts() -> None:
 
 
 def _no_refit() -> None:
-    from givens.mixtures import whitened_moments
-    from givens.mixtures.whitened_moments import Refitted
+    from givens.mixtures.refit import Refitted
 
-    whitened_moments.refit = lambda scaled, weights, b: Refitted(weights, b, 1.0, True)
+    from givens.mixtures import solve
+
+    solve.refit = lambda scaled, weights, b: Refitted(weights, b, 1.0, True)
 
 
 def _no_shrinking() -> None:
-    from givens.mixtures import whitened_moments
+    from givens.mixtures import solve
 
-    lifted = whitened_moments._lifted
-    whitened_moments._lifted = lambda K, noise, white, count: lifted(K, noise, white, np.inf)
+    lifted = solve._lifted
+    solve._lifted = lambda K, noise, white, count: lifted(K, noise, white, np.inf)
 
 
 # Moments
@@ -198,7 +199,8 @@ def _no_shrinking() -> None:
 
 def _all_triples() -> None:
     """Products of all pairs and all columns, of which a sixth is kept."""
-    from givens.data import third_moments as sums
+    from givens.moments import sums
+
     from givens.topics import word_moments
 
     def triples(p: np.ndarray, columns: int = 256) -> np.ndarray:
@@ -344,7 +346,7 @@ MECHANISMS = (
     Mechanism(
         "mixtures: starts of EM beside the moments",
         MIXTURES,
-        ("mixtures/em.py:better_start",),
+        ("mixtures/starts.py",),
         _moments_only_start,
         (
             "kept: the time without them is 0.45 times with the same answer (12 of 60,000 x 40), but on real data the first "
@@ -355,14 +357,14 @@ MECHANISMS = (
     Mechanism(
         "mixtures: fit to the moments by their noise",
         MIXTURES,
-        ("mixtures/whitened_moments.py:refit",),
+        ("mixtures/refit.py",),
         _no_refit,
         "kept: not measured",
     ),
     Mechanism(
         "mixtures: shrinking of the third moment",
         MIXTURES,
-        ("mixtures/whitened_moments.py:_lifted",),
+        ("mixtures/solve.py:_lifted",),
         _no_shrinking,
         "kept: not measured",
     ),
@@ -370,10 +372,10 @@ MECHANISMS = (
         "moments: symmetry of third moments",
         (*MIXTURES, *TOPICS),
         (
-            "data/third_moments.py:PairGroup",
-            "data/third_moments.py:pair_groups",
-            "data/third_moments.py:packed_triples",
-            "data/third_moments.py:unpacked_triples",
+            "moments/sums.py:PairGroup",
+            "moments/sums.py:pair_groups",
+            "moments/sums.py:packed_triples",
+            "moments/sums.py:unpacked_triples",
         ),
         _all_triples,
         "kept: not measured",

@@ -15,6 +15,7 @@ from functools import partial
 import numpy as np
 
 from givens.metrics import adjusted_from_scores
+from givens.numerics import flop_counts
 from givens.objectives import SparseColumns
 from givens.objectives.contrasts import Pairs
 from givens.objectives.sparse_columns import Threshold
@@ -55,7 +56,8 @@ class FewEvaluations(Threshold):
                 x, y, len(x), level, level, False, self.noise, ACCURACY, True, 1.0, room
             )
             flops += spent + 3.0 * Y.shape[1]
-        return turn(angles), gains, int(np.count_nonzero(angles)), flops
+        flop_counts.count(flops)
+        return turn(angles), gains, int(np.count_nonzero(angles))
 
 
 def paper_columns(A: np.ndarray, gamma: float) -> SparseColumns:
@@ -126,9 +128,9 @@ def run_rotations(problem: Problem, start: np.ndarray, seed: int, *, pairs: bool
     result = minimize(
         watched,
         start,
-        schedule=Random() if pairs else watched.plan().schedule,
-        tol=0.0,
-        max_sweeps=PASSES,
+        method=Random() if pairs else watched.plan().schedule,
+        tol=0,
+        max_iter=PASSES,
         random_state=seed,
         callback=settled,
         threads=1,

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from givens.numerics import flop_counts
 from givens.objectives.base import Blocks, Leap, Look, Objective, Plan, Rotations, Solved
 from givens.rotations import rotate_blocks
 
@@ -45,9 +46,10 @@ class Recorded(Objective):
         """The inner one's."""
         self.Ut = np.ascontiguousarray(U.T)
         # The loop makes a state at the start and, when it has repaired U, again.
-        self.flops += self.plan().state_flops + (4.0 * self.n**3 if self.made else 0.0)
+        self.flops += 4.0 * self.n**3 if self.made else 0.0
         self.made = True
-        return self.inner.state(U)
+        with flop_counts.job(self):
+            return self.inner.state(U)
 
     def look(self, state: Any, Q: np.ndarray | None = None, slopes: bool = True) -> Look:
         """The inner one's."""
@@ -59,24 +61,23 @@ class Recorded(Objective):
 
     def propose(self, state: Any, memory: Any, first: bool) -> Leap | None:
         """The inner one's."""
-        leap = self.inner.propose(state, memory, first)
-        self.flops += 0.0 if leap is None else leap.flops
-        return leap
+        with flop_counts.job(self):
+            return self.inner.propose(state, memory, first)
 
     def solve(self, state: Any, blocks: Blocks, min_gain: float = 0.0) -> Solved:
         """The inner one's."""
-        solved = self.inner.solve(state, blocks, min_gain)
-        self.flops += solved.flops
+        with flop_counts.job(self):
+            solved = self.inner.solve(state, blocks, min_gain)
         self.gained += float(np.sum(solved.gains))
         return solved
 
     def apply(
         self, state: Any, blocks: Blocks, rotations: Rotations, payload: Sequence[Any] | None = None
-    ) -> float:
+    ) -> None:
         """Rotate, then show what came of it."""
-        flops = self.inner.apply(state, blocks, rotations, payload)
         # The loop keeps a U too, and counts what that takes: so does this count.
-        self.flops += flops + rotate_blocks(self.Ut, blocks, rotations)
+        with flop_counts.job(self):
+            self.inner.apply(state, blocks, rotations, payload)
+            rotate_blocks(self.Ut, blocks, rotations)
         self.rotations += len(blocks)
         self.watch(self.Ut.T, self.rotations, self.flops)
-        return flops

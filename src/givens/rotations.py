@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from givens.numerics import flop_counts
 from givens.numerics.scaling import check_data
 from givens.support.arguments import as_array, generator, whole
 
@@ -387,21 +388,20 @@ def check_orthogonal(
     return repair(U) if defect > 1e-13 * len(U) else U
 
 
-def rotate_blocks(Ut: np.ndarray, blocks: Blocks, rotations: Rotations) -> float:
-    """Rotate columns of U, stored transposed, in place: U[:, B] ← U[:, B] Q for every block B. Returns the flops."""
+def rotate_blocks(Ut: np.ndarray, blocks: Blocks, rotations: Rotations) -> None:
+    """Rotate columns of U, stored transposed, in place: U[:, B] ← U[:, B] Q for every block B."""
     if isinstance(blocks, np.ndarray) and blocks.shape[1] == 2:
         from givens.kernels.rotate import rotate_rows
 
+        flop_counts.count(6.0 * len(blocks) * Ut.shape[1])
         rotate_rows(Ut, blocks, np.asarray(rotations))
-        return 6.0 * len(blocks) * Ut.shape[1]
-    flops = 0.0
+        return
     for block, Q in zip(blocks, rotations):
+        flop_counts.count(2.0 * len(block) ** 2 * Ut.shape[1])
         if len(block) == len(Ut):
             Ut[:] = Q.T @ Ut
         else:
             Ut[block] = Q.T @ Ut[block]
-        flops += 2.0 * len(block) ** 2 * Ut.shape[1]
-    return flops
 
 
 def _matrix(U: np.ndarray) -> np.ndarray:

@@ -311,15 +311,11 @@ def run_minimize(rng: np.random.Generator, note: Callable[[str], None]) -> None:
     problem = attempt(lambda: objective(rng))
     if problem is None:
         return
-    options: dict[str, Any] = {
-        "max_sweeps": int(rng.choice([0, 1, 5, 30])),
-        "max_steps": int(rng.choice([0, 1, 5, 50])),
-    }
+    options: dict[str, Any] = {"max_iter": int(rng.choice([0, 1, 5, 50]))}
+    phases = [["sweeps"], ["descent"], ["leaps", "sweeps"], ["descent", "cyclic"], [], ["x"], "sweeps"]
     for name, choices in {
-        "schedule": COMMON["schedule"], "tol": [0.0, 1e-18, 1e-3, -1.0, np.nan], "threads": [1, 2, None], "n_starts": [1, 2],
-        "phases": [["sweeps"], ["descent"], ["leaps", "sweeps"], ["descent", "sweeps"], [], ["x"], "sweeps"],
-        "certify": [True, False, 0.5, 2.0], "determinant": [1, -1, "both", 3], "gradient_tol": [None, 1e-8],
-        "repair_every": [None, 1, 0], "random_state": [0, None],
+        "method": COMMON["schedule"] + phases, "tol": [0.0, 1e-9, 1e-2, -1.0, np.nan], "threads": [1, 2, None],
+        "n_starts": [1, 2], "certify": [True, False, 0.5, 2.0], "determinant": [1, -1, "both", 3], "random_state": [0, None],
     }.items():  # fmt: skip
         if rng.random() < 0.3:
             options[name] = choices[rng.integers(len(choices))]

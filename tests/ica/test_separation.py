@@ -154,7 +154,8 @@ class TestEstimators:
             with pytest.raises(ValueError, match=sentence):
                 estimator.fit(bad)
         with pytest.raises(
-            ValueError, match="n_components must be a whole number from 1 to 3, the number of features"
+            ValueError,
+            match="n_components must be a whole number from 1 to 3, the number of samples or features",
         ):
             estimator.set_params(n_components=4).fit(X[:, :3])
         estimator.set_params(n_components=None)
@@ -166,7 +167,7 @@ class TestEstimators:
         X = np.random.default_rng(0).standard_normal((200, 8))
         with pytest.warns(
             ConvergenceWarning,
-            match=r"did not converge .*max_sweeps = 1.*allow more iterations or raise tol",
+            match=r"did not converge .*max_iter = 1.*allow more iterations or raise tol",
         ):
             type(estimator)(max_sweeps=1).fit(X)
         with pytest.raises(NotFittedError):

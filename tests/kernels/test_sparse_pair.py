@@ -90,7 +90,7 @@ def test_two_columns_end_at_their_global_maximum(penalty):
     for seed in range(30):
         rng = np.random.default_rng(seed)
         A, gamma = rng.standard_normal((30, 2)), float(rng.choice([0.05, 0.3, 1.0]))
-        value = minimize(SparseColumns(A, gamma, penalty), np.eye(2), tol=0.0).value
+        value = minimize(SparseColumns(A, gamma, penalty), np.eye(2), tol=0).value
         x, y = A.T
         _, best = breakpoint_search(x, y, (gamma, gamma), penalty)
         here = float(pair_value(x, y, 0.0, (gamma, gamma), penalty))

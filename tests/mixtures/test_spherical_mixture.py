@@ -17,7 +17,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from givens import SphericalMixture
 from givens.data.rows import Rows
 from givens.datasets import MixtureSample, make_spherical_mixture
-from givens.mixtures.em import Mixture, better_start
+from givens.mixtures.em import EM, Mixture
 
 
 @parametrize_with_checks([SphericalMixture(), SphericalMixture(2), SphericalMixture(2, variance="distinct")])
@@ -241,7 +241,7 @@ def test_fewer_rows_than_features_are_fitted_as_in_all_features(
     """The coordinates of the rows' span, against the covariance of all features."""
     X = wide(40, 90) * unit
     model = SphericalMixture(3, variance=variance, refine_em=refine_em, tol=0.0).fit(X)
-    direct, history = clone(model)._fit_passes(Rows(X), X)
+    direct = clone(model)._fit_passes(Rows(X), X)
     ours, theirs = np.argsort(model.weights_), np.argsort(direct.mixture.weights)
     np.testing.assert_allclose(model.weights_[ours], direct.mixture.weights[theirs], rtol=1e-7)
     means, variances = model.means_[ours] * direct.unit, model.variances_[ours] * direct.unit**2
@@ -250,7 +250,7 @@ def test_fewer_rows_than_features_are_fitted_as_in_all_features(
     np.testing.assert_allclose(
         model.eigenvalues_ * direct.unit**2, direct.eigenvalues, atol=1e-12 * direct.eigenvalues[0]
     )
-    np.testing.assert_allclose(model.log_likelihood_, history, rtol=1e-9)
+    np.testing.assert_allclose(model.log_likelihood_, direct.history, rtol=1e-9)
     if refine_em:
         assert model.score(X) >= model.log_likelihood_[-1] - 1e-9 * abs(model.log_likelihood_[-1])
 
@@ -294,7 +294,7 @@ def test_a_component_of_one_row_is_no_better_start() -> None:
     model = SphericalMixture(2, variance="distinct").fit(X)
     rows = X - X.mean(axis=0)
     start = Mixture(np.array([0.5, 0.5]), rows[[0, 70]], np.array([50.0, 50.0]))
-    found = better_start(rows, 2, than=start, starts=20, seed=0, tol=1e-4, common=False, floor=1e-12)
+    found = EM(False, 1e-12, 1e-4).better_start(rows, 2, start, 20, 0)
     assert found is None or found.weights.min() * len(X) >= 2
     assert np.isfinite(model.score(X))
 

@@ -13,7 +13,7 @@ import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from givens import minimize
-from givens.numerics import parallel
+from givens.numerics import flop_counts, parallel
 from givens.objectives import Function, SparseColumns
 from tests.interrupt import SignalAt
 
@@ -36,6 +36,16 @@ def test_outcomes_come_in_the_order_of_the_items(threads):
         assert parallel.each(lambda k: k * k, range(50)) == [k * k for k in range(50)]
         assert parallel.each(lambda k: k, []) == []
     assert parallel.width() == 1
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_flops_are_those_of_all_threads(threads):
+    with parallel.pool(threads), flop_counts.job(flop_counts.Flops()) as counter:
+        flop_counts.count(1.0)
+        parallel.each(lambda k: flop_counts.count(k / 3), range(50))
+        with flop_counts.uncounted():
+            flop_counts.count(1.0)
+    assert counter.flops == 1.0 + sum(round(k / 3) for k in range(50))
 
 
 def test_more_than_one_thread_works():
@@ -90,7 +100,7 @@ class Watching(SparseColumns):
 
 def test_minimize_checks_its_arguments_within_its_pool():
     objective = Watching(np.random.default_rng(0).standard_normal((30, 4)), 0.5)
-    minimize(objective, np.eye(4), max_sweeps=1)
+    minimize(objective, np.eye(4), max_iter=1)
     assert objective.seen == {1}
 
 
@@ -99,7 +109,7 @@ import threading
 import numpy as np
 import scipy.linalg
 from threadpoolctl import ThreadpoolController
-from givens.numerics import parallel
+from givens.numerics import flop_counts, parallel
 
 libraries = [library for library in ThreadpoolController().lib_controllers if library.user_api == "blas"]
 seen = lambda: {library.get_num_threads() for library in libraries}
@@ -137,7 +147,7 @@ from givens import minimize
 from givens.objectives import Function, SparseColumns
 
 A = np.random.default_rng(0).standard_normal((300, 12))
-fit = lambda: minimize(SparseColumns(A, 1.0), max_sweeps=2, random_state=0, threads=2).value
+fit = lambda: minimize(SparseColumns(A, 1.0), max_iter=2, random_state=0, threads=2).value
 expected = fit()
 
 def fork(snapshot):
@@ -146,7 +156,7 @@ def fork(snapshot):
         os._exit(0 if fit() == expected else 1)
     raise SystemExit(os.waitstatus_to_exitcode(os.wait()[1]))
 
-minimize(SparseColumns(A, 1.0), max_sweeps=2, threads=2, callback=fork)
+minimize(SparseColumns(A, 1.0), max_iter=2, threads=2, callback=fork)
 """
 
 
@@ -164,7 +174,7 @@ from givens.objectives import JointDiagonal
 rng = np.random.default_rng(0)
 S = rng.standard_normal((20, 30, 30))
 objective = JointDiagonal(S + S.transpose(0, 2, 1))
-run = lambda: minimize(objective, random_state=0, tol=0, max_sweeps=8, threads=2)
+run = lambda: minimize(objective, random_state=0, tol=0, max_iter=8, threads=2)
 run()
 began = time.perf_counter()
 run()

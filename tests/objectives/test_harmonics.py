@@ -148,6 +148,6 @@ def test_what_harmonics_cannot_resolve_is_polished_by_differences(size):
 def test_a_function_of_more_harmonics_than_allowed_still_loses_its_gradient():
     A = 4 * np.random.default_rng(0).standard_normal((10, 4))
     f = Function(lambda U: float(np.sum(np.log(np.cosh(A @ U)))), 4, jac=lambda U: A.T @ np.tanh(A @ U))
-    result = minimize(f, random_state=0, schedule="tournament")
+    result = minimize(f, random_state=0, method="tournament")
     assert "more than 64 harmonics" in result.message
     assert result.gradient_norm <= 1e-8 * abs(result.value)

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from givens import minimize
+from givens.numerics import flop_counts
 from givens.objectives import Columns, Kurtosis, Orthomax
 from givens.objectives.quartic import _shares, in_rounds
 from givens.rotations import random_orthogonal
@@ -43,13 +44,14 @@ def test_the_shares_are_every_pair_once_and_disjoint_in_a_round(size, share):
 def test_rounds_gain_what_they_say_and_turn_what_they_return(dtype, kappa, sign, active):
     before = np.ascontiguousarray(sources(0, 300, 40).T, dtype=dtype)
     Y = before.copy()
-    Q, gain, rotated, flops = in_rounds(Y, active, kappa, sign)
+    with flop_counts.job(flop_counts.Flops()) as counter:
+        Q, gain, rotated = in_rounds(Y, active, kappa, sign)
     precision = 1e-12 if dtype == np.float64 else 1e-5
     assert np.abs(Y - Q.T @ before).max() < 100 * precision
     assert np.abs(Q.T @ Q - np.eye(40)).max() < 1e-13
     after = criterion(Y[:active].astype(float), kappa) - criterion(before[:active].astype(float), kappa)
     assert sign * after == pytest.approx(gain, rel=100 * precision)
-    assert min(gain, rotated, flops) > 0
+    assert min(gain, rotated, counter.flops) > 0
 
 
 def test_pairs_turned_by_hand_are_not_forgotten():
@@ -79,7 +81,7 @@ def test_a_start_from_a_sample_leads_to_the_optimum_of_all(kind, scale):
     objective = Columns(A * scale, contrast)
     assert objective.coarse() is not None
     result = minimize(objective)
-    by_pairs = minimize(Columns(A, contrast), np.eye(6), schedule="cyclic")
+    by_pairs = minimize(Columns(A, contrast), np.eye(6), method="cyclic")
     plain = minimize(Columns(A, contrast), np.eye(6))
     assert result.converged
     assert result.trace.step[-1] < plain.trace.step[-1]
@@ -90,7 +92,7 @@ def test_a_sample_is_some_of_the_rows():
     A = sources(6, 40_000, 16)
     whole = Columns(A, "logcosh")
     sample = whole.coarse()
-    assert 128 * 16 <= len(sample.rows.A) < 256 * 16
+    assert 96 * 16 <= len(sample.rows.A) < 192 * 16
     assert sample.coarse() is None
     look, full = sample.look(sample.state(np.eye(16))), whole.look(whole.state(np.eye(16)))
     share = len(sample.rows.A) / len(A)
@@ -129,9 +131,9 @@ def test_sweeps_over_a_sample_lead_to_a_maximum_of_all_rows(contrast, kind):
         A[:, -3:] = A[:, :3] @ np.ones((3, 3))
     scale = {"tiny": 1e-150, "huge": 1e150}.get(kind, 1.0)
     data = A.astype(np.float32) if kind == "single" else A * scale
-    result = minimize(Columns(data, contrast), tol=1e-12)
-    start = minimize(Columns(A, contrast), np.eye(12), phases=["sweeps"], max_sweeps=0)
-    at = minimize(Columns(A, contrast), result.U, phases=["sweeps"], max_sweeps=1)
+    result = minimize(Columns(data, contrast), tol=1e-6)
+    start = minimize(Columns(A, contrast), np.eye(12), method="sweeps", max_iter=0)
+    at = minimize(Columns(A, contrast), result.U, method="sweeps", max_iter=1)
     assert result.converged, result.message
     assert "samples" in [phase.name for phase in result.phases]
     assert np.abs(result.U.T @ result.U - np.eye(12)).max() < 1e-13
@@ -152,7 +154,7 @@ def test_descent_ends_where_pairs_do():
     A = sources(7, 3000, 16)
     start = minimize(Columns(A[::3], "kurtosis")).U
     result = minimize(Columns(A, "kurtosis"), start)
-    pairs = minimize(Columns(A, "kurtosis"), start, schedule="cyclic")
+    pairs = minimize(Columns(A, "kurtosis"), start, method="cyclic")
     assert result.value == pytest.approx(pairs.value, rel=1e-12)
     assert result.gradient_norm < 1e-7 * result.value
     assert result.flops < pairs.flops

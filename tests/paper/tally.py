@@ -6,7 +6,7 @@ counted by the sizes of what they are given; LAPACK's factorisations, into which
 textbooks (Golub and Van Loan). The compiled kernels are rewritten like all else and run as plain Python, NUMBA_DISABLE_JIT=1.
 
 A conditional expression of sums and products counts both of its arms: compiled, it is a selection between the two.
-Bookkeeping (any statement that sets something called `flops`) is not rewritten.
+Bookkeeping (any statement that sets something called `flops`, or that calls `flop_counts.count`) is not rewritten.
 """
 
 from __future__ import annotations
@@ -221,6 +221,9 @@ class _Rewrite(ast.NodeTransformer):
         if not (_is_plain(node.body) and _is_plain(node.orelse)):
             return node
         return self._tallied("select", node, node.test, node.body, node.orelse)
+
+    def visit_Expr(self, node: ast.Expr) -> ast.stmt:
+        return node if ast.unparse(node).startswith("flop_counts.count(") else self.generic_visit(node)
 
     def visit_Assign(self, node: ast.Assign) -> ast.stmt:
         return node if any(map(_is_bookkeeping, node.targets)) else self.generic_visit(node)

@@ -10,8 +10,7 @@ directions, and their whitened third moment
 
 is Σ w_i^{-½} v_i⊗v_i⊗v_i with orthonormal v_i = √w_i (1, Wᵀ b_i). All entries but those of K are known without noise, the result
 does not depend on the origin, and the first row of V has √w_i, which is less noisy than the weights w_i = λ_i⁻² of the third
-moment. Weak directions are the noisiest: with h_a = 1 + σ²/Λ_a, the error of T_abc has the variance h_a h_b h_c / n, compared
-with a signal of about 1/k. So T_abc is multiplied by 1/(1 + k h_a h_b h_c / n) before the decomposition.
+moment.
 
 From the result a fit to the moments begins (`refit`). The decomposition gives all entries of the whitened third moment the same
 weight, and whitening amplifies the directions in which the means hardly differ. In the fit the weights follow from the noise. On
@@ -29,13 +28,13 @@ population (n infinite) there is no prior, and the minimum, 0, is at the exact s
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import brentq, minimize, minimize_scalar
+from scipy.optimize import brentq, minimize
 
-from givens.data.third_moments import Cumulants, TooFewDirections, Whitening, contract, whiten
+from givens.data.third_moments import Cumulants, TooFewDirections, Whitening, contract, placements, whiten
 from givens.mixtures.em import Mixture
 from givens.result import Result, Trace
 from givens.tensors.decompose import decompose
@@ -76,12 +75,13 @@ def undecomposed(reason: str) -> Result:
 
 @dataclass(frozen=True)
 class SolvedMixture:
-    """The mixture of unit·x, the eigenvalues of its covariance, and the run of the decomposition, with the end of the fit."""
+    """The mixture of unit·x, the eigenvalues of its covariance, the run of the decomposition, and log-likelihoods in EM."""
 
     mixture: Mixture
     eigenvalues: np.ndarray
     result: Result
     unit: float = 1.0
+    history: list[float] = field(default_factory=list)
 
 
 def solve(
@@ -114,9 +114,9 @@ def solve(
     white = _whitening(signal, noise)
     paths = _outside(top, spread, noise, dims) / signal
     noise_third = np.zeros(k - 1) if common else _noise_third(top, paths, dims)
-    third = top.third - _with_identity(noise_third)
+    third = top.third - placements(np.multiply.outer(np.eye(k - 1), noise_third))
 
-    V, result = decomposition(_lifted(contract(third, white.W), noise, white, top.count))
+    V, result = decomposition(_lifted(contract(third, white.W)))
     # A component whose weight is lost in the noise starts with a tenth of the mean weight.
     root = np.maximum(V[0], np.sqrt(0.1 / k))
     start = white.B @ V[1:] / root
@@ -127,7 +127,7 @@ def solve(
 
     variances = np.full(k, fitted.noise * noise)
     if not common:
-        variances *= _variances(scaled, fitted.weights, fitted.b, noise_third / scale / variances[0])
+        variances *= _variances(fitted.weights, fitted.b, noise_third / scale / variances[0])
     b = fitted.b * scale[:, None]
     means = top.mean + ((top.axes + paths) @ b).T
     if not fitted.converged:
@@ -152,41 +152,21 @@ def _whitening(signal: np.ndarray, noise: float) -> Whitening:
         ) from None
 
 
-def _with_identity(vector: np.ndarray) -> np.ndarray:
-    """The symmetric tensor that is the sum of v⊗I over its three placements."""
-    once = np.einsum("a,bc->abc", vector, np.eye(len(vector)))
-    return once + once.transpose(1, 0, 2) + once.transpose(2, 1, 0)
-
-
-def _lifted(K: np.ndarray, noise: float, white: Whitening, count: float) -> np.ndarray:
-    """The whitened third moment of (1, b), with K shrunk according to its noise."""
+def _lifted(K: np.ndarray) -> np.ndarray:
+    """The whitened third moment of (1, b)."""
     k = len(K) + 1
-    h = 1 + noise / white.eigenvalues
     T = np.zeros((k, k, k))
-    T[1:, 1:, 1:] = K / (1 + k * np.einsum("a,b,c->abc", h, h, h) / count)
+    T[1:, 1:, 1:] = K
     T[0, 0, 0] = 1.0
     a = np.arange(1, k)
     T[0, a, a] = T[a, 0, a] = T[a, a, 0] = 1.0
     return T
 
 
-def _variances(data: Scaled, weights: np.ndarray, b: np.ndarray, noise_third: np.ndarray) -> np.ndarray:
-    """σ_i² over their mean, from Σ w_i σ_i² (1, b_i): the mean variance, and its covariance with the axes.
-
-    Both are averages over the q noise directions, with an error of variance 2/(nq), which weak directions amplify. So σ_i² gets a
-    normal prior about the mean, whose width maximises the likelihood.
-    """
+def _variances(weights: np.ndarray, b: np.ndarray, noise_third: np.ndarray) -> np.ndarray:
+    """σ_i² over their mean, from Σ w_i σ_i² (1, b_i): the mean variance, and its covariance with the axes, by least squares."""
     A = np.vstack([weights, b * weights])
-    left, size, right = np.linalg.svd(A)
-    seen = left.T @ (np.append(1.0, noise_third) - A.sum(axis=1))
-    error = 2 / (data.count * data.noise_dims)
-
-    def surprise(log_width: float) -> float:
-        spread = np.exp(2 * log_width) * size**2 + error
-        return float(np.sum(np.log(spread) + seen**2 / spread))
-
-    width = np.exp(minimize_scalar(surprise, bounds=(np.log(1e-6), np.log(3.0)), method="bounded").x)
-    apart = right.T @ (seen * size / (size**2 + error / width**2))
+    apart = np.linalg.lstsq(A, np.append(1.0, noise_third) - A.sum(axis=1), rcond=None)[0]
     return np.maximum(1 + apart, 0.05)
 
 

@@ -156,7 +156,7 @@ def leading_axes(At: np.ndarray | CentredSparse, m: int) -> tuple[np.ndarray, np
     """The m leading left singular vectors of At, rows x m, and the squares of their singular values."""
     n = len(At)
     if decomposed_whole(n, m):
-        C = At.outer_products() if isinstance(At, CentredSparse) else scores(At, At, few=False)[0]
+        C = At.outer_products() if isinstance(At, CentredSparse) else scores(At, At, few=False)
         squares, vectors = np.linalg.eigh(C)
         return np.ascontiguousarray(vectors[:, ::-1][:, :m]), np.maximum(squares[::-1][:m], 0.0)
     from scipy.sparse.linalg import LinearOperator, eigsh
@@ -177,7 +177,7 @@ def rough_axes(At: np.ndarray | CentredSparse, m: int) -> tuple[np.ndarray, np.n
 
     def step(rows: np.ndarray) -> np.ndarray:
         turned(rows, At, Y)
-        return scores(Y, At, few=False)[0]
+        return scores(Y, At, few=False)
 
     V = leading_subspace(n, m, step)
     turned(V, At, Y)

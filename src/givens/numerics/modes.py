@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from givens.numerics import parallel
+from givens.numerics import flop_counts, parallel
 
 if TYPE_CHECKING:
     from givens.objectives.base import Blocks, Rotations
@@ -46,12 +46,14 @@ def squared_norm(T: np.ndarray) -> float:
 def contracted(T: np.ndarray, r: np.ndarray) -> np.ndarray:
     """The matrix T(·, ·, r)."""
     d = len(T)
+    flop_counts.count(2.0 * d**3)
     return (T.reshape(d * d, d) @ r).reshape(d, d)
 
 
 def squares(T: np.ndarray, U: np.ndarray) -> np.ndarray:
     """The vectors T(·, u, u) of the columns u of U."""
     d = len(T)
+    flop_counts.count(2.0 * d * U.size * (d + 1))
     out = np.empty(U.shape)
 
     def share(slab: slice) -> None:
@@ -61,19 +63,21 @@ def squares(T: np.ndarray, U: np.ndarray) -> np.ndarray:
     return out
 
 
-def rotate(T: np.ndarray, blocks: Blocks, rotations: Rotations) -> float:
-    """Rotate disjoint blocks of indices in all three modes, in place; return the flops."""
-    flops = 0.0
+def rotate(T: np.ndarray, blocks: Blocks, rotations: Rotations) -> None:
+    """Rotate disjoint blocks of indices in all three modes, in place."""
     for block, Q in zip(blocks, rotations):
-        flops += _rotate_all(T, Q) if len(block) == len(T) else _rotate_block(T, block, Q)
-    return flops
+        if len(block) == len(T):
+            _rotate_all(T, Q)
+        else:
+            _rotate_block(T, block, Q)
 
 
-def _rotate_all(T: np.ndarray, Q: np.ndarray) -> float:
+def _rotate_all(T: np.ndarray, Q: np.ndarray) -> None:
     """Multiply all three modes by a matrix, in place."""
     d = len(T)
     if Q[0, 0] == 1.0 and np.array_equal(Q, np.eye(d)):
-        return 0.0
+        return
+    flop_counts.count(6.0 * d**4)
     Q, Qt = np.ascontiguousarray(Q), np.ascontiguousarray(Q.T)
     rows = T.reshape(d, d * d)
 
@@ -85,12 +89,12 @@ def _rotate_all(T: np.ndarray, Q: np.ndarray) -> float:
 
     parallel.each(other_modes, _slabs(d, d * d))
     parallel.each(first_mode, _slabs(d * d, d))
-    return 6.0 * d**4
 
 
-def _rotate_block(T: np.ndarray, block: np.ndarray, Q: np.ndarray) -> float:
+def _rotate_block(T: np.ndarray, block: np.ndarray, Q: np.ndarray) -> None:
     """Rotate the slices of a block in all three modes, and copy them to the other places of their entries."""
     d, b = len(T), len(block)
+    flop_counts.count(2.0 * b * b * d * (d + 2.0 * b))
     Qt = np.ascontiguousarray(Q.T)
     slices = np.empty((b, d, d))
     slabs = _slabs(d, b * d)
@@ -109,7 +113,6 @@ def _rotate_block(T: np.ndarray, block: np.ndarray, Q: np.ndarray) -> float:
     slices[:, block] = Qt @ slices[:, block]
     parallel.each(put, slabs)
     T[block] = slices
-    return 2.0 * b * b * d * (d + 2.0 * b)
 
 
 def _slabs(number: int, size: int) -> list[slice]:

@@ -25,6 +25,7 @@ from typing import Any, TypeVar
 
 from threadpoolctl import ThreadpoolController
 
+from givens.numerics import flop_counts
 from givens.support.arguments import whole
 from givens.support.signals import uninterrupted
 
@@ -277,14 +278,22 @@ def each(work: Callable[[Item], Outcome], items: Iterable[Item]) -> list[Outcome
         while (number := next(numbers)) < len(items):
             outcomes[number] = work(items[number])
 
+    counters: list[flop_counts.Flops] = []
+
+    def help_out() -> None:
+        with flop_counts.job(flop_counts.Flops()) as counter:
+            counters.append(counter)
+            take()
+
     # Each thread, this one included, takes the next item when it has done its last: one job per thread.
     helpers = min(others.size, len(items) - 1)
-    done = others.submit(take, helpers)
+    done = others.submit(help_out, helpers)
     try:
         take()
     finally:
         # After an exception no worker may still write into arrays of the caller.
         raised = [done.get() for _ in range(helpers)]
+        flop_counts.count(sum(counter.flops for counter in counters))
     for error in raised:
         if error is not None:
             raise error

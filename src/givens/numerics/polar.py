@@ -79,8 +79,8 @@ def _weights(least: float, steps: int) -> list[tuple[float, float, float]]:
 WEIGHTS = _weights(L, 3)
 
 
-def rough_polar(E: np.ndarray, fresh: np.ndarray) -> tuple[np.ndarray, float]:
-    """Rows that are nearly orthonormal: the polar factor of E, but for its weakest directions; and the flops.
+def rough_polar(E: np.ndarray, fresh: np.ndarray) -> np.ndarray:
+    """Rows that are nearly orthonormal: the polar factor of E, but for its weakest directions.
 
     Rows of zeros have none: rows of `fresh`, as long as those of E, take their place, at right angles to all others of E.
     """
@@ -94,7 +94,9 @@ def rough_polar(E: np.ndarray, fresh: np.ndarray) -> tuple[np.ndarray, float]:
     X = _step(X, C, old * unit, new * unit, c / square, dposv).astype(np.float32)
     for old, new, c in WEIGHTS[1:]:
         X = _step(X, X @ X.T, old, new, c, sposv)
-    flops = len(WEIGHTS) * (k * k * (3.0 * n + 1.0) + 4.0 * k * n + flop_counts.cholesky(k)) + k * k
+    flop_counts.count(
+        len(WEIGHTS) * (k * k * (3.0 * n + 1.0) + 4.0 * k * n + flop_counts.cholesky(k)) + k * k
+    )
     U = np.empty(E.shape)
     U[live] = X
     if k < len(U):
@@ -104,8 +106,8 @@ def rough_polar(E: np.ndarray, fresh: np.ndarray) -> tuple[np.ndarray, float]:
         for _ in range(3):
             D = D - (D @ X.T) @ X
         U[~live] = D / np.linalg.norm(D, axis=1, keepdims=True)
-        flops += (12.0 * k + 3.0) * D.size
-    return U, flops
+        flop_counts.count((12.0 * k + 3.0) * D.size)
+    return U
 
 
 def _step(

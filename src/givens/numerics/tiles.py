@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from givens.numerics import parallel
+from givens.numerics import flop_counts, parallel
 from givens.numerics.centred_sparse import CentredSparse
 
 # A tile of all columns, and what is made of it on the way, should fit into a core's own cache.
@@ -80,26 +80,29 @@ def turned(Vt: np.ndarray, At: np.ndarray | CentredSparse, out: np.ndarray) -> N
     parallel.each(piece, _pieces(At.shape[1]))
 
 
-def scores(S: np.ndarray, At: np.ndarray | CentredSparse, few: bool) -> tuple[np.ndarray, float]:
-    """S·A, S m x features and At n x features, and the flops; `few` if it is worth looking for rows of S with few non-zeros."""
+def scores(S: np.ndarray, At: np.ndarray | CentredSparse, few: bool) -> np.ndarray:
+    """S·A, S m x features and At n x features; `few` if it is worth looking for rows of S with few non-zeros."""
     if isinstance(At, CentredSparse):
-        return S @ At.T, 2.0 * len(S) * At.size
+        flop_counts.count(2.0 * len(S) * At.size)
+        return S @ At.T
     light = 8 * np.count_nonzero(S, axis=1) < S.shape[1] if few else np.zeros(len(S), dtype=bool)
     if light.any():
         used = np.flatnonzero(S[light].any(axis=0))
         if 4 * len(used) < S.shape[1]:
             E = np.empty((len(S), len(At)))
             E[light] = S[np.ix_(light, used)] @ At[:, used].T
-            E[~light], flops = _all_scores(S[~light], At)
-            return E, flops + 2.0 * int(light.sum()) * len(used) * len(At)
+            flop_counts.count(2.0 * int(light.sum()) * len(used) * len(At))
+            E[~light] = _all_scores(S[~light], At)
+            return E
     return _all_scores(S, At)
 
 
-def _all_scores(S: np.ndarray, At: np.ndarray) -> tuple[np.ndarray, float]:
+def _all_scores(S: np.ndarray, At: np.ndarray) -> np.ndarray:
     if len(S) == 0:
-        return np.empty((0, len(At))), 0.0
+        return np.empty((0, len(At)))
+    flop_counts.count(2.0 * S.size * len(At))
     parts = parallel.each(lambda part: S[:, part] @ At[:, part].T, _pieces(S.shape[1]))
-    return sum(parts[1:], start=parts[0]), 2.0 * S.size * len(At)
+    return sum(parts[1:], start=parts[0])
 
 
 def _pieces(features: int) -> list[slice]:

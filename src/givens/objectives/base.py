@@ -51,8 +51,6 @@ class Solved(NamedTuple):
         two columns, a lower bound is enough.
     rotated : int
         Number of Givens rotations in all these matrices.
-    flops : float
-        Number of additions and multiplications.
     payload : sequence, optional
         For each block, intermediate results that `apply` can use; they are passed to it.
     exactness : Exactness
@@ -64,7 +62,6 @@ class Solved(NamedTuple):
     rotations: Rotations
     gains: np.ndarray
     rotated: int
-    flops: float
     payload: Sequence[Any] | None = None
     exactness: Exactness = Exactness.EXACT
     error: float = 0.0
@@ -86,8 +83,6 @@ class Look(NamedTuple):
         EᵀU − UᵀE. Entries with i, j ≥ active are 0. None if slopes are unknown.
     curvatures : array of float64, shape (n, n), or None
         Symmetric; entry (i, j) is g''(0) of the pair. Only rows i < active are read. None if curvatures are unknown.
-    flops : float
-        Number of additions and multiplications.
     left : float, optional
         The sum of the gains of all pairs, each rotated alone to its best angle, if the objective knows it at no further cost. A
         run ends where this is rounding.
@@ -102,7 +97,6 @@ class Look(NamedTuple):
     value: float
     slopes: np.ndarray | None = None
     curvatures: np.ndarray | None = None
-    flops: float = 0.0
     left: float | None = None
     gradient: np.ndarray | None = None
     gains: Callable[[], np.ndarray] | None = None
@@ -116,12 +110,9 @@ class Second(NamedTuple):
     product : callable
         Maps an antisymmetric K of order n, in which K_ji is the angle of the pair (i, j), i < j, to an antisymmetric matrix H(K).
         The map is linear and symmetric, and f(U exp(tK)) has the second derivative ½ Σ K_ij H(K)_ij at t = 0.
-    flops : float
-        Number of additions and multiplications to compute it.
     """
 
     product: Callable[[np.ndarray], np.ndarray]
-    flops: float
 
 
 class Leap(NamedTuple):
@@ -131,8 +122,6 @@ class Leap(NamedTuple):
     ----------
     rotation : array, shape (n, n)
         Orthogonal, of determinant 1.
-    flops : float
-        Number of additions and multiplications.
     again : bool
         Whether another leap is likely to gain.
     memory : object
@@ -140,7 +129,6 @@ class Leap(NamedTuple):
     """
 
     rotation: np.ndarray
-    flops: float
     again: bool
     memory: Any
 
@@ -163,8 +151,6 @@ class Plan(NamedTuple):
         The `tol` of a run on this objective as the cheaper form of another one.
     second : callable, optional
         `second(state, Q)` returns the second derivatives at U @ Q, a `Second`, for the phase "newton".
-    state_flops : float
-        Number of additions and multiplications of `state`.
     at_once : bool
         Whether one call of `solve` gets all blocks of a round, instead of one call per thread: where a call is a pass over data
         in chunks.
@@ -179,9 +165,8 @@ class Plan(NamedTuple):
     schedule: Any = "tournament"
     certify: bool = False
     coarse: Callable[[], Objective | None] | None = None
-    rough: float = 1e-4
+    rough: float = 1e-2
     second: Callable[[Any, np.ndarray], Second] | None = None
-    state_flops: float = 0.0
     at_once: bool = False
     rounding: float = 0.0
     stiefel: bool = False
@@ -189,6 +174,8 @@ class Plan(NamedTuple):
 
 class Objective(ABC):
     """A function f of an orthogonal matrix that the loop minimises.
+
+    Its methods tell `numerics.flop_counts.count` how many additions and multiplications they execute.
 
     Attributes
     ----------
@@ -234,8 +221,8 @@ class Objective(ABC):
     @abstractmethod
     def apply(
         self, state: Any, blocks: Blocks, rotations: Rotations, payload: Sequence[Any] | None = None
-    ) -> float:
-        """Rotate the columns of the state, for every block of a round; return the flops.
+    ) -> None:
+        """Rotate the columns of the state, for every block of a round.
 
         The payload is that of `solve` for these rotations; None if they do not come from it.
         """

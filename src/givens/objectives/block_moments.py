@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from givens.numerics import flop_counts
 from givens.objectives.base import Blocks, Solved
 from givens.schedules import tournament
 
@@ -91,15 +92,15 @@ def solved(
         _solved_block(part, len(block), int(np.sum(block < active)), kappa, sign, min_gain)
         for block, part in zip(blocks, found)
     ]
-    rotations, gains, rotated, flops = zip(*solutions)
+    rotations, gains, rotated = zip(*solutions)
     pairs = isinstance(blocks, np.ndarray)
-    return Solved(np.array(rotations) if pairs else rotations, np.array(gains), sum(rotated), sum(flops))
+    return Solved(np.array(rotations) if pairs else rotations, np.array(gains), sum(rotated))
 
 
 def _solved_block(
     found: np.ndarray, b: int, active: int, kappa: float, sign: float, min_gain: float
-) -> tuple[np.ndarray, float, int, float]:
-    """Q, its gain, the number of rotations, and the flops."""
+) -> tuple[np.ndarray, float, int]:
+    """Q, its gain, and the number of rotations."""
     from givens.kernels import quartic
 
     index = quadruples(b)
@@ -107,7 +108,7 @@ def _solved_block(
     T = found[:-products][index.place]
     G = np.empty((b, b))
     G[index.a, index.c] = G[index.c, index.a] = found[-products:]
-    V, total, rotated, flops = np.eye(b), 0.0, 0, 0.0
+    V, total, rotated = np.eye(b), 0.0, 0
     rounds = [pairs[pairs[:, 0] < active] for pairs in tournament(b)]
     for _ in range(SWEEPS if b > 2 else 1):
         gained = 0.0
@@ -124,11 +125,11 @@ def _solved_block(
             V[:, pairs[:, 0]], V[:, pairs[:, 1]] = cosine * x + sine * z, cosine * z - sine * x
             gained += float(gains.sum())
             rotated += int(np.count_nonzero(gains))
-            flops += 4.0 * T.size * len(pairs)
+            flop_counts.count(4.0 * T.size * len(pairs))
         total += gained
         if gained <= min_gain:
             break
-    return V, total, rotated, flops
+    return V, total, rotated
 
 
 def _pair_moments(

@@ -22,8 +22,9 @@ from givens.objectives.turned_rows import LEAST, SAMPLE_ROWS, SWEPT_ROWS, HeldRo
 from givens.schedules import Schedule, Tournament
 from givens.support.arguments import as_array, is_dask
 
-# Tolerances of runs on samples, whose minimum is elsewhere: of descent, and of sweeps.
-ROUGH, ROUGH_SWEEP = 1e-4, 3e-4
+ROUGH = 0.017
+"""Tolerance of runs on samples, whose minimum is elsewhere."""
+
 # With more columns, Newton's method is not used: the second derivatives are n³/2 sums over the rows.
 MOST_TWICE = 128
 
@@ -107,7 +108,7 @@ class Columns(Objective):
         A, weights = self.rows.sample(stride), self.rows.weights
         other.rows = HeldRows(A, weights=None if weights is None else weights[::stride])
         other.contrast, other.sampled = self._weighted(stride), True
-        other.rough = ROUGH_SWEEP if sweeps else ROUGH
+        other.rough = ROUGH
         other.scale = other.contrast.size(_contiguous(A)) or 1.0
         return other
 
@@ -130,7 +131,6 @@ class Columns(Objective):
             coarse=self.coarse,
             rough=self.rough,
             second=self._second if self._twice() else None,
-            state_flops=0.0 if self.rows.passed else 2.0 * self.rows.count * self.n * self.n,
             at_once=self.rows.passed,
             rounding=self.rows.rounding,
         )
@@ -189,9 +189,9 @@ class Columns(Objective):
 
     def apply(
         self, state: np.ndarray, blocks: Blocks, rotations: Rotations, payload: Sequence[Any] | None = None
-    ) -> float:
+    ) -> None:
         """Rotate the columns of Y, or of U."""
-        return self.rows.apply(state, blocks, rotations)
+        self.rows.apply(state, blocks, rotations)
 
 
 def _rows_of(A: Any, weights: np.ndarray | None) -> TurnedRows:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from givens.numerics import parallel
+from givens.numerics import flop_counts, parallel
 from givens.numerics.scaling import EPS
 from givens.numerics.tiles import tile_width, tiled_sums
 from givens.objectives.base import Exactness, Look, Second
@@ -28,11 +28,11 @@ from givens.schedules import Shape, all_pairs
 if TYPE_CHECKING:
     from givens.kernels.scalar import ScalarKernels
 
-Pairs = tuple[np.ndarray, np.ndarray, int, float]
-"""The solution of some pairs: rotations, gains, the number of pairs that rotate, and the flops."""
+Pairs = tuple[np.ndarray, np.ndarray, int]
+"""The solution of some pairs: rotations, gains, and the number of pairs that rotate."""
 
-Solution = tuple[np.ndarray, float, int, float, Any]
-"""The solution of a block: Q, its gain, the number of rotations, the flops, and the payload for `Objective.apply`, or None."""
+Solution = tuple[np.ndarray, float, int, Any]
+"""The solution of a block: Q, its gain, the number of rotations, and the payload for `Objective.apply`, or None."""
 
 
 # Flops for one angle of a pair, per row of the data: rotating two columns, and three sums. POINT is an estimate for φ and its
@@ -158,8 +158,8 @@ class Pointwise(Contrast):
 
     def look(self, Y: np.ndarray, active: int, Q: np.ndarray | None = None) -> Look:
         """Value, slopes and curvatures, by one pass over Y."""
-        look = self.look_from(self.sums(Y, active, Q), Y.shape[1])
-        return look._replace(flops=look_flops(Y, active, Q, POINT))
+        flop_counts.count(look_flops(Y, active, Q, POINT))
+        return self.look_from(self.sums(Y, active, Q), Y.shape[1])
 
     def sums(self, Y: np.ndarray, active: int, Q: np.ndarray | None = None) -> list[np.ndarray]:
         """The sums Σ φ(y_i), Σ φ'(y_i) y_j and Σ φ''(y_i) y_j², the last in single precision: it only scales the steps."""
@@ -221,29 +221,30 @@ class Pointwise(Contrast):
         """Search for the best angle of each pair."""
         weights = np.append(self._weights(active), np.zeros(len(Y) - active))
         found = [self._search(Y, weights, i, j) for i, j in pairs.tolist()]
-        angles, gains, flops = np.array(found).reshape(-1, 3).T
-        return turn(angles), gains, int(np.count_nonzero(gains)), float(flops.sum())
+        angles, gains = np.array(found).reshape(-1, 2).T
+        return turn(angles), gains, int(np.count_nonzero(gains))
 
     def solve_block(self, Y: np.ndarray, block: np.ndarray, active: int, min_gain: float) -> Solution:
         """Rotate each pair of a block once, to the best angle of the search."""
         Y, Q = Y[block], np.eye(len(block))
         signs = self._weights(active) if self.signs is None else self.sense * self.signs[block[:active]]
         weights = np.append(signs, np.zeros(len(block) - active))
-        total, rotated, flops = 0.0, 0, 0.0
+        total, rotated = 0.0, 0
         for pair in all_pairs(Shape(len(block), active)):
-            angle, gain, spent = self._search(Y, weights, *pair)
-            flops += spent
+            angle, gain = self._search(Y, weights, *pair)
             if gain > 0.0:
                 G = turn(angle)
                 Y[pair], Q[:, pair] = G.T @ Y[pair], Q[:, pair] @ G
                 total += gain
                 rotated += 1
-        return Q, total, rotated, flops + 6.0 * rotated * Y.shape[1], None
+        flop_counts.count(6.0 * rotated * Y.shape[1])
+        return Q, total, rotated, None
 
-    def _search(self, Y: np.ndarray, weights: np.ndarray, i: int, j: int) -> tuple[float, float, float]:
-        """The best angle of a pair, its gain, and the flops."""
+    def _search(self, Y: np.ndarray, weights: np.ndarray, i: int, j: int) -> tuple[float, float]:
+        """The best angle of a pair, and its gain."""
         angle, gain, angles = self.kernels.search(Y[i], Y[j], self.counts, weights[i], weights[j])
-        return angle, gain, (ANGLE + 2 * POINT) * angles * Y.shape[1]
+        flop_counts.count((ANGLE + 2 * POINT) * angles * Y.shape[1])
+        return angle, gain
 
     def __repr__(self) -> str:
         signs = "" if self.signs is None else f"signs={self.signs.astype(int).tolist()}"
@@ -412,7 +413,7 @@ def turned_sums(
     return tiled_sums(parallel.slices(Y.shape[1], width), tile)
 
 
-def second_of_columns(M: np.ndarray, T: np.ndarray, flops: float) -> Second:
+def second_of_columns(M: np.ndarray, T: np.ndarray) -> Second:
     """The second derivatives of a sum over columns, in the precision of T.
 
     A rotation by exp(K) moves column i by AU(k_i + ½ (K²)_i), to second order, where k_i is column i of K. With
@@ -429,7 +430,7 @@ def second_of_columns(M: np.ndarray, T: np.ndarray, flops: float) -> Second:
         H[:, :active] += bent.T
         return H - H.T
 
-    return Second(product, flops)
+    return Second(product)
 
 
 def look_flops(Y: np.ndarray, active: int, Q: np.ndarray | None, point: float) -> float:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from givens.numerics import parallel
+from givens.numerics import flop_counts, parallel
 from givens.numerics.scaling import EPS, power_of_two
 from givens.objectives.angle_derivatives import few_slopes, few_slopes_of_pairs, second_product, square_slopes
 from givens.objectives.base import Blocks, Exactness, Look, Objective, Plan, Rotations, Second, Solved
@@ -194,8 +194,8 @@ class Function(Objective):
         value, E = self.values.with_gradient(U)
         if E is None:
             return self._infinite()
-        work = 4.0 * self.n**3 if self.square else 12.0 * self.n * self.active**2
-        return Look(value, self._slopes(E, U), None, work, gradient=E)
+        flop_counts.count(4.0 * self.n**3 if self.square else 12.0 * self.n * self.active**2)
+        return Look(value, self._slopes(E, U), gradient=E)
 
     def _look_by_values(self, state: FunctionState, Q: np.ndarray | None) -> Look:
         U = self._matrix(state, Q)
@@ -220,7 +220,8 @@ class Function(Objective):
         U = self._matrix(state, Q)
         E = self.values.with_gradient(U)[1]
         assert E is not None
-        return Second(second_product(E, U, lambda V: self.values.hessian_product(U, V)), 2.0 * self.n**3)
+        flop_counts.count(2.0 * self.n**3)
+        return Second(second_product(E, U, lambda V: self.values.hessian_product(U, V)))
 
     def solve(self, state: FunctionState, blocks: Blocks, min_gain: float = 0.0) -> Solved:
         """Find the best angle of every pair of every block, one after the other."""
@@ -233,7 +234,6 @@ class Function(Objective):
             np.array(rotations) if isinstance(blocks, np.ndarray) else rotations,
             np.array([block.gain for block in found]),
             sum(block.rotated for block in found),
-            0.0,
             [block.points for block in found],
             exactness=interpolated if resolved else Exactness.CAPPED,
             error=max((block.error for block in found), default=0.0),
@@ -241,7 +241,7 @@ class Function(Objective):
 
     def apply(
         self, state: FunctionState, blocks: Blocks, rotations: Rotations, payload: Sequence[Any] | None = None
-    ) -> float:
+    ) -> None:
         """Rotate U, and evaluate f there."""
         turned = state.Ut.copy()
         rotate_blocks(turned, blocks, rotations)
@@ -249,7 +249,6 @@ class Function(Objective):
         state.value, state.Ut = self.values.finite(turned[: self.active].T.copy()), turned
         if payload:
             state.points = max(payload)
-        return 0.0
 
 
 def order_and_columns(n: int | tuple[int, int]) -> tuple[int, int]:

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from givens.numerics import parallel
+from givens.numerics import flop_counts, parallel
 from givens.numerics.scaling import EPS, check_data, power, power_of_two
 from givens.objectives.base import Blocks, Look, Objective, Plan, Rotations, Second, Solved
 from givens.objectives.contrasts import quarter_gains, second_of_columns
@@ -65,7 +65,8 @@ class JointDiagonal(Objective):
         self.n = self.active = len(C)
         subtract_mean_of_diagonals(C)
         self.factor = power(self.divisor, 2)
-        self.scale = float(np.vdot(C, C)) or 1.0
+        # Not by BLAS, whose threads would spin beside the run.
+        self.scale = float(np.einsum("ijk,ijk", C, C)) or 1.0
         # Antisymmetric parts add a constant to f: their entries are all off the diagonal, and rotations keep their norm.
         self.constant = 0.0
         transposed = C.swapaxes(0, 1)
@@ -90,7 +91,6 @@ class JointDiagonal(Objective):
             phases=("sweeps", "descent", *(("newton",) if twice else ()), "sweeps"),
             schedule=Tournament(block=64),
             second=self._second if twice else None,
-            state_flops=4.0 * self.C.size * self.n,
         )
 
     def data(self) -> list[np.ndarray]:
@@ -101,6 +101,7 @@ class JointDiagonal(Objective):
         """The rotated matrices UᵀC_kU, as an array with the indices i, j, k."""
         if np.array_equal(U, np.eye(self.n)):
             return self.C.copy()
+        flop_counts.count(4.0 * self.C.size * self.n)
         state = np.empty_like(self.C)
 
         def rotate(part: slice) -> None:
@@ -125,9 +126,9 @@ class JointDiagonal(Objective):
             P, Q = 2.0 * np.einsum("pk,pk->p", u, v), np.einsum("pk,pk->p", u - v, u + v)
             found = quarter_gains(P, Q, self.least)
             angles = np.where(found > 0.0, 0.25 * np.arctan2(P, Q), 0.0)
-            return Solved(turn(angles), found, int(np.count_nonzero(found)), 9.0 * depth * len(blocks))
-        rotations, gains, payload = [], [], []
-        rotated, flops = 0, 0.0
+            flop_counts.count(9.0 * depth * len(blocks))
+            return Solved(turn(angles), found, int(np.count_nonzero(found)))
+        rotations, gains, payload, rotated = [], [], [], 0
         for block in blocks:
             b = len(block)
             i, j = np.triu_indices(b)
@@ -138,38 +139,37 @@ class JointDiagonal(Objective):
             gains.append(gain)
             payload.append(entries if b == self.n else None)
             rotated += turned
-            flops += b * (b - 1) / 2 * 9 * depth + turned * ((6.0 * b + 2) * depth + 6 * b)
-        return Solved(rotations, np.array(gains), rotated, flops, payload)
+            flop_counts.count(b * (b - 1) / 2 * 9 * depth + turned * ((6.0 * b + 2) * depth + 6 * b))
+        return Solved(rotations, np.array(gains), rotated, payload)
 
     def apply(
         self, state: np.ndarray, blocks: Blocks, rotations: Rotations, payload: Sequence[Any] | None = None
-    ) -> float:
+    ) -> None:
         """Rotate the rows and columns of all matrices."""
         depth = state.shape[2]
         if payload is not None and payload[0] is not None:
             # One block of all columns: `solve` has rotated its entries.
             i, j = np.triu_indices(self.n)
             state[i, j] = state[j, i] = payload[0]
-            return 0.0
+            return
+        flop_counts.count(sum(4.0 * len(block) ** 2 * self.n * depth for block in blocks))
         # All rows before all columns: within either, blocks have no entry in common.
         parallel.each(lambda k: _rotate_rows(state, blocks[k], rotations[k]), range(len(blocks)))
         parallel.each(lambda k: _rotate_columns(state, blocks[k], rotations[k]), range(len(blocks)))
-        return sum(4.0 * len(block) ** 2 * self.n * depth for block in blocks)
 
     def look(self, state: np.ndarray, Q: np.ndarray | None = None, slopes: bool = True) -> Look:
         """Value, slopes −P and curvatures 4Q (see `kernels.joint`), from which the gains of all pairs follow."""
         from givens.kernels import joint
 
-        flops = 5.5 * state.size
+        flop_counts.count(5.5 * state.size + (0.0 if Q is None else 4.0 * state.size * self.n))
         if Q is None:
             value, first, second = joint.look(state)
         else:
             # Sums over the matrices, a few of which are rotated at a time.
             parts = parallel.each(lambda part: joint.look(rotated(state[:, :, part], Q)), self._tiles())
             value, first, second = (sum(terms) for terms in zip(*parts))
-            flops += 4.0 * state.size * self.n
         gains = partial(quarter_gains, first, 0.25 * second, self.least)
-        return Look(self.constant + value, first, second, flops, gains=gains)
+        return Look(self.constant + value, first, second, gains=gains)
 
     def _tiles(self) -> list[slice]:
         """Slices of the matrices of about `TILE_ENTRIES` entries."""
@@ -178,6 +178,7 @@ class JointDiagonal(Objective):
     def _second(self, state: np.ndarray, Q: np.ndarray) -> Second:
         """Second derivatives of the sum −Σ_i Σ_k (u_iᵀC_ku_i)² over columns, from its derivatives with respect to each."""
         n = self.n
+        flop_counts.count(8.0 * state.size * n)
         M, T = np.zeros((n, n)), np.zeros((n, n, n))
         for part in self._tiles():
             C = rotated(state[:, :, part], Q)
@@ -185,7 +186,7 @@ class JointDiagonal(Objective):
             M -= 4.0 * np.einsum("ijk,ik->ij", C, diagonals)
             T -= 4.0 * (diagonals @ C.reshape(n * n, -1).T).reshape(n, n, n)
             T -= 8.0 * (C @ C.swapaxes(1, 2))
-        return second_of_columns(M, T, 8.0 * state.size * n)
+        return second_of_columns(M, T)
 
 
 def subtract_mean_of_diagonals(C: np.ndarray) -> None:

@@ -24,6 +24,7 @@ import numpy as np
 
 from givens.data.passes import EveryNth, Summary
 from givens.data.rows import Rows
+from givens.numerics import flop_counts
 from givens.objectives import block_moments
 from givens.objectives.base import Blocks, Look, Rotations, Solved
 from givens.objectives.contrasts import Contrast
@@ -138,7 +139,8 @@ class PassedRows(TurnedRows):
         U = state.T if Q is None else state.T @ Q
         look = contrast.look_from(self.total(partial(contrast.sums, active=active), U, "look"), self.count)
         left = None if look.gains is None else 0.5 * float(look.gains().sum())
-        return look._replace(flops=self._flops(4.0 * active), left=left)
+        flop_counts.count(self._flops(4.0 * active))
+        return look._replace(left=left)
 
     def solve(
         self, state: np.ndarray, contrast: Contrast, active: int, blocks: Blocks, min_gain: float
@@ -147,20 +149,20 @@ class PassedRows(TurnedRows):
         if not isinstance(contrast, Orthomax):
             raise ValueError(
                 f"pairs of columns of {contrast!r} are searched in memory only, and the rows are in chunks: use "
-                'phases=["descent"]'
+                'method="descent"'
             )
         found = self.total(partial(block_moments.moments_of, blocks=blocks), state.T, "round")
         kappa, sign = contrast.kappa / self.count, float(-contrast.sense)
-        solved = block_moments.solved(found, blocks, active, kappa, sign, min_gain)
-        return solved._replace(flops=solved.flops + self._flops(0.0))
+        flop_counts.count(self._flops(0.0))
+        return block_moments.solved(found, blocks, active, kappa, sign, min_gain)
 
     def _flops(self, per_entry: float) -> float:
         """Flops of turning all rows, and `per_entry` more for every entry."""
         return self.count * self.n * (2.0 * self.n + per_entry)
 
-    def apply(self, state: np.ndarray, blocks: Blocks, rotations: Rotations) -> float:
+    def apply(self, state: np.ndarray, blocks: Blocks, rotations: Rotations) -> None:
         """Rotate columns of U."""
-        return rotate_blocks(state, blocks, rotations)
+        rotate_blocks(state, blocks, rotations)
 
     def block(self, contrast: Contrast) -> int:
         """The default size of blocks."""

@@ -42,8 +42,6 @@ class PolarLeaps:
     ----------
     reached : float
         A lower bound of the sum at U, up to the errors of single precision.
-    flops : float
-        Flops of the last leap.
     again : bool
         Whether another leap is likely to gain.
     """
@@ -57,16 +55,14 @@ class PolarLeaps:
         self.fresh = np.random.default_rng(0).standard_normal(self.V.shape, dtype=np.float32)
         self.agreed = 0
         self.reached = -np.inf
-        self.preparing = 3.0 * Y.size + 3.0 * len(self.features.B)
-        self.flops = 0.0
+        flop_counts.count(3.0 * Y.size + 3.0 * len(self.features.B))
         self.again = True
 
     def go(self) -> np.ndarray | None:
         """Make a leap: the rotation from the last U to the new one; None if no entry exceeds its level."""
         last, before = self.Ut, self.reached
         m, n = self.V.shape
-        self.flops = self.preparing + 2.0 * n**3 + flop_counts.determinant(n)
-        self.preparing = 0.0
+        flop_counts.count(2.0 * n**3 + flop_counts.determinant(n))
         coarse, self.shares = self.shares, ()
         best = None
         for share in coarse or (1.0,):
@@ -80,7 +76,7 @@ class PolarLeaps:
             return None
         U, V, value, E = best
         self.Ut = completed(U)
-        self.flops += flop_counts.qr(n, m) + 3.0 * m * m * n + 6.0 * m * n
+        flop_counts.count(flop_counts.qr(n, m) + 3.0 * m * m * n + 6.0 * m * n)
         self.reached = value + 2.0 * float(np.vdot(E, self.Ut[:m] - V))
         if np.linalg.slogdet(self.Ut)[0] < 0:
             self.Ut[-1] *= -1.0  # the sum does not depend on the sign of a column
@@ -93,14 +89,14 @@ class PolarLeaps:
         bound = most = -np.inf
         for _ in range(STEPS):
             V = self.V
-            value, E, flops = self.features.linearise(V)
+            value, E = self.features.linearise(V)
             if value == 0.0:
                 return None
             if slow > 0.0:
                 # Zero components get other directions in every step of the first leap: extrapolated, they may exceed a level.
                 self.fresh = np.roll(self.fresh, 1, axis=1)
-            U, spent = rough_polar(E, self.fresh)
-            self.flops += flops + spent + 9.0 * m * n
+            U = rough_polar(E, self.fresh)
+            flop_counts.count(9.0 * m * n)
             step = U - V
             previous, bound = bound, value + 2.0 * float(np.vdot(E, step))
             self.agreed = self.agreed + 1 if bound >= previous else 0
@@ -149,8 +145,8 @@ class Features:
         else:
             self.number = len(self.B)
 
-    def linearise(self, V: np.ndarray) -> tuple[float, np.ndarray, float]:
-        """F(V), E and the flops; V and E are stored transposed, with a row for each component."""
+    def linearise(self, V: np.ndarray) -> tuple[float, np.ndarray]:
+        """F(V) and E; V and E are stored transposed, with a row for each component."""
         from givens.kernels import linear, threshold
 
         sparse = self.density < FEW
@@ -181,12 +177,10 @@ class Features:
         nonzeros = sum(count for _, _, count in found)
         entries = self.number * m
         self.density = nonzeros / max(entries, 1)
-        flops = (
-            2.0 * n * entries
-            + (2.0 * n + 3.0) * (nonzeros if sparse else entries)
-            + m * n * float(len(found))
+        flop_counts.count(
+            2.0 * n * entries + (2.0 * n + 3.0) * (nonzeros if sparse else entries) + m * n * len(found)
         )
-        return square * sum(value for value, _, _ in found), E, flops
+        return square * sum(value for value, _, _ in found), E
 
 
 def _pieces(features: int, n: int) -> list[slice]:

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from givens.numerics.scaling import EPS
+from givens.objectives.base import NotFinite
 from givens.objectives.harmonics import polynomial
 from givens.objectives.values import Values
 from givens.rotations import check_orthogonal, random_orthogonal, repair
@@ -112,6 +113,8 @@ def check_gradient(values: Values, probes: Probes, noise: float) -> None:
     """Compare the gradient with a difference of values, along one direction."""
     U, value, E = probes.place, float(probes.values[0]), probes.gradient
     assert E is not None
+    if not np.isfinite(E).all():
+        raise NotFinite("jac must be finite, but it returned NaN or infinity")
     curve, tangent = _curve(U)
     expected, norm = float(np.vdot(E, tangent)), float(np.linalg.norm(_projected(E, U)))
     # One more value is nearly always enough. If not, a noisy function needs a large step, and one with large higher

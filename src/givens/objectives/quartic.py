@@ -14,7 +14,7 @@ from functools import cache, partial
 
 import numpy as np
 
-from givens.numerics import parallel
+from givens.numerics import flop_counts, parallel
 from givens.numerics.scaling import EPS
 from givens.numerics.tiles import tile_width
 from givens.objectives.base import Look, Second
@@ -76,9 +76,8 @@ class Orthomax(Contrast):
 
     def look(self, Y: np.ndarray, active: int, Q: np.ndarray | None = None) -> Look:
         """Value, slopes and curvatures, by one pass over Y."""
-        look = self.look_from(self.sums(Y, active, Q), Y.shape[1])
-        flops = look_flops(Y, active, Q, 6.0) + (2.0 * Y.size * len(Y) if self.kappa else 0.0)
-        return look._replace(flops=flops)
+        flop_counts.count(look_flops(Y, active, Q, 6.0) + (2.0 * Y.size * len(Y) if self.kappa else 0.0))
+        return self.look_from(self.sums(Y, active, Q), Y.shape[1])
 
     def sums(self, Y: np.ndarray, active: int, Q: np.ndarray | None = None) -> list[np.ndarray]:
         """The sums 4 Σ y_i³ y_j, 12 Σ y_i² y_j² and, if κ ≠ 0, Σ y_i y_j."""
@@ -127,8 +126,8 @@ class Orthomax(Contrast):
             power = np.diagonal(gram)[:active]
             M -= 4.0 * share * power[:, None] * own
             T -= 4.0 * share * (power[:, None, None] * gram + 2.0 * own[:, :, None] * own[:, None, :])
-        flops = Y.shape[1] * (2.0 * n * (n + active) + n * (n + 1) * (1.0 + active))
-        return second_of_columns(self.sense * M, (self.sense * T).astype(np.float32), flops)
+        flop_counts.count(Y.shape[1] * (2.0 * n * (n + active) + n * (n + 1) * (1.0 + active)))
+        return second_of_columns(self.sense * M, (self.sense * T).astype(np.float32))
 
     def size(self, Y: np.ndarray) -> float:
         """Σ y⁴, which is positive for every κ."""
@@ -145,7 +144,8 @@ class Orthomax(Contrast):
         found = np.empty((len(pairs), 2))
         quartic.solve_pairs(Y, pairs, active, self.kappa / Y.shape[1], float(-self.sense), found)
         angles, gains = found.T
-        return turn(angles), gains, int(np.count_nonzero(gains)), pair_flops(pairs, active) * Y.shape[1]
+        flop_counts.count(pair_flops(pairs, active) * Y.shape[1])
+        return turn(angles), gains, int(np.count_nonzero(gains))
 
     def solve_block(self, Y: np.ndarray, block: np.ndarray, active: int, min_gain: float) -> Solution:
         """Rotate every pair of a block to its best angle, on a copy."""
@@ -209,8 +209,8 @@ class Kurtosis(Orthomax):
         return f"Kurtosis(sign={-self.sense})"
 
 
-def in_rounds(Y: np.ndarray, active: int, kappa: float, sign: int) -> tuple[np.ndarray, float, int, float]:
-    """Rotate every pair of rows of Y to its best angle, in place: Q, the gain, the number of rotations, and the flops."""
+def in_rounds(Y: np.ndarray, active: int, kappa: float, sign: int) -> tuple[np.ndarray, float, int]:
+    """Rotate every pair of rows of Y to its best angle, in place: Q, the gain, and the number of rotations."""
     from givens.kernels import quartic
 
     Qt = np.eye(len(Y))
@@ -225,8 +225,8 @@ def in_rounds(Y: np.ndarray, active: int, kappa: float, sign: int) -> tuple[np.n
         # One sum over the round, whose order does not depend on the threads.
         total += float(np.concatenate(gains).sum())
         rotated += sum(map(np.count_nonzero, gains))
-    flops = _sweep_flops(len(Y), active) * Y.shape[1] + 6.0 * rotated * (Y.shape[1] + len(Y))
-    return Qt.T.copy(), total, rotated, flops
+    flop_counts.count(_sweep_flops(len(Y), active) * Y.shape[1] + 6.0 * rotated * (Y.shape[1] + len(Y)))
+    return Qt.T.copy(), total, rotated
 
 
 def pair_flops(pairs: np.ndarray, active: int) -> float:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from givens.numerics import parallel
+from givens.numerics import flop_counts, parallel
 from givens.numerics.scaling import EPS
 from givens.numerics.tiles import tiled_sum, tiles
 from givens.objectives.base import Blocks, Leap, Look, Rotations
@@ -86,8 +86,8 @@ class Threshold(Contrast):
         turned = Y if Q is None else np.ascontiguousarray(Q.T, dtype=Y.dtype) @ Y
         first = np.zeros((len(Y), len(Y)))
         first[:active] = self.slopes(turned, active)
-        flops = Y.size * (2.0 * active + (0.0 if Q is None else 2.0 * len(Y)))
-        return Look(self.value(turned, active), first - first.T, flops=flops)
+        flop_counts.count(Y.size * (2.0 * active + (0.0 if Q is None else 2.0 * len(Y))))
+        return Look(self.value(turned, active), first - first.T)
 
     def slopes(self, Y: np.ndarray, active: int) -> np.ndarray:
         """−2 S(y_i)ᵀy_j: over the non-zeros of S if they are few, else by matrix products."""
@@ -113,7 +113,9 @@ class Threshold(Contrast):
         """Find the global maximum of each pair, up to rounding errors."""
         from givens.kernels.sparse_blocks import solve_pairs
 
-        return solve_pairs(Y, pairs, self.everywhere(len(Y)), self.l0, self.noise, TIGHT)
+        *solved, flops = solve_pairs(Y, pairs, self.everywhere(len(Y)), self.l0, self.noise, TIGHT)
+        flop_counts.count(flops)
+        return tuple(solved)
 
     def solve_block(self, Y: np.ndarray, block: np.ndarray, active: int, min_gain: float) -> Solution:
         """Rotate the pairs of a block once, on a compact copy; not exactly (see `givens.kernels.sparse_blocks`)."""
@@ -121,14 +123,14 @@ class Threshold(Contrast):
 
         levels = self.everywhere(len(Y))[block]
         C, rows, others = sparse_blocks.compact(Y, block, levels.min() / np.sqrt(2.0))
-        Q, gain, turned, flops, steps = self._turned(C, levels, min_gain)
+        Q, gain, turned, steps = self._turned(C, levels, min_gain)
         found = TurnedBlock(steps[:turned] if turned <= len(steps) else None, (C, rows, others))
-        return Q, gain, turned, flops, found
+        return Q, gain, turned, found
 
     def _turned(
         self, C: np.ndarray, levels: np.ndarray, min_gain: float
-    ) -> tuple[np.ndarray, float, int, float, np.ndarray]:
-        """Rotate the pairs of rows of C once, in place: Q, its gain, the number of rotations, the flops, and the rotations."""
+    ) -> tuple[np.ndarray, float, int, np.ndarray]:
+        """Rotate the pairs of rows of C once, in place: Q, its gain, the number of rotations, and the rotations."""
         from givens.kernels import sparse_blocks
 
         Qt = np.eye(len(C))
@@ -137,7 +139,8 @@ class Threshold(Contrast):
         gain, turned, flops = sparse_blocks.turn_block(
             C, levels, self.l0, least, SHARE, LOOSE, RELAXATION, Qt, steps
         )
-        return np.ascontiguousarray(Qt.T), gain, turned, flops, steps
+        flop_counts.count(flops)
+        return np.ascontiguousarray(Qt.T), gain, turned, steps
 
     def everywhere(self, n: int) -> np.ndarray:
         """The levels of n columns, ∞ for inactive ones."""
@@ -202,13 +205,12 @@ class SparseColumns(Columns):
 
     def apply(
         self, state: np.ndarray, blocks: Blocks, rotations: Rotations, payload: Sequence[Any] | None = None
-    ) -> float:
+    ) -> None:
         """Rotate the columns of Y; with a payload, without repeating the work of `solve`."""
         if payload is None:
-            return super().apply(state, blocks, rotations)
-        work = list(zip(blocks, rotations, payload))
-        flops: list[float] = parallel.each(lambda one: _apply(state, *one), work)
-        return sum(flops)
+            super().apply(state, blocks, rotations)
+        else:
+            parallel.each(lambda one: _apply(state, *one), zip(blocks, rotations, payload))
 
     def start(self, rng: np.random.Generator) -> np.ndarray:
         """The principal axes, in the order of their variances."""
@@ -225,16 +227,19 @@ class SparseColumns(Columns):
 
         leaps = memory or PolarLeaps(state, self.contrast.levels, self.contrast.l0, SHARES if first else ())
         Q = leaps.go()
-        look = 3.0 * self.active * state.shape[1]  # flops of the value, which the loop evaluates
-        return None if Q is None else Leap(Q, leaps.flops + look, leaps.again, leaps)
+        if Q is None:
+            return None
+        flop_counts.count(3.0 * self.active * state.shape[1])  # of the value, which the loop evaluates
+        return Leap(Q, leaps.again, leaps)
 
 
-def _apply(Y: np.ndarray, block: np.ndarray, Q: np.ndarray, found: TurnedBlock) -> float:
+def _apply(Y: np.ndarray, block: np.ndarray, Q: np.ndarray, found: TurnedBlock) -> None:
     from givens.kernels import sparse_blocks
 
     if found.steps is not None:
+        flop_counts.count(6.0 * len(found.steps) * Y.shape[1])
         sparse_blocks.replay(Y, block, found.steps)
-        return 6.0 * len(found.steps) * Y.shape[1]
+        return
     C, rows, others = found.compact
+    flop_counts.count(2.0 * len(block) ** 2 * len(others))
     sparse_blocks.install(Y, block, np.ascontiguousarray(Q.T, dtype=Y.dtype), C, rows, others)
-    return 2.0 * len(block) ** 2 * len(others)

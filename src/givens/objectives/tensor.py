@@ -16,7 +16,7 @@ import numpy as np
 from scipy.linalg.lapack import dsyevd
 
 from givens.kernels import tensor as kernels
-from givens.numerics import modes
+from givens.numerics import flop_counts, modes
 from givens.numerics.scaling import EPS, binary_exponent
 from givens.objectives.base import Blocks, Look, Objective, Plan, Rotations, Solved
 from givens.objectives.contrasts import pair_derivatives
@@ -98,11 +98,6 @@ class SymmetricTensor(Objective):
         """T(·, u, u) for the columns u of U, in the unit of the state: a step of the power method."""
         return modes.squares(self.T, U)
 
-    @property
-    def squares_flops(self) -> float:
-        """The flops of `squares` for n columns."""
-        return 2.0 * self.n**3 * (self.n + 1)
-
     def solve(self, state: np.ndarray, blocks: Blocks, min_gain: float = 0.0) -> Solved:
         """Find the best rotation of each pair; rotate the pairs of each larger block on its own subtensor."""
         if isinstance(blocks, np.ndarray):
@@ -121,22 +116,22 @@ class SymmetricTensor(Objective):
 
     def apply(
         self, state: np.ndarray, blocks: Blocks, rotations: Rotations, payload: Sequence[Any] | None = None
-    ) -> float:
+    ) -> None:
         """Rotate the three modes of T̃."""
-        return modes.rotate(state, blocks, rotations)
+        modes.rotate(state, blocks, rotations)
 
     def look(self, state: np.ndarray, Q: np.ndarray | None = None, slopes: bool = True) -> Look:
         """Value, slopes and curvatures, from the T̃_iij; at U @ Q from the vectors T̃(·, q, q), without rotating T̃."""
         if Q is None:
-            return look_of_pairs(modes.doubles(state), self.active, 0.0, self.scale)
-        images = modes.squares(state, Q)
-        return look_of_pairs(images.T @ Q, self.active, self.squares_flops + 2.0 * self.n**3)
+            return look_of_pairs(modes.doubles(state), self.active, self.scale)
+        flop_counts.count(2.0 * self.n**3)
+        return look_of_pairs(modes.squares(state, Q).T @ Q, self.active)
 
     def plan(self) -> Plan:
         """A tournament with an even number of groups of columns, so that none is idle; one block if d is small."""
         groups = 2 * -(-self.n // BLOCK)
         block = max(2, self.n) if self.n <= WHOLE else 2 * -(-self.n // groups)
-        return Plan(schedule=Tournament(block=block), state_flops=6.0 * self.n**4)
+        return Plan(schedule=Tournament(block=block))
 
     def residual(self, U: np.ndarray, weights: np.ndarray) -> float:
         """‖T − Σ λ_i u_i⊗u_i⊗u_i‖/‖T‖ for the weights λ_i = T(u_i, u_i, u_i) of the active columns, in the unit of the state."""
@@ -156,14 +151,14 @@ class SymmetricTensor(Objective):
         return self.T, np.array([self.factor])
 
 
-def look_of_pairs(doubles: np.ndarray, active: int, flops: float, scale: float | None = None) -> Look:
+def look_of_pairs(doubles: np.ndarray, active: int, scale: float | None = None) -> Look:
     """The value −Σ T̃_iii, and slopes and curvatures of all pairs, from the matrix of the T̃_iij.
 
     The slope of a pair of active columns is −3(T̃_iij − T̃_ijj), its curvature 3(T̃_iii + T̃_jjj) − 6(T̃_iij + T̃_ijj). If column j is
     inactive, its terms of the sum are left out. With a scale, the look also has the sum of the gains of all pairs, by any angle.
     """
     slopes, curvatures = pair_derivatives(-3.0 * doubles[:active], -6.0 * doubles.T[:active])
-    look = Look(-float(np.diagonal(doubles)[:active].sum()), slopes, curvatures, flops)
+    look = Look(-float(np.diagonal(doubles)[:active].sum()), slopes, curvatures)
     if scale is None:
         return look
     i, j = _pairs(len(doubles), active).T
@@ -177,10 +172,10 @@ def solve_entries(entries: np.ndarray, both: np.ndarray, floor: float) -> Solved
     iii, iij, ijj, jjj = entries
     coefficients = np.where(both, (iii + jjj, iij - ijj, iij + ijj, jjj - iii), entries)
     found = np.empty((3, len(both)))
-    flops = kernels.directions(coefficients, floor, found)
+    flop_counts.count(kernels.directions(coefficients, floor, found))
     c, s, gains = found
     rotations = np.stack((c, -s, s, c), axis=1).reshape(-1, 2, 2)
-    return Solved(rotations, gains, int(np.count_nonzero(gains)), flops)
+    return Solved(rotations, gains, int(np.count_nonzero(gains)))
 
 
 @lru_cache(maxsize=16)
@@ -222,25 +217,26 @@ def solve_cubes(
     solutions = [
         _solve_cube(cube(block), int(block.searchsorted(active)), floor, passes, min_gain) for block in blocks
     ]
-    rotations, gains, rotated, flops = zip(*solutions)
-    return Solved(rotations, np.array(gains), sum(rotated), sum(flops))
+    rotations, gains, rotated = zip(*solutions)
+    return Solved(rotations, np.array(gains), sum(rotated))
 
 
 def _solve_cube(
     S: np.ndarray, active: int, floor: float, passes: int, min_gain: float
-) -> tuple[np.ndarray, float, int, float]:
-    """Rotate every pair of a block on its own subtensor S, which is overwritten: Q, the gain, rotations and flops."""
+) -> tuple[np.ndarray, float, int]:
+    """Rotate every pair of a block on its own subtensor S, which is overwritten: Q, the gain, and the number of rotations."""
     b = len(S)
     V, W, pairs = np.eye(b), modes.doubles(S), _pairs(b, active)
-    total, rotated, flops, last = 0.0, 0, 0.0, 0.0
+    total, rotated, last = 0.0, 0, 0.0
     for _ in range(passes):
         gained, turned, spent = kernels.turn_pairs(S, pairs, active, floor, V, W)
-        total, rotated, flops = total + gained, rotated + turned, flops + spent
+        flop_counts.count(spent)
+        total, rotated = total + gained, rotated + turned
         # The next pass is expected to gain at most the same share of this one as this one of the last.
         if gained * (gained / last if last else 1.0) <= min_gain:
             break
         last = gained
-    return np.ascontiguousarray(V.T), total, rotated, flops
+    return np.ascontiguousarray(V.T), total, rotated
 
 
 def check_rank(rank: int | None, d: int) -> int:

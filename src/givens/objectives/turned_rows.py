@@ -15,14 +15,14 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from givens.numerics import parallel
+from givens.numerics import flop_counts, parallel
 from givens.numerics.scaling import power_of_two
 from givens.numerics.tiles import tiled_sum, tiles
 from givens.objectives.base import Blocks, Exactness, Look, Rotations, Solved
 from givens.objectives.contrasts import Contrast
 
 # Rows per column of the sample on which a run may begin, by descent or by sweeps, and its smallest number of rows.
-SAMPLE_ROWS, SWEPT_ROWS, LEAST = 128, 24, 1024
+SAMPLE_ROWS, SWEPT_ROWS, LEAST = 96, 24, 1024
 SIZE_ROWS = 4096
 """Rows of a sample from which the size of a contrast is estimated, if nothing else is made of it."""
 
@@ -113,8 +113,8 @@ class TurnedRows(ABC):
         """Solve the blocks of a round."""
 
     @abstractmethod
-    def apply(self, state: np.ndarray, blocks: Blocks, rotations: Rotations) -> float:
-        """Rotate columns of the state; return the flops."""
+    def apply(self, state: np.ndarray, blocks: Blocks, rotations: Rotations) -> None:
+        """Rotate columns of the state."""
 
     @abstractmethod
     def block(self, contrast: Contrast) -> int:
@@ -179,6 +179,7 @@ class HeldRows(TurnedRows):
 
     def state(self, U: np.ndarray) -> np.ndarray:
         """Y transposed, so that each column of AU is a contiguous row."""
+        flop_counts.count(2.0 * self.count * self.n * self.n)
         Y = np.empty((self.n, self.count), dtype=self.A.dtype)
         Ut = np.ascontiguousarray(U.T, dtype=self.A.dtype)
 
@@ -213,21 +214,23 @@ class HeldRows(TurnedRows):
         found = [
             contrast.solve_block(state, block, int(np.sum(block < active)), min_gain) for block in blocks
         ]
-        rotations, gains, rotated, flops, payload = zip(*found)
-        return Solved(rotations, np.array(gains), sum(rotated), sum(flops), payload, exactness, error)
+        rotations, gains, rotated, payload = zip(*found)
+        return Solved(rotations, np.array(gains), sum(rotated), payload, exactness, error)
 
-    def apply(self, state: np.ndarray, blocks: Blocks, rotations: Rotations) -> float:
+    def apply(self, state: np.ndarray, blocks: Blocks, rotations: Rotations) -> None:
         """Rotate columns of Y."""
         if isinstance(blocks, np.ndarray):
             from givens.kernels.rotate import rotate_rows
 
+            flop_counts.count(6.0 * len(blocks) * state.shape[1])
             Q = np.asarray(rotations)
             shares = parallel.parts(len(blocks), parallel.width())
             parallel.each(lambda share: rotate_rows(state, blocks[share], Q[share]), shares)
-            return 6.0 * len(blocks) * state.shape[1]
-
+            return
+        flop_counts.count(sum(2 * len(block) ** 2 for block in blocks) * state.shape[1])
         if len(blocks) == 1 and len(blocks[0]) == len(state):
-            return _turn(state, rotations[0])
+            _turn(state, rotations[0])
+            return
 
         def part(work: tuple[int, slice]) -> None:
             block, rows = work
@@ -236,7 +239,6 @@ class HeldRows(TurnedRows):
 
         cut = tiles(len(blocks[0]), state.shape[1])
         parallel.each(part, [(k, rows) for k in range(len(blocks)) for rows in cut])
-        return float(sum(2 * len(block) ** 2 for block in blocks)) * state.shape[1]
 
     def block(self, contrast: Contrast) -> int:
         """The default size of blocks."""
@@ -250,7 +252,7 @@ class HeldRows(TurnedRows):
         return self.n * 4 * float(np.finfo(np.float32).eps)
 
 
-def _turn(Y: np.ndarray, Q: np.ndarray) -> float:
+def _turn(Y: np.ndarray, Q: np.ndarray) -> None:
     """Rotate all columns, without gathering those of a block."""
     Qt = np.ascontiguousarray(Q.T, dtype=Y.dtype)
 
@@ -258,7 +260,6 @@ def _turn(Y: np.ndarray, Q: np.ndarray) -> float:
         Y[:, part] = Qt @ Y[:, part]
 
     parallel.each(tile, tiles(len(Y) // 2, Y.shape[1]))
-    return 2.0 * len(Q) ** 2 * Y.shape[1]
 
 
 def rescaling(A: np.ndarray, contrast: Contrast) -> float:

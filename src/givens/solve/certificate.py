@@ -73,7 +73,6 @@ def _search(run: Run, pairs: np.ndarray) -> Solved:
     """Search pairs over all angles."""
     run.complete()
     solved = solve_pairs(run, pairs)
-    run.progress.flops += solved.flops
     run.progress.exactness = max(run.progress.exactness, solved.exactness)
     return solved
 

@@ -121,7 +121,6 @@ class Descent(Phase):
             if step is None:
                 return None
             expected = max(expected, step.promised)
-            run.progress.flops += step.flops
             if step.promised <= run.tol * self.scale:
                 return self._at_rest(run, look)
             point = run.point.moved(Move(step.promised, 1.0, step.K))
@@ -153,7 +152,7 @@ class Descent(Phase):
             assert isinstance(run.point, Square)
             assert isinstance(point, Square)
             move = point.transposed - run.point.transposed
-            run.progress.flops += self.model.learn(move, look, there)
+            self.model.learn(move, look, there)
         return there
 
     def _direction(self, run: Run, look: Look) -> tuple[np.ndarray, Move]:

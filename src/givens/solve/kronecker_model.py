@@ -30,6 +30,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from givens.numerics import flop_counts
 from givens.numerics.scaling import EPS
 from givens.objectives.base import Look
 from givens.solve.conjugate_gradients import bounded_minimum
@@ -55,12 +56,11 @@ POOR, GOOD = 0.25, 0.75  # ratios of the actual to the predicted decrease, for t
 
 
 class Proposal(NamedTuple):
-    """A step: the antisymmetric K, the predicted decrease of f, whether the step ends at the radius, and the flops spent."""
+    """A step: the antisymmetric K, the predicted decrease of f, and whether the step ends at the radius."""
 
     K: np.ndarray
     promised: float
     bounded: bool
-    flops: float
 
 
 class KroneckerModel:
@@ -100,28 +100,28 @@ class KroneckerModel:
         """Whether the last step was predicted well."""
         return self.error <= TRUSTED
 
-    def learn(self, move: np.ndarray, before: Look, after: Look) -> float:
-        """Learn from the moves of the columns, as rows, and the looks at both ends; return the flops."""
+    def learn(self, move: np.ndarray, before: Look, after: Look) -> None:
+        """Learn from the moves of the columns, as rows, and the looks at both ends."""
         assert before.gradient is not None
         assert after.gradient is not None
         S, Y = move.T, after.gradient - before.gradient
         long, changed = float(np.linalg.norm(S)), float(np.linalg.norm(Y))
         if not self._is_quadratic(S, before, after) or not changed < LARGEST_GRADIENT:
             self._drop()
-            return 0.0
+            return
         if long == 0.0 or changed == 0.0:
-            return 0.0
+            return
+        flop_counts.count(4.0 * self.n**3)
         self.past.append((S / long, Y / long))
         self.steps += 1
         self.error = float(np.linalg.norm(Y - self.H @ S @ self.R)) / changed
         # Nor where the error is one of rounding: the gradients differ too little to learn from.
         if self.error <= max(FITTED, 100 * EPS * float(np.linalg.norm(after.gradient)) / changed):
-            return 4.0 * self.n**3
+            return
         if self.steps > PATIENCE and self.error > HOPELESS:
             self._drop()
-            return 4.0 * self.n**3
-        self._fit()
-        return (4.0 + ROUNDS * (60.0 + 12.0 * len(self.past))) * self.n**3
+        else:
+            self._fit()
 
     def _drop(self) -> None:
         self.clear()
@@ -138,6 +138,7 @@ class KroneckerModel:
 
     def _fit(self) -> None:
         """Improve H for given R, and R for given H."""
+        flop_counts.count(ROUNDS * (60.0 + 12.0 * len(self.past)) * self.n**3)
         for _ in range(ROUNDS):
             self.H = _symmetric([(S @ self.R, Y) for S, Y in self.past])
             if len(self.past) > 1:
@@ -185,8 +186,8 @@ class KroneckerModel:
         found = bounded_minimum(
             look.slopes, 1.0 / np.maximum(curvatures, least), product, self.radius, little**2
         )
-        flops = ((2.0 if common else 6.0) * found.products + 6.0) * self.n**3
-        return Proposal(found.step, found.promised, found.bounded, flops)
+        flop_counts.count(((2.0 if common else 6.0) * found.products + 6.0) * self.n**3)
+        return Proposal(found.step, found.promised, found.bounded)
 
     def arrays(self) -> dict[str, np.ndarray]:
         """The arrays for a checkpoint."""

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from givens.numerics import flop_counts
 from givens.objectives.base import Leap
 from givens.result import Stop
 from givens.solve.phase import Phase
@@ -48,10 +49,11 @@ class Leaps(Phase):
     def _gain(self, run: Run, leap: Leap) -> float:
         """Leap, and return by how much f decreased; if it did not, leap back."""
         before = run.value()
-        run.progress.flops += leap.flops
         everything = [np.arange(run.shape.n)]
         run.rotate(everything, [leap.rotation])
-        gain = before - run.value()
+        # The leap's own flops have those of the value; slopes are for the trace.
+        with flop_counts.uncounted():
+            gain = before - run.value()
         if not gain > 0.0:
             run.rotate(everything, [leap.rotation.T])
         return gain

@@ -3,7 +3,7 @@
     while there is no reason to stop:
         let the present phase make a step, or give way to the next one
         every k steps, compute the state anew
-        let the observers see it: trace, progress bar, checkpoint writer, callback
+        let the observers see it: trace, checkpoint writer, callback
 
 A run ends where the rule says so (`stopping.rule`), where a phase has converged or the last one can lower f no further, where
 an observer asks for it, or where f is not finite; with a certificate, it continues if a search of all pairs finds a gain. The
@@ -13,22 +13,23 @@ matrix is held by `run.point`, and by nothing else; how far the run has come, by
 from __future__ import annotations
 
 import math
+from contextlib import nullcontext
 from time import perf_counter
 
 import numpy as np
 
+from givens.numerics import flop_counts
 from givens.objectives.base import NotFinite, Objective, Plan
 from givens.result import PhaseSummary, Result, Stop
 from givens.rotations import orthogonality, repair
 from givens.solve import PHASES, sentences
 from givens.solve.certificate import certify
 from givens.solve.checkpoint import Checkpoint
-from givens.solve.observers import Caller, CheckpointWriter, Observer, fingerprint, show, trace
+from givens.solve.observers import Caller, CheckpointWriter, Observer, fingerprint, trace
 from givens.solve.point import Point
 from givens.solve.run import Run
 from givens.solve.state import Ending, Progress, RunOptions
 from givens.solve.stopping import rule, set_tol
-from givens.support.progress import Bar
 
 DRIFT = 5e-14
 """‖UᵀU − I‖ above which the U of a result is repaired once more."""
@@ -61,13 +62,12 @@ class Loop:
         plan: Plan,
         options: RunOptions,
         start: tuple[np.ndarray, np.random.Generator],
-        bar: Bar,
         checkpoint: Checkpoint | None = None,
         reproducible: bool = True,
     ) -> None:
         self.phases = [PHASES[name]() for name in options.phases]
         self.every = options.repair_every if checkpoint is None else checkpoint.every
-        self.observers: list[Observer] = [trace] if type(bar) is Bar else [trace, show]
+        self.observers: list[Observer] = [trace]
         U, rng = start
         progress, memories = Progress(U, rng), None
         if checkpoint is not None:
@@ -79,7 +79,7 @@ class Loop:
         if options.callback is not None:
             self.observers.append(Caller(options.callback))
         self.always_rebases = checkpoint is not None
-        self.run = Run(objective, plan, options, progress, U, bar)
+        self.run = Run(objective, plan, options, progress, U)
         for phase, memory in zip(self.phases, memories or []):
             if memory:
                 phase.remember(memory, self.run)
@@ -97,26 +97,28 @@ class Loop:
         """Evaluate f at the start, where it may be NaN with `nan_as_inf`, or where a checkpoint resumes."""
         run, progress = self.run, self.run.progress
         self.coarse_summary, self.coarse_gain = coarse_summary, coarse_gain
-        # Descent needs the slopes anyway, and the trace gets the gradient norm.
-        look = run.look if self.phases[progress.phase].name == "descent" else run.glance
+        # Descent needs the slopes; for other phases only the trace looks, as it does before a checkpoint.
+        descends = self.phases[progress.phase].name == "descent"
+        look = run.look if descends else run.glance
         if progress.trace.step:
-            flops = progress.flops
-            look()
-            progress.flops = flops  # counted before it was saved
+            with flop_counts.uncounted():
+                run.hold()
+                look()
             return
         if coarse_summary is not None:
             progress.flops, progress.seconds = coarse_summary.flops, coarse_summary.seconds
         run.began = perf_counter() - progress.seconds
-        progress.flops += run.plan.state_flops
         progress.summaries = [PhaseSummary(phase.name) for phase in self.phases]
-        try:
-            look()
-        except NotFinite:
-            if not nan_as_inf:
-                raise
-            run.see_infinite()
+        with flop_counts.job(progress):
+            run.hold()
+            try:
+                with nullcontext() if descends else flop_counts.uncounted():
+                    look()
+            except NotFinite:
+                if not nan_as_inf:
+                    raise
+                run.see_infinite()
         trace(run, "" if coarse_summary is None else coarse_summary.name)
-        show(run, "")
 
     def proceed(self, stop_share: float = 0.0) -> None:
         """Continue until there is a reason to stop.
@@ -127,25 +129,24 @@ class Loop:
             return
         run = self.run
         run.began = perf_counter() - run.progress.seconds
-        run.hold()
-        run.stop_share = stop_share
-        set_tol(run, self.coarse_gain)
-        certifies = run.options.certify and not stop_share
-        ending = rule(run)
-        while True:
-            while ending is None:
-                ending = self._step()
-            if not (certifies and ending.stop.converged and self._certificate_gains()):
-                break
-            ending = None
+        with flop_counts.job(run.progress):
+            run.hold()
+            run.stop_share = stop_share
+            set_tol(run, self.coarse_gain)
+            certifies = run.options.certify and not stop_share
+            ending = rule(run)
+            while True:
+                while ending is None:
+                    ending = self._step()
+                if not (certifies and ending.stop.converged and self._certificate_gains()):
+                    break
+                ending = None
         self.ending = ending
 
     def _step(self) -> Ending | None:
         """One step of the present phase, or the change to the next one; why to stop, or None."""
         run, progress = self.run, self.run.progress
         phase = self.phases[progress.phase]
-        number = progress.sweeps if phase.name == "sweeps" else progress.steps
-        run.bar.step(phase.name, number + 1, run.options.max_sweeps, run.pairs)
         before = run.point
         try:
             gain = phase.advance(run)
@@ -195,7 +196,6 @@ class Loop:
     def _certificate_gains(self) -> bool:
         """Search all pairs; whether some gain and were rotated, so that the run continues."""
         run, progress = self.run, self.run.progress
-        run.bar.step("certificate", progress.steps + 1, run.options.max_sweeps, run.pairs)
         before = run.point
         try:
             run.certificate, gain = certify(run, run.options.certify)
@@ -206,7 +206,6 @@ class Loop:
             progress.steps += 1
             self._enter(0)
             trace(run, "certificate")
-            show(run, "certificate")
         except NotFinite as error:
             run.certificate, self.uncertified = None, str(error)
             progress.steps = progress.trace.step[-1]
@@ -248,8 +247,9 @@ class Loop:
         norm = self.run.progress.trace.gradient_norm[-1]
         if not math.isnan(norm):
             return norm
-        self.run.hold()
         try:
-            return self.run.gradient_norm(even_if_expensive=True)
+            with flop_counts.uncounted():
+                self.run.hold()
+                return self.run.gradient_norm(even_if_expensive=True)
         except NotFinite:
             return math.nan

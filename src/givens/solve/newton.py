@@ -102,7 +102,6 @@ class Newton(Phase):
         assert look.slopes is not None
         rotation = np.eye(run.shape.n) if run.point.rotation is None else run.point.rotation
         second = run.plan.second(run.state, rotation)
-        run.progress.flops += second.flops
         if look.curvatures is not None:
             return Truncated(second.product, _weights(look.curvatures, run.shape.active))
         if run.pairs <= MOST_PRODUCTS:

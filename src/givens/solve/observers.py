@@ -1,4 +1,4 @@
-"""What watches a run, step by step: trace, progress bar, checkpoint writer and callback. None of them changes it."""
+"""What watches a run, step by step: trace, checkpoint writer and callback. None of them changes it."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from time import perf_counter
 
 import numpy as np
 
+from givens.numerics import flop_counts
 from givens.objectives.base import Objective
 from givens.result import Snapshot, Stop
 from givens.solve import checkpoint as checkpoints
@@ -26,8 +27,9 @@ def trace(run: Run, name: str) -> None:
     """Append a row to the trace, and add the step to the summary of its phase."""
     progress = run.progress
     rows = progress.trace
-    value = times(run.objective.factor, run.glance().value)
-    norm = run.gradient_norm(even_if_expensive=run.options.gradient_tol is not None)
+    with flop_counts.uncounted():
+        value = times(run.objective.factor, run.glance().value)
+        norm = run.gradient_norm(even_if_expensive=run.options.gradient_tol is not None)
     progress.seconds = perf_counter() - run.began
     rows.append(progress.steps, progress.seconds, progress.flops, value, norm, name)
     summary = progress.summaries[progress.phase]
@@ -36,11 +38,6 @@ def trace(run: Run, name: str) -> None:
         summary.gain += times(run.unit, progress.gain)
         summary.flops += rows.flops[-1] - rows.flops[-2]
         summary.seconds += rows.seconds[-1] - rows.seconds[-2]
-
-
-def show(run: Run, name: str) -> None:
-    """Show the value and the gain on the progress bar."""
-    run.bar.show(run.progress.trace.value[-1], run.progress.gain / run.objective.scale)
 
 
 @dataclass
@@ -67,7 +64,7 @@ class CheckpointWriter:
         if saved.progress.start.shape != start.shape or not same_start or saved.problem != self.problem:
             raise ValueError(
                 f"the checkpoint {os.fspath(self.checkpoint.path)!r} belongs to another problem (another objective, data, "
-                "start, random_state, phases, schedule or interval); give another path, or delete it to start afresh"
+                "start, random_state, method or interval); give another path, or delete it to start afresh"
             )
         return saved
 

@@ -29,6 +29,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from givens.numerics import flop_counts
 from givens.numerics.cayley import turned
 from givens.objectives.base import Blocks, Rotations
 from givens.rotations import complete, repair, rotate_blocks
@@ -102,11 +103,6 @@ class Point(ABC):
     def pairs(self) -> np.ndarray:
         """Where the slopes of the coordinates are in `Look.slopes`, as flat indices."""
 
-    @property
-    @abstractmethod
-    def move_flops(self) -> float:
-        """The flops of `moved`."""
-
     @abstractmethod
     def aim(self, direction: np.ndarray, slopes: np.ndarray) -> Move:
         """The step −H g for the direction H g, which it becomes in place, shortened if an angle is too large."""
@@ -133,6 +129,7 @@ class Point(ABC):
 
     def rebased(self) -> Point:
         """The same matrix, repaired, as a point whose state is to be made."""
+        flop_counts.count(4.0 * len(self.Ut) * self.Ut.size)
         U = self.matrix if self.rotation is not None else repair(self.matrix)
         return type(self)(np.ascontiguousarray(U.T), self.active)
 
@@ -142,10 +139,10 @@ class Point(ABC):
         point.in_place = self.in_place
         return point
 
-    def rotate(self, blocks: Blocks, rotations: Rotations) -> float:
-        """Rotate columns in place, a block by each rotation; return the flops."""
+    def rotate(self, blocks: Blocks, rotations: Rotations) -> None:
+        """Rotate columns in place, a block by each rotation."""
         self.in_place = True
-        return rotate_blocks(self.Ut, blocks, rotations)
+        rotate_blocks(self.Ut, blocks, rotations)
 
 
 class Square(Point):
@@ -174,11 +171,6 @@ class Square(Point):
         """All pairs i < j with i < active."""
         return _flat_indices(len(self.Ut), self.active)
 
-    @property
-    def move_flops(self) -> float:
-        """Cayley's transform, a product and a repair."""
-        return 26.0 / 3.0 * float(len(self.Ut)) ** 3
-
     def aim(self, direction: np.ndarray, slopes: np.ndarray) -> Move:
         """No angle is above `LARGEST_ANGLE`."""
         most = self.largest(direction)
@@ -190,7 +182,8 @@ class Square(Point):
         return Move(-float(direction @ slopes), longest, skew - skew.T)
 
     def moved(self, step: Move, length: float = 1.0) -> Square:
-        """By Cayley's transform."""
+        """By Cayley's transform, a product and a repair."""
+        flop_counts.count(26.0 / 3.0 * len(self.Ut) ** 3)
         here = np.eye(len(self.Ut)) if self.rotation is None else self.rotation
         return Square(self.Ut, self.active, turned(here, step.skew, length))
 
@@ -224,11 +217,6 @@ class Stiefel(Point):
         """The pairs inside V, and all entries of R."""
         return _stiefel_indices(self.Ut.shape[1], self.active)[0]
 
-    @property
-    def move_flops(self) -> float:
-        """Cayley's transform of n x 2m matrices, and a repair."""
-        return 26.0 * self.Ut.shape[1] * float(self.active) ** 2
-
     def aim(self, direction: np.ndarray, slopes: np.ndarray) -> Move:
         """No column moves by more than `LARGEST_MOVE`."""
         m, V = self.active, self.matrix
@@ -248,9 +236,10 @@ class Stiefel(Point):
         return Move(-float(direction @ slopes), longest, X.T @ X, X, move)
 
     def moved(self, step: Move, length: float = 1.0) -> Stiefel:
-        """By Cayley's transform of S, from products of n x 2m matrices."""
+        """By Cayley's transform of S, from products of n x 2m matrices, and a repair."""
         assert step.X is not None
         m, gram = self.active, step.skew
+        flop_counts.count(26.0 * self.Ut.shape[1] * m**2)
         eye, P = _eye_and_P(m)
         C = np.linalg.solve(eye / length - 0.5 * (P @ gram), P)
         V = step.X @ (C @ gram[:, m:])

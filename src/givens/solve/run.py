@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from givens.numerics import flop_counts
 from givens.objectives.base import Blocks, Look, NotFinite, Objective, Plan, Rotations
 from givens.result import Certificate
 from givens.schedules import Shape
 from givens.solve.point import Point, Square, Stiefel
 from givens.solve.state import Progress, RunOptions
-from givens.support.progress import Bar
 
 
 class Run:
@@ -22,7 +22,7 @@ class Run:
 
     Attributes
     ----------
-    objective, plan, options, progress, bar
+    objective, plan, options, progress
         What is minimised, how, and how far that has come.
     shape, pairs : Shape, int
         The order of U and its active columns, and the number of pairs of columns that f depends on.
@@ -48,46 +48,32 @@ class Run:
         options: RunOptions,
         progress: Progress,
         U: np.ndarray,
-        bar: Bar,
     ) -> None:
-        self.objective, self.plan, self.options, self.progress, self.bar = (
-            objective,
-            plan,
-            options,
-            progress,
-            bar,
-        )
+        self.objective, self.plan, self.options, self.progress = objective, plan, options, progress
         self.shape = Shape(objective.n, objective.active)
         self.pairs = self.shape.pairs
         self.unit = abs(objective.factor)
         kind = Stiefel if plan.stiefel else Square
         self.point: Point = kind(np.ascontiguousarray(U.T), objective.active)
-        self.state: Any = objective.state(U)
+        self.state: Any = None  # made by `hold`
         self.tol, self.stop_share, self.began = options.tol, 0.0, perf_counter()
         self.certificate: Certificate | None = None
         self.searched = True
         self._look: Look | None = None
-        self._move_flops = self.point.move_flops
 
     # Reading: f at the present point, or at another one.
 
     def look(self) -> Look:
         """Value, slopes and curvatures at the point, computed once."""
         if self._look is None or self._look.slopes is None:
-            self._look = self._counted(self.objective.look(self.state))
+            self._look = _not_nan(self.objective.look(self.state))
         return self._look
 
     def glance(self) -> Look:
         """A look for the value, which has slopes where they are cheap."""
         if self._look is None:
-            self._look = self._counted(self.objective.look(self.state, slopes=False))
+            self._look = _not_nan(self.objective.look(self.state, slopes=False))
         return self._look
-
-    def _counted(self, look: Look) -> Look:
-        """The look, whose flops are those of descent; other phases do not need it, but for the trace."""
-        if self.options.phases[self.progress.phase] == "descent":
-            self.progress.flops += look.flops
-        return _not_nan(look)
 
     def look_at(self, point: Point) -> Look:
         """The look at a point to which a step from the present one leads; the state is not changed."""
@@ -95,7 +81,6 @@ class Run:
             look = self.objective.look(self.objective.state(point.base))
         else:
             look = self.objective.look(self.state, point.rotation)
-        self.progress.flops += look.flops + self._move_flops
         return _not_nan(look)
 
     def value(self) -> float:
@@ -142,38 +127,36 @@ class Run:
         self.settle()
         completed = self.point.completed()
         if completed is not self.point:
-            self._move(completed, 4.0 * completed.Ut.size * self.shape.active)
+            flop_counts.count(4.0 * completed.Ut.size * self.shape.active)
+            self._move(completed)
 
     def rotate(self, blocks: Blocks, rotations: Rotations, payload: Sequence[Any] | None = None) -> None:
         """Rotate blocks of columns of the point and of the state, after `settle`."""
-        self.progress.flops += self.objective.apply(self.state, blocks, rotations, payload)
-        self.progress.flops += self.point.rotate(blocks, rotations)
+        self.objective.apply(self.state, blocks, rotations, payload)
+        self.point.rotate(blocks, rotations)
         self._look = None
 
     def rebase(self) -> None:
         """Remove the rounding errors of U, and compute the state anew."""
-        point = self.point.rebased()
-        self._move(point, 4.0 * len(point.Ut) * point.Ut.size + self.plan.state_flops)
+        self._move(self.point.rebased())
 
     def go_to(self, point: Point) -> None:
         """Go back to an earlier point, after one where f is not finite."""
         self.point, self.state, self._look = point, None, None
 
     def hold(self) -> None:
-        """Compute the state, if it was released."""
+        """Compute the state, if there is none."""
         if self.state is None:
             self.state = self.objective.state(self.point.base)
-            self.progress.flops += self.plan.state_flops
 
     def see_infinite(self) -> None:
         """Take the value for infinite, where it is NaN."""
         self._look = Look(math.inf, np.zeros((1, 1)))
 
-    def _move(self, point: Point, flops: float) -> None:
+    def _move(self, point: Point) -> None:
         self.state = None  # two states at once may not fit into memory
         self.point, self._look = point, None
-        self.state = self.objective.state(point.base)
-        self.progress.flops += flops
+        self.hold()
 
 
 def _not_nan(look: Look) -> Look:

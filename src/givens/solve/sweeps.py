@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from givens.numerics import parallel
+from givens.numerics import flop_counts, parallel
 from givens.objectives.base import Blocks, Solved
 from givens.result import Stop
 from givens.solve.phase import Phase
@@ -58,7 +58,6 @@ class Sweeps(Phase):
                 ):
                     gain += self._round(run, share)
                 total += gain
-                run.bar.advance(blocks)
                 blocks = rounds.send(gain)
         except StopIteration:
             pass
@@ -86,7 +85,6 @@ class Sweeps(Phase):
 
     def _round(self, run: Run, blocks: Blocks) -> float:
         solved = solve(run, blocks)
-        run.progress.flops += solved.flops
         run.progress.exactness = max(run.progress.exactness, solved.exactness)
         rotations, gains, payload = solved.rotations, solved.gains, solved.payload
         if not gains.min() > 0:
@@ -122,9 +120,10 @@ def solve_pairs(run: Run, pairs: np.ndarray) -> Solved:
         return solve(run, pairs)
     min_gain = run.tol * run.objective.scale
     first, rest = pairs[:FIRST_PAIRS], pairs[FIRST_PAIRS:]
-    begun = run.objective.solve(run.state, first, min_gain)
+    with flop_counts.job(flop_counts.Flops()) as counter:
+        begun = run.objective.solve(run.state, first, min_gain)
     # Plain functions do not know their flops.
-    if begun.flops == 0.0 or begun.flops * len(rest) > LITTLE * len(first):
+    if counter.flops == 0.0 or counter.flops * len(rest) > LITTLE * len(first):
         return _together([begun, solve(run, rest)], True)
     return _together([begun, run.objective.solve(run.state, rest, min_gain)], True)
 
@@ -138,8 +137,6 @@ def _together(solved: Sequence[Solved], pairs: bool) -> Solved:
         else [Q for part in solved for Q in part.rotations],
         np.concatenate([part.gains for part in solved]),
         sum(part.rotated for part in solved),
-        # Integers, whose sum does not depend on how the threads share the blocks.
-        sum(part.flops for part in solved),
         [found for payload in payloads for found in payload] if len(payloads) == len(solved) else None,
         max(part.exactness for part in solved),
         float(np.max([part.error for part in solved])),

@@ -125,13 +125,13 @@ class FewColumns:
             Its U is n x m.
         """
         began = perf_counter()
-        with parallel.pool(threads), bar(progress) as shown:
+        self.flops = 2.0 * self.At.size
+        with parallel.pool(threads), bar(progress) as shown, flop_counts.job(self):
             V = check_orthogonal(V, name="start", columns=self.active)
             if len(V) != self.n:
                 raise ValueError(f"start is of order {len(V)}, but the data have {self.n} samples")
             self.best: tuple[Seen, np.ndarray, np.ndarray, np.ndarray] | None = None
             self.stale = 0
-            self.flops = 2.0 * self.At.size
             state = self._state(V)
             trace, summary, rotations, gain = Trace(), PhaseSummary("sweeps"), 0, np.inf
             while True:
@@ -196,8 +196,7 @@ class FewColumns:
             state.Ut[m : len(block)] = Wt
             turned(Wt, self.At, state.Y[m : len(block)])
             self.flops += 2.0 * self.At.size * len(Wt)
-        Q, gain, rotations, flops, _ = self.contrast.solve_block(state.Y, block, m, 0.0)
-        self.flops += flops
+        Q, gain, rotations, _ = self.contrast.solve_block(state.Y, block, m, 0.0)
         if gain <= 0.0:
             return 0.0, rotations
         state.seen, state.step = None, state.Ut[:m].copy()
@@ -251,8 +250,8 @@ class FewColumns:
         value, nonzeros = threshold.shrink(Y, self.levels, self.l0, self.S[:m])
         if len(self.S) > m:
             threshold.shrink(Y, self.levels, True, self.S[m:])
-        E, flops = scores(self.S, self.At, few=4 * nonzeros < Y.size)
-        self.flops += flops + 3.0 * self.S.size
+        E = scores(self.S, self.At, few=4 * nonzeros < Y.size)
+        self.flops += 3.0 * self.S.size
         self.scale = float(value) or 1.0
         held = 0.0
         if self.counts is not None:

@@ -65,7 +65,7 @@ class SparseRows(NamedTuple):
         heavy = [j for j, where in enumerate(self.where) if HEAVY * len(where) > At.shape[1]]
         if heavy:
             part = SparseRows([self.where[j] for j in heavy], [self.values[j] for j in heavy])
-            E[heavy] = scores(part.dense(At.shape[1]), At, few=False)[0]
+            E[heavy] = scores(part.dense(At.shape[1]), At, few=False)
         for j, (where, values) in enumerate(zip(self.where, self.values)):
             if HEAVY * len(where) <= At.shape[1]:
                 E[j] = taken(At, where) @ values

@@ -7,6 +7,7 @@ by the angle (E_iij − E_ijj)/(λ_i + λ_j), where the power method is off by E
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from givens.numerics import parallel
+from givens.numerics import flop_counts, parallel
 from givens.numerics.polar import polar_by_products
 from givens.objectives.tensor import SymmetricTensor, negligible
 from givens.result import PhaseSummary, Result
@@ -23,7 +24,7 @@ from givens.rotations import random_orthogonal
 from givens.schedules import Schedule
 from givens.solve.minimize import minimize
 from givens.solve.starts import best_of
-from givens.support.arguments import counted, generator, tolerance, whole
+from givens.support.arguments import counted, generator, one_of, tolerance, whole
 from givens.tensors.from_samples import MomentTensor
 
 START_NAMES = ("power", "eigh", "random")
@@ -100,15 +101,15 @@ def decompose(
     schedule : str or Schedule, optional
         By default a tournament with blocks that suit d.
     tol : float, default=1e-12
-        As for `minimize`.
+        Converged when a sweep gains at most this share of the objective's scale.
     max_sweeps : int, default=100
-        As for `minimize`.
+        Maximum number of sweeps.
     threads : int, optional
         As for `minimize`; by default one where d is small.
     random_state : int or Generator, optional
         For the starts, and for schedules that draw.
     **options
-        Passed on to `minimize`: gradient_tol, callback, checkpoint, progress.
+        Passed on to `minimize`: callback, checkpoint.
 
     Returns
     -------
@@ -131,19 +132,17 @@ def decompose(
         start = "eigh" if objective.active == objective.n <= SMALL_TENSOR else "power"
     if threads is None and objective.n <= SERIAL_TENSOR:
         threads = 1
-    if isinstance(start, str) and start not in START_NAMES:
-        raise ValueError(
-            f"start must be one of {', '.join(map(repr, START_NAMES))} or an orthogonal matrix, got {start!r}"
-        )
+    if isinstance(start, str):
+        one_of(start, "start", START_NAMES, " or an orthogonal matrix")
     n_starts = whole(n_starts, "n_starts", 1)
     tol = tolerance(tol, "tol")
     if n_starts > 1 and options.get("checkpoint") is not None:
         raise ValueError("a checkpoint belongs to one run: give no checkpoint, or n_starts=1")
     rng = generator(random_state)
     options |= {
-        "schedule": schedule,
-        "tol": tol,
-        "max_sweeps": max_sweeps,
+        "method": schedule,
+        "tol": math.sqrt(tol),
+        "max_iter": whole(max_sweeps, "max_sweeps", 0),
         "threads": threads,
         "random_state": rng,
     }
@@ -191,21 +190,21 @@ def _run(
     if start == "random":
         return minimize(objective, _upright(objective, random_orthogonal(objective.n, rng)), **options)
     began = perf_counter()
-    n, steps, U = objective.n, 0, objective.start(rng)
-    # The contraction costs as much as the squares of one vector; the eigenvectors 9n³.
-    flops = objective.squares_flops / n + 9.0 * n**3
-    if start == "eigh":
-        U = _upright(objective, U)
-        flops += objective.squares_flops
-    else:
-        U, steps = power_steps(objective.squares, U, 0.5 * negligible(tol * objective.scale, objective.scale))
-        # Beside the squares two products, and six steps of Newton and Schulz for the polar factor.
-        flops += steps * (objective.squares_flops + 28.0 * n**3)
+    with flop_counts.job(flop_counts.Flops()) as counter:
+        steps, U = 0, objective.start(rng)
+        if start == "eigh":
+            U = _upright(objective, U)
+        else:
+            least = 0.5 * negligible(tol * objective.scale, objective.scale)
+            U, steps = power_steps(objective.squares, U, least)
+            # Beside the squares two products, and six steps of Newton and Schulz for the polar factor.
+            flop_counts.count(steps * 28.0 * objective.n**3)
     result = minimize(objective, U, **options)
     seconds = perf_counter() - began - result.seconds
-    result.flops += flops
+    result.flops += counter.flops
     result.seconds += seconds
-    result.phases = (PhaseSummary(start, steps, float("nan"), flops, seconds), *result.phases)
+    summary = PhaseSummary(start, steps, float("nan"), counter.flops, seconds)
+    result.phases = (summary, *result.phases)
     words = "eigenvectors of a contraction"
     if steps:
         words += f", then {counted(steps, 'power iteration', 'power iterations')}"
