@@ -406,9 +406,11 @@ def turned_sums(
     Qt = None if Q is None else np.ascontiguousarray(Q.T, dtype=kind)
 
     def tile(rows: slice) -> Sequence[np.ndarray]:
-        part = Y[:, rows].astype(kind, order="C", copy=Qt is None)
+        part = Y[:, rows]
         with np.errstate(over="ignore", invalid="ignore"):  # who needs the sums refuses what is not finite
-            return work(part if Qt is None else Qt @ part, rows)
+            if Qt is None:
+                return work(part.astype(kind, order="C"), rows)
+            return work(Qt @ part.astype(kind, copy=False), rows)
 
     return tiled_sums(parallel.slices(Y.shape[1], width), tile)
 

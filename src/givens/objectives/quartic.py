@@ -224,7 +224,7 @@ def in_rounds(Y: np.ndarray, active: int, kappa: float, sign: int) -> tuple[np.n
         )
         # One sum over the round, whose order does not depend on the threads.
         total += float(np.concatenate(gains).sum())
-        rotated += sum(map(np.count_nonzero, gains))
+        rotated += sum(int(np.count_nonzero(part)) for part in gains)
     flop_counts.count(_sweep_flops(len(Y), active) * Y.shape[1] + 6.0 * rotated * (Y.shape[1] + len(Y)))
     return Qt.T.copy(), total, rotated
 
