@@ -442,14 +442,11 @@ class TopicModel(StreamedMoments, ClassNamePrefixFeaturesOutMixin, TransformerMi
         if found is None:
             assert documents is not None
             topics, weights = _random_topics(documents, frequencies, k, rng), np.full(k, 1 / k)
-            alpha = np.full(k, alpha0 / k)
         else:
-            topics, weights, alpha = on_simplex(found.topics, frequencies), found.weights, found.alpha
-        prior: Prior
-        if alpha0 == 0:
-            prior = OneTopic(weights)
-        else:
-            prior = DirichletShares(np.maximum(alpha, _LEAST_ALPHA), fixed=self.alpha0 is not None)
+            topics, weights = on_simplex(found.topics, frequencies), found.weights
+        prior: Prior = OneTopic(weights)
+        if alpha0:
+            prior = DirichletShares(np.maximum(alpha0 * weights, _LEAST_ALPHA), fixed=self.alpha0 is not None)
         counts = state.totals[0] * weights[:, None] * topics + smoothing
         # Words that occur in no document get a small probability instead of 0.
         counts = np.maximum(counts, 1e-3 * self.topic_word_prior + 1e-300)
@@ -465,7 +462,8 @@ class TopicModel(StreamedMoments, ClassNamePrefixFeaturesOutMixin, TransformerMi
             smoothing=float(self.topic_word_prior) + 1e-12,
             tol=float(self.tol),
         )
-        return _Fitted(refined.counts, refined.prior, start.found, refined.bounds, refined.converged)
+        counts, prior = refined.last
+        return _Fitted(np.ascontiguousarray(counts.T), prior, start.found, refined.values, refined.converged)
 
     def _door(self) -> WordCounts:
         return WordCounts(_COUNTS[self.counts])
