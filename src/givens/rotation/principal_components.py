@@ -48,14 +48,14 @@ class Spectrum:
 
 def principal_components(rows: Rows, options: ComponentOptions) -> tuple[PCA, Spectrum]:
     """The components of all samples, as PCA has them, float32 if the samples are; and what they come from."""
-    features = rows.n_features
-    in_memory = rows.table is not None and (
-        not sparse.issparse(rows.table) or max(rows.shape) <= MOST_PRODUCT_FEATURES
+    features, table = rows.n_features, rows.table
+    in_memory = table is not None and (
+        not sparse.issparse(table) or max(table.shape) <= MOST_PRODUCT_FEATURES
     )
     sketched = not in_memory and features > MOST_PRODUCT_FEATURES
     if rows.samples is not None:
         _check(options.n_components, rows.samples, features, sketched, in_memory)
-    if in_memory and not _through_products(rows.shape, options):
+    if table is not None and in_memory and not _through_products(table.shape, options):
         found = _from_samples(rows, options)
     elif options.svd_solver not in ("auto", "covariance_eigh"):
         raise ValueError(
