@@ -203,13 +203,12 @@ def _as_pca(found: Spectrum, n_components: Any, rows: Rows) -> PCA:
     most = min(samples, features)
     variances = found.energies[:most] / (samples - 1)
     total = found.total / (samples - 1)
-    if n_components is None or isinstance(n_components, str):
-        m = len(variances)
-    elif 0 < n_components < 1:
-        shares = np.cumsum(variances / total)
-        m = min(int(np.searchsorted(shares, n_components, side="right")) + 1, len(variances))
-    else:
-        m = int(n_components)
+    number, share = (
+        (None, None) if isinstance(n_components, str) else number_or_share(n_components, "n_components")
+    )
+    m = len(variances) if number is None else number
+    if share is not None:
+        m = min(int(np.searchsorted(np.cumsum(variances / total), share, side="right")) + 1, m)
     axes = found.axes[:m]
     _refuse_without_variance(axes)
     # The sign that scikit-learn gives: the largest entry of each is positive.

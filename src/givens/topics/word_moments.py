@@ -43,7 +43,6 @@ from scipy import sparse
 from givens.data.passes import Sums
 from givens.data.rows import Rows
 from givens.data.third_moments import (
-    TooFewDirections,
     contract,
     cubes_of_placements,
     packed_size,
@@ -330,15 +329,7 @@ def solve_topics(
         For the start of the decomposition.
     threads : int, optional
     """
-    second = moments.second
-    eigenvalues = np.linalg.eigvalsh(second)[::-1]
-    positive = int(np.sum(eigenvalues > len(second) * np.finfo(float).eps * max(eigenvalues[0], 0.0)))
-    if positive < k:
-        raise TooFewDirections(
-            f"the words' second moment has only {positive} positive eigenvalues, so moments cannot tell n_topics={k} "
-            f"topics apart: ask for at most {positive}, or give more documents"
-        )
-    white = whiten(second, k)
+    white = whiten(moments.second, k)
     pulled = _Whitened(white.W.T @ (moments.axes.T @ moments.mean), contract(moments.third, white.W))
     # Moments of real documents are never exactly those of a model: a large residual is no reason for a warning.
     found = decompose(
@@ -354,7 +345,7 @@ def solve_topics(
     return MomentTopics(
         topics=np.ascontiguousarray(((alpha0 + 2) / 2 * found.weights * images).T),
         weights=weights,
-        eigenvalues=eigenvalues,
+        eigenvalues=white.eigenvalues,
         residual=found.residual,
         result=found.result,
     )
