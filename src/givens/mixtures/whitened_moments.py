@@ -28,13 +28,13 @@ population (n infinite) there is no prior, and the minimum, 0, is at the exact s
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import brentq, minimize, minimize_scalar
+from scipy.optimize import brentq, minimize
 
-from givens.data.third_moments import Cumulants, TooFewDirections, Whitening, contract, placements, whiten
+from givens.data.third_moments import Cumulants, TooFewDirections, contract, placements
 from givens.mixtures.em import Mixture
 from givens.result import Result, Trace
 from givens.tensors.decompose import decompose
@@ -75,12 +75,13 @@ def undecomposed(reason: str) -> Result:
 
 @dataclass(frozen=True)
 class SolvedMixture:
-    """The mixture of unit·x, the eigenvalues of its covariance, and the run of the decomposition, with the end of the fit."""
+    """The mixture of unit·x, the eigenvalues of its covariance, the run of the decomposition, and log-likelihoods in EM."""
 
     mixture: Mixture
     eigenvalues: np.ndarray
     result: Result
     unit: float = 1.0
+    history: list[float] = field(default_factory=list)
 
 
 def solve(
@@ -110,15 +111,15 @@ def solve(
     spread = eigenvalues[: k - 1]
     noise = _noise(top, spread, dims)
     signal = _signal(spread, noise, top.count)
-    white = _whitening(signal, noise)
+    white = _roots(signal, noise)
     paths = _outside(top, spread, noise, dims) / signal
     noise_third = np.zeros(k - 1) if common else _noise_third(top, paths, dims)
     third = top.third - placements(np.multiply.outer(np.eye(k - 1), noise_third))
 
-    V, result = decomposition(_lifted(contract(third, white.W)))
+    V, result = decomposition(_lifted(contract(third, np.diag(1 / white))))
     # A component whose weight is lost in the noise starts with a tenth of the mean weight.
     root = np.maximum(V[0], np.sqrt(0.1 / k))
-    start = white.B @ V[1:] / root
+    start = white[:, None] * V[1:] / root
 
     scale = np.sqrt(spread)
     scaled = Scaled(top.count, contract(third, np.diag(1 / scale)), noise / spread, dims)
@@ -126,7 +127,7 @@ def solve(
 
     variances = np.full(k, fitted.noise * noise)
     if not common:
-        variances *= _variances(scaled, fitted.weights, fitted.b, noise_third / scale / variances[0])
+        variances *= _variances(fitted.weights, fitted.b, noise_third / scale / variances[0])
     b = fitted.b * scale[:, None]
     means = top.mean + ((top.axes + paths) @ b).T
     if not fitted.converged:
@@ -140,15 +141,16 @@ def _signal(spread: np.ndarray, noise: float, count: float) -> np.ndarray:
     return np.maximum(spread - noise, spread * np.sqrt(2 / count))
 
 
-def _whitening(signal: np.ndarray, noise: float) -> Whitening:
-    rank = len(signal)
-    try:
-        return whiten(np.diag(signal), rank)
-    except TooFewDirections as error:
+def _roots(signal: np.ndarray, noise: float) -> np.ndarray:
+    """The standard deviations of the means along the axes, which must be positive."""
+    positive = int(np.sum(signal > len(signal) * np.finfo(float).eps * signal.max(initial=0.0)))
+    if positive < len(signal):
         raise TooFewDirections(
-            f"{rank + 1} components need means that differ in {rank} directions by more than the noise of variance "
-            f"{noise:.4g}, but beyond it {error}; ask for fewer components, or fit with steps of EM (refine_em)"
-        ) from None
+            f"{len(signal) + 1} components need means that differ in {len(signal)} directions by more than the noise of "
+            f"variance {noise:.4g}, but beyond it the covariance has {positive} positive eigenvalues; ask for fewer components, "
+            "or fit with steps of EM (refine_em)"
+        )
+    return np.sqrt(signal)
 
 
 def _lifted(K: np.ndarray) -> np.ndarray:
@@ -162,23 +164,10 @@ def _lifted(K: np.ndarray) -> np.ndarray:
     return T
 
 
-def _variances(data: Scaled, weights: np.ndarray, b: np.ndarray, noise_third: np.ndarray) -> np.ndarray:
-    """σ_i² over their mean, from Σ w_i σ_i² (1, b_i): the mean variance, and its covariance with the axes.
-
-    Both are averages over the q noise directions, with an error of variance 2/(nq), which weak directions amplify. So σ_i² gets a
-    normal prior about the mean, whose width maximises the likelihood.
-    """
+def _variances(weights: np.ndarray, b: np.ndarray, noise_third: np.ndarray) -> np.ndarray:
+    """σ_i² over their mean, from Σ w_i σ_i² (1, b_i): the mean variance, and its covariance with the axes, by least squares."""
     A = np.vstack([weights, b * weights])
-    left, size, right = np.linalg.svd(A)
-    seen = left.T @ (np.append(1.0, noise_third) - A.sum(axis=1))
-    error = 2 / (data.count * data.noise_dims)
-
-    def surprise(log_width: float) -> float:
-        spread = np.exp(2 * log_width) * size**2 + error
-        return float(np.sum(np.log(spread) + seen**2 / spread))
-
-    width = np.exp(minimize_scalar(surprise, bounds=(np.log(1e-6), np.log(3.0)), method="bounded").x)
-    apart = right.T @ (seen * size / (size**2 + error / width**2))
+    apart = np.linalg.lstsq(A, np.append(1.0, noise_third) - A.sum(axis=1), rcond=None)[0]
     return np.maximum(1 + apart, 0.05)
 
 

@@ -167,24 +167,25 @@ def planned(
     plan: Plan, method: Method = None, certify: bool | float | None = None, **options: Any
 ) -> RunOptions:
     """The options of a run, with the phases and the schedule that `method` names; by default those of the plan."""
-    options["certify"] = _share(plan.certify if certify is None else certify)
-    if method is None:
-        return RunOptions(plan.phases, as_schedule(plan.schedule), **options)
-    phases, schedules = [], []
-    for name in method if isinstance(method, list | tuple) else (method,):
-        if isinstance(name, str) and name in PHASES:
-            phases.append(name)
-        elif isinstance(name, Schedule) or (isinstance(name, str) and name in SCHEDULES):
-            phases.append("sweeps")
-            schedules.append(name)
-        else:
-            known = ", ".join(map(repr, (*PHASES, *SCHEDULES)))
-            raise ValueError(
-                f"there is no method {name!r}; it is one of {known}, a Schedule object, or several"
-            )
-    if not phases or len(schedules) > 1:
+    names = plan.phases if method is None else method if isinstance(method, list | tuple) else (method,)
+    schedules = [name for name in names if name not in tuple(PHASES)]
+    if not names or len(schedules) > 1:
         raise ValueError(f"method must name at least one phase and at most one schedule, got {method!r}")
-    return RunOptions(tuple(phases), as_schedule(*schedules or [plan.schedule]), **options)
+    phases = tuple("sweeps" if name in schedules else name for name in names)
+    schedule = _schedule(*schedules) if schedules else as_schedule(plan.schedule)
+    return RunOptions(
+        phases, schedule, certify=_share(plan.certify if certify is None else certify), **options
+    )
+
+
+def _schedule(name: Any) -> Schedule:
+    """The schedule that stands in the place of sweeps."""
+    if isinstance(name, Schedule) or name in tuple(SCHEDULES):
+        return as_schedule(name)
+    known = ", ".join(map(repr, (*PHASES, *SCHEDULES)))
+    raise ValueError(
+        f"there is no method {name!r}; it is one of {known}, a Schedule object, or several of them"
+    )
 
 
 def _share(certify: bool | float) -> float:

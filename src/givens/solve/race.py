@@ -61,25 +61,13 @@ def lowest_run(
         As in `minimize`.
     checkpoint : Checkpoint, optional
     """
-    if n_starts > 1 and checkpoint is not None:
-        raise ValueError(f"a checkpoint holds one run, not {n_starts}; leave out checkpoint, or n_starts")
-    rng, began = generator(random_state), perf_counter()
-    race = Race(
-        objective,
-        options,
-        checkpoints=_checkpoints(checkpoint, determinant),
-        # Without either, another call would have another start.
-        reproducible=start is not None or random_state is not None,
-        number=n_starts,
-    )
-    takes_forms = options.phases[0] == "descent" and coarse is not False
-    if takes_forms and (coarse or start is None or n_starts > 1):
-        race.forms = _cheaper_forms(race.plan)
+    began, rng = perf_counter(), generator(random_state)
+    takes_forms = coarse is not False and options.phases[0] == "descent"
     first = objective.start(rng) if start is None else start
-    starts = _drawn(first, n_starts, rng, on_forms=bool(coarse) or start is None)
-    best, *other = race.by_component(starts)
-    if best.stop is Stop.INFINITE_START:
-        raise ValueError("f is infinite at the start; give one where it is finite")
+    starts = _drawn(first, rng, n_starts, takes_forms and (coarse or start is None), takes_forms)
+    reproducible = start is not None or random_state is not None
+    race = Race(objective, options, _checkpoints(checkpoint, determinant, n_starts), starts, reproducible)
+    best, *other = race.by_component()
     if race.several:
         best.seconds = perf_counter() - began
     if other:
@@ -97,7 +85,7 @@ class Start(NamedTuple):
 
 
 class Race:
-    """Runs of one problem, from the same number of starts in each component of O(n) that is searched.
+    """Runs of one problem, from the same starts in each component of O(n) that is searched.
 
     Attributes
     ----------
@@ -105,8 +93,11 @@ class Race:
         The problem, and how to solve it.
     checkpoints : dict
         The components to search, 1, -1 or None for the one of the start, each with its checkpoint.
+    starts : list of Start
     reproducible : bool
         Whether another call would have the same starts.
+    sense : int
+        -1 where the objective is maximised, else 1.
     several : bool
         Whether there is more than one run.
     in_turn : bool
@@ -122,25 +113,27 @@ class Race:
         objective: Objective,
         options: RunOptions,
         checkpoints: dict[int | None, Checkpoint | None],
+        starts: list[Start],
         reproducible: bool,
-        number: int,
     ) -> None:
         self.objective, self.plan, self.options = objective, objective.plan(), options
-        self.checkpoints, self.reproducible = checkpoints, reproducible
-        self.several = number * len(checkpoints) > 1
+        self.checkpoints, self.starts, self.reproducible = checkpoints, starts, reproducible
+        self.sense = -1 if objective.factor < 0 else 1
+        self.several = len(starts) * len(checkpoints) > 1
         self.in_turn = options.callback is not None or self.plan.at_once or not self.several
         self.stopped = False
-        self.forms: list[Objective] = []
-        self.sense = -1 if objective.factor < 0 else 1
+        self.forms = _cheaper_forms(self.plan) if any(start.on_forms for start in starts) else []
 
-    def by_component(self, starts: list[Start]) -> list[Result]:
+    def by_component(self) -> list[Result]:
         """The lowest run of each component, the lowest one first."""
         # Every component has the same random numbers; the generators of the caller go on with the first one.
-        copies = [starts, *(deepcopy(starts) for _ in range(len(self.checkpoints) - 1))]
-        components = list(zip(self.checkpoints, copies))
-        each = self._each if len(starts) == 1 else one_by_one
-        found = each(lambda component: self._lowest(*component), components)
-        return sorted(filter(None, found), key=lambda result: self.sense * result.value)
+        copies = [self.starts, *(deepcopy(self.starts) for _ in range(len(self.checkpoints) - 1))]
+        each = self._each if len(self.starts) == 1 else one_by_one
+        found = each(lambda component: self._lowest(*component), list(zip(self.checkpoints, copies)))
+        best, *others = sorted(filter(None, found), key=lambda result: self.sense * result.value)
+        if best.stop is Stop.INFINITE_START:
+            raise ValueError("f is infinite at the start; give one where it is finite")
+        return [best, *others]
 
     def _each(self, work: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
         return (one_by_one if self.in_turn else parallel.side_by_side)(work, items)
@@ -234,22 +227,26 @@ def _cheaper_forms(plan: Plan) -> list[Objective]:
     return [] if cheaper is None else [cheaper, *_cheaper_forms(cheaper.plan())]
 
 
-def _drawn(first: np.ndarray, number: int, rng: np.random.Generator, on_forms: bool) -> list[Start]:
+def _drawn(
+    first: np.ndarray, rng: np.random.Generator, number: int, first_on_forms: bool, on_forms: bool
+) -> list[Start]:
     """The first start, and random ones in the same component of O(n), each with its own generator."""
     if number == 1:
-        return [Start(first, rng, on_forms)]
+        return [Start(first, rng, first_on_forms)]
     n, m = first.shape
     sign = determinant_of(first) if m == n else None
-    starts = [Start(first, deepcopy(rng), on_forms)]
+    starts = [Start(first, deepcopy(rng), first_on_forms)]
     matrices = [random_orthogonal(n, rng, determinant=sign, columns=m) for _ in range(number - 1)]
     seeds = rng.integers(2**63, size=number - 1)
-    return starts + [Start(U, np.random.default_rng(seed), True) for U, seed in zip(matrices, seeds)]
+    return starts + [Start(U, np.random.default_rng(seed), on_forms) for U, seed in zip(matrices, seeds)]
 
 
 def _checkpoints(
-    checkpoint: Checkpoint | None, determinant: int | str | None
+    checkpoint: Checkpoint | None, determinant: int | str | None, n_starts: int
 ) -> dict[int | None, Checkpoint | None]:
     """The components of O(n) to search, each with its checkpoint."""
+    if n_starts > 1 and checkpoint is not None:
+        raise ValueError(f"a checkpoint holds one run, not {n_starts}; leave out checkpoint, or n_starts")
     if determinant != "both":
         return {determinant: checkpoint}  # type: ignore[dict-item]
     if checkpoint is None:

@@ -250,7 +250,8 @@ class CountSearch:
 
     def _last(self, previous: np.ndarray) -> list[SparseRows]:
         self.tried.append("the last fit")
-        return [self._cut(nearest_orthonormal(ImagedLoadings.of(self.table, SparseRows.of(previous))))]
+        here = ImagedLoadings.of(self.table, SparseRows.of(previous))
+        return [self._cut(here.columns(*here.directions(None)[:2]))]
 
     def _random_columns(self, rng: np.random.Generator) -> SparseRows:
         self.tried.append("random columns")
@@ -307,13 +308,6 @@ class CountSearch:
 def explained(ascent: Ascent) -> float:
     """The adjusted variance, as a sum of squares."""
     return ascent.explained
-
-
-def nearest_orthonormal(here: ImagedLoadings) -> np.ndarray:
-    """AᵀU for the orthonormal columns U nearest to the scores of loadings, a row for each of them."""
-    values, vectors = np.linalg.eigh(here.products())
-    some = values > 1e-12 * values[-1]
-    return (vectors[:, some] / np.sqrt(values[some])) @ vectors[:, some].T @ here.images
 
 
 def _missed(

@@ -51,14 +51,6 @@ class FeatureMoments:
     power: float
     unit: float
 
-    def original_mean(self) -> np.ndarray:
-        """The means in the units of the data."""
-        return self.mean * self.power
-
-    def original_divisor(self) -> np.ndarray:
-        """The divisors in the units of the data."""
-        return self.divisor * self.power
-
 
 def feature_moments(found: Moments, scale: bool) -> FeatureMoments:
     """From the sums over samples; features of variance 1 if `scale`."""

@@ -639,8 +639,9 @@ class SparsePCA(SparseScores):
             )
         if self.n_nonzero is not None and self.n_components is not None:
             warn_of_idle(found.idle, options.m)
-        self.mean_ = data.found.original_mean().astype(dtype)
-        self.scale_ = data.found.original_divisor().astype(dtype) if self.scale else None
+        moments = data.found
+        self.mean_ = (moments.mean * moments.power).astype(dtype)
+        self.scale_ = (moments.divisor * moments.power).astype(dtype) if self.scale else None
         self.components_ = found.components
         self.explained_variance_ = found.explained_variance
         self.explained_variance_ratio_ = found.explained_variance_ratio

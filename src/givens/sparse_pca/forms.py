@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import sparse
 from scipy.linalg import solve_triangular
 from scipy.linalg.lapack import dpotrf
 
@@ -57,12 +56,6 @@ class SparseRows(NamedTuple):
         for row, where, values in zip(Z, self.where, self.values):
             row[where] = values
         return Z
-
-    def matrix(self, features: int) -> sparse.csr_array:
-        """As a sparse matrix, components x features."""
-        ends = np.concatenate(([0], np.cumsum(self.counts())))
-        entries = (np.concatenate(self.values), np.concatenate(self.where), ends)
-        return sparse.csr_array(entries, shape=(len(self.where), features))
 
     def scores(self, At: np.ndarray | CentredSparse) -> np.ndarray:
         """ZXᵀ, components x samples."""
@@ -122,7 +115,7 @@ class ProductForm:
     def images(self, loadings: SparseRows) -> np.ndarray:
         """ZAᵀA, components x features."""
         flop_counts.count(2.0 * self.features * int(loadings.counts().sum()))
-        return np.asarray(loadings.matrix(self.features) @ self.C)
+        return np.array([values @ self.C[where] for where, values in zip(*loadings)])
 
     def scores(self, loadings: SparseRows) -> np.ndarray:
         """ZAᵀ in some orthonormal coordinates, as many as components."""
