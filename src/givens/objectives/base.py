@@ -87,7 +87,8 @@ class Look(NamedTuple):
         The sum of the gains of all pairs, each rotated alone to its best angle, if the objective knows it at no further cost. A
         run ends where this is rounding.
     gradient : array of float64, shape (n, n), optional
-        E = ∂f/∂U. If f is a quadratic function of U, descent learns second derivatives from it, and needs fewer steps.
+        E = ∂f/∂U. If f is a quadratic function of U, descent learns second derivatives from it, and needs fewer steps. Without
+        slopes, those of E are taken; then E may have the active columns alone.
     gains : callable, optional
         Returns a symmetric array of float64, shape (n, n): entry (i, j) is the gain of the pair, rotated alone to its best angle,
         or a close upper bound, or NaN where the pair has to be searched; the diagonal is 0. For objectives that can tell it from
@@ -139,7 +140,7 @@ class Plan(NamedTuple):
     Attributes
     ----------
     phases : tuple of str
-        Some of "descent", "newton", "leaps" and "sweeps", in the order in which they run.
+        Some of "descent", "newton", "leaps", "sweeps" and "widened sweeps", in the order in which they run.
     schedule : str or Schedule
         The order of pairs in a sweep.
     certify : bool
@@ -158,7 +159,7 @@ class Plan(NamedTuple):
         Relative rounding error of slopes, for data in single precision. Tolerances below its square have no effect.
     stiefel : bool
         Whether U has the active columns only, n x active: for functions of few columns. `Objective.look` then gets no Q, but the
-        state of each matrix to look at, and its slopes are those of `angle_derivatives.few_slopes`.
+        state of each matrix to look at, and its slopes are those of `angle_derivatives.few_slopes`, or follow from the gradient.
     """
 
     phases: tuple[str, ...] = ("leaps", "sweeps")
