@@ -19,8 +19,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from givens.numerics import flop_counts, parallel
-from givens.numerics.tiles import GROUPS, tile_width
+from givens.numerics.scaling import EPS
+from givens.numerics.tiles import tile_width, tiled_sums
 from givens.objectives.base import Exactness, Look, Second
+from givens.rotations import turn
+from givens.schedules import Shape, all_pairs
 
 if TYPE_CHECKING:
     from givens.kernels.scalar import ScalarKernels
@@ -36,8 +39,6 @@ Solution = tuple[np.ndarray, float, int, Any]
 # derivatives at an entry, as in the built-in contrasts.
 ANGLE = 26.0
 POINT = 30.0
-PRODUCTS = 1 << 19  # twice the number of products of two columns in a tile
-SECOND_GROUPS = 8  # groups of tiles for second derivatives; few, since their sums are large
 ONCE = np.empty(0)  # row weights that are all 1
 
 
@@ -97,7 +98,7 @@ class Contrast(ABC):
         Gains below `min_gain` need not be found.
         """
 
-    def sums(self, Y: np.ndarray, active: int, Q: np.ndarray | None = None) -> tuple[np.ndarray, ...]:
+    def sums(self, Y: np.ndarray, active: int, Q: np.ndarray | None = None) -> list[np.ndarray]:
         """Sums over some rows of the data, from whose totals `look_from` computes a look."""
         raise NotImplementedError(f"{self!r} is not a sum over rows, so it needs all of them in memory")
 
@@ -160,10 +161,21 @@ class Pointwise(Contrast):
         flop_counts.count(look_flops(Y, active, Q, POINT))
         return self.look_from(self.sums(Y, active, Q), Y.shape[1])
 
-    def sums(self, Y: np.ndarray, active: int, Q: np.ndarray | None = None) -> tuple[np.ndarray, ...]:
-        """The sums Σ φ(y_i), Σ φ'(y_i) y_j and Σ φ''(y_i) y_j²."""
-        found = column_sums(self.kernels.look, Y, active, Q, counts=self.counts)
-        return tuple(found[:3])
+    def sums(self, Y: np.ndarray, active: int, Q: np.ndarray | None = None) -> list[np.ndarray]:
+        """The sums Σ φ(y_i), Σ φ'(y_i) y_j and Σ φ''(y_i) y_j², the last in single precision: it only scales the steps."""
+
+        def work(y: np.ndarray, rows: slice) -> Sequence[np.ndarray]:
+            values, slopes, curves, squares = self._terms(y, self.counts[rows], active)
+            return values, slopes @ y.T, (curves @ squares.T).astype(np.float64)
+
+        return turned_sums(work, Y, Q, tile_width(len(Y)))
+
+    def _terms(self, y: np.ndarray, counts: np.ndarray, active: int) -> tuple[np.ndarray, ...]:
+        """Σ φ(y_i), φ'(y_i) and φ''(y_i) of the active columns, and the squares of all; the last two in single precision."""
+        values, slopes = np.empty(active), np.empty((active, y.shape[1]))
+        curves, squares = np.empty(slopes.shape, np.float32), np.empty(y.shape, np.float32)
+        self.kernels.terms(y, counts, values, slopes, curves, squares)
+        return values, slopes, curves, squares
 
     def look_from(self, sums: Sequence[np.ndarray], rows: int) -> Look:
         """The look, from the sums times the signs of the columns."""
@@ -181,7 +193,13 @@ class Pointwise(Contrast):
 
     def column_values(self, Y: np.ndarray, active: int) -> np.ndarray:
         """Σ φ(y) over each column, without signs."""
-        return column_sums(self.kernels.look, Y, active, products=0, counts=self.counts)[0]
+        return self._values(Y, self.counts, active)
+
+    def _values(self, Y: np.ndarray, counts: np.ndarray, active: int) -> np.ndarray:
+        def work(y: np.ndarray, rows: slice) -> Sequence[np.ndarray]:
+            return self._terms(y, counts[rows], active)[:1]
+
+        return turned_sums(work, Y, None, tile_width(len(Y)))[0]
 
     def _finite(self, value: float) -> float:
         if not np.isfinite(value):
@@ -191,7 +209,7 @@ class Pointwise(Contrast):
     def size(self, Y: np.ndarray) -> float:
         """|Σ φ|, or 1 if that is 0, times the mean weight."""
         mean = float(self.counts.mean()) if len(self.counts) else 1.0
-        return (abs(self._finite(entry_sum(self.kernels.look, Y))) or 1.0) * mean
+        return (abs(self._finite(float(self._values(Y.reshape(1, -1), ONCE, 1)[0]))) or 1.0) * mean
 
     def weighted(self, weights: np.ndarray) -> tuple[None, Pointwise]:
         """The contrast Σ w φ(y)."""
@@ -201,18 +219,32 @@ class Pointwise(Contrast):
 
     def solve_pairs(self, Y: np.ndarray, pairs: np.ndarray, active: int) -> Pairs:
         """Search for the best angle of each pair."""
-        rotations, gains, turned, angles = self.kernels.solve_pairs(
-            Y, self.counts, pairs, active, self._weights(active)
-        )
-        flop_counts.count((ANGLE + 2 * POINT) * angles * Y.shape[1])
-        return rotations, gains, turned
+        weights = np.append(self._weights(active), np.zeros(len(Y) - active))
+        found = [self._search(Y, weights, i, j) for i, j in pairs.tolist()]
+        angles, gains = np.array(found).reshape(-1, 2).T
+        return turn(angles), gains, int(np.count_nonzero(gains))
 
     def solve_block(self, Y: np.ndarray, block: np.ndarray, active: int, min_gain: float) -> Solution:
         """Rotate each pair of a block once, to the best angle of the search."""
-        weights = self._weights(active) if self.signs is None else self.sense * self.signs[block[:active]]
-        Q, gain, turned, angles = self.kernels.solve_block(Y[block], self.counts, active, weights)
-        flop_counts.count(Y.shape[1] * ((ANGLE + 2 * POINT) * angles + 6.0 * turned))
-        return Q, gain, turned, None
+        Y, Q = Y[block], np.eye(len(block))
+        signs = self._weights(active) if self.signs is None else self.sense * self.signs[block[:active]]
+        weights = np.append(signs, np.zeros(len(block) - active))
+        total, rotated = 0.0, 0
+        for pair in all_pairs(Shape(len(block), active)):
+            angle, gain = self._search(Y, weights, *pair)
+            if gain > 0.0:
+                G = turn(angle)
+                Y[pair], Q[:, pair] = G.T @ Y[pair], Q[:, pair] @ G
+                total += gain
+                rotated += 1
+        flop_counts.count(6.0 * rotated * Y.shape[1])
+        return Q, total, rotated, None
+
+    def _search(self, Y: np.ndarray, weights: np.ndarray, i: int, j: int) -> tuple[float, float]:
+        """The best angle of a pair, and its gain."""
+        angle, gain, angles = self.kernels.search(Y[i], Y[j], self.counts, weights[i], weights[j])
+        flop_counts.count((ANGLE + 2 * POINT) * angles * Y.shape[1])
+        return angle, gain
 
     def __repr__(self) -> str:
         signs = "" if self.signs is None else f"signs={self.signs.astype(int).tolist()}"
@@ -360,56 +392,27 @@ class Scalar(Pointwise):
         return f"Scalar({name}{signs})"
 
 
-def column_sums(
-    entry: Callable,
+def turned_sums(
+    work: Callable[[np.ndarray, slice], Sequence[np.ndarray]],
     Y: np.ndarray,
-    active: int,
-    Q: np.ndarray | None = None,
-    products: int = 1,
-    counts: np.ndarray = ONCE,
+    Q: np.ndarray | None,
+    width: int,
+    kind: Any = np.float64,
 ) -> list[np.ndarray]:
-    """The sums of `kernels.scalar.look_of` over Y, or over QᵀY; `counts` are the weights of the rows of the data.
+    """The sums of the arrays of work(tile, rows) over tiles of Y, or of QᵀY, in this precision; `width` rows of the data each.
 
-    Groups of tiles depend on the shape only and are added up in order, so the bits do not depend on the number of threads.
+    Tiles depend on the shape only and are added up in order, so the bits do not depend on the number of threads.
     """
-    # A kernel is compiled anew for each layout.
-    Y = np.ascontiguousarray(Y)
-    n, rows = Y.shape
-    step = tile_width(n)
-    Qt = np.empty((0, 0)) if Q is None else np.ascontiguousarray(Q.T, dtype=np.float64)
-    tiles = -(-rows // step)
-    groups = [
-        slice(part.start * step, min(part.stop * step, rows))
-        for part in parallel.parts(tiles, min(GROUPS, -(-tiles // 2)))
-    ]
-    sums = parallel.each(
-        lambda group: entry(Y, group.start, group.stop, counts, Qt, active, step, products), groups
-    )
-    return [sum(parts[1:], start=parts[0]) for parts in zip(*sums)]
+    Qt = None if Q is None else np.ascontiguousarray(Q.T, dtype=kind)
 
+    def tile(rows: slice) -> Sequence[np.ndarray]:
+        part = Y[:, rows]
+        with np.errstate(over="ignore", invalid="ignore"):  # who needs the sums refuses what is not finite
+            if Qt is None:
+                return work(part.astype(kind, order="C"), rows)
+            return work(Qt @ part.astype(kind, copy=False), rows)
 
-def second_sums(
-    entry: Callable, Y: np.ndarray, active: int, Q: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The sums of `kernels.scalar.second_of` over QᵀY, with the symmetric matrices unpacked."""
-    n, rows = Y.shape
-    # The products of all pairs of columns of a tile must fit into the cache.
-    step = max(64, PRODUCTS // (n * (n + 1)))
-    Qt = np.ascontiguousarray(Q.T, dtype=np.float32)
-    groups = [
-        slice(part.start * step, min(part.stop * step, rows))
-        for part in parallel.parts(-(-rows // step), SECOND_GROUPS)
-    ]
-    sums = parallel.each(lambda group: entry(Y, group.start, group.stop, Qt, active, step), groups)
-    first, bends, gram = sums[0]
-    for others in sums[1:]:
-        for total, other in zip(sums[0], others):
-            total += other
-    j, k = np.triu_indices(n)
-    T, G = np.empty((active, n, n)), np.empty((n, n))
-    T[:, j, k] = T[:, k, j] = bends
-    G[j, k] = G[k, j] = gram
-    return first, T, G
+    return tiled_sums(parallel.slices(Y.shape[1], width), tile)
 
 
 def second_of_columns(M: np.ndarray, T: np.ndarray) -> Second:
@@ -418,26 +421,18 @@ def second_of_columns(M: np.ndarray, T: np.ndarray) -> Second:
     A rotation by exp(K) moves column i by AU(k_i + ½ (K²)_i), to second order, where k_i is column i of K. With
     M_ij = Σ φ'(y_i) y_j and T_i = Σ_r φ''(y_ri) y_r y_rᵀ, f changes by Σ_ij M_ij (K + ½ K²)_ji + ½ Σ_i k_iᵀ T_i k_i.
     """
-    from givens.kernels.scalar import bend
-
     active, n = M.shape
     inward = np.zeros((n, n))
     inward[:, :active] = 0.25 * M.T
     inward = inward + inward.T  # an antisymmetric part would cancel
-    T = np.ascontiguousarray(T)
-    room = np.zeros((n, n), dtype=T.dtype)
 
     def product(K: np.ndarray) -> np.ndarray:
-        bend(T, K.T.astype(T.dtype), room)
-        H = room.T - inward @ K - K @ inward
+        bent = np.matmul(T, K.T[:active, :, None].astype(T.dtype))[:, :, 0]
+        H = -inward @ K - K @ inward
+        H[:, :active] += bent.T
         return H - H.T
 
     return Second(product)
-
-
-def entry_sum(entry: Callable, Y: np.ndarray) -> float:
-    """Σ φ over all entries of Y."""
-    return float(column_sums(entry, Y.reshape(1, -1), 1, products=0)[0][0])
 
 
 def look_flops(Y: np.ndarray, active: int, Q: np.ndarray | None, point: float) -> float:
@@ -456,6 +451,15 @@ def pair_derivatives(M: np.ndarray, S: np.ndarray) -> tuple[np.ndarray, np.ndarr
     first[:active], second[:active] = M, S
     inward[:active] = np.diagonal(M)
     return first - first.T, second + second.T - inward[:, None] - inward
+
+
+def quarter_gains(P: np.ndarray, Q: np.ndarray, rounding: np.ndarray | float) -> np.ndarray:
+    """The maxima of ¼(P sin 4θ + Q cos 4θ) less the values at 0; 0 where P and Q are rounding errors, of this size."""
+    radius = np.hypot(P, Q)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        gains = 0.25 * np.where(Q > 0.0, P * (P / (radius + Q)), radius - Q)
+    gains[np.where(Q > 0.0, (np.abs(P) <= EPS * Q) | (radius <= rounding), radius - Q <= rounding)] = 0.0
+    return gains
 
 
 def _checked_signs(signs: Sequence[int] | np.ndarray) -> np.ndarray:

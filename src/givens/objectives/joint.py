@@ -20,7 +20,8 @@ import numpy as np
 from givens.numerics import flop_counts, parallel
 from givens.numerics.scaling import EPS, check_data, power, power_of_two
 from givens.objectives.base import Blocks, Look, Objective, Plan, Rotations, Second, Solved
-from givens.objectives.contrasts import second_of_columns
+from givens.objectives.contrasts import quarter_gains, second_of_columns
+from givens.rotations import turn
 from givens.schedules import Tournament
 from givens.support.arguments import as_array
 
@@ -120,15 +121,21 @@ class JointDiagonal(Objective):
 
         depth = state.shape[2]
         if isinstance(blocks, np.ndarray):
+            i, j = blocks.T
+            u, v = state[i, i] - state[j, j], 2.0 * state[i, j]
+            P, Q = 2.0 * np.einsum("pk,pk->p", u, v), np.einsum("pk,pk->p", u - v, u + v)
+            found = quarter_gains(P, Q, self.least)
+            angles = np.where(found > 0.0, 0.25 * np.arctan2(P, Q), 0.0)
             flop_counts.count(9.0 * depth * len(blocks))
-            return Solved(*joint.solve_pairs(state, blocks, self.least))
+            return Solved(turn(angles), found, int(np.count_nonzero(found)))
         rotations, gains, payload, rotated = [], [], [], 0
         for block in blocks:
             b = len(block)
             i, j = np.triu_indices(b)
             entries = state[block[i], block[j]]
-            Q, gain, turned = joint.solve_block(entries, b, self.least)
-            rotations.append(Q)
+            Qt = np.eye(b)
+            gain, turned = joint.turn_block(entries, Qt, self.least)
+            rotations.append(np.ascontiguousarray(Qt.T))
             gains.append(gain)
             payload.append(entries if b == self.n else None)
             rotated += turned
@@ -140,12 +147,6 @@ class JointDiagonal(Objective):
     ) -> None:
         """Rotate the rows and columns of all matrices."""
         depth = state.shape[2]
-        if isinstance(blocks, np.ndarray):
-            from givens.kernels import joint
-
-            flop_counts.count(12.0 * len(blocks) * self.n * depth)
-            joint.rotate_pairs(state, blocks, np.asarray(rotations))
-            return
         if payload is not None and payload[0] is not None:
             # One block of all columns: `solve` has rotated its entries.
             i, j = np.triu_indices(self.n)
@@ -167,7 +168,7 @@ class JointDiagonal(Objective):
             # Sums over the matrices, a few of which are rotated at a time.
             parts = parallel.each(lambda part: joint.look(rotated(state[:, :, part], Q)), self._tiles())
             value, first, second = (sum(terms) for terms in zip(*parts))
-        gains = partial(joint.gains_of_pairs, first, second, self.least)
+        gains = partial(quarter_gains, first, 0.25 * second, self.least)
         return Look(self.constant + value, first, second, gains=gains)
 
     def _tiles(self) -> list[slice]:

@@ -139,8 +139,6 @@ class PassedRows(TurnedRows):
         U = state.T if Q is None else state.T @ Q
         look = contrast.look_from(self.total(partial(contrast.sums, active=active), U, "look"), self.count)
         left = None if look.gains is None else 0.5 * float(look.gains().sum())
-        if left is not None and np.isnan(left):
-            left = None
         flop_counts.count(self._flops(4.0 * active))
         return look._replace(left=left)
 

@@ -15,21 +15,24 @@ from functools import cache, partial
 import numpy as np
 
 from givens.numerics import flop_counts, parallel
+from givens.numerics.scaling import EPS
+from givens.numerics.tiles import tile_width
 from givens.objectives.base import Look, Second
 from givens.objectives.contrasts import (
     Contrast,
     Pairs,
     Solution,
-    column_sums,
-    entry_sum,
     look_flops,
     pair_derivatives,
+    quarter_gains,
     second_of_columns,
-    second_sums,
+    turned_sums,
 )
+from givens.rotations import turn
 from givens.schedules import tournament
 
 LARGEST_BLOCK = 256
+PRODUCTS = 1 << 19  # twice the number of products of two columns in a tile
 # Number of columns of a group, whose pairs with another group a thread rotates, and the largest number of groups.
 GROUP, MOST_GROUPS = 8, 16
 
@@ -76,19 +79,23 @@ class Orthomax(Contrast):
         flop_counts.count(look_flops(Y, active, Q, 6.0) + (2.0 * Y.size * len(Y) if self.kappa else 0.0))
         return self.look_from(self.sums(Y, active, Q), Y.shape[1])
 
-    def sums(self, Y: np.ndarray, active: int, Q: np.ndarray | None = None) -> tuple[np.ndarray, ...]:
-        """The sums Σ y_i⁴, 4 Σ y_i³ y_j, 12 Σ y_i² y_j² and, if κ ≠ 0, Σ y_i y_j."""
-        from givens.kernels.scalar import fourth_look
+    def sums(self, Y: np.ndarray, active: int, Q: np.ndarray | None = None) -> list[np.ndarray]:
+        """The sums 4 Σ y_i³ y_j, 12 Σ y_i² y_j² and, if κ ≠ 0, Σ y_i y_j."""
 
-        found = column_sums(fourth_look, Y, active, Q, 2 if self.kappa else 1)
-        return tuple(found if self.kappa else found[:3])
+        def work(y: np.ndarray, rows: slice) -> Sequence[np.ndarray]:
+            squares = y * y
+            first = 4.0 * ((squares[:active] * y[:active]) @ y.T)
+            return first, 12.0 * (squares[:active] @ squares.T), *([y @ y.T] if self.kappa else [])
+
+        return turned_sums(work, Y, Q, tile_width(len(Y)))
 
     def look_from(self, sums: Sequence[np.ndarray], rows: int) -> Look:
         """The look, from the sums, less the terms with κ."""
-        fourths, M, S = sums[:3]
-        active = len(fourths)
+        M, S = sums[:2]
+        active = len(M)
+        fourths = np.diagonal(S) / 12.0
         if self.kappa:
-            share, gram = self.kappa / rows, sums[3]
+            share, gram = self.kappa / rows, sums[2]
             every, gram = np.diagonal(gram), gram[:active]
             power = every[:active]
             fourths = fourths - share * power**2
@@ -99,44 +106,70 @@ class Orthomax(Contrast):
         return look._replace(gains=partial(self._gains, sums, rows)) if active == M.shape[1] else look
 
     def second(self, Y: np.ndarray, active: int, Q: np.ndarray) -> Second:
-        """Second derivatives, from Σ y_i³ y_j, Σ y_i² y_j y_k and Σ y_j y_k, by one pass over Y."""
-        from givens.kernels.scalar import fourth_second
+        """Second derivatives, from Σ y_i³ y_j, Σ y_i² y_j y_k and Σ y_j y_k, by one pass over Y in single precision."""
+        n = len(Y)
+        j, k = np.triu_indices(n)
 
-        M, T, gram = second_sums(fourth_second, Y, active, Q)
+        def work(y: np.ndarray, rows: slice) -> Sequence[np.ndarray]:
+            squares = y[:active] * y[:active]
+            sums = (squares * y[:active]) @ y.T, squares @ _products(y).T, y @ y.T
+            return [array.astype(np.float64) for array in sums]
+
+        # The products of all pairs of columns of a tile must fit into the cache.
+        M, bends, gram = turned_sums(work, Y, Q, max(64, PRODUCTS // (n * (n + 1))), np.float32)
+        T = np.empty((active, n, n))
+        T[:, j, k] = T[:, k, j] = 12.0 * bends
+        M *= 4.0
         if self.kappa:
             share = self.kappa / Y.shape[1]
             own = gram[:active]
             power = np.diagonal(gram)[:active]
             M -= 4.0 * share * power[:, None] * own
             T -= 4.0 * share * (power[:, None, None] * gram + 2.0 * own[:, :, None] * own[:, None, :])
-        n = len(Y)
         flop_counts.count(Y.shape[1] * (2.0 * n * (n + active) + n * (n + 1) * (1.0 + active)))
         return second_of_columns(self.sense * M, (self.sense * T).astype(np.float32))
 
     def size(self, Y: np.ndarray) -> float:
         """Σ y⁴, which is positive for every κ."""
-        from givens.kernels.scalar import fourth_look
 
-        return entry_sum(fourth_look, Y)
+        def work(y: np.ndarray, rows: slice) -> Sequence[np.ndarray]:
+            return [np.sum((y * y) ** 2)]
+
+        return float(turned_sums(work, Y.reshape(1, -1), None, tile_width(1))[0])
 
     def solve_pairs(self, Y: np.ndarray, pairs: np.ndarray, active: int) -> Pairs:
         """Solve pairs exactly: by the closed form, or, if a column is inactive, as the root of a monotone function."""
         from givens.kernels import quartic
 
+        found = np.empty((len(pairs), 2))
+        quartic.solve_pairs(Y, pairs, active, self.kappa / Y.shape[1], float(-self.sense), found)
+        angles, gains = found.T
         flop_counts.count(pair_flops(pairs, active) * Y.shape[1])
-        return quartic.solve_pairs(Y, pairs, active, self.kappa / Y.shape[1], float(-self.sense))
+        return turn(angles), gains, int(np.count_nonzero(gains))
 
     def solve_block(self, Y: np.ndarray, block: np.ndarray, active: int, min_gain: float) -> Solution:
         """Rotate every pair of a block to its best angle, on a copy."""
         return *in_rounds(Y[block], active, self.kappa / Y.shape[1], -self.sense), None
 
     def _gains(self, sums: Sequence[np.ndarray], rows: int) -> np.ndarray:
-        """Bounds of the gain of each pair, rotated alone to its best angle, from the sums of a look; for active = n."""
-        from givens.kernels import quartic
+        """The gain of each pair, rotated alone to its best angle, from the sums of a look; for active = n."""
+        M, S = sums[:2]
+        kappa, gram = (self.kappa / rows, sums[2]) if self.kappa else (0.0, np.zeros_like(M))
+        fourths, powers = np.diagonal(S) / 12.0, np.diagonal(gram)
+        # With u = x² − y² and v = 2xy as in `kernels.quartic`: the sums of u² and v², of u and of v.
+        products = (S + S.T) / 24.0
+        uu, vv = fourths[:, None] + fourths - 2.0 * products, 4.0 * products
+        su, sv = powers[:, None] - powers, 2.0 * gram
+        P = M - M.T - 2.0 * kappa * su * sv
+        Q = -self.sense * (uu - vv - kappa * (su * su - sv * sv))
+        gains = quarter_gains(P, Q, 16.0 * EPS * (uu + vv))
+        np.fill_diagonal(gains, 0.0)
+        return gains
 
-        fourths, M, S = sums[:3]
-        gram = sums[3] if self.kappa else np.zeros_like(M)
-        return quartic.gains_of_pairs(fourths, M, S, gram, self.kappa / rows, float(-self.sense))
+
+def _products(y: np.ndarray) -> np.ndarray:
+    """The products of rows j ≤ k."""
+    return np.concatenate([row * y[j:] for j, row in enumerate(y)])
 
 
 class Kurtosis(Orthomax):
@@ -184,12 +217,14 @@ def in_rounds(Y: np.ndarray, active: int, kappa: float, sign: int) -> tuple[np.n
     total, rotated = 0.0, 0
     for shares in _shares(len(Y), active):
         # Shares of a round have no row in common, so threads can rotate them at the same time.
-        found = parallel.each(
-            lambda pairs: quartic.turn_pairs(Y, Qt, pairs, active, kappa, float(sign)), shares
+        gains = [np.empty(len(pairs)) for pairs in shares]
+        parallel.each(
+            lambda share: quartic.turn_pairs(Y, Qt, share[0], active, kappa, float(sign), share[1]),
+            zip(shares, gains),
         )
-        rotated += sum(turned for _, turned in found)
         # One sum over the round, whose order does not depend on the threads.
-        total += float(np.concatenate([gains for gains, _ in found]).sum())
+        total += float(np.concatenate(gains).sum())
+        rotated += sum(int(np.count_nonzero(part)) for part in gains)
     flop_counts.count(_sweep_flops(len(Y), active) * Y.shape[1] + 6.0 * rotated * (Y.shape[1] + len(Y)))
     return Qt.T.copy(), total, rotated
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,8 @@ from givens.kernels import tensor as kernels
 from givens.numerics import flop_counts, modes
 from givens.numerics.scaling import EPS, binary_exponent
 from givens.objectives.base import Blocks, Look, Objective, Plan, Rotations, Solved
-from givens.schedules import Tournament
+from givens.objectives.contrasts import pair_derivatives
+from givens.schedules import Shape, Tournament, all_pairs
 from givens.support.arguments import whole
 
 BLOCK = 40
@@ -31,10 +33,6 @@ PASSES = 30
 
 MOST_EXPONENT = 1023
 """Tensors are divided by a power of two of at most this exponent, positive or negative: both 2^e and 2^−e are then numbers."""
-
-LITTLE = 1e-6
-"""Relative to the scale: a look stops adding up the gains of pairs at this sum."""
-
 
 FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
 
@@ -103,7 +101,9 @@ class SymmetricTensor(Objective):
     def solve(self, state: np.ndarray, blocks: Blocks, min_gain: float = 0.0) -> Solved:
         """Find the best rotation of each pair; rotate the pairs of each larger block on its own subtensor."""
         if isinstance(blocks, np.ndarray):
-            return self._solve_pairs(state, blocks)
+            i, j = blocks.T
+            entries = state[i, i, i], state[i, i, j], state[i, j, j], state[j, j, j]
+            return solve_entries(np.stack(entries), j < self.active, EPS * self.scale)
         passes = PASSES if len(blocks[0]) == self.n else 1
         return solve_cubes(
             blocks,
@@ -113,12 +113,6 @@ class SymmetricTensor(Objective):
             passes,
             negligible(min_gain, self.scale),
         )
-
-    def _solve_pairs(self, state: np.ndarray, pairs: np.ndarray) -> Solved:
-        rotations = np.empty((len(pairs), 2, 2))
-        gains = np.empty(len(pairs))
-        flop_counts.count(kernels.solve_pairs(state, pairs, self.active, EPS * self.scale, rotations, gains))
-        return Solved(rotations, gains, int(np.count_nonzero(gains)))
 
     def apply(
         self, state: np.ndarray, blocks: Blocks, rotations: Rotations, payload: Sequence[Any] | None = None
@@ -163,9 +157,30 @@ def look_of_pairs(doubles: np.ndarray, active: int, scale: float | None = None) 
     The slope of a pair of active columns is −3(T̃_iij − T̃_ijj), its curvature 3(T̃_iii + T̃_jjj) − 6(T̃_iij + T̃_ijj). If column j is
     inactive, its terms of the sum are left out. With a scale, the look also has the sum of the gains of all pairs, by any angle.
     """
-    floor, most = (0.0, -1.0) if scale is None else (EPS * scale, LITTLE * scale)
-    value, slopes, curvatures, left = kernels.look(doubles, active, floor, most)
-    return Look(value, slopes, curvatures, None if scale is None else left)
+    slopes, curvatures = pair_derivatives(-3.0 * doubles[:active], -6.0 * doubles.T[:active])
+    look = Look(-float(np.diagonal(doubles)[:active].sum()), slopes, curvatures)
+    if scale is None:
+        return look
+    i, j = _pairs(len(doubles), active).T
+    entries = doubles[i, i], doubles[i, j], doubles[j, i], doubles[j, j]
+    gains = solve_entries(np.stack(entries), j < active, EPS * scale).gains
+    return look._replace(left=float(gains.sum()))
+
+
+def solve_entries(entries: np.ndarray, both: np.ndarray, floor: float) -> Solved:
+    """The best rotation of each pair, from T_iii, T_iij, T_ijj and T_jjj; `both` where both columns are active."""
+    iii, iij, ijj, jjj = entries
+    coefficients = np.where(both, (iii + jjj, iij - ijj, iij + ijj, jjj - iii), entries)
+    found = np.empty((3, len(both)))
+    flop_counts.count(kernels.directions(coefficients, floor, found))
+    c, s, gains = found
+    rotations = np.stack((c, -s, s, c), axis=1).reshape(-1, 2, 2)
+    return Solved(rotations, gains, int(np.count_nonzero(gains)))
+
+
+@lru_cache(maxsize=16)
+def _pairs(n: int, active: int) -> np.ndarray:
+    return all_pairs(Shape(n, active))
 
 
 def leading_eigenvectors(M: np.ndarray) -> np.ndarray:
@@ -199,16 +214,29 @@ def solve_cubes(
     The pairs of a block are rotated in up to `passes` passes, until another one is unlikely to gain more than `min_gain`. Gains
     below `floor` are rounding.
     """
-    rotations, gains, rotated = [], np.empty(len(blocks)), 0
-    for n, block in enumerate(blocks):
-        b = len(block)
-        V, W = np.empty((b, b)), np.empty((b, b))
-        inside = int(block.searchsorted(active))
-        gains[n], turned, spent = kernels.solve_block(cube(block), inside, floor, passes, min_gain, V, W)
-        rotations.append(np.ascontiguousarray(V.T))
-        rotated += turned
+    solutions = [
+        _solve_cube(cube(block), int(block.searchsorted(active)), floor, passes, min_gain) for block in blocks
+    ]
+    rotations, gains, rotated = zip(*solutions)
+    return Solved(rotations, np.array(gains), sum(rotated))
+
+
+def _solve_cube(
+    S: np.ndarray, active: int, floor: float, passes: int, min_gain: float
+) -> tuple[np.ndarray, float, int]:
+    """Rotate every pair of a block on its own subtensor S, which is overwritten: Q, the gain, and the number of rotations."""
+    b = len(S)
+    V, W, pairs = np.eye(b), modes.doubles(S), _pairs(b, active)
+    total, rotated, last = 0.0, 0, 0.0
+    for _ in range(passes):
+        gained, turned, spent = kernels.turn_pairs(S, pairs, active, floor, V, W)
         flop_counts.count(spent)
-    return Solved(rotations, gains, rotated)
+        total, rotated = total + gained, rotated + turned
+        # The next pass is expected to gain at most the same share of this one as this one of the last.
+        if gained * (gained / last if last else 1.0) <= min_gain:
+            break
+        last = gained
+    return np.ascontiguousarray(V.T), total, rotated
 
 
 def check_rank(rank: int | None, d: int) -> int:
