@@ -427,7 +427,7 @@ MECHANISMS = (
         TOPICS,
         ("topics/word_moments.py:_orthonormal",),
         _qr_axes,
-        "kept: not measured",
+        "deleted: a whole fit of 10 topics of 2,000 x 3,000 takes 1.0 times as long with QR factors, with the same answer",
     ),
     Mechanism(
         "ICA: fixed-point steps on a sample",

@@ -12,7 +12,7 @@ from givens.rotations import random_orthogonal
 
 
 class Problem:
-    """A function, its derivatives, and how far matrices are from its minimum: in value, without cancellation, and in entries."""
+    """A function with its derivatives, and how far matrices are from its minimum, in value and in entries."""
 
     def __init__(self, value, gradient, hess, start, gap=None, distance=None):
         self.value, self.gradient, self.hess, self.start = value, gradient, hess, start
