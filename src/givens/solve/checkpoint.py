@@ -20,7 +20,7 @@ from givens.solve.state import Progress
 from givens.support import archive
 from givens.support.arguments import whole
 
-FORMAT = "run 6"
+FORMAT = "run 7"
 
 
 @dataclass(frozen=True)

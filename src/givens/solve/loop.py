@@ -112,7 +112,7 @@ class Loop:
         with flop_counts.job(progress):
             run.hold()
             try:
-                with nullcontext() if descends else flop_counts.uncounted():
+                with nullcontext() if descends else run.observing():
                     look()
             except NotFinite:
                 if not nan_as_inf:

@@ -10,7 +10,6 @@ from time import perf_counter
 
 import numpy as np
 
-from givens.numerics import flop_counts
 from givens.objectives.base import Objective
 from givens.result import Snapshot, Stop
 from givens.solve import checkpoint as checkpoints
@@ -27,7 +26,7 @@ def trace(run: Run, name: str) -> None:
     """Append a row to the trace, and add the step to the summary of its phase."""
     progress = run.progress
     rows = progress.trace
-    with flop_counts.uncounted():
+    with run.observing():
         value = times(run.objective.factor, run.glance().value)
         norm = run.gradient_norm(even_if_expensive=run.options.gradient_tol is not None)
     progress.seconds = perf_counter() - run.began
