@@ -31,7 +31,7 @@ class Unsloped(Objective):
     def solve(self, state, blocks, min_gain=0.0):
         raise AssertionError("nothing is to be solved")
 
-    def apply(self, state, blocks, rotations, payload=None):
+    def apply(self, state, blocks, rotations, solutions=None):
         return 0.0
 
 

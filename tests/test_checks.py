@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -61,7 +62,7 @@ def test_a_gain_that_depends_on_the_other_pairs_of_a_call_is_found():
     class Shared(Columns):
         def solve(self, state, blocks, min_gain=0.0):
             solved = super().solve(state, blocks, min_gain)
-            return solved._replace(gains=solved.gains / len(blocks))
+            return replace(solved, gains=solved.gains / len(blocks))
 
     shared = Shared(np.random.default_rng(1).standard_t(4, size=(40, 5)), "varimax")
     assert "separable" in wrong(shared)
@@ -94,7 +95,7 @@ def test_rotations_and_gains_that_are_nan_are_found(contrast):
             solved = super().solve(state, blocks, min_gain)
             if not isinstance(blocks, np.ndarray):
                 return solved
-            return solved._replace(gains=np.full(len(blocks), np.nan), rotations=np.nan * solved.rotations)
+            return replace(solved, gains=np.full(len(blocks), np.nan), rotations=np.nan * solved.rotations)
 
     objective = Lost(np.random.default_rng(1).standard_t(4, size=(40, 5)), contrast)
     assert {"gain", "optimum", "separable", "orthogonality"} <= set(wrong(objective))
@@ -206,7 +207,17 @@ def test_a_missing_or_impossible_attribute_is_a_finding(attributes, sentence):
 
 
 def test_the_names_of_the_protocol_can_be_imported_from_one_place():
-    for name in ("Blocks", "Leap", "Look", "NotFinite", "Objective", "Plan", "Rotations", "Second", "Solved"):
+    for name in (
+        "Blocks",
+        "Leap",
+        "Look",
+        "NotFinite",
+        "Objective",
+        "PairSolutions",
+        "Plan",
+        "Rotations",
+        "Second",
+    ):
         assert name in givens.objectives.__all__
         assert getattr(givens.objectives, name) is getattr(givens.objectives.base, name)
 
@@ -227,7 +238,7 @@ class Blocked(SparseColumns):
 
     def solve(self, state, blocks, min_gain=0.0):
         solved = super().solve(state, blocks, min_gain)
-        return solved if isinstance(blocks, np.ndarray) else solved._replace(gains=self.times * solved.gains)
+        return solved if isinstance(blocks, np.ndarray) else replace(solved, gains=self.times * solved.gains)
 
 
 def test_the_gain_of_a_block_may_be_a_lower_bound_but_no_upper_one():

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from givens import minimize, rotations
-from givens.objectives import Function, Look, Objective, Solved
+from givens.objectives import Function, Look, Objective, PairSolutions
 from givens.schedules import SCHEDULES, Cyclic, Random, Shuffled, Tournament
 from tests.cases import CASES
 from tests.properties import examples
@@ -41,8 +41,8 @@ class Watched(Objective):
     def solve(self, state, blocks, min_gain=0.0):
         return self.inner.solve(state, blocks, min_gain)
 
-    def apply(self, state, blocks, Q, payload=None):
-        self.inner.apply(state, blocks, Q, payload)
+    def apply(self, state, blocks, Q, solutions=None):
+        self.inner.apply(state, blocks, Q, solutions)
         for block, q in zip(blocks, Q):
             self.U[:, block] = self.U[:, block] @ q
             value = self.inner.value(self.inner.state(self.U))
@@ -101,9 +101,9 @@ class Spinning(Objective):
 
     def solve(self, state, blocks, min_gain=0.0):
         angles = self.rng.uniform(-np.pi, np.pi, len(blocks))
-        return Solved(rotations.turn(angles), np.ones(len(blocks)), len(blocks))
+        return PairSolutions(rotations.turn(angles), np.ones(len(blocks)))
 
-    def apply(self, state, blocks, Q, payload=None):
+    def apply(self, state, blocks, Q, solutions=None):
         return 0.0
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from givens.numerics import flop_counts
-from givens.objectives.base import Blocks, Leap, Look, Objective, Plan, Rotations, Solved
+from givens.objectives.base import Blocks, Leap, Look, Objective, PairSolutions, Plan, Rotations
 from givens.rotations import rotate_blocks
 
 Watch = Callable[[np.ndarray, int, float], None]
@@ -64,7 +64,7 @@ class Recorded(Objective):
         with flop_counts.job(self):
             return self.inner.propose(state, memory, first)
 
-    def solve(self, state: Any, blocks: Blocks, min_gain: float = 0.0) -> Solved:
+    def solve(self, state: Any, blocks: Blocks, min_gain: float = 0.0) -> PairSolutions:
         """The inner one's."""
         with flop_counts.job(self):
             solved = self.inner.solve(state, blocks, min_gain)
@@ -72,12 +72,12 @@ class Recorded(Objective):
         return solved
 
     def apply(
-        self, state: Any, blocks: Blocks, rotations: Rotations, payload: Sequence[Any] | None = None
+        self, state: Any, blocks: Blocks, rotations: Rotations, solutions: PairSolutions | None = None
     ) -> None:
         """Rotate, then show what came of it."""
         # The loop keeps a U too, and counts what that takes: so does this count.
         with flop_counts.job(self):
-            self.inner.apply(state, blocks, rotations, payload)
+            self.inner.apply(state, blocks, rotations, solutions)
             rotate_blocks(self.Ut, blocks, rotations)
         self.rotations += len(blocks)
         self.watch(self.Ut.T, self.rotations, self.flops)

@@ -15,7 +15,7 @@ import numpy as np
 
 from givens.numerics import parallel
 from givens.numerics.cayley import turned
-from givens.objectives.base import Blocks, Look, Objective, Solved
+from givens.objectives.base import Blocks, Look, Objective, PairSolutions
 from givens.objectives.function import Function
 from givens.rotations import random_orthogonal, rotate, rotate_blocks, turn
 from givens.schedules import Shape, all_pairs, as_schedule, disjoint_runs
@@ -188,7 +188,7 @@ class _Check:
     def _value(self, U: np.ndarray) -> float:
         return float(self.objective.look(self.objective.state(U), slopes=False).value)
 
-    def _solve(self, blocks: Blocks) -> Solved:
+    def _solve(self, blocks: Blocks) -> PairSolutions:
         return self.objective.solve(self.objective.state(self.U), blocks)
 
     def _level(self, pair: np.ndarray, theta: float) -> float:
@@ -313,7 +313,7 @@ class _Check:
         solved = self.objective.solve(state, blocks)
         V, block = self.U.copy(), blocks[0]
         V[:, block] = V[:, block] @ np.asarray(solved.rotations[0])
-        self.objective.apply(state, blocks, solved.rotations, solved.payload)
+        self.objective.apply(state, blocks, solved.rotations, solved)
         before, gain = self._value(self.U), float(solved.gains[0])
         after = self._value(V), float(self.objective.look(state, slopes=False).value)
         return gain - (before - after[0]), gain - (before - after[1])
@@ -352,7 +352,7 @@ class _Check:
         solved = self.objective.solve(state, blocks)
         alone = [float(self.objective.solve(state, pair[None]).gains[0]) for pair in blocks]
         rotations = np.asarray(solved.rotations)
-        self.objective.apply(state, blocks, rotations, solved.payload)
+        self.objective.apply(state, blocks, rotations, solved)
         rotate_blocks(Vt, blocks, rotations)
         after = self._value(Vt.T.copy())
         return (

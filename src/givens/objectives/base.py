@@ -13,10 +13,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from enum import IntEnum
-from typing import Any, NamedTuple
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, Self
 
 import numpy as np
+
+from givens.numerics import parallel
 
 Blocks = Sequence[np.ndarray] | np.ndarray
 """Disjoint sets of columns, each in ascending order. A round of pairs is one integer array of shape (k, 2)."""
@@ -25,22 +27,11 @@ Rotations = Sequence[np.ndarray] | np.ndarray
 """One small orthogonal matrix per block. For a round of pairs, one array of shape (k, 2, 2)."""
 
 
-class Exactness(IntEnum):
-    """How far the searches of pairs can be trusted; of several, the largest counts.
+@dataclass
+class PairSolutions:
+    """The rotations that `Objective.solve` found, one for each block.
 
-    EXACT: they find the best angle. ADAPTIVE: not proved to. INTERPOLATED: a narrow minimum can be missed. CAPPED: some pairs
-    have too many harmonics. UNTRUE: a gain was not realised.
-    """
-
-    EXACT = 0
-    ADAPTIVE = 1
-    INTERPOLATED = 2
-    CAPPED = 3
-    UNTRUE = 4
-
-
-class Solved(NamedTuple):
-    """The rotations that `Objective.solve` found.
+    An objective may derive from this class, and hand its `apply` further sequences with an entry for each block.
 
     Attributes
     ----------
@@ -49,22 +40,31 @@ class Solved(NamedTuple):
     gains : array of float64
         By how much each rotation, applied alone, lowers f; 0 if the block is not rotated (then Q is I). For blocks of more than
         two columns, a lower bound is enough.
-    rotated : int
-        Number of Givens rotations in all these matrices.
-    payload : sequence, optional
-        For each block, intermediate results that `apply` can use; they are passed to it.
-    exactness : Exactness
-        Whether the searches are exact.
     error : float
         How far gains may be off: 0 if the searches are exact, NaN if that is not known.
     """
 
     rotations: Rotations
     gains: np.ndarray
-    rotated: int
-    payload: Sequence[Any] | None = None
-    exactness: Exactness = Exactness.EXACT
     error: float = 0.0
+
+    def chosen(self, which: np.ndarray) -> Self:
+        """Those of some blocks, by their indices."""
+        chosen = {name: _chosen(value, which) for name, value in vars(self).items() if name != "error"}
+        return replace(self, **chosen)
+
+
+def _chosen(values: Any, which: np.ndarray) -> Any:
+    return values[which] if isinstance(values, np.ndarray) else [values[k] for k in which.tolist()]
+
+
+def solved_in_shares(
+    solve: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]], pairs: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """The rotations and the gains of pairs, which the threads of the pool share."""
+    shares = parallel.parts(len(pairs), parallel.width())
+    rotations, gains = zip(*parallel.each(lambda share: solve(pairs[share]), shares))
+    return np.concatenate(rotations), np.concatenate(gains)
 
 
 class NotFinite(ValueError):
@@ -151,9 +151,6 @@ class Plan(NamedTuple):
         The `tol` of a run on this objective as the cheaper form of another one.
     second : callable, optional
         `second(state, Q)` returns the second derivatives at U @ Q, a `Second`, for the phase "newton".
-    at_once : bool
-        Whether one call of `solve` gets all blocks of a round, instead of one call per thread: where a call is a pass over data
-        in chunks.
     rounding : float
         Relative rounding error of slopes, for data in single precision. Tolerances below its square have no effect.
     stiefel : bool
@@ -167,7 +164,6 @@ class Plan(NamedTuple):
     coarse: Callable[[], Objective | None] | None = None
     rough: float = 1e-4
     second: Callable[[Any, np.ndarray], Second] | None = None
-    at_once: bool = False
     rounding: float = 0.0
     stiefel: bool = False
 
@@ -211,20 +207,20 @@ class Objective(ABC):
         """
 
     @abstractmethod
-    def solve(self, state: Any, blocks: Blocks, min_gain: float = 0.0) -> Solved:
+    def solve(self, state: Any, blocks: Blocks, min_gain: float = 0.0) -> PairSolutions:
         """Find a rotation of each block, applied alone, that lowers f; for a block of two columns the best one.
 
-        Only reads the state; several threads may call it at once. `min_gain` is the gain at which a run stops: smaller gains need
-        not be found.
+        Only reads the state; the blocks may be shared among threads (`parallel.each`, `solved_in_shares`). `min_gain` is the gain
+        at which a run stops: smaller gains need not be found.
         """
 
     @abstractmethod
     def apply(
-        self, state: Any, blocks: Blocks, rotations: Rotations, payload: Sequence[Any] | None = None
+        self, state: Any, blocks: Blocks, rotations: Rotations, solutions: PairSolutions | None = None
     ) -> None:
         """Rotate the columns of the state, for every block of a round.
 
-        The payload is that of `solve` for these rotations; None if they do not come from it.
+        `solutions` are those of `solve` that have these rotations; None if they do not come from it.
         """
 
     def start(self, rng: np.random.Generator) -> np.ndarray:

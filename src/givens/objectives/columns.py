@@ -8,14 +8,14 @@ chunks, the state is U, and only sums over rows are sent. `turned_rows` and `pas
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from copy import copy
 from typing import Any
 
 import numpy as np
 
 from givens.numerics.scaling import check_data, power
-from givens.objectives.base import Blocks, Look, Objective, Plan, Rotations, Second, Solved
+from givens.objectives.base import Blocks, Look, Objective, PairSolutions, Plan, Rotations, Second
 from givens.objectives.contrasts import Contrast, Exp, LogCosh
 from givens.objectives.quartic import Kurtosis, Orthomax
 from givens.objectives.turned_rows import LEAST, SAMPLE_ROWS, SWEPT_ROWS, HeldRows, TurnedRows
@@ -75,14 +75,13 @@ class Columns(Objective):
         weights: np.ndarray | None = None,
     ) -> None:
         rows = _rows_of(A, weights)
-        self.rows, self.contrast, self.divisor = rows.prepared(as_contrast(contrast))
+        self.unweighted = as_contrast(contrast)
+        self.rows, self.contrast, self.divisor = rows.prepared(self.unweighted)
         degree = self.contrast.degree
         self.factor = self.contrast.sense * (1.0 if degree is None else power(self.divisor, degree))
         self.n = rows.n
         self.active = checked_active(active, self.n)
-        sample = self.rows.sample(rows.stride)
-        size = self._weighted(rows.stride).size(_contiguous(sample))
-        self.scale = rows.count / len(sample) * size or 1.0
+        self.scale = rows.count / len(self.rows.sample(rows.stride)) * self._size(rows.stride) or 1.0
         self.rough = ROUGH
         self.sampled = False  # whether this is the sum over a sample of the rows
         self.trace_slopes = True  # whether looks for the value have slopes too, for the trace
@@ -97,7 +96,7 @@ class Columns(Objective):
         A sum over 50,000 rows differs little from one over 5,000. If the best angle of a pair has a closed form and the plan has
         Newton's method, a run on the sample is made of sweeps.
         """
-        if self.sampled or not self.contrast.smooth or not self.rows.samples_fit:
+        if self.sampled or not self.rows.samples_fit:
             return None
         sweeps = self._sweeps_cheaply()
         stride = self.rows.count // max((SWEPT_ROWS if sweeps else SAMPLE_ROWS) * self.n, LEAST)
@@ -108,8 +107,18 @@ class Columns(Objective):
         other.rows = HeldRows(A, weights=None if weights is None else weights[::stride])
         other.contrast, other.sampled = self._weighted(stride), True
         other.rough = ROUGH_SWEEP if sweeps else ROUGH
-        other.scale = other.contrast.size(_contiguous(A)) or 1.0
+        other.scale = other._size(1) or 1.0
         return other
+
+    def _size(self, stride: int) -> float:
+        """The size of f on one row in `stride`: the sum of the contrast over all entries, times the mean weight."""
+        entries = _contiguous(self.rows.sample(stride)).reshape(1, -1)
+        size = float(self.unweighted.sums(entries, 1, slopes=False)[0].sum())
+        if not np.isfinite(size):
+            raise ValueError(f"the contrast {self.contrast!r} is not finite on this data: its sum is {size}")
+        # Some contrasts have their weights in the rows.
+        weighted = self.rows.weights is not None and self.contrast is not self.unweighted
+        return abs(size) * (float(self.rows.weights[::stride].mean()) if weighted else 1.0)
 
     def _weighted(self, stride: int) -> Contrast:
         """The contrast for one row in `stride`."""
@@ -117,20 +126,19 @@ class Columns(Objective):
         return self.contrast if weights is None else self.contrast.weighted(weights[::stride])[1]
 
     def _sweeps_cheaply(self) -> bool:
-        return self.contrast.exact and self._twice()
+        return self.contrast.exact and self._second() is not None
 
     def plan(self) -> Plan:
-        """Descent if the contrast is smooth, then Newton's method if it has second derivatives, then sweeps.
+        """Descent, then Newton's method if the contrast has second derivatives, then sweeps.
 
-        Leaps and sweeps if it is not smooth; sweeps alone if pairs have a closed form and the rows are few.
+        Sweeps alone if pairs have a closed form and the rows are few.
         """
         return Plan(
             phases=self._phases(),
             schedule=self._schedule(),
             coarse=self.coarse,
             rough=self.rough,
-            second=self._second if self._twice() else None,
-            at_once=self.rows.passed,
+            second=self._second(),
             rounding=self.rows.rounding,
         )
 
@@ -140,22 +148,20 @@ class Columns(Objective):
                 return ("descent",)
             # All columns as one block: its moments take one pass.
             return ("sweeps",) if self.rows.block(self.contrast) == self.n else ("descent", "sweeps")
-        if not self.contrast.smooth:
-            return ("leaps", "sweeps")
         cheap = self.contrast.exact and self.rows.count < LEAST
-        newton = ("newton",) if self._twice() else ()
+        newton = () if self._second() is None else ("newton",)
         return (
             ("sweeps",)
             if cheap or (self.sampled and self._sweeps_cheaply())
             else ("descent", *newton, "sweeps")
         )
 
-    def _twice(self) -> bool:
-        """Whether to use second derivatives, which are sums over all rows in memory."""
-        return self.contrast.twice and self.n <= MOST_TWICE and not self.rows.passed
-
-    def _second(self, state: np.ndarray, Q: np.ndarray) -> Second:
-        return self.contrast.second(state, self.active, Q)
+    def _second(self) -> Callable[[np.ndarray, np.ndarray], Second] | None:
+        """The second derivatives, which are sums over all rows in memory; None if runs should not use them."""
+        second = self.contrast.second
+        if second is None or self.n > MOST_TWICE or self.rows.passed:
+            return None
+        return lambda state, Q: second(state, self.active, Q)
 
     def _schedule(self) -> Schedule:
         """A tournament of blocks."""
@@ -174,20 +180,20 @@ class Columns(Objective):
 
     def value(self, state: np.ndarray) -> float:
         """Evaluate f."""
-        return self.rows.value(state, self.contrast, self.active)
+        return self.rows.look(state, self.contrast, self.active, None, slopes=False).value
 
     def look(self, state: np.ndarray, Q: np.ndarray | None = None, slopes: bool = True) -> Look:
         """Value, slopes and curvatures, by one pass over Y, or over YQ tile by tile; or by one pass over chunks."""
         if Q is None and not (slopes or self.trace_slopes):
             return Look(self.value(state))
-        return self.rows.look(state, self.contrast, self.active, Q)
+        return self.rows.look(state, self.contrast, self.active, Q, slopes=True)
 
-    def solve(self, state: np.ndarray, blocks: Blocks, min_gain: float = 0.0) -> Solved:
+    def solve(self, state: np.ndarray, blocks: Blocks, min_gain: float = 0.0) -> PairSolutions:
         """Solve the contrast's pair problem for each pair; rotate the pairs of larger blocks."""
         return self.rows.solve(state, self.contrast, self.active, blocks, min_gain)
 
     def apply(
-        self, state: np.ndarray, blocks: Blocks, rotations: Rotations, payload: Sequence[Any] | None = None
+        self, state: np.ndarray, blocks: Blocks, rotations: Rotations, solutions: PairSolutions | None = None
     ) -> None:
         """Rotate the columns of Y, or of U."""
         self.rows.apply(state, blocks, rotations)

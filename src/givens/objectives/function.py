@@ -17,7 +17,7 @@ import numpy as np
 from givens.numerics import flop_counts, parallel
 from givens.numerics.scaling import EPS, power_of_two
 from givens.objectives.angle_derivatives import few_slopes, few_slopes_of_pairs, second_product, square_slopes
-from givens.objectives.base import Blocks, Exactness, Look, Objective, Plan, Rotations, Second, Solved
+from givens.objectives.base import Blocks, Look, Objective, PairSolutions, Plan, Rotations, Second
 from givens.objectives.differences import differences
 from givens.objectives.pair_angles import FIRST_POINTS, PairAngles
 from givens.objectives.probes import check_degree, check_gradient, check_hessian, probe
@@ -36,6 +36,13 @@ class FunctionState:
     Ut: np.ndarray
     value: float | None = None
     points: int = FIRST_POINTS
+
+
+@dataclass
+class Searched(PairSolutions):
+    """The rotations of blocks, and the numbers of points with which the next searches begin."""
+
+    points: Sequence[int] = ()
 
 
 class Function(Objective):
@@ -223,32 +230,36 @@ class Function(Objective):
         flop_counts.count(2.0 * self.n**3)
         return Second(second_product(E, U, lambda V: self.values.hessian_product(U, V)))
 
-    def solve(self, state: FunctionState, blocks: Blocks, min_gain: float = 0.0) -> Solved:
-        """Find the best angle of every pair of every block, one after the other."""
+    def solve(self, state: FunctionState, blocks: Blocks, min_gain: float = 0.0) -> PairSolutions:
+        """Find the best angle of every pair of every block; the pairs of a block one after the other."""
         value = self.value(state)
-        found = [self.angles.rotation(state.Ut, block, value, state.points) for block in blocks]
+        found = parallel.each(
+            lambda block: self.angles.rotation(state.Ut, block, value, state.points), blocks
+        )
         rotations = [block.rotation for block in found]
-        resolved = all(block.resolved for block in found)
-        interpolated = Exactness.INTERPOLATED if self.degree is None else Exactness.EXACT
-        return Solved(
+        # A search by interpolation is off by at least the rounding errors of f.
+        error = max([block.error for block in found] + [self.noise]) if self.degree is None else 0.0
+        return Searched(
             np.array(rotations) if isinstance(blocks, np.ndarray) else rotations,
             np.array([block.gain for block in found]),
-            sum(block.rotated for block in found),
+            error,
             [block.points for block in found],
-            exactness=interpolated if resolved else Exactness.CAPPED,
-            error=max((block.error for block in found), default=0.0),
         )
 
     def apply(
-        self, state: FunctionState, blocks: Blocks, rotations: Rotations, payload: Sequence[Any] | None = None
+        self,
+        state: FunctionState,
+        blocks: Blocks,
+        rotations: Rotations,
+        solutions: PairSolutions | None = None,
     ) -> None:
         """Rotate U, and evaluate f there."""
         turned = state.Ut.copy()
         rotate_blocks(turned, blocks, rotations)
         # If f is not finite, this raises before the state is changed.
         state.value, state.Ut = self.values.finite(turned[: self.active].T.copy()), turned
-        if payload:
-            state.points = max(payload)
+        if isinstance(solutions, Searched):
+            state.points = max(solutions.points)
 
 
 def order_and_columns(n: int | tuple[int, int]) -> tuple[int, int]:

@@ -12,14 +12,23 @@ every C_k has the mean 0.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import numpy as np
 
 from givens.numerics import flop_counts, parallel
 from givens.numerics.scaling import EPS, check_data, power, power_of_two
-from givens.objectives.base import Blocks, Look, Objective, Plan, Rotations, Second, Solved
+from givens.objectives.base import (
+    Blocks,
+    Look,
+    Objective,
+    PairSolutions,
+    Plan,
+    Rotations,
+    Second,
+    solved_in_shares,
+)
 from givens.objectives.contrasts import second_of_columns
 from givens.schedules import Tournament
 from givens.support.arguments import as_array
@@ -29,6 +38,13 @@ TILE_ENTRIES = 1 << 17
 
 MOST_TWICE = 256
 """The largest order for which second derivatives, n³ numbers, are computed."""
+
+
+@dataclass
+class RotatedStack(PairSolutions):
+    """The solution of a block of all columns, and the upper triangles of the rotated matrices."""
+
+    entries: Sequence[np.ndarray] = ()
 
 
 class JointDiagonal(Objective):
@@ -113,29 +129,32 @@ class JointDiagonal(Objective):
         squares = np.sum(state**2, axis=2)
         return self.constant + float(squares.sum(where=~np.eye(self.n, dtype=bool)))
 
-    def solve(self, state: np.ndarray, blocks: Blocks, min_gain: float = 0.0) -> Solved:
+    def solve(self, state: np.ndarray, blocks: Blocks, min_gain: float = 0.0) -> PairSolutions:
         """Solve pairs by the closed form; for each larger block, rotate its pairs once, on a copy."""
         from givens.kernels import joint
 
         depth = state.shape[2]
         if isinstance(blocks, np.ndarray):
             flop_counts.count(9.0 * depth * len(blocks))
-            return Solved(*joint.solve_pairs(state, blocks, self.least))
-        rotations, gains, payload, rotated = [], [], [], 0
-        for block in blocks:
+            return PairSolutions(
+                *solved_in_shares(lambda pairs: joint.solve_pairs(state, pairs, self.least)[:2], blocks)
+            )
+
+        def solve(block: np.ndarray) -> tuple[np.ndarray, float, np.ndarray]:
             b = len(block)
             i, j = np.triu_indices(b)
             entries = state[block[i], block[j]]
             Q, gain, turned = joint.solve_block(entries, b, self.least)
-            rotations.append(Q)
-            gains.append(gain)
-            payload.append(entries if b == self.n else None)
-            rotated += turned
             flop_counts.count(b * (b - 1) / 2 * 9 * depth + turned * ((6.0 * b + 2) * depth + 6 * b))
-        return Solved(rotations, np.array(gains), rotated, payload)
+            return Q, gain, entries
+
+        rotations, gains, entries = zip(*parallel.each(solve, blocks))
+        if len(blocks[0]) == self.n:
+            return RotatedStack(rotations, np.array(gains), entries=entries)
+        return PairSolutions(rotations, np.array(gains))
 
     def apply(
-        self, state: np.ndarray, blocks: Blocks, rotations: Rotations, payload: Sequence[Any] | None = None
+        self, state: np.ndarray, blocks: Blocks, rotations: Rotations, solutions: PairSolutions | None = None
     ) -> None:
         """Rotate the rows and columns of all matrices."""
         depth = state.shape[2]
@@ -145,10 +164,10 @@ class JointDiagonal(Objective):
             flop_counts.count(12.0 * len(blocks) * self.n * depth)
             joint.rotate_pairs(state, blocks, np.asarray(rotations))
             return
-        if payload is not None and payload[0] is not None:
+        if isinstance(solutions, RotatedStack):
             # One block of all columns: `solve` has rotated its entries.
             i, j = np.triu_indices(self.n)
-            state[i, j] = state[j, i] = payload[0]
+            state[i, j] = state[j, i] = solutions.entries[0]
             return
         flop_counts.count(sum(4.0 * len(block) ** 2 * self.n * depth for block in blocks))
         # All rows before all columns: within either, blocks have no entry in common.

@@ -15,21 +15,17 @@ from functools import cache, partial
 import numpy as np
 
 from givens.numerics import flop_counts, parallel
-from givens.objectives.base import Look, Second
+from givens.objectives.base import Blocks, Look, PairSolutions, Second, solved_in_shares
 from givens.objectives.contrasts import (
     Contrast,
-    Pairs,
-    Solution,
     column_sums,
-    entry_sum,
-    look_flops,
+    count_look,
     pair_derivatives,
     second_of_columns,
     second_sums,
 )
 from givens.schedules import tournament
 
-LARGEST_BLOCK = 256
 # Number of columns of a group, whose pairs with another group a thread rotates, and the largest number of groups.
 GROUP, MOST_GROUPS = 8, 16
 
@@ -56,8 +52,6 @@ class Orthomax(Contrast):
     sense = -1
     degree = 4
     exact = True
-    twice = True
-    by_rows = True
 
     def __init__(self, kappa: float = 1.0) -> None:
         if not np.isfinite(kappa):
@@ -67,21 +61,15 @@ class Orthomax(Contrast):
     def __repr__(self) -> str:
         return f"Orthomax(kappa={self.kappa:g})"
 
-    def block(self, n: int) -> int:
-        """All columns, up to 256."""
-        return max(2, min(n, LARGEST_BLOCK))
-
-    def look(self, Y: np.ndarray, active: int, Q: np.ndarray | None = None) -> Look:
-        """Value, slopes and curvatures, by one pass over Y."""
-        flop_counts.count(look_flops(Y, active, Q, 6.0) + (2.0 * Y.size * len(Y) if self.kappa else 0.0))
-        return self.look_from(self.sums(Y, active, Q), Y.shape[1])
-
-    def sums(self, Y: np.ndarray, active: int, Q: np.ndarray | None = None) -> tuple[np.ndarray, ...]:
-        """The sums Σ y_i⁴, 4 Σ y_i³ y_j, 12 Σ y_i² y_j² and, if κ ≠ 0, Σ y_i y_j."""
+    def sums(
+        self, Y: np.ndarray, active: int, Q: np.ndarray | None = None, slopes: bool = True
+    ) -> tuple[np.ndarray, ...]:
+        """The sums Σ y_i⁴, 4 Σ y_i³ y_j, 12 Σ y_i² y_j² and, if κ ≠ 0, Σ y_i y_j, by one pass over Y."""
         from givens.kernels.scalar import fourth_look
 
-        found = column_sums(fourth_look, Y, active, Q, 2 if self.kappa else 1)
-        return tuple(found if self.kappa else found[:3])
+        count_look(Y, active, Q, 6.0, True)
+        flop_counts.count(2.0 * Y.size * len(Y) if self.kappa else 0.0)
+        return column_sums(fourth_look, Y, active, Q, 2 if self.kappa else 1)[: 4 if self.kappa else 3]
 
     def look_from(self, sums: Sequence[np.ndarray], rows: int) -> Look:
         """The look, from the sums, less the terms with κ."""
@@ -113,22 +101,25 @@ class Orthomax(Contrast):
         flop_counts.count(Y.shape[1] * (2.0 * n * (n + active) + n * (n + 1) * (1.0 + active)))
         return second_of_columns(self.sense * M, (self.sense * T).astype(np.float32))
 
-    def size(self, Y: np.ndarray) -> float:
-        """Σ y⁴, which is positive for every κ."""
-        from givens.kernels.scalar import fourth_look
+    def solve(self, Y: np.ndarray, blocks: Blocks, active: int, min_gain: float = 0.0) -> PairSolutions:
+        """Solve pairs exactly: by the closed form, or, if a column is inactive, as the root of a monotone function.
 
-        return entry_sum(fourth_look, Y)
-
-    def solve_pairs(self, Y: np.ndarray, pairs: np.ndarray, active: int) -> Pairs:
-        """Solve pairs exactly: by the closed form, or, if a column is inactive, as the root of a monotone function."""
+        Of larger blocks, every pair is rotated to its best angle, on a copy.
+        """
         from givens.kernels import quartic
 
-        flop_counts.count(pair_flops(pairs, active) * Y.shape[1])
-        return quartic.solve_pairs(Y, pairs, active, self.kappa / Y.shape[1], float(-self.sense))
-
-    def solve_block(self, Y: np.ndarray, block: np.ndarray, active: int, min_gain: float) -> Solution:
-        """Rotate every pair of a block to its best angle, on a copy."""
-        return *in_rounds(Y[block], active, self.kappa / Y.shape[1], -self.sense), None
+        kappa, sign = self.kappa / Y.shape[1], -self.sense
+        if isinstance(blocks, np.ndarray):
+            flop_counts.count(pair_flops(blocks, active) * Y.shape[1])
+            return PairSolutions(
+                *solved_in_shares(
+                    lambda pairs: quartic.solve_pairs(Y, pairs, active, kappa, float(sign))[:2], blocks
+                )
+            )
+        solved = parallel.each(
+            lambda block: in_rounds(Y[block], int(np.sum(block < active)), kappa, sign), blocks
+        )
+        return PairSolutions([Q for Q, _ in solved], np.array([gain for _, gain in solved]))
 
     def _gains(self, sums: Sequence[np.ndarray], rows: int) -> np.ndarray:
         """Bounds of the gain of each pair, rotated alone to its best angle, from the sums of a look; for active = n."""
@@ -160,7 +151,7 @@ class Kurtosis(Orthomax):
     """
 
     # The problem is well conditioned for independent sources: quasi-Newton steps are enough.
-    twice = False
+    second = None  # type: ignore[assignment]
 
     def __init__(self, sign: int = 1) -> None:
         if sign not in (1, -1):
@@ -176,8 +167,8 @@ class Kurtosis(Orthomax):
         return f"Kurtosis(sign={-self.sense})"
 
 
-def in_rounds(Y: np.ndarray, active: int, kappa: float, sign: int) -> tuple[np.ndarray, float, int]:
-    """Rotate every pair of rows of Y to its best angle, in place: Q, the gain, and the number of rotations."""
+def in_rounds(Y: np.ndarray, active: int, kappa: float, sign: int) -> tuple[np.ndarray, float]:
+    """Rotate every pair of rows of Y to its best angle, in place: Q and the gain."""
     from givens.kernels import quartic
 
     Qt = np.eye(len(Y))
@@ -191,7 +182,7 @@ def in_rounds(Y: np.ndarray, active: int, kappa: float, sign: int) -> tuple[np.n
         # One sum over the round, whose order does not depend on the threads.
         total += float(np.concatenate([gains for gains, _ in found]).sum())
     flop_counts.count(_sweep_flops(len(Y), active) * Y.shape[1] + 6.0 * rotated * (Y.shape[1] + len(Y)))
-    return Qt.T.copy(), total, rotated
+    return Qt.T.copy(), total
 
 
 def pair_flops(pairs: np.ndarray, active: int) -> float:

@@ -9,15 +9,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 from scipy.linalg.lapack import dsyevd
 
 from givens.kernels import tensor as kernels
-from givens.numerics import flop_counts, modes
+from givens.numerics import flop_counts, modes, parallel
 from givens.numerics.scaling import EPS, binary_exponent
-from givens.objectives.base import Blocks, Look, Objective, Plan, Rotations, Solved
+from givens.objectives.base import Blocks, Look, Objective, PairSolutions, Plan, Rotations, solved_in_shares
 from givens.schedules import Tournament
 from givens.support.arguments import whole
 
@@ -100,10 +99,10 @@ class SymmetricTensor(Objective):
         """T(·, u, u) for the columns u of U, in the unit of the state: a step of the power method."""
         return modes.squares(self.T, U)
 
-    def solve(self, state: np.ndarray, blocks: Blocks, min_gain: float = 0.0) -> Solved:
+    def solve(self, state: np.ndarray, blocks: Blocks, min_gain: float = 0.0) -> PairSolutions:
         """Find the best rotation of each pair; rotate the pairs of each larger block on its own subtensor."""
         if isinstance(blocks, np.ndarray):
-            return self._solve_pairs(state, blocks)
+            return PairSolutions(*solved_in_shares(lambda pairs: self._solve_pairs(state, pairs), blocks))
         passes = PASSES if len(blocks[0]) == self.n else 1
         return solve_cubes(
             blocks,
@@ -114,14 +113,14 @@ class SymmetricTensor(Objective):
             negligible(min_gain, self.scale),
         )
 
-    def _solve_pairs(self, state: np.ndarray, pairs: np.ndarray) -> Solved:
+    def _solve_pairs(self, state: np.ndarray, pairs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         rotations = np.empty((len(pairs), 2, 2))
         gains = np.empty(len(pairs))
         flop_counts.count(kernels.solve_pairs(state, pairs, self.active, EPS * self.scale, rotations, gains))
-        return Solved(rotations, gains, int(np.count_nonzero(gains)))
+        return rotations, gains
 
     def apply(
-        self, state: np.ndarray, blocks: Blocks, rotations: Rotations, payload: Sequence[Any] | None = None
+        self, state: np.ndarray, blocks: Blocks, rotations: Rotations, solutions: PairSolutions | None = None
     ) -> None:
         """Rotate the three modes of T̃."""
         modes.rotate(state, blocks, rotations)
@@ -193,22 +192,23 @@ def solve_cubes(
     cube: Callable[[np.ndarray], np.ndarray],
     passes: int = 1,
     min_gain: float = 0.0,
-) -> Solved:
+) -> PairSolutions:
     """Solve blocks on their subtensors, which `cube(block)` returns as new arrays.
 
     The pairs of a block are rotated in up to `passes` passes, until another one is unlikely to gain more than `min_gain`. Gains
     below `floor` are rounding.
     """
-    rotations, gains, rotated = [], np.empty(len(blocks)), 0
-    for n, block in enumerate(blocks):
+
+    def solve(block: np.ndarray) -> tuple[np.ndarray, float]:
         b = len(block)
         V, W = np.empty((b, b)), np.empty((b, b))
         inside = int(block.searchsorted(active))
-        gains[n], turned, spent = kernels.solve_block(cube(block), inside, floor, passes, min_gain, V, W)
-        rotations.append(np.ascontiguousarray(V.T))
-        rotated += turned
-        flop_counts.count(spent)
-    return Solved(rotations, gains, rotated)
+        gain, _, flops = kernels.solve_block(cube(block), inside, floor, passes, min_gain, V, W)
+        flop_counts.count(flops)
+        return np.ascontiguousarray(V.T), gain
+
+    rotations, gains = zip(*parallel.each(solve, blocks))
+    return PairSolutions(rotations, np.array(gains))
 
 
 def check_rank(rank: int | None, d: int) -> int:

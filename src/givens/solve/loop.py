@@ -234,7 +234,7 @@ class Loop:
             U=U,
             value=progress.trace.value[-1],
             converged=ending.stop.converged,
-            message=sentences.message(ending, progress.exactness, self.uncertified),
+            message=sentences.message(ending, run, self.uncertified),
             sweeps=progress.sweeps,
             rotations=progress.rotations,
             flops=progress.flops,

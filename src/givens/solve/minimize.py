@@ -212,8 +212,8 @@ def minimize(
         any_approach = (approach or n_starts > 1) and coarse is not False and options.phases[0] == "descent"
         forms = _cheaper_forms(plan) if any_approach else []
         of_first = forms if approach else []
-        # Runs must not share a callback, a bar or passes over chunks.
-        alone = callback is not None or progress or plan.at_once
+        # Runs must not share a callback or a bar.
+        alone = callback is not None or progress
         runs = Runs(problem, plan, options, checkpoints, reproducible, shown, alone)
         first = problem.start(rng) if first is None else first
         starts = _drawn(first, n_starts, rng, list(checkpoints), (of_first, forms))

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 
 from givens.numerics import flop_counts
-from givens.objectives.base import Blocks, Look, NotFinite, Objective, Plan, Rotations
+from givens.objectives.base import Blocks, Look, NotFinite, Objective, PairSolutions, Plan, Rotations
 from givens.result import Certificate
 from givens.schedules import Shape
 from givens.solve.point import Point, Square, Stiefel
@@ -138,9 +137,9 @@ class Run:
             flop_counts.count(4.0 * completed.Ut.size * self.shape.active)
             self._move(completed)
 
-    def rotate(self, blocks: Blocks, rotations: Rotations, payload: Sequence[Any] | None = None) -> None:
+    def rotate(self, blocks: Blocks, rotations: Rotations, solutions: PairSolutions | None = None) -> None:
         """Rotate blocks of columns of the point and of the state, after `settle`."""
-        self.objective.apply(self.state, blocks, rotations, payload)
+        self.objective.apply(self.state, blocks, rotations, solutions)
         self.point.rotate(blocks, rotations)
         self._look = None
 

@@ -196,16 +196,16 @@ class FewColumns:
             state.Ut[m : len(block)] = Wt
             turned(Wt, self.At, state.Y[m : len(block)])
             self.flops += 2.0 * self.At.size * len(Wt)
-        Q, gain, rotations, _ = self.contrast.solve_block(state.Y, block, m, 0.0)
+        Q, gain, _ = self.contrast.solve_block(state.Y, block, 0.0)
         if gain <= 0.0:
-            return 0.0, rotations
+            return 0.0, 0
         state.seen, state.step = None, state.Ut[:m].copy()
         # The next sweep has another complement, so these columns need not be rotated.
         Qt = Q[:, :m].T
         state.Ut[:m] = Qt @ state.Ut[block]
         state.Y[:m] = Qt @ state.Y[block]
         self.flops += 2.0 * m * len(block) * (self.n + state.Y.shape[1])
-        return gain, rotations
+        return gain, 1
 
     def _result(
         self, state: State, trace: Trace, summary: PhaseSummary, rotations: int, message: str, began: float

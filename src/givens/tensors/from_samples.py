@@ -15,14 +15,13 @@ import copy
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from givens.kernels import tensor as kernels
 from givens.numerics import flop_counts, parallel
 from givens.numerics.scaling import binary_exponent, check_data
-from givens.objectives.base import Blocks, Look, Objective, Plan, Rotations, Solved
+from givens.objectives.base import Blocks, Look, Objective, PairSolutions, Plan, Rotations, solved_in_shares
 from givens.objectives.tensor import (
     EPS,
     SymmetricTensor,
@@ -119,7 +118,7 @@ class MomentTensor(Objective):
         GU = G @ U
         return np.sum(partial, axis=0) / z.shape[1] - np.outer(a, np.sum(U * GU, axis=0)) - 2 * GU * (a @ U)
 
-    def solve(self, state: Rotated, blocks: Blocks, min_gain: float = 0.0) -> Solved:
+    def solve(self, state: Rotated, blocks: Blocks, min_gain: float = 0.0) -> PairSolutions:
         """The best rotation of each block on the subtensor of its columns; one pass over its pairs."""
         floor = EPS * self.scale
         if not isinstance(blocks, np.ndarray):
@@ -129,15 +128,21 @@ class MomentTensor(Objective):
 
             flop_counts.count(sum(len(block) ** 3 for block in blocks) * state.z.shape[1] / 3)
             return solve_cubes(blocks, self.active, floor, cube)
-        moments = np.empty((len(blocks), 4))
-        kernels.moments_of_pairs(state.z, blocks, moments)
-        rotations, gains = np.empty((len(blocks), 2, 2)), np.empty(len(blocks))
-        flops = kernels.solve_moments(moments, blocks, state.a, state.G, self.active, floor, rotations, gains)
-        flop_counts.count(flops + 12.0 * len(blocks) * state.z.shape[1])
-        return Solved(rotations, gains, int(np.count_nonzero(gains)))
+
+        def solve(pairs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            moments = np.empty((len(pairs), 4))
+            kernels.moments_of_pairs(state.z, pairs, moments)
+            rotations, gains = np.empty((len(pairs), 2, 2)), np.empty(len(pairs))
+            flops = kernels.solve_moments(
+                moments, pairs, state.a, state.G, self.active, floor, rotations, gains
+            )
+            flop_counts.count(flops + 12.0 * len(pairs) * state.z.shape[1])
+            return rotations, gains
+
+        return PairSolutions(*solved_in_shares(solve, blocks))
 
     def apply(
-        self, state: Rotated, blocks: Blocks, rotations: Rotations, payload: Sequence[Any] | None = None
+        self, state: Rotated, blocks: Blocks, rotations: Rotations, solutions: PairSolutions | None = None
     ) -> None:
         """Rotate the samples, α and Γ."""
         for block, Q in zip(blocks, rotations):
