@@ -82,7 +82,7 @@ def _measure(d: int, n: int, seed: int) -> dict[str, Any]:
 def same_reconstruction(X: np.ndarray, decomposition: Decomposer) -> Mixture:
     """What SphericalMixture(refine_em=0) fits, with another decomposition of the whitened tensor."""
     basis = principal_basis(moments_of(X, unit_of(X[:TILE])), COMPONENTS - 1)[1]
-    state = ThirdMoments(basis)
+    state = ThirdMoments(basis).begin(0)
     state.add(X)
     found = solve(state.cumulants(), COMPONENTS, common=True, decomposition=decomposition).mixture
     return Mixture(found.weights, found.means / basis.unit, found.variances / basis.unit**2)

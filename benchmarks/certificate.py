@@ -78,16 +78,16 @@ def run(report):
         phases = ["descent"] if smooth else ["sweeps"]
         rng = np.random.default_rng(1)
         starts = [random_orthogonal(objective.n, rng, determinant=1) for _ in range(STARTS)]
-        certified = [minimize(objective, start, phases=phases, certify=True) for start in starts]
+        certified = [minimize(objective, start, method=phases, certify=True) for start in starts]
         found = sum("certificate" in result.trace.phase for result in certified)
         converged = sum(result.converged for result in certified)
         U = certified[0].U
         runs = {
-            "plain": lambda o=objective, U=U, p=phases: minimize(o, U, phases=p),
-            "certified": lambda o=objective, U=U, p=phases: minimize(o, U, phases=p, certify=True),
-            "none": lambda o=objective, U=U: minimize(o, U, phases=["sweeps"], max_sweeps=0),
-            "pairs": lambda o=objective, U=U: minimize(o, U, schedule="tournament", max_sweeps=1),
-            "blocks": lambda o=objective, U=U: minimize(o, U, phases=["sweeps"], max_sweeps=1),
+            "plain": lambda o=objective, U=U, p=phases: minimize(o, U, method=p),
+            "certified": lambda o=objective, U=U, p=phases: minimize(o, U, method=p, certify=True),
+            "none": lambda o=objective, U=U: minimize(o, U, method="sweeps", max_iter=0),
+            "pairs": lambda o=objective, U=U: minimize(o, U, method="tournament", max_iter=1),
+            "blocks": lambda o=objective, U=U: minimize(o, U, method="sweeps", max_iter=1),
         }
         repeat = 3 if isinstance(objective, Function) else REPEAT
         seconds = {key: timing.best for key, timing in report.race(runs, repeat=repeat, warm=1).items()}

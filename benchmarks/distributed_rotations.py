@@ -45,11 +45,9 @@ def sweeps(report, client, folder):
         objective = Columns(X, "kurtosis")
         for block in blocks:
             schedule = Tournament(block=block)
-            minimize(
-                Columns(X[: 4 * len(X) // CHUNKS], "kurtosis"), schedule=schedule, max_sweeps=1, coarse=False
-            )
+            minimize(Columns(X[: 4 * len(X) // CHUNKS], "kurtosis"), method=schedule, max_iter=1)
             before, began = received(client), perf_counter()
-            result = minimize(objective, schedule=schedule, max_sweeps=1, coarse=False)
+            result = minimize(objective, method=schedule, max_iter=1)
             seconds = perf_counter() - began
             sent[n, samples, block] = received(client) - before
             report.row(
@@ -82,7 +80,7 @@ def whole_runs(report, client, folder):
         began = perf_counter()
         here = minimize(Columns(A, "kurtosis"), threads=2)
         seconds_here = perf_counter() - began
-        minimize(Columns(X[: 4 * SAMPLES // CHUNKS], "kurtosis"), max_sweeps=1, max_steps=2)
+        minimize(Columns(X[: 4 * SAMPLES // CHUNKS], "kurtosis"), max_iter=2)
         before, began = received(client), perf_counter()
         there = minimize(Columns(X, "kurtosis"))
         report.row(

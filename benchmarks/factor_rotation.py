@@ -183,7 +183,7 @@ def _with_scores(A, scores):
 
 
 def _ten(A, kappa):
-    return A @ minimize(Columns(A, Orthomax(kappa)), n_starts=10, random_state=0, tol=1e-12).U
+    return A @ minimize(Columns(A, Orthomax(kappa)), n_starts=10, random_state=0, tol=1e-6).U
 
 
 def _varimax(A, tol=1e-12):

@@ -29,8 +29,11 @@ from pymanopt.optimizers import ConjugateGradient, SteepestDescent, TrustRegions
 from threadpoolctl import threadpool_limits
 
 from givens import autodiff, minimize
+from givens.numerics import parallel
 from givens.objectives import Function
 from givens.rotations import random_orthogonal
+from givens.solve.minimize import planned
+from givens.solve.race import lowest_run
 
 OPTIMIZERS = {
     "conjugate gradient": ConjugateGradient,
@@ -230,7 +233,9 @@ def _procrustes(report, determinant):
 def givens_minimum(both, start, end=ENDS, **options):
     """Until the norm of the gradient is below `end`."""
     function = Function(both, start.shape, jac=True)
-    return minimize(function, start, gradient_tol=end / function.scale, tol=1e-26, **options).U
+    ends = planned(function.plan(), tol=1e-13, gradient_tol=end / function.scale)
+    with parallel.pool(1):
+        return lowest_run(function, start, ends, **options).U
 
 
 def pymanopt_minimum(f, optimizer, start):

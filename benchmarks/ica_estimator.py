@@ -27,13 +27,16 @@ from sklearn.decomposition import FastICA
 from sklearn.exceptions import ConvergenceWarning
 
 from benchmarks._parts import HERE, part
-from givens import ICA, minimize
+from givens import ICA
 from givens.ica import whiten_samples
 from givens.ica.adaptive import GAUSSIAN_MEAN, NonGaussianity
 from givens.ica.estimator import ROUGH
 from givens.metrics import amari, mutual_information_reduction
+from givens.numerics import parallel
 from givens.objectives import Columns, LogCosh
 from givens.rotations import random_orthogonal
+from givens.solve.race import lowest_run
+from givens.solve.state import RunOptions
 
 SMALL = bool(os.environ.get("GIVENS_ICA_SMALL"))  # to try the parts: a few samples, and nothing is kept
 SAMPLES = 4_000 if SMALL else 50_000
@@ -286,14 +289,9 @@ def against_fastica(report, name, Z, adaptive, large):
             return descend(Z, start, LogCosh(), aim, coarse=True)
         objective = Columns(Z, NonGaussianity(squared=True))
         near = ROUGH * len(Z) / objective.scale
-        begun = minimize(
-            objective.coarse() or objective,
-            start,
-            phases=("descent",),
-            coarse=False,
-            tol=0.0,
-            gradient_tol=near,
-        )
+        rough = RunOptions(("descent",), tol=0.0, gradient_tol=near)
+        with parallel.pool(None):
+            begun = lowest_run(objective.coarse() or objective, start, rough, coarse=False)
         return descend(Z, begun.U, NonGaussianity(squared=False), aim)
 
     if large:
@@ -320,13 +318,9 @@ def against_fastica(report, name, Z, adaptive, large):
 
 
 def descend(Z, start, contrast, level, coarse=False):
-    return minimize(
-        Columns(Z, contrast),
-        start,
-        phases=("descent",),
-        coarse=coarse,
-        callback=lambda now: now.value <= level,
-    )
+    options = RunOptions(("descent",), callback=lambda now: now.value <= level)
+    with parallel.pool(None):
+        return lowest_run(Columns(Z, contrast), start, options, coarse=coarse)
 
 
 def many_starts(report, X, number=20):

@@ -115,7 +115,7 @@ def _flat(report):
         result = timing.value
         seconds += timing.best
         certified += result.converged and result.certificate.gain <= 1e-12 * result.scale
-        alone += minimize(problem, phases=["sweeps"], threads=1).converged
+        alone += minimize(problem, method="sweeps", threads=1).converged
         moved = C + 100 * np.abs(C).max() * np.array([1.0, -2.0, 3.0])[:, None, None] * np.eye(problem.n)
         other = minimize(JointDiagonal(moved), threads=1).U
         values = [problem.look(problem.state(U)).value for U in (result.U, other)]

@@ -105,7 +105,7 @@ def _population(report):
             truth = make_spherical_mixture(1, n_features=d, variances=variances, random_state=0)
             steps = np.sqrt(d) * np.vstack([np.eye(d), -np.eye(d)])
             points = truth.means[:, None, :] + np.sqrt(truth.variances)[:, None, None] * steps
-            state = ThirdMoments(Basis(np.zeros(d), np.eye(d)))
+            state = ThirdMoments(Basis(np.zeros(d), np.eye(d))).begin(0)
             state.add(points.reshape(-1, d))
             moments = replace(state.cumulants(), count=np.inf)
             decomposition = partial(by_givens, random_state=0, threads=None)
@@ -159,7 +159,7 @@ def _basis(X):
 
 def _sums(X, basis):
     _basis(X)
-    state = ThirdMoments(basis)
+    state = ThirdMoments(basis).begin(0)
     state.add(X)
 
 

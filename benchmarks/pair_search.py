@@ -1,7 +1,7 @@
 """Pairs of columns: is the best angle found, and what does exactness cost?
 
 The search for the best angle of two columns is compared with an independent one, on random pairs, for every penalty and
-contrast. For sparse PCA this is the search of sorted breakpoints in NumPy (`givens.searches.breakpoint_search`), for
+contrast. For sparse PCA this is the search of sorted breakpoints in NumPy (`tests.oracles.breakpoints`), for
 contrasts a grid of 720 angles per turn, refined at its three lowest minima. A pair is "short" where the independent search
 finds a better value by more than a bound: for contrasts 1e-9 of the range of values; for ℓ1 rounding, which is (10 + 5√rows)
 eps times the sum of squares of the columns; for ℓ0 2e-14 of this sum more, since the search treats maxima as equal that
@@ -20,7 +20,7 @@ import numpy as np
 from givens.kernels import sparse_pair
 from givens.kernels.sorted_breakpoints import TIE
 from givens.objectives import Exp, Kurtosis, LogCosh, Orthomax
-from givens.searches.breakpoints import breakpoint_search, pair_value
+from tests.oracles.breakpoints import breakpoint_search, pair_value
 
 EPS = float(np.finfo(np.float64).eps)
 ANGLES = np.linspace(0, np.pi / 2, 180, endpoint=False)  # of even contrasts, a quarter turn is the period

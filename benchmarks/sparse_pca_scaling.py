@@ -46,5 +46,5 @@ def sweep_of(d, n):
     gamma = 0.2 * np.sqrt(np.einsum("ij,ij->j", A, A).max())
     objective = SparseColumns(A.T, gamma)
     objective.trace_slopes = False
-    result = minimize(objective, np.eye(n), max_sweeps=3)
+    result = minimize(objective, np.eye(n), max_iter=3)
     return float(np.median(np.diff(result.trace.seconds))), A.nbytes

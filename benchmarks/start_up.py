@@ -27,11 +27,11 @@ start = time.perf_counter()
 print(time.perf_counter() - start)
 """
 CALLS = {
-    "Columns, varimax": 'givens.minimize(givens.objectives.Columns(A, "varimax"), max_sweeps=2)',
+    "Columns, varimax": 'givens.minimize(givens.objectives.Columns(A, "varimax"), max_iter=2)',
     "Columns, kurtosis, pair by pair": "givens.minimize(givens.objectives.Columns(A, 'kurtosis'), "
-    "schedule=givens.schedules.Tournament(block=2), max_sweeps=2)",
-    "JointDiagonal": "givens.minimize(givens.objectives.JointDiagonal(A.T @ A), max_sweeps=2)",
-    "Function": "givens.minimize(lambda U: float(np.sum((A @ U)[:, 0] ** 2)), n=4, random_state=0, max_sweeps=2)",
+    "method=givens.schedules.Tournament(block=2), max_iter=2)",
+    "JointDiagonal": "givens.minimize(givens.objectives.JointDiagonal(A.T @ A), max_iter=2)",
+    "Function": "givens.minimize(lambda U: float(np.sum((A @ U)[:, 0] ** 2)), n=4, random_state=0, max_iter=2)",
 }
 
 

@@ -198,8 +198,8 @@ def sweeps(report):
     for d in (200, 400):
         objective = SymmetricTensor(tensor(d, 2, noise=0.0)[0])
         start = random_orthogonal(d, np.random.default_rng(0))
-        minimize(objective, start, max_sweeps=0)
-        trace = minimize(objective, start, max_sweeps=3 if d == 200 else 2, tol=0).trace
+        minimize(objective, start, max_iter=0)
+        trace = minimize(objective, start, max_iter=3 if d == 200 else 2, tol=0).trace
         sweep = float(np.min(np.diff(trace.seconds)))
         size = 2000
         A = np.random.default_rng(0).standard_normal((size, size))
@@ -233,7 +233,7 @@ def peak_over_tensor(d):
     T, _ = tensor(d, 0, noise=0.0)
     found = decompose(T, start="power", random_state=0)
     assert found.residual < 1e-10
-    minimize(SymmetricTensor(T), random_state=0, max_sweeps=1, tol=0, repair_every=1)
+    minimize(SymmetricTensor(T), random_state=0, max_iter=1, tol=0)
     return (high_water_mark() - before) / T.nbytes
 
 

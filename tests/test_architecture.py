@@ -17,7 +17,7 @@ LAYERS = [
     {"support"},
     {"kernels"},
     {"numerics"},
-    {"rotations", "metrics", "searches", "schedules", "result"},
+    {"rotations", "metrics", "schedules", "result"},
     {"data"},
     {"objectives"},
     {"solve"},

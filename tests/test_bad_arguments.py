@@ -85,9 +85,9 @@ class Unsloped(Objective):
         (lambda: run(f=lambda U: np.complex128(1)), TypeError, "but it returned complex"),
         (lambda: run(f=lambda U: None), TypeError, "it returned NoneType"),
         (lambda: run(f=lambda U: "1"), TypeError, "it returned str"),
-        (lambda: run(schedule="spiral"), ValueError, "no schedule 'spiral'"),
-        (lambda: run(schedule=3), ValueError, "no schedule 3"),
-        (lambda: minimize(Unsloped(), schedule="gradient"), ValueError, "needs slopes, which this objective"),
+        (lambda: run(method="spiral"), ValueError, "no method 'spiral'"),
+        (lambda: run(method=3), ValueError, "no method 3"),
+        (lambda: minimize(Unsloped(), method="gradient"), ValueError, "needs slopes, which this objective"),
         (lambda: run(determinant=0), ValueError, "determinant must be 1, -1, 'both' or None, got 0"),
         (lambda: run(n_starts=0), ValueError, "n_starts must be a whole number of at least 1, got 0"),
         (lambda: run(n_starts=1.5), ValueError, "n_starts must be"),
@@ -96,13 +96,13 @@ class Unsloped(Objective):
         (lambda: run(threads=1.5), ValueError, "threads must be"),
         (lambda: run(tol=-1), ValueError, "tol must be"),
         (lambda: run(tol=np.nan), ValueError, "tol must be"),
-        (lambda: run(gradient_tol=-1), ValueError, "gradient_tol must be"),
-        (lambda: run(max_sweeps=-1), ValueError, "max_sweeps must be"),
-        (lambda: run(max_sweeps=2.5), ValueError, "max_sweeps must be"),
-        (lambda: run(repair_every=0), ValueError, "repair_every must be"),
+        (lambda: run(method=["cyclic", "random"]), ValueError, "at most one schedule"),
+        (lambda: run(method=[]), ValueError, "at least one phase"),
+        (lambda: run(max_iter=-1), ValueError, "max_iter must be"),
+        (lambda: run(max_iter=2.5), ValueError, "max_iter must be"),
         (lambda: run(tol="small"), ValueError, "tol must be a number of at least 0, got 'small'"),
-        (lambda: run(max_sweeps="many"), ValueError, "max_sweeps must be a whole number"),
-        (lambda: run(max_sweeps=np.nan), ValueError, "max_sweeps must be a whole number"),
+        (lambda: run(max_iter="many"), ValueError, "max_iter must be a whole number"),
+        (lambda: run(max_iter=np.nan), ValueError, "max_iter must be a whole number"),
         (lambda: run(random_state="seven"), ValueError, "random_state must be .*, got 'seven'"),
         (lambda: run(random_state=-1), ValueError, "random_state must be .*, got -1"),
         (lambda: run(callback=3), TypeError, "callback must be a function of a Snapshot, got int"),
@@ -237,7 +237,7 @@ def test_a_rough_function_says_so():
     def rough(U):
         return float(np.sum(np.abs(np.round(3 * U))) + np.sum(np.abs(U)))
 
-    result = minimize(rough, n=3, random_state=0, max_sweeps=20, schedule="tournament")
+    result = minimize(rough, n=3, random_state=0, max_iter=20, method="tournament")
     assert "more than 64 harmonics" in result.message
     values = np.array(result.trace.value)
     assert np.all(np.diff(values) <= 1e-12)

@@ -224,7 +224,7 @@ def test_the_names_of_the_protocol_can_be_imported_from_one_place():
 
 def test_a_wrong_separable_makes_a_run_worse():
     """Why the check is there: rounds whose gains do not add up."""
-    values = minimize(square_of_a_sum(True), random_state=0, phases=["sweeps"], max_sweeps=5).trace.value
+    values = minimize(square_of_a_sum(True), random_state=0, method="sweeps", max_iter=5).trace.value
     assert np.any(np.diff(values) > 0)
 
 

@@ -44,7 +44,7 @@ def stream(path):
 
 def checkpoint(path):
     A = np.random.default_rng(0).standard_normal((20, 5))
-    minimize(Columns(A, "varimax"), checkpoint=Checkpoint(path), max_sweeps=2)
+    minimize(Columns(A, "varimax"), checkpoint=Checkpoint(path), max_iter=2)
 
     def load():
         progress, U, memories, problem = checkpoints.load(path)

@@ -28,7 +28,7 @@ def test_the_parts_of_every_objective_agree(case):
 @EVERY
 def test_every_run_ends_at_a_point_without_gradient_and_orthogonal(case):
     objective = CASES[case](2)
-    result = minimize(objective, random_state=0, max_sweeps=300)
+    result = minimize(objective, random_state=0, max_iter=300)
     assert result.converged, result.message
     assert result.gradient_norm <= 3e-6 * objective.scale * abs(objective.factor)
     assert result.orthogonality <= 1e-13
@@ -73,7 +73,7 @@ def test_one_thread_and_two_give_the_same_bits(case, block):
     def run(threads):
         objective = CASES[case](3)
         return minimize(
-            objective, schedule=Tournament(block=block), threads=threads, max_sweeps=5, random_state=1
+            objective, method=Tournament(block=block), threads=threads, max_iter=5, random_state=1
         )
 
     one, two = run(1), run(2)
@@ -132,8 +132,8 @@ def test_scaled_data_give_the_same_rotation(case, exponent):
 @pytest.mark.parametrize("schedule", [None, "tournament"])
 def test_single_precision_data(rng, contrast, schedule):
     A = rng.standard_t(4, size=(60, 5))
-    double = minimize(Columns(A, contrast), schedule=schedule)
-    single = minimize(Columns(A.astype(np.float32), contrast), schedule=schedule)
+    double = minimize(Columns(A, contrast), method=schedule)
+    single = minimize(Columns(A.astype(np.float32), contrast), method=schedule)
     assert single.converged
     assert single.U.dtype == np.float64
     assert single.orthogonality < 1e-13

@@ -50,7 +50,7 @@ SEVERAL = SOLVE.format(
     for problem in (SymmetricTensor(T, symmetrize=True), Columns(rng.laplace(size=(300, 6)), "logcosh")):
         start = random_orthogonal(problem.n, rng)
         for phase in ("descent", "sweeps"):
-            found = minimize(problem, start, phases=[phase], max_steps=5, max_sweeps=2)
+            found = minimize(problem, start, method=phase, max_iter=5 if phase == "descent" else 2)
             values.append(found.U.tobytes().hex())
 """
 )

@@ -7,11 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from givens import minimize, rotations
+from givens import rotations
 from givens.objectives import Function, Look, Objective, PairSolutions
 from givens.schedules import SCHEDULES, Cyclic, Random, Shuffled, Tournament
 from tests.cases import CASES
 from tests.properties import examples
+from tests.runs import run
 
 
 def schedules() -> list:
@@ -57,7 +58,7 @@ def test_theorem_1_what_is_minimised_never_rises(case, seed, data):
     objective = CASES[case](seed)
     schedule = data.draw(st.sampled_from(schedules()))
     watched = Watched(objective)
-    minimize(watched, schedule=schedule, max_sweeps=4, repair_every=2, random_state=seed)
+    run(watched, method=schedule, max_iter=4, repair_every=2, random_state=seed)
     assert max(watched.rises) <= 1e-12 * watched.scale
 
 
@@ -72,12 +73,12 @@ def test_theorem_2_the_bound_holds():
     # g(θ) = A cos θ + B sin θ + const, with A and B sums of two entries of UᵀM: |g''| ≤ √2·(two singular values).
     L = np.sqrt(2) * (s[0] + s[1])
     norms = np.zeros((runs, T + 1))
-    for run in range(runs):
-        U, draw = U0.copy(), np.random.default_rng(run)
+    for seed in range(runs):
+        U, draw = U0.copy(), np.random.default_rng(seed)
         f = Function(lambda U: -float(np.sum(U * M)), d, degree=1, jac=lambda U: -M)
         for t in range(T + 1):
             slopes = f.look(f.state(U)).slopes
-            norms[run, t] = np.sum(slopes**2)  # both triangles: 2 Σ over pairs
+            norms[seed, t] = np.sum(slopes**2)  # both triangles: 2 Σ over pairs
             i, j = sorted(draw.choice(d, 2, replace=False))
             Q = f.solve(f.state(U), np.array([[i, j]])).rotations[0]
             U[:, [i, j]] = U[:, [i, j]] @ Q
@@ -109,8 +110,6 @@ class Spinning(Objective):
 
 @pytest.mark.parametrize(("repair_every", "allowed"), [(None, 1e-12), (10, 1e-14)])
 def test_a_million_rotations_stay_orthogonal(repair_every, allowed):
-    result = minimize(
-        Spinning(100), schedule="tournament", max_sweeps=210, threads=1, repair_every=repair_every
-    )
+    result = run(Spinning(100), method="tournament", max_iter=210, threads=1, repair_every=repair_every)
     assert result.rotations > 1_000_000
     assert result.orthogonality <= allowed * 100

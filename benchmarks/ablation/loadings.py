@@ -165,7 +165,7 @@ def _starts_of_minimize() -> None:
         number = candidates
         return Found(np.eye(loadings.shape[1]), False)
 
-    def minimized(objective: Any, start: Any, *, phases: Any, **options: Any) -> Any:
+    def minimized(objective: Any, start: Any, *, method: Any, **options: Any) -> Any:
         return minimize(objective, n_starts=1 if start is None else number, **options)
 
     factor_rotation.affordable = lambda rows, columns: min(affordable(rows, columns), 4)

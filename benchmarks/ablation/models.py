@@ -210,20 +210,15 @@ def _no_shrinking() -> None:
 
 
 def _all_triples() -> None:
-    """Products of all pairs and all columns, of which a sixth is kept."""
+    """Products of all pairs and all columns, of which a third is kept."""
     from givens.data import third_moments as sums
-    from givens.topics import word_moments
 
-    def triples(p: np.ndarray, columns: int = 256) -> np.ndarray:
+    def triples(p: np.ndarray) -> np.ndarray:
         r, n = p.shape
-        total = np.zeros((r * r, r), dtype=p.dtype)
-        for start in range(0, n, columns):
-            part = np.ascontiguousarray(p[:, start : start + columns])
-            total += (part[:, None] * part).reshape(r * r, -1) @ part.T
-        first, second = np.triu_indices(r)
-        return total.reshape(r, r, r)[first, second]
+        total = ((p[:, None] * p).reshape(r * r, n) @ p.T).reshape(r, r, r)
+        return np.concatenate([np.empty(0), *(total[a, a:, a:].ravel() for a in range(r))])
 
-    sums.packed_triples = word_moments.packed_triples = triples
+    sums.packed_triples = triples
 
 
 # Topics
@@ -364,7 +359,7 @@ MECHANISMS = (
     Mechanism(
         "mixtures: starts of EM beside the moments",
         MIXTURES,
-        ("mixtures/em.py:better_start",),
+        ("mixtures/em.py:EM.better_start",),
         _moments_only_start,
         (
             "kept: the time without them is 0.45 times with the same answer (12 of 60,000 x 40), but on real data the first "
@@ -377,22 +372,27 @@ MECHANISMS = (
         MIXTURES,
         ("mixtures/whitened_moments.py:refit",),
         _no_refit,
-        "kept: not measured",
+        (
+            "kept: without it errors of the means from moments alone are 1.01 to 2.3 times as large (3 of 2,000 x 10 to 20 of "
+            "50,000 x 50, six seeds each)"
+        ),
     ),
     Mechanism(
         "mixtures: shrinking of the third moment",
         MIXTURES,
         ("mixtures/whitened_moments.py:_lifted",),
         _no_shrinking,
-        "kept: not measured",
+        (
+            "deleted: with the fit to the moments that follows, errors of the means are equal to 0.1 % without it (four sizes up "
+            "to 20 of 50,000 x 50, six seeds each)"
+        ),
     ),
     Mechanism(
         "moments: symmetry of third moments",
         (*MIXTURES, *TOPICS),
         (
-            "data/third_moments.py:PairGroup",
-            "data/third_moments.py:pair_groups",
             "data/third_moments.py:packed_triples",
+            "data/third_moments.py:packed_blocks",
             "data/third_moments.py:unpacked_triples",
         ),
         _all_triples,

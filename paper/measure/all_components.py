@@ -127,9 +127,9 @@ def run_rotations(problem: Problem, start: np.ndarray, seed: int, *, pairs: bool
     result = minimize(
         watched,
         start,
-        schedule=Random() if pairs else watched.plan().schedule,
-        tol=0.0,
-        max_sweeps=PASSES,
+        method=Random() if pairs else watched.plan().schedule,
+        tol=0,
+        max_iter=PASSES,
         random_state=seed,
         callback=settled,
         threads=1,

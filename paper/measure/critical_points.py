@@ -82,7 +82,7 @@ def run_points(problem: str, seed: int) -> list[Row]:
         start = point @ expm(NEAR * skew(rng.standard_normal(ORDER * (ORDER - 1) // 2)))
         if problem == LINEAR and np.linalg.det(point) < 0:
             continue  # the other component of O(d), to the same effect
-        run = minimize(objective, start, schedule="random", max_sweeps=300, random_state=seed, threads=1)
+        run = minimize(objective, start, method="random", max_iter=300, random_state=seed, threads=1)
         rows.append(
             {
                 "problem": problem,

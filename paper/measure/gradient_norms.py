@@ -60,9 +60,7 @@ def run_bound(schedule: str, seed: int, d: int, sweeps: int) -> list[Row]:
     problem = Procrustes(d, seed)
     norms = [problem.squared_norm(problem.start)]
     watched = Recorded(problem.objective(), lambda U, rotations, flops: norms.append(problem.squared_norm(U)))
-    minimize(
-        watched, problem.start, schedule=schedule, max_sweeps=sweeps, tol=0.0, random_state=seed, threads=1
-    )
+    minimize(watched, problem.start, method=schedule, max_iter=sweeps, tol=0, random_state=seed, threads=1)
     bound = 2 * problem.L * d * (d - 1) * problem.gap
     last = len(norms) - 1
     # All of the first ones, then fewer and fewer: the axis is logarithmic.
@@ -104,9 +102,9 @@ def run_limit(name: str, seed: int) -> list[Row]:
     result = minimize(
         objective,
         start,
-        schedule="random",
-        tol=0.0,
-        max_sweeps=SWEEPS,
+        method="random",
+        tol=0,
+        max_iter=SWEEPS,
         random_state=seed,
         callback=vanished,
         threads=1,

@@ -106,7 +106,7 @@ def uncentred(X: np.ndarray, k: int) -> tuple[Cumulants, np.ndarray]:
     seconds = moments_of(X)
     mean, covariance = seconds.mean, seconds.covariance()
     vectors = np.linalg.eigh(covariance + np.outer(mean, mean))[1]
-    state = ThirdMoments(Basis(mean, np.ascontiguousarray(vectors[:, -k:])))
+    state = ThirdMoments(Basis(mean, np.ascontiguousarray(vectors[:, -k:]))).begin(0)
     state.add(X)
     return state.cumulants(), np.linalg.eigvalsh(covariance)
 

@@ -12,10 +12,10 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 
 from givens.rotations import random_orthogonal
-from givens.searches.breakpoints import breakpoint_search, pair_value
 from paper.baselines import gpower
 from paper.measure.all_components import Problem
 from paper.measure.task import ExperimentSettings, Row, Task
+from tests.oracles.breakpoints import breakpoint_search, pair_value
 
 SHARE = 0.1
 EVALUATIONS = (3, 5, 7, 10, 15, 20)

@@ -47,7 +47,6 @@ _MODULES = {
     "rotations": "givens.rotations",
     "rows": "givens.data.rows",
     "schedules": "givens.schedules",
-    "searches": "givens.searches",
 }
 
 if TYPE_CHECKING:
@@ -64,7 +63,6 @@ if TYPE_CHECKING:
         rotation,
         rotations,
         schedules,
-        searches,
     )
     from givens.checks import check_objective
     from givens.data import rows
@@ -114,7 +112,6 @@ __all__ = [
     "rotations",
     "rows",
     "schedules",
-    "searches",
     "sparse_pca_path",
 ]
 

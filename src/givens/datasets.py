@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any, NamedTuple
 
 import numpy as np
+from scipy import sparse
+from scipy.stats import invwishart
 
-from givens.mixtures.sample import MixtureSample, make_spherical_mixture
-from givens.support.arguments import generator, refuse_no_counts
-from givens.topics.simulated import TopicSample, make_topics
+from givens.support.arguments import generator, refuse_no_counts, whole
 
 __all__ = [
     "Correlations",
@@ -224,3 +226,196 @@ def sparse_modules(
         X += np.outer(background * rng.standard_normal(n_samples), rng.standard_normal(n_features))
     X += scores @ components
     return Modules(X, components, scores)
+
+
+@dataclass(frozen=True)
+class MixtureSample:
+    """Rows drawn from a mixture, and the mixture.
+
+    Attributes
+    ----------
+    X : array of shape (n, d)
+    y : array of shape (n,)
+        The component of each row.
+    weights, means, variances : arrays of shape (k,), (k, d) and (k,)
+        Parameters of the mixture.
+    """
+
+    X: np.ndarray
+    y: np.ndarray
+    weights: np.ndarray
+    means: np.ndarray
+    variances: np.ndarray
+
+
+def make_spherical_mixture(
+    n_samples: int = 10_000,
+    *,
+    n_components: int = 20,
+    n_features: int = 50,
+    weights: np.ndarray | None = None,
+    variances: float | np.ndarray = 2.0,
+    degrees: float | None = None,
+    scale: float = 1.0,
+    random_state: int | np.random.Generator | None = None,
+) -> MixtureSample:
+    """Draw from a mixture of spherical Gaussians whose centres share an inverse-Wishart covariance.
+
+    Parameters
+    ----------
+    n_samples : int, default=10_000
+        n.
+    n_components : int, default=20
+        k.
+    n_features : int, default=50
+        d.
+    weights : array of shape (k,), optional
+        Equal by default.
+    variances : float or array of shape (k,), default=2.0
+        Variances of the components; the paper's is 2.
+    degrees : float, optional
+        Degrees of freedom of the inverse Wishart distribution, more than d − 1; d + 2 by default, with which its
+        mean is the scale matrix.
+    scale : float, default=1.0
+        The scale matrix of the inverse Wishart distribution is this multiple of the identity.
+    random_state : int or Generator, optional
+
+    Returns
+    -------
+    MixtureSample
+
+    Examples
+    --------
+    >>> from givens.datasets import make_spherical_mixture
+    >>> data = make_spherical_mixture(1000, n_components=3, n_features=5, random_state=0)
+    >>> data.X.shape, data.means.shape, data.variances
+    ((1000, 5), (3, 5), array([2., 2., 2.]))
+    """
+    refuse_no_counts(n_samples=n_samples, n_components=n_components, n_features=n_features)
+    weights = np.full(n_components, 1 / n_components) if weights is None else np.asarray(weights, dtype=float)
+    if weights.shape != (n_components,) or weights.min() < 0 or not np.isclose(weights.sum(), 1):
+        raise ValueError(f"weights must be {n_components} numbers of at least 0 that sum to 1")
+    variances = np.broadcast_to(np.asarray(variances, dtype=float), (n_components,)).copy()
+    if not variances.min() >= 0:
+        raise ValueError("variances must be at least 0")
+    rng = generator(random_state)
+    means = _centres(n_components, n_features, degrees, scale, rng)
+    y = rng.choice(n_components, size=n_samples, p=weights)
+    X = rng.standard_normal((n_samples, n_features))
+    X *= np.sqrt(variances)[y, None]
+    X += means[y]
+    return MixtureSample(X, y, weights, means, variances)
+
+
+def _centres(k: int, d: int, degrees: float | None, scale: float, rng: np.random.Generator) -> np.ndarray:
+    """Draw k points from a Gaussian whose covariance is drawn from an inverse Wishart distribution."""
+    degrees = d + 2 if degrees is None else degrees
+    if degrees <= d - 1:
+        raise ValueError(f"degrees must be more than n_features - 1 = {d - 1}, got {degrees!r}")
+    spread = invwishart(df=degrees, scale=scale * np.eye(d)).rvs(random_state=rng)
+    root = np.linalg.cholesky(np.reshape(spread, (d, d)))
+    return rng.standard_normal((k, d)) @ root.T
+
+
+class TopicSample(NamedTuple):
+    """Documents, and the parameters that they were drawn from.
+
+    Attributes
+    ----------
+    X : sparse matrix of shape (documents, words)
+        Counts.
+    topics : array of shape (k, words)
+        Probabilities of the words of each topic.
+    alpha : array of shape (k,)
+        Dirichlet parameters of the documents' topic shares.
+    shares : array of shape (documents, k)
+    """
+
+    X: sparse.csr_matrix
+    topics: np.ndarray
+    alpha: np.ndarray
+    shares: np.ndarray
+
+
+def make_topics(
+    n_documents: int = 1000,
+    *,
+    n_topics: int = 10,
+    n_words: int = 1000,
+    document_length: int = 100,
+    alpha0: float = 1.0,
+    topic_sparsity: float = 0.05,
+    topics: np.ndarray | None = None,
+    alpha: np.ndarray | None = None,
+    random_state: Any = 0,
+) -> TopicSample:
+    """Draw documents from a latent Dirichlet allocation.
+
+    Parameters
+    ----------
+    n_documents : int, default=1000
+    n_topics : int, default=10
+    n_words : int, default=1000
+    document_length : int, default=100
+        Number of words of every document.
+    alpha0 : float, default=1.0
+        Sum of the Dirichlet parameters, which are proportional to draws from a Gamma distribution of shape 5. 0: one topic per
+        document.
+    topic_sparsity : float, default=0.05
+        Topics are drawn from a symmetric Dirichlet distribution with this parameter.
+    topics : array of shape (k, words), optional
+        Topics to draw from, instead of random ones.
+    alpha : array of shape (k,), optional
+        Dirichlet parameters to draw from, instead of random ones.
+    random_state : int, RandomState, Generator or None, default=0
+
+    Returns
+    -------
+    TopicSample
+
+    Examples
+    --------
+    >>> from givens.datasets import make_topics
+    >>> sample = make_topics(50, n_topics=3, n_words=20, document_length=40)
+    >>> sample.X.shape, int(sample.X.sum()), sample.topics.shape
+    ((50, 20), 2000, (3, 20))
+    """
+    n = whole(n_documents, "n_documents", 1)
+    length = whole(document_length, "document_length", 1)
+    rng = generator(random_state)
+    if not (isinstance(alpha0, Real) and 0 <= float(alpha0) < 1e15):
+        raise ValueError(f"alpha0 must be a number of at least 0, got {alpha0!r}")
+    if topics is None:
+        k, words = whole(n_topics, "n_topics", 1), whole(n_words, "n_words", 1)
+        topics = rng.gamma(topic_sparsity, size=(k, words)) + 1e-12
+    topics = np.asarray(topics, dtype=float)
+    topics = topics / topics.sum(axis=1, keepdims=True)
+    k = len(topics)
+    weights = rng.gamma(5.0, size=k) if alpha is None else np.asarray(alpha, dtype=float)
+    if alpha is None:
+        alpha = alpha0 * weights / weights.sum()
+    alpha = np.asarray(alpha, dtype=float)
+    shares = _shares(alpha, weights, n, rng)
+    return TopicSample(_drawn(shares, topics, length, rng), topics, alpha, shares)
+
+
+def _shares(alpha: np.ndarray, weights: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
+    """The topic shares of n documents; where α is zero, each document has one topic, drawn with these weights."""
+    if alpha.sum() > 0:
+        return rng.dirichlet(np.maximum(alpha, 1e-9), size=n)
+    return np.eye(len(alpha))[rng.choice(len(alpha), size=n, p=weights / weights.sum())]
+
+
+def _drawn(
+    shares: np.ndarray, topics: np.ndarray, length: int, rng: np.random.Generator
+) -> sparse.csr_matrix:
+    """Counts of documents with `length` words: first the number of words of each topic is drawn, then the words."""
+    numbers = rng.multinomial(length, shares)
+    rows, columns = [], []
+    for number, topic in zip(numbers.T, topics):
+        drawn = np.searchsorted(np.cumsum(topic), rng.random(int(number.sum())))
+        columns.append(np.minimum(drawn, len(topic) - 1))
+        rows.append(np.repeat(np.arange(len(shares)), number))
+    row, column = np.concatenate(rows), np.concatenate(columns)
+    counts = sparse.coo_matrix((np.ones(len(row)), (row, column)), shape=(len(shares), topics.shape[1]))
+    return sparse.csr_matrix(counts)

@@ -30,8 +30,7 @@ class Stop(Enum):
     SADDLE = "saddle"
     EXHAUSTED = "exhausted"
     LACKING = "lacking"
-    MAX_SWEEPS = "max_sweeps"
-    MAX_STEPS = "max_steps"
+    MAX_ITER = "max_iter"
     INFINITE_START = "infinite start"
     NOT_FINITE = "not finite"
     CALLBACK = "callback"
@@ -195,7 +194,7 @@ class Result:
         With several starts, the value that each run reached, in the order of the starts. After a race (see `minimize`) only the
         best of them has run to the end.
     scale : float
-        The size of f, to which `tol` and `gradient_tol` are relative. For a plain function it is the largest of a few values
+        The size of f, to which `tol` is relative. For a plain function it is the largest of a few values
         that are computed before the run.
     stop : Stop, optional
         Why the run stopped.

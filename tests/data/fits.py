@@ -79,7 +79,7 @@ def fit_stream(X=None, **options):
 def fit_rotations(X=None, contrast="varimax", **options):
     """Exact rotations of pairs, by rounds over the chunks."""
     objective = Columns(dense(MIXTURE, 700) if X is None else X, contrast)
-    found = minimize(objective, **(options or {"schedule": "tournament", "max_sweeps": 3}))
+    found = minimize(objective, **(options or {"method": "tournament", "max_iter": 3}))
     return np.append(found.U.ravel(), found.value)
 
 

@@ -22,7 +22,7 @@ from givens import ICA, JADE, SOBI, RotatedPCA, SparsePCA, SphericalMixture, Str
 
 ROOT = Path(givens.__file__).parent
 CONTRIBUTING = Path(__file__).parents[2] / "CONTRIBUTING.md"
-LIBRARIES = {"kernels", "numerics", "support", "objectives", "solve", "searches"}
+LIBRARIES = {"kernels", "numerics", "support", "objectives", "solve"}
 SMALL = {"metrics.py", "result.py", "rotations.py", "schedules.py"}
 MOST = 8
 # The search for counts of non-zeros is a step after the other, each in a file; a stream makes it on its kept columns.

@@ -40,7 +40,7 @@ def saved_stream(kind: int) -> bytes:
 def saved_checkpoint(kind: int) -> bytes:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "saved"
-        minimize(OBJECTIVES[kind](), checkpoint=Checkpoint(path), max_sweeps=2, max_steps=3, random_state=0)
+        minimize(OBJECTIVES[kind](), checkpoint=Checkpoint(path), max_iter=3, random_state=0)
         return path.read_bytes()
 
 
@@ -86,9 +86,7 @@ def go_on_with_stream(path: Path, kind: int) -> None:
 
 def go_on_with_run(path: Path, kind: int) -> None:
     try:
-        result = minimize(
-            OBJECTIVES[kind](), checkpoint=Checkpoint(path), max_sweeps=50, max_steps=50, random_state=0
-        )
+        result = minimize(OBJECTIVES[kind](), checkpoint=Checkpoint(path), max_iter=50, random_state=0)
     except Exception as error:
         _named(error, path)
         return

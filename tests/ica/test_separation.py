@@ -166,7 +166,7 @@ class TestEstimators:
         X = np.random.default_rng(0).standard_normal((200, 8))
         with pytest.warns(
             ConvergenceWarning,
-            match=r"did not converge .*max_sweeps = 1.*allow more iterations or raise tol",
+            match=r"did not converge .*max_iter = 1.*allow more iterations or raise tol",
         ):
             type(estimator)(max_sweeps=1).fit(X)
         with pytest.raises(NotFittedError):

@@ -126,8 +126,8 @@ def test_samples_of_weighted_rows_lead_to_the_optimum(contrast):
     weights = rng.uniform(0.1, 3.0, 20_000)
     objective = Columns(A, contrast, weights=weights)
     assert objective.coarse() is not None
-    few = minimize(objective, phases=("descent",), gradient_tol=1e-9)
-    many = minimize(objective, np.eye(3), phases=("descent",), gradient_tol=1e-9)
+    few = minimize(objective, method="descent", tol=1e-9)
+    many = minimize(objective, np.eye(3), method="descent", tol=1e-9)
     assert few.value == pytest.approx(many.value, rel=1e-9)
 
 

@@ -48,28 +48,24 @@ def log_cosh(y):
     return np.where(a < 1, small, a + np.log1p(np.exp(-2 * a)) - np.log(np.longdouble(2)))
 
 
-@pytest.mark.parametrize("kind", [np.float64, np.float32])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_log_cosh_and_its_derivatives_are_accurate_for_every_number(kind, weighted, rng):
+def test_log_cosh_and_its_derivatives_are_accurate_for_every_number(weighted, rng):
     """Where its square does not underflow: one number at a time, so that none hides behind larger ones."""
-    double = kind is np.float64
-    exponents = rng.uniform(*((-153, 300) if double else (-37, 37)), size=300)
+    exponents = rng.uniform(-153, 300, size=300)
     near_one = rng.uniform(-4, 2, size=700)
-    y = (rng.choice([-1.0, 1.0], 1000) * 10.0 ** np.concatenate((exponents, near_one))).astype(kind)
-    y = np.concatenate(
-        (y, np.array([0.0, 0.125, -0.125, np.nextafter(0.125, 0), 0.0884, 0.0885], dtype=kind))
-    )
+    y = rng.choice([-1.0, 1.0], 1000) * 10.0 ** np.concatenate((exponents, near_one))
+    y = np.concatenate((y, [0.0, 0.125, -0.125, np.nextafter(0.125, 0), 0.0884, 0.0885]))
     slopes, curves, values = np.empty_like(y), np.empty_like(y), np.empty(len(y))
     weight = 3.0 if weighted else 1.0
     counts = np.full(1 if weighted else 0, weight)
     for k in range(len(y)):
         part = slice(k, k + 1)
         values[k] = _log_cosh_row(y[part], counts, slopes[part], curves[part])
-    eps = float(np.finfo(kind).eps)
+    eps = float(np.finfo(np.float64).eps)
     expected = weight * log_cosh(y)
     assert (np.abs(values - expected) <= 1024 * eps * expected).all()
-    assert slopes == pytest.approx(weight * np.tanh(y.astype(np.float64)), rel=8 * eps, abs=0)
-    assert curves == pytest.approx(weight * (1 - np.tanh(y.astype(np.float64)) ** 2), abs=16 * eps)
+    assert slopes == pytest.approx(weight * np.tanh(y), rel=8 * eps, abs=0)
+    assert curves == pytest.approx(weight * (1 - np.tanh(y) ** 2), abs=16 * eps)
 
 
 @pytest.mark.parametrize("kind", [np.float64, np.float32])

@@ -1,4 +1,4 @@
-"""The compiled pair problem of sparse PCA against the sorted breakpoints of `givens.searches` and a fine grid."""
+"""The compiled pair problem of sparse PCA against the sorted breakpoints in NumPy and a fine grid."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from givens import minimize
 from givens.kernels import sparse_pair
 from givens.kernels.sorted_breakpoints import sorted_search
 from givens.objectives import SparseColumns
-from givens.searches.breakpoints import breakpoint_search, pair_value
+from tests.oracles.breakpoints import breakpoint_search, pair_value
 
 PENALTIES = pytest.mark.parametrize("penalty", ["l1", "l0"])
 EPS = float(np.finfo(np.float64).eps)
@@ -90,7 +90,7 @@ def test_two_columns_end_at_their_global_maximum(penalty):
     for seed in range(30):
         rng = np.random.default_rng(seed)
         A, gamma = rng.standard_normal((30, 2)), float(rng.choice([0.05, 0.3, 1.0]))
-        value = minimize(SparseColumns(A, gamma, penalty), np.eye(2), tol=0.0).value
+        value = minimize(SparseColumns(A, gamma, penalty), np.eye(2), tol=0).value
         x, y = A.T
         _, best = breakpoint_search(x, y, (gamma, gamma), penalty)
         here = float(pair_value(x, y, 0.0, (gamma, gamma), penalty))

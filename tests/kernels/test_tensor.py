@@ -4,8 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from givens import searches
 from givens.kernels import tensor as kernels
+from tests.oracles.cubic import cubic
 from tests.properties import examples
 from tests.tensor_data import ORDERS, orthogonal, rotated, symmetric
 
@@ -61,7 +61,7 @@ def test_no_angle_of_a_fine_grid_is_better():
 
 def test_agrees_with_the_plain_closed_form():
     C = degenerate(np.random.default_rng(1), 1_000)
-    gains = np.array([searches.cubic(*row)[1] for row in C])
+    gains = np.array([cubic(*row)[1] for row in C])
     assert np.allclose(directions(C)[:, 2], gains, atol=1e-12 * np.abs(C).max(), rtol=0)
 
 
@@ -79,7 +79,7 @@ def test_optimal_for_any_coefficients(C):
     assert np.all(g(C, c[:, None], s[:, None])[:, 0] >= best - 1e-13 * size)
     assert np.all(gain >= 0)
     # The plain closed form takes its time: some of them are enough.
-    theta, plain = np.array([searches.cubic(*row) for row in C[:5]]).T
+    theta, plain = np.array([cubic(*row) for row in C[:5]]).T
     assert np.all(np.abs(gain[:5] - plain) <= 1e-12 * size[:5])
     assert np.all(
         g(C[:5], np.cos(theta)[:, None], np.sin(theta)[:, None])[:, 0] >= best[:5] - 1e-12 * size[:5]
@@ -116,7 +116,7 @@ def test_the_short_cut_finds_what_the_closed_form_finds():
     C = np.column_stack((A, B, D, E))
     taken = 1.16 * (np.abs(B) + np.abs(D)) <= np.minimum(A - np.abs(E), 0.07 * A)
     assert 0.2 < taken.mean() < 0.8
-    plain = np.array([searches.cubic(*row)[0] for row in C])
+    plain = np.array([cubic(*row)[0] for row in C])
     c, s, _ = directions(C).T
     apart = np.angle(np.exp(1j * (np.arctan2(s, c) - plain)))
     # Other optima are equal only by accident, so angles can be compared, to what np.roots can do.

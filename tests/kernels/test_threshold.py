@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from givens.kernels import threshold
-from givens.searches.breakpoints import pair_value
 from givens.sparse_pca.loadings import shrink
+from tests.oracles.breakpoints import pair_value
 
 PENALTIES = pytest.mark.parametrize("penalty", ["l1", "l0"])
 

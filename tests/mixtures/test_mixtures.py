@@ -16,7 +16,7 @@ from sklearn.mixture import GaussianMixture
 from givens.data.rows import Rows
 from givens.data.third_moments import Basis, Cumulants, ThirdMoments, contract
 from givens.datasets import make_spherical_mixture
-from givens.mixtures.em import Mixture, posterior, refine
+from givens.mixtures.em import EM, Mixture, posterior
 from givens.mixtures.whitened_moments import Scaled, by_givens, misfit, refit, solve
 from givens.numerics.polar import polar
 from givens.result import Result
@@ -42,7 +42,7 @@ def sigma_points(mixture: Mixture, copies: int) -> np.ndarray:
 
 def population(mixture: Mixture, copies: int, axes: np.ndarray) -> Cumulants:
     """Exact moments, from the accumulators that samples go through."""
-    state = ThirdMoments(Basis(np.zeros(len(axes)), axes))
+    state = ThirdMoments(Basis(np.zeros(len(axes)), axes)).begin(0)
     state.add(sigma_points(mixture, copies))
     return replace(state.cumulants(), count=np.inf)
 
@@ -175,8 +175,8 @@ def test_em_is_that_of_scikit_learn(sample: tuple[np.ndarray, Mixture]) -> None:
     )
     with pytest.warns(Warning, match="did not converge"):
         rival.fit(X)
-    ours = refine(Rows([X[:1000], X[1000:]]), start, steps=6, tol=-1.0, common=False, floor=0.0)
-    for a, b in zip(ours.mixture, (rival.weights_, rival.means_, rival.covariances_)):
+    ours = EM(False, 0.0, -1.0).refine(Rows([X[:1000], X[1000:]]), start, 6)
+    for a, b in zip(ours.following, (rival.weights_, rival.means_, rival.covariances_)):
         np.testing.assert_allclose(a, b, rtol=1e-9)
     assert not ours.converged
 
@@ -184,19 +184,19 @@ def test_em_is_that_of_scikit_learn(sample: tuple[np.ndarray, Mixture]) -> None:
 @pytest.mark.parametrize("common", [True, False])
 def test_em_never_lowers_the_likelihood(sample: tuple[np.ndarray, Mixture], common: bool) -> None:
     X, start = sample
-    ours = refine(Rows(X), start, steps=300, tol=1e-5, common=common, floor=0.0)
+    ours = EM(common, 0.0, 1e-5).refine(Rows(X), start, 300)
     assert ours.converged
-    gains = np.diff(ours.log_likelihood)
+    gains = np.diff(ours.values)
     assert gains.min() > -1e-12
     assert gains[-1] < 1e-5
-    assert ours.mixture.common == common
-    np.testing.assert_allclose(ours.log_likelihood[0], posterior(start, X)[1].mean(), rtol=1e-12)
+    assert ours.following.common == common
+    np.testing.assert_allclose(ours.values[0], posterior(start, X)[1].mean(), rtol=1e-12)
 
 
 def test_em_with_one_variance_takes_the_weighted_mean(sample: tuple[np.ndarray, Mixture]) -> None:
     X, start = sample
     shares, _ = posterior(start, X)
-    step = refine(Rows(X), start, steps=1, tol=0.0, common=True, floor=0.0).mixture
+    step = EM(True, 0.0, 0.0).refine(Rows(X), start, 1).following
     means = shares.T @ X / shares.sum(axis=0)[:, None]
     variance = sum(shares[:, i] @ np.sum((X - means[i]) ** 2, axis=1) for i in range(4)) / X.size
     np.testing.assert_allclose(step.means, means, rtol=1e-10)
@@ -206,17 +206,8 @@ def test_em_with_one_variance_takes_the_weighted_mean(sample: tuple[np.ndarray, 
 def test_em_in_other_units_and_about_another_origin(sample: tuple[np.ndarray, Mixture]) -> None:
     X, start = sample
     origin = np.arange(6.0)
-    plain = refine(Rows(X), start, steps=3, tol=0.0, common=False, floor=0.0).mixture
-    moved = refine(
-        Rows(X),
-        start.moved(4.0, origin),
-        steps=3,
-        tol=0.0,
-        common=False,
-        floor=0.0,
-        unit=4.0,
-        origin=origin,
-    ).mixture
+    plain = EM(False, 0.0, 0.0).refine(Rows(X), start, 3).following
+    moved = EM(False, 0.0, 0.0).refine(Rows(X), start.moved(4.0, origin), 3, 4.0, origin).following
     for a, b in zip(moved, plain.moved(4.0, origin)):
         np.testing.assert_allclose(a, b, rtol=1e-9)
 
@@ -224,7 +215,7 @@ def test_em_in_other_units_and_about_another_origin(sample: tuple[np.ndarray, Mi
 def test_a_component_without_rows_stays() -> None:
     X = np.random.default_rng(0).standard_normal((100, 2))
     start = Mixture(np.array([0.5, 0.5]), np.array([[0.0, 0.0], [1e4, 1e4]]), np.ones(2))
-    found = refine(Rows(X), start, steps=2, tol=0.0, common=False, floor=1e-6).mixture
+    found = EM(False, 1e-6, 0.0).refine(Rows(X), start, 2).following
     np.testing.assert_array_equal(found.means[1], start.means[1])
     np.testing.assert_allclose(found.weights, [1.0, 0.0], atol=1e-12)
     assert np.all(np.isfinite(posterior(found, X)[0]))

@@ -17,7 +17,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from givens import SphericalMixture
 from givens.data.rows import Rows
 from givens.datasets import MixtureSample, make_spherical_mixture
-from givens.mixtures.em import Mixture, better_start
+from givens.mixtures.em import EM, Mixture
 
 
 @parametrize_with_checks([SphericalMixture(), SphericalMixture(2), SphericalMixture(2, variance="distinct")])
@@ -294,7 +294,7 @@ def test_a_component_of_one_row_is_no_better_start() -> None:
     model = SphericalMixture(2, variance="distinct").fit(X)
     rows = X - X.mean(axis=0)
     start = Mixture(np.array([0.5, 0.5]), rows[[0, 70]], np.array([50.0, 50.0]))
-    found = better_start(rows, 2, than=start, starts=20, seed=0, tol=1e-4, common=False, floor=1e-12)
+    found = EM(False, 1e-12, 1e-4).better_start(rows, 2, start, 20, 0)
     assert found is None or found.weights.min() * len(X) >= 2
     assert np.isfinite(model.score(X))
 

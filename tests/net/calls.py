@@ -62,10 +62,9 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
         "threads": 1, "random_state": 0, "progress": False,
     },
     "minimize": {
-        "start": None, "n": None, "m": None, "jac": None, "hess": None, "check_jac": True, "phases": None,
-        "schedule": None, "tol": 1e-18, "gradient_tol": None, "max_sweeps": 500, "max_steps": 10_000, "certify": None,
-        "coarse": None, "determinant": None, "n_starts": 1, "race": True, "threads": 1, "random_state": 0,
-        "callback": None, "checkpoint": None, "repair_every": 10, "progress": False,
+        "start": None, "n": None, "jac": None, "hess": None, "method": None, "tol": 1e-9, "max_iter": 10_000,
+        "certify": None, "determinant": None, "n_starts": 1, "threads": 1, "random_state": 0, "callback": None,
+        "checkpoint": None,
     },
     "decompose": {
         "rank": None, "start": None, "n_starts": 1, "symmetrize": False, "residual_tol": 0.5,
@@ -139,6 +138,11 @@ def run(call: str, how: str, X: Any, given: dict[str, Any], **fitting: Any) -> O
 def _minimized(X: Any, given: dict[str, Any]) -> Outcome:
     given = dict(given)
     name, options = given.pop("objective"), given.pop("options", {})
+    for former in {"phases", "schedule"} & set(given):
+        given["method"] = given.pop(former)
+    if "m" in given:
+        given["n"] = (given["n"], given.pop("m"))
+    given.pop("coarse", None)  # no fit has a start, so all begin on samples where there are any
     if "jac" in given:
         gradient = given["jac"]
         given["jac"] = lambda U: gradient(X, U)

@@ -100,7 +100,7 @@ class Watching(SparseColumns):
 
 def test_minimize_checks_its_arguments_within_its_pool():
     objective = Watching(np.random.default_rng(0).standard_normal((30, 4)), 0.5)
-    minimize(objective, np.eye(4), max_sweeps=1)
+    minimize(objective, np.eye(4), max_iter=1)
     assert objective.seen == {1}
 
 
@@ -147,7 +147,7 @@ from givens import minimize
 from givens.objectives import Function, SparseColumns
 
 A = np.random.default_rng(0).standard_normal((300, 12))
-fit = lambda: minimize(SparseColumns(A, 1.0), max_sweeps=2, random_state=0, threads=2).value
+fit = lambda: minimize(SparseColumns(A, 1.0), max_iter=2, random_state=0, threads=2).value
 expected = fit()
 
 def fork(snapshot):
@@ -156,7 +156,7 @@ def fork(snapshot):
         os._exit(0 if fit() == expected else 1)
     raise SystemExit(os.waitstatus_to_exitcode(os.wait()[1]))
 
-minimize(SparseColumns(A, 1.0), max_sweeps=2, threads=2, callback=fork)
+minimize(SparseColumns(A, 1.0), max_iter=2, threads=2, callback=fork)
 """
 
 
@@ -174,7 +174,7 @@ from givens.objectives import JointDiagonal
 rng = np.random.default_rng(0)
 S = rng.standard_normal((20, 30, 30))
 objective = JointDiagonal(S + S.transpose(0, 2, 1))
-run = lambda: minimize(objective, random_state=0, tol=0, max_sweeps=8, threads=2)
+run = lambda: minimize(objective, random_state=0, tol=0, max_iter=8, threads=2)
 run()
 began = time.perf_counter()
 run()

@@ -101,7 +101,7 @@ def test_second_derivatives_against_differences_of_values(rng, scale):
 def test_nearly_flat_minima_are_reached(make, seed):
     """Curvatures differ by 1e10 to 1e12, where quasi-Newton steps end far above the minimum."""
     problem = make(8, 5.0 if make is brockett else 2.5, seed)
-    result = minimize(problem, problem.start, jac=True, hess=problem.hess, max_sweeps=5000)
+    result = minimize(problem, problem.start, jac=True, hess=problem.hess, max_iter=5000)
     assert result.converged, result.message
     assert "Newton's next step would gain" in result.message
     assert problem.gap(result.U) <= 4e-15

@@ -62,8 +62,8 @@ def memory(A):
 
 @EVERY
 def test_exact_rotations_of_pairs_are_those_in_memory(case):
-    here = minimize(CASES[case](memory), schedule="tournament")
-    there = minimize(CASES[case](chunks), schedule="tournament")
+    here = minimize(CASES[case](memory), method="tournament")
+    there = minimize(CASES[case](chunks), method="tournament")
     assert there.converged
     assert there.value == pytest.approx(here.value, rel=1e-10)
     assert abs(there.sweeps - here.sweeps) <= 1
@@ -73,7 +73,7 @@ def test_exact_rotations_of_pairs_are_those_in_memory(case):
 @EVERY
 def test_blocks_lower_the_value_in_every_sweep_and_end_where_no_pair_gains(case):
     objective = CASES[case](chunks)
-    result = minimize(objective, certify=True, max_sweeps=400)
+    result = minimize(objective, certify=True, max_iter=400)
     assert result.converged, result.message
     assert result.certificate.gain <= 1e-10 * objective.scale * abs(objective.factor)
     assert result.orthogonality <= 1e-13
@@ -83,7 +83,7 @@ def test_blocks_lower_the_value_in_every_sweep_and_end_where_no_pair_gains(case)
 
 @pytest.mark.parametrize("case", SMOOTH)
 def test_descent_is_that_in_memory(case):
-    here = minimize(SMOOTH[case](memory), np.eye(N), phases=["descent"])
+    here = minimize(SMOOTH[case](memory), np.eye(N), method="descent")
     there = minimize(SMOOTH[case](chunks), np.eye(N))
     assert there.converged
     assert there.value == pytest.approx(here.value, rel=1e-12)
@@ -174,7 +174,7 @@ def test_one_column_one_row_and_equal_columns():
 @pytest.mark.parametrize("threads", [2, 3])
 def test_threads_do_not_change_the_bits(threads):
     def run(**options):
-        found = minimize(CASES["varimax"](chunks), schedule=Tournament(block=4), **options)
+        found = minimize(CASES["varimax"](chunks), method=Tournament(block=4), **options)
         return found.U, found.trace.value
 
     U, values = run()
@@ -187,13 +187,13 @@ def test_threads_do_not_change_the_bits(threads):
 def test_a_run_goes_on_from_its_checkpoint(tmp_path):
     place = Checkpoint(tmp_path / "run.npz")
     whole = minimize(
-        CASES["varimax"](chunks), schedule="tournament", checkpoint=Checkpoint(tmp_path / "whole.npz")
+        CASES["varimax"](chunks), method="tournament", checkpoint=Checkpoint(tmp_path / "whole.npz")
     )
-    minimize(CASES["varimax"](chunks), schedule="tournament", checkpoint=place, max_sweeps=2)
-    rest = minimize(CASES["varimax"](chunks), schedule="tournament", checkpoint=place)
+    minimize(CASES["varimax"](chunks), method="tournament", checkpoint=place, max_iter=2)
+    rest = minimize(CASES["varimax"](chunks), method="tournament", checkpoint=place)
     assert np.array_equal(rest.U, whole.U)
     with pytest.raises(ValueError, match="belongs to another problem"):
-        minimize(Columns(chunks(heavy(1)), "varimax"), schedule="tournament", checkpoint=place)
+        minimize(Columns(chunks(heavy(1)), "varimax"), method="tournament", checkpoint=place)
 
 
 def travelling(n, rows, block, sweeps=2):
@@ -208,7 +208,7 @@ def travelling(n, rows, block, sweeps=2):
     A = chunks(heavy(rows=rows, n=n), rows // 7)
     objective, start = Columns(A, "kurtosis"), np.eye(n)
     with Callback(posttask=count):
-        result = minimize(objective, start, schedule=Tournament(block=block), max_sweeps=sweeps)
+        result = minimize(objective, start, method=Tournament(block=block), max_iter=sweeps)
     assert result.sweeps == sweeps
     return sum(sizes) / sweeps
 
@@ -231,7 +231,7 @@ def test_bad_input_gets_a_sentence():
     with pytest.raises(ValueError, match="weights are for rows in memory"):
         Columns(chunks(A), "kurtosis", weights=np.ones(900))
     with pytest.raises(ValueError, match=r"pairs of columns of LogCosh\(\) are searched in memory only"):
-        minimize(Columns(chunks(A), "logcosh"), schedule="tournament")
+        minimize(Columns(chunks(A), "logcosh"), method="tournament")
     with pytest.raises(ValueError, match="active must be between 1 and"):
         Columns(chunks(A), "kurtosis", active=9)
     with pytest.raises(ValueError, match="there is no contrast"):
@@ -248,7 +248,7 @@ def test_bad_input_gets_a_sentence():
 def test_blocks_of_too_many_columns_are_refused():
     A = chunks(heavy(rows=300, n=70))
     with pytest.raises(ValueError, match="at most 64 columns"):
-        minimize(Columns(A, "kurtosis"), schedule=Tournament(block=70), max_sweeps=1)
+        minimize(Columns(A, "kurtosis"), method=Tournament(block=70), max_iter=1)
 
 
 @pytest.mark.parametrize("kind", ["f8", "f4"])

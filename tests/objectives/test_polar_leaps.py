@@ -103,7 +103,7 @@ def test_a_leap_is_worth_at_least_what_it_says(penalty, seed, share, active):
 def test_a_run_with_leaps_never_falls_and_stays_in_its_component(penalty, seed, share, active):
     objective = problem(seed, share, penalty, active)
     start = random_orthogonal(24, np.random.default_rng(seed), determinant=-1 if seed % 2 else 1)
-    result = minimize(objective, start, max_sweeps=12)
+    result = minimize(objective, start, max_iter=12)
     assert objective.plan().phases[0] == "leaps"
     assert np.all(np.diff(result.trace.value) >= -1e-12 * objective.scale * abs(objective.factor))
     assert result.determinant == determinant(start)
@@ -115,9 +115,9 @@ def test_leaps_find_more_than_rotations_alone_on_most_starts():
     for seed in range(6):
         objective = problem(1, 0.3, "l1", samples=40, features=2000)
         start = random_orthogonal(40, np.random.default_rng(seed))
-        leaping = minimize(objective, start, tol=1e-9).value
+        leaping = minimize(objective, start, tol=3e-5).value
         plain = minimize(
-            objective, start, tol=1e-9, schedule=Tournament(block=objective.plan().schedule.block)
+            objective, start, tol=3e-5, method=Tournament(block=objective.plan().schedule.block)
         ).value
         better.append(leaping >= plain * (1 - 1e-9))
     assert sum(better) >= 4
@@ -126,7 +126,7 @@ def test_leaps_find_more_than_rotations_alone_on_most_starts():
 def test_one_thread_and_two_give_the_same_bits():
     objective = problem(3, 0.2, "l1", samples=40, features=3000)
     start = random_orthogonal(40, np.random.default_rng(0))
-    one, two = (minimize(objective, start, max_sweeps=6, threads=threads) for threads in (1, 2))
+    one, two = (minimize(objective, start, max_iter=6, threads=threads) for threads in (1, 2))
     assert np.array_equal(one.U, two.U)
     assert one.trace.value == two.trace.value
 
@@ -135,10 +135,10 @@ def test_one_thread_and_two_give_the_same_bits():
 def test_a_run_interrupted_among_its_leaps_ends_in_the_same_bits(tmp_path, every):
     objective = problem(4, 0.2, "l1", samples=40, features=2000)
     start = random_orthogonal(40, np.random.default_rng(0))
-    whole = minimize(objective, start, max_sweeps=9, checkpoint=Checkpoint(tmp_path / "whole", every))
+    whole = minimize(objective, start, max_iter=9, checkpoint=Checkpoint(tmp_path / "whole", every))
     place = Checkpoint(tmp_path / "part", every)
-    minimize(objective, start, max_sweeps=3, checkpoint=place)
-    resumed = minimize(objective, start, max_sweeps=9, checkpoint=place)
+    minimize(objective, start, max_iter=3, checkpoint=place)
+    resumed = minimize(objective, start, max_iter=9, checkpoint=place)
     assert np.array_equal(whole.U, resumed.U)
     assert whole.trace.value == resumed.trace.value
 
@@ -147,8 +147,8 @@ def test_a_run_interrupted_among_its_leaps_ends_in_the_same_bits(tmp_path, every
 def test_the_size_of_the_data_changes_nothing(factor):
     A = modules(5)
     level = 0.3 * np.sqrt(np.max(np.sum(A**2, axis=1)))
-    plain = minimize(SparseColumns(A, level), max_sweeps=6)
-    scaled = minimize(SparseColumns(A * factor, level * factor), max_sweeps=6)
+    plain = minimize(SparseColumns(A, level), max_iter=6)
+    scaled = minimize(SparseColumns(A * factor, level * factor), max_iter=6)
     assert np.array_equal(plain.U, scaled.U)
 
 
@@ -163,7 +163,7 @@ def test_where_nothing_exceeds_the_threshold_there_is_no_leap():
 
 def test_leaps_from_an_optimum_do_not_spoil_it():
     objective = problem(7, 0.3, "l1")
-    best = minimize(objective, max_sweeps=500)
+    best = minimize(objective, max_iter=500)
     again = minimize(objective, best.U)
     assert again.value >= best.value * (1 - 1e-12)
 
@@ -182,7 +182,7 @@ def test_the_loop_takes_back_a_leap_that_loses():
     A = modules(8)
     objective = Astray(A, 0.3 * np.sqrt(np.max(np.sum(A**2, axis=1))))
     start = minimize(SparseColumns(A, objective.gamma)).U
-    result = minimize(objective, start, max_sweeps=3)
+    result = minimize(objective, start, max_iter=3)
     assert objective.asked == 2  # as a first leap and as a later one, and no more
     assert np.all(np.diff(result.trace.value) >= -1e-12 * objective.scale * abs(objective.factor))
     assert result.orthogonality < 1e-12

@@ -81,7 +81,7 @@ def test_a_start_from_a_sample_leads_to_the_optimum_of_all(kind, scale):
     objective = Columns(A * scale, contrast)
     assert objective.coarse() is not None
     result = minimize(objective)
-    by_pairs = minimize(Columns(A, contrast), np.eye(6), schedule="cyclic")
+    by_pairs = minimize(Columns(A, contrast), np.eye(6), method="cyclic")
     plain = minimize(Columns(A, contrast), np.eye(6))
     assert result.converged
     assert result.trace.step[-1] < plain.trace.step[-1]
@@ -92,7 +92,7 @@ def test_a_sample_is_some_of_the_rows():
     A = sources(6, 40_000, 16)
     whole = Columns(A, "logcosh")
     sample = whole.coarse()
-    assert 128 * 16 <= len(sample.rows.A) < 256 * 16
+    assert 96 * 16 <= len(sample.rows.A) < 192 * 16
     assert sample.coarse() is None
     look, full = sample.look(sample.state(np.eye(16))), whole.look(whole.state(np.eye(16)))
     share = len(sample.rows.A) / len(A)
@@ -131,9 +131,9 @@ def test_sweeps_over_a_sample_lead_to_a_maximum_of_all_rows(contrast, kind):
         A[:, -3:] = A[:, :3] @ np.ones((3, 3))
     scale = {"tiny": 1e-150, "huge": 1e150}.get(kind, 1.0)
     data = A.astype(np.float32) if kind == "single" else A * scale
-    result = minimize(Columns(data, contrast), tol=1e-12)
-    start = minimize(Columns(A, contrast), np.eye(12), phases=["sweeps"], max_sweeps=0)
-    at = minimize(Columns(A, contrast), result.U, phases=["sweeps"], max_sweeps=1)
+    result = minimize(Columns(data, contrast), tol=1e-6)
+    start = minimize(Columns(A, contrast), np.eye(12), method="sweeps", max_iter=0)
+    at = minimize(Columns(A, contrast), result.U, method="sweeps", max_iter=1)
     assert result.converged, result.message
     assert "samples" in [phase.name for phase in result.phases]
     assert np.abs(result.U.T @ result.U - np.eye(12)).max() < 1e-13
@@ -154,7 +154,7 @@ def test_descent_ends_where_pairs_do():
     A = sources(7, 3000, 16)
     start = minimize(Columns(A[::3], "kurtosis")).U
     result = minimize(Columns(A, "kurtosis"), start)
-    pairs = minimize(Columns(A, "kurtosis"), start, schedule="cyclic")
+    pairs = minimize(Columns(A, "kurtosis"), start, method="cyclic")
     assert result.value == pytest.approx(pairs.value, rel=1e-12)
     assert result.gradient_norm < 1e-7 * result.value
     assert result.flops < pairs.flops

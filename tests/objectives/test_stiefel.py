@@ -71,7 +71,7 @@ def test_slopes_are_those_of_the_same_function_of_a_square_matrix(problem):
 @pytest.mark.parametrize(("n", "m"), SHAPES)
 def test_the_minimum_of_brocketts_function_is_made_of_eigenvectors(n, m):
     f, S, least = brockett(n, m)
-    result = minimize(f, n=n, m=m, jac=True, random_state=0)
+    result = minimize(f, n=(n, m), jac=True, random_state=0)
     assert result.converged, result.message
     assert result.U.shape == (n, m)
     assert result.value == pytest.approx(least, rel=1e-12)
@@ -90,7 +90,7 @@ def test_the_minimum_of_brocketts_function_is_made_of_eigenvectors(n, m):
 def test_runs_end_orthonormal_and_without_a_gradient(problem):
     n, m, seed = problem
     f = log_cosh(n, m, seed)
-    result = minimize(f, n=n, m=m, jac=True, random_state=seed)
+    result = minimize(f, n=(n, m), jac=True, random_state=seed)
     assert result.converged, result.message
     E = f(result.U)[1]
     inside = E.T @ result.U - result.U.T @ E
@@ -105,18 +105,18 @@ def test_runs_end_orthonormal_and_without_a_gradient(problem):
 def test_the_nearest_matrix_is_the_polar_factor(rng):
     M = rng.standard_normal((30, 4))
     left, _, right = np.linalg.svd(M, full_matrices=False)
-    result = minimize(lambda V: np.sum((V - M) ** 2), n=30, m=4, jac=lambda V: 2 * (V - M), random_state=0)
+    result = minimize(lambda V: np.sum((V - M) ** 2), n=(30, 4), jac=lambda V: 2 * (V - M), random_state=0)
     np.testing.assert_allclose(result.U, left @ right, atol=1e-7)
 
 
 def test_values_alone_are_enough(rng):
     f, _, least = brockett(7, 2)
-    result = minimize(lambda V: f(V)[0], n=7, m=2, random_state=0)
+    result = minimize(lambda V: f(V)[0], n=(7, 2), random_state=0)
     assert result.converged, result.message
     assert result.value == pytest.approx(least, rel=1e-10)
     assert result.gradient_norm < 1e-6 * abs(least)
     M = rng.standard_normal((5, 1))
-    assert minimize(lambda V: -np.sum(M * V), n=5, m=1).value == pytest.approx(-np.linalg.norm(M), rel=1e-10)
+    assert minimize(lambda V: -np.sum(M * V), n=(5, 1)).value == pytest.approx(-np.linalg.norm(M), rel=1e-10)
 
 
 def test_autograd_differentiates_functions_of_few_columns():
@@ -125,15 +125,14 @@ def test_autograd_differentiates_functions_of_few_columns():
     _, S, least = brockett(12, 2)
     weights = np.array([2.0, 1.0])
     wrapped = autodiff.autograd(lambda V: anp.sum(weights * V * anp.dot(S, V)))
-    assert minimize(wrapped, n=12, m=2, jac=True, random_state=0).value == pytest.approx(least, rel=1e-12)
+    assert minimize(wrapped, n=(12, 2), jac=True, random_state=0).value == pytest.approx(least, rel=1e-12)
 
 
 @pytest.mark.parametrize("exponent", [-200, -20, 20, 200])
 def test_scaled_functions_have_the_same_minimum(exponent):
-    plain = minimize(brockett(8, 3)[0], n=8, m=3, jac=True, random_state=0)
-    scaled = minimize(
-        brockett(8, 3, scale=10.0**exponent)[0], n=8, m=3, jac=True, random_state=0, check_jac=False
-    )
+    plain = minimize(brockett(8, 3)[0], n=(8, 3), jac=True, random_state=0)
+    far = Function(brockett(8, 3, scale=10.0**exponent)[0], (8, 3), jac=True, check=False)
+    scaled = minimize(far, random_state=0)
     np.testing.assert_allclose(np.abs(scaled.U), np.abs(plain.U), atol=1e-6)
     assert scaled.converged
     assert scaled.value == pytest.approx(plain.value * 10.0**exponent, rel=1e-9)
@@ -147,15 +146,13 @@ def test_a_turned_space_turns_the_minimum_with_it(rng):
         value, E = f(P @ V)
         return value, P.T @ E
 
-    here, there = (
-        minimize(g, V, jac=True, gradient_tol=1e-9) for g, V in ((f, start), (turned, P.T @ start))
-    )
+    here, there = (minimize(g, V, jac=True, tol=1e-9) for g, V in ((f, start), (turned, P.T @ start)))
     assert here.value == pytest.approx(there.value, rel=1e-9)
 
 
 def test_all_columns_are_the_square_case():
     f, _, least = brockett(5, 5)
-    result = minimize(f, n=5, m=5, jac=True, random_state=0)
+    result = minimize(f, n=(5, 5), jac=True, random_state=0)
     assert result.value == pytest.approx(least, rel=1e-10)
     assert result.determinant == 1
 
@@ -176,7 +173,7 @@ def test_a_start_tells_the_number_of_columns():
 def test_threads_and_repetitions_give_the_same_bits():
     f = log_cosh(20, 3)
     runs = [
-        minimize(f, n=20, m=3, jac=True, n_starts=4, threads=threads, random_state=1)
+        minimize(f, n=(20, 3), jac=True, n_starts=4, threads=threads, random_state=1)
         for threads in (1, 2, None)
     ]
     for run in runs[1:]:
@@ -203,7 +200,7 @@ def test_a_killed_run_ends_in_the_same_bits(tmp_path):
 def test_a_callback_sees_n_x_m_matrices():
     seen = []
     f, _, _ = brockett(9, 2)
-    minimize(f, n=9, m=2, jac=True, random_state=0, callback=lambda s: seen.append((s.U.copy(), s.value)))
+    minimize(f, n=(9, 2), jac=True, random_state=0, callback=lambda s: seen.append((s.U.copy(), s.value)))
     assert seen
     for V, value in seen:
         assert orthogonality(V) < 1e-13
@@ -219,7 +216,7 @@ def test_a_run_that_meets_nan_ends_at_the_last_good_matrix():
         value, E = f(V)
         return (value, E) if len(calls) < 12 else (np.nan, E)
 
-    result = minimize(broken, n=9, m=2, jac=True, random_state=0)
+    result = minimize(broken, n=(9, 2), jac=True, random_state=0)
     assert not result.converged
     assert "f must be finite" in result.message
     assert result.value == pytest.approx(f(result.U)[0], rel=1e-12)
@@ -230,7 +227,7 @@ def test_a_run_at_rest_from_its_start_says_so():
     vectors = np.linalg.eigh(S)[1][:, [4, 2]]
     weights = np.array([2.0, 1.0])
     result = minimize(
-        lambda V: np.sum(weights * V * (S @ V)), vectors, jac=lambda V: 2 * weights * (S @ V), tol=1e-12
+        lambda V: np.sum(weights * V * (S @ V)), vectors, jac=lambda V: 2 * weights * (S @ V), tol=1e-6
     )
     assert result.converged
     assert "may be a saddle point" in result.message
@@ -239,20 +236,20 @@ def test_a_run_at_rest_from_its_start_says_so():
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"phases": ["sweep"]}, "there is no phase 'sweep'"),
+        ({"method": ["sweep"]}, "there is no method 'sweep'"),
         ({"determinant": 1}, "have no determinant"),
-        ({"m": 0}, "m must be a whole number from 1 to 6"),
-        ({"m": 7}, "m must be a whole number from 1 to 6"),
-        ({"m": 2.5}, "m must be a whole number"),
-        ({"start": np.eye(6)[:, :3]}, "start has 3 columns, but m = 2"),
+        ({"n": (6, 0)}, "m must be a whole number from 1 to 6"),
+        ({"n": (6, 7)}, "m must be a whole number from 1 to 6"),
+        ({"n": (6, 2.5)}, "m must be a whole number"),
+        ({"start": np.eye(6)[:, :3]}, "start must be a matrix of 2 columns, got shape"),
         ({"start": np.ones((6, 2))}, "start must be orthogonal"),
         ({"start": [[1.0, 0.0], [0.0]]}, "start must be an array, got a sequence of unequal parts"),
-        ({"start": np.eye(5)[:, :2]}, "start is of order 5, but n = 6"),
+        ({"start": np.eye(5)[:, :2]}, "start is of order 5, but U is of order 6"),
     ],
 )
 def test_what_makes_no_sense_for_few_columns_is_refused(options, sentence):
     f, _, _ = brockett(6, 2)
-    arguments = {"n": 6, "m": 2, "jac": True, **options}
+    arguments = {"n": (6, 2), "jac": True, **options}
     with pytest.raises(ValueError, match=sentence):
         minimize(f, **arguments)
 
@@ -263,7 +260,7 @@ def test_rotations_of_two_columns_find_the_minimum_too(schedule, jac):
     f, _, least = brockett(6, 2)
     g = f if jac else lambda V: f(V)[0]
     objective = Function(g, (6, 2), degree=2, jac=jac)
-    result = minimize(objective, schedule=schedule, random_state=0, max_sweeps=400)
+    result = minimize(objective, method=schedule, random_state=0, max_iter=400)
     assert result.converged, result.message
     assert result.rotations > 0
     assert "rotations" in result.method
@@ -275,8 +272,8 @@ def test_rotations_of_two_columns_find_the_minimum_too(schedule, jac):
 
 def test_sweeps_are_those_of_the_same_function_of_a_square_matrix():
     f = log_cosh(7, 3)
-    few = minimize(lambda V: f(V)[0], n=7, m=3, schedule="cyclic", random_state=0)
-    square = minimize(lambda U: f(U[:, :3])[0], complete(few.U), schedule="cyclic", max_sweeps=3)
+    few = minimize(lambda V: f(V)[0], n=(7, 3), method="cyclic", random_state=0)
+    square = minimize(lambda U: f(U[:, :3])[0], complete(few.U), method="cyclic", max_iter=3)
     assert few.converged, few.message
     assert square.value == pytest.approx(few.value, rel=1e-12)
 
@@ -285,20 +282,20 @@ def test_a_certificate_finds_a_way_out_of_a_saddle_point_and_is_exact():
     f, S, least = brockett(8, 2)
     saddle = np.linalg.eigh(S)[1][:, [7, 3]]
     objective = Function(f, (8, 2), degree=2, jac=True)
-    result = minimize(objective, saddle, tol=1e-12, certify=True)
+    result = minimize(objective, saddle, tol=1e-6, certify=True)
     assert result.converged, result.message
     assert result.value < f(saddle)[0] - 0.1 * abs(least)
     assert result.certificate.pairs == 1 + 2 * 6
     assert result.certificate.gain <= 1e-9 * abs(least)
     assert "certified by" in result.method
     assert "exact searches" in result.method
-    share = minimize(f, n=8, m=2, jac=True, certify=0.5, random_state=0)
+    share = minimize(f, n=(8, 2), jac=True, certify=0.5, random_state=0)
     assert share.certificate.pairs == 6
 
 
 def test_killed_sweeps_end_in_the_same_bits(tmp_path):
     f, start = log_cosh(6, 2), random_orthogonal(6, 0, columns=2)
-    options = {"jac": True, "schedule": "random", "random_state": 3, "max_sweeps": 6, "tol": 0}
+    options = {"jac": True, "method": "random", "random_state": 3, "max_iter": 6, "tol": 0}
     whole = minimize(f, start, checkpoint=tmp_path / "whole.npz", **options)
     path = tmp_path / "killed.npz"
     minimize(f, start, checkpoint=path, callback=lambda snapshot: snapshot.step == 2, **options)
@@ -309,9 +306,9 @@ def test_killed_sweeps_end_in_the_same_bits(tmp_path):
 
 def test_a_kink_ends_descent_and_sweeps_go_on():
     M = np.random.default_rng(0).standard_normal((12, 5))
-    options = {"n": 5, "m": 2, "random_state": 0}
+    options = {"n": (5, 2), "random_state": 0}
     alone = minimize(lambda V: np.sum(np.abs(M @ V)), **options)
-    both = minimize(lambda V: np.sum(np.abs(M @ V)), phases=["descent", "sweeps"], **options)
+    both = minimize(lambda V: np.sum(np.abs(M @ V)), method=["descent", "sweeps"], **options)
     assert not alone.converged
     assert "no step of the phase 'descent' lowers f" in alone.message
     assert both.converged
@@ -322,20 +319,20 @@ def test_a_kink_ends_descent_and_sweeps_go_on():
 def test_wrong_gradients_are_found():
     f, _, _ = brockett(6, 2)
     with pytest.raises(ValueError, match=r"matrix of shape \(6, 2\), but it returned shape \(6, 6\)"):
-        minimize(lambda V: f(V)[0], n=6, m=2, jac=lambda V: np.ones((6, 6)))
+        minimize(lambda V: f(V)[0], n=(6, 2), jac=lambda V: np.ones((6, 6)))
     with pytest.raises(ValueError, match="jac disagrees with f"):
-        minimize(lambda V: f(V)[0], n=6, m=2, jac=lambda V: -f(V)[1])
+        minimize(lambda V: f(V)[0], n=(6, 2), jac=lambda V: -f(V)[1])
     with pytest.raises(TypeError, match="a matrix of 6 x 2 real numbers"):
-        minimize(lambda V: f(V)[0], n=6, m=2, jac=lambda V: None)
+        minimize(lambda V: f(V)[0], n=(6, 2), jac=lambda V: None)
 
 
-def test_objectives_of_square_matrices_take_no_m():
+def test_an_objective_has_its_own_shape():
     square = Function(lambda U: float(U[0, 0]), 4)
-    with pytest.raises(ValueError, match="only plain functions of n x m matrices take m"):
-        minimize(square, m=2)
+    with pytest.raises(ValueError, match=r"n = \(4, 2\), but the objective is a function of 4 x 4 matrices"):
+        minimize(square, n=(4, 2))
     few = Function(brockett(6, 2)[0], (6, 2), jac=True)
-    with pytest.raises(ValueError, match="m = 3, but the objective is a function of matrices of 2 columns"):
-        minimize(few, m=3)
+    with pytest.raises(ValueError, match=r"n = \(6, 3\), but the objective is a function of 6 x 2 matrices"):
+        minimize(few, n=(6, 3))
     with pytest.raises(TypeError, match="functions of n x m matrices do not have"):
         check_objective(few)
 

@@ -55,7 +55,7 @@ def sparse(schedule, n=8, features=120, share=0.1):
     counter.counts.clear()
     with unobserved(loop, "trace"), unobserved(loop.Loop, "result"):
         return minimize(
-            objective, start, schedule=schedule, tol=1e-6, max_sweeps=3, threads=1, random_state=0
+            objective, start, method=schedule, tol=0.001, max_iter=3, threads=1, random_state=0
         ).flops
 
 
@@ -124,7 +124,7 @@ def tensor(schedule, d=10):
     counter.counts.clear()
     with unobserved(loop, "trace"), unobserved(loop.Loop, "result"):
         return minimize(
-            objective, start, schedule=schedule, tol=1e-8, max_sweeps=5, threads=1, random_state=0
+            objective, start, method=schedule, tol=0.0001, max_iter=5, threads=1, random_state=0
         ).flops
 
 

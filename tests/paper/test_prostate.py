@@ -74,7 +74,7 @@ def test_values_between_sweeps_are_the_objectives(small):
         paper_columns(problem.A, problem.gamma),
         lambda U, rotations, flops: seen.append((problem.value(U), -watched.factor * watched.gained)),
     )
-    minimize(watched, start, schedule=Random(), max_sweeps=2, random_state=0, threads=1)
+    minimize(watched, start, method=Random(), max_iter=2, random_state=0, threads=1)
     values, gained = np.array(seen).T
     assert values == pytest.approx(problem.value(start) + gained, rel=1e-9)
 
@@ -107,9 +107,9 @@ def test_the_measure_is_zous_variance_of_filled_loadings(small):
 def test_a_recorded_run_is_the_same_run_and_counts_the_same_flops(small, schedule):
     A = (small - small.mean(axis=0)).T
     seen = []
-    plain = minimize(SparseColumns(A, 8.0), schedule=schedule, random_state=0, max_sweeps=5, threads=1)
+    plain = minimize(SparseColumns(A, 8.0), method=schedule, random_state=0, max_iter=5, threads=1)
     watched = Recorded(SparseColumns(A, 8.0), lambda U, rotations, flops: seen.append(flops))
-    recorded = minimize(watched, schedule=schedule, random_state=0, max_sweeps=5, threads=1)
+    recorded = minimize(watched, method=schedule, random_state=0, max_iter=5, threads=1)
     assert np.array_equal(plain.U, recorded.U)
     assert watched.flops == plain.flops == recorded.flops
     assert seen[-1] <= watched.flops

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from givens.datasets import sparse_modules
-from givens.searches.breakpoints import breakpoint_search
 from paper import ExperimentSettings
 from paper.evaluations import Evaluations
 from paper.measure import critical_points, tables
@@ -21,6 +20,7 @@ from paper.measure.critical_points import (
 from paper.measure.pair_evaluations import EVALUATIONS, STATES, brent_gain
 from paper.optima import Optima
 from paper.verdicts import FAILS, HOLDS
+from tests.oracles.breakpoints import breakpoint_search
 
 
 def test_curvatures_are_those_of_the_theory():

@@ -12,6 +12,7 @@ from givens.numerics import flop_counts, parallel
 from givens.objectives import Columns, Function, JointDiagonal, Kurtosis, SparseColumns
 from givens.objectives.base import PairSolutions
 from tests.cases import CASES
+from tests.runs import run
 
 
 @pytest.mark.parametrize(
@@ -19,7 +20,7 @@ from tests.cases import CASES
 )
 def test_no_angle_of_any_pair_gains_more_than_the_certificate_says(case):
     objective = CASES[case](5)
-    result = minimize(objective, random_state=0, phases=["descent"], certify=True)
+    result = minimize(objective, random_state=0, method="descent", certify=True)
     assert result.converged
     certificate = result.certificate
     assert certificate.share == 1.0
@@ -157,7 +158,7 @@ def test_certificates_without_searches_equal_those_of_searches(contrast, rng):
     A = rng.standard_t(5, size=(300, 6))
     start = rotations.random_orthogonal(6, 0, determinant=1)
     runs = [
-        minimize(kind(A, contrast), start, phases=["descent"], certify=True, threads=threads)
+        minimize(kind(A, contrast), start, method="descent", certify=True, threads=threads)
         for kind, threads in ((Unsearchable, 1), (Unsearchable, 2), (Searched, 1))
     ]
     first, second, searched = runs
@@ -169,7 +170,7 @@ def test_certificates_without_searches_equal_those_of_searches(contrast, rng):
     assert abs(first.certificate.gain - searched.certificate.gain) <= 1e-20 * scale
     assert first.method.endswith("certified by the gains of all pairs")
     assert searched.method.endswith("certified by one sweep of exact searches")
-    some = minimize(Unsearchable(A, contrast), first.U, phases=["descent"], certify=0.4)
+    some = minimize(Unsearchable(A, contrast), first.U, method="descent", certify=0.4)
     assert some.certificate.pairs == 6
     assert some.certificate.gain <= first.certificate.gain + 1e-20 * scale
 
@@ -179,7 +180,7 @@ def test_pairs_that_gain_are_rotated_whether_they_were_searched_or_not(rng):
     A = rng.standard_t(5, size=(300, 6))
     start = rotations.random_orthogonal(6, 0, determinant=1)
     known, searched = (
-        minimize(kind(A, "varimax"), start, phases=["descent"], gradient_tol=0.1, certify=True)
+        run(kind(A, "varimax"), start, method="descent", gradient_tol=0.1, certify=True)
         for kind in (Columns, Searched)
     )
     for result in known, searched:
@@ -188,7 +189,7 @@ def test_pairs_that_gain_are_rotated_whether_they_were_searched_or_not(rng):
         assert result.certificate.gain <= 1e-11 * Columns(A, "varimax").scale
     assert known.value == pytest.approx(searched.value, rel=1e-10)
     matrices = rng.standard_normal((4, 6, 6))
-    result = minimize(JointDiagonal(matrices), start, phases=["descent"], gradient_tol=0.1, certify=True)
+    result = run(JointDiagonal(matrices), start, method="descent", gradient_tol=0.1, certify=True)
     assert "certificate" in result.trace.phase
     assert result.certificate.gain <= 1e-11 * JointDiagonal(matrices).scale * JointDiagonal(matrices).factor
 
@@ -232,7 +233,7 @@ def test_a_gain_that_does_not_come_true_is_undone_and_told(claim, told):
             return PairSolutions(turned, np.full(len(blocks), claim * self.scale))
 
     A = np.random.default_rng(5).laplace(size=(60, 4))
-    right = minimize(Columns(A, "logcosh"), phases=["descent"])
-    result = minimize(Boastful(A, "logcosh"), phases=["descent"], certify=True)
+    right = minimize(Columns(A, "logcosh"), method="descent")
+    result = minimize(Boastful(A, "logcosh"), method="descent", certify=True)
     assert np.abs(result.U - right.U).max() < 1e-12
     assert ("was not realised" in result.message) == told

@@ -31,10 +31,10 @@ def test_an_interrupted_run_ends_in_the_same_bits(tmp_path, case, schedule, ever
         place = Checkpoint(tmp_path / name, every=every)
         return minimize(
             CASES[case](0),
-            schedule=schedule,
+            method=schedule,
             random_state=3,
             checkpoint=place,
-            max_sweeps=8,
+            max_iter=8,
             tol=0,
             **options,
         )
@@ -52,10 +52,10 @@ def test_an_interrupted_descent_ends_in_the_same_bits(tmp_path, case, every):
     def run(name, **options):
         return minimize(
             CASES[case](0),
-            phases=["descent", "sweeps"],
+            method=["descent", "sweeps"],
             random_state=3,
             checkpoint=Checkpoint(tmp_path / name, every=every),
-            max_steps=14,
+            max_iter=14,
             **options,
         )
 
@@ -78,22 +78,22 @@ def test_a_finished_run_is_returned_at_once_and_more_sweeps_go_on(tmp_path):
             Function(f, 3, degree=3),
             random_state=0,
             checkpoint=tmp_path / "c.npz",
-            schedule="tournament",
+            method="tournament",
             **options,
         )
 
-    first = run(max_sweeps=2)
+    first = run(max_iter=2)
     made = len(calls)
-    again = run(max_sweeps=2)
+    again = run(max_iter=2)
     assert_same_run(again, first)
     assert len(calls) < made
-    assert run(max_sweeps=4).sweeps > 2
+    assert run(max_iter=4).sweeps > 2
 
 
 def test_without_a_seed_the_start_comes_from_the_checkpoint(tmp_path):
     objective = CASES["cubic"](0)
-    first = minimize(objective, checkpoint=tmp_path / "c.npz", max_steps=2)
-    further = minimize(objective, checkpoint=tmp_path / "c.npz", max_steps=3)
+    first = minimize(objective, checkpoint=tmp_path / "c.npz", max_iter=2)
+    further = minimize(objective, checkpoint=tmp_path / "c.npz", max_iter=3)
     assert further.trace.value[:3] == first.trace.value
 
 
@@ -108,7 +108,7 @@ SCRIPT = """
         print(snapshot.step, flush=True)
         if waits and snapshot.step == 5:
             sys.stdin.read()
-    result = minimize(Columns(A, Kurtosis()), schedule="random", random_state=1, tol=0, max_sweeps=12,
+    result = minimize(Columns(A, Kurtosis()), method="random", random_state=1, tol=0, max_iter=12,
                       callback=callback, checkpoint=sys.argv[1])
     np.save(sys.argv[1] + ".U.npy", result.U)
 """
@@ -163,7 +163,7 @@ def test_when_a_callback_raises_it_passes_through(tmp_path):
 
     with pytest.raises(RuntimeError, match="enough"):
         minimize(CASES["cubic"](0), random_state=0, callback=callback, checkpoint=tmp_path / "c.npz")
-    assert minimize(CASES["cubic"](0), random_state=0, checkpoint=tmp_path / "c.npz", max_steps=1).steps == 1
+    assert minimize(CASES["cubic"](0), random_state=0, checkpoint=tmp_path / "c.npz", max_iter=1).steps == 1
 
 
 @pytest.mark.parametrize(
@@ -181,10 +181,10 @@ def test_a_checkpoint_of_another_problem_is_refused(tmp_path, change):
         minimize(
             CASES["cubic"](seed),
             start,
-            schedule=schedule,
+            method=schedule,
             random_state=random_state,
             checkpoint=Checkpoint(tmp_path / "c.npz", every=every),
-            max_sweeps=3,
+            max_iter=3,
         )
 
     run()
@@ -221,7 +221,7 @@ def damage_flip(data: bytes) -> bytes:
 )
 def test_a_damaged_checkpoint_is_refused(tmp_path, damage):
     path = tmp_path / "c.npz"
-    minimize(CASES["cubic"](0), random_state=0, checkpoint=path, max_sweeps=2)
+    minimize(CASES["cubic"](0), random_state=0, checkpoint=path, max_iter=2)
     path.write_bytes(damage(path.read_bytes()))
     with pytest.raises(ValueError, match="is damaged"):
         minimize(CASES["cubic"](0), random_state=0, checkpoint=path)

@@ -58,7 +58,7 @@ def test_a_step_along_which_slopes_fall_is_not_remembered(rng):
 @pytest.mark.parametrize("case", SMOOTH)
 def test_descent_ends_where_sweeps_find_no_slope(case):
     objective = CASES[case](2)
-    result = minimize(objective, random_state=0, phases=["descent"], certify=False)
+    result = minimize(objective, random_state=0, method="descent", certify=False)
     assert result.converged, result.message
     size = objective.scale * abs(objective.factor)
     assert result.gradient_norm <= 1e-8 * size
@@ -67,14 +67,14 @@ def test_descent_ends_where_sweeps_find_no_slope(case):
     values = np.sign(objective.factor) * np.array(result.trace.value)
     assert np.all(np.diff(values) <= 1e-13 * np.abs(values).max())
     # A sweep from there, each pair exact, confirms that small angles gain nothing.
-    again = minimize(CASES[case](2), result.U, schedule="tournament", max_sweeps=1)
+    again = minimize(CASES[case](2), result.U, method="tournament", max_iter=1)
     assert again.trace.gradient_norm[0] <= 1e-7 * size or np.isnan(again.trace.gradient_norm[0])
 
 
 @pytest.mark.parametrize("case", ["logcosh", "varimax", "joint", "quartic", "light-tailed, 1 of 6 columns"])
 def test_descent_has_the_same_bits_for_any_number_of_threads(case):
     runs = [
-        minimize(CASES[case](3), phases=["descent"], max_steps=12, threads=threads, random_state=1)
+        minimize(CASES[case](3), method="descent", max_iter=12, threads=threads, random_state=1)
         for threads in (1, 2)
     ]
     assert np.array_equal(runs[0].U, runs[1].U)
@@ -84,8 +84,8 @@ def test_descent_has_the_same_bits_for_any_number_of_threads(case):
 
 def test_single_precision_data(rng):
     A = rng.laplace(size=(300, 5))
-    double = minimize(Columns(A, LogCosh()), phases=["descent"])
-    single = minimize(Columns(A.astype(np.float32), LogCosh()), phases=["descent"])
+    double = minimize(Columns(A, LogCosh()), method="descent")
+    single = minimize(Columns(A.astype(np.float32), LogCosh()), method="descent")
     assert single.converged
     assert single.U.dtype == np.float64
     assert single.orthogonality < 1e-13
@@ -125,9 +125,7 @@ def test_the_smallest_orders(n):
 def test_order_150_from_slopes_alone():
     rng = np.random.default_rng(0)
     M = rng.standard_normal((150, 150))
-    result = minimize(
-        lambda U: -float(np.sum(U * M)), n=150, jac=lambda U: -M, determinant="both", gradient_tol=1e-6
-    )
+    result = minimize(lambda U: -float(np.sum(U * M)), n=150, jac=lambda U: -M, determinant="both", tol=1e-6)
     assert result.converged
     assert result.orthogonality < 1e-11
     assert -result.value == pytest.approx(np.linalg.svd(M)[1].sum(), rel=1e-9)
@@ -149,7 +147,7 @@ def test_a_run_that_meets_nan_keeps_its_last_good_matrix(phase, where):
     def jac(U):
         return A.T @ np.tanh(A @ U) * trouble("jac")
 
-    result = minimize(f, n=4, jac=jac, phases=[phase], random_state=0)
+    result = minimize(f, n=4, jac=jac, method=phase, random_state=0)
     if phase == "sweeps" and where == "jac":
         # One gradient a sweep: the run had converged before the trouble.
         assert result.converged or "jac must be finite" in result.message
@@ -177,7 +175,8 @@ def test_a_gradient_that_disagrees_with_f_is_refused():
     ):
         with pytest.raises(ValueError, match="jac disagrees with f: along one direction the slope is"):
             minimize(f, n=4, jac=wrong, random_state=0)
-    minimize(f, n=4, jac=lambda U: 3 * A.T @ (A @ U) ** 3, check_jac=False, random_state=0, max_steps=2)
+    unchecked = Function(f, 4, jac=lambda U: 3 * A.T @ (A @ U) ** 3, check=False)
+    assert minimize(unchecked, random_state=0, max_iter=2).steps == 2
     right = minimize(f, n=4, jac=lambda U: 4 * A.T @ (A @ U) ** 3, random_state=0)
     both = minimize(lambda U: (f(U), 4 * A.T @ (A @ U) ** 3), n=4, jac=True, random_state=0)
     assert np.array_equal(right.U, both.U)
@@ -207,8 +206,7 @@ def test_directions_flatter_than_all_steps_are_found():
             first = np.eye(m)[0]
             result = minimize(
                 lambda V, A=A: V[:, 0] @ A @ V[:, 0] + 1e10 * V[0, 0] ** 2,
-                n=6,
-                m=m,
+                n=(6, m),
                 jac=lambda V, stiff=stiff, first=first: 2 * (stiff @ V) * first,
                 random_state=seed,
             )
@@ -220,7 +218,7 @@ def test_directions_flatter_than_all_steps_are_found():
 def test_kinks_are_not_called_converged(m):
     M = np.random.default_rng(2).standard_normal((20, 5))
     result = minimize(
-        lambda V: np.abs(M @ V).sum(), n=5, m=m, jac=lambda V: M.T @ np.sign(M @ V), random_state=0
+        lambda V: np.abs(M @ V).sum(), n=(5, m), jac=lambda V: M.T @ np.sign(M @ V), random_state=0
     )
     assert not result.converged
     assert "no step of the phase 'descent' lowers f any more" in result.message
@@ -243,8 +241,7 @@ def test_an_exact_fit_is_converged_though_its_gradient_vanishes(n, m):
     B = A @ V
     result = minimize(
         lambda U: np.sum((A @ U - B) ** 2),
-        n=n,
-        m=m,
+        n=(n, m),
         jac=lambda U: 2 * A.T @ (A @ U - B),
         determinant="both" if m == n else None,
         random_state=1,

@@ -90,7 +90,7 @@ def test_check_objective_finds_a_wrong_second_derivative(rng):
 def test_newton_ends_where_no_pair_gains(kappa):
     A = flat_field()
     objective = Columns(A, Orthomax(kappa))
-    result = minimize(objective, np.eye(24), phases=["descent", "newton"], tol=1e-13, certify=True)
+    result = minimize(objective, np.eye(24), method=["descent", "newton"], tol=3e-7, certify=True)
     assert result.converged, result.message
     assert result.orthogonality <= 1e-13
     assert result.phases[1].steps >= 1
@@ -101,7 +101,7 @@ def test_newton_ends_where_no_pair_gains(kappa):
 
 def near_a_maximum(A, rng, angle=0.05):
     """A place from which every method finds the same maximum."""
-    U = minimize(Columns(A, "varimax"), np.eye(A.shape[1]), tol=1e-13).U
+    U = minimize(Columns(A, "varimax"), np.eye(A.shape[1]), tol=3e-7).U
     K = antisymmetric(rng, len(U))
     return turned(U, angle / np.abs(K).max() * K)
 
@@ -109,8 +109,8 @@ def near_a_maximum(A, rng, angle=0.05):
 def test_newton_takes_fewer_steps_than_descent_where_f_is_nearly_flat(rng):
     A = flat_field(seed=1)
     start = near_a_maximum(A, rng)
-    slow = minimize(Columns(A, "varimax"), start, phases=["descent"], tol=1e-13, max_steps=2000)
-    quick = minimize(Columns(A, "varimax"), start, phases=["newton"], tol=1e-13)
+    slow = minimize(Columns(A, "varimax"), start, method="descent", tol=3e-7, max_iter=2000)
+    quick = minimize(Columns(A, "varimax"), start, method="newton", tol=3e-7)
     assert quick.converged
     assert quick.steps < slow.steps / 2
     assert quick.value == pytest.approx(slow.value, rel=1e-9)
@@ -121,10 +121,10 @@ def test_any_start_and_any_scale(scale):
     """Newton alone, from a random place where f bends downwards in many directions."""
     A = scale * flat_field(seed=2)
     start = random_orthogonal(24, np.random.default_rng(3), determinant=1)
-    result = minimize(Columns(A, "varimax"), start, phases=["newton"], tol=1e-12)
+    result = minimize(Columns(A, "varimax"), start, method="newton", tol=1e-6)
     assert result.converged, result.message
     assert set(result.trace.phase[1:]) == {"newton"}
-    again = minimize(Columns(A, "varimax"), result.U, phases=["descent"], tol=1e-12)
+    again = minimize(Columns(A, "varimax"), result.U, method="descent", tol=1e-6)
     assert np.isfinite(again.value) or scale == 1e150
     assert again.steps <= 2
 
@@ -138,17 +138,17 @@ def test_the_same_bits_for_any_number_of_threads():
 
 def test_objectives_without_second_derivatives_leave_the_phase_out(rng):
     A = rng.laplace(size=(400, 4))
-    plain = minimize(Columns(A, LogCosh()), phases=["descent"], random_state=0)
-    with_newton = minimize(Columns(A, LogCosh()), phases=["descent", "newton"], random_state=0)
+    plain = minimize(Columns(A, LogCosh()), method="descent", random_state=0)
+    with_newton = minimize(Columns(A, LogCosh()), method=["descent", "newton"], random_state=0)
     assert np.array_equal(plain.U, with_newton.U)
-    assert minimize(Columns(A, LogCosh()), phases=["newton"]).steps == 0
+    assert minimize(Columns(A, LogCosh()), method="newton").steps == 0
 
 
 def test_single_precision_data(rng):
     A = flat_field(seed=5)
     start = near_a_maximum(A, rng)
-    double = minimize(Columns(A, "varimax"), start, phases=["newton"])
-    single = minimize(Columns(A.astype(np.float32), "varimax"), start, phases=["newton"])
+    double = minimize(Columns(A, "varimax"), start, method="newton")
+    single = minimize(Columns(A.astype(np.float32), "varimax"), start, method="newton")
     assert single.converged
     assert single.U.dtype == np.float64
     assert single.value == pytest.approx(double.value, rel=1e-5)
@@ -161,7 +161,7 @@ def test_a_run_goes_on_from_its_checkpoint(tmp_path):
         return minimize(
             Columns(A, "varimax"),
             np.eye(24),
-            phases=["descent", "newton"],
+            method=["descent", "newton"],
             checkpoint=Checkpoint(tmp_path / path, 1),
             **options,
         )
@@ -213,7 +213,7 @@ class Spoilt(Columns):
 def test_numbers_that_are_not_finite_end_a_run_at_the_last_good_place(part, after, sentence):
     A, start = flat_field(seed=2), random_orthogonal(24, np.random.default_rng(3), determinant=1)
     objective = Spoilt(A, part, after)
-    result = minimize(objective, start, phases=["newton"], tol=1e-12)
+    result = minimize(objective, start, method="newton", tol=1e-6)
     assert not result.converged
     assert result.message.startswith(f"stopped in step {result.steps + 1}, of the phase 'newton': ")
     assert sentence in result.message
@@ -237,8 +237,7 @@ def test_curvatures_of_inactive_columns_are_not_read(rng):
 
     A = rng.standard_t(4, size=(60, 6))
     plain, unknown = (
-        minimize(kind(A, "varimax", active=3), random_state=0, phases=["newton"])
-        for kind in (Columns, Unknown)
+        minimize(kind(A, "varimax", active=3), random_state=0, method="newton") for kind in (Columns, Unknown)
     )
     assert unknown.converged
     assert unknown.value == pytest.approx(plain.value, rel=1e-9)

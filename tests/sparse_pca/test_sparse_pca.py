@@ -16,10 +16,10 @@ from givens import SparsePCA, metrics, sparse_pca_path
 from givens.data.moments import Moments, moments_of
 from givens.datasets import pitprops, sparse_modules
 from givens.numerics import gram
-from givens.searches.breakpoints import breakpoint_search
 from givens.sparse_pca import centred_data as data_module
 from givens.sparse_pca.centred_data import CentredData
 from tests.memory import most_bytes
+from tests.oracles.breakpoints import breakpoint_search
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ import pytest
 
 from givens import StreamingSparsePCA
 from givens.datasets import sparse_modules
-from givens.searches.breakpoints import breakpoint_search
 from givens.streaming import rules
+from tests.oracles.breakpoints import breakpoint_search
 
 DATA = sparse_modules(45, 25, n_modules=3, module_size=6, random_state=3).X
 

@@ -1,20 +1,14 @@
 import numpy as np
 import pytest
-from scipy import sparse
 
 from givens.topics.documents import as_sparse
 
 
-@pytest.mark.parametrize("shape", [(0, 5), (1, 1), (7, 3), (300, 40)])
-@pytest.mark.parametrize("kind", ["u2", "i8", "f4", "f8", ">f8", "f2"])
-@pytest.mark.parametrize("order", ["C", "F"])
-def test_a_dense_table_becomes_the_sparse_matrix_of_scipy(shape, kind, order):
-    table = np.random.default_rng(0).poisson(0.3, shape)
-    found = as_sparse(table.astype(kind, order=order))
-    expected = sparse.csr_matrix(table)
-    for part in ("data", "indices", "indptr"):
-        np.testing.assert_array_equal(getattr(found, part), getattr(expected, part))
-    assert found.shape == shape
+@pytest.mark.parametrize("kind", ["u2", "i8", "f4", ">f8", ">i4", "f2"])
+def test_dense_counts_of_any_type_become_a_sparse_matrix(kind):
+    table = np.random.default_rng(0).poisson(0.3, (7, 3))
+    found = as_sparse(table.astype(kind, order="F"))
+    np.testing.assert_array_equal(found.toarray(), table)
     assert found.has_sorted_indices
 
 

@@ -9,7 +9,7 @@ from scipy.stats import beta as beta_distribution
 from givens.data.rows import Rows
 from givens.topics.documents import Counts, WordCounts
 from givens.topics.variational import DirichletShares, OneTopic, dirichlet_maximum, refine
-from givens.topics.word_moments import add_product
+from givens.topics.word_moments import add_products
 
 
 def two_topics():
@@ -85,5 +85,5 @@ def test_products_are_added_to_what_is_there():
     _, counts, X = two_topics()
     out = np.ones((6, 9))
     y = np.random.default_rng(3).standard_normal((12, 9))
-    add_product(counts, y, out)
+    add_products(counts, (y, out))
     np.testing.assert_allclose(out, 1 + X.T @ y)

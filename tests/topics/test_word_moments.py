@@ -39,7 +39,7 @@ def test_moments_are_those_of_all_triples_of_words():
     X = documents(30, 5, rng)
     assert {1, 2} <= set(np.asarray(X.sum(axis=1)).ravel())
     axes = rng.standard_normal((5, 3))
-    state = WordMoments(axes)
+    state = WordMoments(axes).begin(0)
     state.add(Counts.of(X))
     moments = state.moments()
     first, second, third = by_enumeration(X)
@@ -56,7 +56,7 @@ def test_moments_on_many_axes_of_any_size(scale):
     rng = np.random.default_rng(9)
     X = documents(20, 45, rng, most=3)
     axes = scale * rng.standard_normal((45, 35))
-    state = WordMoments(axes)
+    state = WordMoments(axes).begin(0)
     state.add(Counts.of(X))
     third = by_enumeration(X)[2]
     expected = np.einsum("abc,ai,bj,ck->ijk", third, axes, axes, axes, optimize=True)
@@ -68,7 +68,7 @@ def test_moments_on_many_axes_of_any_size(scale):
 def test_documents_of_one_and_two_words_are_used_where_they_can_be():
     rows = [[1, 0, 0], [0, 1, 1], [1, 1, 1], [0, 0, 0], [2, 1, 0]]
     X = sparse.csr_matrix(np.array(rows, dtype=float))
-    state = WordMoments(np.eye(3))
+    state = WordMoments(np.eye(3)).begin(0)
     state.add(Counts.of(X))
     first, second, third = by_enumeration(X)
     moments = state.moments()
@@ -84,7 +84,7 @@ def test_moments_have_the_same_bits_for_any_number_of_threads():
     found = []
     for threads in (1, 2):
         with parallel.pool(threads):
-            state = WordMoments(axes)
+            state = WordMoments(axes).begin(0)
             state.add(Counts.of(X))
             moments = state.moments()
             found.append(
@@ -103,13 +103,13 @@ def test_merged_moments_are_those_of_all_documents():
     rng = np.random.default_rng(3)
     X = documents(2 * BLOCK_DOCUMENTS, 9, rng)
     axes = rng.standard_normal((9, 4))
-    whole, left, right = WordMoments(axes), WordMoments(axes), WordMoments(axes)
+    whole, left, right = (WordMoments(axes).begin(0) for _ in range(3))
     whole.add(Counts.of(X))
     left.add(Counts.of(X[:BLOCK_DOCUMENTS]))
     right.add(Counts.of(X[BLOCK_DOCUMENTS:]))
     left.merge(right)
     np.testing.assert_allclose(left.moments().third, whole.moments().third, atol=1e-14)
-    assert left.documents == 2 * BLOCK_DOCUMENTS
+    assert left.count == 2 * BLOCK_DOCUMENTS
     with pytest.raises(ValueError, match="different axes"):
         left.merge(WordMoments(axes + 1))
 
@@ -123,9 +123,9 @@ def test_rare_words_are_left_out_of_the_axes_but_not_of_the_moments():
     X = sparse.csr_matrix(np.hstack([rare, frequent]).astype(float))
     axes = principal_axes(Rows([X], check=WordCounts(True)), X.shape[1], 5, np.random.default_rng(0))
     np.testing.assert_array_equal(axes.any(axis=1), np.arange(203) > 1)
-    state = WordMoments(axes)
+    state = WordMoments(axes).begin(0)
     state.add(Counts.of(X))
-    on_all = WordMoments(np.where(axes.any(axis=1)[:, None], axes, 1e-300))
+    on_all = WordMoments(np.where(axes.any(axis=1)[:, None], axes, 1e-300)).begin(0)
     on_all.add(Counts.of(X))
     assert len(state.triples) < len(on_all.triples)
     assert state.moments().cross[:2].any(axis=1).all()

@@ -28,7 +28,6 @@ MOST_PRODUCT_FEATURES = 8192
 
 TILE_FEATURES = 256  # up to so many, the products of a tile (half a megabyte) stay in a core's cache
 WAVE_TILES = 16  # tiles whose products wait to be merged
-SLICE_FEATURES = 1024  # of the features whose squares are summed: a few rows of them stay in a core's cache
 
 
 def overflow_is_told_later(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -97,19 +96,23 @@ class Moments(Summary):
 
     def add(self, rows: Any, weights: np.ndarray | None = None) -> None:
         """Add rows, dense or csr, with weights above 0, by default 1."""
-        if not self.with_products:
-            self._add_squares(rows, weights)
-        elif len(self.mean) <= TILE_FEATURES:
-            self._add_tiles(rows, weights)
-        else:
+        if sparse.issparse(rows) and not self.with_products:
+            self._add_entries(rows, weights)
+        elif self.with_products and len(self.mean) > TILE_FEATURES:
             self._add_blocks(rows, weights)
+        else:
+            self._add_tiles(rows, weights)
         self.count += rows.shape[0]
 
     def _add_tiles(self, rows: Any, weights: np.ndarray | None) -> None:
         @overflow_is_told_later
         def products(part: slice) -> tuple[float, np.ndarray, np.ndarray]:
             weight, mean, block = self._centred(rows[part], None if weights is None else weights[part])
-            return weight, mean, block.T @ block
+            return (
+                weight,
+                mean,
+                block.T @ block if self.with_products else np.einsum("ij,ij->j", block, block),
+            )
 
         cut = tiles(max(len(self.mean), 1), rows.shape[0])
         for start in range(0, len(cut), WAVE_TILES):
@@ -144,17 +147,13 @@ class Moments(Summary):
         block *= np.sqrt(weights)[:, None]
         return float(weights.sum()), mean, block
 
-    def _add_squares(self, rows: Any, weights: np.ndarray | None) -> None:
-        other = copy(self)
-        other.weight = float(rows.shape[0] if weights is None else weights.sum())
-        if sparse.issparse(rows):
-            other.mean, other.scatter = _squares_of_sparse(rows, self.unit, weights, other.weight)
-        else:
-            other.mean, other.scatter = _squares_of_dense(rows, self.unit, weights)
+    def _add_entries(self, rows: Any, weights: np.ndarray | None) -> None:
+        weight = float(rows.shape[0] if weights is None else weights.sum())
+        mean, squares = _squares_of_sparse(rows, self.unit, weights, weight)
         if self.chosen is not None:
-            other.mean, other.scatter = other.mean[self.chosen], other.scatter[self.chosen]
-        other.count = 0
-        self.merge(other)
+            mean, squares = mean[self.chosen], squares[self.chosen]
+        self.scatter += squares
+        self.scatter += self._join(weight, mean)
 
     def end(self) -> None:
         """Keep the upper triangle of the products alone."""
@@ -225,30 +224,14 @@ def feature_means(rows: np.ndarray, weights: np.ndarray | None = None) -> np.nda
     return np.where(constant, rows[0], mean)
 
 
-def _squares_of_dense(
-    rows: np.ndarray, unit: float, weights: np.ndarray | None
-) -> tuple[np.ndarray, np.ndarray]:
-    """The mean of each feature, and the sum of squares about it."""
-    mean, squares = np.empty(rows.shape[1]), np.empty(rows.shape[1])
-
-    @overflow_is_told_later
-    def work(cut: slice) -> None:
-        sums = Moments(cut.stop - cut.start, unit, products=False).begin(0)
-        for part in parallel.slices(len(rows), max(64, gram.BLOCK_ENTRIES // SLICE_FEATURES)):
-            own = None if weights is None else weights[part]
-            weight, middle, block = sums._centred(rows[part, cut], own)
-            sums.scatter += np.einsum("ij,ij->j", block, block) + sums._join(weight, middle)
-        mean[cut], squares[cut] = sums.mean, sums.scatter
-
-    parallel.each(work, parallel.slices(rows.shape[1], SLICE_FEATURES))
-    return mean, squares
-
-
 @overflow_is_told_later
 def _squares_of_sparse(
     rows: Any, unit: float, weights: np.ndarray | None, total: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The same of a csr or csc matrix, through its entries: those that are not stored are as far from the mean as 0 is."""
+    """The mean of each feature of a csr or csc matrix, and the sum of squares about it.
+
+    They are summed through its entries: those that are not stored are as far from the mean as 0 is.
+    """
     features = rows.shape[1]
     if rows.format == "csr":
         which, often = rows.indices, None if weights is None else np.repeat(weights, np.diff(rows.indptr))

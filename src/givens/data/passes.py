@@ -152,35 +152,39 @@ class EveryNth(Summary):
 
 
 class Sums(Summary):
-    """Sums over rows, computed tile by tile in the order of the rows."""
+    """Sums over rows, each an array that is an attribute; `begin` sets them to 0.
 
-    def __init__(self, *shapes: tuple[int, ...]) -> None:
+    Parameters
+    ----------
+    **shapes : tuple of int
+        The shape of each sum, by the name of its attribute.
+    """
+
+    def __init__(self, **shapes: tuple[int, ...]) -> None:
         self.count = 0
-        self._shapes = shapes
-        self._sums: list[np.ndarray] | None = None  # None before the first rows: small when sent
+        self.shapes = shapes
 
-    @abstractmethod
-    def _tile(self, rows: np.ndarray) -> tuple[np.ndarray, ...]:
-        """Sum over the rows of one tile."""
+    def begin(self, first: int) -> Self:
+        """A copy whose sums are 0."""
+        other = copy(self)
+        for name, shape in self.shapes.items():
+            setattr(other, name, np.zeros(shape))
+        return other
 
-    def add(self, rows: np.ndarray) -> None:
-        """Add rows; sums are replaced, not changed in place, so a shallow copy of this object keeps the old ones."""
-        sums = self.totals()
-        tiles = [rows[part] for part in parallel.slices(len(rows), TILE)]
-        add_in_order(sums, self._tile, tiles)
-        self._sums = sums
+    def add(self, rows: Any) -> None:
+        """Add rows, tile by tile in their order."""
+        sums = [getattr(self, name) for name in self.shapes]
+        add_in_order(sums, self._tile, [rows[part] for part in parallel.slices(len(rows), TILE)])
         self.count += len(rows)
 
-    def totals(self) -> list[np.ndarray]:
-        """A copy of the sums over all rows so far."""
-        if self._sums is None:
-            return [np.zeros(shape) for shape in self._shapes]
-        return [total.copy() for total in self._sums]
+    def _tile(self, rows: np.ndarray) -> tuple[np.ndarray, ...]:
+        """The sums over the rows of one tile, in the order of the shapes."""
+        raise NotImplementedError
 
     def merge(self, other: Self) -> None:
         """Add the sums of other rows."""
-        self._sums = [total + part for total, part in zip(self.totals(), other.totals())]
-        self.count += other.count
+        for name in ("count", *self.shapes):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
 
 
 class DaskRows:

@@ -18,35 +18,35 @@ from givens.support.fitting import atomic_fit
 class Stream:
     """Sums over a stream, whose axes its first rows determine.
 
-        Parameters
-        ----------
-        samples : int
-            Number of rows that determine the axes.
-        start : callable
-            Returns an empty `Summary` on the axes of the rows it is given. It is pickled with the model.
-        check : Numbers, or an object with the same methods
-            Divides rows that it has checked into pieces for `Summary.add`.
+    Parameters
+    ----------
+    samples : int
+        Number of rows that determine the axes.
+    start : callable
+        Returns an empty `Summary` on the axes of the rows it is given. It is pickled with the model.
+    check : Numbers, or an object with the same methods
+        Divides rows that it has checked into pieces for `Summary.add`.
 
-        Attributes
-        ----------
-        count : int
-            Number of rows so far.
-        empty : Summary or None
-            The summary of no rows; None until the axes are fixed.
+    Attributes
+    ----------
+    count : int
+        Number of rows so far.
+    empty : Summary or None
+        The summary of no rows; None until the axes are fixed.
 
-        Examples
-        --------
-        >>> from functools import partial
-        >>> import numpy as np
-        >>> from givens.data.rows import Numbers
-        >>> from givens.data.stream import Stream
-    from givens.data.third_moments import principal_moments
-        >>> X = np.random.default_rng(0).standard_normal((500, 4))
-        >>> stream = Stream(100, partial(principal_moments, rank=2), Numbers())
-        >>> for start in range(0, 500, 70):
-        ...     stream.add(X[start : start + 70])
-        >>> stream.count, stream.total().cumulants().third.shape
-        (500, (2, 2, 2))
+    Examples
+    --------
+    >>> from functools import partial
+    >>> import numpy as np
+    >>> from givens.data.rows import Numbers
+    >>> from givens.data.stream import Stream
+    >>> from givens.data.third_moments import principal_moments
+    >>> X = np.random.default_rng(0).standard_normal((500, 4))
+    >>> stream = Stream(100, partial(principal_moments, rank=2), Numbers())
+    >>> for start in range(0, 500, 70):
+    ...     stream.add(X[start : start + 70])
+    >>> stream.count, stream.total().cumulants().third.shape
+    (500, (2, 2, 2))
     """
 
     def __init__(self, samples: int, start: Callable[[Any], Summary], check: Any) -> None:

@@ -12,22 +12,27 @@ Latent variable models have moments M2 = Σ w_i μ_i μ_iᵀ and M3 = Σ w_i μ_
 W = QΛ^{-½} and B = QΛ^{½}; `contract(M3, W)` = Σ λ_i v_i⊗v_i⊗v_i then has orthonormal v_i, which `givens.decompose`
 finds, and B V leads back.
 
-The products p_a p_b of a few hundred rows at a time make one matrix, so that nearly all the work is matrix products.
+Whatever is known of the noise is subtracted as the placements of f⊗f⊗g: f⊗f⊗g + f⊗g⊗f + g⊗f⊗f. By
+
+    placements of f⊗f⊗g = ½ (f + g)⊗(f + g)⊗(f + g) − ½ (f − g)⊗(f − g)⊗(f − g) − g⊗g⊗g
+
+they are a sum of cubes, as third moments are: one function sums both.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple, Self
+from typing import Self
 
 import numpy as np
 
 from givens.data.moments import Moments, moments_of
 from givens.data.passes import Sums
+from givens.numerics import parallel
 from givens.numerics.scaling import unit_of
+from givens.numerics.tiles import add_in_order
 
-_COLUMNS = 256
-_PAIRS = 256
+TILE_ROWS = 1024  # whose cubes are summed by one matrix product per axis
 
 
 @dataclass(frozen=True)
@@ -112,7 +117,7 @@ class ThirdMoments(Sums):
     >>> import numpy as np
     >>> from givens.data.third_moments import Basis, ThirdMoments
     >>> X = np.random.default_rng(0).standard_normal((1000, 5))
-    >>> state = ThirdMoments(Basis(X.mean(axis=0), np.eye(5)[:, :2]))
+    >>> state = ThirdMoments(Basis(X.mean(axis=0), np.eye(5)[:, :2])).begin(0)
     >>> state.add(X[:300])
     >>> state.add(X[300:])
     >>> moments = state.cumulants()
@@ -123,7 +128,7 @@ class ThirdMoments(Sums):
 
     def __init__(self, basis: Basis) -> None:
         d, r = basis.axes.shape
-        super().__init__((d,), (d, r), (r * (r + 1) // 2, r), (1 + r,))
+        super().__init__(first=(d,), cross=(d, r), cubes=(packed_size(r),), energies=(1 + r,))
         self.basis = basis
 
     def _tile(self, rows: np.ndarray) -> tuple[np.ndarray, ...]:
@@ -143,8 +148,7 @@ class ThirdMoments(Sums):
     def cumulants(self) -> Cumulants:
         """Central moments about the mean of all rows so far."""
         n, axes = self.count, self.basis.axes
-        total, cross, packed, energies = (sums / n for sums in self.totals())
-        r = axes.shape[1]
+        total, cross, packed, energies = (getattr(self, name) / n for name in self.shapes)
         mean = axes.T @ total
         second = axes.T @ cross
         outside = total - axes @ mean
@@ -154,9 +158,8 @@ class ThirdMoments(Sums):
             axes.T @ outside
         )
         energy_third = energies[1:] - mean * energies[0] - 2 * lean
-        third = unpacked_triples(packed, r)
-        about = np.einsum("ab,c->abc", second, mean) - 2 / 3 * np.einsum("a,b,c->abc", mean, mean, mean)
-        third -= about + about.transpose(0, 2, 1) + about.transpose(2, 1, 0)
+        third = unpacked_triples(packed, axes.shape[1])
+        third -= placements(np.multiply.outer(second - 2 / 3 * np.outer(mean, mean), mean))
         return Cumulants(
             count=float(n),
             mean=self.basis.origin + total,
@@ -187,58 +190,55 @@ def shifted(rows: np.ndarray, unit: float, origin: np.ndarray | None) -> np.ndar
     return rows if origin is None else rows - origin
 
 
-class PairGroup(NamedTuple):
-    """The pairs (a, b ≥ a) with low ≤ a < high, and their rows among all pairs."""
-
-    low: int
-    high: int
-    place: slice
+def packed_size(r: int) -> int:
+    """How many numbers `packed_triples` returns for r axes."""
+    return r * (r + 1) * (2 * r + 1) // 6
 
 
-def pair_groups(r: int) -> list[PairGroup]:
-    """Divide the first index a into ranges with about 256 pairs (a, b ≥ a) each."""
-    groups, start, row, size = [], 0, 0, 0
-    for a in range(r):
-        size += r - a
-        if size >= _PAIRS or a == r - 1:
-            groups.append(PairGroup(start, a + 1, slice(row, row + size)))
-            start, row, size = a + 1, row + size, 0
-    return groups
+def packed_triples(p: np.ndarray) -> np.ndarray:
+    """Σ p⊗p⊗p over the columns of p: for each a the entries (a, b, c) with b, c ≥ a, one after the other."""
+    products = [((p[a] * p[a:]) @ p[a:].T).ravel() for a in range(len(p))]
+    return np.concatenate([np.empty(0), *products])
 
 
-def packed_triples(p: np.ndarray, columns: int = _COLUMNS) -> np.ndarray:
-    """Σ p_a p_b p_c, one row per pair a ≤ b, filled for c ≥ a: symmetry saves more than half of the work.
+def summed_triples(rows: np.ndarray) -> np.ndarray:
+    """As `packed_triples`, over many rows, which the threads share."""
+    total = np.zeros(packed_size(rows.shape[1]))
 
-    `columns` columns of p, which has a row per axis, are multiplied at a time: the order of the sums depends on this number.
-    """
-    r, n = p.shape
-    sums = np.zeros((r * (r + 1) // 2, r), dtype=p.dtype)
-    products = np.empty((min(len(sums), _PAIRS + r), min(columns, n)), dtype=p.dtype)
-    groups = pair_groups(r)
-    for start in range(0, n, columns):
-        part = np.ascontiguousarray(p[:, start : start + columns])
-        for low, high, place in groups:
-            used = 0
-            for a in range(low, high):
-                np.multiply(part[a], part[a:], out=products[used : used + r - a, : part.shape[1]])
-                used += r - a
-            sums[place, low:] += products[:used, : part.shape[1]] @ part[low:].T
-    return sums
+    def tile(part: slice) -> list[np.ndarray]:
+        return [packed_triples(np.ascontiguousarray(rows[part].T))]
+
+    add_in_order([total], tile, parallel.slices(len(rows), TILE_ROWS))
+    return total
+
+
+def packed_blocks(packed: np.ndarray, r: int) -> list[np.ndarray]:
+    """For each a the matrix of the entries (a, b, c) with b, c ≥ a."""
+    starts = np.cumsum([(r - a) ** 2 for a in range(r)][:-1])
+    return [block.reshape(r - a, r - a) for a, block in enumerate(np.split(packed, starts)[:r])]
 
 
 def unpacked_triples(packed: np.ndarray, r: int) -> np.ndarray:
-    """The full symmetric tensor; each entry is copied from the place with a ≤ b ≤ c."""
+    """The full symmetric tensor."""
     full = np.empty((r, r, r))
-    upper = np.tri(r, dtype=bool).T
-    row = 0
-    for a in range(r):
-        part = packed[row : row + r - a, a:]
-        slab = np.where(upper[a:, a:], part, part.T)
-        full[a, a:, a:] = slab
-        full[a:, a, a:] = slab
-        full[a:, a:, a] = slab
-        row += r - a
+    for a, block in enumerate(packed_blocks(packed, r)):
+        full[a, a:, a:] = full[a:, a, a:] = full[a:, a:, a] = block
     return full
+
+
+def placements(pairs: np.ndarray) -> np.ndarray:
+    """The sum of a tensor, symmetric in its first two indices, over the three placements of the third."""
+    return pairs + pairs.transpose(0, 2, 1) + pairs.transpose(2, 1, 0)
+
+
+def cubes_of_placements(f: np.ndarray, g: np.ndarray) -> np.ndarray:
+    """Rows y with Σ y⊗y⊗y = Σ f⊗f⊗g in its three placements, over the rows of f and g."""
+    lengths = [np.linalg.norm(part, axis=1, keepdims=True) for part in (f, g)]
+    # Of unit length, so that nothing cancels.
+    u, v = (part / np.where(size > 0, size, 1.0) for part, size in zip((f, g), lengths))
+    size = np.cbrt(lengths[0]) ** 2 * np.cbrt(lengths[1])
+    half = np.cbrt(0.5) * size
+    return np.concatenate((half * (u + v), half * (v - u), -size * v))
 
 
 @dataclass(frozen=True)

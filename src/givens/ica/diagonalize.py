@@ -30,7 +30,7 @@ def joint_diagonalize(
     *,
     init: np.ndarray | None = None,
     eps: float = 1e-8,
-    n_iter_max: int = 100,
+    n_iter_max: int = 1000,
     sample_weight: Any = None,
     threads: int | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -50,8 +50,9 @@ def joint_diagonalize(
         The start of V is the polar factor of this matrix. By default the identity.
     eps : float, default=1e-8
         Converged when the angles of all rotations of a sweep are about this small.
-    n_iter_max : int, default=100
-        Maximum number of sweeps; a warning is given if they were not enough.
+    n_iter_max : int, default=1000
+        Maximum number of steps: sweeps and, where these gain little, steps of descent and of Newton's method. A warning is given
+        if they were not enough.
     sample_weight : array, shape (K,), optional
         Positive weights of the matrices.
     threads : int, optional
@@ -81,13 +82,13 @@ def joint_diagonalize(
         result = minimize(
             JointDiagonal(reduced_stack(X, _weights(sample_weight, len(X)))),
             None if init is None else _start(init, X.shape[1]).T,
-            tol=tolerance(eps, "eps") ** 2,
-            max_sweeps=whole(n_iter_max, "n_iter_max", least=0),
+            tol=tolerance(eps, "eps"),
+            max_iter=whole(n_iter_max, "n_iter_max", least=0),
             threads=threads,
         )
         if not result.converged:
             warn_caller(
-                f"joint_diagonalize did not converge in {n_iter_max} sweeps; raise n_iter_max or eps",
+                f"joint_diagonalize did not converge in {n_iter_max} steps; raise n_iter_max or eps",
                 ConvergenceWarning,
             )
         V = np.ascontiguousarray(result.U.T)

@@ -32,7 +32,8 @@ from givens.objectives.passed_rows import PassedRows
 from givens.objectives.turned_rows import HeldRows, TurnedRows
 from givens.result import Result
 from givens.rotations import random_orthogonal
-from givens.solve.minimize import minimize
+from givens.solve.race import lowest_run
+from givens.solve.state import RunOptions
 from givens.support.arguments import (
     generator,
     number_or_share,
@@ -335,20 +336,20 @@ class ICA(SourceSeparation):
         objective: Objective,
         start: np.ndarray,
         gradient_tol: float,
+        *,
         coarse: bool = True,
+        certify: bool = False,
         **several: Any,
     ) -> Result:
-        return minimize(
-            objective,
-            start,
-            phases=("descent",),
-            coarse=coarse,
-            gradient_tol=gradient_tol,
+        options = RunOptions(
+            ("descent",),
             tol=0.0,
-            max_steps=int(self.max_steps),
-            threads=self.threads,
-            **several,
+            gradient_tol=gradient_tol,
+            max_iter=int(self.max_steps),
+            certify=float(certify),
         )
+        with parallel.pool(self.threads):
+            return lowest_run(objective, start, options, coarse=coarse, **several)
 
     def _found_again(self, white: HeldRows, U: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """The smallest |correlation| of each source with its match in any half of the samples, separated from random starts."""

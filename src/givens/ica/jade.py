@@ -10,6 +10,8 @@ is an estimate of the mixing that needs no choice of a nonlinearity.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from givens.data.rows import Rows
@@ -38,8 +40,8 @@ class JADE(SourceSeparation):
     tol : float, default=1e-10
         Converged when a sweep gains no more than this share of the sum of squares of all cumulant matrices. With the default, a
         further gain would change the sources by far less than the sampling error of the cumulants does.
-    max_sweeps : int, default=200
-        Maximum number of sweeps.
+    max_sweeps : int, default=1000
+        Maximum number of steps: sweeps and, where these gain little, steps of descent and of Newton's method.
     threads : int, optional
         By default one per core, at most 8. The number changes the time, never the result.
 
@@ -70,7 +72,7 @@ class JADE(SourceSeparation):
         n_components: int | None = None,
         *,
         tol: float = 1e-10,
-        max_sweeps: int = 200,
+        max_sweeps: int = 1000,
         threads: int | None = None,
     ) -> None:
         self.n_components = n_components
@@ -89,7 +91,10 @@ class JADE(SourceSeparation):
             )
         Q = cumulant_matrices(Z)
         result = minimize(
-            JointDiagonal(Q), tol=tolerance(self.tol, "tol"), max_sweeps=self.max_sweeps, threads=self.threads
+            JointDiagonal(Q),
+            tol=math.sqrt(tolerance(self.tol, "tol")),
+            max_iter=self.max_sweeps,
+            threads=self.threads,
         )
         return Separated(space, result)
 

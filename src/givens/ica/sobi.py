@@ -7,6 +7,7 @@ separated if their autocorrelations differ for some lag.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import Any
 
@@ -40,8 +41,8 @@ class SOBI(SourceSeparation):
         half the number of samples if that is less.
     tol : float, default=1e-12
         Converged when a sweep gains no more than this share of the sum of squares of all lagged covariances.
-    max_sweeps : int, default=200
-        Maximum number of sweeps.
+    max_sweeps : int, default=1000
+        Maximum number of steps: sweeps and, where these gain little, steps of descent and of Newton's method.
     threads : int, optional
         By default one per core, at most 8. The number changes the time, never the result.
 
@@ -77,7 +78,7 @@ class SOBI(SourceSeparation):
         *,
         lags: int | Iterable[int] | None = None,
         tol: float = 1e-12,
-        max_sweeps: int = 200,
+        max_sweeps: int = 1000,
         threads: int | None = None,
     ) -> None:
         self.n_components = n_components
@@ -93,8 +94,8 @@ class SOBI(SourceSeparation):
         covariances = lagged_covariances(space.coordinates(X), self.lags_)
         result = minimize(
             JointDiagonal(reduced_stack(covariances)),
-            tol=tolerance(self.tol, "tol"),
-            max_sweeps=self.max_sweeps,
+            tol=math.sqrt(tolerance(self.tol, "tol")),
+            max_iter=self.max_sweeps,
             threads=self.threads,
         )
         return Separated(space, result)

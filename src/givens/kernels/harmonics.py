@@ -1,4 +1,4 @@
-"""The global minimum of a sum of harmonics: the compiled twin of `givens.searches.harmonics.Harmonics.minimum`.
+"""The global minimum of a sum of harmonics.
 
 g(θ) = Σ a_k cos kθ + b_k sin kθ is evaluated on a fine grid. Every local minimum of the grid that is low enough to be near the
 global minimum is refined by Newton's method within its neighbouring cells. Among equal minima the smallest |θ| is returned.

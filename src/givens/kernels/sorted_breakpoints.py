@@ -1,4 +1,4 @@
-"""The best angle of a pair of sparse PCA, exactly, by its sorted breakpoints: compiled twin of `givens.searches.breakpoints`.
+"""The best angle of a pair of sparse PCA, exactly, by its sorted breakpoints.
 
 Entry k of a rotated column is a = u·cos θ + v·sin θ, with (u, v) = (x, y) in the first column and (y, −x) in the second. It
 exceeds its threshold on an arc around the angle at which |a| is largest, modulo π. There it contributes, with r² = u² + v²,

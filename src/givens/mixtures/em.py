@@ -14,6 +14,7 @@ likelihood as large as the smallest allowed variance permits. Starts that end wi
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -23,7 +24,7 @@ from givens.data.rows import Rows
 from givens.data.third_moments import shifted
 from givens.numerics import parallel
 from givens.numerics.scaling import binary_exponent
-from givens.solve.iterate import iterate
+from givens.solve.iterate import Iterated, iterate
 from givens.solve.starts import best_of
 
 SAMPLE_ROWS = 1024
@@ -107,9 +108,14 @@ def posterior(mixture: Mixture, X: np.ndarray, unit: float = 1.0) -> tuple[np.nd
 class _Expectation(Sums):
     """Sums over rows of r, r xᵀ, r‖x‖² and log p(x), with r the responsibilities under a mixture."""
 
+    mass: np.ndarray
+    first: np.ndarray
+    energy: np.ndarray
+    log_density: float
+
     def __init__(self, mixture: Mixture, unit: float, origin: np.ndarray | None, beyond: int) -> None:
         k, d = mixture.means.shape
-        super().__init__((k,), (k, d), (k,), ())
+        super().__init__(mass=(k,), first=(k, d), energy=(k,), log_density=())
         self.mixture = mixture
         self.unit = unit
         self.origin = origin
@@ -122,160 +128,123 @@ class _Expectation(Sums):
         return r.sum(axis=1), r @ x, r @ energy, np.asarray(log_density.sum())
 
 
-class Refined(NamedTuple):
-    """The mixture, the mean log-likelihood before each step, and whether the last step gained less than the tolerance."""
+@dataclass(frozen=True)
+class EM:
+    """What steps of expectation-maximisation keep to.
 
-    mixture: Mixture
-    log_likelihood: list[float]
-    converged: bool
-
-
-def refine(
-    data: Rows,
-    mixture: Mixture,
-    *,
-    steps: int,
-    tol: float,
-    common: bool,
-    floor: float,
-    unit: float = 1.0,
-    origin: np.ndarray | None = None,
-    beyond: int = 0,
-) -> Refined:
-    """Take at most `steps` steps of EM; stop when a step gains no more than `tol` in mean log-likelihood.
-
-    Parameters
+    Attributes
     ----------
-    data : Rows
-        The rows, read once per step.
-    mixture : Mixture
-        The start, in the coordinates of unit·x − origin.
-    steps, tol : int, float
-        Maximum number of steps, and the gain at which they stop.
     common : bool
         One variance for all components.
     floor : float
         Smallest variance, which a component of equal rows gets.
-    unit, origin : float, array or None
-        Rows x are replaced by unit·x − origin.
+    tol : float
+        Steps stop when one gains no more than this in mean log-likelihood.
     beyond : int, default=0
         Number of further directions, in which all rows are equal and which have no coordinates. They count for the variances.
     """
 
-    def step(mixture: Mixture) -> tuple[float, Mixture]:
-        sums = data.total(_Expectation(mixture, unit, origin, beyond), "mixture-expectation")
-        mass, first, energy, log_density = sums.totals()
-        following = _maximise(mixture, mass, first, energy, common=common, floor=floor, beyond=beyond)
-        return float(log_density) / sums.count, following
+    common: bool
+    floor: float
+    tol: float
+    beyond: int = 0
 
-    found = iterate(step, mixture, tol, steps)
-    return Refined(found.following, found.values, found.converged)
+    def refine(
+        self, data: Rows, mixture: Mixture, steps: int, unit: float = 1.0, origin: np.ndarray | None = None
+    ) -> Iterated[Mixture]:
+        """Take at most so many steps; their values are the mean log-likelihoods before each of them.
 
+        Parameters
+        ----------
+        data : Rows
+            The rows, read once per step.
+        mixture : Mixture
+            The start, in the coordinates of unit·x − origin.
+        steps : int
+            Maximum number of steps.
+        unit, origin : float, array or None
+            Rows x are replaced by unit·x − origin.
+        """
 
-def _maximise(
-    mixture: Mixture,
-    mass: np.ndarray,
-    first: np.ndarray,
-    energy: np.ndarray,
-    *,
-    common: bool,
-    floor: float,
-    beyond: int,
-) -> Mixture:
-    d = first.shape[1] + beyond
-    # A component to which no row belongs keeps its mean and variance.
-    alive = mass > 10 * np.finfo(float).eps
-    share = np.where(alive, mass, 1.0)
-    means = np.where(alive[:, None], first / share[:, None], mixture.means)
-    spread = np.maximum(energy - mass * np.sum(means**2, axis=1), 0.0) / d
-    if common:
-        variances = np.full(len(mass), spread.sum() / mass.sum())
-    else:
-        variances = np.where(alive, spread / share, mixture.variances)
-    return Mixture(mass / mass.sum(), means, np.maximum(variances, floor))
+        def step(mixture: Mixture) -> tuple[float, Mixture]:
+            sums = data.total(_Expectation(mixture, unit, origin, self.beyond), "mixture-expectation")
+            following = self.fitted(sums.mass, sums.first, sums.energy, mixture)
+            return float(sums.log_density) / sums.count, following
 
+        return iterate(step, mixture, self.tol, steps)
 
-class _Trial(NamedTuple):
-    mixture: Mixture
-    log_likelihood: float
+    def fitted(
+        self, mass: np.ndarray, first: np.ndarray, energy: np.ndarray, before: Mixture | None = None
+    ) -> Mixture:
+        """The mixture of groups of rows, from sums over each: of the shares of rows in it, of x and of ‖x‖².
 
-
-def better_start(
-    rows: np.ndarray,
-    k: int,
-    *,
-    than: Mixture | None,
-    starts: int,
-    seed: int,
-    tol: float,
-    common: bool,
-    floor: float,
-    beyond: int = 0,
-) -> Mixture | None:
-    """The most likely of some random starts after steps of EM; None if it is not clearly more likely on these rows than another.
-
-    Parameters
-    ----------
-    rows : array of shape (n, d)
-    k : int
-        Number of components.
-    than : Mixture or None
-        The start to compare with, if there is one.
-    starts, seed : int
-        Number of starts to draw, and the seed of the random numbers.
-    tol, common, floor, beyond
-        As in `givens.mixtures.em.refine`.
-    """
-
-    def run(start: Mixture, steps: int) -> _Trial:
-        found = refine(Rows(rows), start, steps=steps + 1, tol=tol, common=common, floor=floor, beyond=beyond)
-        return _Trial(found.mixture, found.log_likelihood[-1])
-
-    def screen(number: int) -> _Trial:
-        rng = np.random.default_rng([seed, number])
-        return run(drawn(rows, k, rng, common=common, floor=floor, beyond=beyond), _SCREENING)
-
-    def sound(trial: _Trial) -> bool:
-        return bool(trial.mixture.weights.min() * len(rows) >= _LEAST_ROWS)
-
-    def merit(trial: _Trial) -> tuple[bool, float]:
-        return sound(trial), trial.log_likelihood
-
-    finals = (_FINALISTS, lambda trial: run(trial.mixture, _STEPS))
-    best, _ = best_of(range(starts), screen, merit, further=[finals], each=parallel.each)
-    if than is not None:
-        least = run(than, _SCREENING + _STEPS).log_likelihood + tol + _MARGIN / len(rows)
-        if not sound(best) or best.log_likelihood <= least:
-            return None
-    # Several starts often reach the same mixture, in different orders: which of them is best is a matter of rounding.
-    order = np.lexsort(best.mixture.means.T[::-1])
-    return Mixture(*(part[order] for part in best.mixture))
-
-
-def drawn(
-    rows: np.ndarray, k: int, rng: np.random.Generator, *, common: bool, floor: float, beyond: int = 0
-) -> Mixture:
-    """A mixture from k rows drawn as in k-means++: the weights, means and variances of the groups of rows nearest to each."""
-    energy = np.einsum("nd,nd->n", rows, rows)
-    trials = 2 + int(np.log(k))
-    nearest = np.full(len(rows), np.inf)
-    owner = np.zeros(len(rows), dtype=np.intp)
-    for number in range(k):
-        if number == 0:
-            chances = None
+        A component to which no row belongs keeps its mean and variance from before.
+        """
+        d = first.shape[1] + self.beyond
+        alive = mass > 10 * np.finfo(float).eps
+        share = np.where(alive, mass, 1.0)
+        means = first / share[:, None]
+        if before is not None:
+            means = np.where(alive[:, None], means, before.means)
+        spread = np.maximum(energy - mass * np.sum(means**2, axis=1), 0.0) / d
+        if self.common:
+            variances = np.full(len(mass), spread.sum() / mass.sum())
         else:
+            variances = (
+                spread / share if before is None else np.where(alive, spread / share, before.variances)
+            )
+        return Mixture(mass / mass.sum(), means, np.maximum(variances, self.floor))
+
+    def drawn(self, rows: np.ndarray, k: int, rng: np.random.Generator) -> Mixture:
+        """The mixture of the groups of rows nearest to each of k rows, which are drawn as in k-means++."""
+        energy = np.einsum("nd,nd->n", rows, rows)
+        trials = 2 + int(np.log(k))
+        nearest = np.full(len(rows), np.inf)
+        owner = np.zeros(len(rows), dtype=np.intp)
+        for number in range(k):
             total = nearest.sum()
-            chances = nearest / total if total > 0 else None
-        chosen = rng.choice(len(rows), trials if number else 1, p=chances)
-        squares = np.maximum(energy[chosen, None] + energy - 2 * (rows[chosen] @ rows.T), 0.0)
-        squares[np.arange(len(chosen)), chosen] = 0.0  # without rounding errors
-        best = int(np.argmin(np.minimum(squares, nearest).sum(axis=1)))
-        owner = np.where(squares[best] < nearest, number, owner)
-        nearest = np.minimum(squares[best], nearest)
-    members = np.zeros((k, len(rows)))
-    members[owner, np.arange(len(rows))] = 1.0
-    mass = np.maximum(members.sum(axis=1), 1.0)
-    means = (members @ rows) / mass[:, None]
-    spread = np.maximum(members @ energy - mass * np.sum(means**2, axis=1), 0.0) / (rows.shape[1] + beyond)
-    variances = np.full(k, spread.sum() / mass.sum()) if common else spread / mass
-    return Mixture(mass / mass.sum(), means, np.maximum(variances, floor))
+            chances = nearest / total if number and total > 0 else None
+            chosen = rng.choice(len(rows), trials if number else 1, p=chances)
+            squares = np.maximum(energy[chosen, None] + energy - 2 * (rows[chosen] @ rows.T), 0.0)
+            squares[np.arange(len(chosen)), chosen] = 0.0  # without rounding errors
+            best = int(np.argmin(np.minimum(squares, nearest).sum(axis=1)))
+            owner = np.where(squares[best] < nearest, number, owner)
+            nearest = np.minimum(squares[best], nearest)
+        members = np.zeros((k, len(rows)))
+        members[owner, np.arange(len(rows))] = 1.0
+        return self.fitted(np.maximum(members.sum(axis=1), 1.0), members @ rows, members @ energy)
+
+    def better_start(
+        self, rows: np.ndarray, k: int, than: Mixture | None, starts: int, seed: int
+    ) -> Mixture | None:
+        """The most likely of some random starts after steps; None if it is not clearly more likely on these rows than another.
+
+        Parameters
+        ----------
+        rows : array of shape (n, d)
+        k : int
+            Number of components.
+        than : Mixture or None
+            The start to compare with, if there is one.
+        starts, seed : int
+            Number of starts to draw, and the seed of the random numbers.
+        """
+
+        def run(start: Mixture, steps: int) -> Iterated[Mixture]:
+            return self.refine(Rows(rows), start, steps + 1)
+
+        def screen(number: int) -> Iterated[Mixture]:
+            return run(self.drawn(rows, k, np.random.default_rng([seed, number])), _SCREENING)
+
+        def merit(trial: Iterated[Mixture]) -> tuple[bool, float]:
+            return bool(trial.following.weights.min() * len(rows) >= _LEAST_ROWS), trial.values[-1]
+
+        finals = (_FINALISTS, lambda trial: run(trial.following, _STEPS))
+        best, _ = best_of(range(starts), screen, merit, further=[finals], each=parallel.each)
+        if than is not None:
+            least = run(than, _SCREENING + _STEPS).values[-1] + self.tol + _MARGIN / len(rows)
+            if not merit(best) > (True, least):
+                return None
+        # Several starts often reach the same mixture, in different orders: which of them is best is a matter of rounding.
+        order = np.lexsort(best.following.means.T[::-1])
+        return Mixture(*(part[order] for part in best.following))

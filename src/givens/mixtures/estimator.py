@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
@@ -26,12 +26,12 @@ from givens.data.third_moments import (
     principal_basis,
     principal_moments,
 )
-from givens.mixtures.em import SAMPLE_ROWS, Mixture, better_start, posterior, refine
+from givens.mixtures.em import EM, SAMPLE_ROWS, Mixture, posterior
 from givens.mixtures.whitened_moments import SolvedMixture, by_givens, solve, undecomposed
 from givens.numerics import parallel
 from givens.numerics.scaling import unit_of
 from givens.result import Result
-from givens.support.arguments import counted, is_dask, warn_caller, whole
+from givens.support.arguments import counted, is_dask, one_of, tolerance, warn_caller, whole
 from givens.support.fitting import atomic_fit, validate_data
 
 _VARIANCES = {"common": True, "distinct": False}
@@ -456,35 +456,29 @@ class SphericalMixture(StreamedMoments, DensityMixin, BaseEstimator):
         smallest = floor if solution is None else solution.variances.min()
         far = basis.origin @ basis.origin > 1e6 * smallest
         origin = basis.origin if far else np.zeros_like(basis.origin)
-        settings: dict[str, Any] = {"tol": self.tol, "common": self._common, "floor": floor, "beyond": beyond}
+        em = EM(self._common, floor, self.tol, beyond)
         starts = {} if solution is None else {"the moments' solution": solution.moved(1.0, origin)}
         drawn = self._whole_number("n_starts") - len(starts)
         if drawn:
-            other = better_start(
-                np.asarray(sample, dtype=float) * basis.unit - origin,
-                self._whole_number("n_components"),
-                than=next(iter(starts.values()), None),
-                starts=drawn,
-                seed=self._seed(),
-                **settings,
-            )
+            rows = np.asarray(sample, dtype=float) * basis.unit - origin
+            than = next(iter(starts.values()), None)
+            other = em.better_start(rows, self._whole_number("n_components"), than, drawn, self._seed())
             many = counted(drawn, "start", "starts")
             starts |= {} if other is None else {f"the best of {many} drawn as in k-means++": other}
         steps = self._whole_number("refine_em")
         ends = [
-            refine(data, start, steps=steps, unit=basis.unit, origin=origin if far else None, **settings)
-            for start in starts.values()
+            em.refine(data, start, steps, basis.unit, origin if far else None) for start in starts.values()
         ]
         # Of equal ends, the first.
-        name, end = max(zip(starts, ends), key=lambda pair: pair[1].log_likelihood[-1])
-        history = [value + (len(origin) + beyond) * np.log(basis.unit) for value in end.log_likelihood]
+        name, end = max(zip(starts, ends), key=lambda pair: pair[1].values[-1])
+        history = [value + (len(origin) + beyond) * np.log(basis.unit) for value in end.values]
         taken = counted(len(history), "step", "steps")
         message = f"converged: the last of {taken} of EM gained less than tol={self.tol:g}"
         if not end.converged:
             message = f"EM did not converge in {taken}: raise refine_em or tol"
         method = f"{result.method}; {taken} of EM from {name}"
         result = replace(result, method=method, converged=end.converged, message=message)
-        return SolvedMixture(end.mixture.moved(1.0, -origin), eigenvalues, result, basis.unit), history
+        return SolvedMixture(end.following.moved(1.0, -origin), eigenvalues, result, basis.unit), history
 
     def _seed(self) -> int:
         seed = self.random_state
@@ -500,12 +494,8 @@ class SphericalMixture(StreamedMoments, DensityMixin, BaseEstimator):
             self._whole_number(name)
         if self.basis_rank is not None:
             whole(self.basis_rank, "basis_rank", self._whole_number("n_components"))
-        if not (isinstance(self.variance, str) and self.variance in _VARIANCES):
-            raise ValueError(
-                f"variance must be one of {', '.join(map(repr, _VARIANCES))}, got {self.variance!r}"
-            )
-        if not (isinstance(self.tol, Real) and self.tol >= 0):
-            raise ValueError(f"tol must be a number of at least 0, got {self.tol!r}")
+        one_of(self.variance, "variance", _VARIANCES)
+        tolerance(self.tol, "tol")
 
     def _check_shape(self, features: int) -> None:
         if self.n_components > features:

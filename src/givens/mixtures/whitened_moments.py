@@ -10,8 +10,7 @@ directions, and their whitened third moment
 
 is Σ w_i^{-½} v_i⊗v_i⊗v_i with orthonormal v_i = √w_i (1, Wᵀ b_i). All entries but those of K are known without noise, the result
 does not depend on the origin, and the first row of V has √w_i, which is less noisy than the weights w_i = λ_i⁻² of the third
-moment. Weak directions are the noisiest: with h_a = 1 + σ²/Λ_a, the error of T_abc has the variance h_a h_b h_c / n, compared
-with a signal of about 1/k. So T_abc is multiplied by 1/(1 + k h_a h_b h_c / n) before the decomposition.
+moment.
 
 From the result a fit to the moments begins (`refit`). The decomposition gives all entries of the whitened third moment the same
 weight, and whitening amplifies the directions in which the means hardly differ. In the fit the weights follow from the noise. On
@@ -35,7 +34,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.optimize import brentq, minimize, minimize_scalar
 
-from givens.data.third_moments import Cumulants, TooFewDirections, Whitening, contract, whiten
+from givens.data.third_moments import Cumulants, TooFewDirections, Whitening, contract, placements, whiten
 from givens.mixtures.em import Mixture
 from givens.result import Result, Trace
 from givens.tensors.decompose import decompose
@@ -114,9 +113,9 @@ def solve(
     white = _whitening(signal, noise)
     paths = _outside(top, spread, noise, dims) / signal
     noise_third = np.zeros(k - 1) if common else _noise_third(top, paths, dims)
-    third = top.third - _with_identity(noise_third)
+    third = top.third - placements(np.multiply.outer(np.eye(k - 1), noise_third))
 
-    V, result = decomposition(_lifted(contract(third, white.W), noise, white, top.count))
+    V, result = decomposition(_lifted(contract(third, white.W)))
     # A component whose weight is lost in the noise starts with a tenth of the mean weight.
     root = np.maximum(V[0], np.sqrt(0.1 / k))
     start = white.B @ V[1:] / root
@@ -152,18 +151,11 @@ def _whitening(signal: np.ndarray, noise: float) -> Whitening:
         ) from None
 
 
-def _with_identity(vector: np.ndarray) -> np.ndarray:
-    """The symmetric tensor that is the sum of v⊗I over its three placements."""
-    once = np.einsum("a,bc->abc", vector, np.eye(len(vector)))
-    return once + once.transpose(1, 0, 2) + once.transpose(2, 1, 0)
-
-
-def _lifted(K: np.ndarray, noise: float, white: Whitening, count: float) -> np.ndarray:
-    """The whitened third moment of (1, b), with K shrunk according to its noise."""
+def _lifted(K: np.ndarray) -> np.ndarray:
+    """The whitened third moment of (1, b)."""
     k = len(K) + 1
-    h = 1 + noise / white.eigenvalues
     T = np.zeros((k, k, k))
-    T[1:, 1:, 1:] = K / (1 + k * np.einsum("a,b,c->abc", h, h, h) / count)
+    T[1:, 1:, 1:] = K
     T[0, 0, 0] = 1.0
     a = np.arange(1, k)
     T[0, a, a] = T[a, 0, a] = T[a, a, 0] = 1.0

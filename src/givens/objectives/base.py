@@ -162,7 +162,7 @@ class Plan(NamedTuple):
     schedule: Any = "tournament"
     certify: bool = False
     coarse: Callable[[], Objective | None] | None = None
-    rough: float = 1e-4
+    rough: float = 1e-2
     second: Callable[[Any, np.ndarray], Second] | None = None
     rounding: float = 0.0
     stiefel: bool = False

@@ -22,8 +22,9 @@ from givens.objectives.turned_rows import LEAST, SAMPLE_ROWS, SWEPT_ROWS, HeldRo
 from givens.schedules import Schedule, Tournament
 from givens.support.arguments import as_array, is_dask
 
-# Tolerances of runs on samples, whose minimum is elsewhere: of descent, and of sweeps.
-ROUGH, ROUGH_SWEEP = 1e-4, 3e-4
+ROUGH = 0.017
+"""Tolerance of runs on samples, whose minimum is elsewhere."""
+
 # With more columns, Newton's method is not used: the second derivatives are n³/2 sums over the rows.
 MOST_TWICE = 128
 
@@ -106,7 +107,7 @@ class Columns(Objective):
         A, weights = self.rows.sample(stride), self.rows.weights
         other.rows = HeldRows(A, weights=None if weights is None else weights[::stride])
         other.contrast, other.sampled = self._weighted(stride), True
-        other.rough = ROUGH_SWEEP if sweeps else ROUGH
+        other.rough = ROUGH
         other.scale = other._size(1) or 1.0
         return other
 
@@ -116,9 +117,10 @@ class Columns(Objective):
         size = float(self.unweighted.sums(entries, 1, slopes=False)[0].sum())
         if not np.isfinite(size):
             raise ValueError(f"the contrast {self.contrast!r} is not finite on this data: its sum is {size}")
-        # Some contrasts have their weights in the rows.
-        weighted = self.rows.weights is not None and self.contrast is not self.unweighted
-        return abs(size) * (float(self.rows.weights[::stride].mean()) if weighted else 1.0)
+        weights = self.rows.weights
+        if weights is None or self.contrast is self.unweighted:  # which has its weights in the rows
+            return abs(size)
+        return abs(size) * float(weights[::stride].mean())
 
     def _weighted(self, stride: int) -> Contrast:
         """The contrast for one row in `stride`."""

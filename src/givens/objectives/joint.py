@@ -80,7 +80,8 @@ class JointDiagonal(Objective):
         self.n = self.active = len(C)
         subtract_mean_of_diagonals(C)
         self.factor = power(self.divisor, 2)
-        self.scale = float(np.vdot(C, C)) or 1.0
+        # Not by BLAS, whose threads would spin beside the run.
+        self.scale = float(np.einsum("ijk,ijk", C, C)) or 1.0
         # Antisymmetric parts add a constant to f: their entries are all off the diagonal, and rotations keep their norm.
         self.constant = 0.0
         transposed = C.swapaxes(0, 1)

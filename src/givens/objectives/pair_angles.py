@@ -1,7 +1,7 @@
 """The best angle of two columns for any function of U, from values alone.
 
 The pair problem g(θ) = f(U·G(i, j, θ)) is periodic. It is interpolated by a sum of harmonics, whose global minimum is found
-(`givens.searches`). If f is a polynomial of degree p in the entries of U, 2p+1 evaluations make this exact.
+(`harmonics`). If f is a polynomial of degree p in the entries of U, 2p+1 evaluations make this exact.
 """
 
 from __future__ import annotations
@@ -12,12 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from givens.objectives.harmonics import FIRST_POINTS, MAX_HARMONICS, Search, periodic, polynomial
 from givens.rotations import turn
-from givens.searches import closed_forms as searches
-from givens.searches.harmonics import Harmonics
-
-FIRST_POINTS = 8
-"""The number of points with which the first search begins."""
 
 
 class BlockRotation(NamedTuple):
@@ -84,9 +80,7 @@ class PairAngles(NamedTuple):
                 total += search.gain
         return BlockRotation(Q, total, points, error)
 
-    def _search(
-        self, Vt: np.ndarray, pair: tuple[int, int], value: float, points: int
-    ) -> tuple[searches.Search, int]:
+    def _search(self, Vt: np.ndarray, pair: tuple[int, int], value: float, points: int) -> tuple[Search, int]:
         """The best angle of a pair, and the number of points with which the next search begins."""
         i, j = pair
 
@@ -99,12 +93,11 @@ class PairAngles(NamedTuple):
             return self.f(U)
 
         if self.degree is not None:
-            search = searches.polynomial(g, self.degree, at_zero=value, noise=self.noise, minimum=_minimum)
-            return search, points
-        search = searches.periodic(g, points=points, at_zero=value, noise=self.noise, minimum=_minimum)
-        return search, min(max(FIRST_POINTS, 4 * search.harmonics.order), 4 * searches.MAX_HARMONICS)
+            return polynomial(g, value, self.degree, noise=self.noise), points
+        search = periodic(g, value, points=points, noise=self.noise)
+        return search, min(max(FIRST_POINTS, 4 * search.harmonics.order), 4 * MAX_HARMONICS)
 
-    def _exceeds_rounding(self, search: searches.Search) -> bool:
+    def _exceeds_rounding(self, search: Search) -> bool:
         """Whether the gain is more than rounding error.
 
         A large angle must gain more than the noise of f. A small angle, in the basin of θ = 0, is judged by the slope at 0, which
@@ -115,13 +108,7 @@ class PairAngles(NamedTuple):
         if search.gain > self.noise:
             return True
         order = max(search.harmonics.order, 1)
-        slope = abs(float(search.harmonics(0.0, 1)))
+        slope = abs(search.harmonics.slope)
         # A search that reached the limit of harmonics has tested its slope itself.
         small = abs(search.theta) < 1e-3 / order if search.resolved else abs(search.theta) < 1e-2
         return small and (slope > self.noise * order or not search.resolved)
-
-
-def _minimum(harmonics: Harmonics, noise: float) -> tuple[float, float]:
-    from givens.kernels.harmonics import minimum
-
-    return minimum(harmonics.a, harmonics.b, noise)

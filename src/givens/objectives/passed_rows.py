@@ -152,7 +152,7 @@ class PassedRows(TurnedRows):
         if not isinstance(contrast, Orthomax):
             raise ValueError(
                 f"pairs of columns of {contrast!r} are searched in memory only, and the rows are in chunks: use "
-                'phases=["descent"]'
+                'method="descent"'
             )
         found = self.total(partial(block_moments.moments_of, blocks=blocks), state.T, "round")
         kappa, sign = contrast.kappa / self.count, float(-contrast.sense)

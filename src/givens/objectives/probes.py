@@ -14,9 +14,10 @@ from typing import NamedTuple
 import numpy as np
 
 from givens.numerics.scaling import EPS
+from givens.objectives.base import NotFinite
+from givens.objectives.harmonics import polynomial
 from givens.objectives.values import Values
 from givens.rotations import check_orthogonal, random_orthogonal, repair
-from givens.searches import closed_forms as searches
 
 ANGLES = (0.0, 1.0, 2.0, 4.0)
 """Angles at which f is evaluated; with a gradient, only the first two."""
@@ -99,7 +100,7 @@ def check_degree(values: Values, probes: Probes, degree: int, scale: float) -> N
         def along(theta: float, first: int = first) -> float:
             return values.finite(_rotated(probes.place, theta, first))
 
-        claimed = searches.polynomial(along, degree, at_zero=float(probes.values[0])).harmonics
+        claimed = polynomial(along, float(probes.values[0]), degree).harmonics
         error = float(np.abs(claimed(thetas) - [along(theta) for theta in thetas]).max())
         if error > 1e-8 * scale:
             raise ValueError(
@@ -112,6 +113,8 @@ def check_gradient(values: Values, probes: Probes, noise: float) -> None:
     """Compare the gradient with a difference of values, along one direction."""
     U, value, E = probes.place, float(probes.values[0]), probes.gradient
     assert E is not None
+    if not np.isfinite(E).all():
+        raise NotFinite("jac must be finite, but it returned NaN or infinity")
     curve, tangent = _curve(U)
     expected, norm = float(np.vdot(E, tangent)), float(np.linalg.norm(_projected(E, U)))
     # One more value is nearly always enough. If not, a noisy function needs a large step, and one with large higher

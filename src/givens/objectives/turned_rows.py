@@ -21,7 +21,7 @@ from givens.objectives.base import Blocks, Look, PairSolutions, Rotations
 from givens.objectives.contrasts import Contrast
 
 # Rows per column of the sample on which a run may begin, by descent or by sweeps, and its smallest number of rows.
-SAMPLE_ROWS, SWEPT_ROWS, LEAST = 128, 24, 1024
+SAMPLE_ROWS, SWEPT_ROWS, LEAST = 96, 24, 1024
 SIZE_ROWS = 4096
 """Rows of a sample from which the size of a contrast is estimated, if nothing else is made of it."""
 

@@ -62,7 +62,7 @@ class Values:
         if value == math.inf:
             raise NotFinite(
                 "f returned inf where two columns are rotated; searches of their angle need a function that is finite "
-                "everywhere, descent along a gradient does not (jac=, phases='descent', certify=False)"
+                "everywhere, descent along a gradient does not (jac=, method='descent', certify=False)"
             )
         return value
 

@@ -22,11 +22,8 @@ from typing import Any
 
 import numpy as np
 
-from givens.numerics import parallel
 from givens.numerics.scaling import check_data, power, power_of_two
 from givens.support.arguments import whole
-
-TILE_ROWS = 256  # whose loadings, and what is made of them on the way, are in the cache
 
 METHODS: dict[str, Callable[[int, int], float]] = {
     "quartimax": lambda p, m: 0.0,
@@ -97,45 +94,3 @@ def orthomax(loadings: Any, kappa: float) -> float:
     squares = (A / unit) ** 2
     value = float(np.sum(squares**2) - kappa / len(squares) * np.sum(squares.sum(axis=0) ** 2))
     return value * power(unit, 4) if value else 0.0
-
-
-def criterion_and_certificate(
-    loadings: np.ndarray, rotation: np.ndarray, kappa: float
-) -> tuple[float, float]:
-    """The criterion of loadings @ rotation, and the most that a rotation of two columns, by any angle, would add to it.
-
-    With u = x² − y² and v = 2xy the criterion of a pair of columns goes with ¼(P sin 4θ + Q cos 4θ), so that its best angle adds
-    (√(P² + Q²) − Q)/4. All P and Q come from three products of matrices. The loadings must be of a moderate size: their fourth
-    powers are summed.
-    """
-    p, m = loadings.shape
-    third, fourth, second = _products(loadings, rotation)
-    power, top = np.diagonal(second), np.diagonal(fourth)
-    share = kappa / p
-    criterion = float(top.sum() - share * np.sum(power**2))
-    if m < 2:
-        return criterion, 0.0
-    difference = power[:, None] - power[None]
-    P = 4 * (third - third.T) - 4 * share * difference * second
-    Q = top[:, None] + top[None] - 6 * fourth - share * (difference**2 - 4 * second**2)
-    radius = np.hypot(P, Q)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        # Where Q > 0 the difference would cancel.
-        gains = np.where(Q > 0, P * (P / (radius + Q)), radius - Q) / 4
-    return criterion, float(np.max(gains[np.triu_indices(m, 1)], initial=0.0))
-
-
-def _products(loadings: np.ndarray, rotation: np.ndarray) -> np.ndarray:
-    """Σ y_i³ y_j, Σ y_i² y_j² and Σ y_i y_j over the columns y of loadings @ rotation."""
-
-    def tile(rows: slice) -> np.ndarray:
-        Y = loadings[rows] @ rotation
-        squares = Y * Y
-        return np.stack(((squares * Y).T @ Y, squares.T @ squares, Y.T @ Y))
-
-    return sum(parallel.each(tile, row_tiles(len(loadings))), start=np.zeros((3, *rotation.shape)))
-
-
-def row_tiles(rows: int) -> list[slice]:
-    """Cut the rows of a loading matrix into tiles: memory for larger ones would have to be asked of the system every time."""
-    return parallel.slices(rows, TILE_ROWS)

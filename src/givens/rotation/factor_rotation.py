@@ -7,6 +7,7 @@ components, and scores that are factors already.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
@@ -18,15 +19,18 @@ from givens.numerics import parallel
 from givens.numerics.scaling import power, power_of_two
 from givens.result import Result
 from givens.rotation.compare import target_rotation
-from givens.rotation.criteria import criterion_and_certificate, kappa_of, row_tiles
+from givens.rotation.criteria import kappa_of
 from givens.rotation.explore import affordable, explore
 from givens.solve.minimize import minimize
 from givens.support.arguments import generator, tolerance, warn_caller, whole
 from givens.support.fitting import Transformer, atomic_fit, check_array, validate_data
 from givens.support.imports import require
+from givens.support.progress import bar
 
 if TYPE_CHECKING:
     import pandas
+
+TILE_ROWS = 256  # of loadings which are, with what is made of them on the way, in the cache
 
 
 @dataclass(frozen=True)
@@ -75,7 +79,7 @@ class FactorRotation(Transformer):
     tol : float, default=1e-12
         Converged when a sweep gains no more than this share of Σ l⁴. Gains go with the square of the angles that are left.
     max_sweeps : int, default=500
-        Where there are very many variables: of steps of all factors at once.
+        Maximum number of sweeps, or where there are very many variables of steps of all factors at once.
     threads : int, optional
         By default one per core, at most 8. The number changes the time, never the result.
     random_state : int, Generator, RandomState or None, default=0
@@ -105,7 +109,7 @@ class FactorRotation(Transformer):
         squared differences from the target. Infinite where a fourth power of the loadings is.
     certificate_ : float
         No rotation of two factors, by any angle, would raise the criterion by more than this. For "target", whose solution
-        is exact, 0.
+        is exact, 0; infinite where the run did not converge.
     variable_names_in_ : array of str
         Names of the variables, where the loadings or the decomposition had any.
     result_ : Result or None
@@ -244,31 +248,26 @@ class FactorRotation(Transformer):
         found = None if candidates == 1 else explore(A, kappa, candidates, tol, rng)
         from givens.objectives import Columns, Orthomax
 
-        result = minimize(
-            Columns(A, Orthomax(kappa)),
-            None if found is None else found.rotation,
+        method = None
+        if found is not None:
             # A sweep confirms a candidate that has converged.
-            phases=None
-            if found is None
-            else ("sweeps",)
-            if found.converged
-            else ("descent", "newton", "sweeps"),
-            tol=tol,
-            max_sweeps=self.max_sweeps,
-            max_steps=self.max_sweeps,
-            threads=self.threads,
-            random_state=rng,
-            progress=self.progress,
-        )
-        criterion, certificate = criterion_and_certificate(A, result.U, kappa)
-        fourth = power(unit, 4)
-        return _Turned(
-            result.U,
-            kappa,
-            criterion * fourth if criterion else 0.0,
-            certificate * fourth if certificate else 0.0,
-            result,
-        )
+            method = ("sweeps",) if found.converged else ("descent", "newton", "sweeps")
+        with bar(self.progress) as shown:
+            result = minimize(
+                Columns(A, Orthomax(kappa)),
+                None if found is None else found.rotation,
+                method=method,
+                certify=True,
+                tol=math.sqrt(tol),
+                max_iter=self.max_sweeps,
+                threads=self.threads,
+                random_state=rng,
+                callback=shown.callback,
+            )
+        gain = np.inf if result.certificate is None else result.certificate.gain
+        # A value of 0 stays 0 where the unit's power is infinite.
+        criterion, certificate = (value * power(unit, 4) if value else 0.0 for value in (result.value, gain))
+        return _Turned(result.U, kappa, criterion, certificate, result)
 
     def _to_target(self, loadings: np.ndarray) -> _Turned:
         if self.target is None:
@@ -291,7 +290,7 @@ class FactorRotation(Transformer):
             lengths = np.linalg.norm(scaled, axis=1, keepdims=True)
             np.divide(scaled, np.where(lengths > 0, lengths, 1.0), out=A[rows])
 
-        parallel.each(tile, row_tiles(len(A)))
+        parallel.each(tile, _row_tiles(len(A)))
         if not largest.all():
             row = int(np.flatnonzero(largest == 0)[0])
             name = f" ({found.variables[row]!r})" if found.variables is not None else ""
@@ -306,14 +305,10 @@ class FactorRotation(Transformer):
         """Order and sign the factors, and assign the fitted attributes."""
         R = turned.rotation
         unit = power_of_two(found.loadings)
-        variance, largest = _columns(found.loadings, R, unit)
+        rotated, variance, largest = _rotated(found.loadings, R, unit)
         if self.method != "target":
-            order = np.argsort(-variance, kind="stable")
-            R, variance = (R * np.where(largest < 0, -1.0, 1.0))[:, order], variance[order]
-        rotated = np.empty_like(found.loadings)
-        parallel.each(
-            lambda rows: np.matmul(found.loadings[rows], R, out=rotated[rows]), row_tiles(len(rotated))
-        )
+            order, signs = np.argsort(-variance, kind="stable"), np.where(largest < 0, -1.0, 1.0)
+            R, rotated, variance = (R * signs)[:, order], (rotated * signs)[:, order], variance[order]
         with np.errstate(over="ignore", under="ignore"):
             variance = variance * unit * unit
         # scikit-learn's checks of what `transform` gets: the names and the number of factors.
@@ -404,16 +399,22 @@ class _Turned:
     result: Result | None
 
 
-def _columns(loadings: np.ndarray, R: np.ndarray, unit: float) -> tuple[np.ndarray, np.ndarray]:
-    """Of the columns of loadings @ R: the sums of squares, in squares of the unit, and the entry of the largest size."""
+def _rotated(loadings: np.ndarray, R: np.ndarray, unit: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """loadings @ R; of its columns the sums of squares, in squares of the unit, and the entry of the largest size."""
+    rotated = np.empty_like(loadings)
 
     def tile(rows: slice) -> tuple[np.ndarray, np.ndarray]:
-        Y = loadings[rows] @ R
+        Y = np.matmul(loadings[rows], R, out=rotated[rows])
         return np.sum((Y / unit) ** 2, axis=0), Y[np.abs(Y).argmax(axis=0), np.arange(Y.shape[1])]
 
-    squares, largest = zip(*parallel.each(tile, row_tiles(len(loadings))))
+    squares, largest = zip(*parallel.each(tile, _row_tiles(len(loadings))))
     tops = np.array(largest)
-    return np.sum(squares, axis=0), tops[np.abs(tops).argmax(axis=0), np.arange(tops.shape[1])]
+    return rotated, np.sum(squares, axis=0), tops[np.abs(tops).argmax(axis=0), np.arange(tops.shape[1])]
+
+
+def _row_tiles(rows: int) -> list[slice]:
+    """Cut the rows of a loading matrix into tiles: memory for larger ones would have to be asked of the system every time."""
+    return parallel.slices(rows, TILE_ROWS)
 
 
 def _centred(column: np.ndarray, unit: float) -> bool:

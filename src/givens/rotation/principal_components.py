@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from scipy import sparse
@@ -22,28 +22,7 @@ TALL_FEATURES, TALL_RATIO = 1000, 10
 features, as PCA's svd_solver="auto" does. Others keep the digits of small components, which products lose."""
 
 
-@dataclass(frozen=True)
-class PrincipalComponents:
-    """Principal components, and what they come from.
-
-    Attributes
-    ----------
-    pca : PCA
-        Of the samples, scaled if that was asked for.
-    mean : array, shape (features,)
-    deviation : array, shape (features,), or None
-    method : str
-        In one sentence.
-    """
-
-    pca: PCA
-    mean: np.ndarray
-    deviation: np.ndarray | None
-    method: str
-
-
-@dataclass(frozen=True)
-class ComponentOptions:
+class ComponentOptions(Protocol):
     """What is asked of the components: parameters of the estimator."""
 
     n_components: Any
@@ -54,7 +33,7 @@ class ComponentOptions:
 
 
 @dataclass(frozen=True)
-class _Spectrum:
+class Spectrum:
     """The strongest axes of the scatter about the mean, their energies, and the sum of all, in units of `unit` squared."""
 
     samples: int
@@ -67,8 +46,8 @@ class _Spectrum:
     origin: str
 
 
-def principal_components(rows: Rows, options: ComponentOptions) -> PrincipalComponents:
-    """The components of all samples, as PCA has them; float32 if the samples are."""
+def principal_components(rows: Rows, options: ComponentOptions) -> tuple[PCA, Spectrum]:
+    """The components of all samples, as PCA has them, float32 if the samples are; and what they come from."""
     features = rows.n_features
     in_memory = rows.table is not None and (
         not sparse.issparse(rows.table) or max(rows.shape) <= MOST_PRODUCT_FEATURES
@@ -88,10 +67,7 @@ def principal_components(rows: Rows, options: ComponentOptions) -> PrincipalComp
             found = (_from_sketch if sketched else _from_products)(rows, options)
     if rows.samples is None:
         _check(options.n_components, found.samples, features, sketched, in_memory)
-    pca = _as_pca(found, options.n_components, rows)
-    deviation = None if found.deviation is None else found.deviation.astype(rows.dtype)
-    method = f"principal components from {found.origin}"
-    return PrincipalComponents(pca, found.mean.astype(rows.dtype), deviation, method)
+    return _as_pca(found, options.n_components, rows), found
 
 
 def _check(n_components: Any, samples: int, features: int, sketched: bool, in_memory: bool) -> None:
@@ -135,7 +111,7 @@ def _moments(rows: Rows, options: ComponentOptions, products: bool) -> tuple[Mom
     return found, norms, deviation
 
 
-def _from_products(rows: Rows, options: ComponentOptions) -> _Spectrum:
+def _from_products(rows: Rows, options: ComponentOptions) -> Spectrum:
     """All axes, from the products of features about their means."""
     found, norms, deviation = _moments(rows, options, products=True)
     C, unit = gram.completed(found.products(), norms), found.unit
@@ -147,7 +123,7 @@ def _from_products(rows: Rows, options: ComponentOptions) -> _Spectrum:
     where = (
         "" if rows.chunks is None else f", summed over {counted(rows.parts, 'chunk', 'chunks')} of samples"
     )
-    return _Spectrum(
+    return Spectrum(
         found.count,
         found.mean / unit,
         None if deviation is None else deviation / unit,
@@ -159,7 +135,7 @@ def _from_products(rows: Rows, options: ComponentOptions) -> _Spectrum:
     )
 
 
-def _from_sketch(rows: Rows, options: ComponentOptions) -> _Spectrum:
+def _from_sketch(rows: Rows, options: ComponentOptions) -> Spectrum:
     """The axes that a sketch of the samples keeps."""
     columns, reserve = sketch_columns(int(options.n_components), rows.n_features)
     empty = SketchSummary(rows.n_features, columns, reserve, rows.dtype, options.scale)
@@ -171,7 +147,7 @@ def _from_sketch(rows: Rows, options: ComponentOptions) -> _Spectrum:
         deviations = sketch.deviations()
         deviation = np.where(deviations > 0, deviations * sketch.unit, 1.0)
     _, roots, axes = np.linalg.svd(kept.Y, full_matrices=False)
-    return _Spectrum(
+    return Spectrum(
         sketch.count,
         sketch.mean * sketch.unit,
         deviation,
@@ -183,7 +159,7 @@ def _from_sketch(rows: Rows, options: ComponentOptions) -> _Spectrum:
     )
 
 
-def _from_samples(rows: Rows, options: ComponentOptions) -> _Spectrum:
+def _from_samples(rows: Rows, options: ComponentOptions) -> Spectrum:
     """The axes that PCA finds of the centred samples, which keep the digits that a large mean takes."""
     values = dense(rows.matrix(f"svd_solver={options.svd_solver!r}"))
     with parallel.pool(options.threads):
@@ -204,7 +180,7 @@ def _from_samples(rows: Rows, options: ComponentOptions) -> _Spectrum:
         raise ValueError(f"svd_solver={solver!r} found no components of X; try 'full' ({error})") from error
     pca.components_[:, norms == 0] = 0.0
     total = found.scatter.sum() if deviation is None else np.sum((norms / deviation) ** 2)
-    return _Spectrum(
+    return Spectrum(
         found.count,
         mean,
         None if deviation is None else deviation / unit,
@@ -221,7 +197,7 @@ def _refuse_constant(energies: Any) -> None:
         raise ValueError("every feature of X is constant, so there is no variance to explain")
 
 
-def _as_pca(found: _Spectrum, n_components: Any, rows: Rows) -> PCA:
+def _as_pca(found: Spectrum, n_components: Any, rows: Rows) -> PCA:
     """A fitted PCA with these components, as many as were asked for."""
     samples, features, dtype = found.samples, rows.n_features, rows.dtype
     most = min(samples, features)

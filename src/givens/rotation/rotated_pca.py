@@ -12,10 +12,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from givens.data.by_rows import by_rows
 from givens.data.rows import Numbers, Rows
-from givens.result import Result
 from givens.rotation.criteria import kappa_of
 from givens.rotation.factor_rotation import FactorRotation, loadings_frame
-from givens.rotation.principal_components import ComponentOptions, principal_components
+from givens.rotation.principal_components import principal_components
 from givens.support.arguments import dense, warn_of_dominant_feature
 from givens.support.fitting import Transformer, atomic_fit, validate_data
 
@@ -133,16 +132,30 @@ class RotatedPCA(Transformer):
         -------
         self
         """
-        options = ComponentOptions(
-            self.n_components, self.scale, self.svd_solver, self.random_state, self.threads
-        )
-        found = principal_components(Rows(X, self, Numbers(sparse=True)), options)
-        rotation = self._rotated(found.pca)
-        self._describe(found.pca, rotation, found.mean, found.deviation)
-        if rotation.result_ is not None:
-            self.result_: Result | None = replace(
-                rotation.result_, method=f"{found.method}; {rotation.result_.method}"
-            )
+        rows = Rows(X, self, Numbers(sparse=True))
+        pca, found = principal_components(rows, self)
+        rotation = self._rotated(pca)
+        self.pca_ = pca
+        self.mean_ = found.mean.astype(rows.dtype)
+        self.scale_ = None if found.deviation is None else found.deviation.astype(rows.dtype)
+        self.loadings_ = rotation.loadings_
+        self.components_ = rotation.loadings_.T
+        self.rotation_ = rotation.rotation_
+        self.deviation_ = rotation.deviation_
+        self.explained_variance_ = rotation.explained_variance_
+        self.explained_variance_ratio_ = rotation.explained_variance_ratio_
+        self.kappa_ = rotation.kappa_
+        self.criterion_ = rotation.criterion_
+        self.certificate_ = rotation.certificate_
+        self.result_ = rotation.result_
+        self.n_iter_ = rotation.n_iter_
+        if self.result_ is not None:
+            method = f"principal components from {found.origin}; {self.result_.method}"
+            self.result_ = replace(self.result_, method=method)
+        if self.explained_variance_ratio_ is not None:
+            total = float(self.explained_variance_.sum() / self.explained_variance_ratio_.sum())
+            of_features = np.sum(self.loadings_**2, axis=1)
+            warn_of_dominant_feature(of_features, total, getattr(self, "feature_names_in_", None))
         return self
 
     def _rotated(self, pca: PCA) -> FactorRotation:
@@ -158,30 +171,6 @@ class RotatedPCA(Transformer):
             random_state=self.random_state,
             progress=self.progress,
         ).fit(pca)
-
-    def _describe(
-        self, pca: PCA, rotation: FactorRotation, mean: np.ndarray, deviation: np.ndarray | None
-    ) -> Self:
-        """Assign the fitted attributes."""
-        self.pca_ = pca
-        self.mean_ = mean
-        self.scale_ = deviation
-        self.loadings_ = rotation.loadings_
-        self.components_ = rotation.loadings_.T
-        self.rotation_ = rotation.rotation_
-        self.deviation_ = rotation.deviation_
-        self.explained_variance_ = rotation.explained_variance_
-        self.explained_variance_ratio_ = rotation.explained_variance_ratio_
-        self.kappa_ = rotation.kappa_
-        self.criterion_ = rotation.criterion_
-        self.certificate_ = rotation.certificate_
-        self.result_ = rotation.result_
-        self.n_iter_ = rotation.n_iter_
-        if self.explained_variance_ratio_ is not None:
-            total = float(self.explained_variance_.sum() / self.explained_variance_ratio_.sum())
-            of_features = np.sum(self.loadings_**2, axis=1)
-            warn_of_dominant_feature(of_features, total, getattr(self, "feature_names_in_", None))
-        return self
 
     def transform(self, X: Any) -> np.ndarray:
         """The rotated scores of unit variance, samples x components; of a dask array a dask array, not computed yet."""

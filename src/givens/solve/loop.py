@@ -3,7 +3,7 @@
     while there is no reason to stop:
         let the present phase make a step, or give way to the next one
         every k steps, compute the state anew
-        let the observers see it: trace, progress bar, checkpoint writer, callback
+        let the observers see it: trace, checkpoint writer, callback
 
 A run ends where the rule says so (`stopping.rule`), where a phase has converged or the last one can lower f no further, where
 an observer asks for it, or where f is not finite; with a certificate, it continues if a search of all pairs finds a gain. The
@@ -25,12 +25,11 @@ from givens.rotations import orthogonality, repair
 from givens.solve import PHASES, sentences
 from givens.solve.certificate import certify
 from givens.solve.checkpoint import Checkpoint
-from givens.solve.observers import Caller, CheckpointWriter, Observer, fingerprint, show, trace
+from givens.solve.observers import Caller, CheckpointWriter, Observer, fingerprint, trace
 from givens.solve.point import Point
 from givens.solve.run import Run
 from givens.solve.state import Ending, Progress, RunOptions
 from givens.solve.stopping import rule, set_tol
-from givens.support.progress import Bar
 
 DRIFT = 5e-14
 """‖UᵀU − I‖ above which the U of a result is repaired once more."""
@@ -63,13 +62,12 @@ class Loop:
         plan: Plan,
         options: RunOptions,
         start: tuple[np.ndarray, np.random.Generator],
-        bar: Bar,
         checkpoint: Checkpoint | None = None,
         reproducible: bool = True,
     ) -> None:
         self.phases = [PHASES[name]() for name in options.phases]
         self.every = options.repair_every if checkpoint is None else checkpoint.every
-        self.observers: list[Observer] = [trace] if type(bar) is Bar else [trace, show]
+        self.observers: list[Observer] = [trace]
         U, rng = start
         progress, memories = Progress(U, rng), None
         if checkpoint is not None:
@@ -81,7 +79,7 @@ class Loop:
         if options.callback is not None:
             self.observers.append(Caller(options.callback))
         self.always_rebases = checkpoint is not None
-        self.run = Run(objective, plan, options, progress, U, bar)
+        self.run = Run(objective, plan, options, progress, U)
         for phase, memory in zip(self.phases, memories or []):
             if memory:
                 phase.remember(memory, self.run)
@@ -121,7 +119,6 @@ class Loop:
                     raise
                 run.see_infinite()
         trace(run, "" if coarse_summary is None else coarse_summary.name)
-        show(run, "")
 
     def proceed(self, stop_share: float = 0.0) -> None:
         """Continue until there is a reason to stop.
@@ -150,8 +147,6 @@ class Loop:
         """One step of the present phase, or the change to the next one; why to stop, or None."""
         run, progress = self.run, self.run.progress
         phase = self.phases[progress.phase]
-        number = progress.sweeps if phase.name == "sweeps" else progress.steps
-        run.bar.step(phase.name, number + 1, run.options.max_sweeps, run.pairs)
         before = run.point
         try:
             gain = phase.advance(run)
@@ -201,7 +196,6 @@ class Loop:
     def _certificate_gains(self) -> bool:
         """Search all pairs; whether some gain and were rotated, so that the run continues."""
         run, progress = self.run, self.run.progress
-        run.bar.step("certificate", progress.steps + 1, run.options.max_sweeps, run.pairs)
         before = run.point
         try:
             run.certificate, gain = certify(run, run.options.certify)
@@ -212,7 +206,6 @@ class Loop:
             progress.steps += 1
             self._enter(0)
             trace(run, "certificate")
-            show(run, "certificate")
         except NotFinite as error:
             run.certificate, self.uncertified = None, str(error)
             progress.steps = progress.trace.step[-1]

@@ -1,4 +1,4 @@
-"""What watches a run, step by step: trace, progress bar, checkpoint writer and callback. None of them changes it."""
+"""What watches a run, step by step: trace, checkpoint writer and callback. None of them changes it."""
 
 from __future__ import annotations
 
@@ -40,11 +40,6 @@ def trace(run: Run, name: str) -> None:
         summary.seconds += rows.seconds[-1] - rows.seconds[-2]
 
 
-def show(run: Run, name: str) -> None:
-    """Show the value and the gain on the progress bar."""
-    run.bar.show(run.progress.trace.value[-1], run.progress.gain / run.objective.scale)
-
-
 @dataclass
 class CheckpointWriter:
     """Saves the run every few steps, after which the loop has computed the state anew."""
@@ -69,7 +64,7 @@ class CheckpointWriter:
         if saved.progress.start.shape != start.shape or not same_start or saved.problem != self.problem:
             raise ValueError(
                 f"the checkpoint {os.fspath(self.checkpoint.path)!r} belongs to another problem (another objective, data, "
-                "start, random_state, phases, schedule or interval); give another path, or delete it to start afresh"
+                "start, random_state, method or interval); give another path, or delete it to start afresh"
             )
         return saved
 

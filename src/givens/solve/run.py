@@ -14,7 +14,6 @@ from givens.result import Certificate
 from givens.schedules import Shape
 from givens.solve.point import Point, Square, Stiefel
 from givens.solve.state import Progress, RunOptions
-from givens.support.progress import Bar
 
 
 class Run:
@@ -22,7 +21,7 @@ class Run:
 
     Attributes
     ----------
-    objective, plan, options, progress, bar
+    objective, plan, options, progress
         What is minimised, how, and how far that has come.
     shape, pairs : Shape, int
         The order of U and its active columns, and the number of pairs of columns that f depends on.
@@ -48,15 +47,8 @@ class Run:
         options: RunOptions,
         progress: Progress,
         U: np.ndarray,
-        bar: Bar,
     ) -> None:
-        self.objective, self.plan, self.options, self.progress, self.bar = (
-            objective,
-            plan,
-            options,
-            progress,
-            bar,
-        )
+        self.objective, self.plan, self.options, self.progress = objective, plan, options, progress
         self.shape = Shape(objective.n, objective.active)
         self.pairs = self.shape.pairs
         self.unit = abs(objective.factor)

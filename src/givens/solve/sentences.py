@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from givens.objectives.harmonics import MAX_HARMONICS
 from givens.result import Certificate, PhaseSummary, Stop
 from givens.schedules import Random
-from givens.searches.closed_forms import MAX_HARMONICS
 from givens.solve.run import Run
 from givens.solve.state import Ending, Progress
 from givens.support.arguments import counted
@@ -72,8 +72,8 @@ def _reason(ending: Ending, limit: float, number: float) -> str:
             return "the slopes vanish at the start, which may be a saddle point"
         case Stop.EXHAUSTED:
             return f"no step of the phase {ending.phase!r} lowers f any more"
-        case Stop.MAX_SWEEPS | Stop.MAX_STEPS:
-            return f"{ending.stop.value} = {limit:.0f} reached"
+        case Stop.MAX_ITER:
+            return f"max_iter = {limit:.0f} reached"
         case Stop.INFINITE_START:
             return "f is infinite at the start"
     return ending.text
@@ -130,11 +130,6 @@ def race(runs: int, others: Sequence[tuple[int, bool]], share: float) -> str:
     text = f"; the best of {runs} starts, {who} stopped where a step promised {share:g} of the gain, "
     text += f"after {counted(sum(steps), 'step', 'steps')}"
     return text + (f", {failed} did not converge" if failed else "")
-
-
-def starts(runs: int, near: int) -> str:
-    """How many of the starts, all of which ran to the end, reached the best value."""
-    return f"; the best of {runs} starts, {near} of which ended there"
 
 
 def components(other: float) -> str:

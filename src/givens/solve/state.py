@@ -9,23 +9,41 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from givens.result import PhaseSummary, Snapshot, Stop, Trace
-from givens.schedules import Schedule
+from givens.schedules import Schedule, Tournament
 
 Callback = Callable[[Snapshot], Any]
 
 
 class RunOptions(NamedTuple):
-    """Arguments of `minimize`, checked."""
+    """How a run goes, and when it stops.
+
+    Attributes
+    ----------
+    phases : tuple of str
+        The ways to lower f, in their order.
+    schedule : Schedule
+        The order of pairs in a sweep.
+    tol : float
+        The run has converged when a step is predicted to gain, or a sweep has gained, at most tol² times the scale.
+    gradient_tol : float, optional
+        The run has also converged when the norm of the gradient is at most this times the scale.
+    max_iter : int
+        Largest number of steps, of all phases together.
+    certify : float
+        The share of the pairs to search when the run has converged.
+    callback : callable, optional
+    repair_every : int, optional
+        Number of steps after which the rounding errors of U are removed and the state is recomputed.
+    """
 
     phases: tuple[str, ...]
-    schedule: Schedule
-    tol: float
-    gradient_tol: float | None
-    max_sweeps: int
-    max_steps: int
-    certify: float
-    callback: Callback | None
-    repair_every: int | None
+    schedule: Schedule = Tournament()
+    tol: float = 1e-9
+    gradient_tol: float | None = None
+    max_iter: int = 10_000
+    certify: float = 0.0
+    callback: Callback | None = None
+    repair_every: int | None = 10
 
 
 @dataclass(frozen=True)

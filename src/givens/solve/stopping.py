@@ -28,19 +28,12 @@ def rule(run: Run) -> Ending | None:
     left = run.left
     if left is not None and left <= max(run.tol**2, NOTHING) * scale:
         return Ending(Stop.SMALL_REMAINDER, number=left / scale)
-    descended = 0
-    for summary in progress.summaries:
-        if summary.name == "descent":
-            descended += summary.steps
-    if options.phases[progress.phase] == "descent":
-        return Ending(Stop.MAX_STEPS, options.max_steps) if descended >= options.max_steps else None
-    reached = progress.steps - descended >= options.max_sweeps
-    return Ending(Stop.MAX_SWEEPS, options.max_sweeps) if reached else None
+    return Ending(Stop.MAX_ITER, options.max_iter) if progress.steps >= options.max_iter else None
 
 
 def set_tol(run: Run, coarse_gain: float) -> None:
     """Set the gain, relative to the scale, that a step must exceed; where a run is to pause, a share of the gain so far."""
-    run.tol = max(run.options.tol, run.plan.rounding**2)
+    run.tol = max(run.options.tol, run.plan.rounding) ** 2
     if run.stop_share:
         values, unit = run.progress.trace.value, run.objective.factor * run.objective.scale
         # Where powers of the data overflow, the gain is NaN, and `max` keeps `tol`.

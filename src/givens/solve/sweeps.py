@@ -54,7 +54,6 @@ class Sweeps(Phase):
                 ):
                     gain += self._round(run, share)
                 total += gain
-                run.bar.advance(blocks)
                 blocks = rounds.send(gain)
         except StopIteration:
             pass

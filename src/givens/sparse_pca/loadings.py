@@ -17,6 +17,7 @@ Arrays are stored one component per row: Y and Z are components x features, X is
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -25,6 +26,7 @@ from scipy.linalg import solve_triangular
 from scipy.linalg.lapack import dpotrf
 
 from givens.metrics import adjusted_from_scores
+from givens.numerics import parallel
 from givens.numerics.centred_sparse import CentredSparse
 from givens.numerics.gram import leading_axes
 from givens.numerics.scaling import check_data
@@ -32,9 +34,11 @@ from givens.numerics.tiles import scores
 from givens.objectives.sparse_columns import SparseColumns
 from givens.result import Result
 from givens.rotations import complete
-from givens.solve.minimize import minimize
+from givens.solve.minimize import planned
+from givens.solve.race import lowest_run
 from givens.sparse_pca.few_components import FewColumns
 from givens.sparse_pca.options import FitOptions
+from givens.support.progress import bar
 
 __all__ = [
     "directions",
@@ -165,18 +169,17 @@ def _whole(
     objective.trace_slopes = False
     # The columns beside V that no component has: any will do.
     U = complete(V)
-    result = minimize(
-        objective,
-        U,
-        schedule=options.schedule,
-        tol=options.tol,
-        # Without a threshold the principal axes are the answer, as for few columns.
-        gradient_tol=FLAT_GRADIENT if options.level == 0.0 else None,
-        max_sweeps=options.max_sweeps,
-        threads=options.threads,
-        random_state=rng,
-        progress=options.progress,
-    )
+    with parallel.pool(options.threads), bar(options.progress) as shown:
+        asked = planned(
+            objective.plan(),
+            options.schedule,
+            tol=math.sqrt(options.tol),
+            # Without a threshold the principal axes are the answer, as for few columns.
+            gradient_tol=FLAT_GRADIENT if options.level == 0.0 else None,
+            max_iter=options.max_sweeps,
+            callback=shown.callback,
+        )
+        result = lowest_run(objective, U, asked, random_state=rng)
     return result, result.U[:, : options.m].T @ At
 
 

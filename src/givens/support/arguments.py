@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
+from collections.abc import Iterable
 from numbers import Integral, Real
 from typing import Any
 
@@ -81,6 +82,17 @@ def tolerance(value: Any, name: str) -> float:
     if not isinstance(value, (float, Real)) or isinstance(value, bool) or not float(value) >= 0:
         raise ValueError(f"{name} must be a number of at least 0, got {value!r}")
     return float(value)
+
+
+def one_of(value: Any, name: str, options: Iterable[str], others: str = "") -> None:
+    """Refuse what is none of some names; `others` says what else it may be.
+
+    >>> one_of("full", "variance", ("common", "distinct"))
+    Traceback (most recent call last):
+    ValueError: variance must be one of 'common', 'distinct', got 'full'
+    """
+    if not isinstance(value, str) or value not in options:
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, options))}{others}, got {value!r}")
 
 
 def generator(random_state: Any) -> np.random.Generator:

@@ -12,7 +12,9 @@ from givens.support.imports import require
 
 
 class Bar:
-    """A bar that shows nothing: what the loop uses by default."""
+    """A bar that shows nothing."""
+
+    callback: Callable[[Any], None] | None = None
 
     def step(self, phase: str, number: int, most: int, pairs: int) -> None:
         """Begin a step of a phase; a sweep is of so many pairs."""
@@ -30,6 +32,7 @@ class RichBar(Bar):
     def __init__(self, display: Any) -> None:
         self.display = display
         self.task = display.add_task("", total=1, value="", gain="")
+        self.callback = self._after
 
     def step(self, phase: str, number: int, most: int, pairs: int) -> None:
         """Begin a step of a phase; a sweep is of so many pairs."""
@@ -46,6 +49,12 @@ class RichBar(Bar):
     def show(self, value: float, gain: float) -> None:
         """Show the value, and the last gain relative to the scale."""
         self.display.update(self.task, value=f"{value:.8g}", gain="" if gain != gain else f"{gain:.1e}")
+
+    def _after(self, snapshot: Any) -> None:
+        """As a callback of `minimize`: show the step that was made."""
+        text = f"{snapshot.phase}, step {snapshot.step}"
+        self.display.update(self.task, description=text, total=None)
+        self.show(snapshot.value, snapshot.gain)
 
 
 def _cross_pairs(block: Any) -> int:

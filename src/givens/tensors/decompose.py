@@ -7,6 +7,7 @@ by the angle (E_iij − E_ijj)/(λ_i + λ_j), where the power method is off by E
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -23,7 +24,7 @@ from givens.rotations import random_orthogonal
 from givens.schedules import Schedule
 from givens.solve.minimize import minimize
 from givens.solve.starts import best_of
-from givens.support.arguments import counted, generator, tolerance, whole
+from givens.support.arguments import counted, generator, one_of, tolerance, whole
 from givens.tensors.from_samples import MomentTensor
 
 START_NAMES = ("power", "eigh", "random")
@@ -100,15 +101,15 @@ def decompose(
     schedule : str or Schedule, optional
         By default a tournament with blocks that suit d.
     tol : float, default=1e-12
-        As for `minimize`.
+        Converged when a sweep gains at most this share of the objective's scale.
     max_sweeps : int, default=100
-        As for `minimize`.
+        Maximum number of sweeps.
     threads : int, optional
         As for `minimize`; by default one where d is small.
     random_state : int or Generator, optional
         For the starts, and for schedules that draw.
     **options
-        Passed on to `minimize`: gradient_tol, callback, checkpoint, progress.
+        Passed on to `minimize`: callback, checkpoint.
 
     Returns
     -------
@@ -131,19 +132,17 @@ def decompose(
         start = "eigh" if objective.active == objective.n <= SMALL_TENSOR else "power"
     if threads is None and objective.n <= SERIAL_TENSOR:
         threads = 1
-    if isinstance(start, str) and start not in START_NAMES:
-        raise ValueError(
-            f"start must be one of {', '.join(map(repr, START_NAMES))} or an orthogonal matrix, got {start!r}"
-        )
+    if isinstance(start, str):
+        one_of(start, "start", START_NAMES, " or an orthogonal matrix")
     n_starts = whole(n_starts, "n_starts", 1)
     tol = tolerance(tol, "tol")
     if n_starts > 1 and options.get("checkpoint") is not None:
         raise ValueError("a checkpoint belongs to one run: give no checkpoint, or n_starts=1")
     rng = generator(random_state)
     options |= {
-        "schedule": schedule,
-        "tol": tol,
-        "max_sweeps": max_sweeps,
+        "method": schedule,
+        "tol": math.sqrt(tol),
+        "max_iter": max_sweeps,
         "threads": threads,
         "random_state": rng,
     }

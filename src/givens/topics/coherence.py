@@ -7,23 +7,22 @@ occur together.
 
 from __future__ import annotations
 
-from typing import Self
-
 import numpy as np
 from scipy import sparse
 
-from givens.data.passes import Summary
+from givens.data.passes import Sums
 from givens.data.rows import Rows
 from givens.topics.documents import Counts
 
 
-class _Meetings(Summary):
+class _Meetings(Sums):
     """In how many documents two words occur together; `column` has the number of each counted word, −1 for other words."""
 
+    together: np.ndarray
+
     def __init__(self, column: np.ndarray, size: int) -> None:
+        super().__init__(together=(size, size))
         self.column = column
-        self.together = np.zeros((size, size))
-        self.documents = 0
 
     def add(self, counts: Counts) -> None:
         """Add documents."""
@@ -34,13 +33,8 @@ class _Meetings(Summary):
             shape=(counts.size, len(self.together)),
         )
         present.data[:] = 1.0
-        self.together = self.together + (present.T @ present).toarray()
-        self.documents += counts.size
-
-    def merge(self, other: Self) -> None:
-        """Add the documents of another summary."""
-        self.together = self.together + other.together
-        self.documents += other.documents
+        self.together += (present.T @ present).toarray()
+        self.count += counts.size
 
 
 def npmi(documents: Rows, top: np.ndarray, words: int) -> np.ndarray:
@@ -53,7 +47,7 @@ def npmi(documents: Rows, top: np.ndarray, words: int) -> np.ndarray:
     column = np.full(words, -1, dtype=np.int64)
     column[used] = np.arange(len(used))
     found = documents.total(_Meetings(column, len(used)), "topics-coherence")
-    share = found.together / found.documents
+    share = found.together / found.count
     alone = np.diag(share)
     with np.errstate(divide="ignore", invalid="ignore"):
         scores = np.log(share / np.outer(alone, alone)) / -np.log(share)

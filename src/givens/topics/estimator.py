@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from numbers import Real
 from typing import Any, Self
 
 import numpy as np
@@ -20,7 +19,7 @@ from givens.data.rows import Rows
 from givens.data.stream import Stream, StreamedMoments
 from givens.numerics import parallel
 from givens.result import Result
-from givens.support.arguments import counted, generator, tolerance, warn_caller, whole
+from givens.support.arguments import counted, finite, generator, one_of, tolerance, warn_caller, whole
 from givens.support.fitting import atomic_fit
 from givens.topics.coherence import npmi
 from givens.topics.documents import (
@@ -530,11 +529,8 @@ class TopicModel(StreamedMoments, ClassNamePrefixFeaturesOutMixin, TransformerMi
                 f"alpha0 must be a number from 0 (one topic per document) to {_MOST_ALPHA0:g}, got {self.alpha0!r}"
             )
         tolerance(self.tol, "tol")
-        prior = self.topic_word_prior
-        if not isinstance(prior, Real) or isinstance(prior, bool) or not 0 <= prior < np.inf:
-            raise ValueError(f"topic_word_prior must be a finite number of at least 0, got {prior!r}")
-        if not isinstance(self.counts, str) or self.counts not in _COUNTS:
-            raise ValueError(f"counts must be one of {', '.join(map(repr, _COUNTS))}, got {self.counts!r}")
+        finite(self.topic_word_prior, "topic_word_prior")
+        one_of(self.counts, "counts", _COUNTS)
 
 
 def on_simplex(topics: np.ndarray, frequencies: np.ndarray) -> np.ndarray:
@@ -572,7 +568,7 @@ def _warn_of_empty(state: WordMoments, empty: EmptyDocuments, words: list[str] |
     notes = []
     if empty.number:
         notes.append(
-            f"{empty.number} of {state.documents} documents have no words, the first is number {empty.first}: "
+            f"{empty.number} of {state.count} documents have no words, the first is number {empty.first}: "
             "they say nothing about the topics"
         )
     unused = np.flatnonzero(state.diagonals[:, 0] == 0)

@@ -19,17 +19,17 @@ of the words of each topic, and, from the statistics of all documents in a pass,
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol, Self
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from scipy.special import digamma, gammaln, logsumexp, polygamma
 
-from givens.data.passes import Summary
+from givens.data.passes import Sums
 from givens.data.rows import Rows
 from givens.numerics import parallel
 from givens.solve.iterate import iterate
 from givens.topics.documents import Counts
-from givens.topics.word_moments import add_product, projected
+from givens.topics.word_moments import add_products, projected
 
 STEP_TOL = 1e-3
 _MOST_GROWTH = 2.0
@@ -91,7 +91,7 @@ class DirichletShares:
 
         parts = parallel.each(block, counts.blocks)
         if expected is not None:
-            add_product(Counts(ratios, counts.indices, counts.indptr), weights, expected)
+            add_products(Counts(ratios, counts.indices, counts.indptr), (weights, expected))
         gamma /= gamma.sum(axis=1, keepdims=True)
         return Inferred(gamma, sum(part[1] for part in parts), np.add.reduce([part[0] for part in parts]))
 
@@ -162,7 +162,7 @@ class OneTopic:
         shares = np.exp(logs - likelihood[:, None])
         if expected is not None:
             sums = np.zeros(expected.shape)
-            add_product(counts, shares, sums)
+            add_products(counts, (shares, sums))
             expected += sums / np.maximum(topics, 1e-300, dtype=np.float64)
         return Inferred(shares, float(np.sum(likelihood)), shares.sum(axis=0))
 
@@ -192,7 +192,7 @@ class RefinedTopics:
     converged: bool
 
 
-class Inference(Summary):
+class Inference(Sums):
     """Sums over documents: expected counts divided by the topics, the bound, statistics from which the prior is learned.
 
     Parameters
@@ -205,40 +205,29 @@ class Inference(Summary):
         Whether to sum the expected counts.
     """
 
-    def __init__(self, topics: np.ndarray, prior: Prior, steps: int, tol: float, counted: bool) -> None:
-        self.topics, self.prior, self.steps, self.tol, self.counted = topics, prior, steps, tol, counted
-        self.expected: np.ndarray | None = None
-        self.statistics = np.zeros(topics.shape[1])
-        self.bound, self.words, self.documents = 0.0, 0.0, 0
+    statistics: np.ndarray
+    bound: float
+    words: float
+    expected: np.ndarray | None = None
 
-    def begin(self, first: int) -> Self:
-        """A copy without documents."""
-        other = type(self)(self.topics, self.prior, self.steps, self.tol, self.counted)
-        other.expected = np.zeros(self.topics.shape) if self.counted else None
-        return other
+    def __init__(self, topics: np.ndarray, prior: Prior, steps: int, tol: float, counted: bool) -> None:
+        shapes = {"expected": topics.shape} if counted else {}
+        super().__init__(statistics=(topics.shape[1],), bound=(), words=(), **shapes)
+        self.topics, self.prior, self.steps, self.tol = topics, prior, steps, tol
 
     def add(self, counts: Counts) -> None:
         """Infer the topics of documents and add them to the sums."""
         inferred = self.prior.infer(
             counts, self.topics, steps=self.steps, tol=self.tol, expected=self.expected
         )
-        self.statistics = self.statistics + inferred.statistics
+        self.statistics += inferred.statistics
         self.bound += inferred.bound
-        self.words += float(counts.data.sum())
-        self.documents += counts.size
+        self.words += counts.data.sum()
+        self.count += counts.size
 
     def end(self) -> None:
         """Drop the topics, so that they are not sent back."""
         self.topics = np.empty((0, 0))
-
-    def merge(self, other: Self) -> None:
-        """Add the sums of another summary."""
-        if self.expected is not None and other.expected is not None:
-            self.expected = self.expected + other.expected
-        self.statistics = self.statistics + other.statistics
-        self.bound += other.bound
-        self.words += other.words
-        self.documents += other.documents
 
 
 def refine(
@@ -266,7 +255,7 @@ def refine(
         if found.expected is not None:
             counts = found.expected * single
             counts += smoothing
-            prior = prior.learned(found.statistics, found.documents)
+            prior = prior.learned(found.statistics, found.count)
         return float(found.bound / found.words), (counts, prior)
 
     found = iterate(step, (np.ascontiguousarray(topics.T), prior), tol, passes + 1)

@@ -14,8 +14,7 @@ On axes F (words x r), with y = Fᵀc and f_v the rows of F, the sums over docum
     c,    c yᵀ/(ℓ−1),    c/(ℓ−1),    y⊗y⊗y / ((ℓ−1)(ℓ−2)),    c yᵀ / ((ℓ−1)(ℓ−2)),    c / ((ℓ−1)(ℓ−2)),
 
 are kept, 2·words·r + r³ numbers. Those of chunks, machines or batches are added up. So that the bits are the same for any number
-of threads, the tables with a row per word are summed entry by entry in the order of the documents, and y⊗y⊗y block by block
-(`CUBE_BLOCK`).
+of threads, the tables with a row per word are summed entry by entry in the order of the documents, and y⊗y⊗y tile by tile.
 
 Topics follow from the moments (Anandkumar et al. 2014, section 3.2). For k topics μ_i and Dirichlet parameters α with α0 = Σ α_i
 the moments are, with m = E[x1] and a = α0/(α0+1),
@@ -41,18 +40,19 @@ from typing import Any, Self
 import numpy as np
 from scipy import sparse
 
-from givens.data.passes import Summary
+from givens.data.passes import Sums
 from givens.data.rows import Rows
 from givens.data.third_moments import (
     TooFewDirections,
     contract,
-    packed_triples,
-    pair_groups,
+    cubes_of_placements,
+    packed_size,
+    placements,
+    summed_triples,
     unpacked_triples,
     whiten,
 )
 from givens.numerics import parallel
-from givens.numerics.tiles import add_in_order
 from givens.result import Result
 from givens.support.arguments import generator
 from givens.tensors.decompose import decompose
@@ -67,11 +67,6 @@ FLATTENING = 5.0
 
 RARE = 10
 """Words that occur less often have no part in the axes, but in the topics: their pairs are mostly noise, and there are many."""
-
-CUBE_BLOCK = 1024
-"""Number of documents in a block, whose y⊗y⊗y are summed by one product."""
-
-_TILE = 2048
 
 
 @dataclass(frozen=True)
@@ -99,7 +94,7 @@ class TopicMoments:
     third: np.ndarray
 
 
-class WordMoments(Summary):
+class WordMoments(Sums):
     """Sums over documents on fixed axes.
 
     Parameters
@@ -111,49 +106,45 @@ class WordMoments(Summary):
     --------
     >>> import numpy as np
     >>> from scipy import sparse
-    >>> from givens.support.arguments import generator
     >>> from givens.topics.documents import Counts
     >>> from givens.topics.word_moments import WordMoments
-    >>> state = WordMoments(np.eye(3))
+    >>> state = WordMoments(np.eye(3)).begin(0)
     >>> state.add(Counts.of(sparse.csr_matrix([[1.0, 1.0, 1.0], [0.0, 2.0, 0.0]])))
     >>> moments = state.moments()
     >>> moments.mean, moments.third[0, 1, 2].round(3)
     (array([0.2, 0.6, 0.2]), np.float64(0.167))
     """
 
+    totals: np.ndarray  # words in documents of at least one, two and three words
+    diagonals: np.ndarray  # Σ c, Σ c/(ℓ−1), Σ c/((ℓ−1)(ℓ−2))
+    pairs: np.ndarray
+    triples: np.ndarray
+    cubes: np.ndarray
+
     def __init__(self, axes: np.ndarray) -> None:
         words, r = axes.shape
         self.axes = np.ascontiguousarray(axes, dtype=np.float64)
-        self.documents = 0
-        self.totals = np.zeros(3)  # words in documents of at least one, two and three words
-        self.diagonals = np.zeros((words, 3))  # Σ c, Σ c/(ℓ−1), Σ c/((ℓ−1)(ℓ−2))
-        self.pairs = np.zeros((words, r))
         self.on_axes = self.axes.any(axis=1)  # words with zeros on all axes are in no triples
-        self.triples = np.zeros((int(np.sum(self.on_axes)), r))
-        self.cubes = np.zeros((r * (r + 1) // 2, r))
-
-    def __reduce__(self) -> Any:
-        # Without documents only the axes have to be sent.
-        return super().__reduce__() if self.documents else (type(self), (self.axes,))
-
-    def begin(self, first: int) -> Self:
-        """Empty sums on the same axes."""
-        return type(self)(self.axes)
+        super().__init__(
+            totals=(3,),
+            diagonals=(words, 3),
+            pairs=(words, r),
+            triples=(int(np.sum(self.on_axes)), r),
+            cubes=(packed_size(r),),
+        )
 
     def add(self, counts: Counts) -> None:
         """Add documents."""
         lengths = counts.lengths
         scales = document_scales(lengths)
-        self.documents += counts.size
+        self.count += counts.size
         self.totals += [np.sum(lengths[lengths > order]) for order in range(3)]
         y = projected(counts, self.axes)
         add_products(counts, (scales, self.diagonals), (y * scales[:, 1:2], self.pairs))
         place = np.where(self.on_axes, np.cumsum(self.on_axes, dtype=np.int32) - 1, -1)
-        add_product(counts.only(place), y * scales[:, 2:3], self.triples)
+        add_products(counts.only(place), (y * scales[:, 2:3], self.triples))
         # y⊗y⊗y needs one factor: the cube root of the scale with each y.
-        y *= np.cbrt(scales[:, 2:3])
-        blocks = parallel.slices(len(y), CUBE_BLOCK)
-        add_in_order([self.cubes], lambda block: [packed_triples(y[block].T, CUBE_BLOCK)], blocks)
+        self.cubes += summed_triples(y * np.cbrt(scales[:, 2:3]))
 
     def merge(self, other: Self) -> None:
         """Add the sums of other documents, which must be on the same axes."""
@@ -161,9 +152,7 @@ class WordMoments(Summary):
             raise ValueError(
                 "moments kept on different axes cannot be merged: start both from one model (see `sibling`)"
             )
-        self.documents += other.documents
-        for name in ("totals", "diagonals", "pairs", "triples", "cubes"):
-            setattr(self, name, getattr(self, name) + getattr(other, name))
+        super().merge(other)
 
     def moments(self) -> TopicMoments:
         """The moments, without the pairs and triples of a word with itself."""
@@ -172,11 +161,10 @@ class WordMoments(Summary):
                 "no document has three words, and topics are told apart by triples of words: give longer documents"
             )
         first, second, third = self.totals
-        r = self.axes.shape[1]
         # Of the three placements of e_v⊗e_v⊗c, and of twice e_v⊗e_v⊗e_v, which is two thirds in each placement.
         axes = self.axes[self.on_axes]
         partner = self.triples - (2 / 3) * self.diagonals[self.on_axes, 2:] * axes
-        distinct = (self.cubes - _placements(axes, partner)) / third
+        distinct = (self.cubes - summed_triples(cubes_of_placements(axes, partner))) / third
         cross = (self.pairs - self.diagonals[:, 1:2] * self.axes) / second
         square = self.axes.T @ cross
         square = (square + square.T) / 2
@@ -185,7 +173,7 @@ class WordMoments(Summary):
             mean=self.diagonals[:, 0] / first,
             cross=cross,
             second=square,
-            third=unpacked_triples(distinct, r),
+            third=unpacked_triples(distinct, self.axes.shape[1]),
         )
 
 
@@ -208,13 +196,8 @@ def projected(counts: Counts, axes: np.ndarray) -> np.ndarray:
     return y
 
 
-def add_product(counts: Counts, y: np.ndarray, out: np.ndarray) -> None:
-    """Add Σ c yᵀ over the documents to `out`. Threads share the words; each entry is summed in the order of the documents."""
-    add_products(counts, (y, out))
-
-
 def add_products(counts: Counts, *products: tuple[np.ndarray, np.ndarray]) -> None:
-    """Add Σ c yᵀ to `out` for several pairs (y, out).
+    """Add Σ c yᵀ over the documents to `out`, for each (y, out); threads share the words, so each entry is summed in order.
 
     The counts are sorted by words first: the rows that are then read in random order are those of y, which are few.
     """
@@ -230,63 +213,20 @@ def add_products(counts: Counts, *products: tuple[np.ndarray, np.ndarray]) -> No
     parallel.each(add, parallel.parts(words, 8 * parallel.width()))
 
 
-def _placements(f: np.ndarray, g: np.ndarray) -> np.ndarray:
-    """Σ_v f_v⊗f_v⊗g_v in its three placements, packed as by `packed_triples`.
-
-    They are f_b (f_a g_c + ½ g_a f_c), and the same with b and c exchanged: one matrix product for several a.
-    """
-    words, r = f.shape
-    size = r * (r + 1) // 2
-    groups = pair_groups(r)
-
-    def tile(part: slice) -> list[np.ndarray]:
-        sums = np.zeros((size, r))
-        rows, other = np.ascontiguousarray(f[part].T), np.ascontiguousarray(g[part].T)
-        for low, high, place in groups:
-            products = np.empty((place.stop - place.start, rows.shape[1]))
-            used = 0
-            for index in range(low, high):
-                pairs = products[used : used + r - index]
-                np.multiply(rows[index], other[index:], out=pairs)
-                pairs += rows[index:] * (0.5 * other[index])
-                used += r - index
-            sums[place, low:] = products @ rows[low:].T
-        return [sums]
-
-    total = np.zeros((size, r))
-    add_in_order([total], tile, parallel.slices(words, _TILE))
-    row = 0
-    for a in range(r):
-        half = total[row : row + r - a, a:]
-        half += half.T.copy()
-        row += r - a
-    return total
-
-
-class _Frequencies(Summary):
+class _Frequencies(Sums):
     """Sums over documents of c and c/(ℓ−1)."""
 
     def __init__(self, words: int) -> None:
-        self.words = words
-
-    def begin(self, first: int) -> Self:
-        """A copy whose sums are 0."""
-        other = type(self)(self.words)
-        other.sums = np.zeros((self.words, 2))
-        return other
+        super().__init__(sums=(words, 2))
 
     def add(self, counts: Counts) -> None:
         """Add documents."""
-        add_product(counts, np.ascontiguousarray(document_scales(counts.lengths)[:, :2]), self.sums)
-
-    def merge(self, other: Self) -> None:
-        """Add the sums of other documents."""
-        self.sums = self.sums + other.sums
+        add_products(counts, (np.ascontiguousarray(document_scales(counts.lengths)[:, :2]), self.sums))
 
     sums: np.ndarray
 
 
-class _SecondImage(Summary):
+class _SecondImage(Sums):
     """Sum over documents of c yᵀ/(ℓ−1) on some words, y = Fᵀc.
 
     Parameters
@@ -297,25 +237,14 @@ class _SecondImage(Summary):
     """
 
     def __init__(self, F: np.ndarray, place: np.ndarray) -> None:
+        super().__init__(image=F.shape)
         self.F, self.place = F, place
-
-    def begin(self, first: int) -> Self:
-        """A copy without documents."""
-        other = type(self)(self.F, self.place)
-        other.image = np.zeros(self.F.shape)
-        return other
 
     def add(self, counts: Counts) -> None:
         """Add documents."""
         scales = document_scales(counts.lengths)[:, 1:2]
         counts = counts.only(self.place)
-        y = projected(counts, self.F)
-        y *= scales
-        add_product(counts, y, self.image)
-
-    def merge(self, other: Self) -> None:
-        """Add the sums of other documents."""
-        self.image = self.image + other.image
+        add_products(counts, (projected(counts, self.F) * scales, self.image))
 
     image: np.ndarray
 
@@ -345,11 +274,11 @@ def principal_axes(documents: Rows, words: int, rank: int, rng: np.random.Genera
         image -= alone * F
         image *= rows
         if step < POWER_STEPS - 1:
-            Q = _orthonormal(image)
+            Q = np.linalg.qr(image)[0]
     second = Q.T @ image
     ritz = np.linalg.eigh(second + second.T)[1][:, ::-1][:, :rank]
     axes = np.zeros((words, ritz.shape[1]))
-    axes[kept] = scale * _orthonormal(image @ ritz)
+    axes[kept] = scale * np.linalg.qr(image @ ritz)[0]
     return axes
 
 
@@ -365,18 +294,6 @@ def _least_frequency(frequencies: np.ndarray, width: int) -> float:
     most = int(np.searchsorted(np.cumsum(falling), 0.75 * falling.sum()))
     number = min(max(most + 1, 4 * width), len(falling))
     return float(max(min(RARE, falling[number - 1]), np.nextafter(0.0, 1.0)))
-
-
-def _orthonormal(A: np.ndarray) -> np.ndarray:
-    """Nearly orthonormal columns with the span of A: by a Cholesky factor if there is one, or QR."""
-    try:
-        factor = np.linalg.cholesky(A.T @ A)
-        sizes = np.diag(factor)
-    except np.linalg.LinAlgError:
-        sizes = np.zeros(1)
-    if not sizes.min() > 1e-4 * sizes.max():
-        return np.asarray(np.linalg.qr(A)[0])
-    return np.asarray(A @ np.linalg.inv(factor).T)
 
 
 @dataclass(frozen=True)
@@ -418,11 +335,7 @@ class _Whitened:
         """The tensor T of this α0."""
         y, k = self.mean, len(self.mean)
         T = self.third + 2 * alpha0**2 / ((alpha0 + 1) * (alpha0 + 2)) * np.multiply.outer(np.outer(y, y), y)
-        every = np.arange(k)
-        placed = alpha0 / (alpha0 + 2) * y
-        T[every, every, :] -= placed
-        T[every, :, every] -= placed
-        T[:, every, every] -= placed[:, None]
+        T -= placements(np.multiply.outer(np.eye(k), alpha0 / (alpha0 + 2) * y))
         u, s = self.root(alpha0)
         return contract(T, np.eye(k) + s * np.outer(u, u))
 

@@ -8,16 +8,12 @@ arccos(level/r) around the two angles at which it is largest, where ℓ1 adds
 
 So between breakpoints g(θ) = α + β cos 2θ + δ sin 2θ + ε cos θ + ζ sin θ. Walking over the sorted breakpoints and
 carrying the five coefficients along, with the critical points of each piece from a quartic in e^{iθ}, gives the
-global maximum in O(D log D) for D rows that count. This is the documentation and the oracle of the compiled search.
+global maximum in O(D log D) for D rows that count.
 """
 
 from __future__ import annotations
 
 import numpy as np
-
-from givens.numerics.scaling import check_data, power_of_two
-
-__all__ = ["breakpoint_search", "pair_value"]
 
 TURN = 2 * np.pi
 
@@ -30,7 +26,7 @@ def pair_value(
     Examples
     --------
     >>> import numpy as np
-    >>> from givens.searches.breakpoints import pair_value
+    >>> from tests.oracles.breakpoints import pair_value
     >>> x, y = np.array([3.0, 0.0]), np.array([0.0, 1.0])
     >>> pair_value(x, y, np.array([0.0, np.pi / 2]), (1.0, np.inf))
     array([4., 0.])
@@ -53,29 +49,19 @@ def breakpoint_search(
     Examples
     --------
     >>> import numpy as np
-    >>> from givens.searches.breakpoints import breakpoint_search
+    >>> from tests.oracles.breakpoints import breakpoint_search
     >>> x, y = np.array([1.0, 0.0]), np.array([1.0, 0.1])
     >>> theta, gain = breakpoint_search(x, y, (0.5, 0.5))
     >>> round(abs(theta) / np.pi, 3), round(gain, 3)
     (0.25, 0.336)
     """
-    x, y = check_data(x, "x", 1).astype(np.float64), check_data(y, "y", 1).astype(np.float64)
-    if x.shape != y.shape:
-        raise ValueError(f"x and y must be of the same length, got {len(x)} and {len(y)}")
-    if len(gammas) != 2 or not all(gamma >= 0 for gamma in gammas):
-        raise ValueError(f"gammas must be two numbers of at least 0, got {gammas!r}")
-    if not np.isfinite(min(gammas)):
-        return 0.0, 0.0  # no row counts
+    x, y = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
     # Exact: no square of what follows leaves the range of numbers.
-    unit = power_of_two(np.concatenate((x, y)))
+    unit = float(np.ldexp(1.0, np.frexp(np.abs(np.concatenate((x, y))).max(initial=0.0))[1]))
     x, y = x / unit, y / unit
-    with np.errstate(over="ignore"):
-        first, second = (
-            float(np.float64(gamma) / unit / (unit if penalty == "l0" else 1.0)) for gamma in gammas
-        )
+    first, second = (gamma / unit / (unit if penalty == "l0" else 1.0) for gamma in gammas)
     theta, gain = _search_scaled(x, y, (first, second), penalty)
-    with np.errstate(over="ignore"):
-        return theta, float(np.float64(gain) * unit * unit)
+    return theta, gain * unit * unit
 
 
 def _search_scaled(
