@@ -94,7 +94,7 @@ def edges() -> list[tuple[str, str]]:
 
 def test_there_is_something_to_look_at():
     found = edges()
-    assert ("solve.minimize", "solve.loop") in found
+    assert ("solve.race", "solve.loop") in found
     assert len(found) > 200
 
 

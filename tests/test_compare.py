@@ -15,7 +15,7 @@ from benchmarks.ablation.__main__ import collected, reached
 from benchmarks.ablation.mechanism import Mechanism
 from benchmarks.compare import paired, switch, table, values
 from benchmarks.compare.__main__ import chosen
-from benchmarks.compare.adapter import Library, Vocabulary
+from benchmarks.compare.adapter import Library, NewMeaning, Vocabulary
 from benchmarks.compare.measure import Measured, turns
 from benchmarks.compare.rows import COLD, ROWS, USERS, by_name
 
@@ -92,6 +92,12 @@ def test_the_adapter_translates_what_the_tree_does_not_know(renamed):
 def test_the_adapter_leaves_what_the_tree_knows():
     changed = Vocabulary(names={"SparsePCA": "nowhere"}, arguments={"SparsePCA": {"alpha": "share"}})
     assert Library(changed=changed).SparsePCA(2, alpha=0.1).alpha == 0.1
+
+
+@pytest.mark.parametrize(("beside", "expected"), [("alpha", 0.25), ("share", 0.5)])
+def test_the_adapter_knows_a_new_meaning_by_another_argument(beside, expected):
+    changed = Vocabulary(arguments={"SparsePCA": {"tol": NewMeaning(beside, lambda value: value**2)}})
+    assert Library(changed=changed).SparsePCA(2, tol=0.5).tol == expected
 
 
 def test_intervals_of_paired_ratios():

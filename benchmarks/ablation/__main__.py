@@ -51,11 +51,12 @@ def parts(switch: str, mechanism: Mechanism, rounds: int, clock: str) -> dict[st
     """
     rows = reached(mechanism)
     base = sides.at(BASE)
-    both = {"old": sides.switched(base, switch), "new": base}
+    compiled = any(place.startswith("kernels/") for place in mechanism.code)
+    both = {"old": sides.switched(base, switch, compiles_alike=not compiled), "new": base}
     found: dict[str, Callable[[], Any]] = {"lines": lambda: lines.of(mechanism.code, base.source / "givens")}
     for row in rows:
         found[row.name] = lambda row=row: measure(both, row.name, row.user, rounds, clock).as_json()
-    if any(place.startswith("kernels/") for place in mechanism.code):
+    if compiled:
         cold = next((row for row in rows if row.name in COLD), rows[0])
         found["cold"] = lambda: measure_cold(both, cold.name, cold.user, COLD_ROUNDS).as_json()
     return found

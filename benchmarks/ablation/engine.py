@@ -29,7 +29,7 @@ SPARSE = (
 
 
 def _set(place: str, **values: Any) -> Callable[[], None]:
-    """A switch that assigns names of a module, or of a class in it: "solve.descent" or "objectives.quartic:Orthomax"."""
+    """A switch that assigns names of a module, or of a class in it: "phases.descent" or "objectives.quartic:Orthomax"."""
 
     def off() -> None:
         module, _, name = place.partition(":")
@@ -42,8 +42,8 @@ def _set(place: str, **values: Any) -> Callable[[], None]:
 
 def _no_model_of_columns() -> None:
     """Nor the Kronecker model for few columns, which would take its place where f is quadratic, and more time."""
-    from givens.solve import descent
-    from givens.solve.kronecker_model import KroneckerModel
+    from givens.phases import descent
+    from givens.phases.kronecker_model import KroneckerModel
 
     def kronecker(n: int) -> KroneckerModel:
         model = KroneckerModel(n)
@@ -141,9 +141,9 @@ def _pairs() -> None:
 
 
 def _no_race() -> None:
-    from givens.solve import race
-
-    race.PAUSE_SHARE = 0.0
+    Runs = importlib.import_module("givens.minimize").Runs
+    best = Runs.best
+    Runs.best = lambda self, first, number, rng, forms, race: best(self, first, number, rng, forms, False)
 
 
 def _breakpoints_only() -> None:
@@ -190,7 +190,7 @@ def _pair_functions(sparse_pair: Any) -> tuple[Any, ...]:
 
 
 def _uncached(*places: str) -> Callable[[], None]:
-    """Call these functions ("solve.point:_flat_indices") anew every time."""
+    """Call these functions ("phases.charts:_flat_indices") anew every time."""
 
     def off() -> None:
         for place in places:
@@ -301,7 +301,7 @@ MECHANISMS = (
         "Kronecker model",
         QUADRATIC,
         ("phases/kronecker_model.py",),
-        _set("solve.descent", MOST_ORDER=0),
+        _set("phases.descent", MOST_ORDER=0),
         "kept: above order 20 it saves three quarters of the evaluations; below, it takes more time, and is left out.",
     ),
     Mechanism(
@@ -322,7 +322,7 @@ MECHANISMS = (
         "leaps of the strongest features first",
         SPARSE,
         ("objectives/leaps.py:Features.select",),
-        _set("objectives.polar_leaps", SHARES=()),
+        _set("objectives.leaps", SHARES=()),
         "kept: not measured by this script yet.",
     ),
     Mechanism(
@@ -355,16 +355,18 @@ MECHANISMS = (
         "caches of index arrays",
         (
             "minimize Function log cosh, n = 10",
-            "minimize function of few columns*",
+            "minimize StiefelFunction*",
             "FactorRotation varimax, 40 matrices, normal",
             "minimize Columns varimax, 20,000 x 20, dask",
         ),
         (),
         _uncached(
-            "solve.point:_flat_indices",
+            "phases.charts:_flat_indices",
             "objectives.quartic:_sweep_flops",
             "objectives.quartic:_shares",
-            "objectives.probes:_place",
+            "objectives.function:_probe_place",
+            "objectives.function:_direction",
+            "objectives.stiefel:_probe_place",
             "objectives.block_moments:quadruples",
         ),
         "kept: not measured by this script yet.",

@@ -193,32 +193,39 @@ def _five_drawn_starts() -> None:
 
 
 def _no_refit() -> None:
-    from givens.mixtures import whitened_moments
-    from givens.mixtures.whitened_moments import Refitted
+    from givens.mixtures.refit import Refitted
 
-    whitened_moments.refit = lambda scaled, weights, b: Refitted(weights, b, 1.0, True)
+    from givens.mixtures import solve
+
+    solve.refit = lambda scaled, weights, b: Refitted(weights, b, 1.0, True)
 
 
 def _no_shrinking() -> None:
-    from givens.mixtures import whitened_moments
+    from givens.mixtures import solve
 
-    lifted = whitened_moments._lifted
-    whitened_moments._lifted = lambda K, noise, white, count: lifted(K, noise, white, np.inf)
+    lifted = solve._lifted
+    solve._lifted = lambda K, noise, white, count: lifted(K, noise, white, np.inf)
 
 
 # Moments
 
 
 def _all_triples() -> None:
-    """Products of all pairs and all columns, of which a third is kept."""
-    from givens.data import third_moments as sums
+    """Products of all pairs and all columns, of which a sixth is kept."""
+    from givens.moments import sums
 
-    def triples(p: np.ndarray) -> np.ndarray:
+    from givens.topics import word_moments
+
+    def triples(p: np.ndarray, columns: int = 256) -> np.ndarray:
         r, n = p.shape
-        total = ((p[:, None] * p).reshape(r * r, n) @ p.T).reshape(r, r, r)
-        return np.concatenate([np.empty(0), *(total[a, a:, a:].ravel() for a in range(r))])
+        total = np.zeros((r * r, r), dtype=p.dtype)
+        for start in range(0, n, columns):
+            part = np.ascontiguousarray(p[:, start : start + columns])
+            total += (part[:, None] * part).reshape(r * r, -1) @ part.T
+        first, second = np.triu_indices(r)
+        return total.reshape(r, r, r)[first, second]
 
-    sums.packed_triples = triples
+    sums.packed_triples = word_moments.packed_triples = triples
 
 
 # Topics
@@ -359,7 +366,7 @@ MECHANISMS = (
     Mechanism(
         "mixtures: starts of EM beside the moments",
         MIXTURES,
-        ("mixtures/em.py:EM.better_start",),
+        ("mixtures/starts.py",),
         _moments_only_start,
         (
             "kept: the time without them is 0.45 times with the same answer (12 of 60,000 x 40), but on real data the first "
@@ -370,30 +377,25 @@ MECHANISMS = (
     Mechanism(
         "mixtures: fit to the moments by their noise",
         MIXTURES,
-        ("mixtures/whitened_moments.py:refit",),
+        ("mixtures/refit.py",),
         _no_refit,
-        (
-            "kept: without it errors of the means from moments alone are 1.01 to 2.3 times as large (3 of 2,000 x 10 to 20 of "
-            "50,000 x 50, six seeds each)"
-        ),
+        "kept: not measured",
     ),
     Mechanism(
         "mixtures: shrinking of the third moment",
         MIXTURES,
-        ("mixtures/whitened_moments.py:_lifted",),
+        ("mixtures/solve.py:_lifted",),
         _no_shrinking,
-        (
-            "deleted: with the fit to the moments that follows, errors of the means are equal to 0.1 % without it (four sizes up "
-            "to 20 of 50,000 x 50, six seeds each)"
-        ),
+        "kept: not measured",
     ),
     Mechanism(
         "moments: symmetry of third moments",
         (*MIXTURES, *TOPICS),
         (
-            "data/third_moments.py:packed_triples",
-            "data/third_moments.py:packed_blocks",
-            "data/third_moments.py:unpacked_triples",
+            "moments/sums.py:PairGroup",
+            "moments/sums.py:pair_groups",
+            "moments/sums.py:packed_triples",
+            "moments/sums.py:unpacked_triples",
         ),
         _all_triples,
         "kept: not measured",

@@ -1,6 +1,7 @@
 """Rows are written in the vocabulary of version 0.2. Here it is translated for a tree that has other names.
 
-A translation is made only where the tree does not know the old name, so the same rows run on every version between.
+A translation is made only where the tree does not know the old name, or shows that it has a new meaning. So the same rows run on
+every version between.
 """
 
 from __future__ import annotations
@@ -8,14 +9,24 @@ from __future__ import annotations
 import functools
 import importlib
 import inspect
+import math
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+
+@dataclass(frozen=True)
+class NewMeaning:
+    """An argument that has kept its name and not its meaning, in trees whose function has the argument `beside` too."""
+
+    beside: str
+    value: Callable[[Any], Any]
+
+
 # A new name; None for an argument that is gone; or the new arguments as a function of the old value.
-Translation = str | None | Callable[[Any], dict[str, Any]]
+Translation = str | None | NewMeaning | Callable[[Any], dict[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -35,7 +46,9 @@ class Vocabulary:
     options: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
 
-CHANGED = Vocabulary()
+CHANGED = Vocabulary(
+    arguments={"minimize": {"tol": NewMeaning("max_iter", math.sqrt), "max_sweeps": "max_iter"}},
+)
 
 
 class Library:
@@ -93,7 +106,9 @@ def _call(
     translated: dict[str, Any] = {}
     for name, value in options.items():
         new = translations.get(name, name)
-        if name in known or new == name:
+        if isinstance(new, NewMeaning):
+            translated[name] = new.value(value) if new.beside in known else value
+        elif name in known or new == name:
             translated[name] = value
         elif isinstance(new, str):
             translated[new] = value

@@ -65,11 +65,13 @@ def at(revision: str) -> Side:
     return Side(tree / "src", FOLDER / "cache" / commit)
 
 
-def switched(side: Side, switch: str) -> Side:
-    """The same source with a switch. Its compiled code is its own, and never older than this call."""
+def switched(side: Side, switch: str, compiles_alike: bool = False) -> Side:
+    """The same source with a switch. Its compiled code is its own, and begins as the side's if the switch compiles alike."""
     name = hashlib.sha256(f"{side.source} {switch}".encode()).hexdigest()[:16]
     cache = FOLDER / "cache" / f"switch-{name}"
     shutil.rmtree(cache, ignore_errors=True)
+    if compiles_alike and side.cache.exists():
+        shutil.copytree(side.cache, cache)
     return Side(side.source, cache, switch)
 
 

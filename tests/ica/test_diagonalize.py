@@ -157,5 +157,5 @@ class TestBadInput:
 
     def test_not_converged(self):
         X, _ = common_basis(5, 6, seed=0, noise=0.5)
-        with pytest.warns(ConvergenceWarning, match="did not converge in 1 sweeps"):
+        with pytest.warns(ConvergenceWarning, match="did not converge in 1 steps"):
             joint_diagonalize(X, n_iter_max=1)

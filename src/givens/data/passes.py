@@ -198,10 +198,8 @@ class DaskRows:
     """
 
     def __init__(self, X: Any, progress: bool = False) -> None:
-        self.names = None
         self.passes = 0
         if not hasattr(X, "numblocks"):
-            self.names = list(X.columns)
             X = X.to_dask_array(lengths=True)
         self.X = checked(X)
         refuse_foreign_workers()
@@ -211,25 +209,6 @@ class DaskRows:
                 f"X has {self.shape[0]} rows and {self.shape[1]} columns: there is nothing to fit"
             )
         self.progress = progress
-
-    def learn_features(self, estimator: Any, reset: bool = True) -> None:
-        """Set the number and the names of the estimator's features, as scikit-learn's own validation does.
-
-        Unless `reset`, raise an error if they differ from those that the estimator has.
-        """
-        if not reset:
-            known = getattr(estimator, "feature_names_in_", None)
-            if known is not None and self.names is not None and list(known) != self.names:
-                raise ValueError("the feature names of X differ from those that were seen when the fit began")
-            if self.shape[1] != estimator.n_features_in_:
-                raise ValueError(
-                    f"X has {self.shape[1]} features, but {type(estimator).__name__} is expecting {estimator.n_features_in_}"
-                )
-            return
-        estimator.n_features_in_ = self.shape[1]
-        estimator.__dict__.pop("feature_names_in_", None)
-        if self.names is not None and all(isinstance(name, str) for name in self.names):
-            estimator.feature_names_in_ = np.asarray(self.names, dtype=object)
 
     def head(self, size: int) -> Any:
         """The first rows, at most `size` of them, in memory."""

@@ -152,8 +152,7 @@ class Rows:
         if is_dask(X):
             self.chunks = DaskRows(X, bool(getattr(estimator, "progress", False)))
             self.n_features = self.chunks.shape[1]
-            if estimator is not None:
-                self.chunks.learn_features(estimator, reset)
+            _learn_features(estimator, self.n_features, reset, getattr(X, "columns", None))
         elif in_memory(X):
             self.table = check.table(estimator, X, reset)
             self.n_features = self.table.shape[1]
@@ -162,7 +161,7 @@ class Rows:
             if first is None:
                 raise ValueError("X yields no rows")
             self.n_features, self._first_dtype = first.shape[1], first.dtype
-            _learn_number(estimator, self.n_features, reset)
+            _learn_features(estimator, self.n_features, reset)
         self.door = Door(check, self.n_features)
 
     def __iter__(self) -> Iterator[Any]:
@@ -285,17 +284,25 @@ def stacked(parts: Sequence[Any]) -> Any:
     return sparse.vstack(parts, format="csr") if sparse.issparse(parts[0]) else np.concatenate(parts)
 
 
-def _learn_number(estimator: Any, features: int, reset: bool) -> None:
-    """Set the number of features of an estimator whose samples come in blocks without names, or compare it."""
+def _learn_features(estimator: Any, number: int, reset: bool, names: Any = None) -> None:
+    """Set the number and the names of an estimator's features, or compare them, as scikit-learn does for a table in memory."""
     if estimator is None:
         return
+    names = None if names is None else np.asarray(names, dtype=object)
     if reset:
-        estimator.n_features_in_ = features
-    elif features != estimator.n_features_in_:
+        estimator.n_features_in_ = number
+        estimator.__dict__.pop("feature_names_in_", None)
+        if names is not None and all(isinstance(name, str) for name in names):
+            estimator.feature_names_in_ = names
+        return
+    if number != estimator.n_features_in_:
         raise ValueError(
-            f"X has {features} features, but {type(estimator).__name__} is expecting {estimator.n_features_in_} "
+            f"X has {number} features, but {type(estimator).__name__} is expecting {estimator.n_features_in_} "
             "features as input"
         )
+    known = getattr(estimator, "feature_names_in_", names)
+    if names is not None and list(known) != list(names):
+        raise ValueError("the feature names of X differ from those that were seen when the fit began")
 
 
 def in_memory(X: Any) -> bool:

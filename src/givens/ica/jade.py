@@ -21,7 +21,7 @@ from givens.numerics.scaling import check_data, refuse_too_large
 from givens.numerics.tiles import tiled_sum
 from givens.objectives.joint import JointDiagonal
 from givens.solve.minimize import minimize
-from givens.support.arguments import tolerance
+from givens.support.arguments import tolerance, whole
 
 MOST_COMPONENTS = 128  # their cumulant matrices take 8·n⁴/2 bytes: 1.1 GB
 TILE = 1 << 18  # products of two coordinates in a tile
@@ -93,7 +93,7 @@ class JADE(SourceSeparation):
         result = minimize(
             JointDiagonal(Q),
             tol=math.sqrt(tolerance(self.tol, "tol")),
-            max_iter=self.max_sweeps,
+            max_iter=whole(self.max_sweeps, "max_sweeps", 0),
             threads=self.threads,
         )
         return Separated(space, result)

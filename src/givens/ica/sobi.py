@@ -95,7 +95,7 @@ class SOBI(SourceSeparation):
         result = minimize(
             JointDiagonal(reduced_stack(covariances)),
             tol=math.sqrt(tolerance(self.tol, "tol")),
-            max_iter=self.max_sweeps,
+            max_iter=whole(self.max_sweeps, "max_sweeps", 0),
             threads=self.threads,
         )
         return Separated(space, result)

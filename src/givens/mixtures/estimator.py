@@ -17,7 +17,6 @@ from givens.data.by_rows import by_rows
 from givens.data.moments import Moments
 from givens.data.passes import TILE, EveryNth, Together, computed
 from givens.data.rows import Numbers, Rows
-from givens.data.span import RowSpan
 from givens.data.stream import Stream, StreamedMoments
 from givens.data.third_moments import (
     Basis,
@@ -157,22 +156,22 @@ class SphericalMixture(StreamedMoments, DensityMixin, BaseEstimator):
         return self
 
     def _fit_span(self, rows: np.ndarray) -> tuple[SolvedMixture, list[float]]:
-        """Fit to fewer rows than features, in the coordinates of their span, which gives the same result as in all features."""
+        """Fit to fewer rows than features, in the coordinates of their span.
+
+        N rows differ in at most N − 1 directions. With the QR decomposition (X − mean)ᵀ = QR the rows of Rᵀ are those of X about
+        their mean in the orthonormal basis Q, so that all distances, and the result, are the same.
+        """
         unit, features = unit_of(rows), rows.shape[1]
-        span = RowSpan.of(np.asarray(rows, dtype=float) * unit)
-        found, history = self._fit_passes(
-            Rows(span.coordinates), span.coordinates, features - span.basis.shape[1]
-        )
-        means = span.lift(found.mixture.means / found.unit)
-        variances = found.mixture.variances / found.unit / found.unit
+        scaled = np.asarray(rows, dtype=float) * unit
+        origin = scaled.mean(axis=0)
+        basis, R = np.linalg.qr((scaled - origin).T)
+        coordinates = np.ascontiguousarray(R.T)
+        found, history = self._fit_passes(Rows(coordinates), coordinates, features - basis.shape[1])
         eigenvalues = np.zeros(features)
         eigenvalues[: len(found.eigenvalues)] = found.eigenvalues / found.unit / found.unit
-        found = replace(
-            found,
-            mixture=Mixture(found.mixture.weights, means, variances),
-            eigenvalues=eigenvalues,
-            unit=unit,
-        )
+        weights, means, variances = found.mixture.moved(1 / found.unit, 0.0)
+        mixture = Mixture(weights, origin + means @ basis.T, variances)
+        found = replace(found, mixture=mixture, eigenvalues=eigenvalues, unit=unit)
         return found, [value + features * np.log(unit) for value in history]
 
     def _fit_passes(self, data: Rows, head: np.ndarray, beyond: int = 0) -> tuple[SolvedMixture, list[float]]:

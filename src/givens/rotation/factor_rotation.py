@@ -240,6 +240,7 @@ class FactorRotation(Transformer):
         rng = generator(self.random_state)
         n_starts = whole(self.n_starts, "n_starts", least=1)
         tol = tolerance(self.tol, "tol")
+        max_iter = whole(self.max_sweeps, "max_sweeps", least=0)
         variables, factors = extraction.loadings.shape
         kappa = kappa_of(self.method, variables, factors, others=("target",))
         A, unit = self._normalized(extraction)
@@ -259,7 +260,7 @@ class FactorRotation(Transformer):
                 method=method,
                 certify=True,
                 tol=math.sqrt(tol),
-                max_iter=self.max_sweeps,
+                max_iter=max_iter,
                 threads=self.threads,
                 random_state=rng,
                 callback=shown.callback,

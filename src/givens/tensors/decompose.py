@@ -142,7 +142,7 @@ def decompose(
     options |= {
         "method": schedule,
         "tol": math.sqrt(tol),
-        "max_iter": max_sweeps,
+        "max_iter": whole(max_sweeps, "max_sweeps", 0),
         "threads": threads,
         "random_state": rng,
     }
