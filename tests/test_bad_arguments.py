@@ -20,7 +20,7 @@ def run(f=lambda U: 0.0, **options):
 class Unsloped(Objective):
     """Says nothing of its slopes."""
 
-    n = active = 3
+    shape, active = (3, 3), 3
 
     def state(self, U):
         return None

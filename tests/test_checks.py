@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 
 import numpy as np
@@ -10,7 +9,8 @@ import pytest
 
 import givens.objectives
 from givens import check_objective, minimize
-from givens.objectives import Columns, Exp, Function, JointDiagonal, Kurtosis, Plan, SparseColumns
+from givens.objectives import Columns, Exp, Function, JointDiagonal, Kurtosis, SparseColumns
+from givens.schedules import Tournament
 from tests.cases import CASES
 
 
@@ -131,25 +131,18 @@ def test_functions_that_hardly_change_are_right(case):
 
 
 @pytest.mark.parametrize(
-    ("plan", "sentence"),
+    ("method", "sentence"),
     [
-        (Plan(phases=("foo",)), "must be a tuple of some of 'descent', .*, got \\('foo',\\)"),
-        (Plan(phases=()), "must be a tuple of some of"),
-        (Plan(phases="sweeps"), "must be a tuple of some of"),
-        (Plan(schedule="spiral"), "no schedule 'spiral'"),
-        (Plan(rounding=1e30), "its rounding must be between 0 and 0.1, got 1e\\+30"),
-        (Plan(rounding=float("nan")), "its rounding must be"),
+        (("foo",), "there is no method 'foo'"),
+        ((), "must name at least one phase"),
+        ((Tournament(block=3), Tournament(block=4)), "at most one schedule"),
     ],
 )
-def test_a_plan_that_cannot_run_is_found(plan, sentence):
-
-    class Planned(JointDiagonal):
-        def plan(self):
-            return plan
-
-    objective = Planned(np.random.default_rng(0).standard_normal((2, 4, 4)))
-    assert "plan" in wrong(objective)
-    assert re.search(sentence, detail(objective, "plan"))
+def test_a_method_that_cannot_run_is_found(method, sentence):
+    objective = JointDiagonal(np.random.default_rng(0).standard_normal((2, 4, 4)))
+    objective.method = method
+    assert "method" in wrong(objective)
+    assert sentence in detail(objective, "method")
 
 
 @pytest.mark.parametrize("contrast", ["kurtosis", "varimax", "logcosh", "exp", Kurtosis(-1)])
@@ -187,9 +180,10 @@ class Bare(JointDiagonal):
 @pytest.mark.parametrize(
     ("attributes", "sentence"),
     [
-        ({"n": None}, "n is missing"),
+        ({"shape": None}, "shape is missing"),
+        ({"shape": 4}, "shape must be that of U, a pair of numbers, got 4"),
         ({"active": None}, "active is missing"),
-        ({"n": 2.5}, "n must be a whole number"),
+        ({"shape": (2.5, 2.5)}, "n must be a whole number"),
         ({"active": 5}, "active must be a whole number from 1 to 4, the order n, got 5"),
         ({"scale": 0.0}, "scale must be a positive and finite number, got 0.0"),
         ({"scale": float("nan")}, "scale must be"),
@@ -209,14 +203,12 @@ def test_a_missing_or_impossible_attribute_is_a_finding(attributes, sentence):
 def test_the_names_of_the_protocol_can_be_imported_from_one_place():
     for name in (
         "Blocks",
-        "Leap",
         "Look",
         "NotFinite",
         "Objective",
         "PairSolutions",
-        "Plan",
+        "Product",
         "Rotations",
-        "Second",
     ):
         assert name in givens.objectives.__all__
         assert getattr(givens.objectives, name) is getattr(givens.objectives.base, name)

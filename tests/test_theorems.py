@@ -25,7 +25,8 @@ class Watched(Objective):
 
     def __init__(self, inner: Objective) -> None:
         self.inner = inner
-        self.n, self.active, self.separable, self.scale = inner.n, inner.active, inner.separable, inner.scale
+        self.shape, self.active, self.separable = inner.shape, inner.active, inner.separable
+        self.scale, self.method = inner.scale, inner.method
         self.rises: list[float] = []
 
     def state(self, U):
@@ -91,7 +92,7 @@ class Spinning(Objective):
     """Turns every pair by a random angle and claims a gain: rotations without end."""
 
     def __init__(self, n: int) -> None:
-        self.n = self.active = n
+        self.shape, self.active = (n, n), n
         self.rng = np.random.default_rng(0)
 
     def state(self, U):

@@ -19,11 +19,10 @@ from givens.objectives.base import Blocks, Look, Objective, PairSolutions
 from givens.objectives.function import Function
 from givens.rotations import random_orthogonal, rotate, rotate_blocks, turn
 from givens.schedules import Shape, all_pairs, as_schedule, disjoint_runs
-from givens.solve import PHASES
+from givens.solve.race import phases_of
 from givens.support.arguments import whole
 
 LARGEST_SCALE = 1e6  # times the values of f; an error as large as f itself would be within tolerances relative to a larger scale
-LARGEST_ROUNDING = 0.1  # relative rounding error of slopes; with a larger one, checks would accept anything
 TINY = 1e-10  # an angle by which a smooth f hardly changes, in radians
 
 
@@ -67,14 +66,14 @@ def check_objective(
     grid : int, default=720
         Number of angles at which f is compared with each pair's solution.
     tolerance : float, default=1e-6
-        Largest error that is accepted, relative to the objective's scale; that of `Plan.rounding`, if it is larger.
+        Largest error that is accepted, relative to the objective's scale; for a state in single precision, that of its rounding.
     random_state : int, default=0
         Seed of U and of the pairs.
 
     Returns
     -------
     ObjectiveReport
-        Prints as one line per check, and is true if all passed. If `n`, `active`, `scale`, `factor` or `separable` is missing
+        Prints as one line per check, and is true if all passed. If `shape`, `active`, `scale`, `factor` or `separable` is missing
         or no number that it may be, the report says so, and has no other check.
 
     Examples
@@ -85,7 +84,7 @@ def check_objective(
     >>> A = np.random.default_rng(0).standard_normal((20, 4))
     >>> print(check_objective(Columns(A, "varimax")))
     ok     attributes: ...
-    ok     plan: ...
+    ok     method: ...
     ok     scale: ...
     ok     value: ...
     ok     slopes: ...
@@ -115,7 +114,7 @@ def check_objective(
         return ObjectiveReport(tuple(findings))
     check = _Check(objective, np.random.default_rng(random_state), pairs, grid, tolerance)
     for step in (
-        check.plan,
+        check.method,
         check.scale,
         check.value,
         check.slopes,
@@ -145,10 +144,12 @@ def check_objective(
 def _attributes(objective: Objective) -> Finding:
     """Check the attributes without which no other check is possible."""
     try:
-        for name in ("n", "active", "scale", "factor", "separable"):
+        for name in ("shape", "active", "scale", "factor", "separable"):
             if not hasattr(objective, name):
                 raise ValueError(f"{name} is missing; set it in __init__")
-        n = whole(objective.n, "n", 1)
+        if not isinstance(objective.shape, tuple) or len(objective.shape) != 2:
+            raise ValueError(f"shape must be that of U, a pair of numbers, got {objective.shape!r}")
+        n = whole(objective.shape[0], "n", 1)
         active = whole(objective.active, "active", 1, n, "the order n")
         scale, factor = objective.scale, objective.factor
         if not (isinstance(scale, Real) and np.isfinite(scale) and scale > 0):
@@ -170,17 +171,17 @@ class _Check:
         self, objective: Objective, rng: np.random.Generator, pairs: int, grid: int, tolerance: float
     ) -> None:
         self.objective = objective
-        self.U = random_orthogonal(objective.n, rng, determinant=1)
-        self.Q = random_orthogonal(objective.n, rng, determinant=1)
+        self.U = random_orthogonal(objective.shape[0], rng, determinant=1)
+        self.Q = random_orthogonal(objective.shape[0], rng, determinant=1)
         self.rng = rng
         self.grid = grid
         self.rounding = _rounding(objective)
         self.tolerance = max(tolerance, self.rounding)
         self.pairs = []
-        if objective.n > 1:
+        if objective.shape[0] > 1:
             for _ in range(pairs):
-                i = int(rng.integers(min(objective.active, objective.n - 1)))
-                self.pairs.append(np.array([[i, int(rng.integers(i + 1, objective.n))]]))
+                i = int(rng.integers(min(objective.active, objective.shape[0] - 1)))
+                self.pairs.append(np.array([[i, int(rng.integers(i + 1, objective.shape[0]))]]))
 
     def _look(self, U: np.ndarray) -> Look:
         return self.objective.look(self.objective.state(U))
@@ -196,23 +197,16 @@ class _Check:
 
     def _skew(self) -> np.ndarray:
         """A random angle for every pair; their squares add up to 1."""
-        n = self.objective.n
+        n = self.objective.shape[0]
         K = np.zeros((n, n))
         for i, j in all_pairs(Shape(n, self.objective.active)):
             K[j, i] = self.rng.uniform(-1, 1)
         K -= K.T
         return K / (np.sqrt(0.5 * np.vdot(K, K)) or 1.0)
 
-    def plan(self) -> tuple[bool, str]:
-        plan = self.objective.plan()
-        unknown = [name for name in plan.phases if name not in PHASES]
-        if unknown or not plan.phases or isinstance(plan.phases, str):
-            known = ", ".join(map(repr, PHASES))
-            return False, f"its phases must be a tuple of some of {known}, got {plan.phases!r}"
-        as_schedule(plan.schedule)
-        if not 0 <= plan.rounding <= LARGEST_ROUNDING:
-            return False, f"its rounding must be between 0 and {LARGEST_ROUNDING}, got {plan.rounding!r}"
-        return True, f"its phases are {', '.join(plan.phases)}"
+    def method(self) -> tuple[bool, str]:
+        phases, _ = phases_of(self.objective.method)
+        return True, f"its phases are {', '.join(phases)}"
 
     def _slope_error(self, along: Callable[[float], float], slope: float) -> float:
         """By how much a slope differs from a central difference, beyond what rounding explains."""
@@ -233,7 +227,7 @@ class _Check:
 
     def scale(self) -> tuple[bool, str]:
         scale, tiny = self.objective.scale, max(TINY, self.rounding)
-        places = [random_orthogonal(self.objective.n, self.rng, determinant=1) for _ in range(3)]
+        places = [random_orthogonal(self.objective.shape[0], self.rng, determinant=1) for _ in range(3)]
         places += [self.U, self.U @ self.Q]
         values = np.array([self._value(U) for U in places])
         size = float(max(np.abs(values).max(), np.ptp(values)))
@@ -258,7 +252,7 @@ class _Check:
         slopes = self._look(self.U).slopes
         if slopes is None:
             return True, "look() gives none, so there is no descent"
-        n, active = self.objective.n, self.objective.active
+        n, active = self.objective.shape[0], self.objective.active
         if slopes.shape != (n, n):
             return False, f"must have the shape {(n, n)}, got {slopes.shape}"
         asymmetry = float(np.abs(slopes + slopes.T).max())
@@ -273,9 +267,9 @@ class _Check:
         look = self._look(self.U)
         if look.curvatures is None:
             return True, "look() gives none; where there is descent, it learns them from its steps"
-        if look.curvatures.shape != (self.objective.n, self.objective.n):
-            return False, f"must have the shape {(self.objective.n,) * 2}, got {look.curvatures.shape}"
-        pairs = all_pairs(Shape(self.objective.n, self.objective.active))
+        if look.curvatures.shape != (self.objective.shape[0], self.objective.shape[0]):
+            return False, f"must have the shape {(self.objective.shape[0],) * 2}, got {look.curvatures.shape}"
+        pairs = all_pairs(Shape(self.objective.shape[0], self.objective.active))
         if not np.isfinite(look.curvatures[tuple(pairs.T)]).all():
             return False, "must be finite"
         errors = [
@@ -285,11 +279,11 @@ class _Check:
         return self._judge(_worst(errors), "curvatures differ from second differences of values", slack=1000)
 
     def second_derivatives(self) -> tuple[bool, str]:
-        second = self.objective.plan().second
+        second = self.objective.second
         if second is None:
-            return True, 'plan() names none, so the phase "newton" is left out'
+            return True, 'there are none, so the phase "newton" is left out'
         K = self._skew()  # all pairs are rotated at once
-        product = second(self.objective.state(self.U), self.Q).product(K)
+        product = second(self.objective.state(self.U), self.Q)(K)
         error = self._bend_error(
             lambda along: self._value(turned(self.U @ self.Q, along * K)), 0.5 * float(np.vdot(K, product))
         )
@@ -328,7 +322,7 @@ class _Check:
     def separable(self) -> tuple[bool, str]:
         if not self.objective.separable:
             return True, "it is False, so pairs are rotated one after the other"
-        pairs = self.rng.permutation(all_pairs(Shape(self.objective.n, self.objective.active)))
+        pairs = self.rng.permutation(all_pairs(Shape(self.objective.shape[0], self.objective.active)))
         rounds = [np.asarray(blocks) for blocks in disjoint_runs(pairs) if len(blocks) > 1]
         if not rounds:
             return True, "there are no two disjoint pairs"
@@ -367,7 +361,7 @@ class _Check:
         for look, U in zip(looks, (self.U, self.U @ self.Q)):
             if look.gains is None:
                 continue
-            gains, n = look.gains(), self.objective.n
+            gains, n = look.gains(), self.objective.shape[0]
             if (
                 gains.shape != (n, n)
                 or not np.array_equal(gains, gains.T, equal_nan=True)
@@ -386,9 +380,10 @@ class _Check:
         )
 
     def blocks(self) -> tuple[bool, str]:
-        size = min(as_schedule(self.objective.plan().schedule).block, self.objective.n)
+        schedule = phases_of(self.objective.method)[1]
+        size = 2 if schedule is None else min(as_schedule(schedule).block, self.objective.shape[0])
         if size < 3:
-            return True, "the plan has none larger than pairs"
+            return True, "the method has none larger than pairs"
         block = np.arange(size)
         Q = np.asarray(self._solve([block]).rotations[0])
         error = float(np.abs(Q.T @ Q - np.eye(size)).max())
@@ -437,8 +432,8 @@ class _Check:
         leap = self.objective.propose(self.objective.state(self.U), None, True)
         if leap is None:
             return True, "there is none"
-        Q = leap.rotation
-        error = float(np.abs(Q.T @ Q - np.eye(self.objective.n)).max())
+        Q = leap[0]
+        error = float(np.abs(Q.T @ Q - np.eye(self.objective.shape[0])).max())
         return error <= 1e-9 and np.linalg.det(Q) > 0, f"its rotation is orthogonal up to {error:.1e}"
 
     def _judge(self, error: float, what: str, slack: float = 1.0) -> tuple[bool, str]:
@@ -453,9 +448,10 @@ def _worst(errors: Iterable[float]) -> float:
 
 
 def _rounding(objective: Objective) -> float:
-    """The relative rounding error of the plan; 0 where it is wrong, which another check finds."""
+    """The relative rounding error of a state in single precision; 0 for others."""
+    n = objective.shape[0]
     try:
-        rounding = float(objective.plan().rounding)
-    except Exception:  # the check of the plan reports it
+        state = objective.state(np.eye(n))
+    except Exception:  # the checks report it
         return 0.0
-    return rounding if 0 <= rounding <= LARGEST_ROUNDING else 0.0
+    return n * 4 * float(np.finfo(np.float32).eps) if getattr(state, "dtype", None) == np.float32 else 0.0

@@ -12,6 +12,7 @@ from givens.numerics import flop_counts
 from givens.objectives import Columns, Kurtosis, Orthomax
 from givens.objectives.quartic import _shares, in_rounds
 from givens.rotations import random_orthogonal
+from givens.schedules import Tournament
 
 
 def sources(seed, rows, n, kind="laplace"):
@@ -117,10 +118,10 @@ def patterns(rows, columns, seed):
 def test_orthomax_begins_with_sweeps_over_a_small_sample():
     sample = Columns(patterns(6000, 12, 1), "varimax").coarse()
     assert 1024 <= len(sample.rows.A) < 2048
-    assert sample.plan().phases == ("sweeps",)
+    assert [type(phase) for phase in sample.method] == [Tournament]
     assert sample.coarse() is None
     # Sources of ICA are far from the start, and descend on samples as other contrasts do.
-    assert Columns(sources(6, 60_000, 8), "kurtosis").coarse().plan().phases[0] == "descent"
+    assert Columns(sources(6, 60_000, 8), "kurtosis").coarse().method[0] == "descent"
 
 
 @pytest.mark.parametrize("contrast", [Orthomax(0.0), Orthomax(1.0), Orthomax(6.0)])

@@ -15,15 +15,12 @@ from typing import Any
 import numpy as np
 
 from givens.numerics.scaling import check_data, power
-from givens.objectives.base import Blocks, Look, Objective, PairSolutions, Plan, Rotations, Second
+from givens.objectives.base import Blocks, Look, Objective, PairSolutions, Product, Rotations
 from givens.objectives.contrasts import Contrast, Exp, LogCosh
 from givens.objectives.quartic import Kurtosis, Orthomax
 from givens.objectives.turned_rows import LEAST, SAMPLE_ROWS, SWEPT_ROWS, HeldRows, TurnedRows
 from givens.schedules import Schedule, Tournament
 from givens.support.arguments import as_array, is_dask
-
-ROUGH = 0.017
-"""Tolerance of runs on samples, whose minimum is elsewhere."""
 
 # With more columns, Newton's method is not used: the second derivatives are n³/2 sums over the rows.
 MOST_TWICE = 128
@@ -81,15 +78,15 @@ class Columns(Objective):
         degree = self.contrast.degree
         self.factor = self.contrast.sense * (1.0 if degree is None else power(self.divisor, degree))
         self.n = rows.n
+        self.shape = (self.n, self.n)
         self.active = checked_active(active, self.n)
         self.scale = rows.count / len(self.rows.sample(rows.stride)) * self._size(rows.stride) or 1.0
-        self.rough = ROUGH
         self.sampled = False  # whether this is the sum over a sample of the rows
         self.trace_slopes = True  # whether looks for the value have slopes too, for the trace
 
-    def start(self, rng: np.random.Generator) -> np.ndarray:
-        """The identity."""
-        return np.eye(self.n)
+    def start(self, rng: np.random.Generator) -> np.ndarray | Columns:
+        """The identity; with very many rows, where the sum over some of them is least."""
+        return self.coarse() or np.eye(self.n)
 
     def coarse(self) -> Columns | None:
         """With very many rows, the sum over evenly spaced ones, on which most steps can be made; else None.
@@ -107,7 +104,6 @@ class Columns(Objective):
         A, weights = self.rows.sample(stride), self.rows.weights
         other.rows = HeldRows(A, weights=None if weights is None else weights[::stride])
         other.contrast, other.sampled = self._weighted(stride), True
-        other.rough = ROUGH
         other.scale = other._size(1) or 1.0
         return other
 
@@ -128,53 +124,31 @@ class Columns(Objective):
         return self.contrast if weights is None else self.contrast.weighted(weights[::stride])[1]
 
     def _sweeps_cheaply(self) -> bool:
-        return self.contrast.exact and self._second() is not None
+        return self.contrast.exact and self.second is not None
 
-    def plan(self) -> Plan:
+    @property
+    def method(self) -> tuple[str | Schedule, ...]:  # type: ignore[override]
         """Descent, then Newton's method if the contrast has second derivatives, then sweeps.
 
         Sweeps alone if pairs have a closed form and the rows are few.
         """
-        return Plan(
-            phases=self._phases(),
-            schedule=self._schedule(),
-            coarse=self.coarse,
-            rough=self.rough,
-            second=self._second(),
-            rounding=self.rows.rounding,
-        )
-
-    def _phases(self) -> tuple[str, ...]:
+        sweeps = Tournament(block=self.rows.block(self.contrast))
         if self.rows.passed:
             if not isinstance(self.contrast, Orthomax):
                 return ("descent",)
             # All columns as one block: its moments take one pass.
-            return ("sweeps",) if self.rows.block(self.contrast) == self.n else ("descent", "sweeps")
-        cheap = self.contrast.exact and self.rows.count < LEAST
-        newton = () if self._second() is None else ("newton",)
-        return (
-            ("sweeps",)
-            if cheap or (self.sampled and self._sweeps_cheaply())
-            else ("descent", *newton, "sweeps")
-        )
+            return (sweeps,) if sweeps.block == self.n else ("descent", sweeps)
+        if (self.contrast.exact and self.rows.count < LEAST) or (self.sampled and self._sweeps_cheaply()):
+            return (sweeps,)
+        return ("descent", sweeps) if self.second is None else ("descent", "newton", sweeps)
 
-    def _second(self) -> Callable[[np.ndarray, np.ndarray], Second] | None:
+    @property
+    def second(self) -> Callable[[np.ndarray, np.ndarray], Product] | None:  # type: ignore[override]
         """The second derivatives, which are sums over all rows in memory; None if runs should not use them."""
         second = self.contrast.second
         if second is None or self.n > MOST_TWICE or self.rows.passed:
             return None
         return lambda state, Q: second(state, self.active, Q)
-
-    def _schedule(self) -> Schedule:
-        """A tournament of blocks."""
-        return Tournament(block=self.rows.block(self.contrast))
-
-    def data(self) -> list[np.ndarray | str]:
-        """The rows (of those in chunks a sample, and the lengths of chunks), what divided them, the contrast, and the weights."""
-        weights = [] if self.rows.weights is None else [self.rows.weights]
-        lengths = map(str, self.rows.chunk_lengths)
-        sample = self.rows.sample(self.rows.stride)
-        return [sample, np.array(self.divisor), repr(self.contrast), *weights, *lengths]
 
     def state(self, U: np.ndarray) -> np.ndarray:
         """(AU)ᵀ if the rows are in memory, Uᵀ if they are in chunks."""
@@ -192,7 +166,10 @@ class Columns(Objective):
 
     def solve(self, state: np.ndarray, blocks: Blocks, min_gain: float = 0.0) -> PairSolutions:
         """Solve the contrast's pair problem for each pair; rotate the pairs of larger blocks."""
-        return self.rows.solve(state, self.contrast, self.active, blocks, min_gain)
+        solved = self.rows.solve(state, self.contrast, self.active, blocks, min_gain)
+        # Rows in single precision are turned in it, and errors of eps in an angle cost eps².
+        solved.gains[solved.gains <= self.rows.rounding**2 * self.scale] = 0.0
+        return solved
 
     def apply(
         self, state: np.ndarray, blocks: Blocks, rotations: Rotations, solutions: PairSolutions | None = None

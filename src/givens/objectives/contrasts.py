@@ -21,7 +21,7 @@ import numpy as np
 
 from givens.numerics import flop_counts, parallel
 from givens.numerics.tiles import GROUPS, tile_width
-from givens.objectives.base import Blocks, Look, PairSolutions, Second, solved_in_shares
+from givens.objectives.base import Blocks, Look, PairSolutions, Product, solved_in_shares
 
 if TYPE_CHECKING:
     from givens.kernels.scalar import ScalarKernels
@@ -54,7 +54,7 @@ class Contrast(ABC):
     sense: int = 1
     degree: int | None = None
     exact: bool = False
-    second: Callable[[np.ndarray, int, np.ndarray], Second] | None = None
+    second: Callable[[np.ndarray, int, np.ndarray], Product] | None = None
 
     @abstractmethod
     def sums(
@@ -364,7 +364,7 @@ def second_sums(
     return first, T, G
 
 
-def second_of_columns(M: np.ndarray, T: np.ndarray) -> Second:
+def second_of_columns(M: np.ndarray, T: np.ndarray) -> Product:
     """The second derivatives of a sum over columns, in the precision of T.
 
     A rotation by exp(K) moves column i by AU(k_i + ½ (K²)_i), to second order, where k_i is column i of K. With
@@ -384,7 +384,7 @@ def second_of_columns(M: np.ndarray, T: np.ndarray) -> Second:
         H = room.T - inward @ K - K @ inward
         return H - H.T
 
-    return Second(product)
+    return product
 
 
 def count_look(Y: np.ndarray, active: int, Q: np.ndarray | None, point: float, slopes: bool) -> None:

@@ -11,7 +11,7 @@ every C_k has the mean 0.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -24,9 +24,8 @@ from givens.objectives.base import (
     Look,
     Objective,
     PairSolutions,
-    Plan,
+    Product,
     Rotations,
-    Second,
     solved_in_shares,
 )
 from givens.objectives.contrasts import second_of_columns
@@ -78,6 +77,11 @@ class JointDiagonal(Objective):
         self.divisor = power_of_two(C)
         C = np.ascontiguousarray(np.moveaxis(C, 0, -1), dtype=np.float64) / self.divisor
         self.n = self.active = len(C)
+        self.shape = (self.n, self.n)
+        # Blocks are large enough for matrix products and small enough for the cache. On flat problems, where sweeps gain little,
+        # they give way to descent and Newton's method.
+        sweeps, newton = Tournament(block=64), () if self.second is None else ("newton",)
+        self.method = (sweeps, "descent", *newton, sweeps)
         subtract_mean_of_diagonals(C)
         self.factor = power(self.divisor, 2)
         # Not by BLAS, whose threads would spin beside the run.
@@ -95,22 +99,6 @@ class JointDiagonal(Objective):
     def start(self, rng: np.random.Generator) -> np.ndarray:
         """The identity."""
         return np.eye(self.n)
-
-    def plan(self) -> Plan:
-        """Sweeps, in blocks that are large enough for matrix products and small enough for the cache, and back to them.
-
-        On flat problems, where sweeps gain little, they give way to descent and Newton's method.
-        """
-        twice = self.n <= MOST_TWICE
-        return Plan(
-            phases=("sweeps", "descent", *(("newton",) if twice else ()), "sweeps"),
-            schedule=Tournament(block=64),
-            second=self._second if twice else None,
-        )
-
-    def data(self) -> list[np.ndarray]:
-        """The symmetric parts of the matrices, the power of two they were divided by, and the constant."""
-        return [self.C, np.array([self.divisor, self.constant])]
 
     def state(self, U: np.ndarray) -> np.ndarray:
         """The rotated matrices UᵀC_kU, as an array with the indices i, j, k."""
@@ -193,7 +181,12 @@ class JointDiagonal(Objective):
         """Slices of the matrices of about `TILE_ENTRIES` entries."""
         return parallel.slices(self.C.shape[2], max(1, TILE_ENTRIES // self.n**2))
 
-    def _second(self, state: np.ndarray, Q: np.ndarray) -> Second:
+    @property
+    def second(self) -> Callable[[np.ndarray, np.ndarray], Product] | None:  # type: ignore[override]
+        """The second derivatives, if they are few enough."""
+        return self._second if self.n <= MOST_TWICE else None
+
+    def _second(self, state: np.ndarray, Q: np.ndarray) -> Product:
         """Second derivatives of the sum −Σ_i Σ_k (u_iᵀC_ku_i)² over columns, from its derivatives with respect to each."""
         n = self.n
         flop_counts.count(8.0 * state.size * n)

@@ -105,11 +105,6 @@ class PassedRows(TurnedRows):
         other._samples = {self.stride: A / divisor}
         return other, contrast, divisor
 
-    @property
-    def chunk_lengths(self) -> Sequence[int]:
-        """Numbers of rows of the chunks on Dask, on which the bits of all sums depend."""
-        return () if self.rows.chunks is None else self.rows.chunks.X.chunks[0]
-
     def sample(self, stride: int) -> np.ndarray:
         """One transformed row in `stride`; those of each stride are read once."""
         if stride not in self._samples:
@@ -138,12 +133,8 @@ class PassedRows(TurnedRows):
         U = state.T if Q is None else state.T @ Q
         with flop_counts.uncounted():  # workers have no counter
             sums = self.total(partial(contrast.sums, active=active), U, "look")
-        look = contrast.look_from(sums, self.count)
-        left = None if look.gains is None else 0.5 * float(look.gains().sum())
-        if left is not None and np.isnan(left):
-            left = None
         flop_counts.count(self._flops(4.0 * active))
-        return look._replace(left=left)
+        return contrast.look_from(sums, self.count)
 
     def solve(
         self, state: np.ndarray, contrast: Contrast, active: int, blocks: Blocks, min_gain: float

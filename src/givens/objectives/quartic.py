@@ -15,7 +15,7 @@ from functools import cache, partial
 import numpy as np
 
 from givens.numerics import flop_counts, parallel
-from givens.objectives.base import Blocks, Look, PairSolutions, Second, solved_in_shares
+from givens.objectives.base import Blocks, Look, PairSolutions, Product, solved_in_shares
 from givens.objectives.contrasts import (
     Contrast,
     column_sums,
@@ -86,7 +86,7 @@ class Orthomax(Contrast):
         # In a pair with an inactive column the powers of that one count, too, and the sums do not have them.
         return look._replace(gains=partial(self._gains, sums, rows)) if active == M.shape[1] else look
 
-    def second(self, Y: np.ndarray, active: int, Q: np.ndarray) -> Second:
+    def second(self, Y: np.ndarray, active: int, Q: np.ndarray) -> Product:
         """Second derivatives, from Σ y_i³ y_j, Σ y_i² y_j y_k and Σ y_j y_k, by one pass over Y."""
         from givens.kernels.scalar import fourth_second
 

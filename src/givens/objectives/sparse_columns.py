@@ -17,7 +17,7 @@ import numpy as np
 from givens.numerics import flop_counts, parallel
 from givens.numerics.scaling import EPS
 from givens.numerics.tiles import tiled_sum, tiles
-from givens.objectives.base import Blocks, Leap, Look, PairSolutions, Rotations, solved_in_shares
+from givens.objectives.base import Blocks, Look, PairSolutions, Rotations, solved_in_shares
 from givens.objectives.columns import Columns
 from givens.objectives.contrasts import Contrast
 from givens.schedules import Schedule, Tournament
@@ -244,15 +244,15 @@ class SparseColumns(Columns):
         A = self.rows.sample(stride)
         return float(np.einsum("ij,ij->", A, A, dtype=np.float64))
 
-    def _phases(self) -> tuple[str, ...]:
-        """Leaps and sweeps: descent ends at kinks."""
-        return "leaps", "sweeps"
+    @property
+    def method(self) -> tuple[str | Schedule, ...]:  # type: ignore[override]
+        """Leaps and sweeps, since descent ends at kinks.
 
-    def _schedule(self) -> Schedule:
-        """Blocks of all columns up to 16; else half of them, for rounds of two, and at most 64, which fit into the caches."""
-        return Tournament(block=max(self.n if self.n <= 16 else min(2 * -(-self.n // 4), 64), 2))
+        Blocks of all columns up to 16; else half of them, for rounds of two, and at most 64, which fit into the caches.
+        """
+        return "leaps", Tournament(block=max(self.n if self.n <= 16 else min(2 * -(-self.n // 4), 64), 2))
 
-    def propose(self, state: np.ndarray, memory: Any, first: bool) -> Leap | None:
+    def propose(self, state: np.ndarray, memory: Any, first: bool) -> tuple[np.ndarray, Any] | None:
         """A leap of `objectives.polar_leaps`: the polar factor of the gradient at an extrapolated U."""
         from givens.objectives.polar_leaps import SHARES, PolarLeaps
 
@@ -261,7 +261,7 @@ class SparseColumns(Columns):
         if Q is None:
             return None
         flop_counts.count(3.0 * self.active * state.shape[1])  # of the value, which the loop evaluates
-        return Leap(Q, leaps.again, leaps)
+        return Q, leaps
 
 
 def _apply(Y: np.ndarray, block: np.ndarray, Q: np.ndarray, found: TurnedBlock) -> None:

@@ -8,7 +8,7 @@ tensor. A pair problem depends on four of its entries, a block on its own subten
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import numpy as np
 from scipy.linalg.lapack import dsyevd
@@ -16,7 +16,7 @@ from scipy.linalg.lapack import dsyevd
 from givens.kernels import tensor as kernels
 from givens.numerics import flop_counts, modes, parallel
 from givens.numerics.scaling import EPS, binary_exponent
-from givens.objectives.base import Blocks, Look, Objective, PairSolutions, Plan, Rotations, solved_in_shares
+from givens.objectives.base import Blocks, Look, Objective, PairSolutions, Rotations, solved_in_shares
 from givens.schedules import Tournament
 from givens.support.arguments import whole
 
@@ -30,9 +30,6 @@ PASSES = 30
 
 MOST_EXPONENT = 1023
 """Tensors are divided by a power of two of at most this exponent, positive or negative: both 2^e and 2^−e are then numbers."""
-
-LITTLE = 1e-6
-"""Relative to the scale: a look stops adding up the gains of pairs at this sum."""
 
 
 FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
@@ -67,7 +64,12 @@ class SymmetricTensor(Objective):
     def __init__(self, T: np.ndarray, rank: int | None = None, *, symmetrize: bool = False) -> None:
         T = _checked(T)
         self.n = len(T)
+        self.shape = (self.n, self.n)
         self.active = check_rank(rank, self.n)
+        # An even number of groups of columns, so that none is idle; one block if d is small.
+        groups = 2 * -(-self.n // BLOCK)
+        block = max(2, self.n) if self.n <= WHOLE else 2 * -(-self.n // groups)
+        self.method = ("leaps", Tournament(block=block))
         # Products of the entries of T over a power of two neither over- nor underflow.
         self.T, exponent = _divided(T)
         self.factor = -(2.0**exponent)
@@ -128,15 +130,9 @@ class SymmetricTensor(Objective):
     def look(self, state: np.ndarray, Q: np.ndarray | None = None, slopes: bool = True) -> Look:
         """Value, slopes and curvatures, from the T̃_iij; at U @ Q from the vectors T̃(·, q, q), without rotating T̃."""
         if Q is None:
-            return look_of_pairs(modes.doubles(state), self.active, self.scale)
+            return look_of_pairs(modes.doubles(state), self.active, lambda: gains_of_pairs(self, state))
         flop_counts.count(2.0 * self.n**3)
         return look_of_pairs(modes.squares(state, Q).T @ Q, self.active)
-
-    def plan(self) -> Plan:
-        """A tournament with an even number of groups of columns, so that none is idle; one block if d is small."""
-        groups = 2 * -(-self.n // BLOCK)
-        block = max(2, self.n) if self.n <= WHOLE else 2 * -(-self.n // groups)
-        return Plan(schedule=Tournament(block=block))
 
     def residual(self, U: np.ndarray, weights: np.ndarray) -> float:
         """‖T − Σ λ_i u_i⊗u_i⊗u_i‖/‖T‖ for the weights λ_i = T(u_i, u_i, u_i) of the active columns, in the unit of the state."""
@@ -151,20 +147,26 @@ class SymmetricTensor(Objective):
             left = modes.squared_norm(rotated) / self.norm**2
         return math.sqrt(left)
 
-    def data(self) -> Sequence[np.ndarray]:
-        """The tensor, and its unit."""
-        return self.T, np.array([self.factor])
 
-
-def look_of_pairs(doubles: np.ndarray, active: int, scale: float | None = None) -> Look:
+def look_of_pairs(doubles: np.ndarray, active: int, gains: Callable[[], np.ndarray] | None = None) -> Look:
     """The value −Σ T̃_iii, and slopes and curvatures of all pairs, from the matrix of the T̃_iij.
 
     The slope of a pair of active columns is −3(T̃_iij − T̃_ijj), its curvature 3(T̃_iii + T̃_jjj) − 6(T̃_iij + T̃_ijj). If column j is
-    inactive, its terms of the sum are left out. With a scale, the look also has the sum of the gains of all pairs, by any angle.
+    inactive, its terms of the sum are left out.
     """
-    floor, most = (0.0, -1.0) if scale is None else (EPS * scale, LITTLE * scale)
-    value, slopes, curvatures, left = kernels.look(doubles, active, floor, most)
-    return Look(value, slopes, curvatures, None if scale is None else left)
+    value, slopes, curvatures, _ = kernels.look(doubles, active, 0.0, -1.0)
+    return Look(value, slopes, curvatures, gains=gains)
+
+
+def gains_of_pairs(objective: Objective, state: np.ndarray) -> np.ndarray:
+    """The gain of each pair, rotated alone to its best angle."""
+    n = objective.shape[0]
+    i, j = np.triu_indices(n, 1)
+    inside = i < objective.active
+    gains = np.zeros((n, n))
+    pairs = np.column_stack((i[inside], j[inside]))
+    gains[i[inside], j[inside]] = objective.solve(state, pairs).gains
+    return gains + gains.T
 
 
 def leading_eigenvectors(M: np.ndarray) -> np.ndarray:

@@ -8,7 +8,7 @@ with the product with U, so that white samples are never stored as such.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from copy import copy
 from typing import Any, Protocol
 
@@ -76,11 +76,6 @@ class TurnedRows(ABC):
     def rounding(self) -> float:
         """Relative rounding error of slopes."""
         return 0.0
-
-    @property
-    def chunk_lengths(self) -> Sequence[int]:
-        """Numbers of rows of the chunks on Dask, on which the bits of all sums depend."""
-        return ()
 
     @abstractmethod
     def prepared(self, contrast: Contrast) -> tuple[TurnedRows, Contrast, float]:

@@ -44,7 +44,7 @@ def certify(run: Run, share: float) -> tuple[Certificate, float]:
     if run.searched:
         solved = _search(run, pairs[unknown])
         gains[unknown], error = solved.gains, solved.error
-    worth = max(WORTH, run.tol, run.plan.rounding) * objective.scale
+    worth = max(WORTH, run.tol) * objective.scale
     chosen = _disjoint(pairs, gains, worth)
     if not objective.separable:
         chosen = chosen[:1]

@@ -19,7 +19,7 @@ from time import perf_counter
 import numpy as np
 
 from givens.numerics import flop_counts
-from givens.objectives.base import NotFinite, Objective, Plan
+from givens.objectives.base import NotFinite, Objective
 from givens.result import PhaseSummary, Result, Stop
 from givens.rotations import orthogonality, repair
 from givens.solve import PHASES, sentences
@@ -59,7 +59,6 @@ class Loop:
     def __init__(
         self,
         objective: Objective,
-        plan: Plan,
         options: RunOptions,
         start: tuple[np.ndarray, np.random.Generator],
         checkpoint: Checkpoint | None = None,
@@ -79,7 +78,7 @@ class Loop:
         if options.callback is not None:
             self.observers.append(Caller(options.callback))
         self.always_rebases = checkpoint is not None
-        self.run = Run(objective, plan, options, progress, U)
+        self.run = Run(objective, options, progress, U)
         for phase, memory in zip(self.phases, memories or []):
             if memory:
                 phase.remember(memory, self.run)
@@ -104,6 +103,9 @@ class Loop:
             with flop_counts.uncounted():
                 run.hold()
                 look()
+            for observer in self.observers:
+                if isinstance(observer, CheckpointWriter):
+                    observer.check(run)
             return
         if coarse_summary is not None:
             progress.flops, progress.seconds = coarse_summary.flops, coarse_summary.seconds

@@ -18,12 +18,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from givens.numerics import parallel
-from givens.objectives.base import Objective, Plan
+from givens.objectives.base import Objective
 from givens.result import PhaseSummary, Result, Stop
 from givens.rotations import determinant as determinant_of
 from givens.rotations import random_orthogonal, with_determinant
-from givens.schedules import as_schedule
-from givens.solve import sentences
+from givens.schedules import SCHEDULES, Schedule, as_schedule
+from givens.solve import PHASES, sentences
 from givens.solve.checkpoint import Checkpoint
 from givens.solve.loop import Loop
 from givens.solve.starts import best_of, one_by_one
@@ -33,6 +33,13 @@ from givens.support.arguments import generator
 PAUSE_SHARE = 1e-4
 """Share of the gain so far. On 216 functions of twelve kinds with ten starts each, 138 of which had several minima, a race missed
 the lowest one in 4, by at most 2 % of the gain, and took 0.62 of the time of complete runs (0.13 to 0.85)."""
+
+
+COARSE_TOL = 0.017
+"""Tolerance of runs on cheaper forms, whose minimum is elsewhere."""
+
+Method = str | Schedule | Sequence[str | Schedule] | None
+"""Phases, or a schedule; see `minimize`."""
 
 
 def lowest_run(
@@ -73,9 +80,13 @@ def lowest_run(
         number=n_starts,
     )
     takes_forms = options.phases[0] == "descent" and coarse is not False
-    if takes_forms and (coarse or start is None or n_starts > 1):
-        race.forms = _cheaper_forms(race.plan)
-    first = objective.start(rng) if start is None else start
+    takes_forms &= bool(coarse) or start is None or n_starts > 1
+    first = start
+    if takes_forms or first is None:
+        forms, default = _cheaper_forms(objective, rng)
+        race.forms = forms if takes_forms else []
+        if first is None:
+            first = default
     starts = _drawn(first, n_starts, rng, on_forms=bool(coarse) or start is None)
     best, *other = race.by_component(starts)
     if best.stop is Stop.INFINITE_START:
@@ -101,7 +112,7 @@ class Race:
 
     Attributes
     ----------
-    objective, plan, options
+    objective, options
         The problem, and how to solve it.
     checkpoints : dict
         The components to search, 1, -1 or None for the one of the start, each with its checkpoint.
@@ -125,7 +136,7 @@ class Race:
         reproducible: bool,
         number: int,
     ) -> None:
-        self.objective, self.plan, self.options = objective, objective.plan(), options
+        self.objective, self.options = objective, options
         self.checkpoints, self.reproducible = checkpoints, reproducible
         self.several = number * len(checkpoints) > 1
         self.in_turn = options.callback is not None or not self.several
@@ -165,7 +176,7 @@ class Race:
         forms = self.forms if start.on_forms else []
         U, summary, gain = self._on_forms(forms, U, start.rng)
         where = (U, start.rng)
-        loop = Loop(self.objective, self.plan, self.options, where, self.checkpoints[sign], self.reproducible)
+        loop = Loop(self.objective, self.options, where, self.checkpoints[sign], self.reproducible)
         loop.begin(summary, gain, nan_as_inf=self.several)
         loop.proceed(pause_share)
         if self.several:
@@ -181,15 +192,15 @@ class Race:
             return U, None, 0.0
         summary, gain, began = PhaseSummary("samples", gain=math.nan), 0.0, perf_counter()
         for form in reversed(forms):
-            plan = form.plan()
+            phases, schedule = phases_of(form.method)
             options = RunOptions(
-                plan.phases[:1],
-                as_schedule(plan.schedule),
-                max(self.options.tol, plan.rough),
+                phases[:1],
+                as_schedule(schedule or "tournament"),
+                max(self.options.tol, COARSE_TOL),
                 max_iter=self.options.max_iter,
                 repair_every=self.options.repair_every,
             )
-            loop = Loop(form, plan, options, (U, rng))
+            loop = Loop(form, options, (U, rng))
             loop.begin()
             loop.proceed()
             result = loop.result()
@@ -228,10 +239,32 @@ def _described(best: Loop, loops: list[Loop]) -> Result:
     return result
 
 
-def _cheaper_forms(plan: Plan) -> list[Objective]:
-    """The cheaper forms of an objective, each cheaper than the one before it."""
-    cheaper = None if plan.coarse is None else plan.coarse()
-    return [] if cheaper is None else [cheaper, *_cheaper_forms(cheaper.plan())]
+def phases_of(method: Method) -> tuple[tuple[str, ...], str | Schedule | None]:
+    """The phases that a method names, and the schedule in the place of "sweeps", if there is one."""
+    phases, schedules = [], []
+    for name in method if isinstance(method, list | tuple) else (method,):
+        if isinstance(name, str) and name in PHASES:
+            phases.append(name)
+        elif isinstance(name, Schedule) or (isinstance(name, str) and name in SCHEDULES):
+            phases.append("sweeps")
+            schedules.append(name)
+        else:
+            known = ", ".join(map(repr, (*PHASES, *SCHEDULES)))
+            raise ValueError(
+                f"there is no method {name!r}; it is one of {known}, a Schedule object, or several"
+            )
+    if not phases or any(schedule is not schedules[0] for schedule in schedules):
+        raise ValueError(f"method must name at least one phase and at most one schedule, got {method!r}")
+    return tuple(phases), schedules[0] if schedules else None
+
+
+def _cheaper_forms(objective: Objective, rng: np.random.Generator) -> tuple[list[Objective], np.ndarray]:
+    """The cheaper forms of an objective, at whose minima it starts, and where the cheapest one starts."""
+    forms, start = [], objective.start(rng)
+    while isinstance(start, Objective):
+        forms.append(start)
+        start = start.start(rng)
+    return forms, start
 
 
 def _drawn(first: np.ndarray, number: int, rng: np.random.Generator, on_forms: bool) -> list[Start]:

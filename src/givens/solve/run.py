@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from givens.numerics import flop_counts
-from givens.objectives.base import Blocks, Look, NotFinite, Objective, PairSolutions, Plan, Rotations
+from givens.objectives.base import Blocks, Look, NotFinite, Objective, PairSolutions, Rotations
 from givens.result import Certificate
 from givens.schedules import Shape
 from givens.solve.point import Point, Square, Stiefel
@@ -21,7 +21,7 @@ class Run:
 
     Attributes
     ----------
-    objective, plan, options, progress
+    objective, options, progress
         What is minimised, how, and how far that has come.
     shape, pairs : Shape, int
         The order of U and its active columns, and the number of pairs of columns that f depends on.
@@ -43,16 +43,16 @@ class Run:
     def __init__(
         self,
         objective: Objective,
-        plan: Plan,
         options: RunOptions,
         progress: Progress,
         U: np.ndarray,
     ) -> None:
-        self.objective, self.plan, self.options, self.progress = objective, plan, options, progress
-        self.shape = Shape(objective.n, objective.active)
+        self.objective, self.options, self.progress = objective, options, progress
+        n, m = objective.shape
+        self.shape = Shape(n, objective.active)
         self.pairs = self.shape.pairs
         self.unit = abs(objective.factor)
-        kind = Stiefel if plan.stiefel else Square
+        kind = Stiefel if m < n else Square
         self.point: Point = kind(np.ascontiguousarray(U.T), objective.active)
         self.state: Any = None  # made by `hold`
         self.tol, self.stop_share, self.began = options.tol, 0.0, perf_counter()
@@ -85,11 +85,6 @@ class Run:
     def value(self) -> float:
         """The value of f."""
         return self.glance().value
-
-    @property
-    def left(self) -> float | None:
-        """The sum of the gains of all pairs, if the last look at the point knows it."""
-        return None if self._look is None else self._look.left
 
     def gains(self) -> np.ndarray | None:
         """The gains of all pairs, if the objective knows them without searches."""

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from givens.objectives.harmonics import MAX_HARMONICS
 from givens.result import Certificate, PhaseSummary, Stop
 from givens.schedules import Random
+from givens.solve.point import Stiefel
 from givens.solve.run import Run
 from givens.solve.state import Ending, Progress
 from givens.support.arguments import counted
@@ -103,7 +104,7 @@ def _clause(summary: PhaseSummary, run: Run) -> str:
     """For example "3 sweeps of exact rotations"; blocks are not claimed to be exact."""
     steps = counted(summary.steps, "step", "steps")
     if summary.name == "descent":
-        return f"quasi-Newton descent{' on the Stiefel manifold' if run.plan.stiefel else ''}, {steps}"
+        return f"quasi-Newton descent{' on the Stiefel manifold' if isinstance(run.point, Stiefel) else ''}, {steps}"
     if summary.name == "newton":
         return f"{steps} of Newton's method"
     if summary.name == "leaps":

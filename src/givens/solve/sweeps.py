@@ -13,7 +13,7 @@ import math
 
 import numpy as np
 
-from givens.objectives.base import Blocks, PairSolutions
+from givens.objectives.base import Blocks, PairSolutions, chosen
 from givens.result import Stop
 from givens.solve.phase import Phase
 from givens.solve.run import Run
@@ -85,7 +85,7 @@ class Sweeps(Phase):
             turned = np.flatnonzero(solved.gains > 0)
             if not len(turned):
                 return 0.0
-            solved = solved.chosen(turned)
+            solved = chosen(solved, turned)
             blocks = (
                 blocks[turned] if isinstance(blocks, np.ndarray) else [blocks[k] for k in turned.tolist()]
             )

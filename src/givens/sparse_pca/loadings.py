@@ -171,7 +171,7 @@ def _whole(
     U = complete(V)
     with parallel.pool(options.threads), bar(options.progress) as shown:
         asked = planned(
-            objective.plan(),
+            objective,
             options.schedule,
             tol=math.sqrt(options.tol),
             # Without a threshold the principal axes are the answer, as for few columns.

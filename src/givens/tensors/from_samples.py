@@ -13,7 +13,7 @@ matrix products. This pays where there are few samples, or where d³ numbers are
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import numpy as np
 
@@ -26,11 +26,12 @@ from givens.data.third_moments import (
 )
 from givens.numerics import flop_counts, parallel
 from givens.numerics.scaling import binary_exponent, check_data
-from givens.objectives.base import Blocks, Look, Objective, PairSolutions, Plan, Rotations
+from givens.objectives.base import Blocks, Look, Objective, PairSolutions, Rotations
 from givens.objectives.tensor import (
     EPS,
     SymmetricTensor,
     check_rank,
+    gains_of_pairs,
     leading_eigenvectors,
     look_of_pairs,
     solve_cubes,
@@ -76,7 +77,9 @@ class MomentTensor(Objective):
         # One column of the mathematics per contiguous row.
         self.z = np.ascontiguousarray(cubes.T)
         self.n = len(self.z)
+        self.shape = (self.n, self.n)
         self.active = check_rank(rank, self.n)
+        self.method = ("leaps", Tournament(block=BLOCK_COLUMNS))
         self.factor = -float(np.ldexp(1.0, 3 * exponent))
         with parallel.pool(None):
             self.norm = float(np.sqrt(max(self._squared_norm(), 0.0)))
@@ -127,19 +130,13 @@ class MomentTensor(Objective):
             state = state.copy()
             self.apply(state, [np.arange(self.n)], [Q])
         doubles = _summed(state, lambda z: z**2 @ z.T)
-        return look_of_pairs(doubles, self.active, self.scale if Q is None else None)
-
-    def plan(self) -> Plan:
-        """A tournament of small blocks."""
-        return Plan(schedule=Tournament(block=BLOCK_COLUMNS))
+        return look_of_pairs(
+            doubles, self.active, None if Q is not None else lambda: gains_of_pairs(self, state)
+        )
 
     def residual(self, U: np.ndarray, weights: np.ndarray) -> float:
         """‖T − Σ λ_i u_i⊗u_i⊗u_i‖/‖T‖ for the weights λ_i = T(u_i, u_i, u_i), over the unit; good to 1e-8."""
         return float(np.sqrt(max(0.0, 1.0 - np.sum((weights / self.norm) ** 2)))) if self.norm else 0.0
-
-    def data(self) -> Sequence[np.ndarray]:
-        """The vectors, and their unit."""
-        return self.z, np.array([self.factor])
 
     def _squared_norm(self) -> float:
         """‖T‖², by the products of the vectors or by the entries, whichever is less work."""
