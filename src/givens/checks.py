@@ -1,15 +1,16 @@
 """`check_objective`: find the errors of a new objective.
 
 The parts of an objective must agree: the value, its slopes and curvatures, the state that rotates, the pair problem and its gain.
-Each check compares one of them with an independent computation.
+Each check compares one of them with an independent computation, returns a sentence about it, or raises `Wrong` with one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from numbers import Real
+from typing import Any
 
 import numpy as np
 
@@ -17,13 +18,19 @@ from givens.numerics import parallel
 from givens.numerics.cayley import turned
 from givens.objectives.base import Blocks, Look, Objective, PairSolutions
 from givens.objectives.function import Function
-from givens.rotations import random_orthogonal, rotate, rotate_blocks, turn
+from givens.rotations import orthogonality, random_orthogonal, rotate, rotate_blocks, turn
 from givens.schedules import Shape, all_pairs, as_schedule, disjoint_runs
 from givens.solve.race import phases_of
 from givens.support.arguments import whole
 
 LARGEST_SCALE = 1e6  # times the values of f; an error as large as f itself would be within tolerances relative to a larger scale
 TINY = 1e-10  # an angle by which a smooth f hardly changes, in radians
+# Weights of the values at -2, -1, 0, 1 and 2 steps in a central difference of this order.
+CENTRAL = {1: np.array([1, -8, 0, 8, -1]) / 12, 2: np.array([-1, 16, -30, 16, -1]) / 12}
+
+
+class Wrong(Exception):
+    """What a check found to be wrong."""
 
 
 @dataclass(frozen=True)
@@ -109,7 +116,7 @@ def check_objective(
             "check_objective rotates two columns of a square U, which functions of n x m matrices do not have; their jac is "
             "compared with differences of values when a Function is made"
         )
-    findings = [_attributes(objective)]
+    findings = [_finding("attributes", lambda: _attributes(objective))]
     if not findings[0].passed:
         return ObjectiveReport(tuple(findings))
     check = _Check(objective, np.random.default_rng(random_state), pairs, grid, tolerance)
@@ -131,320 +138,284 @@ def check_objective(
         check.orthogonality,
         check.proposal,
     ):
-        name = step.__name__.replace("_", " ")
-        try:
-            with parallel.interrupts():
-                passed, detail = step()
-        except Exception as error:  # an error in the user's code is a finding, too
-            passed, detail = False, f"raised {type(error).__name__}: {error}"
-        findings.append(Finding(name, passed, detail))
+        findings.append(_finding(step.__name__.replace("_", " "), step))
     return ObjectiveReport(tuple(findings))
 
 
-def _attributes(objective: Objective) -> Finding:
-    """Check the attributes without which no other check is possible."""
+def _finding(name: str, check: Callable[[], str]) -> Finding:
+    """The outcome of a check; an error in the user's code is a finding, too."""
     try:
-        for name in ("shape", "active", "scale", "factor", "separable"):
-            if not hasattr(objective, name):
-                raise ValueError(f"{name} is missing; set it in __init__")
-        if not isinstance(objective.shape, tuple) or len(objective.shape) != 2:
-            raise ValueError(f"shape must be that of U, a pair of numbers, got {objective.shape!r}")
-        n = whole(objective.shape[0], "n", 1)
-        active = whole(objective.active, "active", 1, n, "the order n")
-        scale, factor = objective.scale, objective.factor
-        if not (isinstance(scale, Real) and np.isfinite(scale) and scale > 0):
-            raise ValueError(f"scale must be a positive and finite number, got {scale!r}")
-        # It may be 0 or infinite where powers of the data underflow or overflow.
-        if not isinstance(factor, Real) or np.isnan(factor):
-            raise ValueError(f"factor must be a number, got {factor!r}")
-        if not isinstance(objective.separable, bool | np.bool_):
-            raise ValueError(f"separable must be True or False, got {objective.separable!r}")
-    except Exception as error:  # a property may raise anything
-        return Finding("attributes", False, str(error))
-    return Finding(
-        "attributes", True, f"n = {n}, active = {active}, scale = {scale:.3g}, factor = {factor:.3g}"
-    )
+        with parallel.interrupts():
+            return Finding(name, True, check())
+    except Wrong as wrong:
+        return Finding(name, False, str(wrong))
+    except Exception as error:
+        return Finding(name, False, f"raised {type(error).__name__}: {error}")
+
+
+def _attributes(objective: Objective) -> str:
+    """The attributes without which no other check is possible."""
+    for name in ("shape", "active", "scale", "factor", "separable"):
+        if not hasattr(objective, name):
+            raise Wrong(f"{name} is missing; set it in __init__")
+    if not isinstance(objective.shape, tuple) or len(objective.shape) != 2:
+        raise Wrong(f"shape must be that of U, a pair of numbers, got {objective.shape!r}")
+    n = whole(objective.shape[0], "n", 1)
+    active = whole(objective.active, "active", 1, n, "the order n")
+    scale, factor = objective.scale, objective.factor
+    if not (isinstance(scale, Real) and np.isfinite(scale) and scale > 0):
+        raise Wrong(f"scale must be a positive and finite number, got {scale!r}")
+    # It may be 0 or infinite where powers of the data underflow or overflow.
+    if not isinstance(factor, Real) or np.isnan(factor):
+        raise Wrong(f"factor must be a number, got {factor!r}")
+    if not isinstance(objective.separable, bool | np.bool_):
+        raise Wrong(f"separable must be True or False, got {objective.separable!r}")
+    return f"n = {n}, active = {active}, scale = {scale:.3g}, factor = {factor:.3g}"
 
 
 class _Check:
+    """The checks of one objective, near two random matrices, U and U @ Q."""
+
     def __init__(
         self, objective: Objective, rng: np.random.Generator, pairs: int, grid: int, tolerance: float
     ) -> None:
-        self.objective = objective
-        self.U = random_orthogonal(objective.shape[0], rng, determinant=1)
-        self.Q = random_orthogonal(objective.shape[0], rng, determinant=1)
-        self.rng = rng
-        self.grid = grid
+        self.objective, self.rng, self.grid = objective, rng, grid
+        self.n = objective.shape[0]
+        self.U, self.Q = (random_orthogonal(self.n, rng, determinant=1) for _ in range(2))
+        self.all_pairs = all_pairs(Shape(self.n, objective.active))
+        some = rng.integers(max(len(self.all_pairs), 1), size=pairs)
+        self.pairs = [self.all_pairs[k : k + 1] for k in some.tolist()] if self.n > 1 else []
         self.rounding = _rounding(objective)
         self.tolerance = max(tolerance, self.rounding)
-        self.pairs = []
-        if objective.shape[0] > 1:
-            for _ in range(pairs):
-                i = int(rng.integers(min(objective.active, objective.shape[0] - 1)))
-                self.pairs.append(np.array([[i, int(rng.integers(i + 1, objective.shape[0]))]]))
 
-    def _look(self, U: np.ndarray) -> Look:
-        return self.objective.look(self.objective.state(U))
+    # What checks compare.
+
+    def _look(self, U: np.ndarray, Q: np.ndarray | None = None) -> Look:
+        return self.objective.look(self.objective.state(U), Q)
+
+    def _value_of(self, state: Any) -> float:
+        return float(self.objective.look(state, slopes=False).value)
 
     def _value(self, U: np.ndarray) -> float:
-        return float(self.objective.look(self.objective.state(U), slopes=False).value)
-
-    def _solve(self, blocks: Blocks) -> PairSolutions:
-        return self.objective.solve(self.objective.state(self.U), blocks)
+        return self._value_of(self.objective.state(U))
 
     def _level(self, pair: np.ndarray, theta: float) -> float:
-        return self._value(rotate(self.U, int(pair[0, 0]), int(pair[0, 1]), theta))
+        i, j = pair[0].tolist()
+        return self._value(rotate(self.U, i, j, theta))
+
+    def _solve(self, blocks: Blocks, U: np.ndarray | None = None) -> PairSolutions:
+        return self.objective.solve(self.objective.state(self.U if U is None else U), blocks)
+
+    def _rotated(self, U: np.ndarray, blocks: Blocks) -> tuple[np.ndarray, float, float]:
+        """Solve blocks and rotate them all: the gains, the value of the state that was rotated, and that of one made anew."""
+        state, Ut = self.objective.state(U), np.array(U.T, order="C")
+        solved = self.objective.solve(state, blocks)
+        rotations = np.asarray(solved.rotations)
+        self.objective.apply(state, blocks, rotations, solved)
+        rotate_blocks(Ut, blocks, rotations)
+        return np.asarray(solved.gains), self._value_of(state), self._value(Ut.T.copy())
 
     def _skew(self) -> np.ndarray:
         """A random angle for every pair; their squares add up to 1."""
-        n = self.objective.shape[0]
-        K = np.zeros((n, n))
-        for i, j in all_pairs(Shape(n, self.objective.active)):
-            K[j, i] = self.rng.uniform(-1, 1)
+        K = np.zeros((self.n, self.n))
+        i, j = self.all_pairs.T
+        K[j, i] = self.rng.uniform(-1, 1, len(i))
         K -= K.T
         return K / (np.sqrt(0.5 * np.vdot(K, K)) or 1.0)
 
-    def method(self) -> tuple[bool, str]:
-        phases, _ = phases_of(self.objective.method)
-        return True, f"its phases are {', '.join(phases)}"
-
-    def _slope_error(self, along: Callable[[float], float], slope: float) -> float:
-        """By how much a slope differs from a central difference, beyond what rounding explains."""
+    def _error(self, along: Callable[[float], float], derivative: float, order: int) -> float:
+        """By how much a derivative of f along a curve differs from a central difference, beyond what rounding explains."""
         errors = []
-        step = max(5e-5, 0.07 * self.rounding**0.2)
-        for width in (step, 0.1 * step):  # the smaller one in case there is a kink nearby
-            low, below, above, high = (along(k * width) for k in (-2, -1, 1, 2))
-            difference = (8 * (above - below) - (high - low)) / (12 * width)
-            errors.append(abs(difference - slope) - self.rounding / width * self.objective.scale)
+        step = max(5e-6 * 10**order, 0.1 * self.rounding ** (1 / (4 + order)))
+        # A smaller step in case there is a kink nearby; of a second difference it would leave rounding errors.
+        for width in (step, 0.1 * step) if order == 1 else (step,):
+            values = np.array([along(k * width) for k in (-2, -1, 0, 1, 2)])
+            difference = float(CENTRAL[order] @ values) / width**order
+            errors.append(abs(difference - derivative) - self.rounding / width**order * self.objective.scale)
         return float(np.min(errors))
 
-    def _bend_error(self, along: Callable[[float], float], bend: float) -> float:
-        """By how much a second derivative differs from a central difference, beyond what rounding explains."""
-        step = max(5e-4, 0.1 * self.rounding ** (1 / 6))
-        low, below, here, above, high = (along(k * step) for k in (-2, -1, 0, 1, 2))
-        difference = (16 * (below + above) - 30 * here - low - high) / (12 * step**2)
-        return abs(difference - bend) - self.rounding / step**2 * self.objective.scale
+    def _compare(self, errors: Any, what: str, slack: float = 1.0, hint: str = "") -> str:
+        """Say by how much things differ; that is wrong if the largest error exceeds the tolerance, or is NaN."""
+        relative = float(np.max(np.append(errors, 0.0))) / self.objective.scale
+        detail = f"{what} by {relative:.1e} of the scale"
+        if not relative <= slack * self.tolerance:
+            raise Wrong(detail + hint)
+        return detail
 
-    def scale(self) -> tuple[bool, str]:
+    # The checks.
+
+    def method(self) -> str:
+        return f"its phases are {', '.join(phases_of(self.objective.method)[0])}"
+
+    def scale(self) -> str:
         scale, tiny = self.objective.scale, max(TINY, self.rounding)
-        places = [random_orthogonal(self.objective.shape[0], self.rng, determinant=1) for _ in range(3)]
+        places = [random_orthogonal(self.n, self.rng, determinant=1) for _ in range(3)]
         places += [self.U, self.U @ self.Q]
         values = np.array([self._value(U) for U in places])
         size = float(max(np.abs(values).max(), np.ptp(values)))
         if not np.isfinite(size):
-            return False, f"f must be finite for every orthogonal matrix, but it is {values.max()} for one"
+            raise Wrong(f"f must be finite for every orthogonal matrix, but it is {values.max()} for one")
         detail = f"scale = {scale:.3g}, and f is at most {size:.3g} at a few U"
         if scale <= LARGEST_SCALE * size:
-            return True, detail
+            return detail
         beside = np.array([self._value(turned(U, tiny * self._skew())) for U in places])
-        if np.abs(beside - values).max() >= 1e-3 * size:
-            return True, f"scale = {scale:.3g}, and f is 0 up to rounding errors at a few U"
-        return False, f"{detail}: it must not be more than {LARGEST_SCALE:g} times as large"
+        if np.abs(beside - values).max() < 1e-3 * size:
+            raise Wrong(f"{detail}: it must not be more than {LARGEST_SCALE:g} times as large")
+        return f"scale = {scale:.3g}, and f is 0 up to rounding errors at a few U"
 
-    def value(self) -> tuple[bool, str]:
-        value = self._value(self.U)
-        again = self._value(self.U)
+    def value(self) -> str:
+        value, again = self._value(self.U), self._value(self.U)
         if not (np.isfinite(value) and value == again):
-            return False, f"the value of look(state(U)) is {value:.6g}, and {again:.6g} when asked again"
-        return self._judge(abs(self._look(self.U).value - value), "values with and without slopes differ")
+            raise Wrong(f"the value of look(state(U)) is {value:.6g}, and {again:.6g} when asked again")
+        return self._compare(abs(self._look(self.U).value - value), "values with and without slopes differ")
 
-    def slopes(self) -> tuple[bool, str]:
+    def slopes(self) -> str:
         slopes = self._look(self.U).slopes
         if slopes is None:
-            return True, "look() gives none, so there is no descent"
-        n, active = self.objective.shape[0], self.objective.active
-        if slopes.shape != (n, n):
-            return False, f"must have the shape {(n, n)}, got {slopes.shape}"
+            return "look() gives none, so there is no descent"
+        active = self.objective.active
+        self._check_shape(slopes)
         asymmetry = float(np.abs(slopes + slopes.T).max())
         if not asymmetry <= 1e-10 * self.objective.scale or slopes[active:, active:].any():
-            return False, "must be antisymmetric, and 0 for two columns that do not count"
-        errors = [
-            self._slope_error(partial(self._level, pair), slopes[tuple(pair[0])]) for pair in self.pairs
-        ]
-        return self._judge(_worst(errors), "slopes differ from central differences of values", slack=100)
+            raise Wrong("must be antisymmetric, and 0 for two columns that do not count")
+        errors = [self._error(partial(self._level, pair), slopes[tuple(pair[0])], 1) for pair in self.pairs]
+        return self._compare(errors, "slopes differ from central differences of values", slack=100)
 
-    def curvatures(self) -> tuple[bool, str]:
-        look = self._look(self.U)
-        if look.curvatures is None:
-            return True, "look() gives none; where there is descent, it learns them from its steps"
-        if look.curvatures.shape != (self.objective.shape[0], self.objective.shape[0]):
-            return False, f"must have the shape {(self.objective.shape[0],) * 2}, got {look.curvatures.shape}"
-        pairs = all_pairs(Shape(self.objective.shape[0], self.objective.active))
-        if not np.isfinite(look.curvatures[tuple(pairs.T)]).all():
-            return False, "must be finite"
-        errors = [
-            self._bend_error(partial(self._level, pair), look.curvatures[tuple(pair[0])])
-            for pair in self.pairs
-        ]
-        return self._judge(_worst(errors), "curvatures differ from second differences of values", slack=1000)
+    def curvatures(self) -> str:
+        bends = self._look(self.U).curvatures
+        if bends is None:
+            return "look() gives none; where there is descent, it learns them from its steps"
+        self._check_shape(bends)
+        if not np.isfinite(bends[tuple(self.all_pairs.T)]).all():
+            raise Wrong("must be finite")
+        errors = [self._error(partial(self._level, pair), bends[tuple(pair[0])], 2) for pair in self.pairs]
+        return self._compare(errors, "curvatures differ from second differences of values", slack=1000)
 
-    def second_derivatives(self) -> tuple[bool, str]:
+    def second_derivatives(self) -> str:
         second = self.objective.second
         if second is None:
-            return True, 'there are none, so the phase "newton" is left out'
+            return 'there are none, so the phase "newton" is left out'
         K = self._skew()  # all pairs are rotated at once
         product = second(self.objective.state(self.U), self.Q)(K)
-        error = self._bend_error(
-            lambda along: self._value(turned(self.U @ self.Q, along * K)), 0.5 * float(np.vdot(K, product))
-        )
-        return self._judge(error, "second derivatives differ from second differences of values", slack=1000)
+        bend = 0.5 * float(np.vdot(K, product))
+        error = self._error(lambda along: self._value(turned(self.U @ self.Q, along * K)), bend, 2)
+        return self._compare(error, "second derivatives differ from second differences of values", slack=1000)
 
-    def turned_look(self) -> tuple[bool, str]:
-        there = self.objective.look(self.objective.state(self.U), self.Q)
-        fresh = self._look(self.U @ self.Q)
+    def turned_look(self) -> str:
+        there, fresh = self._look(self.U, self.Q), self._look(self.U @ self.Q)
         errors = [abs(there.value - fresh.value)]
         if there.slopes is not None and fresh.slopes is not None:
-            errors.append(float(np.abs(there.slopes - fresh.slopes).max(initial=0.0)))
-        return self._judge(_worst(errors), "look(state(U), Q) differs from look(state(U @ Q))")
+            errors.append(float(np.abs(there.slopes - fresh.slopes).max()))
+        return self._compare(errors, "look(state(U), Q) differs from look(state(U @ Q))")
 
-    def gain(self) -> tuple[bool, str]:
-        worst = _worst(abs(error) for pair in self.pairs for error in self._gain_errors(pair))
-        return self._judge(worst, "the gain that solve() reports differs from the decrease of the value")
-
-    def _gain_errors(self, blocks: Blocks) -> tuple[float, float]:
-        """One block's gain less the decrease of f, where its rotation is applied to U, and to the state."""
-        state = self.objective.state(self.U)
-        solved = self.objective.solve(state, blocks)
-        V, block = self.U.copy(), blocks[0]
-        V[:, block] = V[:, block] @ np.asarray(solved.rotations[0])
-        self.objective.apply(state, blocks, solved.rotations, solved)
-        before, gain = self._value(self.U), float(solved.gains[0])
-        after = self._value(V), float(self.objective.look(state, slopes=False).value)
-        return gain - (before - after[0]), gain - (before - after[1])
-
-    def optimum(self) -> tuple[bool, str]:
-        errors, start = [], self._value(self.U)
+    def gain(self) -> str:
+        before, errors = self._value(self.U), []
         for pair in self.pairs:
-            levels = [self._level(pair, theta) for theta in np.linspace(-np.pi, np.pi, self.grid)]
-            errors.append(start - float(np.min(levels)) - float(self._solve(pair).gains[0]))
-        return self._judge(_worst(errors), f"some angle of a grid of {self.grid} is better than solve()'s")
+            gains, *after = self._rotated(self.U, pair)
+            errors += [abs(gains[0] - (before - value)) for value in after]
+        return self._compare(errors, "the gain that solve() reports differs from the decrease of the value")
 
-    def separable(self) -> tuple[bool, str]:
+    def optimum(self) -> str:
+        start, errors = self._value(self.U), []
+        for pair in self.pairs:
+            lowest = np.min([self._level(pair, theta) for theta in np.linspace(-np.pi, np.pi, self.grid)])
+            errors.append(start - lowest - self._solve(pair).gains[0])
+        return self._compare(errors, f"some angle of a grid of {self.grid} is better than solve()'s")
+
+    def separable(self) -> str:
         if not self.objective.separable:
-            return True, "it is False, so pairs are rotated one after the other"
-        pairs = self.rng.permutation(all_pairs(Shape(self.objective.shape[0], self.objective.active)))
-        rounds = [np.asarray(blocks) for blocks in disjoint_runs(pairs) if len(blocks) > 1]
-        if not rounds:
-            return True, "there are no two disjoint pairs"
+            return "it is False, so pairs are rotated one after the other"
+        rounds = [np.asarray(pairs) for pairs in disjoint_runs(self.rng.permutation(self.all_pairs))]
         # A round of many pairs says most; the gains of a few may add up by chance.
-        rounds.sort(key=len, reverse=True)
-        found = [self._round_errors(U, blocks) for U, blocks in zip((self.U, self.U @ self.Q), 2 * rounds)]
-        gains, apply, total = (_worst(errors) for errors in zip(*found))
-        for error, what in (
-            (gains, "the gain of a pair depends on the other pairs in the call of solve()"),
-            (apply, "after apply() of disjoint pairs the value differs from that of state(U)"),
-        ):
-            if not self._judge(error, what)[0]:
-                return self._judge(error, what)
+        most = max(rounds, key=len, default=self.all_pairs)
+        if len(most) < 2:
+            return "there are no two disjoint pairs"
+        alone, apply, total = [], [], []
+        for U in (self.U, self.U @ self.Q):
+            gains, rotated, anew = self._rotated(U, most)
+            alone += [abs(self._solve(pair[None], U).gains[0] - gain) for pair, gain in zip(most, gains)]
+            apply.append(abs(rotated - anew))
+            total.append(abs(self._value(U) - anew - gains.sum()))
+        self._compare(alone, "the gain of a pair depends on the other pairs in the call of solve()")
+        self._compare(apply, "after apply() of disjoint pairs the value differs from that of state(U)")
         what = "the gains of disjoint pairs and the decrease of the value, all being rotated at once, differ"
-        passed, detail = self._judge(total, what)
-        return passed, detail if passed else f"{detail}: separable must be False, or the gains are wrong"
+        return self._compare(total, what, hint=": separable must be False, or the gains are wrong")
 
-    def _round_errors(self, U: np.ndarray, blocks: np.ndarray) -> tuple[float, float, float]:
-        """Rotate disjoint pairs at once, as a sweep does: the errors of the gains, of the state, and of the sum of gains."""
-        state, Vt = self.objective.state(U), np.ascontiguousarray(U.T)
-        solved = self.objective.solve(state, blocks)
-        alone = [float(self.objective.solve(state, pair[None]).gains[0]) for pair in blocks]
-        rotations = np.asarray(solved.rotations)
-        self.objective.apply(state, blocks, rotations, solved)
-        rotate_blocks(Vt, blocks, rotations)
-        after = self._value(Vt.T.copy())
-        return (
-            _worst(np.abs(solved.gains - alone)),
-            abs(float(self.objective.look(state, slopes=False).value) - after),
-            abs(self._value(U) - after - float(np.sum(solved.gains))),
-        )
-
-    def gains_of_all_pairs(self) -> tuple[bool, str]:
-        looks = self._look(self.U), self.objective.look(self.objective.state(self.U), self.Q)
+    def gains_of_all_pairs(self) -> str:
+        looks = (self.U, self._look(self.U)), (self.U @ self.Q, self._look(self.U, self.Q))
         errors = []
-        for look, U in zip(looks, (self.U, self.U @ self.Q)):
+        for U, look in looks:
             if look.gains is None:
                 continue
-            gains, n = look.gains(), self.objective.shape[0]
-            if (
-                gains.shape != (n, n)
-                or not np.array_equal(gains, gains.T, equal_nan=True)
-                or gains.diagonal().any()
-            ):
-                return False, f"must be a symmetric matrix of order {n} with the diagonal 0"
-            state = self.objective.state(U)
+            gains = look.gains()
+            self._check_shape(gains)
+            if not np.array_equal(gains, gains.T, equal_nan=True) or gains.diagonal().any():
+                raise Wrong("must be a symmetric matrix with the diagonal 0")
             for pair in self.pairs:
-                gain, bound = float(self.objective.solve(state, pair).gains[0]), float(gains[tuple(pair[0])])
+                gain, bound = self._solve(pair, U).gains[0], gains[tuple(pair[0])]
                 if not np.isnan(bound):  # a bound may be a little above
                     errors += [gain - bound, bound - 1.01 * gain]
-        if all(look.gains is None for look in looks):
-            return True, "look() has none, so a certificate searches pairs"
-        return self._judge(
-            _worst(errors), "the gains of look() are below those of solve(), or more than 1 % above"
-        )
+        if all(look.gains is None for _, look in looks):
+            return "look() has none, so a certificate searches pairs"
+        return self._compare(errors, "the gains of look() are below those of solve(), or more than 1 % above")
 
-    def blocks(self) -> tuple[bool, str]:
+    def blocks(self) -> str:
         schedule = phases_of(self.objective.method)[1]
-        size = 2 if schedule is None else min(as_schedule(schedule).block, self.objective.shape[0])
+        size = 2 if schedule is None else min(as_schedule(schedule).block, self.n)
         if size < 3:
-            return True, "the method has none larger than pairs"
-        block = np.arange(size)
-        Q = np.asarray(self._solve([block]).rotations[0])
-        error = float(np.abs(Q.T @ Q - np.eye(size)).max())
-        if not error <= 1e-12 * size:
-            return False, f"the rotation of {size} columns is orthogonal up to {error:.1e} only"
-        anew, rotated = self._gain_errors([block])
-        passed, detail = self._judge(
-            abs(anew - rotated),
-            f"after apply() of a block of {size} columns the value differs from state(U)'s",
-        )
-        if not passed:
-            return passed, detail
-        return self._judge(
-            _worst((anew, rotated)),
-            f"the gain of a block of {size} columns exceeds the decrease of the value",
+            return "the method has none larger than pairs"
+        block = [np.arange(size)]
+        self._check_orthogonal(self._solve(block).rotations[0])
+        gains, rotated, anew = self._rotated(self.U, block)
+        what = f"after apply() of a block of {size} columns the value differs from state(U)'s"
+        self._compare(abs(rotated - anew), what)
+        excess = gains[0] - (self._value(self.U) - np.array([rotated, anew]))
+        return self._compare(
+            excess, f"the gain of a block of {size} columns exceeds the decrease of the value"
         )
 
-    def state(self) -> tuple[bool, str]:
-        state, Ut = self.objective.state(self.U), np.ascontiguousarray(self.U.T)
+    def state(self) -> str:
+        state, Ut = self.objective.state(self.U), np.array(self.U.T, order="C")
         for pair in self.pairs:
             rotations = turn(np.array([0.3]))
             self.objective.apply(state, pair, rotations)
             rotate_blocks(Ut, pair, rotations)
-        return self._judge(
-            abs(float(self.objective.look(state, slopes=False).value) - self._value(Ut.T.copy())),
-            "after apply() the state's value differs from that of state(U), recomputed",
+        error = abs(self._value_of(state) - self._value(Ut.T.copy()))
+        return self._compare(
+            error, "after apply() the state's value differs from that of state(U), recomputed"
         )
 
-    def purity(self) -> tuple[bool, str]:
+    def purity(self) -> str:
         state = self.objective.state(self.U)
         before = self.objective.look(state).value
         for pair in self.pairs:
             self.objective.solve(state, pair)
         self.objective.look(state, self.Q)
-        return before == self.objective.look(state).value, "solve() and look() must only read the state"
+        if before != self.objective.look(state).value:
+            raise Wrong("solve() and look() must only read the state, but its value changed")
+        return "solve() and look() only read the state"
 
-    def orthogonality(self) -> tuple[bool, str]:
-        errors = []
-        for pair in self.pairs:
-            Q = np.asarray(self._solve(pair).rotations)[0]
-            errors.append(float(np.abs(Q.T @ Q - np.eye(len(Q))).max()))
-        worst = _worst(errors)
-        return worst <= 1e-12, f"the rotations are orthogonal up to {worst:.1e}"
+    def orthogonality(self) -> str:
+        return self._check_orthogonal(*(self._solve(pair).rotations[0] for pair in self.pairs))
 
-    def proposal(self) -> tuple[bool, str]:
+    def proposal(self) -> str:
         leap = self.objective.propose(self.objective.state(self.U), None, True)
         if leap is None:
-            return True, "there is none"
-        Q = leap[0]
-        error = float(np.abs(Q.T @ Q - np.eye(self.objective.shape[0])).max())
-        return error <= 1e-9 and np.linalg.det(Q) > 0, f"its rotation is orthogonal up to {error:.1e}"
+            return "there is none"
+        rotation, _ = leap
+        if not np.linalg.det(rotation) > 0:
+            raise Wrong("the determinant of its rotation must be 1")
+        return self._check_orthogonal(rotation, allowed=1e-9)
 
-    def _judge(self, error: float, what: str, slack: float = 1.0) -> tuple[bool, str]:
-        relative = error / self.objective.scale
-        # NaN must not pass.
-        return bool(relative <= slack * self.tolerance), f"{what} by {max(relative, 0.0):.1e} of the scale"
+    def _check_shape(self, matrix: np.ndarray) -> None:
+        if matrix.shape != (self.n, self.n):
+            raise Wrong(f"must have the shape {(self.n, self.n)}, got {matrix.shape}")
 
-
-def _worst(errors: Iterable[float]) -> float:
-    """The largest error, at least 0; NaN if one is NaN, which `max` may pass over."""
-    return float(np.max([0.0, *errors]))
+    def _check_orthogonal(self, *rotations: np.ndarray, allowed: float = 1e-12) -> str:
+        error = float(np.max([0.0, *(orthogonality(np.asarray(Q)) / len(Q) for Q in rotations)]))
+        if not error <= allowed:
+            raise Wrong(f"rotations must be orthogonal, but are so only up to {error:.1e}")
+        return f"the rotations are orthogonal up to {error:.1e}"
 
 
 def _rounding(objective: Objective) -> float:

@@ -16,7 +16,6 @@ whose pairs are solved together.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
@@ -49,7 +48,7 @@ Derivatives = Callable[[], "np.ndarray | None"]
 
 
 @dataclass(frozen=True)
-class Schedule(ABC):
+class Schedule:
     """An order of pairs.
 
     Parameters
@@ -66,9 +65,14 @@ class Schedule(ABC):
     def __post_init__(self) -> None:
         whole(self.block, "block", 2)
 
-    @abstractmethod
     def sweep(self, shape: Shape, rng: np.random.Generator, derivatives: Derivatives) -> Rounds:
-        """Yield the rounds of one sweep."""
+        """Yield the rounds of one sweep: by default all blocks, in the order of `order`."""
+        blocks = all_blocks(shape, self.block)
+        yield from disjoint_runs([blocks[k] for k in self.order(len(blocks), rng)])
+
+    def order(self, number: int, rng: np.random.Generator) -> np.ndarray:
+        """The order of so many blocks in a sweep."""
+        return np.arange(number)
 
 
 def all_pairs(shape: Shape) -> np.ndarray:
@@ -92,19 +96,20 @@ def groups(shape: Shape, block: int) -> list[np.ndarray]:
     return parts
 
 
-def all_blocks(shape: Shape, block: int) -> list[np.ndarray]:
+def all_blocks(shape: Shape, block: int) -> Blocks:
     """Every block of two groups that has a pair to rotate, row by row; all columns, if they fit into one block."""
     if shape.n <= block:
         return [np.arange(shape.n)]
-    if block == 2:
-        return list(all_pairs(shape))
     parts = groups(shape, block)
-    return [
-        np.concatenate((parts[a], parts[b]))
-        for a in range(len(parts))
-        for b in range(a + 1, len(parts))
-        if parts[a][0] < shape.active
-    ]
+    active = sum(part[0] < shape.active for part in parts)
+    return _joined(parts, all_pairs(Shape(len(parts), active)), shape)
+
+
+def _joined(parts: list[np.ndarray], matches: np.ndarray, shape: Shape) -> Blocks:
+    """Blocks of two groups each, by the numbers of the groups."""
+    if len(parts) == shape.n:
+        return matches
+    return as_round([np.concatenate((parts[a], parts[b])) for a, b in matches])
 
 
 def disjoint_runs(blocks: list[np.ndarray] | np.ndarray) -> Iterator[Blocks]:
@@ -140,23 +145,15 @@ def tournament(players: int) -> Iterator[np.ndarray]:
         seats = np.concatenate((seats[:1], seats[-1:], seats[1:-1]))
 
 
-def _nonempty(rounds: Iterator[Blocks]) -> Rounds:
-    for blocks in rounds:
-        if len(blocks):
-            yield blocks
-
-
 @dataclass(frozen=True)
 class Random(Schedule):
     """Algorithm 1: pairs drawn uniformly at random, with replacement; a sweep is as many draws as there are pairs."""
 
     patience = 5  # the probability that a pair is not drawn in five sweeps is about e⁻⁵
 
-    def sweep(self, shape: Shape, rng: np.random.Generator, derivatives: Derivatives) -> Rounds:
-        """Yield the rounds of one sweep."""
-        blocks = all_blocks(shape, self.block)
-        drawn = rng.integers(len(blocks), size=len(blocks))
-        yield from _nonempty(disjoint_runs([blocks[k] for k in drawn]))
+    def order(self, number: int, rng: np.random.Generator) -> np.ndarray:
+        """Draws with replacement."""
+        return rng.integers(number, size=number)
 
 
 @dataclass(frozen=True)
@@ -184,19 +181,14 @@ class WithoutReplacement(Schedule):
 class Cyclic(Schedule):
     """Every pair once, row by row."""
 
-    def sweep(self, shape: Shape, rng: np.random.Generator, derivatives: Derivatives) -> Rounds:
-        """Yield the rounds of one sweep."""
-        yield from _nonempty(disjoint_runs(all_blocks(shape, self.block)))
-
 
 @dataclass(frozen=True)
 class Shuffled(Schedule):
     """Every pair once, in a new random order each sweep."""
 
-    def sweep(self, shape: Shape, rng: np.random.Generator, derivatives: Derivatives) -> Rounds:
-        """Yield the rounds of one sweep."""
-        blocks = all_blocks(shape, self.block)
-        yield from _nonempty(disjoint_runs([blocks[k] for k in rng.permutation(len(blocks))]))
+    def order(self, number: int, rng: np.random.Generator) -> np.ndarray:
+        """A permutation."""
+        return rng.permutation(number)
 
 
 @dataclass(frozen=True)
@@ -205,21 +197,15 @@ class Tournament(Schedule):
 
     def sweep(self, shape: Shape, rng: np.random.Generator, derivatives: Derivatives) -> Rounds:
         """Yield the rounds of one sweep."""
-        yield from _nonempty(_tournament_rounds(shape, self.block))
-
-
-def _tournament_rounds(shape: Shape, block: int) -> Iterator[Blocks]:
-    if shape.n <= block:
-        yield as_round([np.arange(shape.n)])
-        return
-    parts = groups(shape, block)
-    first = np.array([part[0] for part in parts])
-    for matches in tournament(len(parts)):
-        matches = matches[first[matches[:, 0]] < shape.active]
-        if len(parts) == shape.n:
-            yield matches
-        else:
-            yield as_round([np.concatenate((parts[a], parts[b])) for a, b in matches])
+        if shape.n <= self.block:
+            yield as_round([np.arange(shape.n)])
+            return
+        parts = groups(shape, self.block)
+        first = np.array([part[0] for part in parts])
+        for matches in tournament(len(parts)):
+            matches = matches[first[matches[:, 0]] < shape.active]
+            if len(matches):
+                yield _joined(parts, matches, shape)
 
 
 @dataclass(frozen=True)
@@ -250,24 +236,20 @@ class ByGradient(Schedule):
 
     def sweep(self, shape: Shape, rng: np.random.Generator, derivatives: Derivatives) -> Rounds:
         """Yield the rounds of one sweep."""
-        visits = 0
-        position = 0
-        while visits < shape.pairs:
+        visits, position, gain = 0, 0, 1.0
+        while visits < shape.pairs and (gain > 0 or self.delta is not None):
             size = self._sizes(shape, derivatives)
-            if not size.any():
-                if visits == 0:
-                    yield from _nonempty(_tournament_rounds(shape, self.block))
-                return
             if self.delta is None:
                 blocks = largest_blocks(size, shape, self.block)
             else:
                 blocks, position = self._gated(size, shape, position)
+            if not len(blocks):
+                break
             visits += sum(_pairs_in(block, shape) for block in blocks)
-            gain = yield as_round(blocks)
-            if gain <= 0 and self.delta is None:
-                # The pairs with the largest slopes do not gain: all slopes are rounding errors.
-                yield from _nonempty(_tournament_rounds(shape, self.block))
-                return
+            gain = yield blocks
+        # All slopes vanish, or they are rounding errors, since the pairs with the largest ones do not gain.
+        if visits == 0 or (gain <= 0 and self.delta is None):
+            yield from Tournament(self.block).sweep(shape, rng, derivatives)
 
     def _sizes(self, shape: Shape, derivatives: Derivatives) -> np.ndarray:
         slopes = derivatives()
@@ -279,13 +261,15 @@ class ByGradient(Schedule):
         size[shape.active :] = 0
         return size
 
-    def _gated(self, size: np.ndarray, shape: Shape, position: int) -> tuple[list[np.ndarray], int]:
+    def _gated(self, size: np.ndarray, shape: Shape, position: int) -> tuple[Blocks, int]:
         """The pairs that pass, from a position in the cyclic order, up to the first that shares a column; the next position."""
         pairs = all_pairs(shape)
         order = np.roll(pairs, -position, axis=0)
         slopes = size[order[:, 0], order[:, 1]]
         assert self.delta is not None
         passing = np.flatnonzero(slopes >= self.delta * np.sqrt(2 * np.sum(size**2)))
+        if not slopes.any():
+            return [], position
         if len(passing) == 0:
             passing = np.array([np.argmax(slopes)])
         chosen: list[np.ndarray] = []
@@ -297,27 +281,18 @@ class ByGradient(Schedule):
             chosen.append(order[k])
             seen |= {i, j}
             last = k
-        return chosen, (position + int(last) + 1) % len(pairs)
+        return as_round(chosen), (position + int(last) + 1) % len(pairs)
 
 
-def largest_blocks(size: np.ndarray, shape: Shape, block: int) -> list[np.ndarray]:
-    """Disjoint blocks of large weight: pairs by greedy matching, then pairs of blocks, until a block is full."""
+def largest_blocks(size: np.ndarray, shape: Shape, block: int) -> Blocks:
+    """Disjoint blocks of large weight: a greedy matching of the groups, by the sums of the derivatives between them."""
     if shape.n <= block:
         return [np.arange(shape.n)]
-    weight = size + size.T
-    members = [np.array([k]) for k in range(shape.n)]
-    while len(members) > 1:
-        matched = _matching(weight)
-        matched = [(a, b) for a, b in matched if len(members[a]) + len(members[b]) <= block]
-        if not matched:
-            break
-        single = set(range(len(members))) - {k for pair in matched for k in pair}
-        parts = [[a, b] for a, b in matched] + [[k] for k in sorted(single)]
-        members = [np.sort(np.concatenate([members[k] for k in part])) for part in parts]
-        sums = np.array([weight[part].sum(axis=0) for part in parts])
-        weight = np.array([sums[:, part].sum(axis=1) for part in parts])
-        np.fill_diagonal(weight, 0)
-    return [block for block in members if len(block) > 1]
+    parts = groups(shape, block)
+    first = [part[0] for part in parts]
+    weight = np.add.reduceat(np.add.reduceat(size + size.T, first, axis=0), first, axis=1)
+    np.fill_diagonal(weight, 0)
+    return _joined(parts, np.array(_matching(weight), dtype=np.int64).reshape(-1, 2), shape)
 
 
 def _matching(weight: np.ndarray) -> list[tuple[int, int]]:

@@ -154,7 +154,8 @@ class TestEstimators:
             with pytest.raises(ValueError, match=sentence):
                 estimator.fit(bad)
         with pytest.raises(
-            ValueError, match="n_components must be a whole number from 1 to 3, the number of features"
+            ValueError,
+            match="n_components must be a whole number from 1 to 3, the number of samples or features",
         ):
             estimator.set_params(n_components=4).fit(X[:, :3])
         estimator.set_params(n_components=None)

@@ -241,7 +241,7 @@ def test_fewer_rows_than_features_are_fitted_as_in_all_features(
     """The coordinates of the rows' span, against the covariance of all features."""
     X = wide(40, 90) * unit
     model = SphericalMixture(3, variance=variance, refine_em=refine_em, tol=0.0).fit(X)
-    direct, history = clone(model)._fit_passes(Rows(X), X)
+    direct = clone(model)._fit_passes(Rows(X), X)
     ours, theirs = np.argsort(model.weights_), np.argsort(direct.mixture.weights)
     np.testing.assert_allclose(model.weights_[ours], direct.mixture.weights[theirs], rtol=1e-7)
     means, variances = model.means_[ours] * direct.unit, model.variances_[ours] * direct.unit**2
@@ -250,7 +250,7 @@ def test_fewer_rows_than_features_are_fitted_as_in_all_features(
     np.testing.assert_allclose(
         model.eigenvalues_ * direct.unit**2, direct.eigenvalues, atol=1e-12 * direct.eigenvalues[0]
     )
-    np.testing.assert_allclose(model.log_likelihood_, history, rtol=1e-9)
+    np.testing.assert_allclose(model.log_likelihood_, direct.history, rtol=1e-9)
     if refine_em:
         assert model.score(X) >= model.log_likelihood_[-1] - 1e-9 * abs(model.log_likelihood_[-1])
 

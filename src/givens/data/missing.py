@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from givens.numerics.gram import leading_axes
 from givens.support.arguments import counted
 
 EM_TOL = 1e-5  # change of the estimates, relative to the spread of the table, at which they stay
@@ -97,14 +98,9 @@ def fitted(X: np.ndarray, rank: int) -> Completion:
     mean = X.mean(axis=0)
     centred = X - mean
     # The smaller of the two products determines the components.
-    if n <= d:
-        squares, left = np.linalg.eigh(centred @ centred.T)
-        squares, left = squares[::-1][:rank], left[:, ::-1][:, :rank]
-        axes = left.T @ centred
-    else:
-        squares, vectors = np.linalg.eigh(centred.T @ centred)
-        squares, axes = squares[::-1][:rank], vectors[:, ::-1][:, :rank].T
-    squares = np.maximum(squares, 0.0)
+    few = n <= d
+    vectors, squares = leading_axes(centred if few else centred.T, rank)
+    axes = vectors.T @ centred if few else vectors.T
     lengths = np.linalg.norm(axes, axis=1, keepdims=True)
     axes = axes / np.where(lengths > 0, lengths, 1.0)
     rest = max(float(np.sum(centred * centred)) - float(squares.sum()), 0.0)

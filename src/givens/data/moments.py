@@ -228,17 +228,13 @@ def feature_means(rows: np.ndarray, weights: np.ndarray | None = None) -> np.nda
 def _squares_of_sparse(
     rows: Any, unit: float, weights: np.ndarray | None, total: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The mean of each feature of a csr or csc matrix, and the sum of squares about it.
+    """The mean of each feature of a sparse matrix, and the sum of squares about it.
 
     They are summed through its entries: those that are not stored are as far from the mean as 0 is.
     """
-    features = rows.shape[1]
-    if rows.format == "csr":
-        which, often = rows.indices, None if weights is None else np.repeat(weights, np.diff(rows.indptr))
-    else:
-        which = np.repeat(np.arange(features), np.diff(rows.indptr))
-        often = None if weights is None else weights[rows.indices]
-    values = rows.data.astype(np.float64) * unit
+    features, entries = rows.shape[1], rows.tocoo()
+    which, often = entries.col, None if weights is None else weights[entries.row]
+    values = entries.data.astype(np.float64) * unit
 
     def summed(terms: np.ndarray) -> np.ndarray:
         return np.bincount(which, terms if often is None else often * terms, minlength=features)

@@ -182,12 +182,9 @@ def principal_moments(rows: np.ndarray, rank: int) -> ThirdMoments:
     return ThirdMoments(principal_basis(moments_of(rows, unit_of(rows)), rank)[1])
 
 
-def shifted(rows: np.ndarray, unit: float, origin: np.ndarray | None) -> np.ndarray:
+def shifted(rows: np.ndarray, unit: float, origin: np.ndarray | float) -> np.ndarray:
     """The rows times `unit`, about an origin, in double precision."""
-    rows = np.asarray(rows, dtype=float)
-    if unit != 1.0:
-        rows = rows * unit
-    return rows if origin is None else rows - origin
+    return np.asarray(rows, dtype=float) * unit - origin
 
 
 def packed_size(r: int) -> int:

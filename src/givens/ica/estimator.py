@@ -25,7 +25,6 @@ from givens.ica.whitening import WhiteSpace, from_moments, white_space
 from givens.numerics import parallel
 from givens.numerics.polar import polar
 from givens.numerics.scaling import check_data, unit_of
-from givens.objectives.base import Objective
 from givens.objectives.columns import Columns
 from givens.objectives.contrasts import Contrast, LogCosh
 from givens.objectives.passed_rows import PassedRows
@@ -36,7 +35,6 @@ from givens.solve.race import lowest_run
 from givens.solve.state import RunOptions
 from givens.support.arguments import (
     generator,
-    number_or_share,
     tolerance,
     warn_caller,
     whole,
@@ -150,7 +148,7 @@ class ICA(SourceSeparation):
         random_state: Any = None,
         progress: bool = False,
     ) -> None:
-        self.n_components = n_components  # type: ignore[assignment]
+        self.n_components = n_components
         self.contrast = contrast
         self.whiten = whiten
         self.tol = tol
@@ -228,8 +226,7 @@ class ICA(SourceSeparation):
         if self.whiten is False:
             X = np.ascontiguousarray(X, dtype=np.float64)
             return self._as_white(moments_of(X, unit_of(X), weights)), HeldRows(X, weights=weights)
-        number, share = self._number(min(X.shape))
-        space = white_space(X, number, share=share, weights=weights)
+        space = self._space(X, weights)
         return space, HeldRows(X, space, weights)
 
     def _passed(self, rows: Rows) -> tuple[WhiteSpace, PassedRows]:
@@ -262,10 +259,6 @@ class ICA(SourceSeparation):
                 UserWarning,
             )
         return WhiteSpace(np.eye(features), np.eye(features), np.zeros(features), features)
-
-    def _number(self, most: int) -> tuple[int | None, float | None]:
-        """The number of components that `n_components` asks for, or the share of the variance."""
-        return number_or_share(self.n_components, "n_components", most, "the number of samples or features")
 
     def _rotate(self, white: TurnedRows) -> Result:
         rng = generator(self.random_state)
@@ -300,19 +293,14 @@ class ICA(SourceSeparation):
         several: dict[str, Any] = {"n_starts": n_starts, "random_state": rng}
         certify = bool(self.certify) and tol <= self.tol
         if self.contrast != "adaptive":
-            objective = Columns(white, self.contrast)
-            near = self._relative(white, objective, tol)
-            return self._descended(objective, start, near, certify=certify, **several)
-        begun = Columns(white, NonGaussianity(squared=True))
-        near = self._relative(white, begun, max(tol, ROUGH))
-        # If there are so many rows that a sample of them can be drawn, the run begins on it.
-        rough = self._descended(begun.coarse() or begun, start, near, coarse=False, **several)
-        objective = Columns(white, NonGaussianity(squared=False))
-        near = self._relative(white, objective, tol)
-        result = self._descended(objective, rough.U, near, coarse=False)
+            return self._descended(white, self.contrast, start, tol, coarse=True, certify=certify, **several)
+        # If there are so many rows that a sample of them can be drawn, the run begins on it, and does not go on to all.
+        begin = NonGaussianity(squared=True)
+        rough = self._descended(white, begin, start, max(tol, ROUGH), sampled=True, **several)
+        result = self._descended(white, NonGaussianity(squared=False), rough.U, tol)
         if certify:
-            objective = Columns(white, LogCosh(tail_signs(tail_moments(white, result.U)[1])))
-            certified = self._descended(objective, result.U, near, coarse=False, certify=True)
+            signed = LogCosh(tail_signs(tail_moments(white, result.U)[1]))
+            certified = self._descended(white, signed, result.U, tol, certify=True)
             result = replace(
                 certified,
                 # With these signs the objective is the same up to a constant.
@@ -326,28 +314,27 @@ class ICA(SourceSeparation):
         result.starts = rough.starts
         return result
 
-    def _relative(self, white: TurnedRows, objective: Objective, tol: float) -> float:
-        """The norm of the gradient relative to the scale of the objective, from that per sample."""
-        # The scale is 0 if the data are so small that their powers underflow; then any gradient is small enough.
-        return tol * white.weight / (objective.scale * abs(objective.factor) or 1.0)
-
     def _descended(
         self,
-        objective: Objective,
+        white: TurnedRows,
+        contrast: str | Contrast,
         start: np.ndarray,
-        gradient_tol: float,
+        tol: float,
         *,
-        coarse: bool = True,
+        coarse: bool = False,
+        sampled: bool = False,
         certify: bool = False,
         **several: Any,
     ) -> Result:
+        """Descend to gradients per sample of at most `tol`; with `coarse` or `sampled` first, or only, on a sample."""
+        objective = Columns(white, contrast)
+        # The scale is 0 if the data are so small that their powers underflow; then any gradient is small enough.
+        near = tol * white.weight / (objective.scale * abs(objective.factor) or 1.0)
         options = RunOptions(
-            ("descent",),
-            tol=0.0,
-            gradient_tol=gradient_tol,
-            max_iter=int(self.max_steps),
-            certify=float(certify),
+            ("descent",), tol=0.0, gradient_tol=near, max_iter=int(self.max_steps), certify=float(certify)
         )
+        if sampled:
+            objective = objective.coarse() or objective
         with parallel.pool(self.threads):
             return lowest_run(objective, start, options, coarse=coarse, **several)
 

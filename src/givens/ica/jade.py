@@ -35,8 +35,8 @@ class JADE(SourceSeparation):
 
     Parameters
     ----------
-    n_components : int, optional
-        By default the rank of the data.
+    n_components : int or float, optional
+        As for `ICA`.
     tol : float, default=1e-10
         Converged when a sweep gains no more than this share of the sum of squares of all cumulant matrices. With the default, a
         further gain would change the sources by far less than the sampling error of the cumulants does.
@@ -69,7 +69,7 @@ class JADE(SourceSeparation):
 
     def __init__(
         self,
-        n_components: int | None = None,
+        n_components: int | float | None = None,
         *,
         tol: float = 1e-10,
         max_sweeps: int = 1000,

@@ -20,7 +20,7 @@ from givens.metrics import amari
 from givens.numerics import parallel
 from givens.numerics.scaling import power_of_two
 from givens.result import Result
-from givens.support.arguments import sample_weights, warn_caller, whole
+from givens.support.arguments import number_or_share, sample_weights, warn_caller
 from givens.support.fitting import Transformer, atomic_fit, validate_data
 
 
@@ -47,7 +47,7 @@ class Separated(NamedTuple):
 class SourceSeparation(Transformer, ABC):
     """Base class of estimators of sources with unit variance, of which the samples are linear mixtures."""
 
-    n_components: int | None
+    n_components: int | float | None
     threads: int | None
     components_: np.ndarray
     mixing_: np.ndarray
@@ -61,13 +61,14 @@ class SourceSeparation(Transformer, ABC):
     def _separate(self, rows: Rows, sample_weight: Any) -> Separated:
         """Whiten samples and find the orthogonal U, components x components, that turns white samples into sources."""
 
-    def _space(self, X: np.ndarray) -> WhiteSpace:
+    def _number(self, most: int) -> tuple[int | None, float | None]:
+        """The number of components that `n_components` asks for, or the share of the variance."""
+        return number_or_share(self.n_components, "n_components", most, "the number of samples or features")
+
+    def _space(self, X: np.ndarray, weights: np.ndarray | None = None) -> WhiteSpace:
         """The white space of `n_components` components."""
-        if self.n_components is None:
-            return white_space(X)
-        return white_space(
-            X, whole(self.n_components, "n_components", 1, X.shape[1], "the number of features")
-        )
+        number, share = self._number(min(X.shape))
+        return white_space(X, number, share=share, weights=weights)
 
     def _settle(self, found: Separated, order: np.ndarray) -> None:
         """Set the attributes that only this method has; `order` is that of the sources."""

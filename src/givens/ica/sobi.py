@@ -34,8 +34,8 @@ class SOBI(SourceSeparation):
 
     Parameters
     ----------
-    n_components : int, optional
-        By default the rank of the data.
+    n_components : int or float, optional
+        As for `ICA`.
     lags : int or sequence of int, optional
         Lags in samples, at least 1 and less than the number of samples; an integer stands for 1, 2, ..., lags. By default 100, or
         half the number of samples if that is less.
@@ -74,7 +74,7 @@ class SOBI(SourceSeparation):
 
     def __init__(
         self,
-        n_components: int | None = None,
+        n_components: int | float | None = None,
         *,
         lags: int | Iterable[int] | None = None,
         tol: float = 1e-12,

@@ -138,17 +138,16 @@ def white_space(
     samples, features = X.shape
     # Division by a power of two is exact, and keeps squares from overflow and underflow.
     unit = power_of_two(X)
-    if samples > 2 * features:
-        found = moments_of(X, 1 / unit, weights)
+    tall = samples > 2 * features
+    found = moments_of(X, 1 / unit, weights, products=tall)
+    if tall:
         return from_moments(found, n_components, share)
-    found = moments_of(X, 1 / unit, weights, products=False)
-    mean, total = found.mean, found.weight
-    rows = np.divide(X, unit, dtype=np.float64) - mean
+    rows = np.divide(X, unit, dtype=np.float64) - found.mean
     if weights is not None:
         rows *= np.sqrt(weights)[:, None]
     _, deviations, axes = np.linalg.svd(rows, full_matrices=False)
-    least = max(samples, features) * EPS
-    return _space(mean, deviations / np.sqrt(total), axes.T, least, unit, n_components, share)
+    deviations /= np.sqrt(found.weight)
+    return _space(found, deviations, axes.T, max(samples, features) * EPS, n_components, share)
 
 
 def from_moments(found: Moments, n_components: int | None = None, share: float | None = None) -> WhiteSpace:
@@ -157,21 +156,20 @@ def from_moments(found: Moments, n_components: int | None = None, share: float |
     deviations = np.sqrt(np.maximum(variances[::-1], 0.0))
     # A covariance holds only half the digits of small deviations.
     least = float(np.sqrt(max(found.count, len(found.mean)) * EPS))
-    return _space(found.mean, deviations, axes[:, ::-1], least, 1.0 / found.unit, n_components, share)
+    return _space(found, deviations, axes[:, ::-1], least, n_components, share)
 
 
 def _space(
-    mean: np.ndarray,
+    found: Moments,
     deviations: np.ndarray,
     axes: np.ndarray,
     least: float,
-    unit: float,
     n_components: int | None,
     share: float | None,
 ) -> WhiteSpace:
     """The space of the leading principal axes; those whose deviations are rounding errors are left out."""
     # The deviations of constant features are rounding errors of their means.
-    size = max(float(deviations.max(initial=0.0)), EPS * float(np.abs(mean).max(initial=0.0)))
+    size = max(float(deviations.max(initial=0.0)), EPS * float(np.abs(found.mean).max(initial=0.0)))
     rank = int(np.sum(deviations > least * size))
     if rank == 0:
         raise ValueError("all samples are equal: there is nothing to separate")
@@ -188,4 +186,4 @@ def _space(
     peaks = axes[np.abs(axes).argmax(axis=0), np.arange(number)]
     axes = axes * np.where(peaks < 0, -1.0, 1.0)
     W = axes.T / deviations[:, None]
-    return WhiteSpace(W, axes * deviations, mean, rank, unit)
+    return WhiteSpace(W, axes * deviations, found.mean, rank, 1.0 / found.unit)

@@ -96,7 +96,7 @@ def posterior(mixture: Mixture, X: np.ndarray, unit: float = 1.0) -> tuple[np.nd
 
     def tile(start: int) -> None:
         rows = slice(start, start + TILE)
-        x = np.asarray(X[rows], dtype=float) * unit * inner - origin
+        x = shifted(X[rows], unit * inner, origin)
         share, density = moved.responsibilities(x, np.einsum("nd,nd->n", x, x))
         shares[rows] = share.T
         log_density[rows] = density + log_unit
@@ -113,7 +113,7 @@ class _Expectation(Sums):
     energy: np.ndarray
     log_density: float
 
-    def __init__(self, mixture: Mixture, unit: float, origin: np.ndarray | None, beyond: int) -> None:
+    def __init__(self, mixture: Mixture, unit: float, origin: np.ndarray | float, beyond: int) -> None:
         k, d = mixture.means.shape
         super().__init__(mass=(k,), first=(k, d), energy=(k,), log_density=())
         self.mixture = mixture
@@ -150,7 +150,7 @@ class EM:
     beyond: int = 0
 
     def refine(
-        self, data: Rows, mixture: Mixture, steps: int, unit: float = 1.0, origin: np.ndarray | None = None
+        self, data: Rows, mixture: Mixture, steps: int, unit: float = 1.0, origin: np.ndarray | float = 0.0
     ) -> Iterated[Mixture]:
         """Take at most so many steps; their values are the mean log-likelihoods before each of them.
 
@@ -162,7 +162,7 @@ class EM:
             The start, in the coordinates of unit·x − origin.
         steps : int
             Maximum number of steps.
-        unit, origin : float, array or None
+        unit, origin : float, array or float
             Rows x are replaced by unit·x − origin.
         """
 

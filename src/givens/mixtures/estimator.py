@@ -19,11 +19,11 @@ from givens.data.passes import TILE, EveryNth, Together, computed
 from givens.data.rows import Numbers, Rows
 from givens.data.stream import Stream, StreamedMoments
 from givens.data.third_moments import (
-    Basis,
     ThirdMoments,
     TooFewDirections,
     principal_basis,
     principal_moments,
+    shifted,
 )
 from givens.mixtures.em import EM, SAMPLE_ROWS, Mixture, posterior
 from givens.mixtures.whitened_moments import SolvedMixture, by_givens, solve, undecomposed
@@ -147,15 +147,13 @@ class SphericalMixture(StreamedMoments, DensityMixin, BaseEstimator):
         features = rows.n_features
         with parallel.pool(self.threads):
             head = rows.head(max(TILE, features))
-            if len(head) < features:
-                self._solved, self.log_likelihood_ = self._fit_span(head)
-            else:
-                self._solved, self.log_likelihood_ = self._fit_passes(rows, head[:TILE])
+            fit = self._fit_span if len(head) < features else self._fit_passes
+            self._solved = fit(rows, head)
         self._stream = None
         _warn_unless_converged(self._solved)
         return self
 
-    def _fit_span(self, rows: np.ndarray) -> tuple[SolvedMixture, list[float]]:
+    def _fit_span(self, data: Rows, rows: np.ndarray) -> SolvedMixture:
         """Fit to fewer rows than features, in the coordinates of their span.
 
         N rows differ in at most N − 1 directions. With the QR decomposition (X − mean)ᵀ = QR the rows of Rᵀ are those of X about
@@ -166,32 +164,51 @@ class SphericalMixture(StreamedMoments, DensityMixin, BaseEstimator):
         origin = scaled.mean(axis=0)
         basis, R = np.linalg.qr((scaled - origin).T)
         coordinates = np.ascontiguousarray(R.T)
-        found, history = self._fit_passes(Rows(coordinates), coordinates, features - basis.shape[1])
+        found = self._fit_passes(Rows(coordinates), coordinates, features - basis.shape[1])
         eigenvalues = np.zeros(features)
         eigenvalues[: len(found.eigenvalues)] = found.eigenvalues / found.unit / found.unit
         weights, means, variances = found.mixture.moved(1 / found.unit, 0.0)
         mixture = Mixture(weights, origin + means @ basis.T, variances)
-        found = replace(found, mixture=mixture, eigenvalues=eigenvalues, unit=unit)
-        return found, [value + features * np.log(unit) for value in history]
+        history = [value + features * np.log(unit) for value in found.history]
+        return SolvedMixture(mixture, eigenvalues, found.result, unit, history)
 
-    def _fit_passes(self, data: Rows, head: np.ndarray, beyond: int = 0) -> tuple[SolvedMixture, list[float]]:
+    def _fit_passes(self, data: Rows, head: np.ndarray, beyond: int = 0) -> SolvedMixture:
         """Fit to rows that are read several times; in `beyond` further directions, without coordinates, all rows are equal."""
-        seconds = data.total(Moments(data.n_features, unit_of(head)), "mixture-second-moments")
-        eigenvalues, basis = principal_basis(seconds, self._whole_number("n_components") - 1)
+        k, steps = self._whole_number("n_components"), self._whole_number("refine_em")
+        seconds = data.total(Moments(data.n_features, unit_of(head[:TILE])), "mixture-second-moments")
+        eigenvalues, basis = principal_basis(seconds, k - 1)
         thirds, sample = ThirdMoments(basis), EveryNth(-(-seconds.count // SAMPLE_ROWS))
         thirds, sample = data.total(Together(thirds, sample), "mixture-third-moments").parts
-        solution: Mixture | None = None
+        unit, origin = basis.unit, basis.origin
+        starts: dict[str, Mixture] = {}
         try:
             found = self._solve(thirds, eigenvalues, beyond)
-            if not self.refine_em:
-                return found, []
-            solution, result = found.mixture, found.result
+            if not steps:
+                return found
+            starts["the moments' solution"], result = found.mixture.moved(1.0, origin), found.result
         except TooFewDirections:
-            if not self.refine_em:
+            if not steps:
                 raise
-            k, features = self._whole_number("n_components"), len(eigenvalues) + beyond
+            features = len(eigenvalues) + beyond
             result = undecomposed(f"moments cannot tell {k} components apart in these {features} features")
-        return self._refine(data, basis, eigenvalues, solution, result, sample.rows(), beyond)
+        em = EM(self._common, 1e-12 * float(eigenvalues[0]), self.tol, beyond)
+        drawn = self._whole_number("n_starts") - len(starts)
+        if drawn:
+            than = next(iter(starts.values()), None)
+            other = em.better_start(shifted(sample.rows(), unit, origin), k, than, drawn, self._seed())
+            if other is not None:
+                starts[f"the best of {counted(drawn, 'start', 'starts')} drawn as in k-means++"] = other
+        ends = [em.refine(data, start, steps, unit, origin) for start in starts.values()]
+        # Of equal ends, the first.
+        name, end = max(zip(starts, ends), key=lambda pair: pair[1].values[-1])
+        history = [value + (len(origin) + beyond) * np.log(unit) for value in end.values]
+        taken = counted(len(history), "step", "steps")
+        message = f"converged: the last of {taken} of EM gained less than tol={self.tol:g}"
+        if not end.converged:
+            message = f"EM did not converge in {taken}: raise refine_em or tol"
+        method = f"{result.method}; {taken} of EM from {name}"
+        result = replace(result, method=method, converged=end.converged, message=message)
+        return SolvedMixture(end.following.moved(1.0, -origin), eigenvalues, result, unit, history)
 
     @atomic_fit
     def partial_fit(self, X: Any, y: Any = None) -> Self:
@@ -220,7 +237,6 @@ class SphericalMixture(StreamedMoments, DensityMixin, BaseEstimator):
             self._stream = Stream(
                 self._whole_number("basis_samples"), partial(principal_moments, rank=rank), Numbers()
             )
-            self.log_likelihood_ = []
         self._add(X)
         return self
 
@@ -386,6 +402,11 @@ class SphericalMixture(StreamedMoments, DensityMixin, BaseEstimator):
         return self._fitted().result
 
     @property
+    def log_likelihood_(self) -> list[float]:
+        """Mean log-likelihood of the rows before each step of EM."""
+        return self._fitted().history
+
+    @property
     def _common(self) -> bool:
         return _VARIANCES[self.variance]
 
@@ -438,46 +459,6 @@ class SphericalMixture(StreamedMoments, DensityMixin, BaseEstimator):
         method = f"moments up to the third, decomposed by {found.result.method}, and fitted by their noise"
         result = replace(found.result, method=method)
         return replace(found, eigenvalues=values, unit=thirds.basis.unit, result=result)
-
-    def _refine(
-        self,
-        data: Rows,
-        basis: Basis,
-        eigenvalues: np.ndarray,
-        solution: Mixture | None,
-        result: Result,
-        sample: np.ndarray,
-        beyond: int,
-    ) -> tuple[SolvedMixture, list[float]]:
-        """EM from the solution from moments, if any, and from another start if that is better on a sample."""
-        floor = 1e-12 * float(eigenvalues[0])
-        # Shifting every row costs as much as a step: only done if rows are so far from 0 that differences would cancel.
-        smallest = floor if solution is None else solution.variances.min()
-        far = basis.origin @ basis.origin > 1e6 * smallest
-        origin = basis.origin if far else np.zeros_like(basis.origin)
-        em = EM(self._common, floor, self.tol, beyond)
-        starts = {} if solution is None else {"the moments' solution": solution.moved(1.0, origin)}
-        drawn = self._whole_number("n_starts") - len(starts)
-        if drawn:
-            rows = np.asarray(sample, dtype=float) * basis.unit - origin
-            than = next(iter(starts.values()), None)
-            other = em.better_start(rows, self._whole_number("n_components"), than, drawn, self._seed())
-            many = counted(drawn, "start", "starts")
-            starts |= {} if other is None else {f"the best of {many} drawn as in k-means++": other}
-        steps = self._whole_number("refine_em")
-        ends = [
-            em.refine(data, start, steps, basis.unit, origin if far else None) for start in starts.values()
-        ]
-        # Of equal ends, the first.
-        name, end = max(zip(starts, ends), key=lambda pair: pair[1].values[-1])
-        history = [value + (len(origin) + beyond) * np.log(basis.unit) for value in end.values]
-        taken = counted(len(history), "step", "steps")
-        message = f"converged: the last of {taken} of EM gained less than tol={self.tol:g}"
-        if not end.converged:
-            message = f"EM did not converge in {taken}: raise refine_em or tol"
-        method = f"{result.method}; {taken} of EM from {name}"
-        result = replace(result, method=method, converged=end.converged, message=message)
-        return SolvedMixture(end.following.moved(1.0, -origin), eigenvalues, result, basis.unit), history
 
     def _seed(self) -> int:
         seed = self.random_state

@@ -28,11 +28,11 @@ population (n infinite) there is no prior, and the minimum, 0, is at the exact s
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import brentq, minimize, minimize_scalar
+from scipy.optimize import brentq, minimize
 
 from givens.data.third_moments import Cumulants, TooFewDirections, Whitening, contract, placements, whiten
 from givens.mixtures.em import Mixture
@@ -75,12 +75,13 @@ def undecomposed(reason: str) -> Result:
 
 @dataclass(frozen=True)
 class SolvedMixture:
-    """The mixture of unit·x, the eigenvalues of its covariance, and the run of the decomposition, with the end of the fit."""
+    """The mixture of unit·x, the eigenvalues of its covariance, the run of the decomposition, and log-likelihoods in EM."""
 
     mixture: Mixture
     eigenvalues: np.ndarray
     result: Result
     unit: float = 1.0
+    history: list[float] = field(default_factory=list)
 
 
 def solve(
@@ -126,7 +127,7 @@ def solve(
 
     variances = np.full(k, fitted.noise * noise)
     if not common:
-        variances *= _variances(scaled, fitted.weights, fitted.b, noise_third / scale / variances[0])
+        variances *= _variances(fitted.weights, fitted.b, noise_third / scale / variances[0])
     b = fitted.b * scale[:, None]
     means = top.mean + ((top.axes + paths) @ b).T
     if not fitted.converged:
@@ -162,23 +163,10 @@ def _lifted(K: np.ndarray) -> np.ndarray:
     return T
 
 
-def _variances(data: Scaled, weights: np.ndarray, b: np.ndarray, noise_third: np.ndarray) -> np.ndarray:
-    """σ_i² over their mean, from Σ w_i σ_i² (1, b_i): the mean variance, and its covariance with the axes.
-
-    Both are averages over the q noise directions, with an error of variance 2/(nq), which weak directions amplify. So σ_i² gets a
-    normal prior about the mean, whose width maximises the likelihood.
-    """
+def _variances(weights: np.ndarray, b: np.ndarray, noise_third: np.ndarray) -> np.ndarray:
+    """σ_i² over their mean, from Σ w_i σ_i² (1, b_i): the mean variance, and its covariance with the axes, by least squares."""
     A = np.vstack([weights, b * weights])
-    left, size, right = np.linalg.svd(A)
-    seen = left.T @ (np.append(1.0, noise_third) - A.sum(axis=1))
-    error = 2 / (data.count * data.noise_dims)
-
-    def surprise(log_width: float) -> float:
-        spread = np.exp(2 * log_width) * size**2 + error
-        return float(np.sum(np.log(spread) + seen**2 / spread))
-
-    width = np.exp(minimize_scalar(surprise, bounds=(np.log(1e-6), np.log(3.0)), method="bounded").x)
-    apart = right.T @ (seen * size / (size**2 + error / width**2))
+    apart = np.linalg.lstsq(A, np.append(1.0, noise_third) - A.sum(axis=1), rcond=None)[0]
     return np.maximum(1 + apart, 0.05)
 
 

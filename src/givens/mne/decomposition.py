@@ -33,17 +33,10 @@ def fit(
     n_starts: int = 1,
     stability: int = 0,
     noise_cov: Any = None,
-    picks: Any = None,
-    start: int | float | None = None,
-    stop: int | float | None = None,
-    decim: int | None = None,
-    reject: dict | None = None,
-    flat: dict | None = None,
-    tstep: float = 2.0,
-    reject_by_annotation: bool = True,
     threads: int | None = None,
     random_state: Any = None,
     verbose: Any = None,
+    **selection: Any,
 ) -> Any:
     """Fit an `mne.preprocessing.ICA` to a recording.
 
@@ -66,28 +59,14 @@ def fit(
         As for `givens.ICA`.
     noise_cov : mne.Covariance, optional
         Covariance by which channels are whitened first. By default they are divided by the standard deviation of their type.
-    picks : str, array or slice, optional
-        As for `mne.preprocessing.ICA.fit`.
-    start : int or float, optional
-        As for `mne.preprocessing.ICA.fit`.
-    stop : int or float, optional
-        As for `mne.preprocessing.ICA.fit`.
-    decim : int, optional
-        As for `mne.preprocessing.ICA.fit`.
-    reject : dict, optional
-        As for `mne.preprocessing.ICA.fit`.
-    flat : dict, optional
-        As for `mne.preprocessing.ICA.fit`.
-    tstep : float, default=2.0
-        As for `mne.preprocessing.ICA.fit`.
-    reject_by_annotation : bool, default=True
-        As for `mne.preprocessing.ICA.fit`.
     threads : int, optional
         As for `givens.ICA`.
     random_state : int, Generator or RandomState, optional
         As for `givens.ICA`.
     verbose : bool, str or int, optional
         As for `mne.preprocessing.ICA.fit`.
+    **selection
+        Of `mne.preprocessing.ICA.fit`: picks, start, stop, decim, reject, flat, tstep, reject_by_annotation.
 
     Returns
     -------
@@ -117,18 +96,7 @@ def fit(
         threads=threads,
         random_state=random_state,
     )
-    return GivensICA(model, n_components, noise_cov, verbose).fit(
-        inst,
-        picks=picks,
-        start=start,
-        stop=stop,
-        decim=decim,
-        reject=reject,
-        flat=flat,
-        tstep=tstep,
-        reject_by_annotation=reject_by_annotation,
-        verbose=verbose,
-    )
+    return GivensICA(model, n_components, noise_cov, verbose).fit(inst, verbose=verbose, **selection)
 
 
 class GivensICA(preprocessing.ICA):  # type: ignore[misc, name-defined]

@@ -68,29 +68,21 @@ def lowest_run(
         As in `minimize`.
     checkpoint : Checkpoint, optional
     """
-    if n_starts > 1 and checkpoint is not None:
-        raise ValueError(f"a checkpoint holds one run, not {n_starts}; leave out checkpoint, or n_starts")
-    rng, began = generator(random_state), perf_counter()
+    began, rng = perf_counter(), generator(random_state)
+    takes_forms = coarse is not False and options.phases[0] == "descent"
+    forms: list[Objective] = []
+    if start is None:
+        forms, first = _cheaper_forms(objective, rng)
+    else:
+        first = start
+        if takes_forms and (coarse or n_starts > 1):
+            forms = _cheaper_forms(objective, deepcopy(rng))[0]
+    starts = _drawn(first, rng, n_starts, takes_forms and (coarse or start is None), takes_forms)
+    reproducible = start is not None or random_state is not None
     race = Race(
-        objective,
-        options,
-        checkpoints=_checkpoints(checkpoint, determinant),
-        # Without either, another call would have another start.
-        reproducible=start is not None or random_state is not None,
-        number=n_starts,
+        objective, options, _checkpoints(checkpoint, determinant, n_starts), starts, reproducible, forms
     )
-    takes_forms = options.phases[0] == "descent" and coarse is not False
-    takes_forms &= bool(coarse) or start is None or n_starts > 1
-    first = start
-    if takes_forms or first is None:
-        forms, default = _cheaper_forms(objective, rng)
-        race.forms = forms if takes_forms else []
-        if first is None:
-            first = default
-    starts = _drawn(first, n_starts, rng, on_forms=bool(coarse) or start is None)
-    best, *other = race.by_component(starts)
-    if best.stop is Stop.INFINITE_START:
-        raise ValueError("f is infinite at the start; give one where it is finite")
+    best, *other = race.by_component()
     if race.several:
         best.seconds = perf_counter() - began
     if other:
@@ -108,7 +100,7 @@ class Start(NamedTuple):
 
 
 class Race:
-    """Runs of one problem, from the same number of starts in each component of O(n) that is searched.
+    """Runs of one problem, from the same starts in each component of O(n) that is searched.
 
     Attributes
     ----------
@@ -116,8 +108,11 @@ class Race:
         The problem, and how to solve it.
     checkpoints : dict
         The components to search, 1, -1 or None for the one of the start, each with its checkpoint.
+    starts : list of Start
     reproducible : bool
         Whether another call would have the same starts.
+    sense : int
+        -1 where the objective is maximised, else 1.
     several : bool
         Whether there is more than one run.
     in_turn : bool
@@ -133,25 +128,27 @@ class Race:
         objective: Objective,
         options: RunOptions,
         checkpoints: dict[int | None, Checkpoint | None],
+        starts: list[Start],
         reproducible: bool,
-        number: int,
+        forms: list[Objective],
     ) -> None:
-        self.objective, self.options = objective, options
-        self.checkpoints, self.reproducible = checkpoints, reproducible
-        self.several = number * len(checkpoints) > 1
+        self.objective, self.options, self.forms = objective, options, forms
+        self.checkpoints, self.starts, self.reproducible = checkpoints, starts, reproducible
+        self.sense = -1 if objective.factor < 0 else 1
+        self.several = len(starts) * len(checkpoints) > 1
         self.in_turn = options.callback is not None or not self.several
         self.stopped = False
-        self.forms: list[Objective] = []
-        self.sense = -1 if objective.factor < 0 else 1
 
-    def by_component(self, starts: list[Start]) -> list[Result]:
+    def by_component(self) -> list[Result]:
         """The lowest run of each component, the lowest one first."""
         # Every component has the same random numbers; the generators of the caller go on with the first one.
-        copies = [starts, *(deepcopy(starts) for _ in range(len(self.checkpoints) - 1))]
-        components = list(zip(self.checkpoints, copies))
-        each = self._each if len(starts) == 1 else one_by_one
-        found = each(lambda component: self._lowest(*component), components)
-        return sorted(filter(None, found), key=lambda result: self.sense * result.value)
+        copies = [self.starts, *(deepcopy(self.starts) for _ in range(len(self.checkpoints) - 1))]
+        each = self._each if len(self.starts) == 1 else one_by_one
+        found = each(lambda component: self._lowest(*component), list(zip(self.checkpoints, copies)))
+        best, *others = sorted(filter(None, found), key=lambda result: self.sense * result.value)
+        if best.stop is Stop.INFINITE_START:
+            raise ValueError("f is infinite at the start; give one where it is finite")
+        return [best, *others]
 
     def _each(self, work: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
         return (one_by_one if self.in_turn else parallel.side_by_side)(work, items)
@@ -241,21 +238,18 @@ def _described(best: Loop, loops: list[Loop]) -> Result:
 
 def phases_of(method: Method) -> tuple[tuple[str, ...], str | Schedule | None]:
     """The phases that a method names, and the schedule in the place of "sweeps", if there is one."""
-    phases, schedules = [], []
-    for name in method if isinstance(method, list | tuple) else (method,):
-        if isinstance(name, str) and name in PHASES:
-            phases.append(name)
-        elif isinstance(name, Schedule) or (isinstance(name, str) and name in SCHEDULES):
-            phases.append("sweeps")
-            schedules.append(name)
-        else:
+    names = method if isinstance(method, list | tuple) else (method,)
+    schedules = [name for name in names if name not in tuple(PHASES)]
+    for name in schedules:
+        if not isinstance(name, Schedule) and name not in tuple(SCHEDULES):
             known = ", ".join(map(repr, (*PHASES, *SCHEDULES)))
             raise ValueError(
-                f"there is no method {name!r}; it is one of {known}, a Schedule object, or several"
+                f"there is no method {name!r}; it is one of {known}, a Schedule object, or several of them"
             )
-    if not phases or any(schedule is not schedules[0] for schedule in schedules):
+    if not names or any(schedule is not schedules[0] for schedule in schedules):
         raise ValueError(f"method must name at least one phase and at most one schedule, got {method!r}")
-    return tuple(phases), schedules[0] if schedules else None
+    phases = tuple(name if name in tuple(PHASES) else "sweeps" for name in names)
+    return phases, schedules[0] if schedules else None
 
 
 def _cheaper_forms(objective: Objective, rng: np.random.Generator) -> tuple[list[Objective], np.ndarray]:
@@ -267,22 +261,26 @@ def _cheaper_forms(objective: Objective, rng: np.random.Generator) -> tuple[list
     return forms, start
 
 
-def _drawn(first: np.ndarray, number: int, rng: np.random.Generator, on_forms: bool) -> list[Start]:
+def _drawn(
+    first: np.ndarray, rng: np.random.Generator, number: int, first_on_forms: bool, on_forms: bool
+) -> list[Start]:
     """The first start, and random ones in the same component of O(n), each with its own generator."""
     if number == 1:
-        return [Start(first, rng, on_forms)]
+        return [Start(first, rng, first_on_forms)]
     n, m = first.shape
     sign = determinant_of(first) if m == n else None
-    starts = [Start(first, deepcopy(rng), on_forms)]
+    starts = [Start(first, deepcopy(rng), first_on_forms)]
     matrices = [random_orthogonal(n, rng, determinant=sign, columns=m) for _ in range(number - 1)]
     seeds = rng.integers(2**63, size=number - 1)
-    return starts + [Start(U, np.random.default_rng(seed), True) for U, seed in zip(matrices, seeds)]
+    return starts + [Start(U, np.random.default_rng(seed), on_forms) for U, seed in zip(matrices, seeds)]
 
 
 def _checkpoints(
-    checkpoint: Checkpoint | None, determinant: int | str | None
+    checkpoint: Checkpoint | None, determinant: int | str | None, n_starts: int
 ) -> dict[int | None, Checkpoint | None]:
     """The components of O(n) to search, each with its checkpoint."""
+    if n_starts > 1 and checkpoint is not None:
+        raise ValueError(f"a checkpoint holds one run, not {n_starts}; leave out checkpoint, or n_starts")
     if determinant != "both":
         return {determinant: checkpoint}  # type: ignore[dict-item]
     if checkpoint is None:

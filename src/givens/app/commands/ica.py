@@ -182,7 +182,7 @@ def fit_in_memory(
     )
 
 
-def refuse_more_components(components: int | None, shape: tuple[int, int]) -> None:
+def refuse_more_components(components: float | None, shape: tuple[int, int]) -> None:
     """Refuse more components than there are samples or variables."""
     if components is not None and components > min(shape):
         raise DataError(f"{shape[0]} x {shape[1]} numbers have no {components} components")
