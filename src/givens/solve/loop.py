@@ -13,7 +13,6 @@ matrix is held by `run.point`, and by nothing else; how far the run has come, by
 from __future__ import annotations
 
 import math
-from contextlib import nullcontext
 from time import perf_counter
 
 import numpy as np
@@ -96,13 +95,9 @@ class Loop:
         """Evaluate f at the start, where it may be NaN with `nan_as_inf`, or where a checkpoint resumes."""
         run, progress = self.run, self.run.progress
         self.coarse_summary, self.coarse_gain = coarse_summary, coarse_gain
-        # Descent needs the slopes; for other phases only the trace looks, as it does before a checkpoint.
-        descends = self.phases[progress.phase].name == "descent"
-        look = run.look if descends else run.glance
         if progress.trace.step:
             with flop_counts.uncounted():
                 run.hold()
-                look()
             for observer in self.observers:
                 if isinstance(observer, CheckpointWriter):
                     observer.check(run)
@@ -114,8 +109,10 @@ class Loop:
         with flop_counts.job(progress):
             run.hold()
             try:
-                with nullcontext() if descends else flop_counts.uncounted():
-                    look()
+                # Descent needs the slopes; for other phases only the trace looks.
+                if self.phases[progress.phase].name == "descent":
+                    run.look()
+                run.observed(even_if_expensive=False)
             except NotFinite:
                 if not nan_as_inf:
                     raise
@@ -252,6 +249,6 @@ class Loop:
         try:
             with flop_counts.uncounted():
                 self.run.hold()
-                return self.run.gradient_norm(even_if_expensive=True)
+            return self.run.gradient_norm(self.run.observed(even_if_expensive=True))
         except NotFinite:
             return math.nan

@@ -9,7 +9,6 @@ from time import perf_counter
 
 import numpy as np
 
-from givens.numerics import flop_counts
 from givens.numerics.scaling import EPS
 from givens.objectives.base import Objective
 from givens.result import Snapshot, Stop
@@ -30,9 +29,8 @@ def trace(run: Run, name: str) -> None:
     """Append a row to the trace, and add the step to the summary of its phase."""
     progress = run.progress
     rows = progress.trace
-    with flop_counts.uncounted():
-        value = times(run.objective.factor, run.glance().value)
-        norm = run.gradient_norm(even_if_expensive=run.options.gradient_tol is not None)
+    look = run.observed(even_if_expensive=run.options.gradient_tol is not None)
+    value, norm = times(run.objective.factor, look.value), run.gradient_norm(look)
     progress.seconds = perf_counter() - run.began
     rows.append(progress.steps, progress.seconds, progress.flops, value, norm, name)
     summary = progress.summaries[progress.phase]
@@ -71,7 +69,8 @@ class CheckpointWriter:
     def check(self, run: Run) -> None:
         """Refuse a checkpoint of other data, for which f or its gradient is another one than when it was saved."""
         rows, size = run.progress.trace, run.unit * run.objective.scale
-        now = times(run.objective.factor, run.glance().value), run.gradient_norm(even_if_expensive=False)
+        look = run.observed(even_if_expensive=False)
+        now = times(run.objective.factor, look.value), run.gradient_norm(look)
         for before, after in zip((rows.value[-1], rows.gradient_norm[-1]), now):
             if abs(after - before) > SAME * size:
                 raise self._other_problem()

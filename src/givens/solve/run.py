@@ -96,10 +96,17 @@ class Run:
         slopes = self.look().slopes
         return None if slopes is None else self.point.slopes_of_pairs(slopes)
 
-    def gradient_norm(self, even_if_expensive: bool) -> float:
+    def observed(self, even_if_expensive: bool) -> Look:
+        """The look for what only observes the run, which counts no flops: with slopes, or where they are cheap."""
+        look = self._look
+        if look is None or (look.slopes is None and even_if_expensive):
+            with flop_counts.uncounted():
+                return self.look() if even_if_expensive else self.glance()
+        return look
+
+    def gradient_norm(self, look: Look) -> float:
         """The norm of the gradient, in the units of the user; NaN where slopes are unknown or too expensive."""
-        slopes = (self.look() if even_if_expensive else self.glance()).slopes
-        return math.nan if slopes is None else times(self.unit, self.point.norm(slopes))
+        return math.nan if look.slopes is None else times(self.unit, self.point.norm(look.slopes))
 
     # Writing: the point, and with it the state.
 
