@@ -253,7 +253,7 @@ MECHANISMS = (
     Mechanism(
         "factor rotation: exploration",
         ROTATIONS,
-        ("rotation/explore.py", "kernels/quartic.py:sweep_all"),
+        ("rotation/explore.py",),
         _starts_of_minimize,
         "kept: without it forty matrices of few variables take 2.3 to 3.9 times as long, though 3,000 x 20 takes 0.19.",
     ),

@@ -277,17 +277,16 @@ def whiten(second: np.ndarray, rank: int) -> Whitening:
     """
     values, vectors = np.linalg.eigh(second)
     values, vectors = values[::-1], vectors[:, ::-1]
-    top = values[:rank]
-    # What is left of an exact zero after rounding.
-    floor = len(second) * np.finfo(float).eps * max(abs(values[0]), abs(values[-1])) if len(second) else 0.0
-    positive = int(np.sum(top > floor))
-    if rank > len(second) or positive < rank:
-        shown = ", ".join(f"{value:.4g}" for value in values[max(0, positive - 2) : rank + 2])
+    # More than what is left of an exact zero after rounding.
+    floor = len(second) * np.finfo(float).eps * np.abs(values).max(initial=0.0)
+    positive = int(np.sum(values > floor))
+    if positive < rank:
         raise TooFewDirections(
-            f"the second moment must have {rank} positive eigenvalues but has {positive}; "
-            f"from number {max(0, positive - 2) + 1} on they are {shown}"
+            f"the second moment has only {positive} positive eigenvalues, so moments cannot tell {rank} components apart: "
+            f"ask for at most {positive}, or give more samples"
         )
-    return Whitening(vectors[:, :rank] / np.sqrt(top), vectors[:, :rank] * np.sqrt(top), values)
+    roots = np.sqrt(values[:rank])
+    return Whitening(vectors[:, :rank] / roots, vectors[:, :rank] * roots, values)
 
 
 def contract(third: np.ndarray, W: np.ndarray) -> np.ndarray:

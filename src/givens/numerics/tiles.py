@@ -6,7 +6,7 @@ their order: so the sum has the same bits for any number of threads.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -33,15 +33,28 @@ def tiles(columns: int, rows: int) -> list[slice]:
 
 def tiled_sum(cut: list[slice], work: Callable[[slice], np.ndarray]) -> np.ndarray:
     """The sum of work(tile), a new array each time, over tiles: groups of tiles are added up in their order."""
+    return tiled_sums(cut, lambda tile: [work(tile)])[0]
 
-    def group(which: slice) -> np.ndarray:
-        total = work(cut[which.start])
-        for part in cut[which.start + 1 : which.stop]:
-            total += work(part)
-        return total
 
-    sums = parallel.each(group, parallel.parts(len(cut), GROUPS))
-    return sum(sums[1:], start=sums[0])
+def tiled_sums(cut: list[slice], work: Callable[[slice], Sequence[np.ndarray]]) -> list[np.ndarray]:
+    """The sums of several arrays, all of which work(tile) returns."""
+
+    def group(which: slice) -> list[np.ndarray]:
+        return _added(work(tile) for tile in cut[which])
+
+    # Two tiles or more in a group: passing a smaller piece to a thread takes longer than its work.
+    return _added(parallel.each(group, parallel.parts(len(cut), min(GROUPS, -(-len(cut) // 2)))))
+
+
+def _added(terms: Iterable[Sequence[np.ndarray]]) -> list[np.ndarray]:
+    totals: list[np.ndarray] = []
+    for arrays in terms:
+        if totals:
+            for k, array in enumerate(arrays):
+                totals[k] += array
+        else:
+            totals = list(arrays)
+    return totals
 
 
 def add_in_order(

@@ -117,9 +117,11 @@ def _solved_block(
             if not len(pairs):
                 continue
             x, z = V[:, pairs[:, 0]], V[:, pairs[:, 1]]
-            angles, gains = quartic.solve_moments(
-                _pair_moments(T, G, x, z, index), pairs[:, 1] < active, kappa, sign
+            solutions = np.empty((len(pairs), 2))
+            quartic.solve_moments(
+                _pair_moments(T, G, x, z, index), pairs[:, 1] < active, kappa, sign, solutions
             )
+            angles, gains = solutions.T
             cosine, sine = np.cos(angles), np.sin(angles)
             V[:, pairs[:, 0]], V[:, pairs[:, 1]] = cosine * x + sine * z, cosine * z - sine * x
             gained += float(gains.sum())

@@ -193,7 +193,7 @@ def _rows_of(A: Any, weights: np.ndarray | None) -> TurnedRows:
         if weights is not None:
             raise ValueError("weights are for rows in memory: leave them out with a dask array")
         rows = Rows(A)
-        return PassedRows(rows, rows.shape[0])
+        return PassedRows(rows, rows.samples or 0)
     A = as_array(A, "A")
     if A.ndim != 2 or A.shape[0] < 1 or A.shape[1] < 1:
         raise ValueError(f"A must be a matrix with at least one row and one column, got shape {A.shape}")

@@ -15,13 +15,16 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from copy import copy
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from givens.numerics import flop_counts, parallel
-from givens.numerics.tiles import GROUPS, tile_width
+from givens.numerics.scaling import EPS
+from givens.numerics.tiles import tile_width, tiled_sums
 from givens.objectives.base import Blocks, Look, PairSolutions, Product, solved_in_shares
+from givens.rotations import turn
+from givens.schedules import Shape, all_pairs
 
 if TYPE_CHECKING:
     from givens.kernels.scalar import ScalarKernels
@@ -31,8 +34,6 @@ if TYPE_CHECKING:
 # derivatives at an entry, as in the built-in contrasts.
 ANGLE = 26.0
 POINT = 30.0
-PRODUCTS = 1 << 19  # twice the number of products of two columns in a tile
-SECOND_GROUPS = 8  # groups of tiles for second derivatives; few, since their sums are large
 ONCE = np.empty(0)  # row weights that are all 1
 
 
@@ -59,10 +60,10 @@ class Contrast(ABC):
     @abstractmethod
     def sums(
         self, Y: np.ndarray, active: int, Q: np.ndarray | None = None, slopes: bool = True
-    ) -> tuple[np.ndarray, ...]:
+    ) -> Sequence[np.ndarray]:
         """Sums over some rows of the data, at Y or at QᵀY, from whose totals `look_from` computes a look; only reads Y.
 
-        The first array has a sum for each active column. Without slopes, those that only they need may be left out.
+        Without slopes only what the value needs; the first array then has a sum for each active column.
         """
 
     @abstractmethod
@@ -118,10 +119,22 @@ class Pointwise(Contrast):
 
     def sums(
         self, Y: np.ndarray, active: int, Q: np.ndarray | None = None, slopes: bool = True
-    ) -> tuple[np.ndarray, ...]:
-        """The sums Σ φ(y_i), Σ φ'(y_i) y_j and Σ φ''(y_i) y_j², by one pass over Y."""
+    ) -> Sequence[np.ndarray]:
+        """The sums Σ φ(y_i), Σ φ'(y_i) y_j and Σ φ''(y_i) y_j², the last in single precision: it only scales the steps."""
+
+        def work(y: np.ndarray, rows: slice) -> Sequence[np.ndarray]:
+            values, first, curves, squares = self._terms(y, self.counts[rows], active)
+            return (values, first @ y.T, (curves @ squares.T).astype(np.float64)) if slopes else (values,)
+
         count_look(Y, active, Q, POINT, slopes)
-        return column_sums(self.kernels.look, Y, active, Q, int(slopes), self.counts)[: 3 if slopes else 1]
+        return turned_sums(work, Y, Q, tile_width(len(Y)))
+
+    def _terms(self, y: np.ndarray, counts: np.ndarray, active: int) -> tuple[np.ndarray, ...]:
+        """Σ φ(y_i), φ'(y_i) and φ''(y_i) of the active columns, and the squares of all; the last two in single precision."""
+        values, slopes = np.empty(active), np.empty((active, y.shape[1]))
+        curves, squares = np.empty(slopes.shape, np.float32), np.empty(y.shape, np.float32)
+        self.kernels.terms(y, counts, values, slopes, curves, squares)
+        return values, slopes, curves, squares
 
     def look_from(self, sums: Sequence[np.ndarray], rows: int) -> Look:
         """The look, from the sums times the signs of the columns."""
@@ -148,25 +161,37 @@ class Pointwise(Contrast):
 
     def solve(self, Y: np.ndarray, blocks: Blocks, active: int, min_gain: float = 0.0) -> PairSolutions:
         """Search for the best angle of each pair; of a larger block, rotate each pair once, to the best angle of the search."""
-        weights, error = self._weights(active), 0.0 if self.exact else math.nan
+        weights = np.append(self._weights(active), np.zeros(len(Y) - active))
+        error = 0.0 if self.exact else math.nan
 
         def pairs(share: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-            rotations, gains, _, angles = self.kernels.solve_pairs(Y, self.counts, share, active, weights)
-            flop_counts.count((ANGLE + 2 * POINT) * angles * Y.shape[1])
-            return rotations, gains
-
-        def block(columns: np.ndarray) -> tuple[np.ndarray, float]:
-            inside = columns[columns < active]
-            Q, gain, turned, angles = self.kernels.solve_block(
-                Y[columns], self.counts, len(inside), weights[inside]
-            )
-            flop_counts.count(Y.shape[1] * ((ANGLE + 2 * POINT) * angles + 6.0 * turned))
-            return Q, gain
+            found = [self._search(Y[i], Y[j], weights[i], weights[j]) for i, j in share.tolist()]
+            angles, gains = np.array(found).reshape(-1, 2).T
+            return turn(angles), gains
 
         if isinstance(blocks, np.ndarray):
             return PairSolutions(*solved_in_shares(pairs, blocks), error)
-        rotations, gains = zip(*parallel.each(block, blocks))
-        return PairSolutions(rotations, np.array(gains), error)
+        solved = parallel.each(lambda block: self._turned(Y[block], weights[block]), blocks)
+        return PairSolutions([Q for Q, _ in solved], np.array([gain for _, gain in solved]), error)
+
+    def _turned(self, Y: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, float]:
+        """Rotate each pair of rows once, in place, to the best angle of the search: Q and its gain."""
+        Q, total, rotated = np.eye(len(Y)), 0.0, 0
+        for i, j in all_pairs(Shape(len(Y), int(np.count_nonzero(weights)))):
+            angle, gain = self._search(Y[i], Y[j], weights[i], weights[j])
+            if gain > 0.0:
+                G, pair = turn(angle), [i, j]
+                Y[pair], Q[:, pair] = G.T @ Y[pair], Q[:, pair] @ G
+                total += gain
+                rotated += 1
+        flop_counts.count(6.0 * rotated * Y.shape[1])
+        return Q, total
+
+    def _search(self, x: np.ndarray, y: np.ndarray, first: float, second: float) -> tuple[float, float]:
+        """The best angle of a pair with these weights, and its gain."""
+        angle, gain, angles = self.kernels.search(x, y, self.counts, first, second)
+        flop_counts.count((ANGLE + 2 * POINT) * angles * len(x))
+        return angle, gain
 
     def __repr__(self) -> str:
         signs = "" if self.signs is None else f"signs={self.signs.astype(int).tolist()}"
@@ -312,56 +337,27 @@ class Scalar(Pointwise):
         return f"Scalar({name}{signs})"
 
 
-def column_sums(
-    entry: Callable,
+def turned_sums(
+    work: Callable[[np.ndarray, slice], Sequence[np.ndarray]],
     Y: np.ndarray,
-    active: int,
-    Q: np.ndarray | None = None,
-    products: int = 1,
-    counts: np.ndarray = ONCE,
-) -> tuple[np.ndarray, ...]:
-    """The sums of `kernels.scalar.look_of` over Y, or over QᵀY; `counts` are the weights of the rows of the data.
+    Q: np.ndarray | None,
+    width: int,
+    kind: Any = np.float64,
+) -> list[np.ndarray]:
+    """The sums of the arrays of work(tile, rows) over tiles of Y, or of QᵀY, in this precision; `width` rows of the data each.
 
-    Groups of tiles depend on the shape only and are added up in order, so the bits do not depend on the number of threads.
+    Tiles depend on the shape only and are added up in order, so the bits do not depend on the number of threads.
     """
-    # A kernel is compiled anew for each layout.
-    Y = np.ascontiguousarray(Y)
-    n, rows = Y.shape
-    step = tile_width(n)
-    Qt = np.empty((0, 0)) if Q is None else np.ascontiguousarray(Q.T, dtype=np.float64)
-    tiles = -(-rows // step)
-    groups = [
-        slice(part.start * step, min(part.stop * step, rows))
-        for part in parallel.parts(tiles, min(GROUPS, -(-tiles // 2)))
-    ]
-    sums = parallel.each(
-        lambda group: entry(Y, group.start, group.stop, counts, Qt, active, step, products), groups
-    )
-    return tuple(sum(parts[1:], start=parts[0]) for parts in zip(*sums))
+    Qt = None if Q is None else np.ascontiguousarray(Q.T, dtype=kind)
 
+    def tile(rows: slice) -> Sequence[np.ndarray]:
+        part = Y[:, rows]
+        with np.errstate(over="ignore", invalid="ignore"):  # who needs the sums refuses what is not finite
+            if Qt is None:
+                return work(part.astype(kind, order="C"), rows)
+            return work(Qt @ part.astype(kind, copy=False), rows)
 
-def second_sums(
-    entry: Callable, Y: np.ndarray, active: int, Q: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The sums of `kernels.scalar.second_of` over QᵀY, with the symmetric matrices unpacked."""
-    n, rows = Y.shape
-    # The products of all pairs of columns of a tile must fit into the cache.
-    step = max(64, PRODUCTS // (n * (n + 1)))
-    Qt = np.ascontiguousarray(Q.T, dtype=np.float32)
-    groups = [
-        slice(part.start * step, min(part.stop * step, rows))
-        for part in parallel.parts(-(-rows // step), SECOND_GROUPS)
-    ]
-    sums = parallel.each(lambda group: entry(Y, group.start, group.stop, Qt, active, step), groups)
-    first, bends, gram = sums[0]
-    for others in sums[1:]:
-        for total, other in zip(sums[0], others):
-            total += other
-    j, k = np.triu_indices(n)
-    T, G = np.empty((active, n, n)), np.empty((n, n))
-    T[:, j, k] = T[:, k, j] = bends
-    G[j, k] = G[k, j] = gram
-    return first, T, G
+    return tiled_sums(parallel.slices(Y.shape[1], width), tile)
 
 
 def second_of_columns(M: np.ndarray, T: np.ndarray) -> Product:
@@ -370,18 +366,15 @@ def second_of_columns(M: np.ndarray, T: np.ndarray) -> Product:
     A rotation by exp(K) moves column i by AU(k_i + ½ (K²)_i), to second order, where k_i is column i of K. With
     M_ij = Σ φ'(y_i) y_j and T_i = Σ_r φ''(y_ri) y_r y_rᵀ, f changes by Σ_ij M_ij (K + ½ K²)_ji + ½ Σ_i k_iᵀ T_i k_i.
     """
-    from givens.kernels.scalar import bend
-
     active, n = M.shape
     inward = np.zeros((n, n))
     inward[:, :active] = 0.25 * M.T
     inward = inward + inward.T  # an antisymmetric part would cancel
-    T = np.ascontiguousarray(T)
-    room = np.zeros((n, n), dtype=T.dtype)
 
     def product(K: np.ndarray) -> np.ndarray:
-        bend(T, K.T.astype(T.dtype), room)
-        H = room.T - inward @ K - K @ inward
+        bent = np.matmul(T, K.T[:active, :, None].astype(T.dtype))[:, :, 0]
+        H = -inward @ K - K @ inward
+        H[:, :active] += bent.T
         return H - H.T
 
     return product
@@ -404,6 +397,15 @@ def pair_derivatives(M: np.ndarray, S: np.ndarray) -> tuple[np.ndarray, np.ndarr
     first[:active], second[:active] = M, S
     inward[:active] = np.diagonal(M)
     return first - first.T, second + second.T - inward[:, None] - inward
+
+
+def quarter_gains(P: np.ndarray, Q: np.ndarray, rounding: np.ndarray | float) -> np.ndarray:
+    """The maxima of ¼(P sin 4θ + Q cos 4θ) less the values at 0; 0 where P and Q are rounding errors, of this size."""
+    radius = np.hypot(P, Q)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        gains = 0.25 * np.where(Q > 0.0, P * (P / (radius + Q)), radius - Q)
+    gains[np.where(Q > 0.0, (np.abs(P) <= EPS * Q) | (radius <= rounding), radius - Q <= rounding)] = 0.0
+    return gains
 
 
 def _checked_signs(signs: Sequence[int] | np.ndarray) -> np.ndarray:

@@ -19,16 +19,9 @@ import numpy as np
 
 from givens.numerics import flop_counts, parallel
 from givens.numerics.scaling import EPS, check_data, power, power_of_two
-from givens.objectives.base import (
-    Blocks,
-    Look,
-    Objective,
-    PairSolutions,
-    Product,
-    Rotations,
-    solved_in_shares,
-)
-from givens.objectives.contrasts import second_of_columns
+from givens.objectives.base import Blocks, Look, Objective, PairSolutions, Product, Rotations
+from givens.objectives.contrasts import quarter_gains, second_of_columns
+from givens.rotations import turn
 from givens.schedules import Tournament
 from givens.support.arguments import as_array
 
@@ -124,18 +117,21 @@ class JointDiagonal(Objective):
 
         depth = state.shape[2]
         if isinstance(blocks, np.ndarray):
+            i, j = blocks.T
+            u, v = state[i, i] - state[j, j], 2.0 * state[i, j]
+            P, Q = 2.0 * np.einsum("pk,pk->p", u, v), np.einsum("pk,pk->p", u - v, u + v)
+            found = quarter_gains(P, Q, self.least)
+            angles = np.where(found > 0.0, 0.25 * np.arctan2(P, Q), 0.0)
             flop_counts.count(9.0 * depth * len(blocks))
-            return PairSolutions(
-                *solved_in_shares(lambda pairs: joint.solve_pairs(state, pairs, self.least)[:2], blocks)
-            )
+            return PairSolutions(turn(angles), found)
 
         def solve(block: np.ndarray) -> tuple[np.ndarray, float, np.ndarray]:
             b = len(block)
             i, j = np.triu_indices(b)
-            entries = state[block[i], block[j]]
-            Q, gain, turned = joint.solve_block(entries, b, self.least)
+            entries, Qt = state[block[i], block[j]], np.eye(b)
+            gain, turned = joint.turn_block(entries, Qt, self.least)
             flop_counts.count(b * (b - 1) / 2 * 9 * depth + turned * ((6.0 * b + 2) * depth + 6 * b))
-            return Q, gain, entries
+            return np.ascontiguousarray(Qt.T), gain, entries
 
         rotations, gains, entries = zip(*parallel.each(solve, blocks))
         if len(blocks[0]) == self.n:
@@ -147,12 +143,6 @@ class JointDiagonal(Objective):
     ) -> None:
         """Rotate the rows and columns of all matrices."""
         depth = state.shape[2]
-        if isinstance(blocks, np.ndarray):
-            from givens.kernels import joint
-
-            flop_counts.count(12.0 * len(blocks) * self.n * depth)
-            joint.rotate_pairs(state, blocks, np.asarray(rotations))
-            return
         if isinstance(solutions, RotatedStack):
             # One block of all columns: `solve` has rotated its entries.
             i, j = np.triu_indices(self.n)
@@ -174,7 +164,7 @@ class JointDiagonal(Objective):
             # Sums over the matrices, a few of which are rotated at a time.
             parts = parallel.each(lambda part: joint.look(rotated(state[:, :, part], Q)), self._tiles())
             value, first, second = (sum(terms) for terms in zip(*parts))
-        gains = partial(joint.gains_of_pairs, first, second, self.least)
+        gains = partial(quarter_gains, first, 0.25 * second, self.least)
         return Look(self.constant + value, first, second, gains=gains)
 
     def _tiles(self) -> list[slice]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import lru_cache, partial
 
 import numpy as np
 from scipy.linalg.lapack import dsyevd
@@ -16,8 +17,9 @@ from scipy.linalg.lapack import dsyevd
 from givens.kernels import tensor as kernels
 from givens.numerics import flop_counts, modes, parallel
 from givens.numerics.scaling import EPS, binary_exponent
-from givens.objectives.base import Blocks, Look, Objective, PairSolutions, Rotations, solved_in_shares
-from givens.schedules import Tournament
+from givens.objectives.base import Blocks, Look, Objective, PairSolutions, Rotations
+from givens.objectives.contrasts import pair_derivatives
+from givens.schedules import Shape, Tournament, all_pairs
 from givens.support.arguments import whole
 
 BLOCK = 40
@@ -30,7 +32,6 @@ PASSES = 30
 
 MOST_EXPONENT = 1023
 """Tensors are divided by a power of two of at most this exponent, positive or negative: both 2^e and 2^−e are then numbers."""
-
 
 FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
 
@@ -104,7 +105,9 @@ class SymmetricTensor(Objective):
     def solve(self, state: np.ndarray, blocks: Blocks, min_gain: float = 0.0) -> PairSolutions:
         """Find the best rotation of each pair; rotate the pairs of each larger block on its own subtensor."""
         if isinstance(blocks, np.ndarray):
-            return PairSolutions(*solved_in_shares(lambda pairs: self._solve_pairs(state, pairs), blocks))
+            i, j = blocks.T
+            entries = state[i, i, i], state[i, i, j], state[i, j, j], state[j, j, j]
+            return solve_entries(np.stack(entries), j < self.active, EPS * self.scale)
         passes = PASSES if len(blocks[0]) == self.n else 1
         return solve_cubes(
             blocks,
@@ -115,12 +118,6 @@ class SymmetricTensor(Objective):
             negligible(min_gain, self.scale),
         )
 
-    def _solve_pairs(self, state: np.ndarray, pairs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        rotations = np.empty((len(pairs), 2, 2))
-        gains = np.empty(len(pairs))
-        flop_counts.count(kernels.solve_pairs(state, pairs, self.active, EPS * self.scale, rotations, gains))
-        return rotations, gains
-
     def apply(
         self, state: np.ndarray, blocks: Blocks, rotations: Rotations, solutions: PairSolutions | None = None
     ) -> None:
@@ -130,7 +127,7 @@ class SymmetricTensor(Objective):
     def look(self, state: np.ndarray, Q: np.ndarray | None = None, slopes: bool = True) -> Look:
         """Value, slopes and curvatures, from the T̃_iij; at U @ Q from the vectors T̃(·, q, q), without rotating T̃."""
         if Q is None:
-            return look_of_pairs(modes.doubles(state), self.active, lambda: gains_of_pairs(self, state))
+            return look_of_pairs(modes.doubles(state), self.active, self.scale)
         flop_counts.count(2.0 * self.n**3)
         return look_of_pairs(modes.squares(state, Q).T @ Q, self.active)
 
@@ -148,25 +145,39 @@ class SymmetricTensor(Objective):
         return math.sqrt(left)
 
 
-def look_of_pairs(doubles: np.ndarray, active: int, gains: Callable[[], np.ndarray] | None = None) -> Look:
+def look_of_pairs(doubles: np.ndarray, active: int, scale: float | None = None) -> Look:
     """The value −Σ T̃_iii, and slopes and curvatures of all pairs, from the matrix of the T̃_iij.
 
     The slope of a pair of active columns is −3(T̃_iij − T̃_ijj), its curvature 3(T̃_iii + T̃_jjj) − 6(T̃_iij + T̃_ijj). If column j is
-    inactive, its terms of the sum are left out.
+    inactive, its terms of the sum are left out. With a scale, the look also has the gains of all pairs, by any angle.
     """
-    value, slopes, curvatures, _ = kernels.look(doubles, active, 0.0, -1.0)
-    return Look(value, slopes, curvatures, gains=gains)
+    slopes, curvatures = pair_derivatives(-3.0 * doubles[:active], -6.0 * doubles.T[:active])
+    gains = None if scale is None else partial(gains_of_pairs, doubles, active, EPS * scale)
+    return Look(-float(np.diagonal(doubles)[:active].sum()), slopes, curvatures, gains=gains)
 
 
-def gains_of_pairs(objective: Objective, state: np.ndarray) -> np.ndarray:
-    """The gain of each pair, rotated alone to its best angle."""
-    n = objective.shape[0]
-    i, j = np.triu_indices(n, 1)
-    inside = i < objective.active
-    gains = np.zeros((n, n))
-    pairs = np.column_stack((i[inside], j[inside]))
-    gains[i[inside], j[inside]] = objective.solve(state, pairs).gains
-    return gains + gains.T
+def gains_of_pairs(doubles: np.ndarray, active: int, floor: float) -> np.ndarray:
+    """The gain of each pair, rotated alone to its best angle, from the matrix of the T̃_iij."""
+    i, j = _pairs(len(doubles), active).T
+    entries = doubles[i, i], doubles[i, j], doubles[j, i], doubles[j, j]
+    gains = np.zeros_like(doubles)
+    gains[i, j] = gains[j, i] = solve_entries(np.stack(entries), j < active, floor).gains
+    return gains
+
+
+def solve_entries(entries: np.ndarray, both: np.ndarray, floor: float) -> PairSolutions:
+    """The best rotation of each pair, from T_iii, T_iij, T_ijj and T_jjj; `both` where both columns are active."""
+    iii, iij, ijj, jjj = entries
+    coefficients = np.where(both, (iii + jjj, iij - ijj, iij + ijj, jjj - iii), entries)
+    found = np.empty((3, len(both)))
+    flop_counts.count(kernels.directions(coefficients, floor, found))
+    c, s, gains = found
+    return PairSolutions(np.stack((c, -s, s, c), axis=1).reshape(-1, 2, 2), gains)
+
+
+@lru_cache(maxsize=16)
+def _pairs(n: int, active: int) -> np.ndarray:
+    return all_pairs(Shape(n, active))
 
 
 def leading_eigenvectors(M: np.ndarray) -> np.ndarray:
@@ -200,17 +211,31 @@ def solve_cubes(
     The pairs of a block are rotated in up to `passes` passes, until another one is unlikely to gain more than `min_gain`. Gains
     below `floor` are rounding.
     """
-
-    def solve(block: np.ndarray) -> tuple[np.ndarray, float]:
-        b = len(block)
-        V, W = np.empty((b, b)), np.empty((b, b))
-        inside = int(block.searchsorted(active))
-        gain, _, flops = kernels.solve_block(cube(block), inside, floor, passes, min_gain, V, W)
-        flop_counts.count(flops)
-        return np.ascontiguousarray(V.T), gain
-
-    rotations, gains = zip(*parallel.each(solve, blocks))
+    rotations, gains = zip(
+        *parallel.each(
+            lambda block: _solve_cube(cube(block), int(block.searchsorted(active)), floor, passes, min_gain),
+            blocks,
+        )
+    )
     return PairSolutions(rotations, np.array(gains))
+
+
+def _solve_cube(
+    S: np.ndarray, active: int, floor: float, passes: int, min_gain: float
+) -> tuple[np.ndarray, float]:
+    """Rotate every pair of a block on its own subtensor S, which is overwritten: Q and the gain."""
+    b = len(S)
+    V, W, pairs = np.eye(b), modes.doubles(S), _pairs(b, active)
+    total, last = 0.0, 0.0
+    for _ in range(passes):
+        gained, _, flops = kernels.turn_pairs(S, pairs, active, floor, V, W)
+        flop_counts.count(flops)
+        total += gained
+        # The next pass is expected to gain at most the same share of this one as this one of the last.
+        if gained * (gained / last if last else 1.0) <= min_gain:
+            break
+        last = gained
+    return np.ascontiguousarray(V.T), total
 
 
 def check_rank(rank: int | None, d: int) -> int:

@@ -210,21 +210,18 @@ class HeldRows(TurnedRows):
             shares = parallel.parts(len(blocks), parallel.width())
             parallel.each(lambda share: rotate_rows(state, blocks[share], Q[share]), shares)
             return
-
-        from givens.kernels.rotate import rotate_block
-
         flop_counts.count(sum(2 * len(block) ** 2 for block in blocks) * state.shape[1])
         if len(blocks) == 1 and len(blocks[0]) == len(state):
             _turn(state, rotations[0])
             return
 
         def part(work: tuple[int, slice]) -> None:
-            Qt = np.ascontiguousarray(rotations[work[0]].T, dtype=state.dtype)
-            rotate_block(state, blocks[work[0]], Qt, work[1].start, work[1].stop)
+            block, rows = work
+            Qt = np.ascontiguousarray(rotations[block].T, dtype=state.dtype)
+            state[blocks[block], rows] = Qt @ state[blocks[block], rows]
 
-        # Two pieces for each block, so that a few blocks keep all threads busy.
-        pieces = parallel.parts(state.shape[1], 2)
-        parallel.each(part, [(k, rows) for k in range(len(blocks)) for rows in pieces])
+        cut = tiles(len(blocks[0]), state.shape[1])
+        parallel.each(part, [(k, rows) for k in range(len(blocks)) for rows in cut])
 
     def block(self, contrast: Contrast) -> int:
         """All columns, up to 256, if pairs have a closed form; else a search of pairs is what takes the time."""

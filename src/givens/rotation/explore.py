@@ -16,6 +16,7 @@ from functools import partial
 import numpy as np
 
 from givens.numerics import parallel
+from givens.schedules import Shape, all_pairs
 from givens.solve.starts import best_of, one_by_one
 
 CANDIDATES = 16  # starts that are tried where this is cheap
@@ -128,6 +129,8 @@ class _Candidate:
         # One column of the mathematics per contiguous row.
         self.Ut = np.ascontiguousarray(start.T)
         self.Y = self.Ut @ loadings.T
+        self.pairs = all_pairs(Shape(len(self.Y), len(self.Y)))
+        self.gains = np.empty(len(self.pairs))
         self.share = kappa / len(loadings)
         self.handicap = number * CANDIDATE_MARGIN * size
         self.little = CANDIDATE_TOL * size
@@ -136,12 +139,18 @@ class _Candidate:
 
     def sweep(self, times: int) -> _Candidate:
         """Up to so many sweeps more; returns the candidate itself."""
-        from givens.kernels.quartic import sweep_all
+        from givens.kernels.quartic import turn_pairs
 
-        if not self.converged:
-            _, gained, criterion = sweep_all(self.Y, self.Ut, self.share, times, self.little)
-            self.converged = gained <= self.little
-            self.merit = criterion - self.handicap
+        gained = 0.0 if self.converged else np.inf
+        for _ in range(times):
+            if gained <= self.little:
+                break
+            turn_pairs(self.Y, self.Ut, self.pairs, len(self.Y), self.share, 1.0, self.gains)
+            gained = float(self.gains.sum())
+        self.converged = gained <= self.little
+        squares = self.Y * self.Y
+        powers = squares.sum(axis=1)
+        self.merit = float(np.sum(squares * squares) - self.share * (powers @ powers)) - self.handicap
         return self
 
     def finish(self, little: float) -> None:

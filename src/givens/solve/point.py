@@ -24,8 +24,7 @@ evaluation; after a step that moves a column by more than `FAR` they are forgott
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -174,9 +173,13 @@ class Square(Point):
 
     def aim(self, direction: np.ndarray, slopes: np.ndarray) -> Move:
         """No angle is above `LARGEST_ANGLE`."""
+        most = self.largest(direction)
+        shrink = min(1.0, LARGEST_ANGLE / most) if most > 0.0 else 1.0
+        direction *= -shrink
         skew = np.zeros(self.Ut.shape)
-        promised, longest = _bounded()(direction, slopes, self.pairs, LARGEST_ANGLE, skew)
-        return Move(promised, longest, skew)
+        skew.reshape(-1)[self.pairs] = -direction
+        longest = LARGEST_ANGLE / (shrink * most) if most > 0.0 else 1.0
+        return Move(-float(direction @ slopes), longest, skew - skew.T)
 
     def moved(self, step: Move, length: float = 1.0) -> Square:
         """By Cayley's transform, a product and a repair."""
@@ -276,13 +279,6 @@ class Stiefel(Point):
         if len(self.Ut) == self.Ut.shape[1]:
             return self
         return self.widened(complete(self.matrix)[:, self.active :])
-
-
-@cache
-def _bounded() -> Callable[..., tuple[float, float]]:
-    from givens.kernels.quasi_newton import bounded
-
-    return bounded  # type: ignore[no-any-return]
 
 
 @lru_cache(maxsize=8)

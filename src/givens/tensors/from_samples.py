@@ -31,7 +31,6 @@ from givens.objectives.tensor import (
     EPS,
     SymmetricTensor,
     check_rank,
-    gains_of_pairs,
     leading_eigenvectors,
     look_of_pairs,
     solve_cubes,
@@ -130,9 +129,7 @@ class MomentTensor(Objective):
             state = state.copy()
             self.apply(state, [np.arange(self.n)], [Q])
         doubles = _summed(state, lambda z: z**2 @ z.T)
-        return look_of_pairs(
-            doubles, self.active, None if Q is not None else lambda: gains_of_pairs(self, state)
-        )
+        return look_of_pairs(doubles, self.active, self.scale if Q is None else None)
 
     def residual(self, U: np.ndarray, weights: np.ndarray) -> float:
         """‖T − Σ λ_i u_i⊗u_i⊗u_i‖/‖T‖ for the weights λ_i = T(u_i, u_i, u_i), over the unit; good to 1e-8."""
