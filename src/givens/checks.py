@@ -16,11 +16,15 @@ import numpy as np
 
 from givens.numerics import parallel
 from givens.numerics.cayley import turned
+from givens.objectives.angle_derivatives import few_slopes_of_pairs
 from givens.objectives.base import Blocks, Look, Objective, PairSolutions
 from givens.objectives.function import Function
 from givens.rotations import orthogonality, random_orthogonal, rotate, rotate_blocks, turn
 from givens.schedules import Shape, all_pairs, as_schedule, disjoint_runs
+from givens.solve.point import Stiefel
 from givens.solve.race import phases_of
+from givens.solve.run import checked_look
+from givens.solve.widened_sweeps import widened_sweep
 from givens.support.arguments import whole
 
 LARGEST_SCALE = 1e6  # times the values of f; an error as large as f itself would be within tolerances relative to a larger scale
@@ -107,6 +111,7 @@ def check_objective(
     ok     purity: ...
     ok     orthogonality: ...
     ok     proposal: ...
+    ok     few columns: ...
     """
     if not isinstance(objective, Objective):
         hint = ": wrap it in objectives.Function(f, n)" if callable(objective) else ""
@@ -137,6 +142,7 @@ def check_objective(
         check.purity,
         check.orthogonality,
         check.proposal,
+        check.few_columns,
     ):
         findings.append(_finding(step.__name__.replace("_", " "), step))
     return ObjectiveReport(tuple(findings))
@@ -191,7 +197,7 @@ class _Check:
     # What checks compare.
 
     def _look(self, U: np.ndarray, Q: np.ndarray | None = None) -> Look:
-        return self.objective.look(self.objective.state(U), Q)
+        return _with_slopes(self.objective.look(self.objective.state(U), Q), U if Q is None else U @ Q)
 
     def _value_of(self, state: Any) -> float:
         return float(self.objective.look(state, slopes=False).value)
@@ -407,6 +413,23 @@ class _Check:
             raise Wrong("the determinant of its rotation must be 1")
         return self._check_orthogonal(rotation, allowed=1e-9)
 
+    def few_columns(self) -> str:
+        if self.objective.shape[1] == self.n:
+            return "U is square"
+        m, whole = self.objective.active, self._look(self.U)
+        point = Stiefel(np.ascontiguousarray(self.U[:, :m].T), m)
+        state = self.objective.state(point.base)
+        look = checked_look(self.objective.look(state), point)
+        if whole.slopes is None or look.slopes is None:
+            raise Wrong("look() must give slopes or the gradient")
+        errors = [abs(look.value - whole.value)]
+        slopes = few_slopes_of_pairs(np.triu(whole.slopes), self.U, m)
+        errors.append(float(np.abs(look.slopes - slopes).max()))
+        swept = widened_sweep(self.objective, point, state, look.slopes)
+        after = self._value(swept.point.base)
+        errors += [abs(self._value_of(swept.state) - after), swept.gain - (look.value - after)]
+        return self._compare(errors, "n x m matrices differ from square ones")
+
     def _check_shape(self, matrix: np.ndarray) -> None:
         if matrix.shape != (self.n, self.n):
             raise Wrong(f"must have the shape {(self.n, self.n)}, got {matrix.shape}")
@@ -416,6 +439,15 @@ class _Check:
         if not error <= allowed:
             raise Wrong(f"rotations must be orthogonal, but are so only up to {error:.1e}")
         return f"the rotations are orthogonal up to {error:.1e}"
+
+
+def _with_slopes(look: Look, U: np.ndarray) -> Look:
+    """The look at a square U, with slopes from its gradient if it has a gradient alone."""
+    if look.slopes is not None or look.gradient is None:
+        return look
+    E = np.zeros(U.shape)
+    E[:, : look.gradient.shape[1]] = look.gradient
+    return look._replace(slopes=E.T @ U - U.T @ E)
 
 
 def _rounding(objective: Objective) -> float:

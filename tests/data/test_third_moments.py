@@ -130,7 +130,7 @@ def test_whitening_makes_components_orthonormal() -> None:
     np.testing.assert_allclose(V.T @ V, np.eye(3), atol=1e-12)
     T = np.einsum("i,ai,bi,ci->abc", weights**-0.5, V, V, V)
     np.testing.assert_allclose(contract(M3, white.W), T, atol=1e-12)
-    np.testing.assert_allclose(white.B @ V / np.sqrt(weights), means, atol=1e-12)
+    np.testing.assert_allclose(M2 @ white.W @ V / np.sqrt(weights), means, atol=1e-12)
 
 
 def test_whitening_counts_the_positive_eigenvalues() -> None:

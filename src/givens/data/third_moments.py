@@ -9,8 +9,8 @@ r³ + r·d numbers, from which every central moment about the mean follows exact
 over batches, machines and time.
 
 Latent variable models have moments M2 = Σ w_i μ_i μ_iᵀ and M3 = Σ w_i μ_i⊗μ_i⊗μ_i. With M2 = QΛQᵀ, `whiten` gives
-W = QΛ^{-½} and B = QΛ^{½}; `contract(M3, W)` = Σ λ_i v_i⊗v_i⊗v_i then has orthonormal v_i, which `givens.decompose`
-finds, and B V leads back.
+W = QΛ^{-½}; `contract(M3, W)` = Σ λ_i v_i⊗v_i⊗v_i then has orthonormal v_i, which `givens.decompose` finds, and
+M2 W V leads back.
 
 Whatever is known of the noise is subtracted as the placements of f⊗f⊗g: f⊗f⊗g + f⊗g⊗f + g⊗f⊗f. By
 
@@ -240,10 +240,9 @@ def cubes_of_placements(f: np.ndarray, g: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Whitening:
-    """W with Wᵀ M2 W = I, and B = M2 W, so that B Wᵀ is the projection on the range of M2."""
+    """W with Wᵀ M2 W = I, and the eigenvalues of M2."""
 
     W: np.ndarray
-    B: np.ndarray
     eigenvalues: np.ndarray
 
 
@@ -264,7 +263,7 @@ def whiten(second: np.ndarray, rank: int) -> Whitening:
     Returns
     -------
     Whitening
-        W and B of shape (r, rank), and all r eigenvalues, descending.
+        W of shape (r, rank), and all r eigenvalues, descending.
 
     Examples
     --------
@@ -285,8 +284,7 @@ def whiten(second: np.ndarray, rank: int) -> Whitening:
             f"the second moment has only {positive} positive eigenvalues, so moments cannot tell {rank} components apart: "
             f"ask for at most {positive}, or give more samples"
         )
-    roots = np.sqrt(values[:rank])
-    return Whitening(vectors[:, :rank] / roots, vectors[:, :rank] * roots, values)
+    return Whitening(vectors[:, :rank] / np.sqrt(values[:rank]), values)
 
 
 def contract(third: np.ndarray, W: np.ndarray) -> np.ndarray:

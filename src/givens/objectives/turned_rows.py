@@ -129,9 +129,9 @@ class HeldRows(TurnedRows):
     def __init__(self, A: np.ndarray, space: Space | None = None, weights: np.ndarray | None = None) -> None:
         self.A, self.space, self.weights = A, space, weights
         self.factors: np.ndarray | None = None  # of the rows after the transformation: roots of weights
-        self.count = len(A)
-        self.n = A.shape[1] if space is None else space.columns(A.shape[1])
-        self.weight = float(len(A)) if weights is None else float(weights.sum())
+        self.count, features = A.shape
+        self.n = features if space is None else space.columns(features)
+        self.weight = float(self.count) if weights is None else float(weights.sum())
         self.stride = 1 if space is None else max(1, self.count // SIZE_ROWS)
 
     def prepared(self, contrast: Contrast) -> tuple[HeldRows, Contrast, float]:
@@ -171,9 +171,9 @@ class HeldRows(TurnedRows):
         return tiled_sum(tiles(self.n, self.count), sums)
 
     def state(self, U: np.ndarray) -> np.ndarray:
-        """Y transposed, so that each column of AU is a contiguous row."""
-        flop_counts.count(2.0 * self.count * self.n * self.n)
-        Y = np.empty((self.n, self.count), dtype=self.A.dtype)
+        """Y transposed, so that each column of AU is a contiguous row; U may have fewer columns than rows."""
+        flop_counts.count(2.0 * self.count * self.n * U.shape[1])
+        Y = np.empty((U.shape[1], self.count), dtype=self.A.dtype)
         Ut = np.ascontiguousarray(U.T, dtype=self.A.dtype)
 
         def tile(part: slice) -> None:

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from givens.numerics import flop_counts
 from givens.result import Stop
 from givens.solve.phase import Phase
 from givens.solve.run import Run
@@ -55,9 +54,7 @@ class Leaps(Phase):
         before = run.value()
         everything = [np.arange(run.shape.n)]
         run.rotate(everything, [rotation])
-        # The leap's own flops have those of the value; slopes are for the trace.
-        with flop_counts.uncounted():
-            gain = before - run.value()
+        gain = before - run.value()
         if not gain > 0.0:
             run.rotate(everything, [rotation.T])
         return gain

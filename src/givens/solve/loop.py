@@ -106,18 +106,19 @@ class Loop:
             progress.flops, progress.seconds = coarse_summary.flops, coarse_summary.seconds
         run.began = perf_counter() - progress.seconds
         progress.summaries = [PhaseSummary(phase.name) for phase in self.phases]
+        name = "" if coarse_summary is None else coarse_summary.name
         with flop_counts.job(progress):
             run.hold()
             try:
                 # Descent needs the slopes; for other phases only the trace looks.
                 if self.phases[progress.phase].name == "descent":
                     run.look()
-                run.observed(even_if_expensive=False)
+                trace(run, name)
             except NotFinite:
                 if not nan_as_inf:
                     raise
                 run.see_infinite()
-        trace(run, "" if coarse_summary is None else coarse_summary.name)
+                trace(run, name)
 
     def proceed(self, stop_share: float = 0.0) -> None:
         """Continue until there is a reason to stop.

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from copy import deepcopy
 from pathlib import Path
 from time import perf_counter
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -29,6 +29,9 @@ from givens.solve.loop import Loop
 from givens.solve.starts import best_of, one_by_one
 from givens.solve.state import RunOptions
 from givens.support.arguments import generator
+
+Item = TypeVar("Item")
+Outcome = TypeVar("Outcome")
 
 PAUSE_SHARE = 1e-4
 """Share of the gain so far. On 216 functions of twelve kinds with ten starts each, 138 of which had several minima, a race missed
@@ -143,32 +146,32 @@ class Race:
         """The lowest run of each component, the lowest one first."""
         # Every component has the same random numbers; the generators of the caller go on with the first one.
         copies = [self.starts, *(deepcopy(self.starts) for _ in range(len(self.checkpoints) - 1))]
-        each = self._each if len(self.starts) == 1 else one_by_one
+        # The threads share the components, or the starts of one after the other.
+        each = self._each if len(self.starts) == 1 or self.in_turn else one_by_one
         found = each(lambda component: self._lowest(*component), list(zip(self.checkpoints, copies)))
-        best, *others = sorted(filter(None, found), key=lambda result: self.sense * result.value)
+        best, *others = sorted(found, key=lambda result: self.sense * result.value)
         if best.stop is Stop.INFINITE_START:
             raise ValueError("f is infinite at the start; give one where it is finite")
         return [best, *others]
 
-    def _each(self, work: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
-        return (one_by_one if self.in_turn else parallel.side_by_side)(work, items)
+    def _each(self, work: Callable[[Item], Outcome], items: Sequence[Item]) -> list[Outcome]:
+        if not self.in_turn:
+            return parallel.side_by_side(work, items)
+        # `stopped` may change from one run to the next.
+        return [work(item) for item in items if not self.stopped]
 
-    def _lowest(self, sign: int | None, starts: list[Start]) -> Result | None:
-        """The lowest run of a component; None if the callback had stopped an earlier one."""
+    def _lowest(self, sign: int | None, starts: list[Start]) -> Result:
+        """The lowest run of a component, and what became of the others."""
         share = PAUSE_SHARE if len(starts) > 1 else 0.0
         best, loops = best_of(
-            starts,
-            lambda start: self._run(start, sign, share),
-            self._merit,
-            further=[(1, _continued)] if share else [],
-            each=self._each,
+            starts, lambda start: self._run(start, sign, share), self._merit, each=self._each
         )
-        return None if best is None else _described(best, [loop for loop in loops if loop])
+        if share:
+            best.proceed()
+        return _described(best, loops)
 
-    def _run(self, start: Start, sign: int | None, pause_share: float) -> Loop | None:
+    def _run(self, start: Start, sign: int | None, pause_share: float) -> Loop:
         """A run to its end, or to where the next step promises little."""
-        if self.stopped:
-            return None
         U = start.U if sign is None else with_determinant(start.U, sign)
         forms = self.forms if start.on_forms else []
         U, summary, gain = self._on_forms(forms, U, start.rng)
@@ -209,16 +212,9 @@ class Race:
         summary.seconds = perf_counter() - began
         return U, summary, gain
 
-    def _merit(self, loop: Loop | None) -> float:
-        """How low a run has come; one that was left out is the worst."""
-        return -math.inf if loop is None else -self.sense * loop.run.progress.trace.value[-1]
-
-
-def _continued(loop: Loop | None) -> Loop | None:
-    """A run that paused, continued to its end."""
-    if loop is not None:
-        loop.proceed()
-    return loop
+    def _merit(self, loop: Loop) -> float:
+        """How low a run has come."""
+        return -self.sense * loop.run.progress.trace.value[-1]
 
 
 def _described(best: Loop, loops: list[Loop]) -> Result:

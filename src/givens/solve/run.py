@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from contextlib import AbstractContextManager, nullcontext
 from time import perf_counter
 from typing import Any
 
@@ -65,13 +66,13 @@ class Run:
     def look(self) -> Look:
         """Value, slopes and curvatures at the point, computed once."""
         if self._look is None or self._look.slopes is None:
-            self._look = _not_nan(self.objective.look(self.state))
+            self._look = checked_look(self.objective.look(self.state), self.point)
         return self._look
 
     def glance(self) -> Look:
         """A look for the value, which has slopes where they are cheap."""
         if self._look is None:
-            self._look = _not_nan(self.objective.look(self.state, slopes=False))
+            self._look = checked_look(self.objective.look(self.state, slopes=False), self.point)
         return self._look
 
     def look_at(self, point: Point) -> Look:
@@ -80,7 +81,12 @@ class Run:
             look = self.objective.look(self.objective.state(point.base))
         else:
             look = self.objective.look(self.state, point.rotation)
-        return _not_nan(look)
+        return checked_look(look, point)
+
+    def observing(self) -> AbstractContextManager[None]:
+        """Count nothing, unless the next step needs the look that is observed."""
+        needed = self.options.phases[self.progress.phase] == "widened sweeps"
+        return nullcontext() if needed else flop_counts.uncounted()
 
     def value(self) -> float:
         """The value of f."""
@@ -100,7 +106,7 @@ class Run:
         """The look for what only observes the run, which counts no flops: with slopes, or where they are cheap."""
         look = self._look
         if look is None or (look.slopes is None and even_if_expensive):
-            with flop_counts.uncounted():
+            with self.observing():
                 return self.look() if even_if_expensive else self.glance()
         return look
 
@@ -137,6 +143,10 @@ class Run:
         self.point.rotate(blocks, rotations)
         self._look = None
 
+    def replace(self, point: Point, state: Any) -> None:
+        """Go to a point whose state is known."""
+        self.point, self.state, self._look = point, state, None
+
     def rebase(self) -> None:
         """Remove the rounding errors of U, and compute the state anew."""
         self._move(self.point.rebased())
@@ -160,9 +170,12 @@ class Run:
         self.hold()
 
 
-def _not_nan(look: Look) -> Look:
+def checked_look(look: Look, point: Point) -> Look:
+    """The look at a point, with slopes from its gradient if it has a gradient alone; NaN is refused."""
     if math.isnan(look.value):
         raise NotFinite("f must be finite for every orthogonal matrix, but look() returned nan for one")
+    if look.slopes is None and look.gradient is not None:
+        return look._replace(slopes=point.slopes_of(look.gradient), gradient=None)
     return look
 
 

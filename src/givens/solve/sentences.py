@@ -61,7 +61,8 @@ def _reason(ending: Ending, limit: float, number: float) -> str:
         case Stop.SMALL_GRADIENT:
             return f"the gradient norm is at most {limit:g} times the scale"
         case Stop.SMALL_SWEEPS:
-            return f"{'a sweep' if number == 1 else f'{number:.0f} sweeps'} gained at most {limit:g} times the scale"
+            size = "value" if ending.phase == "widened sweeps" else "scale"
+            return f"{'a sweep' if number == 1 else f'{number:.0f} sweeps'} gained at most {limit:g} times the {size}"
         case Stop.SMALL_REMAINDER:
             return f"all pairs together could gain {number:.1g} times the scale"
         case Stop.SMALL_STEP:

@@ -12,7 +12,6 @@ matrix products. This pays where there are few samples, or where d³ numbers are
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 
 import numpy as np
@@ -165,8 +164,8 @@ def from_samples(
     rank : int, optional
         As for `MomentTensor`.
     implicit : bool, optional
-        True never forms the tensor, False always does. By default the flops of some sweeps of either decide, and
-        a tensor that would take more than half of the memory is not formed.
+        True never forms the tensor, False always does. By default the flops of some sweeps of either decide; a tensor of
+        order 353 or more is not formed.
     """
     Y = check_data(Y, "Y", 2)
     if implicit is None:
@@ -174,9 +173,7 @@ def from_samples(
         sweeps = 8
         formed = N * d**3 / 3 + sweeps * 4 * d**4
         sampled = sweeps * N * d**2 * (2 * BLOCK_COLUMNS / 3 + 4)
-        # The tensor and the rotated one.
-        memory = 2 * 8 * d**3
-        implicit = sampled < formed or memory > _memory() / 2
+        implicit = sampled < formed
     if implicit:
         return MomentTensor(Y, a, G, rank)
     cubes, exponent = _cubes(Y, a, G)
@@ -231,11 +228,3 @@ def _cubes(Y: np.ndarray, a: np.ndarray | None, G: np.ndarray | None) -> tuple[n
     return np.concatenate(
         (cubes, cubes_of_placements(axes.T, -weights[:, None] * np.ldexp(a, -exponent)))
     ), exponent
-
-
-def _memory() -> float:
-    """The machine's memory in bytes; 8 GB where it does not tell."""
-    try:
-        return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
-    except (AttributeError, ValueError, OSError):
-        return 8e9
