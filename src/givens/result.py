@@ -136,7 +136,7 @@ class PhaseSummary:
     Attributes
     ----------
     name : str
-        "descent", "newton", "leaps" or "sweeps"; "samples" for steps on a sample of the data that precede the
+        "descent", "newton", "leaps", "sweeps" or "widened sweeps"; "samples" for steps on a sample of the data that precede the
         run.
     steps : int
         Number of steps.

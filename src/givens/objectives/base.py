@@ -85,7 +85,8 @@ class Look(NamedTuple):
     curvatures : array of float64, shape (n, n), or None
         Symmetric; entry (i, j) is g''(0) of the pair. Only rows i < active are read. None if curvatures are unknown.
     gradient : array of float64, shape (n, n), optional
-        E = ∂f/∂U. If f is a quadratic function of U, descent learns second derivatives from it, and needs fewer steps.
+        E = ∂f/∂U. If f is a quadratic function of U, descent learns second derivatives from it, and needs fewer steps. Without
+        slopes, those of E are taken; then E may have the active columns alone.
     gains : callable, optional
         Returns a symmetric array of float64, shape (n, n): entry (i, j) is the gain of the pair, rotated alone to its best angle,
         or a close upper bound, or NaN where the pair has to be searched; the diagonal is 0. For objectives that can tell it from
@@ -129,8 +130,8 @@ class Objective(ABC):
         Users see the value factor * f: negative if the objective is maximised, and not ±1 if it has rescaled its data to avoid
         overflow.
     method : tuple of str and Schedule
-        The phases of a run by default, in their order: some of "descent", "newton", "leaps" and "sweeps", or a schedule in the
-        place of "sweeps".
+        The phases of a run by default, in their order: some of "descent", "newton", "leaps", "sweeps" and "widened sweeps",
+        or a schedule in the place of "sweeps".
     second : callable or None
         second(state, Q) returns the second derivatives at U @ Q, a `Product`, for the phase "newton".
     """
