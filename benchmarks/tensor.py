@@ -208,7 +208,7 @@ def sweeps(report):
         yardstick = 12 * d**4 / (2 * size**3 / product)
         report.row(
             d=d,
-            block=objective.plan().schedule.block,
+            block=objective.method[1].block,
             sweep_seconds=sweep,
             seconds_of_12d4_flops=yardstick,
             ratio=sweep / yardstick,
