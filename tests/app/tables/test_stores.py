@@ -124,7 +124,7 @@ def test_stores_that_will_not_do(tmp_path):
     refused("stored column by column.*save X as csr", "columns.h5ad")
     annotated(VALUES).write_h5ad(tmp_path / "x.h5ad")
     refused("reads samples as rows", "x.h5ad", samples="columns")
-    refused("--drop is for Parquet", "x.h5ad", drop=["a"])
+    refused("--drop is for CSV, TSV, Excel and Parquet", "x.h5ad", drop=["a"])
     refused("has no 'none' in obs", "x.h5ad", labels=["none"])
     zarr.open_group(str(tmp_path / "two.zarr"), mode="w")
     for name in ("a", "b"):

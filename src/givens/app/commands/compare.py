@@ -11,16 +11,24 @@ import csv
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
-import typer
 from rich.table import Table as RichTable
 from scipy.optimize import linear_sum_assignment
 
 import givens
 from givens.app.commands.results import CommandOutcome
-from givens.app.commands.session import Out, Session, command_line, shown, summary_head
+from givens.app.commands.session import (
+    OUT,
+    Session,
+    argument,
+    command_line,
+    option_group,
+    results,
+    shown,
+    summary_head,
+)
 from givens.app.commands.session import command as clean
 from givens.app.report import Report
 from givens.app.report.views import components_view
@@ -64,20 +72,18 @@ class Pair:
         return self.shared / either if either else 0.0
 
 
-Folder = Annotated[
-    Path, typer.Argument(help="A folder of results, as the other commands write them.", show_default=False)
-]
+FOLDER = argument("A folder of results, as the other commands write them.")
 
 
-@dataclass
+@option_group
 class ComparisonSession(Session):
     """One run of this command, whose results go into a folder of their own."""
 
-    out: Out = Path("comparison")
+    out: Path = results(Path("comparison"), OUT, "--out", "-o")
 
 
 @clean
-def command(first: Folder, second: Folder, session: ComparisonSession) -> None:
+def command(*, first: Path = FOLDER, second: Path = FOLDER, session: ComparisonSession) -> None:
     """Compare two results: match their components, and say how similar the matched ones are.
 
     Writes pairs.csv, summary.json and report.html.

@@ -10,7 +10,6 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from numbers import Integral
 from pathlib import Path
 
 from givens.app.tables.leading import leading, sampled
@@ -20,6 +19,7 @@ from givens.app.tables.table import (
     SAMPLE_WORDS,
     VARIABLE_WORDS,
     DataError,
+    ReadingOptions,
     count,
     listed,
     only_count,
@@ -44,33 +44,6 @@ TIME_WORDS = {
     "day", "frame", "row", "rownumber", "no", "nr", "number", "step", "timestep", "samplenumber",
 }  # fmt: skip
 UNNAMED = re.compile(r"Unnamed: \d+(\.\d+)*")  # what pandas makes of an empty heading
-
-
-@dataclass(frozen=True)
-class ReadingOptions:
-    """What the user says about the rows and columns of a text file; the rest is detected."""
-
-    labels: Sequence[str] = ()
-    names: str | None = None
-    drop: Sequence[str] = ()
-    header: int | None = None  # the row of the columns' names, from 1 after those skipped; 0 if there is none
-    skip_rows: int = 0
-
-    def __post_init__(self) -> None:
-        for name, value in (("header", self.header), ("skip_rows", self.skip_rows)):
-            if value is not None and (not isinstance(value, Integral) or value < 0):
-                raise DataError(f"{name} must be a whole number of at least 0, not {value!r}")
-
-
-DETECT_ALL = ReadingOptions()
-
-
-def refuse_row_options(header: int | None, skip_rows: int, what: str) -> None:
-    """Refuse to read something without rows of text by their numbers."""
-    if header is not None or skip_rows:
-        raise DataError(
-            f"--header and --skip-rows are for CSV, TSV and Excel, not for {what}: leave them out"
-        )
 
 
 @dataclass
@@ -300,11 +273,11 @@ def _find_columns(layout: Layout, records: list[list[str]], options: ReadingOpti
     layout.notes += [f"left out '{header[k] or f'column {k + 1}'}', which counts the rows" for k in counting]
     wordy = [k for k in others if _only_words(columns[k], layout.decimal)]
     layout.text = sorted({*dropped, *counting, *wordy})
-    _note_text(layout, wordy, columns, header, path)
+    _note_text(layout, wordy, columns, header, path, options.takes_labels)
     if not layout.numbers:
         raise DataError(f"{path.name} has no column of numbers")
     if layout.names is not None or layout.header is not None:
-        _note_clusters(layout, whole[used:], header)
+        _note_clusters(layout, whole[used:], header, options.takes_labels)
         _note_times(layout, whole[used:], header)
     return used
 
@@ -340,7 +313,12 @@ def names_rows(heading: str) -> bool:
 
 
 def _note_text(
-    layout: Layout, left_out: list[int], columns: list[list[str]], header: list[str], path: Path
+    layout: Layout,
+    left_out: list[int],
+    columns: list[list[str]],
+    header: list[str],
+    path: Path,
+    takes_labels: bool,
 ) -> None:
     """Note the columns of text that are left out; refuse those of numbers as people write them."""
     for k in left_out:
@@ -353,7 +331,8 @@ def _note_text(
     if left_out:
         called = listed([f"'{header[k]}'" if header[k] else str(k + 1) for k in left_out])
         plural = "s" if len(left_out) > 1 else ""
-        layout.notes.append(f"left out the text column{plural} {called} (--labels takes one as labels)")
+        advice = " (--labels takes one as labels)" if takes_labels else ""
+        layout.notes.append(f"left out the text column{plural} {called}{advice}")
 
 
 def _trailing(layout: Layout, header: list[str], columns: list[list[str]]) -> list[int]:
@@ -373,16 +352,17 @@ def _trailing(layout: Layout, header: list[str], columns: list[list[str]]) -> li
     return found
 
 
-def _note_clusters(layout: Layout, records: list[list[str]], header: list[str]) -> None:
+def _note_clusters(layout: Layout, records: list[list[str]], header: list[str], takes_labels: bool) -> None:
     """Ask about columns whose heading and few small whole numbers are those of clusters: they stay variables unless told."""
     for k in layout.numbers:
         if stem(header[k]) not in CLUSTER_WORDS:
             continue
         column = {row[k] for row in records}
         if all(token.isdigit() for token in column) and len(column) <= max(2, len(records) // 2):
+            advice = f"--labels '{header[k]}' takes it as labels, " if takes_labels else ""
             layout.notes.append(
                 f"took '{header[k]}' as a variable, though it looks like numbers of groups: is it? "
-                f"(--labels '{header[k]}' takes it as labels, --drop '{header[k]}' leaves it out)"
+                f"({advice}--drop '{header[k]}' leaves it out)"
             )
 
 
