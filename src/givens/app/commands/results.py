@@ -38,13 +38,18 @@ def shares(sizes: np.ndarray) -> np.ndarray:
     return sizes / total if total > 0 else np.zeros(len(sizes))
 
 
+def plain_table(title: str, **more: Any) -> RichTable:
+    """Return a table without lines for the terminal."""
+    return RichTable(
+        title=shown(title), title_justify="left", header_style="bold", box=None, pad_edge=False, **more
+    )
+
+
 def summary_table(
     title: str, noun: str, columns: dict[str, list[str]], last: str, words: Sequence[str]
 ) -> RichTable:
     """Return the table that a command prints at its end: a line for each component, its variables or words last."""
-    table = RichTable(
-        title=shown(title), title_justify="left", header_style="bold", box=None, pad_edge=False, expand=True
-    )
+    table = plain_table(title, expand=True)
     table.add_column(noun, no_wrap=True)
     for name in columns:
         table.add_column(name, justify="right", no_wrap=True)
