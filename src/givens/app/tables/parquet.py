@@ -45,9 +45,10 @@ def numbers(batch: Any, titles: list[str]) -> np.ndarray:
     return values
 
 
-def text(batch: Any, title: str) -> list[str]:
+def text(batch: Any, title: str, path: Path) -> list[str]:
     """Return a column as text."""
-    return [str(value) for value in batch.column(title).to_pylist()]
+    with reading(path, "Parquet"):
+        return [str(value) for value in batch.column(title).to_pylist()]
 
 
 class RowGroups:
@@ -118,7 +119,7 @@ def parquet_source(paths: list[Path], options: ReadingOptions) -> TableSource:
     def blocks(most: int) -> Iterator[Block]:
         step = min(max(1, most // (8 * len(numeric))), BATCH_ROWS)
         for batch in rows.batches(0, rows.shape[0], [*numeric, *asked], step):
-            yield Block(numbers(batch, numeric), *split([text(batch, title) for title in asked]))
+            yield Block(numbers(batch, numeric), *split([text(batch, title, paths[0]) for title in asked]))
         if not rows.shape[0]:
             yield Block(np.empty(rows.shape))
 
@@ -126,7 +127,7 @@ def parquet_source(paths: list[Path], options: ReadingOptions) -> TableSource:
         columns: list[list[str]] = [[] for _ in asked]
         for batch in rows.batches(first, last, asked) if asked else ():
             for column, title in zip(columns, asked):
-                column += text(batch, title)
+                column += text(batch, title, paths[0])
         return split(columns)
 
     return TableSource(
@@ -162,7 +163,7 @@ def _columns(file: Any, path: Path, options: ReadingOptions) -> tuple[list[str],
     with reading(path, "Parquet"):
         named = [title for title in numeric if names_rows(title)]
         first = next(file.iter_batches(SAMPLE_LINES, columns=named), None) if named else None
-        counting = [title for title in named if first is not None and only_count(text(first, title))]
+        counting = [title for title in named if first is not None and only_count(text(first, title, path))]
     notes = [f"left out '{title}', which counts the rows" for title in counting]
     if left_out:
         notes.append(f"left out the text column{'s' if len(left_out) > 1 else ''} {listed(left_out)}")
