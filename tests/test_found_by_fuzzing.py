@@ -215,7 +215,7 @@ def test_damaged_text_in_parquet(tmp_path, damage):
     table = pandas.DataFrame(DATA, columns=list("abcd"))
     table.insert(0, "name", [f"sample {k}" for k in range(20)])
     damage(tmp_path / "x.parquet", pyarrow.Table.from_pandas(table))
-    for read in (read_table, lambda path: list(open_rows(path).read())):
+    for read in (read_table, lambda path: list(open_rows(path))):
         with pytest.raises(DataError, match=r"x\.parquet"):
             read(tmp_path / "x.parquet")
 

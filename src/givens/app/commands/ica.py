@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import field
-from enum import StrEnum
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 
@@ -23,13 +23,7 @@ from givens.mne.recording import SUFFIXES, read_recording
 FIRST = 1 << 16  # samples of a store that the page shows
 
 
-class ContrastName(StrEnum):
-    """The contrasts of `ICA` that have a name."""
-
-    adaptive = "adaptive"
-    logcosh = "logcosh"
-    exp = "exp"
-    kurtosis = "kurtosis"
+ContrastName = Literal["adaptive", "logcosh", "exp", "kurtosis"]
 
 
 @option_group
@@ -52,7 +46,7 @@ def command(
         None, "Number of sources. Default: the rank of the data.", "--components", "-m", min=1
     ),
     contrast: ContrastName = o.fitting(
-        ContrastName.adaptive,
+        "adaptive",
         "The measure of independence. adaptive separates sources with heavy and light tails; logcosh, exp and "
         "kurtosis only those with heavy tails.",
     ),
@@ -87,7 +81,7 @@ def command(
         raise OptionError("--stability needs all samples in memory: leave out --cluster or --stability")
     model = givens.ICA(
         components,
-        contrast=contrast.value,
+        contrast=contrast,
         stability=(5 if run.cluster is None else 0) if stability is None else stability,
         n_starts=starts,
         **run.parameters(session),

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -21,18 +20,14 @@ from givens.app.tables.table import numbered
 STANDARDISED = "divided each variable by its standard deviation"
 
 
-class Variance(StrEnum):
-    """One variance for all clusters, or one each."""
-
-    common = "common"
-    distinct = "distinct"
+Variance = Literal["common", "distinct"]
 
 
 @clean
 def command(
     *,
     clusters: int = option(..., "Number of clusters.", "--clusters", "-k", min=1),
-    variance: Variance = option(Variance.common, "One variance for all clusters, or one for each."),
+    variance: Variance = option("common", "One variance for all clusters, or one for each."),
     source: o.Source,
     standardise: bool = o.STANDARDISE,
     refine_em: int = o.fitting(100, "Largest number of EM steps after the fit to the moments.", min=0),
@@ -47,7 +42,7 @@ def command(
     Example: [bold]givens mixture table.csv -k 3 --out results[/]
     """
     model = givens.SphericalMixture(
-        clusters, variance=variance.value, refine_em=refine_em, **run.parameters(session)
+        clusters, variance=variance, refine_em=refine_em, **run.parameters(session)
     )
     with staged(session.out) as files, opened(session, source, run, dense=True) as samples:
         if standardise:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import field
-from enum import StrEnum
+from dataclasses import field, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -20,45 +19,12 @@ if TYPE_CHECKING:
 FORMULA = ("=", "+", "-", "@", "\t", "\r")  # what a spreadsheet's formula may begin with
 
 
-class Side(StrEnum):
-    """Which side of the table is the samples."""
-
-    rows = "rows"
-    columns = "columns"
-
-
-class Impute(StrEnum):
-    """What to do about missing values."""
-
-    median = "median"
-    drop = "drop"
-
-
-class ImputeOrEstimate(StrEnum):
-    """What to do about missing values, for a model that can estimate them itself."""
-
-    median = "median"
-    drop = "drop"
-    em = "em"
-
-
-class Penalty(StrEnum):
-    """The penalty of sparse PCA: ℓ1, as in the paper, or ℓ0."""
-
-    l1 = "l1"
-    l0 = "l0"
-
-
-class Order(StrEnum):
-    """The order of rotations, as `givens.schedules` names it."""
-
-    random = "random"
-    without_replacement = "without-replacement"
-    cyclic = "cyclic"
-    shuffled = "shuffled"
-    tournament = "tournament"
-    gradient = "gradient"
-
+Side = Literal["rows", "columns"]
+Impute = Literal["median", "drop"]
+ImputeOrEstimate = Literal["median", "drop", "em"]
+Penalty = Literal["l1", "l0"]
+# As `givens.schedules` names them.
+Order = Literal["random", "without-replacement", "cyclic", "shuffled", "tournament", "gradient"]
 
 reading = functools.partial(option, panel="Reading the file")
 fitting = functools.partial(option, panel="Fitting")
@@ -146,18 +112,9 @@ class Source:
 
     def reading(self) -> dict[str, Any]:
         """What the readers are told: the model estimates the missing values that they keep."""
-        return {
-            "samples": self.samples,
-            "labels": self.labels or (),
-            "names": self.names,
-            "drop": self.drop or (),
-            "header": self.header,
-            "skip_rows": self.skip_rows,
-            "impute": "keep" if self.impute == "em" else self.impute,
-            "signals": self.signals,
-            "takes_labels": self.takes_labels,
-            "estimates": self.estimates,
-        }
+        names = [one.name for one in fields(ReadingOptions) if hasattr(self, one.name)]
+        given = {name: getattr(self, name) for name in names}
+        return given | {"impute": "keep" if self.impute == "em" else self.impute}
 
     def table(self, session: Session, nouns: tuple[str, str] = ("sample", "variable")) -> Table:
         """Read the whole table, and print what was guessed; `nouns` are what its rows and columns are."""

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -20,16 +19,7 @@ from givens.app.tables.write import write_matrix
 from givens.support.arguments import warn_of_dominant_feature
 from givens.support.imports import require
 
-
-class Criterion(StrEnum):
-    """The criteria of the orthomax family."""
-
-    varimax = "varimax"
-    quartimax = "quartimax"
-    biquartimax = "biquartimax"
-    equamax = "equamax"
-    parsimax = "parsimax"
-    parsimony = "parsimony"
+Criterion = Literal["varimax", "quartimax", "biquartimax", "equamax", "parsimax", "parsimony"]
 
 
 def principal_loadings(values: Any, factors: int, standardise: bool) -> tuple[np.ndarray, float]:
@@ -49,7 +39,7 @@ def principal_loadings(values: Any, factors: int, standardise: bool) -> tuple[np
 @clean
 def command(
     *,
-    criterion: Criterion = option(Criterion.varimax, "The criterion of simple structure."),
+    criterion: Criterion = option("varimax", "The criterion of simple structure."),
     components: int | None = option(
         None,
         "The file holds data: rotate this many principal components of them.",
@@ -95,7 +85,7 @@ def command(
             if total is not None:
                 warn_of_dominant_feature(np.sum(loadings**2, axis=1), total)
             model = givens.FactorRotation(
-                criterion.value,
+                criterion,
                 normalize=kaiser,
                 n_starts=starts,
                 threads=threads,
@@ -107,7 +97,7 @@ def command(
 def table_of_loadings(session: Session, source: o.Source) -> Table:
     """Read a table of loadings, and return it with a column for each variable, as data have it."""
     # In a table of loadings the rows are the variables, whatever a table of data would look like.
-    source.samples = o.Side.rows
+    source.samples = "rows"
     table = source.table(session, ("variable", "factor"))
     loadings, factors = o.dense(table.values), table.variables
     if len(factors) > len(loadings):

@@ -82,7 +82,7 @@ def command(
         "Or: a threshold between 0 (ordinary PCA) and 1 (one variable in each component). Default: 0.05.",
     ),
     gamma: float | None = option(None, "Or: the threshold in the units of the data, the paper's gamma."),
-    penalty: o.Penalty = o.fitting(o.Penalty.l1, "With a threshold: the l1 or the l0 penalty of sparse PCA."),
+    penalty: o.Penalty = o.fitting("l1", "With a threshold: the l1 or the l0 penalty of sparse PCA."),
     source: o.EstimableSource,
     standardise: bool = o.STANDARDISE,
     stream: bool = o.reading(False, "Read a few rows at a time, for files larger than memory.", "--stream"),
@@ -120,10 +120,10 @@ def command(
         "n_nonzero": counts(n_nonzero),
         "alpha": alpha,
         "gamma": gamma,
-        "penalty": penalty.value,
+        "penalty": penalty,
         "scale": standardise,
         "n_starts": starts,
-        "missing": "em" if source.impute == o.ImputeOrEstimate.em else None,
+        "missing": "em" if source.impute == "em" else None,
     }
     if max_sweeps is not None:
         parameters["max_sweeps"] = max_sweeps
@@ -134,7 +134,7 @@ def command(
             raise OptionError(
                 "--schedule orders rotations with a threshold: give --alpha or --gamma, not --n-nonzero"
             )
-        parameters["schedule"] = schedule.value
+        parameters["schedule"] = schedule
     if oversample is not None and not stream:
         raise OptionError("--oversample goes with --stream, and does nothing without it")
     estimator = givens.StreamingSparsePCA if stream else givens.SparsePCA

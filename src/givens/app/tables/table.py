@@ -85,6 +85,7 @@ class ReadingOptions:
         self.labels = (
             [self.labels] if isinstance(self.labels, str) else list(dict.fromkeys(self.labels or ()))
         )
+        self.drop = list(self.drop or ())
         for name, value in (("header", self.header), ("skip_rows", self.skip_rows)):
             if value is not None and (not isinstance(value, Integral) or value < 0):
                 raise DataError(f"{name} must be a whole number of at least 0, not {value!r}")
