@@ -1,4 +1,4 @@
-"""One list of objectives, and of the outer loop of few components, that every property is tested on."""
+"""One list of objectives that every property is tested on."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ from givens.objectives import (
     SparseColumns,
     SymmetricTensor,
 )
-from givens.sparse_pca.few_components import FewColumns
 
 N = 6
 
@@ -97,14 +96,10 @@ CASES: dict[str, Callable[[int], Objective]] = {
 }
 
 
-def _few(seed: int, level: float, l0: bool, m: int) -> FewColumns:
-    return FewColumns(np.ascontiguousarray(_data(seed).T), np.full(m, level), l0)
-
-
-# Not objectives, but loops around the pair problems of one, for m of its N columns.
-FEW: dict[str, Callable[[int], FewColumns]] = {
-    "few components, l1, 2 of 6": lambda seed: _few(seed, 1.5, False, 2),
-    "few components, l0, 3 of 6": lambda seed: _few(seed, 2.0, True, 3),
-    "few components, l1, 1 of 6": lambda seed: _few(seed, 0.5, False, 1),
-    "few components, no threshold": lambda seed: _few(seed, 0.0, False, 2),
+# Of n x m matrices, m < n, of which `minimize` computes no other columns.
+FEW: dict[str, Callable[[int], SparseColumns]] = {
+    "few components, l1, 2 of 6": lambda seed: SparseColumns(_data(seed), 1.5, active=2),
+    "few components, l0, 3 of 6": lambda seed: SparseColumns(_data(seed), 4.0, "l0", active=3),
+    "few components, l1, 1 of 6": lambda seed: SparseColumns(_data(seed), 0.5, active=1),
+    "few components, no threshold": lambda seed: SparseColumns(_data(seed), 0.0, active=2),
 }

@@ -107,10 +107,11 @@ def _centre_densely() -> None:
 
 def _take_whole_scores() -> None:
     from givens.numerics import tiles
-    from givens.sparse_pca import few_components, forms, loadings
+    from givens.objectives import sparse_columns
+    from givens.sparse_pca import forms, loadings, tracked_counts
 
     few_allowed = tiles.scores
-    for module in (tiles, few_components, forms, loadings):
+    for module in (tiles, sparse_columns, tracked_counts, forms, loadings):
         module.scores = lambda S, At, few: few_allowed(S, At, few=False)
 
 

@@ -225,13 +225,8 @@ MECHANISMS = (
         ROTATIONS,
         (
             "phases/newton.py",
-            "objectives/contrasts.py:second_sums",
             "objectives/contrasts.py:second_of_columns",
             "objectives/quartic.py:Orthomax.second",
-            "kernels/scalar.py:second_of",
-            "kernels/scalar.py:_product",
-            "kernels/scalar.py:bend",
-            "kernels/scalar.py:fourth_second",
         ),
         _no_second_derivatives,
         "kept: loadings of smooth fields, where f is nearly flat, do not converge in 500 steps of descent without it.",

@@ -41,7 +41,8 @@ def algorithm_4(
     floor = float(np.finfo(np.float64).eps * np.linalg.norm(T))
     flops = 2.0 * d**4 + 2.0 * d**3
     for _ in range(sweeps if len(pairs) else 0):
-        gain, spent = turn_pairs(S, pairs[rng.integers(len(pairs), size=len(pairs))], floor, V, W)
+        drawn = pairs[rng.integers(len(pairs), size=len(pairs))]
+        gain, _, spent = turn_pairs(S, drawn, d, floor, V, W)
         flops += spent
         if gain <= tol * float(np.sum(V * W)):
             break

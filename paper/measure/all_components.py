@@ -17,7 +17,6 @@ import numpy as np
 from givens.metrics import adjusted_from_scores
 from givens.numerics import flop_counts
 from givens.objectives import SparseColumns
-from givens.objectives.contrasts import Pairs
 from givens.objectives.sparse_columns import Threshold
 from givens.result import Snapshot
 from givens.rotations import random_orthogonal, turn
@@ -42,7 +41,7 @@ FINE, COARSE = 1.03, 3.0
 class FewEvaluations(Threshold):
     """The pair problem solved about as well as the paper does: at most a thousandth of the gain is left."""
 
-    def solve_pairs(self, Y: np.ndarray, pairs: np.ndarray, active: int) -> Pairs:
+    def solve_pairs(self, Y: np.ndarray, pairs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """A good angle of each pair, from the rows that can count."""
         from givens.kernels.sparse_pair import ROOM, search
 
@@ -57,7 +56,7 @@ class FewEvaluations(Threshold):
             )
             flops += spent + 3.0 * Y.shape[1]
         flop_counts.count(flops)
-        return turn(angles), gains, int(np.count_nonzero(angles))
+        return turn(angles), gains
 
 
 def paper_columns(A: np.ndarray, gamma: float) -> SparseColumns:
@@ -128,7 +127,7 @@ def run_rotations(problem: Problem, start: np.ndarray, seed: int, *, pairs: bool
     result = minimize(
         watched,
         start,
-        method=Random() if pairs else watched.plan().schedule,
+        method=Random() if pairs else watched.method[1],
         tol=0,
         max_iter=PASSES,
         random_state=seed,

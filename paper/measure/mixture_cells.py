@@ -114,7 +114,7 @@ def uncentred(X: np.ndarray, k: int) -> tuple[Cumulants, np.ndarray]:
 def reconstruct(
     moments: Cumulants, noise: float, k: int, decomposition: Callable[[np.ndarray], Any]
 ) -> Mixture:
-    """Anandkumar et al.'s reconstruction: w_i = λ_i⁻², μ_i = λ_i B v_i."""
+    """Anandkumar et al.'s reconstruction: w_i = λ_i⁻², μ_i = λ_i M2 W v_i."""
     m, eye = moments.axes.T @ moments.mean, np.eye(k)
     second = moments.covariance + np.outer(m, m) - noise * eye
     placed = np.einsum("ab,c->abc", moments.covariance - noise * eye, m)
@@ -128,7 +128,7 @@ def reconstruct(
     # factor of five of their mean, which serves both methods best where they are weak and changes little elsewhere.
     lambdas = np.clip(found.weights, np.sqrt(k / 5), np.sqrt(k * 5))
     weights = lambdas**-2.0
-    means = (moments.axes @ white.B @ (found.factors * lambdas)).T
+    means = (moments.axes @ second @ white.W @ (found.factors * lambdas)).T
     return Mixture(weights / weights.sum(), means, np.full(k, noise))
 
 

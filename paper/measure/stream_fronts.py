@@ -19,6 +19,7 @@ from functools import partial
 import numpy as np
 
 from givens.metrics import adjusted_variance, total_variance
+from givens.numerics.flop_counts import Flops, job
 from givens.sparse_pca.loadings import shrink, unit_rows
 from givens.streaming.estimator import StreamingSparsePCA
 from givens.streaming.rules import Weakest
@@ -101,12 +102,12 @@ def algorithm_5(train: np.ndarray, shares: list[float]) -> Found:
             rule = Weakest(partial(constant_level, sketch, gamma), m, False, 0)
             for stop, part in ((EARLY_STOP, X[:early]), (CONVERGENCE, X[early:])):
                 sketch.add(part, rule, 1)
-                columns, spent = sketch.columns_now(rule, 1)
-                Y = columns * sketch.unit
+                with job(Flops()) as last:
+                    Y = sketch.columns_now(rule, 1) * sketch.unit
                 few, filling = fill_pattern(Y, unit_rows(shrink(Y, gamma)), max_iter=200)
                 Z = np.zeros((m, train.shape[1]))
                 Z[:, seen] = in_order(few, Y)
-                yield m, stop, share, Z, 2.0 * train.size + sketch.flops + spent + filling, True
+                yield m, stop, share, Z, 2.0 * train.size + sketch.flops + last.flops + filling, True
 
 
 def constant_level(sketch: Sketch, gamma: float, norms: np.ndarray, weight: float, Y: np.ndarray) -> float:

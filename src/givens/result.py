@@ -136,7 +136,7 @@ class PhaseSummary:
     Attributes
     ----------
     name : str
-        "descent", "newton", "leaps" or "sweeps"; "samples" for steps on a sample of the data that precede the
+        "descent", "newton", "leaps", "sweeps" or "widened sweeps"; "samples" for steps on a sample of the data that precede the
         run.
     steps : int
         Number of steps.
@@ -169,7 +169,8 @@ class Result:
     message : str
         Why the run stopped, in a sentence.
     sweeps, rotations : int
-        Number of sweeps, and number of Givens rotations in them. Steps of all columns at once are not counted.
+        Number of sweeps, and number of rotations in them, of pairs or of blocks of columns. Steps of all columns at once are not
+        counted.
     flops : float
         Number of additions and multiplications, over all starts, without those inside a function given as a callable.
     gradient_norm : float

@@ -173,8 +173,8 @@ def test_single_and_double_precision_agree():
     with pytest.raises(ValueError, match="X must hold whole counts"):
         TopicModel(5).fit(double)
     with warnings.catch_warnings():
-        # Uniform numbers have no topics: the passes start from random documents, as all of scikit-learn's do.
-        warnings.filterwarnings("ignore", ".*starts from random documents instead")
+        # Uniform numbers have no topics: the passes start from random topics, as all of scikit-learn's do.
+        warnings.filterwarnings("ignore", ".*starts from random topics instead")
         models = [TopicModel(5, counts="any").fit(X) for X in (double, single)]
     np.testing.assert_allclose(models[1].components_, models[0].components_, rtol=1e-5)
     np.testing.assert_allclose(models[1].transform(single), models[0].transform(double), rtol=1e-5)

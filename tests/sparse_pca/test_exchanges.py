@@ -13,9 +13,15 @@ from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 from givens import SparsePCA, metrics
 from givens.datasets import pitprops, sparse_modules
 from givens.sparse_pca.exchanges import ScoredLoadings, exchanged
-from givens.sparse_pca.forms import ProductForm, SampleForm, SparseRows
-from givens.sparse_pca.loadings import reported_order
-from givens.sparse_pca.truncated_power import ImagedLoadings, cut, settled
+from givens.sparse_pca.forms import (
+    ImagedLoadings,
+    ProductForm,
+    SampleForm,
+    SparseRows,
+    reported_order,
+    settled,
+)
+from givens.sparse_pca.truncated_power import cut
 
 
 def centred(seed, n=15, d=20):
@@ -67,7 +73,9 @@ def test_the_gain_of_an_exchange_is_that_of_the_adjusted_variance(form, seed, pl
     assert np.linalg.norm(exchange.values) == pytest.approx(1.0)
 
     def total(where, values):
-        E = Z.replaced(place, where, values).scores(X)
+        other = SparseRows(list(Z.where), list(Z.values))
+        other.where[place], other.values[place] = where, values
+        E = other.scores(X)
         return metrics.adjusted_from_scores(E[order].T).sum() * (len(X) - 1)
 
     before = total(Z.where[place], Z.values[place])
@@ -94,10 +102,9 @@ def test_exchanges_keep_the_counts_and_never_lose(form, seed, counts):
     X = centred(seed)
     asked = np.array(counts)
     start = cut(np.random.default_rng(seed).standard_normal((len(counts), 20)), asked)
-    found, flops, number = exchanged(ImagedLoadings.of(form(X), start), np.sum(X**2, axis=0), asked)
+    found, number = exchanged(ImagedLoadings.of(form(X), start), np.sum(X**2, axis=0), asked)
     np.testing.assert_array_equal(found.counts(), asked)
     assert all(np.all(np.diff(where) > 0) for where in found.where)
-    assert flops > 0
     if number:
         assert reported(X, found, asked) > reported(X, start, asked)
     else:
@@ -113,9 +120,9 @@ def test_a_wrong_entry_is_exchanged_for_the_right_one(seed):
     spoilt.where[0][2] = np.setdiff1d(np.arange(80), np.concatenate(good.where))[0]
     start = settled(
         SampleForm(X), SparseRows([np.sort(w) for w in spoilt.where], good.values), np.array([6, 6])
-    )[0]
+    )
     here = ImagedLoadings.of(SampleForm(X), start)
-    found, _, number = exchanged(here, np.sum(X**2, axis=0), np.array([6, 6]))
+    found, number = exchanged(here, np.sum(X**2, axis=0), np.array([6, 6]))
     assert number >= 1
     assert {tuple(w) for w in found.where} == {tuple(w) for w in good.where}
 
@@ -124,7 +131,7 @@ def test_dependent_scores_are_left_alone(rng):
     X = rng.standard_normal((10, 3))[:, [0, 0, 1, 2]]
     twice = SparseRows([np.array([0]), np.array([1])], [np.ones(1), np.ones(1)])
     here = ImagedLoadings.of(SampleForm(X), twice)
-    found, _, number = exchanged(here, np.sum(X**2, axis=0), np.array([1, 1]))
+    found, number = exchanged(here, np.sum(X**2, axis=0), np.array([1, 1]))
     assert number == 0
     assert found.same_features(twice)
 

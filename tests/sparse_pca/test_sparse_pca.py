@@ -12,10 +12,11 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.estimator_checks import check_estimator
 
-from givens import SparsePCA, metrics, sparse_pca_path
+from givens import SparsePCA, metrics, minimize, sparse_pca_path
 from givens.data.moments import Moments, moments_of
 from givens.datasets import pitprops, sparse_modules
 from givens.numerics import gram
+from givens.objectives import SparseColumns
 from givens.sparse_pca import centred_data as data_module
 from givens.sparse_pca.centred_data import CentredData
 from tests.memory import most_bytes
@@ -66,11 +67,9 @@ def test_without_a_threshold_it_is_pca(X, m):
 
 
 def test_from_a_random_start_too_the_subspace_is_pcas(X):
-    from givens.sparse_pca.few_components import FewColumns
-
     At = np.ascontiguousarray(X - X.mean(axis=0))
     V = np.linalg.qr(np.random.default_rng(0).standard_normal((30, 3)))[0]
-    result = FewColumns(At, np.zeros(3), False).maximise(V, tol=1e-22, max_sweeps=400)
+    result = minimize(SparseColumns(At.T, 0.0, active=3), V, tol=1e-11, max_iter=400)
     assert subspace_angles(result.U, np.linalg.svd(At)[0][:, :3]).max() < 1e-8
 
 
@@ -254,9 +253,7 @@ def test_tall_sparse_data_give_what_a_dense_factor_gives(rng, monkeypatch, asked
     shuffled.has_sorted_indices = False
     models.append(SparsePCA(3, **asked).fit(shuffled))
     # All samples, centred, as wide data have them.
-    monkeypatch.setattr(
-        CentredData, "factor", lambda self, features, *_, **__: self._all_samples(features, False)
-    )
+    monkeypatch.setattr(CentredData, "factor", lambda self, features, *_, **__: self._all_samples(features))
     expected = SparsePCA(3, **asked).fit(X)
     for model in models:
         np.testing.assert_allclose(model.components_, expected.components_, atol=1e-6)

@@ -101,7 +101,7 @@ def test_the_settings_of_the_docstring_are_algorithm_5_as_printed(monkeypatch, m
         )
         sketch = model._sketch
         assert sketch.count > sketch.block  # a whole block and a part of one
-        columns = sketch.columns_now(model._rule(sketch))[0] * sketch.unit
+        columns = sketch.columns_now(model._rule(sketch)) * sketch.unit
         np.testing.assert_allclose(columns.T, expected, atol=1e-5 * np.abs(expected).max())
         cut = np.sign(expected) * np.maximum(np.abs(expected) - gamma, 0)
         Z = (cut / np.linalg.norm(cut, axis=0)).T

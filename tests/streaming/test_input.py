@@ -221,7 +221,9 @@ def test_progress_counts_the_samples_and_changes_nothing(capsys):
 
 def test_components_beyond_the_rank_of_few_samples_keep_their_counts():
     X = np.random.default_rng(0).standard_normal((2, 60))
-    with pytest.warns(UserWarning, match=r"2 components are beyond the rank.*ask for 1 or fewer, or wait"):
+    with pytest.warns(
+        UserWarning, match=r"2 components are beyond the rank.*ask for 1 or fewer, or give more"
+    ):
         found = StreamingSparsePCA(3, n_nonzero=6).fit(X)
     assert found.n_nonzero_.tolist() == [6, 6, 6]
 

@@ -42,7 +42,7 @@ def test_means_energies_and_counts_are_those_of_all_samples(parts, scale, unit):
 def test_no_more_is_lost_than_the_trace_says(parts):
     X = MODULES.X + 3.0
     sketch = merged(X, parts)._sketch
-    W = sketch.columns_now(StreamingSparsePCA(3).fit(X)._rule(sketch))[0] * sketch.unit
+    W = sketch.columns_now(StreamingSparsePCA(3).fit(X)._rule(sketch)) * sketch.unit
     centred = X - X.mean(axis=0)
     total = np.sum(centred**2)
     lost = np.linalg.eigvalsh(centred.T @ centred - W.T @ W)

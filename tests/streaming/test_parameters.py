@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from givens import SparsePCA, StreamingSparsePCA
 from givens.datasets import sparse_modules
 from givens.metrics import adjusted_variance, total_variance
-from givens.streaming import components
+from givens.sparse_pca.loadings import solve
+from givens.sparse_pca.options import FitOptions
 from tests.properties import examples
 
 DROPS = ("frequent", "weakest")
@@ -62,7 +63,7 @@ def test_kept_columns_never_exceed_the_correlations(forgetting):
     for oversample in (0, 5, 37):
         found = model(oversample=oversample, forgetting=forgetting).fit(X)
         sketch = found._sketch
-        Y = sketch.columns_now(found._rule(sketch))[0] * sketch.unit / deviation
+        Y = sketch.columns_now(found._rule(sketch)) * sketch.unit / deviation
         missing = np.linalg.eigvalsh(scatter - Y.T @ Y)
         size = np.linalg.norm(scatter, 2)
         assert missing[0] >= -1e-10 * size
@@ -170,9 +171,8 @@ def test_the_best_of_several_starts_is_kept(l0):
     Y, level = random_columns(), 9.0
     values = []
     for n_starts in (1, 2, 12):
-        options = {"refit": True, "tol": 1e-9, "max_sweeps": 100, "threads": 1, "progress": False, "seed": 5}
-        asked = components.Asked(m=3, level=level, l0=l0, counts=None, n_starts=n_starts, **options)
-        found = components._best_start(Y, np.arange(60), asked)
+        options = FitOptions(3, level, l0, None, True, 1e-9, 100, n_starts, 1, False)
+        found = solve(Y, options, np.eye(8)[:, :3], np.random.default_rng(5))
         values.append(threshold.value(found.Y, found.levels, l0))
     assert values[0] <= values[1] * (1 + 1e-12) <= values[2] * (1 + 1e-12)
     assert values[2] > 1.2 * values[0]
@@ -197,14 +197,8 @@ def test_the_method_says_what_the_stream_did_and_how_its_components_were_made():
     assert rotated.method_.startswith("300 samples, 23 columns kept as principal axes")
     assert "sweeps of rotations in blocks" in rotated.method_
     rotated.set_params(max_sweeps=0)
-    assert rotated.method_.endswith("loadings from principal axes; no rotations")
+    assert rotated.method_.endswith("loadings from the columns as they are")
     paper = model(drop="weakest", inner_rotations=5).fit(X)
     assert "3 columns kept, the weakest replaced by each sample, then 5 rotations" in paper.method_
     assert "(Algorithm 5); loadings from the columns as they are" in paper.method_
     assert "rotations of random pairs" not in model(drop="weakest", inner_rotations=0).fit(X).method_
-
-
-def test_principal_axes_that_explain_more_are_named():
-    """Where nearly every entry may count, no rotated columns explain as much as principal axes do."""
-    dense = model(alpha=1e-3).fit(X)
-    assert "loadings from principal axes, which explain more than axes turned by" in dense.method_

@@ -98,7 +98,7 @@ def test_kept_columns_never_exceed_the_scatter_and_miss_little_of_it(forgetting)
     size = np.linalg.norm(scatter, 2)
     for oversample in (0, 4, 37):
         model = fitted(DATA.X, oversample=oversample, forgetting=forgetting)
-        Y = model._sketch.columns_now(model._rule(model._sketch))[0] * model._sketch.unit
+        Y = model._sketch.columns_now(model._rule(model._sketch)) * model._sketch.unit
         missing = np.linalg.eigvalsh(scatter - Y.T @ Y)
         assert missing[0] >= -1e-10 * size
         if oversample == 37:
@@ -230,7 +230,7 @@ def test_shrunk_and_unshrunk_values():
     shrunk = StreamingSparsePCA(3, alpha=0.3, max_sweeps=0, refit=False).fit(DATA.X)
     np.testing.assert_array_equal(plain.components_ != 0, shrunk.components_ != 0)
     sketch = plain._sketch
-    Y = sketch.columns_now(plain._rule(sketch))[0]
+    Y = sketch.columns_now(plain._rule(sketch))
     for model, cut in ((plain, 0.0), (shrunk, plain.gamma_[0] / sketch.unit)):
         y = Y[0] * np.sign(Y[0][np.argmax(np.abs(Y[0]))])
         expected = np.where(np.abs(y) > plain.gamma_[0] / sketch.unit, y - np.sign(y) * cut, 0)

@@ -36,7 +36,7 @@ def test_mean_scatter_and_divisor_are_those_of_weighted_samples(seed, forgetting
     mean = weights @ rows / weights.sum()
     scatter = (rows - mean).T * weights @ (rows - mean)
     np.testing.assert_allclose(sketch.mean * sketch.unit / unit, mean)
-    columns = sketch.columns_now(Frequent(4))[0] * (sketch.unit / unit)
+    columns = sketch.columns_now(Frequent(4)) * (sketch.unit / unit)
     np.testing.assert_allclose(columns.T @ columns, scatter, atol=1e-9)
     assert sketch.energy * (sketch.unit / unit) ** 2 == pytest.approx(np.trace(scatter))
     # As if `own` samples of weight 1, forgotten together, had come.
@@ -139,7 +139,7 @@ def test_complete_streams_are_the_same_with_and_without_and_saves_keep_the_count
 def test_holes_that_will_not_do():
     holed = X.copy()
     holed[:, 7] = np.nan
-    with pytest.raises(ValueError, match="feature 7 has no value at all in the first batch"):
+    with pytest.raises(ValueError, match="feature 7 has no value at all"):
         StreamingSparsePCA(3, missing="em").fit(holed)
     with pytest.raises(ValueError, match="NaN"):
         StreamingSparsePCA(3).fit(holed)

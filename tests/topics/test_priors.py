@@ -75,10 +75,10 @@ def test_passes_raise_the_bound(kind, monkeypatch):
     refined = refine(
         Rows([X], check=WordCounts(True)), topics, prior, passes=15, steps=2000, smoothing=1e-9, tol=0.0
     )
-    assert len(refined.bounds) > 3
-    assert np.all(np.diff(refined.bounds) > -1e-5)
-    assert refined.bounds[-1] > refined.bounds[0] + 0.01
-    assert refined.counts.sum() == pytest.approx(X.sum(), rel=1e-4)
+    assert len(refined.values) > 3
+    assert np.all(np.diff(refined.values) > -1e-5)
+    assert refined.values[-1] > refined.values[0] + 0.01
+    assert refined.last[0].sum() == pytest.approx(X.sum(), rel=1e-4)
 
 
 def test_products_are_added_to_what_is_there():

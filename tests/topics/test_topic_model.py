@@ -293,7 +293,7 @@ def test_more_topics_than_moments_can_tell_apart():
     X = np.array([[2, 2, 0, 0], [0, 0, 2, 2]] * 30)
     with pytest.raises(ValueError, match="only 2 positive eigenvalues"):
         TopicModel(3, refine=0).fit(X)
-    with pytest.warns(UserWarning, match="starts from random documents"):
+    with pytest.warns(UserWarning, match="starts from random topics"):
         model = TopicModel(3, refine=3).fit(X)
     assert model.components_.shape == (3, 4)
     assert model.result_ is None

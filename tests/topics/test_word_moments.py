@@ -7,7 +7,7 @@ from scipy import sparse
 from givens.data.rows import Rows
 from givens.numerics import parallel
 from givens.topics.documents import BLOCK_DOCUMENTS, Counts, WordCounts
-from givens.topics.word_moments import FLATTENING, RARE, WordMoments, principal_axes
+from givens.topics.word_moments import FLATTENING, WordMoments, principal_axes
 
 pytest.importorskip("numba")
 
@@ -112,31 +112,6 @@ def test_merged_moments_are_those_of_all_documents():
     assert left.count == 2 * BLOCK_DOCUMENTS
     with pytest.raises(ValueError, match="different axes"):
         left.merge(WordMoments(axes + 1))
-
-
-def test_rare_words_are_left_out_of_the_axes_but_not_of_the_moments():
-    rng = np.random.default_rng(12)
-    frequent = rng.poisson(1.0, size=(400, 200))
-    rare = np.zeros((400, 3))
-    for word, times in enumerate((1, RARE - 1, RARE)):
-        rare[rng.choice(400, size=times, replace=False), word] = 1
-    X = sparse.csr_matrix(np.hstack([rare, frequent]).astype(float))
-    axes = principal_axes(Rows([X], check=WordCounts(True)), X.shape[1], 5, np.random.default_rng(0))
-    np.testing.assert_array_equal(axes.any(axis=1), np.arange(203) > 1)
-    state = WordMoments(axes).begin(0)
-    state.add(Counts.of(X))
-    on_all = WordMoments(np.where(axes.any(axis=1)[:, None], axes, 1e-300)).begin(0)
-    on_all.add(Counts.of(X))
-    assert len(state.triples) < len(on_all.triples)
-    assert state.moments().cross[:2].any(axis=1).all()
-    np.testing.assert_allclose(state.moments().third, on_all.moments().third, rtol=1e-12, atol=1e-15)
-
-
-def test_words_are_kept_where_all_are_rare():
-    X = sparse.csr_matrix(np.eye(12)[np.arange(36) % 12] + np.eye(12)[np.arange(36) // 3])
-    axes = principal_axes(Rows([X], check=WordCounts(True)), 12, 3, np.random.default_rng(0))
-    assert X.sum(axis=0).max() < RARE
-    assert axes.any(axis=1).all()
 
 
 def test_principal_axes_span_the_leading_eigenvectors():

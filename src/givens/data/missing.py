@@ -115,9 +115,9 @@ def completed(X: np.ndarray, rank: int) -> tuple[np.ndarray, Completion, int, bo
     Parameters
     ----------
     X : array of float64, samples x features
-        NaN where a value is missing; every feature has at least one value.
+        NaN where a value is missing.
     rank : int
-        Of the model.
+        Of the model; at most half of the samples or features.
 
     Examples
     --------
@@ -131,6 +131,12 @@ def completed(X: np.ndarray, rank: int) -> tuple[np.ndarray, Completion, int, bo
     True
     """
     missing = np.isnan(X)
+    empty = np.flatnonzero(missing.all(axis=0))
+    if len(empty):
+        raise ValueError(
+            f"feature {empty[0]} has no value at all: leave it out, or begin with more samples ({len(empty)} in all)"
+        )
+    rank = min(rank, max(1, min(X.shape) // 2))
     mean = np.nanmean(X, axis=0)
     unit = float(np.nanmax(np.abs(X - mean))) or 1.0
     # In units of the largest deviation, so that no square overflows or vanishes.

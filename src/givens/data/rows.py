@@ -132,6 +132,10 @@ class Rows:
         The rows, if they are those of a dask array or data frame.
     table : array, sparse matrix or None
         The checked rows, if they are in memory.
+    samples : int or None
+        Their number, if it is known before a pass: not of rows that are read block by block.
+    dtype : type
+        Of a table, or of the first of several blocks: float32 or float64.
     """
 
     def __init__(
@@ -151,17 +155,18 @@ class Rows:
         self.door = Door(check)
         if is_dask(X):
             self.chunks = DaskRows(X, bool(getattr(estimator, "progress", False)))
-            self.n_features = self.chunks.shape[1]
-            _learn_features(estimator, self.n_features, reset, getattr(X, "columns", None))
+            first = self.chunks.X
+            _learn_features(estimator, first.shape[1], reset, getattr(X, "columns", None))
         elif in_memory(X):
-            self.table = check.table(estimator, X, reset)
-            self.n_features = self.table.shape[1]
+            first = self.table = check.table(estimator, X, reset)
         else:
             first = next(self._blocks(), None)
             if first is None:
                 raise ValueError("X yields no rows")
-            self.n_features, self._first_dtype = first.shape[1], first.dtype
-            _learn_features(estimator, self.n_features, reset)
+            _learn_features(estimator, first.shape[1], reset)
+        self.n_features = int(first.shape[1])
+        self.dtype: type[np.floating] = np.float32 if first.dtype == np.float32 else np.float64
+        self.samples = None if self.chunks is None and self.table is None else int(first.shape[0])
         self.door = Door(check, self.n_features)
 
     def __iter__(self) -> Iterator[Any]:
@@ -184,33 +189,9 @@ class Rows:
                 yield rows
 
     @property
-    def samples(self) -> int | None:
-        """Number of samples, if it is known before a pass: not of rows that are read block by block."""
-        return None if self.table is None and self.chunks is None else self.shape[0]
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Samples and features of a table, in memory or on Dask."""
-        return self.chunks.shape if self.chunks is not None else self._table.shape
-
-    @property
     def parts(self) -> int:
         """Number of chunks on Dask; a table in memory is one."""
         return 1 if self.chunks is None else self.chunks.X.numblocks[0]
-
-    @property
-    def dtype(self) -> type[np.floating]:
-        """Type of a table, or of the first of several blocks: float32 or float64."""
-        if self.chunks is None and self.table is None:
-            return self._first_dtype.type
-        table = self.chunks.X if self.chunks is not None else self._table
-        return np.float32 if table.dtype == np.float32 else np.float64
-
-    @property
-    def _table(self) -> Any:
-        if self.table is None:
-            raise AttributeError("rows that are read block by block have no shape")
-        return self.table
 
     def matrix(self, name: str) -> Any:
         """All rows as one table in memory, for what cannot be summed over blocks; `name` says what that is.
@@ -315,10 +296,6 @@ def in_memory(X: Any) -> bool:
     >>> in_memory(np.ones((3, 2))), in_memory([[1, 2], [3, 4]]), in_memory(iter([np.ones((3, 2))]))
     (True, True, False)
     """
-    if isinstance(X, (str, bytes, os.PathLike)):
-        raise TypeError(
-            f"X must be rows, not the name of a file, got {X!r}: open it first, for example with np.load(path, mmap_mode='r')"
-        )
     if isinstance(X, (list, tuple)):
         return not len(X) or _dimensions(X[0]) != 2
     if isinstance(X, np.ndarray):
@@ -327,16 +304,25 @@ def in_memory(X: Any) -> bool:
         return False
     if sparse.issparse(X) or hasattr(X, "iloc") or hasattr(X, "__dataframe__"):
         return True
+    _refuse_without_rows(X)
+    if not hasattr(X, "__iter__"):
+        return not (_is_anndata(X) or _is_sliceable(X))
+    # Arrays of other libraries; but a data set on disk, or a dask array, is not in memory.
+    return hasattr(X, "__array__") and not (_is_anndata(X) or _is_stored(X))
+
+
+def _refuse_without_rows(X: Any) -> None:
+    """Refuse the name of a file, several arrays, and a query that is not computed yet."""
+    if isinstance(X, (str, bytes, os.PathLike)):
+        raise TypeError(
+            f"X must be rows, not the name of a file, got {X!r}: open it first, for example with np.load(path, mmap_mode='r')"
+        )
     if hasattr(X, "keys"):
         raise TypeError(
             f"X must be rows, not a {type(X).__name__} of several arrays: pass one of them, as in X[name]"
         )
     if hasattr(X, "collect"):
         raise TypeError(f"X must be rows, and a {type(X).__name__} has none yet: pass X.collect()")
-    if not hasattr(X, "__iter__"):
-        return not (_is_anndata(X) or _is_sliceable(X))
-    # Arrays of other libraries; but a data set on disk, or a dask array, is not in memory.
-    return hasattr(X, "__array__") and not (_is_anndata(X) or _is_stored(X))
 
 
 def one_batch(X: Any) -> None:

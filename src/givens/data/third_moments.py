@@ -9,8 +9,8 @@ r³ + r·d numbers, from which every central moment about the mean follows exact
 over batches, machines and time.
 
 Latent variable models have moments M2 = Σ w_i μ_i μ_iᵀ and M3 = Σ w_i μ_i⊗μ_i⊗μ_i. With M2 = QΛQᵀ, `whiten` gives
-W = QΛ^{-½} and B = QΛ^{½}; `contract(M3, W)` = Σ λ_i v_i⊗v_i⊗v_i then has orthonormal v_i, which `givens.decompose`
-finds, and B V leads back.
+W = QΛ^{-½}; `contract(M3, W)` = Σ λ_i v_i⊗v_i⊗v_i then has orthonormal v_i, which `givens.decompose` finds, and
+M2 W V leads back.
 
 Whatever is known of the noise is subtracted as the placements of f⊗f⊗g: f⊗f⊗g + f⊗g⊗f + g⊗f⊗f. By
 
@@ -240,10 +240,9 @@ def cubes_of_placements(f: np.ndarray, g: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Whitening:
-    """W with Wᵀ M2 W = I, and B = M2 W, so that B Wᵀ is the projection on the range of M2."""
+    """W with Wᵀ M2 W = I, and the eigenvalues of M2."""
 
     W: np.ndarray
-    B: np.ndarray
     eigenvalues: np.ndarray
 
 
@@ -264,7 +263,7 @@ def whiten(second: np.ndarray, rank: int) -> Whitening:
     Returns
     -------
     Whitening
-        W and B of shape (r, rank), and all r eigenvalues, descending.
+        W of shape (r, rank), and all r eigenvalues, descending.
 
     Examples
     --------
@@ -277,17 +276,15 @@ def whiten(second: np.ndarray, rank: int) -> Whitening:
     """
     values, vectors = np.linalg.eigh(second)
     values, vectors = values[::-1], vectors[:, ::-1]
-    top = values[:rank]
-    # What is left of an exact zero after rounding.
-    floor = len(second) * np.finfo(float).eps * max(abs(values[0]), abs(values[-1])) if len(second) else 0.0
-    positive = int(np.sum(top > floor))
-    if rank > len(second) or positive < rank:
-        shown = ", ".join(f"{value:.4g}" for value in values[max(0, positive - 2) : rank + 2])
+    # More than what is left of an exact zero after rounding.
+    floor = len(second) * np.finfo(float).eps * np.abs(values).max(initial=0.0)
+    positive = int(np.sum(values > floor))
+    if positive < rank:
         raise TooFewDirections(
-            f"the second moment must have {rank} positive eigenvalues but has {positive}; "
-            f"from number {max(0, positive - 2) + 1} on they are {shown}"
+            f"the second moment has only {positive} positive eigenvalues, so moments cannot tell {rank} components apart: "
+            f"ask for at most {positive}, or give more samples"
         )
-    return Whitening(vectors[:, :rank] / np.sqrt(top), vectors[:, :rank] * np.sqrt(top), values)
+    return Whitening(vectors[:, :rank] / np.sqrt(values[:rank]), values)
 
 
 def contract(third: np.ndarray, W: np.ndarray) -> np.ndarray:

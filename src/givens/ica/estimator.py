@@ -184,12 +184,6 @@ class ICA(SourceSeparation):
         self._fit(X, sample_weight)
         return self
 
-    @atomic_fit
-    def fit_transform(self, X: Any, y: None = None, sample_weight: Any = None) -> np.ndarray:
-        """Find the sources and return them: samples x components."""
-        self._fit(X, sample_weight)
-        return self.transform(X)
-
     def _refuse(self) -> None:
         """Refuse bad options."""
         if not isinstance(self.contrast, Contrast) and self.contrast not in CONTRAST_NAMES:

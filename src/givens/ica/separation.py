@@ -90,12 +90,6 @@ class SourceSeparation(Transformer, ABC):
         self._fit(X)
         return self
 
-    @atomic_fit
-    def fit_transform(self, X: Any, y: None = None) -> np.ndarray:
-        """Find the sources and return them: samples x components."""
-        self._fit(X)
-        return self.transform(X)
-
     def _fit(self, X: Any, sample_weight: Any = None) -> None:
         rows = Rows(X, self, Numbers(least_rows=2, as_given=True))
         with parallel.pool(self.threads):

@@ -1,12 +1,26 @@
-"""Cayley's transform, and slopes from a gradient; for small matrices, the overhead of NumPy's calls would dominate."""
+"""Cayley's transform of small matrices, for which the overhead of NumPy's calls would dominate.
+
+Products are loops: those of BLAS would take half a second to compile.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 
-from givens.kernels.compile import kernel
+from givens.kernels.compile import inline, kernel
 
-LARGEST = float(np.finfo(np.float64).max)
+
+@inline
+def product(A: np.ndarray, B: np.ndarray) -> np.ndarray:
+    """AB, for square matrices."""
+    n = len(A)
+    C = np.zeros((n, n))
+    for i in range(n):
+        for k in range(n):
+            share = A[i, k]
+            for j in range(n):
+                C[i, j] += share * B[k, j]
+    return C
 
 
 @kernel
@@ -32,29 +46,14 @@ def turned(Q: np.ndarray, skew: np.ndarray, factor: float) -> np.ndarray:
                 inverse[i, k] = 0.0
                 for j in range(n):
                     inverse[i, j] -= share * inverse[k, j]
-    there = np.dot(Q, inverse)
+    there = product(Q, inverse)
     for i in range(n):
         for j in range(n):
             there[i, j] = 2.0 * there[i, j] - Q[i, j]
     # Repaired, as by `rotations.repair`, since rounding errors would disturb the comparison of values.
-    np.dot(there, np.dot(there.T, there), inverse)
+    gram = product(there.T, there)
+    excess = product(there, gram)
     for i in range(n):
         for j in range(n):
-            there[i, j] = 1.5 * there[i, j] - 0.5 * inverse[i, j]
+            there[i, j] = 1.5 * there[i, j] - 0.5 * excess[i, j]
     return there
-
-
-@kernel
-def slopes_of(E: np.ndarray, U: np.ndarray) -> tuple[np.ndarray, bool]:
-    """The slopes EᵀU − UᵀE of all pairs, for the gradient E of f at U; and whether they are finite."""
-    product = np.dot(E.T, U)
-    finite = True
-    for i in range(len(U)):
-        finite &= abs(product[i, i]) <= LARGEST
-        product[i, i] = 0.0
-        for j in range(i):
-            slope = product[i, j] - product[j, i]
-            product[i, j] = slope
-            product[j, i] = -slope
-            finite &= abs(slope) <= LARGEST
-    return product, finite

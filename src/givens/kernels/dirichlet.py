@@ -14,53 +14,30 @@ from __future__ import annotations
 import numpy as np
 
 from givens.kernels.compile import inline, kernel
+from givens.kernels.elementary import exp
 
 TINY = 1e-30
 """Added to the probabilities of words, so that a word without a topic gives finite numbers, even in single precision."""
 
-MOST_FALL = 700.0  # larger exponents would underflow
-LOG2_E = 1.4426950408889634
-LN2_HIGH = 0.693147180369123816490
-LN2_LOW = 1.90821492927058770002e-10
-
 
 @inline
-def write_exp_digamma(x, powers, size, out):  # type: ignore[no-untyped-def]
+def write_exp_digamma(x, size, out):  # type: ignore[no-untyped-def]
     """exp(ψ(x)) of the first `size` numbers x > 0, with a relative error below 1e-10 where the result is at least 1e-300.
 
-    The loop has no branches or calls, so that the compiler can vectorise it. `powers` is workspace for integers whose bits are
-    those of 2⁻ⁿ.
+    The loop has no branches or calls, so that the compiler can vectorise it.
     """
-    scales = powers.view(np.float64)
     for t in range(size):
         square = x[t] * x[t] + 7.0 * x[t]
         # 1/(x + i) + 1/(x + 7 − i) = (2x + 7) / (x² + 7x + i(7 − i)); the four of them with a common denominator.
         a, b = square * (square + 6.0), (square + 10.0) * (square + 12.0)
         numerator = (2.0 * square + 6.0) * b + (2.0 * square + 22.0) * a
-        fall = min(np.divide((2.0 * x[t] + 7.0) * numerator, a * b), MOST_FALL)
-        n = np.int64(fall * LOG2_E + 0.5)
-        powers[t] = (1023 - n) << 52
-        # exp(−fall) = 2⁻ⁿ exp(f), |f| ≤ ln(2)/2, by Taylor's series.
-        f = (n * LN2_HIGH - fall) + n * LN2_LOW
-        e = 1.0 + f * (1.0 / 11.0)
-        e = 1.0 + f * (1.0 / 10.0) * e
-        e = 1.0 + f * (1.0 / 9.0) * e
-        e = 1.0 + f * (1.0 / 8.0) * e
-        e = 1.0 + f * (1.0 / 7.0) * e
-        e = 1.0 + f * (1.0 / 6.0) * e
-        e = 1.0 + f * (1.0 / 5.0) * e
-        e = 1.0 + f * (1.0 / 4.0) * e
-        e = 1.0 + f * (1.0 / 3.0) * e
-        e = 1.0 + f * (1.0 / 2.0) * e
-        e = 1.0 + f * e
+        fall = np.divide((2.0 * x[t] + 7.0) * numerator, a * b)
         y = x[t] + 7.5
         z = np.divide(1.0, y * y)
         series = 1.0 + z * (
             1.0 / 24.0 - z * (37.0 / 5760.0 - z * (10313.0 / 2903040.0 - z * (5509121.0 / 1393459200.0)))
         )
-        out[t] = y * series * e
-    for t in range(size):
-        out[t] *= scales[t]
+        out[t] = y * series * exp(-fall)
 
 
 @inline
@@ -103,7 +80,6 @@ def infer(data, indices, indptr, topics, alpha, first, last, most, tol, gamma, w
     for n in range(first, last):
         longest = max(longest, indptr[n + 1] - indptr[n])
     zero = topics.dtype.type(0.0)
-    powers = np.empty(k, np.int64)
     theta = np.zeros(padded, topics.dtype)
     sums = np.zeros(padded, topics.dtype)
     counts = np.empty(longest, topics.dtype)
@@ -124,24 +100,24 @@ def infer(data, indices, indptr, topics, alpha, first, last, most, tol, gamma, w
         g = gamma[n]
         for t in range(k):
             g[t] = alpha[t] + words / k
-        write_exp_digamma(g, powers, k, theta)
-        for _ in range(most):
-            steps += 1
+        done = False
+        for step in range(most + 1):
+            write_exp_digamma(g, k, theta)
             _word_probabilities(theta, rows, size, ratio)
             for i in range(size):
                 ratio[i] = np.divide(counts[i], ratio[i])
+            if done or step == most:
+                break
+            steps += 1
             _topic_sums(ratio, rows, size, zero, sums)
             change = 0.0
             for t in range(k):
                 new = alpha[t] + theta[t] * sums[t]
                 change += abs(new - g[t])
                 g[t] = new
-            write_exp_digamma(g, powers, k, theta)
-            if change <= tol * words:
-                break
-        _word_probabilities(theta, rows, size, ratio)
+            done = change <= tol * words
         for i in range(size):
-            ratios[start + i] = counts[i] / ratio[i]
+            ratios[start + i] = ratio[i]
         for t in range(k):
             weights[n, t] = theta[t]
     return steps

@@ -1,4 +1,4 @@
-"""The global minimum of a sum of harmonics.
+"""The global minimum of a sum of harmonics; and of two harmonics in closed form, or nearly so.
 
 g(θ) = Σ a_k cos kθ + b_k sin kθ is evaluated on a fine grid. Every local minimum of the grid that is low enough to be near the
 global minimum is refined by Newton's method within its neighbouring cells. Among equal minima the smallest |θ| is returned.
@@ -86,13 +86,16 @@ def minimum(a: np.ndarray, b: np.ndarray, noise: float) -> tuple[float, float]:
             c, s = c * turn_c - s * turn_s, s * turn_c + c * turn_s
     tie = max(4.0 * EPS * size, noise)
     # At the grid point nearest to a minimum, g is above the minimum by at most max|g''| h²/8.
-    bar = values.min() + bend * step * step / 8.0 + tie
+    lowest = values[0]
+    for p in range(points):
+        lowest = min(lowest, values[p])
+    bar = lowest + bend * step * step / 8.0 + tie
     start = _level(a, b, 0.0)[0]
     best = 0.0
     lowest = start
     for p in range(points):
         here = values[p]
-        if here > bar or here > values[p - 1] or here > values[(p + 1) % points]:
+        if here > bar or here > values[(p + points - 1) % points] or here > values[(p + 1) % points]:
             continue
         theta = _polish(a, b, p * step, step)
         if theta > math.pi:
@@ -108,3 +111,51 @@ def minimum(a: np.ndarray, b: np.ndarray, noise: float) -> tuple[float, float]:
             near = _polish(a, b, 0.0, step)
             best = near if abs(near) < step else 0.0
     return best, max(_gain(a, b, best), 0.0)
+
+
+@inline
+def peak(A: float, B: float, rho: float, k: int) -> float:
+    """Where A cos ψ + B sin ψ + ρ cos kψ is largest, for ρ ≥ 0 and k of 2 or 3.
+
+    The last term takes the same values in each of k sectors of 2π/k, with a maximum in the middle; the others are largest in the
+    sector that has their own maximum χ. Between the middle of that sector and χ, the one falls and the others rise, and the slope
+    has a single zero, which Newton's method finds within these bounds.
+    """
+    sector = 2.0 * math.pi / k
+    chi = math.atan2(B, A)
+    middle = sector * np.floor(chi / sector + 0.5)
+    high = abs(chi - middle)
+    radius = math.hypot(A, B)
+    A, B = radius * math.cos(high), radius * math.sin(high)
+    low, psi = 0.0, math.atan2(B, A + k * k * rho)
+    for _ in range(60):
+        c, s = math.cos(psi), math.sin(psi)
+        ck, sk = math.cos(k * psi), math.sin(k * psi)
+        slope = B * c - A * s - k * rho * sk
+        if slope > 0.0:
+            low = psi
+        elif slope < 0.0:
+            high = psi
+        else:
+            break
+        curve = -A * c - B * s - k * k * rho * ck
+        other = psi - slope / curve if curve < 0.0 else high
+        if not low < other < high:
+            other = 0.5 * (low + high)
+        moved = abs(other - psi)
+        psi = other
+        if moved <= 4.0 * EPS:
+            break
+    return middle + (psi if chi >= middle else -psi)
+
+
+@inline
+def quarter(P: float, Q: float, rounding: float) -> tuple[float, float]:
+    """Where ¼(P sin 4θ + Q cos 4θ) is largest, and its gain; 0 and 0 where P and Q are rounding errors, of this size."""
+    radius = math.hypot(P, Q)
+    if Q > 0.0:
+        # An angle below rounding has no effect, and would be found again in every sweep.
+        gain = 0.0 if abs(P) <= EPS * Q or radius <= rounding else 0.25 * P * (P / (radius + Q))
+    else:
+        gain = 0.25 * (radius - Q) if radius - Q > rounding else 0.0
+    return 0.25 * math.atan2(P, Q) if gain > 0.0 else 0.0, gain

@@ -5,12 +5,8 @@ With u = x² − y², v = 2xy over two columns of length p, the criterion is ¼(
     P = Σ 2uv − (2κ/p) Σu Σv,        Q = Σ (u² − v²) − (κ/p) ((Σu)² − (Σv)²).
 
 If only the first of the two columns is active (a crossing pair of the Stiefel form), the criterion is a quartic form in (cos θ,
-sin θ). In a shifted angle ψ = 2θ − φ it is a constant plus A cos ψ + B sin ψ + ρ cos 2ψ with ρ ≥ 0. Mirroring ψ makes A and B
-positive; then no angle is better than those with 0 ≤ ψ ≤ π/2, between which
-
-    B / sin ψ − A / cos ψ = 4ρ
-
-has a single root, since the left side falls from ∞ to −∞. So the maximum over all angles is found, not one of two.
+sin θ). In a shifted angle ψ = 2θ − φ it is a constant plus A cos ψ + B sin ψ + ρ cos 2ψ with ρ ≥ 0, whose maximum over all angles
+`harmonics.peak` finds.
 
 In both cases the criterion follows from eight sums over the rows, the fourth and second moments of the two columns (`MOMENTS`).
 
@@ -24,13 +20,13 @@ import math
 import numpy as np
 
 from givens.kernels.compile import inline, kernel
-from givens.kernels.rotate import rotate_pair, write_rotation
+from givens.kernels.harmonics import peak, quarter
+from givens.kernels.rotate import rotate_pair
 
 EPS = 2.220446049250313e-16
 CHUNK = 1024  # number of rows that are summed in the precision of the data
 INSIDE = 13.0  # flops per row of a pair of active columns: x² − y², 2xy, and five sums
 CROSSING = 16.0  # flops per row of a crossing pair: x², xy, y², their products, and eight sums
-SINGLE = 4e-6  # relative error of sums in single precision
 MOMENTS = 8  # of a pair x, y: the sums of x⁴, x³y, x²y², xy³, y⁴, x², xy, y²
 
 
@@ -41,16 +37,7 @@ def _angle_of(
     """The best angle and its gain, from the sums of u², v², uv, u and v."""
     P = sign * (2.0 * uv - 2.0 * kappa * su * sv)
     Q = sign * (uu - vv - kappa * (su * su - sv * sv))
-    radius = math.hypot(P, Q)
-    if Q > 0.0:
-        # An angle below rounding has no effect, and would be found again in every sweep.
-        if abs(P) <= EPS * Q:
-            return 0.0, 0.0
-        return 0.25 * math.atan2(P, Q), 0.25 * P * (P / (radius + Q))
-    # The criterion is the same at all angles, up to rounding.
-    if radius - Q <= 16.0 * EPS * (uu + vv):
-        return 0.0, 0.0
-    return 0.25 * math.atan2(P, Q), 0.25 * (radius - Q)
+    return quarter(P, Q, 16.0 * EPS * (uu + vv))
 
 
 @inline
@@ -66,22 +53,14 @@ def _angle(x: np.ndarray, y: np.ndarray, kappa: float, sign: float) -> tuple[flo
         zero = x.dtype.type(0.0)
         part_uu, part_vv, part_uv, part_u, part_v = zero, zero, zero, zero, zero
         stop = min(start + CHUNK, x.shape[0])
-        if kappa == 0.0:
-            for r in range(start, stop):
-                u = (x[r] - y[r]) * (x[r] + y[r])
-                v = x[r] * y[r]
-                part_uu += u * u
-                part_vv += v * v
-                part_uv += u * v
-        else:
-            for r in range(start, stop):
-                u = (x[r] - y[r]) * (x[r] + y[r])
-                v = x[r] * y[r]
-                part_uu += u * u
-                part_vv += v * v
-                part_uv += u * v
-                part_u += u
-                part_v += v
+        for r in range(start, stop):
+            u = (x[r] - y[r]) * (x[r] + y[r])
+            v = x[r] * y[r]
+            part_uu += u * u
+            part_vv += v * v
+            part_uv += u * v
+            part_u += u
+            part_v += v
         uu += part_uu
         vv += 4.0 * part_vv
         uv += 2.0 * part_uv
@@ -96,33 +75,6 @@ def _form(a: float, b: float, m: float, d: float, e: float, theta: float) -> flo
     c = math.cos(theta)
     s = math.sin(theta)
     return c * c * c * c * a + s * (4.0 * c * c * c * b + s * (6.0 * c * c * m + s * (4.0 * c * d + s * e)))
-
-
-@inline
-def _quarter_turn(A: float, B: float, rho: float) -> float:
-    """Where A cos ψ + B sin ψ + ρ cos 2ψ is largest, for A, B and ρ ≥ 0: by Newton's method between bounds, from 0 to π/2."""
-    low = 0.0
-    high = 0.5 * math.pi
-    psi = math.atan2(B, A + 4.0 * rho)
-    for _ in range(60):
-        c = math.cos(psi)
-        s = math.sin(psi)
-        slope = B * c - s * (A + 4.0 * rho * c)
-        if slope > 0.0:
-            low = psi
-        elif slope < 0.0:
-            high = psi
-        else:
-            break
-        curve = -B * s - A * c - 4.0 * rho * (c * c - s * s)
-        other = psi - slope / curve if curve < 0.0 else high
-        if not low < other < high:
-            other = 0.5 * (low + high)
-        moved = abs(other - psi)
-        psi = other
-        if moved <= 4.0 * EPS:
-            break
-    return psi
 
 
 @inline
@@ -142,12 +94,7 @@ def _crossing_angle(moments: tuple, kappa: float, sign: float) -> tuple[float, f
     s = math.sin(shift)
     A = 0.5 * (a - e) * c + (b + d) * s
     B = (b + d) * c - 0.5 * (a - e) * s
-    psi = _quarter_turn(abs(A), abs(B), math.hypot(even, odd))
-    if A < 0.0:
-        psi = math.pi - psi
-    if B < 0.0:
-        psi = -psi
-    theta = 0.5 * (shift + psi)
+    theta = 0.5 * (shift + peak(A, B, math.hypot(even, odd), 2))
     # All digits of a small angle: of the sum above, only those that π has are left.
     for _ in range(3):
         c = math.cos(theta)
@@ -209,30 +156,17 @@ def _solve(x: np.ndarray, y: np.ndarray, both: bool, kappa: float, sign: float) 
 
 @kernel
 def solve_pairs(
-    Y: np.ndarray, pairs: np.ndarray, active: int, kappa: float, sign: float
-) -> tuple[np.ndarray, np.ndarray, int]:
-    """The best rotation of each pair by itself: rotations, gains, and the number of pairs that rotate."""
-    count = pairs.shape[0]
-    rotations = np.empty((count, 2, 2))
-    gains = np.empty(count)
-    rotated = 0
-    for p in range(count):
-        i = pairs[p, 0]
-        j = pairs[p, 1]
-        theta, gain = _solve(Y[i], Y[j], j < active, kappa, sign)
-        write_rotation(rotations[p], math.cos(theta), math.sin(theta))
-        gains[p] = gain
-        rotated += gain > 0.0
-    return rotations, gains, rotated
+    Y: np.ndarray, pairs: np.ndarray, active: int, kappa: float, sign: float, out: np.ndarray
+) -> None:
+    """Write the best angle of each pair by itself, and its gain, into a row of `out`."""
+    for p in range(pairs.shape[0]):
+        i, j = pairs[p, 0], pairs[p, 1]
+        out[p, 0], out[p, 1] = _solve(Y[i], Y[j], j < active, kappa, sign)
 
 
 @kernel
-def solve_moments(
-    moments: np.ndarray, both: np.ndarray, kappa: float, sign: float
-) -> tuple[np.ndarray, np.ndarray]:
-    """The best angle and the gain of each pair from its moments; `both` if both of its columns are active."""
-    angles = np.empty(moments.shape[0])
-    gains = np.empty(moments.shape[0])
+def solve_moments(moments: np.ndarray, both: np.ndarray, kappa: float, sign: float, out: np.ndarray) -> None:
+    """As `solve_pairs`, from the moments of each pair; `both` if both of its columns are active."""
     for p in range(moments.shape[0]):
         a, b, m, d, e = moments[p, 0], moments[p, 1], moments[p, 2], moments[p, 3], moments[p, 4]
         xx, xy, yy = moments[p, 5], moments[p, 6], moments[p, 7]
@@ -242,87 +176,25 @@ def solve_moments(
             found = _angle_of(uu, 4.0 * m, 2.0 * (b - d), xx - yy, 2.0 * xy, kappa, sign)
         else:
             found = _crossing_angle((a, b, m, d, e, xx, xy, yy), kappa, sign)
-        angles[p], gains[p] = found
-    return angles, gains
-
-
-@kernel
-def gains_of_pairs(
-    fourths: np.ndarray, M: np.ndarray, S: np.ndarray, gram: np.ndarray, kappa: float, sign: float
-) -> np.ndarray:
-    """Bounds of the gain of each pair of active columns, from the sums Σ y_i⁴, 4 Σ y_i³ y_j, 12 Σ y_i² y_j² and Σ y_i y_j.
-
-    The sums S are in single precision, so Q is known up to an error only. The gain falls as Q grows: the bound is that of the
-    least possible Q. It is NaN where that is not positive, since small errors of Q then matter.
-    """
-    count = fourths.shape[0]
-    gains = np.zeros((count, count))
-    for i in range(count):
-        for j in range(i + 1, count):
-            square = (S[i, j] + S[j, i]) / 24.0
-            uu = max(fourths[i] - 2.0 * square + fourths[j], 0.0)
-            su, sv = gram[i, i] - gram[j, j], 2.0 * gram[i, j]
-            P = sign * (M[i, j] - M[j, i] - 2.0 * kappa * su * sv)
-            Q = sign * (uu - 4.0 * square - kappa * (su * su - sv * sv))
-            Q -= SINGLE * (fourths[i] + fourths[j] + kappa * (su * su + sv * sv))
-            bound = np.nan
-            if Q > 0.0:
-                bound = 0.25 * P * (P / (math.hypot(P, Q) + Q)) if abs(P) > EPS * Q else 0.0
-            gains[i, j] = bound
-            gains[j, i] = bound
-    return gains
+        out[p, 0], out[p, 1] = found
 
 
 @kernel
 def turn_pairs(
-    Y: np.ndarray, Qt: np.ndarray, pairs: np.ndarray, active: int, kappa: float, sign: float
-) -> tuple[np.ndarray, int]:
-    """Rotate pairs of rows of Y, and of Qt, one after the other, to their best angles: gains, and the number of rotations."""
-    gains = np.empty(pairs.shape[0])
-    rotated = 0
+    Y: np.ndarray,
+    Qt: np.ndarray,
+    pairs: np.ndarray,
+    active: int,
+    kappa: float,
+    sign: float,
+    gains: np.ndarray,
+) -> None:
+    """Rotate pairs of rows of Y, and of Qt, one after the other, to their best angles, and write their gains."""
     for p in range(pairs.shape[0]):
-        i = pairs[p, 0]
-        j = pairs[p, 1]
+        i, j = pairs[p, 0], pairs[p, 1]
         theta, gain = _solve(Y[i], Y[j], j < active, kappa, sign)
         gains[p] = gain
         if gain > 0.0:
-            rotated += 1
             c, s = math.cos(theta), math.sin(theta)
             rotate_pair(Y[i], Y[j], Y.shape[1], Y.dtype.type(c), Y.dtype.type(s))
             rotate_pair(Qt[i], Qt[j], Qt.shape[1], c, s)
-    return gains, rotated
-
-
-@kernel
-def sweep_all(
-    Y: np.ndarray, Qt: np.ndarray, kappa: float, sweeps: int, little: float
-) -> tuple[int, float, float]:
-    """Sweep over all pairs of Y, and of Qt, until a sweep gains no more than `little`, at most `sweeps` times; all are active.
-
-    Maximises. Returns the number of sweeps, the gain of the last one, and the criterion.
-    """
-    count = Y.shape[0]
-    made = 0
-    gained = math.inf
-    while made < sweeps and gained > little:
-        gained = 0.0
-        made += 1
-        for i in range(count):
-            for j in range(i + 1, count):
-                theta, gain = _angle(Y[i], Y[j], kappa, 1.0)
-                if gain > 0.0:
-                    gained += gain
-                    c = math.cos(theta)
-                    s = math.sin(theta)
-                    rotate_pair(Y[i], Y[j], Y.shape[1], c, s)
-                    rotate_pair(Qt[i], Qt[j], Qt.shape[1], c, s)
-    criterion = 0.0
-    for i in range(count):
-        second = 0.0
-        fourth = 0.0
-        for r in range(Y.shape[1]):
-            square = Y[i, r] * Y[i, r]
-            second += square
-            fourth += square * square
-        criterion += fourth - kappa * second * second
-    return made, gained, criterion

@@ -6,7 +6,8 @@ import numpy as np
 
 from givens.kernels.compile import kernel
 
-LEAST = 1e-12  # the largest factor by which a pair may raise a weight is the inverse of it
+LEAST_SHARE = 1e-12  # the largest factor by which a pair may raise a weight is the inverse of it
+LEAST_COSINE = 1e-10  # of a step and its change, below which their curvature may be rounding
 
 
 @kernel
@@ -22,7 +23,7 @@ def add(
         curvature += step[k] * change[k]
         steps += step[k] * step[k]
         changes += change[k] * change[k]
-    if not curvature > 1e-10 * np.sqrt(steps) * np.sqrt(changes):
+    if not curvature > LEAST_COSINE * np.sqrt(steps) * np.sqrt(changes):
         return False
     root = curvature**-0.5
     s, y = rows[2 * place], rows[2 * place + 1]
@@ -32,7 +33,8 @@ def add(
         y[k] = change[k] * root
         changes += y[k] * y[k]
     if first:
-        weights[:] = 1.0 / changes
+        for k in range(len(weights)):
+            weights[k] = 1.0 / changes
     size = 0.0
     for k in range(len(step)):
         size += s[k] * s[k] / weights[k]
@@ -42,7 +44,7 @@ def add(
         along = s[k] * inverse
         learned = inverse + y[k] * y[k] - along * along / size
         # Positive, but for rounding errors.
-        if learned > LEAST * inverse:
+        if learned > LEAST_SHARE * inverse:
             weights[k] = 1.0 / learned
         changes += weights[k] * y[k] * y[k]
     for k in range(len(step)):
@@ -54,8 +56,9 @@ def add(
 def solve(rows: np.ndarray, place: int, kept: int, slopes: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """H g from the last `kept` pairs before a place, by Nocedal's two loops."""
     most = len(rows) // 2
-    out = slopes.copy()
-    shares = np.empty(kept)
+    out, shares = np.empty(len(slopes)), np.empty(kept)
+    for k in range(len(out)):
+        out[k] = slopes[k]
     for m in range(kept):
         pair = (place - 1 - m) % most
         s, y = rows[2 * pair], rows[2 * pair + 1]

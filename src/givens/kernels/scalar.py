@@ -1,7 +1,7 @@
-"""Contrasts Σ φ(y): the sums over the data for a look, and the functions of every contrast.
+"""Contrasts Σ φ(y): the functions of every contrast.
 
 A contrast is defined by one function, its `row`: for entries y of a column, it writes φ'(y) and φ''(y) and returns Σ φ(y).
-`look_of`, and `search_of` of `scalar_search`, make the other functions from it. Those of built-in contrasts are cached on disk;
+`terms_of`, and `search_of` of `scalar_search`, make the other functions from it. Those of built-in contrasts are cached on disk;
 those of a user's contrast, which are closures, are compiled once per process. `counts` are weights of the rows of the data, by
 which φ, φ' and φ'' are multiplied; an empty array stands for weights of 1.
 
@@ -21,7 +21,7 @@ from numba import types
 
 from givens.kernels.compile import bound, inline, kernel, named, returned_type
 from givens.kernels.elementary import elementary, log, split_exp, vectorised
-from givens.kernels.scalar_search import pairs_of, search_of
+from givens.kernels.scalar_search import search_of
 
 LN2 = 0.6931471805599453
 CHUNK = 512  # number of factors 1 + e^(-2|y|), at most 2 each, whose product is formed before its logarithm
@@ -131,128 +131,32 @@ def _exp_row(y: np.ndarray, counts: np.ndarray, slopes: np.ndarray, curves: np.n
     return total
 
 
-def look_of(name: str, row: Any) -> Any:
-    """Compile the sums of a look over the rows `begin` to `end` of the data, tile by tile, without the weights of columns.
+@inline
+def _write_squares(y: np.ndarray, squares: np.ndarray) -> None:
+    for i in range(y.shape[0]):
+        for k in range(y.shape[1]):
+            # Where y² overflows in single precision, φ'' is 0 or has no meaning.
+            square = y[i, k] * y[i, k]
+            squares[i, k] = square if square < LARGEST_SQUARE else LARGEST_SQUARE
 
-    The function returns Σ φ(y_i); with `products` of 1 or 2 also Σ φ'(y_i) y_j and Σ φ''(y_i) y_j²; with 2 also Σ y_i y_j. The
-    sums with φ'' are computed in single precision, which is enough for the choice of steps.
-    """
+
+def terms_of(name: str, row: Any) -> Any:
+    """Compile Σ φ(y_i), φ'(y_i) and φ''(y_i) of the first rows of a tile, and the squares of all its entries."""
 
     @named(name)
-    def look(Y, begin, end, counts, Qt, active, step, products):  # type: ignore[no-untyped-def]
-        n = Y.shape[0]
-        values = np.zeros(active)
-        shape = (active, n) if products >= 1 else (0, 0)
-        first, second = np.zeros(shape), np.zeros(shape)
-        part, rough = np.empty(shape), np.empty(shape, np.float32)
-        gram = np.zeros((n, n)) if products >= 2 else np.zeros((0, 0))
-        for start in range(begin, end, step):
-            number = min(step, end - start)
-            if start == begin or number < step:
-                tile, turned = np.empty((n, number)), np.empty((n, number))
-                slopes, curves = np.empty((active, number)), np.empty((active, number), np.float32)
-                squares = np.empty((n, number), np.float32)
-            _copy(Y, start, tile)
-            if Qt.shape[0]:
-                np.dot(Qt, tile, turned)
-            else:
-                tile, turned = turned, tile
-            for i in range(active):
-                values[i] += row(turned[i], counts[start : start + number], slopes[i], curves[i])
-            if products >= 2:
-                _add(np.dot(turned, turned.T), gram)
-            if products >= 1:
-                np.dot(slopes, turned.T, part)
-                _add(part, first)
-                _square(turned, squares)
-                np.dot(curves, squares.T, rough)
-                _add(rough, second)
-        return values, first, second, gram
+    def terms(Y, counts, values, slopes, curves, squares):  # type: ignore[no-untyped-def]
+        for i in range(values.shape[0]):
+            values[i] = row(Y[i], counts, slopes[i], curves[i])
+        _write_squares(Y, squares)
 
-    return look
-
-
-def second_of(name: str, row: Any) -> Any:
-    """Compile the sums for second derivatives over the rows `begin` to `end`, tile by tile and in single precision.
-
-    The function returns Σ φ'(y_i) y_j for active columns i and every j; Σ φ''(y_i) y_j y_k, with a row of the pairs j ≤ k for
-    every i; and Σ y_j y_k, with the pairs in the same order.
-    """
-
-    @named(name)
-    def second(Y, begin, end, Qt, active, step):  # type: ignore[no-untyped-def]
-        n = Y.shape[0]
-        count = n * (n + 1) // 2
-        counts = np.empty(0)
-        first, bends, gram = np.zeros((active, n)), np.zeros((active, count)), np.zeros(count)
-        part = np.empty((active, count), np.float32)
-        for start in range(begin, end, step):
-            number = min(step, end - start)
-            if start == begin or number < step:
-                tile, turned = np.empty((n, number), np.float32), np.empty((n, number), np.float32)
-                slopes, curves = (
-                    np.empty((active, number), np.float32),
-                    np.empty((active, number), np.float32),
-                )
-                products = np.empty((count, number), np.float32)
-            _copy(Y, start, tile)
-            np.dot(Qt, tile, turned)
-            for i in range(active):
-                row(turned[i], counts, slopes[i], curves[i])
-            place = 0
-            for j in range(n):
-                for k in range(j, n):
-                    gram[place] += _product(turned[j], turned[k], products[place])
-                    place += 1
-            _add(np.dot(slopes, turned.T), first)
-            np.dot(curves, products.T, part)
-            _add(part, bends)
-        return first, bends, gram
-
-    return second
-
-
-@inline
-def _copy(Y: np.ndarray, start: int, tile: np.ndarray) -> None:
-    """Copy columns of Y, from `start` on. Loops: an assignment of slices would compile numba's messages of errors."""
-    for i in range(tile.shape[0]):
-        for r in range(tile.shape[1]):
-            tile[i, r] = Y[i, start + r]
-
-
-@inline
-def _add(part: np.ndarray, total: np.ndarray) -> None:
-    """Add a matrix to a total."""
-    for i in range(part.shape[0]):
-        for j in range(part.shape[1]):
-            total[i, j] += part[i, j]
-
-
-@inline
-def _product(x: np.ndarray, y: np.ndarray, out: np.ndarray) -> float:
-    """Write the products of two rows into `out`; return their sum."""
-    total = x.dtype.type(0.0)
-    for r in range(x.shape[0]):
-        out[r] = x[r] * y[r]
-        total += out[r]
-    return total
-
-
-@inline
-def _square(turned: np.ndarray, squares: np.ndarray) -> None:
-    y, out = turned.reshape(turned.size), squares.reshape(squares.size)
-    for k in range(y.shape[0]):
-        # Where y² overflows in single precision, φ'' is 0 or has no meaning.
-        square = y[k] * y[k]
-        out[k] = square if square < LARGEST_SQUARE else LARGEST_SQUARE
+    return terms
 
 
 class ScalarKernels(NamedTuple):
     """The compiled functions of one contrast."""
 
-    look: Any
-    solve_pairs: Any
-    solve_block: Any
+    terms: Any
+    search: Any
 
 
 def compile_scalar(
@@ -267,7 +171,7 @@ def compile_scalar(
     search = search_of(name, row, even)
     if pair is not None:
         search = exact_of(name, pair, search)
-    return ScalarKernels(look_of(name, row), *pairs_of(name, search))
+    return ScalarKernels(terms_of(name, row), search)
 
 
 def exact_of(name: str, pair: Any, search: Any) -> Any:
@@ -355,89 +259,52 @@ def _reason(error: Exception) -> str:
     return f"{lines[0]} {lines[1]}" if lines[0].endswith(":") and len(lines) > 1 else lines[0]
 
 
-@inline
-def _fourth_row(y: np.ndarray, counts: np.ndarray, slopes: np.ndarray, curves: np.ndarray) -> float:
-    """φ = y⁴; `counts` is not used, since weighted rows are multiplied by the fourth roots of their weights."""
-    four, twelve = y.dtype.type(4.0), y.dtype.type(12.0)
-    total = 0.0
-    for start in range(0, y.shape[0], CHUNK):
-        stop = min(start + CHUNK, y.shape[0])
-        part, first, second = y[start:stop], slopes[start:stop], curves[start:stop]
-        size = y.dtype.type(0.0)
-        for k in range(part.shape[0]):
-            square = part[k] * part[k]
-            first[k] = four * square * part[k]
-            second[k] = twelve * square
-            size += square * square
-        total += size
-    return total
+@kernel
+def log_cosh_terms(
+    Y: np.ndarray,
+    counts: np.ndarray,
+    values: np.ndarray,
+    slopes: np.ndarray,
+    curves: np.ndarray,
+    squares: np.ndarray,
+) -> None:
+    """See `terms_of`."""
+    for i in range(values.shape[0]):
+        values[i] = _log_cosh_row(Y[i], counts, slopes[i], curves[i])
+    _write_squares(Y, squares)
 
 
 @kernel
-def bend(T: np.ndarray, K: np.ndarray, out: np.ndarray) -> None:
-    """Write T_i times row i of K into row i of `out`, in the precision of T."""
-    for i in range(T.shape[0]):
-        for j in range(T.shape[1]):
-            total = T.dtype.type(0.0)
-            for k in range(T.shape[2]):
-                total += T[i, j, k] * K[i, k]
-            out[i, j] = total
+def exp_terms(
+    Y: np.ndarray,
+    counts: np.ndarray,
+    values: np.ndarray,
+    slopes: np.ndarray,
+    curves: np.ndarray,
+    squares: np.ndarray,
+) -> None:
+    """See `terms_of`."""
+    for i in range(values.shape[0]):
+        values[i] = _exp_row(Y[i], counts, slopes[i], curves[i])
+    _write_squares(Y, squares)
 
 
 # Closures are not cached on disk; these functions, which call them, are.
-_fourth_look, _fourth_second = look_of("fourth", _fourth_row), second_of("fourth", _fourth_row)
-_log_cosh_look, _exp_look = look_of("log_cosh", _log_cosh_row), look_of("exp", _exp_row)
-_log_cosh_pairs, _log_cosh_block = pairs_of("log_cosh", search_of("log_cosh", _log_cosh_row, even=True))
-_exp_pairs, _exp_block = pairs_of("exp", search_of("exp", _exp_row, even=True))
+_log_cosh_search = search_of("log_cosh", _log_cosh_row, even=True)
+_exp_search = search_of("exp", _exp_row, even=True)
 
 
 @kernel
-def fourth_look(*args: Any) -> Any:
-    """See `look_of`; for fourth powers."""
-    return _fourth_look(*args)
+def log_cosh_search(*args: Any) -> Any:
+    """See `search_of`."""
+    return _log_cosh_search(*args)
 
 
 @kernel
-def fourth_second(*args: Any) -> Any:
-    """See `second_of`; for fourth powers."""
-    return _fourth_second(*args)
+def exp_search(*args: Any) -> Any:
+    """See `search_of`."""
+    return _exp_search(*args)
 
 
-@kernel
-def log_cosh_look(*args: Any) -> Any:
-    """See `look_of`."""
-    return _log_cosh_look(*args)
-
-
-@kernel
-def log_cosh_pairs(*args: Any) -> Any:
-    """See `pairs_of`."""
-    return _log_cosh_pairs(*args)
-
-
-@kernel
-def log_cosh_block(*args: Any) -> Any:
-    """See `pairs_of`."""
-    return _log_cosh_block(*args)
-
-
-@kernel
-def exp_look(*args: Any) -> Any:
-    """See `look_of`."""
-    return _exp_look(*args)
-
-
-@kernel
-def exp_pairs(*args: Any) -> Any:
-    """See `pairs_of`."""
-    return _exp_pairs(*args)
-
-
-@kernel
-def exp_block(*args: Any) -> Any:
-    """See `pairs_of`."""
-    return _exp_block(*args)
-
-
-LOG_COSH = ScalarKernels(log_cosh_look, log_cosh_pairs, log_cosh_block)
-EXP = ScalarKernels(exp_look, exp_pairs, exp_block)
+LOG_COSH = ScalarKernels(log_cosh_terms, log_cosh_search)
+EXP = ScalarKernels(exp_terms, exp_search)

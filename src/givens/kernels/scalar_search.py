@@ -1,4 +1,4 @@
-"""Contrasts Σ φ(y): the search for the best angle of a pair, and for the pairs of a block.
+"""Contrasts Σ φ(y): the search for the best angle of a pair.
 
 The best angle of a pair has no closed form. g, g' and g'' are computed on a grid over the period. Between two angles g is
 interpolated by polynomials of degree 3 and 5, and their difference is an estimate of the error. Intervals that may hold a point
@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 
 from givens.kernels.compile import inline, named
-from givens.kernels.rotate import rotate_pair, write_rotation
 
 EPS = 2.220446049250313e-16
 
@@ -25,48 +24,6 @@ PER_QUARTER = 8  # number of angles of the first grid in a quarter turn
 MOST_ANGLES = 128  # maximum number of angles in the grid
 CLOSE = 1e-4  # share of the range of g: intervals that may be lower than the lowest value by more are divided
 DOUBT = 4.0  # the error of the interpolation is estimated by this multiple of the difference of the two polynomials
-
-
-def pairs_of(name: str, search: Any) -> tuple[Any, Any]:
-    """Compile two functions: the best rotation of each pair by itself, and rotations of all pairs of a block in turn."""
-
-    @named(name)
-    def solve_pairs(Y, counts, pairs, active, weights):  # type: ignore[no-untyped-def]
-        count = pairs.shape[0]
-        rotations = np.empty((count, 2, 2))
-        gains = np.empty(count)
-        rotated = angles = 0
-        for p in range(count):
-            i, j = pairs[p]
-            other = weights[j] if j < active else 0.0
-            theta, gain, seen = search(Y[i], Y[j], counts, weights[i], other)
-            write_rotation(rotations[p], math.cos(theta), math.sin(theta))
-            gains[p] = gain
-            rotated += gain > 0.0
-            angles += seen
-        return rotations, gains, rotated, angles
-
-    @named(name)
-    def solve_block(Y, counts, active, weights):  # type: ignore[no-untyped-def]
-        size = Y.shape[0]
-        Qt = np.eye(size)
-        total = 0.0
-        rotated = angles = 0
-        for i in range(min(active, size)):
-            for j in range(i + 1, size):
-                other = weights[j] if j < active else 0.0
-                theta, gain, seen = search(Y[i], Y[j], counts, weights[i], other)
-                angles += seen
-                if gain <= 0.0:
-                    continue
-                c, s = math.cos(theta), math.sin(theta)
-                rotate_pair(Y[i], Y[j], Y.shape[1], c, s)
-                rotate_pair(Qt[i], Qt[j], size, c, s)
-                total += gain
-                rotated += 1
-        return Qt.T.copy(), total, rotated, angles
-
-    return solve_pairs, solve_block
 
 
 def search_of(name: str, row: Any, even: bool) -> Any:
@@ -89,8 +46,9 @@ def search_of(name: str, row: Any, even: bool) -> Any:
             if other != 0.0:
                 value += other * row(q, often, dq, ddq)
             else:
-                dq[:] = 0.0
-                ddq[:] = 0.0
+                for k in range(number):
+                    dq[k] = 0.0
+                    ddq[k] = 0.0
             for k in range(number):
                 left, right = one * dp[k], other * dq[k]
                 slope += left * q[k] - right * p[k]

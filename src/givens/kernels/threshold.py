@@ -95,23 +95,3 @@ def shrink(Y: np.ndarray, levels: np.ndarray, l0: bool, S: np.ndarray) -> tuple[
         total += part
         nonzeros += count
     return total, nonzeros
-
-
-@kernel
-def slopes(Y: np.ndarray, first: int, last: int, levels: np.ndarray, l0: bool) -> np.ndarray:
-    """M_ij = Σ_k S(y_i)_k y_jk for the rows i from `first` to `last` and every j, by sums over the non-zeros of S."""
-    M = np.zeros((last - first, Y.shape[0]))
-    members = np.empty(Y.shape[1], np.int64)
-    kept = np.empty(Y.shape[1])
-    for i in range(first, last):
-        number = above(Y[i], Y.shape[1], levels[i], members, Y.shape[1])
-        for t in range(number):
-            v = np.float64(Y[i, members[t]])
-            kept[t] = v if l0 else v - np.copysign(levels[i], v)
-        for j in range(Y.shape[0]):
-            y = Y[j]
-            total = 0.0
-            for t in range(number):
-                total += kept[t] * y[members[t]]
-            M[i - first, j] = total
-    return M

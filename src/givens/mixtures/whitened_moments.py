@@ -34,7 +34,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.optimize import brentq, minimize
 
-from givens.data.third_moments import Cumulants, TooFewDirections, Whitening, contract, placements, whiten
+from givens.data.third_moments import Cumulants, TooFewDirections, contract, placements
 from givens.mixtures.em import Mixture
 from givens.result import Result, Trace
 from givens.tensors.decompose import decompose
@@ -111,15 +111,15 @@ def solve(
     spread = eigenvalues[: k - 1]
     noise = _noise(top, spread, dims)
     signal = _signal(spread, noise, top.count)
-    white = _whitening(signal, noise)
+    white = _roots(signal, noise)
     paths = _outside(top, spread, noise, dims) / signal
     noise_third = np.zeros(k - 1) if common else _noise_third(top, paths, dims)
     third = top.third - placements(np.multiply.outer(np.eye(k - 1), noise_third))
 
-    V, result = decomposition(_lifted(contract(third, white.W)))
+    V, result = decomposition(_lifted(contract(third, np.diag(1 / white))))
     # A component whose weight is lost in the noise starts with a tenth of the mean weight.
     root = np.maximum(V[0], np.sqrt(0.1 / k))
-    start = white.B @ V[1:] / root
+    start = white[:, None] * V[1:] / root
 
     scale = np.sqrt(spread)
     scaled = Scaled(top.count, contract(third, np.diag(1 / scale)), noise / spread, dims)
@@ -141,15 +141,16 @@ def _signal(spread: np.ndarray, noise: float, count: float) -> np.ndarray:
     return np.maximum(spread - noise, spread * np.sqrt(2 / count))
 
 
-def _whitening(signal: np.ndarray, noise: float) -> Whitening:
-    rank = len(signal)
-    try:
-        return whiten(np.diag(signal), rank)
-    except TooFewDirections as error:
+def _roots(signal: np.ndarray, noise: float) -> np.ndarray:
+    """The standard deviations of the means along the axes, which must be positive."""
+    positive = int(np.sum(signal > len(signal) * np.finfo(float).eps * signal.max(initial=0.0)))
+    if positive < len(signal):
         raise TooFewDirections(
-            f"{rank + 1} components need means that differ in {rank} directions by more than the noise of variance "
-            f"{noise:.4g}, but beyond it {error}; ask for fewer components, or fit with steps of EM (refine_em)"
-        ) from None
+            f"{len(signal) + 1} components need means that differ in {len(signal)} directions by more than the noise of "
+            f"variance {noise:.4g}, but beyond it the covariance has {positive} positive eigenvalues; ask for fewer components, "
+            "or fit with steps of EM (refine_em)"
+        )
+    return np.sqrt(signal)
 
 
 def _lifted(K: np.ndarray) -> np.ndarray:

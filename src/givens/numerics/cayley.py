@@ -11,7 +11,7 @@ from functools import cache
 import numpy as np
 from scipy.linalg.lapack import dgesv
 
-SMALL = 24  # the order up to which compiled elimination is faster than LAPACK's
+SMALL = 16  # the order up to which compiled loops are faster than LAPACK and BLAS
 
 
 def turned(Q: np.ndarray, skew: np.ndarray, factor: float = 1.0) -> np.ndarray:

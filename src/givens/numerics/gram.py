@@ -154,8 +154,8 @@ def root(C: np.ndarray, norms: np.ndarray, rows: int = 0) -> np.ndarray:
 
 def leading_axes(At: np.ndarray | CentredSparse, m: int) -> tuple[np.ndarray, np.ndarray]:
     """The m leading left singular vectors of At, rows x m, and the squares of their singular values."""
-    n = len(At)
-    if decomposed_whole(n, m):
+    n = At.shape[0]
+    if decomposed_whole(n, m) and isinstance(At, np.ndarray | CentredSparse):
         C = At.outer_products() if isinstance(At, CentredSparse) else scores(At, At, few=False)
         squares, vectors = np.linalg.eigh(C)
         return np.ascontiguousarray(vectors[:, ::-1][:, :m]), np.maximum(squares[::-1][:m], 0.0)

@@ -35,17 +35,30 @@ def polar(M: np.ndarray) -> np.ndarray:
 
 def polar_by_products(W: np.ndarray) -> np.ndarray:
     """The orthogonal matrix nearest to a square W, W(WᵀW)^(-1/2): by matrix products where that converges."""
-    from givens.kernels.polar import newton_schulz
-
-    X = np.ascontiguousarray(W * (np.sqrt(len(W)) / np.linalg.norm(W)))
-    if newton_schulz(X):
+    X = _newton_schulz(W * (np.sqrt(len(W)) / np.linalg.norm(W)))
+    if X is not None:
         return X
     values, vectors = np.linalg.eigh(W.T @ W)
     if values[0] > 1e-10 * values[-1]:
-        X = W @ (vectors / np.sqrt(values)) @ vectors.T
-        if newton_schulz(X):
+        X = _newton_schulz(W @ (vectors / np.sqrt(values)) @ vectors.T)
+    return polar(W) if X is None else X
+
+
+def _newton_schulz(X: np.ndarray) -> np.ndarray | None:
+    """The polar factor of a square X; None where its singular values are too far from 1, or apart.
+
+    It converges if none of them reaches √3.
+    """
+    for _ in range(12):
+        excess = X.T @ X
+        excess.flat[:: len(X) + 1] -= 1.0
+        square = float(np.vdot(excess, excess))
+        if not square <= 0.45**2 * len(X):
+            return None
+        X = X - 0.5 * (X @ excess)
+        if square < 1e-16:
             return X
-    return polar(W)
+    return None
 
 
 def _weights(least: float, steps: int) -> list[tuple[float, float, float]]:

@@ -18,7 +18,6 @@ columns need a W; any will do, and the loop chooses one (`Run.complete`).
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
 
 import numpy as np
 
@@ -27,8 +26,8 @@ from givens.objectives.base import NotFinite
 
 def square_slopes(E: np.ndarray, U: np.ndarray) -> np.ndarray:
     """The slopes of all pairs of a square U."""
-    slopes, finite = _compiled()(E, U)
-    return _if_finite(slopes, finite)
+    P = E.T @ U
+    return _if_finite(P - P.T)
 
 
 def few_slopes(E: np.ndarray, V: np.ndarray) -> np.ndarray:
@@ -36,8 +35,7 @@ def few_slopes(E: np.ndarray, V: np.ndarray) -> np.ndarray:
     P = V.T @ E
     R = E - V @ P
     R -= V @ (V.T @ R)  # the first time leaves rounding errors of the size of E
-    slopes = np.concatenate([P.T - P, R])
-    return _if_finite(slopes, bool(np.isfinite(slopes).all()))
+    return _if_finite(np.concatenate([P.T - P, R]))
 
 
 def few_slopes_of_pairs(upper: np.ndarray, U: np.ndarray, m: int) -> np.ndarray:
@@ -60,14 +58,7 @@ def second_product(
     return product
 
 
-def _if_finite(slopes: np.ndarray, finite: bool) -> np.ndarray:
-    if not finite:
+def _if_finite(slopes: np.ndarray) -> np.ndarray:
+    if not np.isfinite(slopes).all():
         raise NotFinite("jac must be finite, but it returned NaN or infinity")
     return slopes
-
-
-@cache
-def _compiled() -> Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, bool]]:
-    from givens.kernels.cayley import slopes_of
-
-    return slopes_of  # type: ignore[no-any-return]

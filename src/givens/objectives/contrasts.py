@@ -10,6 +10,7 @@ The slopes and curvatures of all pairs follow from two matrices (see `pair_deriv
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from copy import copy
@@ -19,25 +20,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from givens.numerics import flop_counts, parallel
-from givens.numerics.tiles import GROUPS, tile_width
-from givens.objectives.base import Exactness, Look, Second
+from givens.numerics.scaling import EPS
+from givens.numerics.tiles import tile_width, tiled_sums
+from givens.objectives.base import Blocks, Look, PairSolutions, Product, solved_in_shares
+from givens.rotations import turn
+from givens.schedules import Shape, all_pairs
 
 if TYPE_CHECKING:
     from givens.kernels.scalar import ScalarKernels
-
-Pairs = tuple[np.ndarray, np.ndarray, int]
-"""The solution of some pairs: rotations, gains, and the number of pairs that rotate."""
-
-Solution = tuple[np.ndarray, float, int, Any]
-"""The solution of a block: Q, its gain, the number of rotations, and the payload for `Objective.apply`, or None."""
 
 
 # Flops for one angle of a pair, per row of the data: rotating two columns, and three sums. POINT is an estimate for φ and its
 # derivatives at an entry, as in the built-in contrasts.
 ANGLE = 26.0
 POINT = 30.0
-PRODUCTS = 1 << 19  # twice the number of products of two columns in a tile
-SECOND_GROUPS = 8  # groups of tiles for second derivatives; few, since their sums are large
 ONCE = np.empty(0)  # row weights that are all 1
 
 
@@ -47,71 +43,40 @@ class Contrast(ABC):
     Attributes
     ----------
     sense : int
-        1 if the sum is minimised, −1 if it is maximised. `value` and `look` return sense times the sum, which is minimised.
+        1 if the sum is minimised, −1 if it is maximised. Looks have sense times the sum, which is minimised.
     degree : int or None
         Multiplying the data by a multiplies the value by a**degree. None if this does not hold; data are then not rescaled.
-    smooth : bool
-        Whether descent reaches a minimum; if not, runs are made of sweeps.
     exact : bool
         Whether the best angle of a pair has a closed form, so that sweeps over few rows are cheap.
-    twice : bool
-        Whether `second` returns second derivatives, and runs should use them.
-    by_rows : bool
-        Whether a look can be computed from sums over rows, `sums`, so that the rows may be in chunks.
-    exactness : Exactness
-        Whether the searches of pairs are exact.
+    second : callable or None
+        second(Y, active, Q) returns the second derivatives at QᵀY. None if there are none, or runs should not use them.
     """
 
     sense: int = 1
     degree: int | None = None
-    smooth: bool = True
     exact: bool = False
-    twice: bool = False
-    by_rows: bool = False
-    exactness: Exactness = Exactness.EXACT
+    second: Callable[[np.ndarray, int, np.ndarray], Product] | None = None
 
     @abstractmethod
-    def look(self, Y: np.ndarray, active: int, Q: np.ndarray | None = None) -> Look:
-        """Value, slopes and curvatures at Y, or at QᵀY; only reads Y."""
+    def sums(
+        self, Y: np.ndarray, active: int, Q: np.ndarray | None = None, slopes: bool = True
+    ) -> Sequence[np.ndarray]:
+        """Sums over some rows of the data, at Y or at QᵀY, from whose totals `look_from` computes a look; only reads Y.
 
-    def value(self, Y: np.ndarray, active: int) -> float:
-        """Evaluate f: the value of `look`, with the same bits."""
-        return self.look(Y, active).value
-
-    def second(self, Y: np.ndarray, active: int, Q: np.ndarray) -> Second:
-        """Second derivatives at QᵀY, if `twice`."""
-        raise NotImplementedError(f"{type(self).__name__} has no second derivatives but those of pairs")
-
-    @abstractmethod
-    def size(self, Y: np.ndarray) -> float:
-        """A positive size of f, for tolerances; the same for Y and its transpose."""
-
-    @abstractmethod
-    def solve_pairs(self, Y: np.ndarray, pairs: np.ndarray, active: int) -> Pairs:
-        """Find the best rotation of each pair."""
-
-    @abstractmethod
-    def solve_block(self, Y: np.ndarray, block: np.ndarray, active: int, min_gain: float) -> Solution:
-        """Rotate all pairs of a block, on a copy; `active` is the number of its active columns, which come first.
-
-        Gains below `min_gain` need not be found.
+        Without slopes only what the value needs; the first array then has a sum for each active column.
         """
 
-    def sums(self, Y: np.ndarray, active: int, Q: np.ndarray | None = None) -> tuple[np.ndarray, ...]:
-        """Sums over some rows of the data, from whose totals `look_from` computes a look."""
-        raise NotImplementedError(f"{self!r} is not a sum over rows, so it needs all of them in memory")
-
+    @abstractmethod
     def look_from(self, sums: Sequence[np.ndarray], rows: int) -> Look:
         """The look, from sums over all rows."""
-        raise NotImplementedError(f"{self!r} is not a sum over rows, so it needs all of them in memory")
+
+    @abstractmethod
+    def solve(self, Y: np.ndarray, blocks: Blocks, active: int, min_gain: float = 0.0) -> PairSolutions:
+        """Find the best rotation of each pair; of each larger block, rotate all pairs on a copy."""
 
     def weighted(self, weights: np.ndarray) -> tuple[np.ndarray | None, Contrast]:
         """The factors by which rows must be multiplied, or None, and the contrast for these rows and weights."""
         raise ValueError(f"{self!r} is not a sum over rows that could have weights")
-
-    def block(self, n: int) -> int:
-        """The default size of blocks of n columns."""
-        return 2
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"
@@ -134,9 +99,6 @@ class Pointwise(Contrast):
         Reverse all signs.
     """
 
-    by_rows = True
-    exactness = Exactness.ADAPTIVE
-
     def __init__(self, signs: Sequence[int] | np.ndarray | None = None, *, maximise: bool = False) -> None:
         self.sense = -1 if maximise else 1
         self.signs = None if signs is None else _checked_signs(signs)
@@ -155,43 +117,41 @@ class Pointwise(Contrast):
             raise ValueError(f"{self!r} has {len(self.signs)} signs, but there are {active} active columns")
         return self.sense * self.signs
 
-    def look(self, Y: np.ndarray, active: int, Q: np.ndarray | None = None) -> Look:
-        """Value, slopes and curvatures, by one pass over Y."""
-        flop_counts.count(look_flops(Y, active, Q, POINT))
-        return self.look_from(self.sums(Y, active, Q), Y.shape[1])
+    def sums(
+        self, Y: np.ndarray, active: int, Q: np.ndarray | None = None, slopes: bool = True
+    ) -> Sequence[np.ndarray]:
+        """The sums Σ φ(y_i), Σ φ'(y_i) y_j and Σ φ''(y_i) y_j², the last in single precision: it only scales the steps."""
 
-    def sums(self, Y: np.ndarray, active: int, Q: np.ndarray | None = None) -> tuple[np.ndarray, ...]:
-        """The sums Σ φ(y_i), Σ φ'(y_i) y_j and Σ φ''(y_i) y_j²."""
-        found = column_sums(self.kernels.look, Y, active, Q, counts=self.counts)
-        return tuple(found[:3])
+        def work(y: np.ndarray, rows: slice) -> Sequence[np.ndarray]:
+            values, first, curves, squares = self._terms(y, self.counts[rows], active)
+            return (values, first @ y.T, (curves @ squares.T).astype(np.float64)) if slopes else (values,)
+
+        count_look(Y, active, Q, POINT, slopes)
+        return turned_sums(work, Y, Q, tile_width(len(Y)))
+
+    def _terms(self, y: np.ndarray, counts: np.ndarray, active: int) -> tuple[np.ndarray, ...]:
+        """Σ φ(y_i), φ'(y_i) and φ''(y_i) of the active columns, and the squares of all; the last two in single precision."""
+        values, slopes = np.empty(active), np.empty((active, y.shape[1]))
+        curves, squares = np.empty(slopes.shape, np.float32), np.empty(y.shape, np.float32)
+        self.kernels.terms(y, counts, values, slopes, curves, squares)
+        return values, slopes, curves, squares
 
     def look_from(self, sums: Sequence[np.ndarray], rows: int) -> Look:
         """The look, from the sums times the signs of the columns."""
-        values, M, S = sums
+        values, *products = sums
         weights = self._weights(len(values))
-        M, S = weights[:, None] * M, weights[:, None] * S
         value = self._finite(float(weights @ values))
+        if not products:
+            return Look(value)
+        M, S = (weights[:, None] * product for product in products)
         if not np.isfinite(float(M.sum() + S.sum())):
             raise ValueError(f"the derivatives of {self!r} are not finite on this data; whiten or rescale it")
         return Look(value, *pair_derivatives(M, S))
-
-    def value(self, Y: np.ndarray, active: int) -> float:
-        """Evaluate f."""
-        return self._finite(float(self._weights(active) @ self.column_values(Y, active)))
-
-    def column_values(self, Y: np.ndarray, active: int) -> np.ndarray:
-        """Σ φ(y) over each column, without signs."""
-        return column_sums(self.kernels.look, Y, active, products=0, counts=self.counts)[0]
 
     def _finite(self, value: float) -> float:
         if not np.isfinite(value):
             raise ValueError(f"the contrast {self!r} is not finite on this data: its sum is {value}")
         return value
-
-    def size(self, Y: np.ndarray) -> float:
-        """|Σ φ|, or 1 if that is 0, times the mean weight."""
-        mean = float(self.counts.mean()) if len(self.counts) else 1.0
-        return (abs(self._finite(entry_sum(self.kernels.look, Y))) or 1.0) * mean
 
     def weighted(self, weights: np.ndarray) -> tuple[None, Pointwise]:
         """The contrast Σ w φ(y)."""
@@ -199,20 +159,39 @@ class Pointwise(Contrast):
         other.counts = np.ascontiguousarray(weights, dtype=np.float64)
         return None, other
 
-    def solve_pairs(self, Y: np.ndarray, pairs: np.ndarray, active: int) -> Pairs:
-        """Search for the best angle of each pair."""
-        rotations, gains, turned, angles = self.kernels.solve_pairs(
-            Y, self.counts, pairs, active, self._weights(active)
-        )
-        flop_counts.count((ANGLE + 2 * POINT) * angles * Y.shape[1])
-        return rotations, gains, turned
+    def solve(self, Y: np.ndarray, blocks: Blocks, active: int, min_gain: float = 0.0) -> PairSolutions:
+        """Search for the best angle of each pair; of a larger block, rotate each pair once, to the best angle of the search."""
+        weights = np.append(self._weights(active), np.zeros(len(Y) - active))
+        error = 0.0 if self.exact else math.nan
 
-    def solve_block(self, Y: np.ndarray, block: np.ndarray, active: int, min_gain: float) -> Solution:
-        """Rotate each pair of a block once, to the best angle of the search."""
-        weights = self._weights(active) if self.signs is None else self.sense * self.signs[block[:active]]
-        Q, gain, turned, angles = self.kernels.solve_block(Y[block], self.counts, active, weights)
-        flop_counts.count(Y.shape[1] * ((ANGLE + 2 * POINT) * angles + 6.0 * turned))
-        return Q, gain, turned, None
+        def pairs(share: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            found = [self._search(Y[i], Y[j], weights[i], weights[j]) for i, j in share.tolist()]
+            angles, gains = np.array(found).reshape(-1, 2).T
+            return turn(angles), gains
+
+        if isinstance(blocks, np.ndarray):
+            return PairSolutions(*solved_in_shares(pairs, blocks), error)
+        solved = parallel.each(lambda block: self._turned(Y[block], weights[block]), blocks)
+        return PairSolutions([Q for Q, _ in solved], np.array([gain for _, gain in solved]), error)
+
+    def _turned(self, Y: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, float]:
+        """Rotate each pair of rows once, in place, to the best angle of the search: Q and its gain."""
+        Q, total, rotated = np.eye(len(Y)), 0.0, 0
+        for i, j in all_pairs(Shape(len(Y), int(np.count_nonzero(weights)))):
+            angle, gain = self._search(Y[i], Y[j], weights[i], weights[j])
+            if gain > 0.0:
+                G, pair = turn(angle), [i, j]
+                Y[pair], Q[:, pair] = G.T @ Y[pair], Q[:, pair] @ G
+                total += gain
+                rotated += 1
+        flop_counts.count(6.0 * rotated * Y.shape[1])
+        return Q, total
+
+    def _search(self, x: np.ndarray, y: np.ndarray, first: float, second: float) -> tuple[float, float]:
+        """The best angle of a pair with these weights, and its gain."""
+        angle, gain, angles = self.kernels.search(x, y, self.counts, first, second)
+        flop_counts.count((ANGLE + 2 * POINT) * angles * len(x))
+        return angle, gain
 
     def __repr__(self) -> str:
         signs = "" if self.signs is None else f"signs={self.signs.astype(int).tolist()}"
@@ -343,9 +322,7 @@ class Scalar(Pointwise):
     ) -> None:
         super().__init__(signs, maximise=maximise)
         self.phi, self.dphi, self.d2phi, self.pair = phi, dphi, d2phi, pair
-        self.even = even
-        if pair is not None:
-            self.exactness = Exactness.EXACT
+        self.even, self.exact = even, pair is not None
 
     @cached_property
     def kernels(self) -> ScalarKernels:
@@ -360,90 +337,54 @@ class Scalar(Pointwise):
         return f"Scalar({name}{signs})"
 
 
-def column_sums(
-    entry: Callable,
+def turned_sums(
+    work: Callable[[np.ndarray, slice], Sequence[np.ndarray]],
     Y: np.ndarray,
-    active: int,
-    Q: np.ndarray | None = None,
-    products: int = 1,
-    counts: np.ndarray = ONCE,
+    Q: np.ndarray | None,
+    width: int,
+    kind: Any = np.float64,
 ) -> list[np.ndarray]:
-    """The sums of `kernels.scalar.look_of` over Y, or over QᵀY; `counts` are the weights of the rows of the data.
+    """The sums of the arrays of work(tile, rows) over tiles of Y, or of QᵀY, in this precision; `width` rows of the data each.
 
-    Groups of tiles depend on the shape only and are added up in order, so the bits do not depend on the number of threads.
+    Tiles depend on the shape only and are added up in order, so the bits do not depend on the number of threads.
     """
-    # A kernel is compiled anew for each layout.
-    Y = np.ascontiguousarray(Y)
-    n, rows = Y.shape
-    step = tile_width(n)
-    Qt = np.empty((0, 0)) if Q is None else np.ascontiguousarray(Q.T, dtype=np.float64)
-    tiles = -(-rows // step)
-    groups = [
-        slice(part.start * step, min(part.stop * step, rows))
-        for part in parallel.parts(tiles, min(GROUPS, -(-tiles // 2)))
-    ]
-    sums = parallel.each(
-        lambda group: entry(Y, group.start, group.stop, counts, Qt, active, step, products), groups
-    )
-    return [sum(parts[1:], start=parts[0]) for parts in zip(*sums)]
+    Qt = None if Q is None else np.ascontiguousarray(Q.T, dtype=kind)
+
+    def tile(rows: slice) -> Sequence[np.ndarray]:
+        part = Y[:, rows]
+        with np.errstate(over="ignore", invalid="ignore"):  # who needs the sums refuses what is not finite
+            if Qt is None:
+                return work(part.astype(kind, order="C"), rows)
+            return work(Qt @ part.astype(kind, copy=False), rows)
+
+    return tiled_sums(parallel.slices(Y.shape[1], width), tile)
 
 
-def second_sums(
-    entry: Callable, Y: np.ndarray, active: int, Q: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The sums of `kernels.scalar.second_of` over QᵀY, with the symmetric matrices unpacked."""
-    n, rows = Y.shape
-    # The products of all pairs of columns of a tile must fit into the cache.
-    step = max(64, PRODUCTS // (n * (n + 1)))
-    Qt = np.ascontiguousarray(Q.T, dtype=np.float32)
-    groups = [
-        slice(part.start * step, min(part.stop * step, rows))
-        for part in parallel.parts(-(-rows // step), SECOND_GROUPS)
-    ]
-    sums = parallel.each(lambda group: entry(Y, group.start, group.stop, Qt, active, step), groups)
-    first, bends, gram = sums[0]
-    for others in sums[1:]:
-        for total, other in zip(sums[0], others):
-            total += other
-    j, k = np.triu_indices(n)
-    T, G = np.empty((active, n, n)), np.empty((n, n))
-    T[:, j, k] = T[:, k, j] = bends
-    G[j, k] = G[k, j] = gram
-    return first, T, G
-
-
-def second_of_columns(M: np.ndarray, T: np.ndarray) -> Second:
+def second_of_columns(M: np.ndarray, T: np.ndarray) -> Product:
     """The second derivatives of a sum over columns, in the precision of T.
 
     A rotation by exp(K) moves column i by AU(k_i + ½ (K²)_i), to second order, where k_i is column i of K. With
     M_ij = Σ φ'(y_i) y_j and T_i = Σ_r φ''(y_ri) y_r y_rᵀ, f changes by Σ_ij M_ij (K + ½ K²)_ji + ½ Σ_i k_iᵀ T_i k_i.
     """
-    from givens.kernels.scalar import bend
-
     active, n = M.shape
     inward = np.zeros((n, n))
     inward[:, :active] = 0.25 * M.T
     inward = inward + inward.T  # an antisymmetric part would cancel
-    T = np.ascontiguousarray(T)
-    room = np.zeros((n, n), dtype=T.dtype)
 
     def product(K: np.ndarray) -> np.ndarray:
-        bend(T, K.T.astype(T.dtype), room)
-        H = room.T - inward @ K - K @ inward
+        bent = np.matmul(T, K.T[:active, :, None].astype(T.dtype))[:, :, 0]
+        H = -inward @ K - K @ inward
+        H[:, :active] += bent.T
         return H - H.T
 
-    return Second(product)
+    return product
 
 
-def entry_sum(entry: Callable, Y: np.ndarray) -> float:
-    """Σ φ over all entries of Y."""
-    return float(column_sums(entry, Y.reshape(1, -1), 1, products=0)[0][0])
-
-
-def look_flops(Y: np.ndarray, active: int, Q: np.ndarray | None, point: float) -> float:
-    """Flops of a look: the rotation, two products, the squares, and `point` for φ and its derivatives at every entry."""
+def count_look(Y: np.ndarray, active: int, Q: np.ndarray | None, point: float, slopes: bool) -> None:
+    """Count the rotation, two products and the squares, and `point` for φ and its derivatives at every entry."""
     n, rows = Y.shape
-    return rows * (n * ((0.0 if Q is None else 2.0 * n) + 1.0) + active * (4.0 * n + point))
+    products = n + 4.0 * n * active if slopes else 0.0
+    flop_counts.count(rows * ((0.0 if Q is None else 2.0 * n * n) + products + active * point))
 
 
 def pair_derivatives(M: np.ndarray, S: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -456,6 +397,15 @@ def pair_derivatives(M: np.ndarray, S: np.ndarray) -> tuple[np.ndarray, np.ndarr
     first[:active], second[:active] = M, S
     inward[:active] = np.diagonal(M)
     return first - first.T, second + second.T - inward[:, None] - inward
+
+
+def quarter_gains(P: np.ndarray, Q: np.ndarray, rounding: np.ndarray | float) -> np.ndarray:
+    """The maxima of ¼(P sin 4θ + Q cos 4θ) less the values at 0; 0 where P and Q are rounding errors, of this size."""
+    radius = np.hypot(P, Q)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        gains = 0.25 * np.where(Q > 0.0, P * (P / (radius + Q)), radius - Q)
+    gains[np.where(Q > 0.0, (np.abs(P) <= EPS * Q) | (radius <= rounding), radius - Q <= rounding)] = 0.0
+    return gains
 
 
 def _checked_signs(signs: Sequence[int] | np.ndarray) -> np.ndarray:

@@ -32,7 +32,6 @@ STEPS = 5  # maximum number of steps of a leap; in the first one, for each of it
 SHARES = (0.5, 0.85)  # shares of the largest possible sum that the features of the first leap hold
 SLOW = 0.005  # steps on some of the features end when one gains less than this share of the sum
 BEYOND = 0.3  # V is extrapolated beyond U by this share of the step from the last V
-LEAST = 1e-7  # leaps end when one gains less than this share of the sum
 
 
 class PolarLeaps:
@@ -42,8 +41,6 @@ class PolarLeaps:
     ----------
     reached : float
         A lower bound of the sum at U, up to the errors of single precision.
-    again : bool
-        Whether another leap is likely to gain.
     """
 
     def __init__(self, Y: np.ndarray, levels: np.ndarray, l0: bool, shares: tuple[float, ...]) -> None:
@@ -56,11 +53,10 @@ class PolarLeaps:
         self.agreed = 0
         self.reached = -np.inf
         flop_counts.count(3.0 * Y.size + 3.0 * len(self.features.B))
-        self.again = True
 
     def go(self) -> np.ndarray | None:
         """Make a leap: the rotation from the last U to the new one; None if no entry exceeds its level."""
-        last, before = self.Ut, self.reached
+        last = self.Ut
         m, n = self.V.shape
         flop_counts.count(2.0 * n**3 + flop_counts.determinant(n))
         coarse, self.shares = self.shares, ()
@@ -80,7 +76,6 @@ class PolarLeaps:
         self.reached = value + 2.0 * float(np.vdot(E, self.Ut[:m] - V))
         if np.linalg.slogdet(self.Ut)[0] < 0:
             self.Ut[-1] *= -1.0  # the sum does not depend on the sign of a column
-        self.again = bool(coarse) or self.reached - before > LEAST * self.reached
         return last @ self.Ut.T
 
     def _steps(self, slow: float) -> tuple[np.ndarray, np.ndarray, float, np.ndarray] | None:

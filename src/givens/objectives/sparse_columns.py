@@ -4,21 +4,30 @@
 
 Most entries of Y stay below the threshold: `givens.kernels.sparse_blocks` finds the rotations of a block from the few that do
 not. A pair that is rotated by itself gets its global maximum; the pairs of a block do not.
+
+With few components, m < n, U is n x m: A may then be anything with products, and its m columns are rotated with 2m others that
+are chosen before each sweep (`givens.solve.widened_sweeps`), by the gradient
+
+    ∂f/∂U  =  −2 AᵀS(AU),    S(y) = sign(y)·[|y| − γ]₊ for ℓ1, y·1[y² > γ] for ℓ0.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from givens.numerics import flop_counts, parallel
+from givens.numerics.gram import leading_axes
 from givens.numerics.scaling import EPS
-from givens.numerics.tiles import tiled_sum, tiles
-from givens.objectives.base import Blocks, Leap, Look, Rotations
+from givens.numerics.tiles import scores, tiled_sum, tiles, turned
+from givens.objectives.base import Blocks, Look, PairSolutions, Rotations, solved_in_shares
 from givens.objectives.columns import Columns
-from givens.objectives.contrasts import Contrast, Pairs, Solution
+from givens.objectives.contrasts import Contrast
+from givens.objectives.turned_rows import HeldRows
 from givens.schedules import Schedule, Tournament
 from givens.support.arguments import is_dask
 
@@ -32,11 +41,11 @@ TIGHT = 1e-15  # the same for a pair that is solved by itself: rounding only
 REPLAY = (
     0.2  # up to this number of rotations, times the squared number of columns, they are applied one by one
 )
-FEW = 0.05  # share of non-zeros of S below which products over them are faster than matrix products
+SAMPLES = 4  # random combinations of rows that are known by products, from which their size is estimated
 
 
 class TurnedBlock(NamedTuple):
-    """The payload of a block: what `solve_block` has computed and `apply` can use.
+    """How a block was rotated: what `Threshold.solve` has computed and `SparseColumns.apply` can use.
 
     `steps` are the rotations of pairs, if they are few; `compact` are the rotated compact columns, the indices of their
     features, and those of the other features.
@@ -44,6 +53,13 @@ class TurnedBlock(NamedTuple):
 
     steps: np.ndarray | None
     compact: tuple[np.ndarray, np.ndarray, np.ndarray]
+
+
+@dataclass
+class TurnedBlocks(PairSolutions):
+    """The solutions of blocks, and how each was rotated."""
+
+    turned: Sequence[TurnedBlock] = ()
 
 
 class Threshold(Contrast):
@@ -59,7 +75,7 @@ class Threshold(Contrast):
 
     sense = -1
     degree = 2
-    smooth = False
+    exact = True
 
     def __init__(self, levels: np.ndarray, l0: bool) -> None:
         self.levels = levels
@@ -69,63 +85,71 @@ class Threshold(Contrast):
     def __repr__(self) -> str:
         return f"Threshold({'l0' if self.l0 else 'l1'}, {self.levels.tolist()})"
 
-    def value(self, Y: np.ndarray, active: int) -> float:
-        """Evaluate f."""
+    def sums(
+        self, Y: np.ndarray, active: int, Q: np.ndarray | None = None, slopes: bool = True
+    ) -> tuple[np.ndarray, ...]:
+        """The sums over columns, in four parts, and −2 S(y_i)ᵀy_j."""
         from givens.kernels.threshold import value
 
+        # Three for every entry that may exceed its level: in the value, and in S.
+        flop_counts.count(3.0 * active * Y.shape[1] + (0.0 if Q is None else 2.0 * len(Y) * Y.size))
+        flop_counts.count(active * (2.0 * Y.size + 3.0 * Y.shape[1]) if slopes else 0.0)
+        turned = Y if Q is None else np.ascontiguousarray(Q.T, dtype=Y.dtype) @ Y
         # The parts depend on the shape only and are added up in order, so the bits do not depend on the threads.
         parts = parallel.parts(active, 4)
-        return -float(sum(parallel.each(lambda part: value(Y[part], self.levels[part], self.l0), parts)))
+        values = np.array(parallel.each(lambda k: value(turned[k], self.levels[k], self.l0), parts))
+        return (values, self.slopes(turned, active)) if slopes else (values,)
 
-    def size(self, Y: np.ndarray) -> float:
-        """‖Y‖², an upper bound of |f|."""
-        return float(np.einsum("ij,ij->", Y, Y, dtype=np.float64))
-
-    def look(self, Y: np.ndarray, active: int, Q: np.ndarray | None = None) -> Look:
-        """Value and slopes −2 S(y_i)ᵀy_j, without curvatures, which jump where an entry crosses its threshold."""
-        turned = Y if Q is None else np.ascontiguousarray(Q.T, dtype=Y.dtype) @ Y
-        first = np.zeros((len(Y), len(Y)))
-        first[:active] = self.slopes(turned, active)
-        flop_counts.count(Y.size * (2.0 * active + (0.0 if Q is None else 2.0 * len(Y))))
-        return Look(self.value(turned, active), first - first.T)
+    def look_from(self, sums: Sequence[np.ndarray], rows: int) -> Look:
+        """Value and slopes, without curvatures, which jump where an entry crosses its threshold."""
+        value = -float(sum(sums[0]))
+        if len(sums) == 1:
+            return Look(value)
+        active, n = sums[1].shape
+        first = np.zeros((n, n))
+        first[:active] = sums[1]
+        return Look(value, first - first.T)
 
     def slopes(self, Y: np.ndarray, active: int) -> np.ndarray:
-        """−2 S(y_i)ᵀy_j: over the non-zeros of S if they are few, else by matrix products."""
+        """−2 S(y_i)ᵀy_j."""
         from givens.kernels import threshold
-
-        levels = self.levels[:active]
-        if np.mean(np.abs(Y[:active, ::64]) > levels[:, None]) < FEW:
-            parts = parallel.parts(active, 16)
-            few = parallel.each(
-                lambda part: threshold.slopes(Y, part.start, part.stop, levels, self.l0), parts
-            )
-            return -2.0 * np.concatenate(few)
 
         def product(part: slice) -> np.ndarray:
             tile = np.ascontiguousarray(Y[:, part], dtype=np.float64)
             S = np.empty((active, tile.shape[1]))
-            threshold.shrink(tile[:active], levels, self.l0, S)
+            threshold.shrink(tile[:active], self.levels[:active], self.l0, S)
             return S @ tile.T
 
         return -2.0 * tiled_sum(tiles(*Y.shape), product)
 
-    def solve_pairs(self, Y: np.ndarray, pairs: np.ndarray, active: int) -> Pairs:
-        """Find the global maximum of each pair, up to rounding errors."""
+    def solve(self, Y: np.ndarray, blocks: Blocks, active: int, min_gain: float = 0.0) -> PairSolutions:
+        """Find the global maximum of each pair, up to rounding errors; of larger blocks, rotate the pairs once, not exactly."""
+        if not isinstance(blocks, np.ndarray):
+            solved = parallel.each(lambda block: self.solve_block(Y, block, min_gain), blocks)
+            rotations, gains, turned = zip(*solved)
+            return TurnedBlocks(rotations, np.array(gains), turned=turned)
+        return PairSolutions(*solved_in_shares(lambda pairs: self.solve_pairs(Y, pairs), blocks))
+
+    def solve_pairs(self, Y: np.ndarray, pairs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The rotation and the gain of each pair."""
         from givens.kernels.sparse_blocks import solve_pairs
 
-        *solved, flops = solve_pairs(Y, pairs, self.everywhere(len(Y)), self.l0, self.noise, TIGHT)
+        rotations, gains, _, flops = solve_pairs(
+            Y, pairs, self.everywhere(len(Y)), self.l0, self.noise, TIGHT
+        )
         flop_counts.count(flops)
-        return tuple(solved)
+        return rotations, gains
 
-    def solve_block(self, Y: np.ndarray, block: np.ndarray, active: int, min_gain: float) -> Solution:
-        """Rotate the pairs of a block once, on a compact copy; not exactly (see `givens.kernels.sparse_blocks`)."""
+    def solve_block(
+        self, Y: np.ndarray, block: np.ndarray, min_gain: float
+    ) -> tuple[np.ndarray, float, TurnedBlock]:
+        """Q, its gain, and how a block was rotated on a compact copy (see `givens.kernels.sparse_blocks`)."""
         from givens.kernels import sparse_blocks
 
         levels = self.everywhere(len(Y))[block]
         C, rows, others = sparse_blocks.compact(Y, block, levels.min() / np.sqrt(2.0))
         Q, gain, turned, steps = self._turned(C, levels, min_gain)
-        found = TurnedBlock(steps[:turned] if turned <= len(steps) else None, (C, rows, others))
-        return Q, gain, turned, found
+        return Q, gain, TurnedBlock(steps[:turned] if turned <= len(steps) else None, (C, rows, others))
 
     def _turned(
         self, C: np.ndarray, levels: np.ndarray, min_gain: float
@@ -146,9 +170,29 @@ class Threshold(Contrast):
         """The levels of n columns, ∞ for inactive ones."""
         return np.concatenate((self.levels, np.full(n - len(self.levels), np.inf)))
 
-    def block(self, n: int) -> int:
-        """All columns up to 16; else half of them, for rounds of two blocks, and at most 64, which fit into the caches."""
-        return n if n <= 16 else min(2 * -(-n // 4), 64)
+
+class ProductRows(HeldRows):
+    """Rows of anything with `@`, `T` and `shape`, of double precision, whose squares neither overflow nor vanish."""
+
+    rounding = 0.0
+
+    def __init__(self, A: Any) -> None:
+        super().__init__(A)
+
+    def prepared(self, contrast: Contrast) -> tuple[HeldRows, Contrast, float]:
+        """As they are."""
+        return self, contrast, 1.0
+
+    def sample(self, stride: int) -> np.ndarray:
+        """Random combinations of the rows, which have in the mean the sum of squares of one row."""
+        signs = np.random.default_rng(0).choice([-1.0, 1.0], (self.count, SAMPLES))
+        return np.asarray(self.A.T @ signs).T / np.sqrt(self.count)
+
+    def state(self, U: np.ndarray) -> np.ndarray:
+        """Y transposed."""
+        Y = np.empty((U.shape[1], self.count))
+        turned(U.T, self.A.T, Y)
+        return Y
 
 
 class SparseColumns(Columns):
@@ -157,13 +201,14 @@ class SparseColumns(Columns):
     Parameters
     ----------
     A : array, shape (features, n)
-        Centred data, features x samples, or L of its factorisation A = LQ.
+        Centred data, features x samples, or L of its factorisation A = LQ. With `active`, anything that has `@`, `T` and `shape`,
+        such as a sparse matrix centred implicitly.
     gamma : float or array of `active` floats
         The threshold of the paper: of |y| for "l1", of y² for "l0".
     penalty : {"l1", "l0"}, default="l1"
         Σ [|y| − γ]₊² or Σ [y² − γ]₊.
     active : int, optional
-        Number of components, by default n.
+        Number of components, by default n. With fewer, U is n x active.
 
     Examples
     --------
@@ -177,10 +222,11 @@ class SparseColumns(Columns):
     """
 
     contrast: Threshold
+    rows: HeldRows
 
     def __init__(
         self,
-        A: np.ndarray,
+        A: Any,
         gamma: float | np.ndarray,
         penalty: str = "l1",
         active: int | None = None,
@@ -192,45 +238,91 @@ class SparseColumns(Columns):
                 "SparseColumns needs its rows in memory: pass A.compute(), or fit SparsePCA or StreamingSparsePCA, "
                 "which take dask arrays"
             )
-        super().__init__(A, Threshold(np.zeros(0), penalty == "l0"), active)
+        implicit = hasattr(A, "__matmul__") and not hasattr(A, "__array__")
+        super().__init__(ProductRows(A) if implicit else A, Threshold(np.zeros(0), penalty == "l0"), active)
         gamma = np.asarray(gamma, dtype=np.float64)
         if gamma.shape not in ((), (self.active,)) or not np.all(gamma >= 0):
             raise ValueError(
                 f"gamma must be a number of at least 0, or {self.active} of them, one per component; got {gamma}"
             )
         levels = np.sqrt(gamma) if penalty == "l0" else gamma
-        self.contrast.levels = np.array(np.broadcast_to(levels / self.divisor, (self.active,)))
-        self.contrast.noise = EPS * self.scale
+        self.few = self.active < self.n
+        self.shape = (self.n, self.active)
+        self.contrast = self._threshold(np.array(np.broadcast_to(levels / self.divisor, (self.active,))))
         self.gamma = gamma
 
+    def _threshold(self, levels: np.ndarray) -> Threshold:
+        contrast = Threshold(levels, self.contrast.l0)
+        # With few columns far below the rounding of values: near a maximum, slopes are more exact.
+        contrast.noise = EPS * (EPS if self.few else 1.0) * self.scale
+        return contrast
+
+    def at_levels(self, levels: np.ndarray) -> SparseColumns:
+        """The same data with other thresholds of |y|, one per component."""
+        other = copy(self)
+        other.contrast = self._threshold(levels)
+        return other
+
+    def look(self, state: np.ndarray, Q: np.ndarray | None = None, slopes: bool = True) -> Look:
+        """Value and slopes; with few components value and gradient."""
+        if not self.few or not (slopes or self.trace_slopes):
+            return super().look(state, Q, slopes)
+        from givens.kernels import threshold
+
+        m, contrast = self.active, self.contrast
+        Y = np.asarray(state[:m] if Q is None else Q[:, :m].T @ state, dtype=np.float64)
+        S = np.empty(Y.shape)
+        value, nonzeros = threshold.shrink(Y, contrast.levels, contrast.l0, S)
+        E = scores(S, self.rows.A.T, few=4 * nonzeros < Y.size)
+        flop_counts.count(3.0 * S.size)
+        return Look(-float(value), gradient=-2.0 * E.T)
+
     def apply(
-        self, state: np.ndarray, blocks: Blocks, rotations: Rotations, payload: Sequence[Any] | None = None
+        self, state: np.ndarray, blocks: Blocks, rotations: Rotations, solutions: PairSolutions | None = None
     ) -> None:
-        """Rotate the columns of Y; with a payload, without repeating the work of `solve`."""
-        if payload is None:
-            super().apply(state, blocks, rotations)
+        """Rotate the columns of Y; those of solved blocks without repeating the work of `solve`."""
+        if isinstance(solutions, TurnedBlocks):
+            parallel.each(lambda one: _apply(state, *one), zip(blocks, rotations, solutions.turned))
         else:
-            parallel.each(lambda one: _apply(state, *one), zip(blocks, rotations, payload))
+            super().apply(state, blocks, rotations)
 
     def start(self, rng: np.random.Generator) -> np.ndarray:
         """The principal axes, in the order of their variances."""
-        A = self.rows.sample(1).astype(np.float64, copy=False)
-        return np.ascontiguousarray(np.linalg.eigh(A.T @ A)[1][:, ::-1])
+        At = self.rows.A.T
+        return leading_axes(
+            At.astype(np.float64, copy=False) if isinstance(At, np.ndarray) else At, self.active
+        )[0]
 
-    def _schedule(self) -> Schedule:
-        """A tournament of blocks."""
-        return Tournament(block=max(self.contrast.block(self.n), 2))
+    def coarse(self) -> None:
+        """None: a sample of the features has other non-zeros."""
+        return None
 
-    def propose(self, state: np.ndarray, memory: Any, first: bool) -> Leap | None:
-        """A leap of `objectives.polar_leaps`: the polar factor of the gradient at an extrapolated U."""
+    def _size(self, stride: int) -> float:
+        """‖A‖², an upper bound of |f|."""
+        A = self.rows.sample(stride)
+        return float(np.einsum("ij,ij->", A, A, dtype=np.float64))
+
+    @property
+    def method(self) -> tuple[str | Schedule, ...]:  # type: ignore[override]
+        """Leaps and sweeps, since descent ends at kinks; with few components sweeps of V and columns beside it.
+
+        Blocks of all columns up to 16; else half of them, for rounds of two, and at most 64, which fit into the caches.
+        """
+        if self.few:
+            return ("widened sweeps",)
+        return "leaps", Tournament(block=max(self.n if self.n <= 16 else min(2 * -(-self.n // 4), 64), 2))
+
+    def propose(self, state: np.ndarray, memory: Any, first: bool) -> tuple[np.ndarray, Any] | None:
+        """A leap of `objectives.polar_leaps`, of all columns: the polar factor of the gradient at an extrapolated U."""
+        if self.few:
+            return None
         from givens.objectives.polar_leaps import SHARES, PolarLeaps
 
         leaps = memory or PolarLeaps(state, self.contrast.levels, self.contrast.l0, SHARES if first else ())
         Q = leaps.go()
         if Q is None:
             return None
-        flop_counts.count(3.0 * self.active * state.shape[1])  # of the value, which the loop evaluates
-        return Leap(Q, leaps.again, leaps)
+        return Q, leaps
 
 
 def _apply(Y: np.ndarray, block: np.ndarray, Q: np.ndarray, found: TurnedBlock) -> None:

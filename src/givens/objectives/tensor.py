@@ -8,17 +8,18 @@ tensor. A pair problem depends on four of its entries, a block on its own subten
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable
+from functools import lru_cache, partial
 
 import numpy as np
 from scipy.linalg.lapack import dsyevd
 
 from givens.kernels import tensor as kernels
-from givens.numerics import flop_counts, modes
+from givens.numerics import flop_counts, modes, parallel
 from givens.numerics.scaling import EPS, binary_exponent
-from givens.objectives.base import Blocks, Look, Objective, Plan, Rotations, Solved
-from givens.schedules import Tournament
+from givens.objectives.base import Blocks, Look, Objective, PairSolutions, Rotations
+from givens.objectives.contrasts import pair_derivatives
+from givens.schedules import Shape, Tournament, all_pairs
 from givens.support.arguments import whole
 
 BLOCK = 40
@@ -31,10 +32,6 @@ PASSES = 30
 
 MOST_EXPONENT = 1023
 """Tensors are divided by a power of two of at most this exponent, positive or negative: both 2^e and 2^−e are then numbers."""
-
-LITTLE = 1e-6
-"""Relative to the scale: a look stops adding up the gains of pairs at this sum."""
-
 
 FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
 
@@ -68,7 +65,12 @@ class SymmetricTensor(Objective):
     def __init__(self, T: np.ndarray, rank: int | None = None, *, symmetrize: bool = False) -> None:
         T = _checked(T)
         self.n = len(T)
+        self.shape = (self.n, self.n)
         self.active = check_rank(rank, self.n)
+        # An even number of groups of columns, so that none is idle; one block if d is small.
+        groups = 2 * -(-self.n // BLOCK)
+        block = max(2, self.n) if self.n <= WHOLE else 2 * -(-self.n // groups)
+        self.method = ("leaps", Tournament(block=block))
         # Products of the entries of T over a power of two neither over- nor underflow.
         self.T, exponent = _divided(T)
         self.factor = -(2.0**exponent)
@@ -100,10 +102,12 @@ class SymmetricTensor(Objective):
         """T(·, u, u) for the columns u of U, in the unit of the state: a step of the power method."""
         return modes.squares(self.T, U)
 
-    def solve(self, state: np.ndarray, blocks: Blocks, min_gain: float = 0.0) -> Solved:
+    def solve(self, state: np.ndarray, blocks: Blocks, min_gain: float = 0.0) -> PairSolutions:
         """Find the best rotation of each pair; rotate the pairs of each larger block on its own subtensor."""
         if isinstance(blocks, np.ndarray):
-            return self._solve_pairs(state, blocks)
+            i, j = blocks.T
+            entries = state[i, i, i], state[i, i, j], state[i, j, j], state[j, j, j]
+            return solve_entries(np.stack(entries), j < self.active, EPS * self.scale)
         passes = PASSES if len(blocks[0]) == self.n else 1
         return solve_cubes(
             blocks,
@@ -114,14 +118,8 @@ class SymmetricTensor(Objective):
             negligible(min_gain, self.scale),
         )
 
-    def _solve_pairs(self, state: np.ndarray, pairs: np.ndarray) -> Solved:
-        rotations = np.empty((len(pairs), 2, 2))
-        gains = np.empty(len(pairs))
-        flop_counts.count(kernels.solve_pairs(state, pairs, self.active, EPS * self.scale, rotations, gains))
-        return Solved(rotations, gains, int(np.count_nonzero(gains)))
-
     def apply(
-        self, state: np.ndarray, blocks: Blocks, rotations: Rotations, payload: Sequence[Any] | None = None
+        self, state: np.ndarray, blocks: Blocks, rotations: Rotations, solutions: PairSolutions | None = None
     ) -> None:
         """Rotate the three modes of T̃."""
         modes.rotate(state, blocks, rotations)
@@ -132,12 +130,6 @@ class SymmetricTensor(Objective):
             return look_of_pairs(modes.doubles(state), self.active, self.scale)
         flop_counts.count(2.0 * self.n**3)
         return look_of_pairs(modes.squares(state, Q).T @ Q, self.active)
-
-    def plan(self) -> Plan:
-        """A tournament with an even number of groups of columns, so that none is idle; one block if d is small."""
-        groups = 2 * -(-self.n // BLOCK)
-        block = max(2, self.n) if self.n <= WHOLE else 2 * -(-self.n // groups)
-        return Plan(schedule=Tournament(block=block))
 
     def residual(self, U: np.ndarray, weights: np.ndarray) -> float:
         """‖T − Σ λ_i u_i⊗u_i⊗u_i‖/‖T‖ for the weights λ_i = T(u_i, u_i, u_i) of the active columns, in the unit of the state."""
@@ -152,20 +144,40 @@ class SymmetricTensor(Objective):
             left = modes.squared_norm(rotated) / self.norm**2
         return math.sqrt(left)
 
-    def data(self) -> Sequence[np.ndarray]:
-        """The tensor, and its unit."""
-        return self.T, np.array([self.factor])
-
 
 def look_of_pairs(doubles: np.ndarray, active: int, scale: float | None = None) -> Look:
     """The value −Σ T̃_iii, and slopes and curvatures of all pairs, from the matrix of the T̃_iij.
 
     The slope of a pair of active columns is −3(T̃_iij − T̃_ijj), its curvature 3(T̃_iii + T̃_jjj) − 6(T̃_iij + T̃_ijj). If column j is
-    inactive, its terms of the sum are left out. With a scale, the look also has the sum of the gains of all pairs, by any angle.
+    inactive, its terms of the sum are left out. With a scale, the look also has the gains of all pairs, by any angle.
     """
-    floor, most = (0.0, -1.0) if scale is None else (EPS * scale, LITTLE * scale)
-    value, slopes, curvatures, left = kernels.look(doubles, active, floor, most)
-    return Look(value, slopes, curvatures, None if scale is None else left)
+    slopes, curvatures = pair_derivatives(-3.0 * doubles[:active], -6.0 * doubles.T[:active])
+    gains = None if scale is None else partial(gains_of_pairs, doubles, active, EPS * scale)
+    return Look(-float(np.diagonal(doubles)[:active].sum()), slopes, curvatures, gains=gains)
+
+
+def gains_of_pairs(doubles: np.ndarray, active: int, floor: float) -> np.ndarray:
+    """The gain of each pair, rotated alone to its best angle, from the matrix of the T̃_iij."""
+    i, j = _pairs(len(doubles), active).T
+    entries = doubles[i, i], doubles[i, j], doubles[j, i], doubles[j, j]
+    gains = np.zeros_like(doubles)
+    gains[i, j] = gains[j, i] = solve_entries(np.stack(entries), j < active, floor).gains
+    return gains
+
+
+def solve_entries(entries: np.ndarray, both: np.ndarray, floor: float) -> PairSolutions:
+    """The best rotation of each pair, from T_iii, T_iij, T_ijj and T_jjj; `both` where both columns are active."""
+    iii, iij, ijj, jjj = entries
+    coefficients = np.where(both, (iii + jjj, iij - ijj, iij + ijj, jjj - iii), entries)
+    found = np.empty((3, len(both)))
+    flop_counts.count(kernels.directions(coefficients, floor, found))
+    c, s, gains = found
+    return PairSolutions(np.stack((c, -s, s, c), axis=1).reshape(-1, 2, 2), gains)
+
+
+@lru_cache(maxsize=16)
+def _pairs(n: int, active: int) -> np.ndarray:
+    return all_pairs(Shape(n, active))
 
 
 def leading_eigenvectors(M: np.ndarray) -> np.ndarray:
@@ -193,22 +205,37 @@ def solve_cubes(
     cube: Callable[[np.ndarray], np.ndarray],
     passes: int = 1,
     min_gain: float = 0.0,
-) -> Solved:
+) -> PairSolutions:
     """Solve blocks on their subtensors, which `cube(block)` returns as new arrays.
 
     The pairs of a block are rotated in up to `passes` passes, until another one is unlikely to gain more than `min_gain`. Gains
     below `floor` are rounding.
     """
-    rotations, gains, rotated = [], np.empty(len(blocks)), 0
-    for n, block in enumerate(blocks):
-        b = len(block)
-        V, W = np.empty((b, b)), np.empty((b, b))
-        inside = int(block.searchsorted(active))
-        gains[n], turned, spent = kernels.solve_block(cube(block), inside, floor, passes, min_gain, V, W)
-        rotations.append(np.ascontiguousarray(V.T))
-        rotated += turned
-        flop_counts.count(spent)
-    return Solved(rotations, gains, rotated)
+    rotations, gains = zip(
+        *parallel.each(
+            lambda block: _solve_cube(cube(block), int(block.searchsorted(active)), floor, passes, min_gain),
+            blocks,
+        )
+    )
+    return PairSolutions(rotations, np.array(gains))
+
+
+def _solve_cube(
+    S: np.ndarray, active: int, floor: float, passes: int, min_gain: float
+) -> tuple[np.ndarray, float]:
+    """Rotate every pair of a block on its own subtensor S, which is overwritten: Q and the gain."""
+    b = len(S)
+    V, W, pairs = np.eye(b), modes.doubles(S), _pairs(b, active)
+    total, last = 0.0, 0.0
+    for _ in range(passes):
+        gained, _, flops = kernels.turn_pairs(S, pairs, active, floor, V, W)
+        flop_counts.count(flops)
+        total += gained
+        # The next pass is expected to gain at most the same share of this one as this one of the last.
+        if gained * (gained / last if last else 1.0) <= min_gain:
+            break
+        last = gained
+    return np.ascontiguousarray(V.T), total
 
 
 def check_rank(rank: int | None, d: int) -> int:

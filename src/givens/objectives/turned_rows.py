@@ -7,9 +7,8 @@ with the product with U, so that white samples are never stored as such.
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from copy import copy
 from typing import Any, Protocol
 
@@ -18,7 +17,7 @@ import numpy as np
 from givens.numerics import flop_counts, parallel
 from givens.numerics.scaling import power_of_two
 from givens.numerics.tiles import tiled_sum, tiles
-from givens.objectives.base import Blocks, Exactness, Look, Rotations, Solved
+from givens.objectives.base import Blocks, Look, PairSolutions, Rotations
 from givens.objectives.contrasts import Contrast
 
 # Rows per column of the sample on which a run may begin, by descent or by sweeps, and its smallest number of rows.
@@ -26,6 +25,7 @@ SAMPLE_ROWS, SWEPT_ROWS, LEAST = 96, 24, 1024
 SIZE_ROWS = 4096
 """Rows of a sample from which the size of a contrast is estimated, if nothing else is made of it."""
 
+LARGEST_BLOCK = 256  # columns of a block that is rotated pair by pair on a copy
 LARGEST = 2.0**15  # fourth powers of numbers between its inverse and this fit into single precision
 
 
@@ -77,11 +77,6 @@ class TurnedRows(ABC):
         """Relative rounding error of slopes."""
         return 0.0
 
-    @property
-    def chunk_lengths(self) -> Sequence[int]:
-        """Numbers of rows of the chunks on Dask, on which the bits of all sums depend."""
-        return ()
-
     @abstractmethod
     def prepared(self, contrast: Contrast) -> tuple[TurnedRows, Contrast, float]:
         """The rows for a contrast, the contrast with their weights, and the power of two by which they were divided."""
@@ -99,17 +94,15 @@ class TurnedRows(ABC):
         """What rotates with U."""
 
     @abstractmethod
-    def value(self, state: np.ndarray, contrast: Contrast, active: int) -> float:
-        """Evaluate f."""
-
-    @abstractmethod
-    def look(self, state: np.ndarray, contrast: Contrast, active: int, Q: np.ndarray | None) -> Look:
-        """Value, slopes and curvatures at U, or at UQ."""
+    def look(
+        self, state: np.ndarray, contrast: Contrast, active: int, Q: np.ndarray | None, slopes: bool
+    ) -> Look:
+        """Value, slopes and curvatures at U, or at UQ; only the value without `slopes`, if that is cheaper."""
 
     @abstractmethod
     def solve(
         self, state: np.ndarray, contrast: Contrast, active: int, blocks: Blocks, min_gain: float
-    ) -> Solved:
+    ) -> PairSolutions:
         """Solve the blocks of a round."""
 
     @abstractmethod
@@ -136,9 +129,9 @@ class HeldRows(TurnedRows):
     def __init__(self, A: np.ndarray, space: Space | None = None, weights: np.ndarray | None = None) -> None:
         self.A, self.space, self.weights = A, space, weights
         self.factors: np.ndarray | None = None  # of the rows after the transformation: roots of weights
-        self.count = len(A)
-        self.n = A.shape[1] if space is None else space.columns(A.shape[1])
-        self.weight = float(len(A)) if weights is None else float(weights.sum())
+        self.count, features = A.shape
+        self.n = features if space is None else space.columns(features)
+        self.weight = float(self.count) if weights is None else float(weights.sum())
         self.stride = 1 if space is None else max(1, self.count // SIZE_ROWS)
 
     def prepared(self, contrast: Contrast) -> tuple[HeldRows, Contrast, float]:
@@ -178,9 +171,9 @@ class HeldRows(TurnedRows):
         return tiled_sum(tiles(self.n, self.count), sums)
 
     def state(self, U: np.ndarray) -> np.ndarray:
-        """Y transposed, so that each column of AU is a contiguous row."""
-        flop_counts.count(2.0 * self.count * self.n * self.n)
-        Y = np.empty((self.n, self.count), dtype=self.A.dtype)
+        """Y transposed, so that each column of AU is a contiguous row; U may have fewer columns than rows."""
+        flop_counts.count(2.0 * self.count * self.n * U.shape[1])
+        Y = np.empty((U.shape[1], self.count), dtype=self.A.dtype)
         Ut = np.ascontiguousarray(U.T, dtype=self.A.dtype)
 
         def tile(part: slice) -> None:
@@ -195,27 +188,17 @@ class HeldRows(TurnedRows):
         parallel.each(tile, tiles(self.A.shape[1], self.count))
         return Y
 
-    def value(self, state: np.ndarray, contrast: Contrast, active: int) -> float:
-        """Evaluate f."""
-        return contrast.value(state, active)
-
-    def look(self, state: np.ndarray, contrast: Contrast, active: int, Q: np.ndarray | None) -> Look:
+    def look(
+        self, state: np.ndarray, contrast: Contrast, active: int, Q: np.ndarray | None, slopes: bool
+    ) -> Look:
         """Value, slopes and curvatures, by one pass over Y, or over YQ tile by tile."""
-        return contrast.look(state, active, Q)
+        return contrast.look_from(contrast.sums(state, active, Q, slopes), state.shape[1])
 
     def solve(
         self, state: np.ndarray, contrast: Contrast, active: int, blocks: Blocks, min_gain: float
-    ) -> Solved:
+    ) -> PairSolutions:
         """Solve the contrast's pair problem for each pair; for each larger block, rotate its pairs on a copy of its columns."""
-        exactness = contrast.exactness
-        error = 0.0 if exactness is Exactness.EXACT else math.nan
-        if isinstance(blocks, np.ndarray):
-            return Solved(*contrast.solve_pairs(state, blocks, active), exactness=exactness, error=error)
-        found = [
-            contrast.solve_block(state, block, int(np.sum(block < active)), min_gain) for block in blocks
-        ]
-        rotations, gains, rotated, payload = zip(*found)
-        return Solved(rotations, np.array(gains), sum(rotated), payload, exactness, error)
+        return contrast.solve(state, blocks, active, min_gain)
 
     def apply(self, state: np.ndarray, blocks: Blocks, rotations: Rotations) -> None:
         """Rotate columns of Y."""
@@ -227,25 +210,22 @@ class HeldRows(TurnedRows):
             shares = parallel.parts(len(blocks), parallel.width())
             parallel.each(lambda share: rotate_rows(state, blocks[share], Q[share]), shares)
             return
-
-        from givens.kernels.rotate import rotate_block
-
         flop_counts.count(sum(2 * len(block) ** 2 for block in blocks) * state.shape[1])
         if len(blocks) == 1 and len(blocks[0]) == len(state):
             _turn(state, rotations[0])
             return
 
         def part(work: tuple[int, slice]) -> None:
-            Qt = np.ascontiguousarray(rotations[work[0]].T, dtype=state.dtype)
-            rotate_block(state, blocks[work[0]], Qt, work[1].start, work[1].stop)
+            block, rows = work
+            Qt = np.ascontiguousarray(rotations[block].T, dtype=state.dtype)
+            state[blocks[block], rows] = Qt @ state[blocks[block], rows]
 
-        # Two pieces for each block, so that a few blocks keep all threads busy.
-        pieces = parallel.parts(state.shape[1], 2)
-        parallel.each(part, [(k, rows) for k in range(len(blocks)) for rows in pieces])
+        cut = tiles(len(blocks[0]), state.shape[1])
+        parallel.each(part, [(k, rows) for k in range(len(blocks)) for rows in cut])
 
     def block(self, contrast: Contrast) -> int:
-        """The default size of blocks."""
-        return contrast.block(self.n)
+        """All columns, up to 256, if pairs have a closed form; else a search of pairs is what takes the time."""
+        return max(2, min(self.n, LARGEST_BLOCK)) if contrast.exact else 2
 
     @property
     def rounding(self) -> float:

@@ -16,6 +16,7 @@ from functools import partial
 import numpy as np
 
 from givens.numerics import parallel
+from givens.schedules import Shape, all_pairs
 from givens.solve.starts import best_of, one_by_one
 
 CANDIDATES = 16  # starts that are tried where this is cheap
@@ -67,14 +68,15 @@ def explore(
     rows, m = loadings.shape
     flops = _sweep_flops(rows, m)
     size = float(np.sum((loadings * loadings) ** 2))
-    runs = [_Candidate(loadings, kappa, np.eye(m), size, 0)]
+    pairs = all_pairs(Shape(m, m))
+    runs = [_Candidate(loadings, kappa, pairs, np.eye(m), size, 0)]
     best = None
     if candidates * FIRST_SWEEPS * flops > CHEAP:
         scouts = int(np.clip(SCOUT_BUDGET / (SCOUT_SWEEPS * flops), 1, min(SCOUTS, candidates)))
-        runs += _from_random(loadings, kappa, scouts - 1, size, rng, first=1)
+        runs += _from_random(loadings, kappa, pairs, scouts - 1, size, rng, first=1)
         best = _agreed(runs, size)
     if best is None:
-        runs += _from_random(loadings, kappa, candidates - len(runs), size, rng, first=len(runs))
+        runs += _from_random(loadings, kappa, pairs, candidates - len(runs), size, rng, first=len(runs))
         best = _by_halving(runs, flops)
     if best.converged or m < MANY_FACTORS:
         best.finish(tol * size)
@@ -82,12 +84,18 @@ def explore(
 
 
 def _from_random(
-    loadings: np.ndarray, kappa: float, number: int, size: float, rng: np.random.Generator, first: int
+    loadings: np.ndarray,
+    kappa: float,
+    pairs: np.ndarray,
+    number: int,
+    size: float,
+    rng: np.random.Generator,
+    first: int,
 ) -> list[_Candidate]:
     """So many candidates at random rotations; determinants do not matter, since the signs of columns do not."""
     order = loadings.shape[1]
     starts = np.linalg.qr(rng.standard_normal((number, order, order)))[0]
-    return [_Candidate(loadings, kappa, start, size, first + k) for k, start in enumerate(starts)]
+    return [_Candidate(loadings, kappa, pairs, start, size, first + k) for k, start in enumerate(starts)]
 
 
 def _agreed(scouts: list[_Candidate], size: float) -> _Candidate | None:
@@ -123,11 +131,18 @@ class _Candidate:
     """
 
     def __init__(
-        self, loadings: np.ndarray, kappa: float, start: np.ndarray, size: float, number: int
+        self,
+        loadings: np.ndarray,
+        kappa: float,
+        pairs: np.ndarray,
+        start: np.ndarray,
+        size: float,
+        number: int,
     ) -> None:
         # One column of the mathematics per contiguous row.
         self.Ut = np.ascontiguousarray(start.T)
         self.Y = self.Ut @ loadings.T
+        self.pairs, self.gains = pairs, np.empty(len(pairs))
         self.share = kappa / len(loadings)
         self.handicap = number * CANDIDATE_MARGIN * size
         self.little = CANDIDATE_TOL * size
@@ -136,12 +151,18 @@ class _Candidate:
 
     def sweep(self, times: int) -> _Candidate:
         """Up to so many sweeps more; returns the candidate itself."""
-        from givens.kernels.quartic import sweep_all
+        from givens.kernels.quartic import turn_pairs
 
-        if not self.converged:
-            _, gained, criterion = sweep_all(self.Y, self.Ut, self.share, times, self.little)
-            self.converged = gained <= self.little
-            self.merit = criterion - self.handicap
+        if self.converged:
+            return self
+        for _ in range(times):
+            turn_pairs(self.Y, self.Ut, self.pairs, len(self.Y), self.share, 1.0, self.gains)
+            self.converged = bool(self.gains.sum() <= self.little)
+            if self.converged:
+                break
+        squares = self.Y * self.Y
+        powers = squares.sum(axis=1)
+        self.merit = float(np.sum(squares * squares) - self.share * (powers @ powers)) - self.handicap
         return self
 
     def finish(self, little: float) -> None:

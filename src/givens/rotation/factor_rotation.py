@@ -171,6 +171,9 @@ class FactorRotation(Transformer):
         self.progress = progress
 
     _may_be_infinite = ("deviation_", "criterion_", "certificate_")
+    _row_names = "variable_names_in_"
+    kappa_: float | None
+    result_: Result | None
 
     @atomic_fit
     def fit(self, X: Any, y: None = None) -> Self:
@@ -188,6 +191,14 @@ class FactorRotation(Transformer):
         self
         """
         found = self._extraction(X)
+        self._rotate(found)
+        # scikit-learn's checks of what `transform` gets: the names and the number of factors.
+        scores = np.empty((1, len(self.rotation_))) if is_decomposition(X) else X
+        validate_data(self, scores, skip_check_array=True)
+        return self
+
+    def _rotate(self, found: Extraction) -> None:
+        """Find the rotation, and assign the fitted attributes."""
         p, m = found.loadings.shape
         if m > p:
             raise ValueError(
@@ -201,14 +212,13 @@ class FactorRotation(Transformer):
             )
         # In the pool, since idle threads of a BLAS would spin and take time from ours.
         with parallel.pool(self.threads):
-            turned = self._to_target(found.loadings) if self.method == "target" else self._to_structure(found)
-            self._describe(X, found, turned)
-        if turned.result is not None and not turned.result.converged:
+            R = self._to_target(found.loadings) if self.method == "target" else self._to_structure(found)
+            self._describe(found, R)
+        if self.result_ is not None and not self.result_.converged:
             warn_caller(
                 f"FactorRotation did not converge in {self.max_sweeps} sweeps; raise max_sweeps or tol",
                 ConvergenceWarning,
             )
-        return self
 
     def _extraction(self, X: Any) -> Extraction:
         """What to rotate, from any of the three ways to give it; nothing of the model is changed."""
@@ -235,7 +245,7 @@ class FactorRotation(Transformer):
             )
         return found
 
-    def _to_structure(self, extraction: Extraction) -> _Turned:
+    def _to_structure(self, extraction: Extraction) -> np.ndarray:
         """Rotate to the largest value of the criterion."""
         rng = generator(self.random_state)
         n_starts = whole(self.n_starts, "n_starts", least=1)
@@ -267,15 +277,21 @@ class FactorRotation(Transformer):
             )
         gain = np.inf if result.certificate is None else result.certificate.gain
         # A value of 0 stays 0 where the unit's power is infinite.
-        criterion, certificate = (value * power(unit, 4) if value else 0.0 for value in (result.value, gain))
-        return _Turned(result.U, kappa, criterion, certificate, result)
+        fourth = power(unit, 4)
+        self.criterion_, self.certificate_ = (
+            value * fourth if value else 0.0 for value in (result.value, gain)
+        )
+        self.kappa_, self.result_ = kappa, result
+        return result.U
 
-    def _to_target(self, loadings: np.ndarray) -> _Turned:
+    def _to_target(self, loadings: np.ndarray) -> np.ndarray:
         if self.target is None:
             raise ValueError('method="target" needs a target: a matrix of the shape of the loadings')
         R = target_rotation(loadings, self.target)
         difference = loadings @ R - np.asarray(self.target, dtype=np.float64)
-        return _Turned(R, None, float(np.sum(difference**2)), 0.0, None)
+        self.criterion_, self.certificate_ = float(np.sum(difference**2)), 0.0
+        self.kappa_, self.result_ = None, None
+        return R
 
     def _normalized(self, found: Extraction) -> tuple[np.ndarray, float]:
         """The loadings as the criterion sees them, of moderate size, and the power of two they were divided by."""
@@ -302,9 +318,8 @@ class FactorRotation(Transformer):
             )
         return A, 1.0
 
-    def _describe(self, X: Any, found: Extraction, turned: _Turned) -> None:
+    def _describe(self, found: Extraction, R: np.ndarray) -> None:
         """Order and sign the factors, and assign the fitted attributes."""
-        R = turned.rotation
         unit = power_of_two(found.loadings)
         rotated, variance, largest = _rotated(found.loadings, R, unit)
         if self.method != "target":
@@ -312,22 +327,13 @@ class FactorRotation(Transformer):
             R, rotated, variance = (R * signs)[:, order], (rotated * signs)[:, order], variance[order]
         with np.errstate(over="ignore", under="ignore"):
             variance = variance * unit * unit
-        # scikit-learn's checks of what `transform` gets: the names and the number of factors.
-        if is_decomposition(X):
-            validate_data(self, np.empty((1, R.shape[0])), skip_check_array=True)
-        else:
-            validate_data(self, X, skip_check_array=True)
         self.loadings_ = rotated
         self.rotation_ = R
         self.unrotated_loadings_ = found.loadings
         self.deviation_ = found.deviation
         self.explained_variance_ = variance
         self.explained_variance_ratio_ = None if found.total is None else variance / found.total
-        self.kappa_ = turned.kappa
-        self.criterion_ = turned.criterion
-        self.certificate_ = turned.certificate
-        self.result_ = turned.result
-        self.n_iter_ = 1 if turned.result is None else max(turned.result.sweeps, 1)
+        self.n_iter_ = 1 if self.result_ is None else max(self.result_.sweeps, 1)
         if found.variables is not None:
             self.variable_names_in_ = np.array(found.variables, dtype=object)
         elif hasattr(self, "variable_names_in_"):
@@ -375,29 +381,13 @@ class FactorRotation(Transformer):
         x1              0.0              1.0
         """
         check_is_fitted(self)
-        return loadings_frame(self, "variable_names_in_")
+        rows = getattr(self, self._row_names, [f"x{k}" for k in range(len(self.loadings_))])
+        frame = require("pandas", extra="pandas").DataFrame
+        return frame(self.loadings_, index=list(rows), columns=self.get_feature_names_out())
 
     @property
     def _n_features_out(self) -> int:
         return self.rotation_.shape[1]
-
-
-def loadings_frame(model: Any, names: str) -> pandas.DataFrame:
-    """The loadings of a fitted model as a pandas frame; its attribute `names`, if it has it, names the rows."""
-    rows = getattr(model, names, [f"x{k}" for k in range(len(model.loadings_))])
-    frame = require("pandas", extra="pandas").DataFrame
-    return frame(model.loadings_, index=list(rows), columns=model.get_feature_names_out())
-
-
-@dataclass(frozen=True)
-class _Turned:
-    """A rotation, its criterion and certificate."""
-
-    rotation: np.ndarray
-    kappa: float | None
-    criterion: float
-    certificate: float
-    result: Result | None
 
 
 def _rotated(loadings: np.ndarray, R: np.ndarray, unit: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

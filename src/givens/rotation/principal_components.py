@@ -48,14 +48,14 @@ class Spectrum:
 
 def principal_components(rows: Rows, options: ComponentOptions) -> tuple[PCA, Spectrum]:
     """The components of all samples, as PCA has them, float32 if the samples are; and what they come from."""
-    features = rows.n_features
-    in_memory = rows.table is not None and (
-        not sparse.issparse(rows.table) or max(rows.shape) <= MOST_PRODUCT_FEATURES
+    features, table = rows.n_features, rows.table
+    in_memory = table is not None and (
+        not sparse.issparse(table) or max(table.shape) <= MOST_PRODUCT_FEATURES
     )
     sketched = not in_memory and features > MOST_PRODUCT_FEATURES
     if rows.samples is not None:
         _check(options.n_components, rows.samples, features, sketched, in_memory)
-    if in_memory and not _through_products(rows.shape, options):
+    if table is not None and in_memory and not _through_products(table.shape, options):
         found = _from_samples(rows, options)
     elif options.svd_solver not in ("auto", "covariance_eigh"):
         raise ValueError(
@@ -203,13 +203,12 @@ def _as_pca(found: Spectrum, n_components: Any, rows: Rows) -> PCA:
     most = min(samples, features)
     variances = found.energies[:most] / (samples - 1)
     total = found.total / (samples - 1)
-    if n_components is None or isinstance(n_components, str):
-        m = len(variances)
-    elif 0 < n_components < 1:
-        shares = np.cumsum(variances / total)
-        m = min(int(np.searchsorted(shares, n_components, side="right")) + 1, len(variances))
-    else:
-        m = int(n_components)
+    number, share = (
+        (None, None) if isinstance(n_components, str) else number_or_share(n_components, "n_components")
+    )
+    m = len(variances) if number is None else number
+    if share is not None:
+        m = min(int(np.searchsorted(np.cumsum(variances / total), share, side="right")) + 1, m)
     axes = found.axes[:m]
     _refuse_without_variance(axes)
     # The sign that scikit-learn gives: the largest entry of each is positive.

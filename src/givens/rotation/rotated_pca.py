@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
-from sklearn.decomposition import PCA
 from sklearn.utils.validation import check_is_fitted
 
 from givens.data.by_rows import by_rows
 from givens.data.rows import Numbers, Rows
 from givens.rotation.criteria import kappa_of
-from givens.rotation.factor_rotation import FactorRotation, loadings_frame
+from givens.rotation.factor_rotation import FactorRotation, of_decomposition
 from givens.rotation.principal_components import principal_components
 from givens.support.arguments import dense, warn_of_dominant_feature
-from givens.support.fitting import Transformer, atomic_fit, validate_data
-
-if TYPE_CHECKING:
-    import pandas
+from givens.support.fitting import atomic_fit, validate_data
 
 
-class RotatedPCA(Transformer):
+class RotatedPCA(FactorRotation):
     """Principal components rotated to simple structure.
 
     The loadings of the first principal components (components times standard deviations of their scores) are rotated by
@@ -65,7 +61,7 @@ class RotatedPCA(Transformer):
         Of the rotated components; they add up to those of the principal components.
     mean_ : array, shape (features,)
     scale_ : array, shape (features,), or None
-    criterion_, certificate_, kappa_, result_, n_iter_
+    unrotated_loadings_, criterion_, certificate_, kappa_, result_, n_iter_
         As in `FactorRotation`.
     pca_ : PCA
         The components before the rotation.
@@ -101,19 +97,21 @@ class RotatedPCA(Transformer):
         random_state: int | np.random.RandomState | None = 0,
         progress: bool = False,
     ) -> None:
+        super().__init__(
+            method,
+            normalize=normalize,
+            n_starts=n_starts,
+            tol=tol,
+            max_sweeps=max_sweeps,
+            threads=threads,
+            random_state=random_state,
+            progress=progress,
+        )
         self.n_components = n_components
-        self.method = method
-        self.normalize = normalize
         self.scale = scale
         self.svd_solver = svd_solver
-        self.n_starts = n_starts
-        self.tol = tol
-        self.max_sweeps = max_sweeps
-        self.threads = threads
-        self.random_state = random_state
-        self.progress = progress
 
-    _may_be_infinite = ("deviation_", "criterion_", "certificate_")
+    _row_names = "feature_names_in_"
 
     @atomic_fit
     def fit(self, X: Any, y: None = None) -> Self:
@@ -133,22 +131,12 @@ class RotatedPCA(Transformer):
         self
         """
         rows = Rows(X, self, Numbers(sparse=True))
-        pca, found = principal_components(rows, self)
-        rotation = self._rotated(pca)
-        self.pca_ = pca
+        self.pca_, found = principal_components(rows, self)
+        kappa_of(self.method, *self.pca_.components_.shape[::-1])  # refuses what it does not know
+        self._rotate(of_decomposition(self.pca_))
         self.mean_ = found.mean.astype(rows.dtype)
         self.scale_ = None if found.deviation is None else found.deviation.astype(rows.dtype)
-        self.loadings_ = rotation.loadings_
-        self.components_ = rotation.loadings_.T
-        self.rotation_ = rotation.rotation_
-        self.deviation_ = rotation.deviation_
-        self.explained_variance_ = rotation.explained_variance_
-        self.explained_variance_ratio_ = rotation.explained_variance_ratio_
-        self.kappa_ = rotation.kappa_
-        self.criterion_ = rotation.criterion_
-        self.certificate_ = rotation.certificate_
-        self.result_ = rotation.result_
-        self.n_iter_ = rotation.n_iter_
+        self.components_ = self.loadings_.T
         if self.result_ is not None:
             method = f"principal components from {found.origin}; {self.result_.method}"
             self.result_ = replace(self.result_, method=method)
@@ -157,20 +145,6 @@ class RotatedPCA(Transformer):
             of_features = np.sum(self.loadings_**2, axis=1)
             warn_of_dominant_feature(of_features, total, getattr(self, "feature_names_in_", None))
         return self
-
-    def _rotated(self, pca: PCA) -> FactorRotation:
-        """The rotation of the components' loadings."""
-        kappa_of(self.method, *pca.components_.shape[::-1])  # refuses what it does not know
-        return FactorRotation(
-            self.method,
-            normalize=self.normalize,
-            n_starts=self.n_starts,
-            tol=self.tol,
-            max_sweeps=self.max_sweeps,
-            threads=self.threads,
-            random_state=self.random_state,
-            progress=self.progress,
-        ).fit(pca)
 
     def transform(self, X: Any) -> np.ndarray:
         """The rotated scores of unit variance, samples x components; of a dask array a dask array, not computed yet."""
@@ -237,8 +211,3 @@ class RotatedPCA(Transformer):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
-
-    def to_pandas(self) -> pandas.DataFrame:
-        """The rotated loadings as a pandas frame: a row for each feature, a column for each component."""
-        check_is_fitted(self)
-        return loadings_frame(self, "feature_names_in_")

@@ -9,6 +9,7 @@ None; then the next phase follows.
 | `Newton` | a step of all columns at once, from all second derivatives |
 | `Leaps` | a rotation of all columns that the objective proposes; undone if f does not decrease |
 | `Sweeps` | a rotation of every pair, or of every block of columns, in the order of a schedule |
+| `WidenedSweeps` | the same for n x m matrices, with a few columns beside them that are chosen anew |
 """
 
 from __future__ import annotations
@@ -20,12 +21,14 @@ from givens.solve.leaps import Leaps
 from givens.solve.newton import Newton
 from givens.solve.phase import Phase
 from givens.solve.sweeps import Sweeps
+from givens.solve.widened_sweeps import WidenedSweeps
 
 PHASES: dict[str, Callable[[], Phase]] = {
     "descent": Descent,
     "newton": Newton,
     "leaps": Leaps,
     "sweeps": Sweeps,
+    "widened sweeps": WidenedSweeps,
 }
 
-__all__ = ["PHASES", "Descent", "Leaps", "Newton", "Phase", "Sweeps"]
+__all__ = ["PHASES", "Descent", "Leaps", "Newton", "Phase", "Sweeps", "WidenedSweeps"]

@@ -14,13 +14,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from givens.objectives.base import Exactness
 from givens.result import TRACE_FIELDS, PhaseSummary, Trace
 from givens.solve.state import Progress
 from givens.support import archive
 from givens.support.arguments import whole
 
-FORMAT = "run 6"
+FORMAT = "run 7"
 
 
 @dataclass(frozen=True)
@@ -110,7 +109,6 @@ def load(path: str | os.PathLike[str]) -> Saved | None:
     rng = np.random.default_rng()
     rng.bit_generator.state = header["rng"]
     progress = Progress(arrays.pop("start"), rng, **{name: header[name] for name in COUNTERS})
-    progress.exactness = Exactness(progress.exactness)
     progress.trace = Trace(
         **{name: arrays.pop(f"trace_{name}").tolist() for name in NUMBERS}, phase=header["trace_phase"]
     )

@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 MOST_PRODUCTS = 500
+TINY = 1e-290  # in place of a zero of the direction, along which there is all the room
 
 
 class Minimum(NamedTuple):
@@ -51,18 +52,25 @@ def bounded_minimum(
     little : float
         The share of the slopes, squared and weighted, at which the iteration stops.
     """
-    from givens.kernels.conjugate_gradients import advance
-
     left = slopes.T.copy()
-    weights = np.ascontiguousarray(weights)
     K = np.zeros_like(left)
     direction = -weights * left
     size = first = -_inner(left, direction)
     bounded, products = False, 0
     while products < MOST_PRODUCTS and size > little * first and size != 0.0 and not bounded:
-        image = np.ascontiguousarray(product(direction))
+        image = product(direction)
         products += 1
-        size, bounded = advance(K, left, direction, image, weights, radius, size)
+        curvature = _inner(direction, image)
+        ahead = np.where(direction > 0.0, K, -K)
+        room = max(float(((radius - ahead) / np.maximum(np.abs(direction), TINY)).min()), 0.0)
+        length = size / curvature if curvature > 0.0 else math.inf
+        bounded = length >= room
+        length = min(length, room)
+        K += length * direction
+        left += length * image
+        steepest = weights * left
+        last, size = size, _inner(steepest, left)
+        direction = size / last * direction - steepest
     # ⟨g, K⟩ + ½ ⟨K, H K⟩, where g + H K is left; comparisons with NaN have ended the loop.
     promised = -0.5 * _inner(slopes.T + left, K) if math.isfinite(size) else math.nan
     return Minimum(K, promised, bounded, products)

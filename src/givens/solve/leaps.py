@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from givens.numerics import flop_counts
-from givens.objectives.base import Leap
 from givens.result import Stop
 from givens.solve.phase import Phase
 from givens.solve.run import Run
 from givens.solve.state import Ending
+
+LEAST = 1e-7  # leaps end when one gains less than this share of the value
 
 
 class Leaps(Phase):
@@ -31,31 +31,32 @@ class Leaps(Phase):
         run.settle()
         while not self.over:
             first, fresh = not self.begun, self.begun and self.last_memory is None
-            leap = run.objective.propose(run.state, self.last_memory, first)
-            if leap is None:
+            proposal = run.objective.propose(run.state, self.last_memory, first)
+            if proposal is None:
                 self.over = True
                 if first:
                     lacking = "the objective proposes no leaps (Objective.propose)"
                     return Ending(Stop.LACKING, phase=self.name, text=lacking)
                 break
-            gain = self._gain(run, leap)
+            rotation, memory = proposal
+            gain = self._gain(run, rotation)
             self.begun = True
             if gain > 0.0:
-                self.over, self.last_memory = not leap.again, leap.memory if leap.again else None
+                # The first leap may be a rough one, on few features.
+                self.over = not first and gain <= LEAST * abs(run.value())
+                self.last_memory = None if self.over else memory
                 return gain
             self.over, self.last_memory = fresh, None
         return Ending(Stop.EXHAUSTED, phase=self.name)
 
-    def _gain(self, run: Run, leap: Leap) -> float:
+    def _gain(self, run: Run, rotation: np.ndarray) -> float:
         """Leap, and return by how much f decreased; if it did not, leap back."""
         before = run.value()
         everything = [np.arange(run.shape.n)]
-        run.rotate(everything, [leap.rotation])
-        # The leap's own flops have those of the value; slopes are for the trace.
-        with flop_counts.uncounted():
-            gain = before - run.value()
+        run.rotate(everything, [rotation])
+        gain = before - run.value()
         if not gain > 0.0:
-            run.rotate(everything, [leap.rotation.T])
+            run.rotate(everything, [rotation.T])
         return gain
 
     def forget(self) -> None:

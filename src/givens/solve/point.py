@@ -32,6 +32,7 @@ import numpy as np
 
 from givens.numerics import flop_counts
 from givens.numerics.cayley import turned
+from givens.objectives.angle_derivatives import few_slopes, square_slopes
 from givens.objectives.base import Blocks, Rotations
 from givens.rotations import complete, repair, rotate_blocks
 
@@ -121,6 +122,10 @@ class Point(ABC):
         """The norm of the Riemannian gradient, by the slopes of a look."""
 
     @abstractmethod
+    def slopes_of(self, E: np.ndarray) -> np.ndarray:
+        """The slopes of a look, from the gradient E = ∂f/∂U, of as many columns as the matrix."""
+
+    @abstractmethod
     def slopes_of_pairs(self, slopes: np.ndarray) -> np.ndarray:
         """The slopes of a look as an antisymmetric matrix of the order of all columns."""
 
@@ -192,6 +197,10 @@ class Square(Point):
         """Every pair occurs twice in the antisymmetric matrix."""
         return float(np.vdot(slopes, slopes)) ** 0.5
 
+    def slopes_of(self, E: np.ndarray) -> np.ndarray:
+        """EᵀU − UᵀE."""
+        return square_slopes(E, self.matrix)
+
     def slopes_of_pairs(self, slopes: np.ndarray) -> np.ndarray:
         """As they are."""
         return slopes
@@ -258,6 +267,10 @@ class Stiefel(Point):
         """Every pair inside V occurs twice, those with columns beside it once."""
         beyond = slopes[self.active :]
         return float(np.vdot(slopes, slopes) + np.vdot(beyond, beyond)) ** 0.5
+
+    def slopes_of(self, E: np.ndarray) -> np.ndarray:
+        """Those inside V, and R."""
+        return few_slopes(E, self.matrix)
 
     def slopes_of_pairs(self, slopes: np.ndarray) -> np.ndarray:
         """Those with the further columns are RᵀW."""

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 
 from givens.numerics import flop_counts
-from givens.objectives.base import Blocks, Look, NotFinite, Objective, Plan, Rotations
+from givens.objectives.base import Blocks, Look, NotFinite, Objective, PairSolutions, Rotations
 from givens.result import Certificate
 from givens.schedules import Shape
 from givens.solve.point import Point, Square, Stiefel
@@ -22,7 +22,7 @@ class Run:
 
     Attributes
     ----------
-    objective, plan, options, progress
+    objective, options, progress
         What is minimised, how, and how far that has come.
     shape, pairs : Shape, int
         The order of U and its active columns, and the number of pairs of columns that f depends on.
@@ -44,16 +44,16 @@ class Run:
     def __init__(
         self,
         objective: Objective,
-        plan: Plan,
         options: RunOptions,
         progress: Progress,
         U: np.ndarray,
     ) -> None:
-        self.objective, self.plan, self.options, self.progress = objective, plan, options, progress
-        self.shape = Shape(objective.n, objective.active)
+        self.objective, self.options, self.progress = objective, options, progress
+        n, m = objective.shape
+        self.shape = Shape(n, objective.active)
         self.pairs = self.shape.pairs
         self.unit = abs(objective.factor)
-        kind = Stiefel if plan.stiefel else Square
+        kind = Stiefel if m < n else Square
         self.point: Point = kind(np.ascontiguousarray(U.T), objective.active)
         self.state: Any = None  # made by `hold`
         self.tol, self.stop_share, self.began = options.tol, 0.0, perf_counter()
@@ -66,13 +66,13 @@ class Run:
     def look(self) -> Look:
         """Value, slopes and curvatures at the point, computed once."""
         if self._look is None or self._look.slopes is None:
-            self._look = _not_nan(self.objective.look(self.state))
+            self._look = checked_look(self.objective.look(self.state), self.point)
         return self._look
 
     def glance(self) -> Look:
         """A look for the value, which has slopes where they are cheap."""
         if self._look is None:
-            self._look = _not_nan(self.objective.look(self.state, slopes=False))
+            self._look = checked_look(self.objective.look(self.state, slopes=False), self.point)
         return self._look
 
     def look_at(self, point: Point) -> Look:
@@ -81,16 +81,16 @@ class Run:
             look = self.objective.look(self.objective.state(point.base))
         else:
             look = self.objective.look(self.state, point.rotation)
-        return _not_nan(look)
+        return checked_look(look, point)
+
+    def observing(self) -> AbstractContextManager[None]:
+        """Count nothing, unless the next step needs the look that is observed."""
+        needed = self.options.phases[self.progress.phase] == "widened sweeps"
+        return nullcontext() if needed else flop_counts.uncounted()
 
     def value(self) -> float:
         """The value of f."""
         return self.glance().value
-
-    @property
-    def left(self) -> float | None:
-        """The sum of the gains of all pairs, if the last look at the point knows it."""
-        return None if self._look is None else self._look.left
 
     def gains(self) -> np.ndarray | None:
         """The gains of all pairs, if the objective knows them without searches."""
@@ -102,10 +102,17 @@ class Run:
         slopes = self.look().slopes
         return None if slopes is None else self.point.slopes_of_pairs(slopes)
 
-    def gradient_norm(self, even_if_expensive: bool) -> float:
+    def observed(self, even_if_expensive: bool) -> Look:
+        """The look for what only observes the run, which counts no flops: with slopes, or where they are cheap."""
+        look = self._look
+        if look is None or (look.slopes is None and even_if_expensive):
+            with self.observing():
+                return self.look() if even_if_expensive else self.glance()
+        return look
+
+    def gradient_norm(self, look: Look) -> float:
         """The norm of the gradient, in the units of the user; NaN where slopes are unknown or too expensive."""
-        slopes = (self.look() if even_if_expensive else self.glance()).slopes
-        return math.nan if slopes is None else times(self.unit, self.point.norm(slopes))
+        return math.nan if look.slopes is None else times(self.unit, self.point.norm(look.slopes))
 
     # Writing: the point, and with it the state.
 
@@ -130,11 +137,15 @@ class Run:
             flop_counts.count(4.0 * completed.Ut.size * self.shape.active)
             self._move(completed)
 
-    def rotate(self, blocks: Blocks, rotations: Rotations, payload: Sequence[Any] | None = None) -> None:
+    def rotate(self, blocks: Blocks, rotations: Rotations, solutions: PairSolutions | None = None) -> None:
         """Rotate blocks of columns of the point and of the state, after `settle`."""
-        self.objective.apply(self.state, blocks, rotations, payload)
+        self.objective.apply(self.state, blocks, rotations, solutions)
         self.point.rotate(blocks, rotations)
         self._look = None
+
+    def replace(self, point: Point, state: Any) -> None:
+        """Go to a point whose state is known."""
+        self.point, self.state, self._look = point, state, None
 
     def rebase(self) -> None:
         """Remove the rounding errors of U, and compute the state anew."""
@@ -159,9 +170,12 @@ class Run:
         self.hold()
 
 
-def _not_nan(look: Look) -> Look:
+def checked_look(look: Look, point: Point) -> Look:
+    """The look at a point, with slopes from its gradient if it has a gradient alone; NaN is refused."""
     if math.isnan(look.value):
         raise NotFinite("f must be finite for every orthogonal matrix, but look() returned nan for one")
+    if look.slopes is None and look.gradient is not None:
+        return look._replace(slopes=point.slopes_of(look.gradient), gradient=None)
     return look
 
 

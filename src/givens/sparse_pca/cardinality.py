@@ -29,10 +29,17 @@ from givens.rotations import orthogonality
 from givens.solve.starts import best_of
 from givens.sparse_pca.centred_data import CentredData, CovarianceData
 from givens.sparse_pca.exchanges import exchanged, one_by_one, renewed
-from givens.sparse_pca.forms import ProductForm, SampleForm, SparseRows
-from givens.sparse_pca.loadings import Loadings, directions, reported_order, rotated
+from givens.sparse_pca.forms import (
+    ImagedLoadings,
+    ProductForm,
+    SampleForm,
+    SparseRows,
+    reported_order,
+)
+from givens.sparse_pca.loadings import Loadings
 from givens.sparse_pca.options import FitOptions
-from givens.sparse_pca.truncated_power import STEP_GROWTH, Ascent, ImagedLoadings, ascend, cut, matched
+from givens.sparse_pca.tracked_counts import track
+from givens.sparse_pca.truncated_power import STEP_GROWTH, Ascent, ascend, cut, matched
 from givens.support.arguments import counted
 from givens.support.progress import bar
 
@@ -93,7 +100,7 @@ def _extended(
     U = np.ascontiguousarray(polar(scores))
     levels = np.concatenate([found.levels, np.zeros(len(more))])
     result = replace(found.result, U=U, orthogonality=orthogonality(U))
-    return Loadings(Z, np.concatenate([found.Y, np.zeros_like(more)]), levels, result, scores)
+    return Loadings(Z, np.concatenate([found.Y, np.zeros_like(more)]), levels, result, scores, result.value)
 
 
 def _solve(
@@ -113,17 +120,18 @@ def _solve(
     if len(able) < max(options.m, int(options.counts.max())):
         able = np.arange(len(norms))
     features = able[strongest(norms[able] ** 2, options.counts)]
-    search = CountSearch(_table(data, features, options), norms[features], options)
-    best = search.run(None if previous is None else previous[:, features], rng)
-    rounds = 0
-    while len(missed := _missed(data, features, able, best)):
-        rounds += 1
-        more = np.union1d(features, missed) if rounds < FEATURE_ROUNDS else able
-        rows = best.here.rows
-        where = [np.searchsorted(more, features[where]) for where in rows.where]
-        features, search.table = more, _table(data, more, options)
-        best = search.ascend(SparseRows(where, rows.values))
-    return features, search.table, search.reported(best, perf_counter() - began)
+    with flop_counts.job(flop_counts.Flops()) as counter:
+        search = CountSearch(_table(data, features, options), norms[features], options)
+        best = search.run(None if previous is None else previous[:, features], rng)
+        rounds = 0
+        while len(missed := _missed(data, features, able, best)):
+            rounds += 1
+            more = np.union1d(features, missed) if rounds < FEATURE_ROUNDS else able
+            rows = best.here.rows
+            where = [np.searchsorted(more, features[where]) for where in rows.where]
+            features, search.table = more, _table(data, more, options)
+            best = search.ascend(SparseRows(where, rows.values))
+    return features, search.table, search.reported(best, counter.flops, perf_counter() - began)
 
 
 def _table(
@@ -132,7 +140,7 @@ def _table(
     """The products of features where samples are more, and components are far from as many as features."""
     if isinstance(data, CentredData) and 2 * options.m <= len(features) < data.shape[0]:
         return ProductForm(data.products(features))
-    return SampleForm(data.factor(features, options.m, keep_layout=True, implicit=True))
+    return SampleForm(data.factor(features, options.m, implicit=True))
 
 
 class CountSearch:
@@ -148,7 +156,7 @@ class CountSearch:
     ----------
     counts : array of int
         The counts in the order in which components are reported.
-    flops, sweeps, rotations, exchanges : float, int, int, int
+    sweeps, rotations, exchanges : int
         Of all starts.
     tried : list of str
         The kinds of starts.
@@ -159,10 +167,10 @@ class CountSearch:
     def __init__(self, table: SampleForm | ProductForm, norms: np.ndarray, options: FitOptions) -> None:
         assert options.counts is not None
         self.table, self.squares, self.options, self.counts = table, norms**2, options, options.counts
-        self.axes = table.principal_columns(norms, 2 * options.m + SPARE_AXES)
+        self.axes = table.principal_columns(2 * options.m + SPARE_AXES)
         sizes = np.linalg.norm(self.axes, axis=1)
         self.axes[sizes <= BEYOND_RANK * sizes.max()] = 0.0
-        self.flops = 2.0 * table.rows**2 * table.features + flop_counts.eigh(table.rows)
+        flop_counts.count(2.0 * table.rows**2 * table.features + flop_counts.eigh(table.rows))
         self.sweeps, self.rotations, self.exchanges = 0, 0, 0
         self.tried: list[str] = []
         self.reached: list[float] = []
@@ -179,9 +187,7 @@ class CountSearch:
         """Truncated power steps."""
         tol, most = self.options.tol, self.options.max_sweeps
         with bar(self.options.progress) as shown:
-            found = ascend(self.table, rows, self.counts, tol, most, shown, divide=divide)
-        self.flops += found.flops
-        return found
+            return ascend(self.table, rows, self.counts, tol, most, shown, divide=divide)
 
     def _attempt(self, starts: Iterable[SparseRows]) -> Ascent:
         """The best of some starts, or of what renewing the loadings that they lead to leads to."""
@@ -204,14 +210,12 @@ class CountSearch:
         for ascent in self.ascents:
             if all(abs(ascent.explained - other) > SAME * other for other in different):
                 different.append(ascent.explained)
-                here, flops = renewed(ascent.here, self.axes, self.squares)
-                self.flops += flops
+                here = renewed(ascent.here, self.axes, self.squares)
                 if here is not ascent.here:
                     yield here.rows
 
     def _exchanged(self, best: Ascent) -> Ascent:
-        rows, flops, number = exchanged(best.here, self.squares, self.counts)
-        self.flops += flops
+        rows, number = exchanged(best.here, self.squares, self.counts)
         self.exchanges += number
         return max(best, self.ascend(rows), key=explained) if number else best
 
@@ -235,21 +239,19 @@ class CountSearch:
             orders.append(self.counts)
         for counts in orders:
             self.tried.append("loadings one by one")
-            rows, flops = one_by_one(self.table, self.axes, self.squares, counts)
-            self.flops += flops
-            yield rows
+            yield one_by_one(self.table, self.axes, self.squares, counts)
         V = np.eye(len(self.axes))[:, : self.options.m]
         for shared, name in ((True, "one threshold"), (False, "a threshold per component")):
             self.tried.append(f"rotations with {name}")
-            Y, result = rotated(self.axes, self.options, V, shared=shared)
-            self.flops += result.flops
-            self.sweeps += result.sweeps
-            self.rotations += result.rotations
-            yield self._cut(Y)
+            run = track(self.axes, self.options, V, False, shared=shared)
+            self.sweeps += len(run.trace) - 1
+            self.rotations += run.rotations
+            yield self._cut(run.best.Y)
 
     def _last(self, previous: np.ndarray) -> list[SparseRows]:
         self.tried.append("the last fit")
-        return [self._cut(nearest_orthonormal(ImagedLoadings.of(self.table, SparseRows.of(previous))))]
+        here = ImagedLoadings.of(self.table, SparseRows.of(previous))
+        return [self._cut(here.columns(*here.directions(None)[:2]))]
 
     def _random_columns(self, rng: np.random.Generator) -> SparseRows:
         self.tried.append("random columns")
@@ -259,7 +261,7 @@ class CountSearch:
     def _cut(self, Y: np.ndarray) -> SparseRows:
         return cut(Y, matched(Y, self.counts))
 
-    def reported(self, best: Ascent, seconds: float) -> Loadings:
+    def reported(self, best: Ascent, flops: float, seconds: float) -> Loadings:
         """The components in the order in which they are reported."""
         rows, most = best.here.rows, self.options.max_sweeps
         E = self.table.scores(rows)
@@ -278,7 +280,7 @@ class CountSearch:
             message=stopped,
             sweeps=self.sweeps,
             rotations=self.rotations,
-            flops=self.flops,
+            flops=flops,
             gradient_norm=best.gradient_norm,
             orthogonality=orthogonality(U),
             seconds=seconds,
@@ -287,7 +289,8 @@ class CountSearch:
             starts=np.array(self.reached),
         )
         Z = rows.dense(best.Y.shape[1])[order]
-        return Loadings(Z, best.Y[order], best.largest_uncounted()[order], result, np.ascontiguousarray(E.T))
+        levels, scores = best.largest_uncounted()[order], np.ascontiguousarray(E.T)
+        return Loadings(Z, best.Y[order], levels, result, scores, best.explained)
 
     def _method(self, steps: int) -> str:
         """What was done, in one sentence."""
@@ -307,13 +310,6 @@ def explained(ascent: Ascent) -> float:
     return ascent.explained
 
 
-def nearest_orthonormal(here: ImagedLoadings) -> np.ndarray:
-    """AᵀU for the orthonormal columns U nearest to the scores of loadings, a row for each of them."""
-    values, vectors = np.linalg.eigh(here.products())
-    some = values > 1e-12 * values[-1]
-    return (vectors[:, some] / np.sqrt(values[some])) @ vectors[:, some].T @ here.images
-
-
 def _missed(
     data: CentredData | CovarianceData, features: np.ndarray, able: np.ndarray, best: Ascent
 ) -> np.ndarray:
@@ -327,11 +323,11 @@ def _missed(
     some = np.flatnonzero(level < norms[left].max(initial=0.0))
     if len(some) == 0:
         return features[:0]
-    Z = np.zeros((len(level), len(norms)))
-    Z[:, features] = best.here.rows.dense(len(features))
-    W = directions(data.scores(Z))[0]
-    W /= np.linalg.norm(W, axis=1, keepdims=True)
-    larger = np.abs(data.columns(W[some])) > level[some, None]
+    here = best.here
+    rows = SparseRows([features[where] for where in here.rows.where], here.rows.values)
+    everywhere = ImagedLoadings(here.table, rows, data.images(rows.dense(len(norms))))
+    Y = everywhere.columns(*everywhere.directions(None)[:2])
+    larger = np.abs(Y[some]) > level[some, None]
     return np.flatnonzero(larger.any(axis=0) & left)
 
 

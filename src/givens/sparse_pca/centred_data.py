@@ -14,7 +14,6 @@ where δ is known when the pass is done.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -34,6 +33,7 @@ CHUNK_FEATURES = 1024  # rows of products that are scaled at a time
 CACHED = 1 << 17  # entries of a block that stay in a core's cache
 DENSE = 0.25  # share of non-zeros above which matrix products are faster than sums through the non-zeros
 LEAST_INVERTIBLE = 2.0**-1000
+TILE_ENTRIES = 102_400  # of the samples that a thread centres at once
 FAR = 1e4  # a squared mean over the variance: beyond it the mean is subtracted before values are multiplied
 
 
@@ -51,14 +51,6 @@ class FeatureMoments:
     power: float
     unit: float
 
-    def original_mean(self) -> np.ndarray:
-        """The means in the units of the data."""
-        return self.mean * self.power
-
-    def original_divisor(self) -> np.ndarray:
-        """The divisors in the units of the data."""
-        return self.divisor * self.power
-
 
 def feature_moments(found: Moments, scale: bool) -> FeatureMoments:
     """From the sums over samples; features of variance 1 if `scale`."""
@@ -67,23 +59,12 @@ def feature_moments(found: Moments, scale: bool) -> FeatureMoments:
     if not np.isfinite(total).all():
         raise too_large(found.unit, "samples")
     power = power_of_two(np.sqrt(total.max()))
-    return scaled_moments(
-        found.mean / power, found.scatter / power**2, power / found.unit, found.weight, scale
-    )
-
-
-def scaled_moments(
-    mean: np.ndarray, squares: np.ndarray, power: float, n: float, scale: bool
-) -> FeatureMoments:
-    """From means and sums of squares about them, of n samples divided by `power`; features of variance 1 if `scale`."""
-    norms = np.sqrt(squares)
-    divisor = np.ones(len(mean))
+    norms, divisor = np.sqrt(found.scatter / power**2), np.ones(len(total))
     if scale:
-        deviation = norms / np.sqrt(n - 1)
+        deviation = norms / np.sqrt(found.weight - 1)
         divisor = np.where(deviation > 0, deviation, 1.0)
-        norms = norms / divisor
-        return FeatureMoments(mean, divisor, norms, power, 1.0)
-    return FeatureMoments(mean, divisor, norms, power, power)
+    unit = power / found.unit
+    return FeatureMoments(found.mean / power, divisor, norms / divisor, unit, 1.0 if scale else unit)
 
 
 class Centring:
@@ -93,23 +74,14 @@ class Centring:
         self.features = features
         self.mean, self.divisor = found.mean[features], found.divisor[features]
         self.constant = found.norms[features] == 0
-        self.power = found.power
+        self.power, self.scaled = found.power, bool(np.any(self.divisor != 1.0))
 
-    def blocks(self, rows: Any) -> Iterator[np.ndarray]:
-        """The samples, dense or csr, as many at a time as a block holds."""
-        step = max(1, gram.BLOCK_ENTRIES // len(self.features))
-        for part in parallel.slices(rows.shape[0], step):
-            # Nothing here holds a block while the next one is made.
-            yield self._block(rows[part])
-
-    def _block(self, rows: Any) -> np.ndarray:
-        taken = _taken(dense(rows), self.features)
-        block = np.array(
-            taken, dtype=np.float64, order="C", copy=None if len(self.features) < rows.shape[1] else True
-        )
-        block /= self.power
+    def block(self, rows: Any, out: np.ndarray | None = None) -> np.ndarray:
+        """Samples, dense or csr, in a new array or in `out`."""
+        block = np.divide(_taken(dense(rows), self.features), self.power, out=out, dtype=np.float64)
         block -= self.mean
-        block /= self.divisor
+        if self.scaled:
+            block /= self.divisor
         block[:, self.constant] = 0.0
         return block
 
@@ -142,9 +114,7 @@ class CentredData:
         self.amount = X.shape[0] if weights is None else float(weights.sum())
         self.roots = None if weights is None else np.sqrt(weights)
 
-    def factor(
-        self, features: np.ndarray, rows: int, keep_layout: bool = False, implicit: bool = False
-    ) -> np.ndarray | CentredSparse:
+    def factor(self, features: np.ndarray, rows: int, implicit: bool = False) -> np.ndarray | CentredSparse:
         """These features of the data, or of R with RᵀR = AᵀA where samples are more: samples (or rank) x features, float64.
 
         Parameters
@@ -152,8 +122,6 @@ class CentredData:
         features : array of int
         rows : int
             R has at least so many rows, of zeros where the rank is less.
-        keep_layout : bool, default=False
-            Contiguous by features if X is, which avoids a transposed copy; else by samples.
         implicit : bool, default=False
             Whether large sparse data with few non-zeros may be returned as a `CentredSparse`, not as an array.
         """
@@ -163,24 +131,20 @@ class CentredData:
             part = _taken(self.X, features)
             if part.nnz <= DENSE * self.shape[0] * len(features):
                 return self._centred_sparse(part, features)
-        return self._all_samples(features, keep_layout)
+        return self._all_samples(features)
 
-    def scores(self, Z: np.ndarray) -> np.ndarray:
-        """ZXᵀ, components x samples, for loadings over all features."""
+    def images(self, Z: np.ndarray) -> np.ndarray:
+        """ZAᵀA over all features, for loadings over all features, from the data as they came."""
         found, used = self.found, np.flatnonzero(Z.any(axis=0))
         loadings = Z[:, used] / found.divisor[used]
-        product = _product(_taken(self.X, used), loadings) / found.power
-        product = product - (loadings @ found.mean[used])[:, None]
-        return product if self.roots is None else product * self.roots
-
-    def columns(self, W: np.ndarray) -> np.ndarray:
-        """WA over all features, from the data as they came; W is components x samples."""
-        W = W if self.roots is None else W * self.roots
-        product = np.asarray((self.X.T @ W.T).T if sparse.issparse(self.X) else W @ self.X, dtype=np.float64)
-        product /= self.found.power
-        product -= np.outer(W.sum(axis=1), self.found.mean)
-        product /= self.found.divisor
-        return product
+        E = np.asarray(_taken(self.X, used) @ loadings.T, dtype=np.float64).T / found.power
+        E -= (loadings @ found.mean[used])[:, None]
+        if self.weights is not None:
+            E *= self.weights
+        images = np.asarray((self.X.T @ E.T).T, dtype=np.float64) / found.power
+        images -= np.outer(E.sum(axis=1), found.mean)
+        images /= found.divisor
+        return images
 
     def products(self, features: np.ndarray) -> np.ndarray:
         """AᵀA of these features, both triangles."""
@@ -244,38 +208,18 @@ class CentredData:
             B.data *= self.roots[B.indices]
         return CentredSparse(B, np.ones(self.shape[0]) if self.roots is None else self.roots, mean * inverse)
 
-    def _all_samples(self, features: np.ndarray, keep_layout: bool) -> np.ndarray:
-        X, power = self.X, self.found.power
-        mean = self.found.mean[features] / self.found.divisor[features]
-        inverse = 1.0 / self.found.divisor[features]
-        if power < LEAST_INVERTIBLE:
-            # Its inverse would overflow.
-            X, power = X / power, 1.0
-        inverse /= power
-        constant = self.found.norms[features] == 0
-        if not sparse.issparse(X) and X.flags.f_contiguous:
-            A = np.empty((len(features), len(X)))
-
-            def centre(rows: slice) -> None:
-                np.multiply(X.T[features[rows]], inverse[rows, None], out=A[rows])
-                A[rows] -= mean[rows, None]
-                if self.roots is not None:
-                    A[rows] *= self.roots
-
-            parallel.each(centre, parallel.slices(len(A), 512))
-            A[constant] = 0.0
-            return A.T if keep_layout else _transposed(A)
-        X = _taken(X, features).tocsr() if sparse.issparse(X) else X
+    def _all_samples(self, features: np.ndarray) -> np.ndarray:
+        X, centring = self.X, Centring(features, self.found)
+        if sparse.issparse(X):
+            X, centring.features = _taken(X, features).tocsr(), np.arange(len(features))
         At = np.empty((X.shape[0], len(features)))
 
         def work(rows: slice) -> None:
-            np.multiply(_taken(dense(X[rows]), features), inverse, out=At[rows])
-            At[rows] -= mean
+            centring.block(X[rows], At[rows])
             if self.roots is not None:
                 At[rows] *= self.roots[rows, None]
 
-        parallel.each(work, parallel.slices(len(At), max(1, 102_400 // At.shape[1])))
-        At[:, constant] = 0.0
+        parallel.each(work, parallel.slices(len(At), max(1, TILE_ENTRIES // At.shape[1])))
         return At
 
 
@@ -296,21 +240,15 @@ class CovarianceData:
         self.features = features
         self.shape = root.shape
 
-    def factor(
-        self, features: np.ndarray, rows: int, keep_layout: bool = False, implicit: bool = False
-    ) -> np.ndarray:
+    def factor(self, features: np.ndarray, rows: int, implicit: bool = False) -> np.ndarray:
         """These features of the root."""
         if self.features is not None:
             return self.root
         return np.ascontiguousarray(self.root[:, features])
 
-    def scores(self, Z: np.ndarray) -> np.ndarray:
-        """ZXᵀ, in the coordinates of the root."""
-        return Z @ self.root.T
-
-    def columns(self, W: np.ndarray) -> np.ndarray:
-        """WA over all features."""
-        return W @ self.root
+    def images(self, Z: np.ndarray) -> np.ndarray:
+        """ZAᵀA over all features."""
+        return Z @ self.root.T @ self.root
 
 
 def _taken(X: Any, features: np.ndarray) -> Any:
@@ -326,16 +264,6 @@ def _row_blocks(starts: np.ndarray, entries: int) -> list[slice]:
     edges = np.searchsorted(starts, np.arange(entries, max(int(starts[-1]), 1), entries))
     edges = np.unique(np.concatenate(([0], np.minimum(edges, last), [last])))
     return [slice(int(start), int(stop)) for start, stop in pairwise(edges)]
-
-
-def _product(X: Any, loadings: np.ndarray) -> np.ndarray:
-    return np.asarray((X @ loadings.T).T if sparse.issparse(X) else loadings @ X.T)
-
-
-def _transposed(A: np.ndarray) -> np.ndarray:
-    At = np.empty(A.shape[::-1])
-    parallel.each(lambda cut: At.T.__setitem__(cut, A[cut]), parallel.slices(len(A), 512))
-    return At
 
 
 def factor_covariance(R: np.ndarray, n_obs: int, scale: bool) -> tuple[np.ndarray, FeatureMoments]:
@@ -377,8 +305,10 @@ class CentredSketch(SketchSummary):
 
     def add(self, rows: Any) -> None:
         """Take in samples, dense or csr."""
-        for block in self.centring.blocks(rows):
-            super().add(block)
+        step = max(1, gram.BLOCK_ENTRIES // self.shape[0])
+        for part in parallel.slices(rows.shape[0], step):
+            # Nothing here holds a block while the next one is made.
+            super().add(self.centring.block(rows[part]))
 
 
 def chunked_root(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -23,7 +23,8 @@ from givens.metrics import (
     projected_from_scores,
     span,
 )
-from givens.numerics import parallel
+from givens.numerics import flop_counts, parallel
+from givens.numerics.centred_sparse import CentredSparse
 from givens.numerics.polar import polar
 from givens.numerics.scaling import largest_size, refuse_too_large, unit_of
 from givens.result import Result
@@ -31,33 +32,28 @@ from givens.schedules import Schedule
 from givens.sparse_pca import cardinality
 from givens.sparse_pca.centred_data import (
     CentredData,
+    Centring,
     CovarianceData,
     FeatureMoments,
     chunked_root,
     factor_covariance,
     feature_moments,
 )
-from givens.sparse_pca.forms import ProductForm, SampleForm, SparseRows
-from givens.sparse_pca.loadings import (
-    Loadings,
-    fill_empty,
-    in_units,
-    order_and_sign,
-    screen,
-    solve,
-)
-from givens.sparse_pca.options import fit_options
+from givens.sparse_pca.forms import SampleForm, SparseRows
+from givens.sparse_pca.loadings import Loadings, order_and_sign, solve
+from givens.sparse_pca.options import FitOptions, fit_options
 from givens.sparse_pca.stability import resampled
+from givens.sparse_pca.truncated_power import ascend
 from givens.support.arguments import (
     are,
     counted,
-    dense,
     sample_weights,
     warn_caller,
     warn_of_dominant_feature,
     whole,
 )
 from givens.support.fitting import Transformer, atomic_fit, finite_or_missing, validate_data
+from givens.support.progress import Bar
 
 
 class SparseScores(Transformer):
@@ -125,14 +121,14 @@ class SparseScores(Transformer):
         """The share of the variance of X, about the fitted mean, within the span of the loadings."""
         X = self._validated(X)
         basis = span(self.components_.astype(np.float64))
-        divisor = np.ones(X.shape[1]) if self.scale_ is None else self.scale_
         unit = max(largest_size(X), float(np.max(np.abs(self.mean_)))) or 1.0
+        ones = np.ones(X.shape[1])
+        divisor = ones if self.scale_ is None else self.scale_ / unit
+        moments = FeatureMoments(self.mean_ / unit, divisor, ones, unit, 1.0)
+        centring = Centring(np.arange(len(ones)), moments)
         squares = inside = 0.0
-        for start in range(0, X.shape[0], 1024):
-            part = np.asarray(dense(X[start : start + 1024]), dtype=np.float64)
-            part = (part / unit - self.mean_ / unit) * (unit / divisor)
-            if self.scale_ is None:
-                part /= unit
+        for rows in parallel.slices(X.shape[0], 1024):
+            part = centring.block(X[rows])
             squares += float(np.sum(part**2))
             inside += float(np.sum((part @ basis) ** 2))
         return inside / squares if squares > 0 else 1.0
@@ -141,6 +137,187 @@ class SparseScores(Transformer):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
+
+
+@dataclass(frozen=True)
+class Components:
+    """Sparse components; the names are those of the fitted attributes, without the underscore.
+
+    `idle` says how many of them explain nothing beyond the others.
+    """
+
+    components: np.ndarray
+    explained_variance: np.ndarray
+    explained_variance_ratio: np.ndarray
+    projected_variance_ratio: float
+    n_nonzero: np.ndarray
+    gamma: np.ndarray
+    loading_overlap: float
+    score_correlation: float
+    result: Result
+    idle: int
+
+
+def find_components(
+    data: CentredData | CovarianceData,
+    options: FitOptions,
+    rng: np.random.Generator,
+    *,
+    divisor: float,
+    dtype: Any,
+    total: float | None = None,
+    names: Any = None,
+    previous: np.ndarray | None = None,
+    start: np.ndarray | None = None,
+) -> Components:
+    """The components of data.
+
+    Parameters
+    ----------
+    data : CentredData or CovarianceData
+    options : FitOptions
+    rng : Generator
+    divisor : float
+        What sums of squares are divided by for variances.
+    dtype : numpy dtype
+        Of the components.
+    total : float, optional
+        The total sum of squares, by default that of these data.
+    names : array, optional
+        Of the features, for warnings.
+    previous : array, shape (m, features), optional
+        Loadings to start from.
+    start : array, shape (rows, m), optional
+        Orthonormal columns to start the rotations from.
+    """
+    found = data.found
+    squares = found.norms**2
+    total = float(np.sum(squares)) if total is None else total
+    warn_of_dominant_feature(squares, total, names)
+    if options.counts is not None and options.refits:
+        features, table, loadings = cardinality.solve(data, options, previous, rng)
+    else:
+        features = screen(found.norms, options)
+        At = data.factor(features, options.m, implicit=not options.all_columns(data.shape[0]))
+        if previous is not None:
+            start = polar(At @ previous[:, features].T)
+        table, loadings = SampleForm(At), solve(At, options, start, rng)
+        if options.regrow and options.refits and loadings.Z.any(axis=1).all():
+            every = np.arange(len(found.norms))
+            table, loadings = _regrown(data.factor(every, options.m), features, loadings, options)
+            features = every
+    Z, empty = fill_empty(loadings, found.norms[features])
+    if empty:
+        loadings = replace(loadings, Z=Z, scores=table.scores(SparseRows.of(Z)).T)
+        _warn_of_empty(empty, options)
+    variances = np.einsum("ij,ij->j", loadings.scores, loadings.scores)
+    idle = np.zeros(options.m, dtype=bool) if options.counts is None else cardinality.idle(loadings.scores)
+    # What explains nothing beyond the others comes last, however large it is by itself.
+    Z, order = order_and_sign(loadings.Z, np.where(idle, 0.0, variances), keep_order=options.keep_order)
+    # Variances and sizes of correlations do not depend on signs.
+    scores = loadings.scores[:, order]
+    adjusted = adjusted_from_scores(scores) * max(len(scores) - 1, 1)
+    components = np.zeros((len(Z), len(found.norms)), dtype)
+    components[:, features] = Z
+    with np.errstate(over="ignore", under="ignore"):
+        gamma = loadings.levels[order] * found.unit
+        return Components(
+            components=components,
+            explained_variance=adjusted / divisor * found.unit * found.unit,
+            explained_variance_ratio=adjusted / total,
+            projected_variance_ratio=projected_from_scores(loadings.scores, loadings.Z) / total,
+            n_nonzero=np.count_nonzero(components, axis=1),
+            gamma=gamma * gamma if options.l0 else gamma,
+            loading_overlap=loading_overlap(Z),
+            score_correlation=largest_correlation(scores.T @ scores),
+            result=in_units(loadings.result, found.unit),
+            idle=0 if empty else int(np.count_nonzero(idle)),
+        )
+
+
+def _regrown(
+    At: np.ndarray | CentredSparse, features: np.ndarray, loadings: Loadings, options: FitOptions
+) -> tuple[SampleForm, Loadings]:
+    """Loadings over all features with as many non-zeros each that explain more: truncated power steps."""
+    table, order = SampleForm(At), np.argsort(-np.linalg.norm(loadings.scores, axis=0), kind="stable")
+    rows = SparseRows.of(loadings.Z[order])
+    rows = SparseRows([features[where] for where in rows.where], rows.values)
+    with flop_counts.job(flop_counts.Flops()) as counter:
+        found = ascend(table, rows, rows.counts(), options.tol, options.max_sweeps, Bar())
+    steps = counted(len(found.trace) - 1, "truncated power step", "truncated power steps")
+    result = replace(
+        loadings.result,
+        method=f"{loadings.result.method}; then {steps}",
+        flops=loadings.result.flops + counter.flops,
+    )
+    rows = found.here.rows
+    Z, E = rows.dense(At.shape[1]), table.scores(rows).T
+    return table, Loadings(Z, found.Y, found.largest_uncounted(), result, E, loadings.merit)
+
+
+def _warn_of_empty(empty: int, options: FitOptions) -> None:
+    reason, advice = (
+        ("exceeds the threshold", "lower gamma or alpha, ask for fewer components, or use n_nonzero")
+        if options.counts is None
+        else ("is left by the others", "ask for fewer components, or give more samples")
+    )
+    warn_caller(
+        f"nothing of {empty} of {options.m} components {reason}, so each of these has its largest entry alone; {advice}",
+        UserWarning,
+    )
+
+
+def warn_of_idle(idle: int, m: int) -> None:
+    """Say that some of m components explain nothing beyond the others."""
+    if idle:
+        warn_caller(
+            f"{are(idle, 'component', 'components')} beyond the rank of X, where there is no variance left: ask for "
+            f"{m - idle} or fewer, or give more samples",
+            UserWarning,
+        )
+
+
+def screen(norms: np.ndarray, asked: FitOptions) -> np.ndarray:
+    """The features that can enter a component: those with norms above the level, and never fewer than are needed."""
+    kept = np.flatnonzero(norms > (asked.level if asked.counts is None else 0.0))
+    need = asked.m if asked.counts is None else max(asked.m, int(asked.counts.max()))
+    return kept if len(kept) >= need else np.sort(np.argsort(-norms, kind="stable")[:need])
+
+
+def fill_empty(loadings: Loadings, norms: np.ndarray) -> tuple[np.ndarray, int]:
+    """Give each component of zeros its largest entry, no two of them the same; returns the loadings and how many."""
+    Z = loadings.Z.copy()
+    empty = np.flatnonzero(~Z.any(axis=1))
+    taken = np.zeros(Z.shape[1], dtype=bool)
+    for j in empty:
+        sizes = np.where(taken, -1.0, np.abs(loadings.Y[j]))
+        if sizes.max() <= 0:
+            sizes = np.where(taken | Z.any(axis=0), -1.0, norms)
+        if sizes.max() < 0:
+            sizes = norms
+        where = int(np.argmax(sizes))
+        Z[j, where] = -1.0 if loadings.Y[j, where] < 0 else 1.0
+        taken[where] = True
+    return Z, len(empty)
+
+
+def in_units(result: Result, unit: float) -> Result:
+    """The result of data that had been divided by `unit`, as if they had not."""
+    with np.errstate(over="ignore"):
+        square = float(np.float64(unit) * np.float64(unit))
+        trace = replace(
+            result.trace,
+            value=[value * square for value in result.trace.value],
+            gradient_norm=[norm * square for norm in result.trace.gradient_norm],
+        )
+        return replace(
+            result,
+            value=result.value * square,
+            gradient_norm=result.gradient_norm * square,
+            trace=trace,
+            phases=tuple(replace(phase, gain=phase.gain * square) for phase in result.phases),
+            starts=None if result.starts is None else result.starts * square,
+        )
 
 
 class SparsePCA(SparseScores):
@@ -376,13 +553,8 @@ class SparsePCA(SparseScores):
             return X
         holes = holes_of(X, self.missing, weights)
         self.n_missing_ = int(holes.sum())
-        empty = np.flatnonzero(holes.all(axis=0))
-        if len(empty):
-            raise ValueError(f"feature {empty[0]} has no value at all: leave it out, {len(empty)} in all")
-        least = min(X.shape)
-        m = least if self.n_components is None else whole(self.n_components, "n_components", 1)
-        rank = min(m, max(1, least // 2))
-        filled, self.completion_, steps, stayed = completed(X.astype(np.float64), rank)
+        m = min(X.shape) if self.n_components is None else whole(self.n_components, "n_components", 1)
+        filled, self.completion_, steps, stayed = completed(X.astype(np.float64), m)
         if not stayed:
             warn_caller(
                 f"the estimates of missing values still change after {steps} steps; ask for fewer components",
@@ -398,7 +570,7 @@ class SparsePCA(SparseScores):
             if n < 2:
                 raise ValueError("X has 1 sample, and components need at least 2")
             found = feature_moments(sums, self.scale)
-            options = fit_options(self, found, n)
+            options = self._options(found, n)
             # With counts it is not known yet which features count, so the products of all of them are summed.
             features = None if options.counts is not None else screen(found.norms, options)
             every = np.arange(rows.n_features) if features is None else features
@@ -439,47 +611,47 @@ class SparsePCA(SparseScores):
             factor, found = factor_covariance(R, n_obs, self.scale)
             return self._fit(CovarianceData(factor, found), n_obs, n_obs, R.dtype)
 
+    def _options(self, found: FeatureMoments, rows: int) -> FitOptions:
+        """The options for so many samples of these features."""
+        m = most = min(rows, len(found.norms))
+        if self.n_components is not None:
+            m = whole(self.n_components, "n_components", 1, most, "the number of samples or features")
+        if not found.norms.any():
+            raise ValueError("every feature of X is constant, so there is no variance to explain")
+        return fit_options(self, m, found.norms, found.unit)
+
     def _fit(self, data: CentredData | CovarianceData, n_obs: float, rows: int, dtype: Any) -> Self:
         """Find the components of `rows` samples, whose weights have the sum `n_obs`."""
-        found = data.found
-        options = fit_options(self, found, rows)
-        rng = self._generator()
-        table: SampleForm | ProductForm | None = None
-        if options.counts is not None and options.refit:
-            features, table, loadings = cardinality.solve(data, options, self._last_loadings(options.m), rng)
-        else:
-            features = screen(found.norms, options)
-            At = data.factor(features, options.m, implicit=not options.all_columns(rows))
-            last = self._last_loadings(options.m)
-            start = None if last is None else polar(At @ last[:, features].T)
-            loadings = solve(At, options, start, rng)
-        if not loadings.result.converged:
+        options = self._options(data.found, rows)
+        found = find_components(
+            data,
+            options,
+            self._generator(),
+            divisor=n_obs - 1,
+            dtype=dtype,
+            names=getattr(self, "feature_names_in_", None),
+            previous=self._last_loadings(options.m),
+        )
+        if not found.result.converged:
             warn_caller(
                 f"SparsePCA did not converge in {counted(options.max_sweeps, 'sweep', 'sweeps')}; raise max_sweeps or tol",
                 ConvergenceWarning,
             )
-        Z, empty = fill_empty(loadings, features, found.norms)
-        if empty:
-            table = table or SampleForm(At)
-            loadings = replace(loadings, Z=Z, scores=table.scores(SparseRows.of(Z)).T)
-            warn_caller(
-                f"nothing of {empty} of {options.m} components exceeds the threshold, so each of these has its largest "
-                "entry alone; "
-                + (
-                    "lower gamma or alpha, ask for fewer components, or use n_nonzero"
-                    if options.counts is None
-                    else "ask for fewer components"
-                ),
-                UserWarning,
-            )
-        self._describe(loadings, features, found, n_obs, dtype)
-        idle = 0 if self.n_nonzero is None else int(np.count_nonzero(cardinality.idle(loadings.scores)))
-        if idle and not empty and self.n_components is not None:
-            warn_caller(
-                f"{are(idle, 'component', 'components')} beyond the rank of X, where there is no variance left: ask for "
-                f"{options.m - idle} or fewer",
-                UserWarning,
-            )
+        if self.n_nonzero is not None and self.n_components is not None:
+            warn_of_idle(found.idle, options.m)
+        moments = data.found
+        self.mean_ = (moments.mean * moments.power).astype(dtype)
+        self.scale_ = (moments.divisor * moments.power).astype(dtype) if self.scale else None
+        self.components_ = found.components
+        self.explained_variance_ = found.explained_variance
+        self.explained_variance_ratio_ = found.explained_variance_ratio
+        self.projected_variance_ratio_ = found.projected_variance_ratio
+        self.n_nonzero_ = found.n_nonzero
+        self.gamma_ = found.gamma
+        self.loading_overlap_ = found.loading_overlap
+        self.score_correlation_ = found.score_correlation
+        self.result_ = found.result
+        self.n_iter_ = max(found.result.steps, 1)
         return self
 
     def _last_loadings(self, m: int) -> np.ndarray | None:
@@ -488,40 +660,6 @@ class SparsePCA(SparseScores):
         if Z is None or Z.shape != (m, self.n_features_in_):
             return None
         return Z.astype(np.float64)
-
-    def _describe(
-        self, loadings: Loadings, features: np.ndarray, found: FeatureMoments, n_obs: float, dtype: Any
-    ) -> None:
-        variances = np.einsum("ij,ij->j", loadings.scores, loadings.scores)
-        if self.n_nonzero is not None:
-            # What explains nothing beyond the others comes last, however large it is by itself.
-            variances[cardinality.idle(loadings.scores)] = 0.0
-        given = self.n_nonzero_total is not None or (
-            self.n_nonzero is not None and np.ndim(self.n_nonzero) > 0
-        )
-        Z, order = order_and_sign(loadings.Z, variances, keep_order=given)
-        # Variances and sizes of correlations do not depend on signs.
-        scores = loadings.scores[:, order]
-        self.mean_ = found.original_mean().astype(dtype)
-        self.scale_ = found.original_divisor().astype(dtype) if self.scale else None
-        self.components_ = np.zeros((len(Z), len(found.norms)), dtype)
-        self.components_[:, features] = Z
-        of_features = found.norms**2
-        total = float(np.sum(of_features))
-        warn_of_dominant_feature(of_features, total, getattr(self, "feature_names_in_", None))
-        adjusted = adjusted_from_scores(scores) * max(len(scores) - 1, 1)
-        with np.errstate(over="ignore", under="ignore"):
-            self.explained_variance_ = adjusted / (n_obs - 1) * found.unit * found.unit
-            self.gamma_ = loadings.levels[order] * found.unit
-            if self.penalty == "l0":
-                self.gamma_ = self.gamma_**2
-        self.explained_variance_ratio_ = adjusted / total
-        self.projected_variance_ratio_ = projected_from_scores(loadings.scores, loadings.Z) / total
-        self.n_nonzero_ = np.count_nonzero(self.components_, axis=1)
-        self.loading_overlap_ = loading_overlap(Z)
-        self.score_correlation_ = largest_correlation(scores.T @ scores)
-        self.result_ = in_units(loadings.result, found.unit)
-        self.n_iter_ = max(self.result_.steps, 1)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

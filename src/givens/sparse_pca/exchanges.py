@@ -21,10 +21,20 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import solve_triangular
 
+from givens.numerics import flop_counts
 from givens.solve.iterate import iterate
-from givens.sparse_pca.forms import HEAVY, ProductForm, SampleForm, SparseRows, largest
-from givens.sparse_pca.loadings import reported_order, triangular
-from givens.sparse_pca.truncated_power import STEP_GROWTH, ImagedLoadings, settled
+from givens.sparse_pca.forms import (
+    HEAVY,
+    ImagedLoadings,
+    ProductForm,
+    SampleForm,
+    SparseRows,
+    largest,
+    reported_order,
+    settled,
+    triangular,
+)
+from givens.sparse_pca.truncated_power import STEP_GROWTH
 
 LOADING_STEPS = 10  # truncated power steps of one loading, at most
 LEAVING, ENTERING = 12, 48  # candidates of each loading
@@ -60,6 +70,7 @@ class Residual:
     def score(self, where: np.ndarray, values: np.ndarray) -> ResidualScore:
         """Of a loading."""
         image = self.table.images(SparseRows([where], [values]))[0] - (self.BA[:, where] @ values) @ self.BA
+        flop_counts.count(2.0 * self.BA.size)
         return ResidualScore(where, values, image, max(float(values @ image[where]), 0.0))
 
     def leading(self) -> np.ndarray:
@@ -88,8 +99,8 @@ class Residual:
 
 def one_by_one(
     table: SampleForm | ProductForm, axes: np.ndarray, squares: np.ndarray, counts: np.ndarray
-) -> tuple[SparseRows, float]:
-    """Loadings with these counts, in this order, each in what the scores before it leave; and the flops."""
+) -> SparseRows:
+    """Loadings with these counts, in this order, each in what the scores before it leave."""
     rows, residual = SparseRows([], []), Residual(table, axes, np.zeros((0, table.features)))
     for count in counts:
         found = residual.best_loading(squares, int(count))
@@ -97,26 +108,25 @@ def one_by_one(
         residual = Residual(table, axes, BA)
         rows.where.append(found.where)
         rows.values.append(found.values)
-    return rows, LOADING_STEPS * table.image_flops(len(counts), int(counts.sum()))
+    return rows
 
 
-def renewed(here: ImagedLoadings, axes: np.ndarray, squares: np.ndarray) -> tuple[ImagedLoadings, float]:
-    """Loadings some of which gave way to new ones that explain more beside all the others; and the flops.
+def renewed(here: ImagedLoadings, axes: np.ndarray, squares: np.ndarray) -> ImagedLoadings:
+    """Loadings some of which gave way to new ones that explain more beside all the others.
 
     The weakest is compared first. What counts is what a score has that all the others do not explain, in any order: so
     the adjusted variance may fall.
     """
     m, S = len(here.images), here.products()
     if m == 1:
-        return here, 0.0
+        return here
     for j in np.argsort([_beside(S, j)[1] for j in range(m)], kind="stable"):
         basis, square = _beside(here.products(), j)
         residual = Residual(here.table, axes, basis @ here.images)
         found = residual.best_loading(squares, len(here.rows.where[j]))
         if found.square > (1 + STEP_GROWTH) * square:
             here = here.replaced(int(j), found.where, found.values)
-    flops = LOADING_STEPS * here.table.image_flops(m, int(here.rows.counts().sum()))
-    return here, flops + 2.0 * m * m * here.images.size
+    return here
 
 
 def _beside(S: np.ndarray, j: int) -> tuple[np.ndarray, float]:
@@ -138,8 +148,8 @@ class Exchange(NamedTuple):
     values: np.ndarray
 
 
-def exchanged(here: ImagedLoadings, squares: np.ndarray, asked: np.ndarray) -> tuple[SparseRows, float, int]:
-    """Loadings that exchanges of single entries lead to, the flops, and how many were made.
+def exchanged(here: ImagedLoadings, squares: np.ndarray, asked: np.ndarray) -> tuple[SparseRows, int]:
+    """Loadings that exchanges of single entries lead to, and how many were made.
 
     Parameters
     ----------
@@ -149,18 +159,17 @@ def exchanged(here: ImagedLoadings, squares: np.ndarray, asked: np.ndarray) -> t
     asked : array of int
         The counts in the order in which components are reported.
     """
-    flops, number, explained = 0.0, 0, here.explained(asked)
+    number, explained = 0, here.directions(asked)[2]
     for _ in range(EXCHANGE_ROUNDS):
         there, made = _round(here, squares, asked, explained)
-        flops += (len(asked) + made + 1) * (2.0 * here.images.size + here.table.image_flops(1, int(asked[0])))
         if not made:
             break
-        rows, spent = settled(here.table, there.rows, asked, VALUE_GROWTH)
+        rows = settled(here.table, there.rows, asked, VALUE_GROWTH)
         here, before = ImagedLoadings.of(here.table, rows), explained
-        explained, number, flops = here.explained(asked), number + made, flops + spent
+        explained, number = here.directions(asked)[2], number + made
         if explained - before <= LEAST_GAIN * before:
             break
-    return here.rows, flops, number
+    return here.rows, number
 
 
 def _round(
@@ -173,7 +182,7 @@ def _round(
         if gain <= LEAST_GAIN * explained / len(asked):
             break
         tried = here.replaced(j, where, values)
-        now = tried.explained(asked)
+        now = tried.directions(asked)[2]
         if now > explained:
             here, explained, number = tried, now, number + 1
     return here, number
@@ -200,6 +209,7 @@ class ScoredLoadings:
             self.order = order[:0]
             return
         self.QA = solve_triangular(self.R, here.images[order], trans="T", check_finite=False)
+        flop_counts.count(len(order) * self.QA.size)
         before = np.cumsum(np.vstack((np.zeros(len(squares)), self.QA[:-1] ** 2)), axis=0)
         self.rest = np.maximum(squares - before, 0.0)
 

@@ -12,18 +12,22 @@ Arrays are stored one component per row.
 
 from __future__ import annotations
 
-from typing import NamedTuple, overload
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import sparse
+from scipy.linalg import solve_triangular
+from scipy.linalg.lapack import dpotrf
 
-from givens.numerics import gram
+from givens.numerics import flop_counts, gram
 from givens.numerics.centred_sparse import CentredSparse
 from givens.numerics.tiles import scores, turned
+from givens.solve.iterate import iterate
 
-HEAVY = 16  # a loading with more than 1/16 of all features is multiplied as if it were dense
-LARGE_PRODUCT = 1 << 20  # entries of the data from which a product is shared among threads
-AXES = 2000  # features, the strongest, tell the leading axes well enough to begin; or ten times as many as samples
+HEAVY = 16  # loadings with more than 1/16 of all features are multiplied as an array
+DEPENDENT_SHARE = 1e-12  # of a score's square: where no more is left beside others, it is rounding
+SETTLED_GROWTH = 1e-9  # the same for values on features that no longer change
+SETTLING_STEPS = 200
 
 
 class SparseRows(NamedTuple):
@@ -53,34 +57,13 @@ class SparseRows(NamedTuple):
             row[where] = values
         return Z
 
-    def matrix(self, features: int) -> sparse.csr_array:
-        """As a sparse matrix, components x features."""
-        ends = np.concatenate(([0], np.cumsum(self.counts())))
-        entries = (np.concatenate(self.values), np.concatenate(self.where), ends)
-        return sparse.csr_array(entries, shape=(len(self.where), features))
-
     def scores(self, At: np.ndarray | CentredSparse) -> np.ndarray:
         """ZXᵀ, components x samples."""
-        E = np.empty((len(self.where), len(At)))
-        heavy = [j for j, where in enumerate(self.where) if HEAVY * len(where) > At.shape[1]]
-        if heavy:
-            part = SparseRows([self.where[j] for j in heavy], [self.values[j] for j in heavy])
-            E[heavy] = scores(part.dense(At.shape[1]), At, few=False)
-        for j, (where, values) in enumerate(zip(self.where, self.values)):
-            if HEAVY * len(where) <= At.shape[1]:
-                E[j] = taken(At, where) @ values
-        return E
-
-    def replaced(self, j: int, where: np.ndarray, values: np.ndarray) -> SparseRows:
-        """With another loading in the place of j."""
-        other = SparseRows(list(self.where), list(self.values))
-        other.where[j], other.values[j] = where, values
-        return other
-
-    def products(self, images: np.ndarray) -> np.ndarray:
-        """S = ZAᵀAZᵀ, from the images of these loadings."""
-        S = np.array([images[:, where] @ values for where, values in zip(self.where, self.values)])
-        return 0.5 * (S + S.T)
+        sizes = [len(where) for where in self.where]
+        if HEAVY * max(sizes) > At.shape[1]:
+            return scores(self.dense(At.shape[1]), At, few=True)
+        flop_counts.count(2.0 * sum(sizes) * len(At))
+        return np.array([taken(At, where) @ values for where, values in zip(*self)])
 
 
 class SampleForm:
@@ -89,7 +72,6 @@ class SampleForm:
     Parameters
     ----------
     At : array of float64, shape (samples, features), or CentredSparse
-        An array is contiguous by samples or by features.
     """
 
     def __init__(self, At: np.ndarray | CentredSparse) -> None:
@@ -106,25 +88,15 @@ class SampleForm:
 
     def products(self, some: np.ndarray, others: np.ndarray) -> np.ndarray:
         """AᵀA between few features and few others."""
-        At = self.At
-        if isinstance(At, CentredSparse):
-            return At[:, some].T @ At[:, others]
-        return taken(At, some).T @ taken(At, others)
+        return np.asarray(self.At[:, some].T @ self.At[:, others])
 
     def part(self, features: np.ndarray) -> SampleForm:
         """Some features alone."""
         return SampleForm(taken(self.At, features))
 
-    def principal_columns(self, norms: np.ndarray, m: int) -> np.ndarray:
-        """AᵀU for about the m leading principal axes U, a row each: of many features, the strongest tell the axes."""
-        leading = max(AXES, 10 * self.rows)
-        few = 3 * leading <= 2 * self.features
-        part = taken(self.At, np.argpartition(-norms, leading)[:leading]) if few else self.At
-        return product(gram.rough_axes(part, min(m, self.rows))[0].T, self.At)
-
-    def image_flops(self, m: int, nonzeros: int) -> float:
-        """Of the images of m loadings with so many non-zeros in all."""
-        return 2.0 * self.rows * (nonzeros + m * self.features)
+    def principal_columns(self, m: int) -> np.ndarray:
+        """AᵀU for about the m leading principal axes U, a row each."""
+        return product(gram.rough_axes(self.At, min(m, self.rows))[0].T, self.At)
 
 
 class ProductForm:
@@ -142,11 +114,12 @@ class ProductForm:
 
     def images(self, loadings: SparseRows) -> np.ndarray:
         """ZAᵀA, components x features."""
-        return np.asarray(loadings.matrix(self.features) @ self.C)
+        flop_counts.count(2.0 * self.features * int(loadings.counts().sum()))
+        return np.array([values @ self.C[where] for where, values in zip(*loadings)])
 
     def scores(self, loadings: SparseRows) -> np.ndarray:
         """ZAᵀ in some orthonormal coordinates, as many as components."""
-        S = loadings.products(self.images(loadings))
+        S = ImagedLoadings.of(self, loadings).products()
         return gram.root(S, np.sqrt(np.maximum(np.diagonal(S), 0.0)), len(S)).T
 
     def products(self, some: np.ndarray, others: np.ndarray) -> np.ndarray:
@@ -157,7 +130,7 @@ class ProductForm:
         """Some features alone."""
         return ProductForm(self.C.take(features, axis=0).take(features, axis=1))
 
-    def principal_columns(self, norms: np.ndarray, m: int) -> np.ndarray:
+    def principal_columns(self, m: int) -> np.ndarray:
         """AᵀU for about the m leading principal axes U, a row each; of many features by a few steps of subspace iteration."""
         m = min(m, self.features)
         if gram.decomposed_whole(self.features, m):
@@ -169,20 +142,10 @@ class ProductForm:
             axes = turns.T @ V
         return axes[::-1][:m] * np.sqrt(np.maximum(squares[::-1][:m], 0.0))[:, None]
 
-    def image_flops(self, m: int, nonzeros: int) -> float:
-        """Of the images of m loadings with so many non-zeros in all."""
-        return 2.0 * self.features * nonzeros
 
-
-@overload
-def taken(At: np.ndarray, features: np.ndarray) -> np.ndarray: ...
-@overload
-def taken(At: np.ndarray | CentredSparse, features: np.ndarray) -> np.ndarray | CentredSparse: ...
-def taken(At: np.ndarray | CentredSparse, features: np.ndarray) -> np.ndarray | CentredSparse:
-    """These columns, in the same memory layout."""
-    if isinstance(At, CentredSparse):
-        return At.taken(features)
-    return At.T.take(features, axis=0).T if At.flags.f_contiguous else At.take(features, axis=1)
+def taken(At: Any, features: np.ndarray) -> Any:
+    """These columns."""
+    return At.taken(features) if isinstance(At, CentredSparse) else At.take(features, axis=1)
 
 
 def largest(y: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
@@ -203,11 +166,130 @@ def largest(y: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
     return where, values / (size if size > 0 else 1.0)
 
 
-def product(u: np.ndarray, At: np.ndarray | CentredSparse) -> np.ndarray:
-    """uᵀA, for one u or several rows; by all threads where A is large."""
-    if At.size < LARGE_PRODUCT or isinstance(At, CentredSparse):
-        return u @ At
-    rows = np.atleast_2d(u)
+def largest_beyond(y: np.ndarray, count: int) -> float:
+    """The largest |y| that is not among the `count` largest; 0 if there is none.
+
+    >>> largest_beyond(np.array([3.0, -1.0, -2.0]), 1)
+    2.0
+    """
+    sizes = np.abs(y).ravel()
+    place = len(sizes) - count - 1
+    return float(np.partition(sizes, place)[place]) if place >= 0 else 0.0
+
+
+def product(rows: np.ndarray, At: np.ndarray | CentredSparse) -> np.ndarray:
+    """The rows multiplied by A, by all threads."""
     Y = np.empty((len(rows), At.shape[1]))
     turned(rows, At, Y)
-    return Y if u.ndim == 2 else Y[0]
+    return Y
+
+
+@dataclass(frozen=True)
+class ImagedLoadings:
+    """Loadings with their images ZAᵀA, components x features."""
+
+    table: SampleForm | ProductForm
+    rows: SparseRows
+    images: np.ndarray
+
+    @classmethod
+    def of(cls, table: SampleForm | ProductForm, rows: SparseRows) -> ImagedLoadings:
+        """With images computed here."""
+        return cls(table, rows, table.images(rows))
+
+    def products(self) -> np.ndarray:
+        """S = ZAᵀAZᵀ."""
+        S = np.array([self.images[:, where] @ values for where, values in zip(*self.rows)])
+        flop_counts.count(2.0 * len(S) * int(self.rows.counts().sum()))
+        return 0.5 * (S + S.T)
+
+    def replaced(self, j: int, where: np.ndarray, values: np.ndarray) -> ImagedLoadings:
+        """With another loading in the place of j."""
+        images, rows = self.images.copy(), SparseRows(list(self.rows.where), list(self.rows.values))
+        images[j] = self.table.images(SparseRows([where], [values]))[0]
+        rows.where[j], rows.values[j] = where, values
+        return ImagedLoadings(self.table, rows, images)
+
+    def directions(self, asked: np.ndarray | None) -> tuple[np.ndarray, np.ndarray, float]:
+        """T, with W = TE; the lengths of the rows of W; and the adjusted variance, in the reported order of the counts."""
+        S = self.products()
+        T, explained = combinations(S, reported_order(np.diagonal(S), self.rows.counts(), asked))
+        return T, np.sqrt(np.maximum(np.einsum("ij,jk,ik->i", T, S, T), 0.0)), explained
+
+    def columns(self, T: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+        """WA for W = TE with rows of unit length."""
+        return product(T / np.where(lengths > 0, lengths, 1.0)[:, None], self.images)
+
+
+def settled(
+    table: SampleForm | ProductForm,
+    rows: SparseRows,
+    asked: np.ndarray | None,
+    growth: float = SETTLED_GROWTH,
+    steps: int = SETTLING_STEPS,
+) -> SparseRows:
+    """The same features with the values that explain most, in the reported order: steps on these features alone.
+
+    They end with the step that brings no more than the share `growth`.
+    """
+    features, inverse = np.unique(np.concatenate(rows.where), return_inverse=True)
+    part = table.part(features)
+
+    def step(here: SparseRows) -> tuple[float, SparseRows]:
+        imaged = ImagedLoadings.of(part, here)
+        T, lengths, explained = imaged.directions(asked)
+        values = [y[where] for y, where in zip(imaged.columns(T, lengths), here.where)]
+        return explained, SparseRows(here.where, [z / (np.linalg.norm(z) or 1.0) for z in values])
+
+    start = SparseRows(np.split(inverse, np.cumsum(rows.counts())[:-1]), rows.values)
+    return SparseRows(rows.where, iterate(step, start, growth, steps, relative=True).best.values)
+
+
+def combinations(S: np.ndarray, order: np.ndarray) -> tuple[np.ndarray, float]:
+    """T with W = TE, of scores E with the products S = EEᵀ; and the adjusted variance in this order."""
+    T, R, order = np.eye(len(S)), *triangular(S, order)
+    inverse = solve_triangular(R, np.eye(len(R)), check_finite=False)
+    squares = np.square(np.diagonal(R))
+    T[np.ix_(order, order)] = (inverse * squares) @ inverse.T
+    return T, float(squares.sum())
+
+
+def triangular(S: np.ndarray, order: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """R, upper triangular, with RᵀR = S for the scores in this order, and the order without scores that others before explain."""
+    order = order[np.diagonal(S)[order] > 0]
+    while True:
+        part = S[np.ix_(order, order)]
+        R, failed = dpotrf(part)
+        left = np.square(np.diagonal(R)) <= DEPENDENT_SHARE * np.diagonal(part)
+        dependent = failed - 1 if failed else int(np.argmax(left)) if left.any() else -1
+        if dependent < 0:
+            return R, order
+        order = np.delete(order, dependent)
+
+
+def reported_order(squares: np.ndarray, counts: np.ndarray, asked: np.ndarray | None) -> np.ndarray:
+    """The order in which components are reported: as the counts were asked for, those with equal counts by their variance.
+
+    If no counts were asked for, all are in the order of their variance.
+
+    Parameters
+    ----------
+    squares : array, shape (components,)
+        Of the lengths of the scores.
+    counts : array of int, shape (components,)
+        How many non-zeros each component has.
+    asked : array of int or None
+        The same numbers in the order in which they were asked for.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from givens.sparse_pca.forms import reported_order
+    >>> reported_order(np.array([1.0, 9.0, 4.0]), np.array([5, 5, 2]), np.array([5, 2, 5]))
+    array([1, 2, 0])
+    """
+    if asked is None:
+        return np.argsort(-squares, kind="stable")
+    order = np.empty(len(asked), dtype=int)
+    order[np.argsort(-asked, kind="stable")] = np.lexsort((-squares, -counts))
+    return order

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from givens.numerics import parallel
 from givens.schedules import Schedule, as_schedule
 from givens.support.arguments import finite, whole
-
-if TYPE_CHECKING:  # the command reads options, and starts without what its work needs
-    from givens.sparse_pca.centred_data import FeatureMoments
 
 DEFAULT_ALPHA = 0.05
 SPARSITY = ("gamma", "alpha", "n_nonzero", "n_nonzero_total")
@@ -23,7 +20,8 @@ SPARSITY = ("gamma", "alpha", "n_nonzero", "n_nonzero_total")
 class FitOptions:
     """Checked options. Either `level`, the threshold of |y|, or `counts`, the numbers of non-zeros, decides the sparsity.
 
-    With `divide` only the sum of the counts is given, and they divide it among the components.
+    With `divide` only the sum of the counts is given, and they divide it among the components; with `keep_order` the components
+    stay in the order of their counts. With `regrow`, refitting the loadings of a threshold may also exchange their features.
     """
 
     m: int
@@ -38,52 +36,70 @@ class FitOptions:
     progress: bool
     schedule: Schedule | None = None
     divide: bool = False
+    keep_order: bool = False
+    regrow: bool = False
+
+    @property
+    def refits(self) -> bool:
+        """Whether values are refitted; columns that are taken as they are keep theirs."""
+        return self.refit and self.max_sweeps > 0
 
     def all_columns(self, rows: int) -> bool:
         """Whether all columns of U are rotated, which needs the data as an array."""
         return self.counts is None and (self.m == rows or self.schedule is not None)
 
 
-def fit_options(model: Any, found: FeatureMoments, n_obs: int) -> FitOptions:
-    """The checked options of a `SparsePCA`, for n_obs samples of features with these norms."""
-    d = len(found.norms)
-    most = min(n_obs, d)
-    m = most
-    if model.n_components is not None:
-        m = whole(model.n_components, "n_components", 1, most, "the number of samples or features")
-    if not found.norms.any():
-        raise ValueError("every feature of X is constant, so there is no variance to explain")
-    check_sparsity(model, SPARSITY)
-    l0 = model.penalty == "l0"
+def fit_options(
+    model: Any, m: int, norms: np.ndarray, unit: float = 1.0, growth: float = 1.0, *, least_sweeps: int = 1
+) -> FitOptions:
+    """The checked options of an estimator of sparse components.
+
+    Parameters
+    ----------
+    model : SparsePCA or StreamingSparsePCA
+    m : int
+        Number of components.
+    norms : array, shape (features,)
+        Of the features, in this `unit`.
+    unit : float
+    growth : float
+        What the threshold of |y| is multiplied by.
+    least_sweeps : int
+        The least value of `max_sweeps`.
+    """
+    d, total = len(norms), getattr(model, "n_nonzero_total", None)
+    check_sparsity(model, [name for name in SPARSITY if hasattr(model, name)])
     counts = None
-    level = 0.0
-    top = float(found.norms.max())
     if model.n_nonzero is not None:
         counts = counts_of_components(model.n_nonzero, m, d)
-    elif model.n_nonzero_total is not None:
+    elif total is not None:
         counts = equal_counts(model, m, d)
-    elif model.gamma is not None:
-        gamma = finite(model.gamma, "gamma")
-        # A larger threshold leaves nothing either, and its square might overflow.
-        level = min(float(np.sqrt(gamma) if l0 else gamma) / found.unit, 2.0 * top)
-    else:
-        alpha = checked_alpha(model.alpha)
-        level = top * (np.sqrt(alpha) if l0 else alpha)
     parallel.count(model.threads)
     return FitOptions(
         m=m,
-        level=level,
-        l0=l0,
+        level=threshold(model, float(norms.max()), unit, growth) if counts is None else 0.0,
+        l0=model.penalty == "l0",
         counts=counts,
         refit=bool(model.refit),
         tol=finite(model.tol, "tol"),
-        max_sweeps=whole(model.max_sweeps, "max_sweeps", 1),
+        max_sweeps=whole(model.max_sweeps, "max_sweeps", least_sweeps),
         n_starts=whole(model.n_starts, "n_starts", 1),
         threads=model.threads,
         progress=bool(model.progress),
         schedule=_schedule(model),
-        divide=model.n_nonzero_total is not None,
+        divide=total is not None,
+        keep_order=total is not None or np.ndim(model.n_nonzero) > 0,
+        regrow=hasattr(model, "drop"),
     )
+
+
+def threshold(model: Any, top: float, unit: float = 1.0, growth: float = 1.0) -> float:
+    """The threshold of |y|: γ times the growth, in this unit, or a share of the largest norm of a feature, `top`."""
+    alpha = checked_alpha(model.alpha)
+    gamma = alpha if model.gamma is None else finite(model.gamma, "gamma")
+    level = float(np.sqrt(gamma) if model.penalty == "l0" else gamma)
+    # A larger threshold than the largest norm leaves nothing either, and its square might overflow.
+    return level * top if model.gamma is None else min(level * growth / unit, 2.0 * top)
 
 
 def check_sparsity(model: Any, names: Sequence[str]) -> None:
@@ -128,10 +144,11 @@ def equal_counts(model: Any, m: int, d: int) -> np.ndarray:
 
 
 def _schedule(model: Any) -> Schedule | None:
-    if model.schedule is None:
+    schedule = getattr(model, "schedule", None)
+    if schedule is None:
         return None
     if model.n_nonzero is not None or model.n_nonzero_total is not None:
         raise ValueError(
             "schedule is the order of rotations with a fixed threshold: give gamma or alpha, not n_nonzero"
         )
-    return as_schedule(model.schedule)
+    return as_schedule(schedule)

@@ -23,45 +23,22 @@ from time import perf_counter
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
+from givens.numerics import flop_counts
 from givens.result import Trace
 from givens.solve.iterate import iterate
-from givens.sparse_pca.forms import ProductForm, SampleForm, SparseRows, largest, product
-from givens.sparse_pca.loadings import combinations, reported_order
+from givens.sparse_pca.forms import (
+    ImagedLoadings,
+    ProductForm,
+    SampleForm,
+    SparseRows,
+    largest,
+    largest_beyond,
+    settled,
+)
 from givens.support.progress import Bar
 
 PHASE = "truncated power"
 STEP_GROWTH = 3e-4  # of the explained variance; a step that brings less is the last
-SETTLED_GROWTH = 1e-9  # the same for values on features that no longer change
-SETTLING_STEPS = 200
-
-
-@dataclass(frozen=True)
-class ImagedLoadings:
-    """Loadings with their images ZAᵀA, components x features."""
-
-    table: SampleForm | ProductForm
-    rows: SparseRows
-    images: np.ndarray
-
-    @classmethod
-    def of(cls, table: SampleForm | ProductForm, rows: SparseRows) -> ImagedLoadings:
-        """With images computed here."""
-        return cls(table, rows, table.images(rows))
-
-    def products(self) -> np.ndarray:
-        """S = ZAᵀAZᵀ."""
-        return self.rows.products(self.images)
-
-    def replaced(self, j: int, where: np.ndarray, values: np.ndarray) -> ImagedLoadings:
-        """With another loading in the place of j."""
-        images = self.images.copy()
-        images[j] = self.table.images(SparseRows([where], [values]))[0]
-        return ImagedLoadings(self.table, self.rows.replaced(j, where, values), images)
-
-    def explained(self, asked: np.ndarray) -> float:
-        """The adjusted variance, in the order in which the counts were asked for."""
-        S = self.products()
-        return combinations(S, reported_order(np.diagonal(S), self.rows.counts(), asked))[1]
 
 
 @dataclass
@@ -77,20 +54,15 @@ class Ascent:
     explained: float
     gradient_norm: float
     trace: Trace
-    flops: float = 0.0
     converged: bool = False
 
     def smallest_counted(self) -> np.ndarray:
         """Of |Y|, in each row."""
-        return self._sorted(0)
+        return np.array([largest_beyond(y, n - 1) for y, n in zip(self.Y, self.here.rows.counts())])
 
     def largest_uncounted(self) -> np.ndarray:
         """Of |Y|, in each row; 0 where all are counted."""
-        return self._sorted(1)
-
-    def _sorted(self, beyond: int) -> np.ndarray:
-        sizes, places = np.abs(self.Y), self.Y.shape[1] - self.here.rows.counts() - beyond
-        return np.array([np.partition(row, k)[k] if k >= 0 else 0.0 for row, k in zip(sizes, places)])
+        return np.array([largest_beyond(y, n) for y, n in zip(self.Y, self.here.rows.counts())])
 
 
 def matched(Y: np.ndarray, counts: np.ndarray) -> np.ndarray:
@@ -99,8 +71,7 @@ def matched(Y: np.ndarray, counts: np.ndarray) -> np.ndarray:
     Examples
     --------
     >>> import numpy as np
-    >>> from givens.sparse_pca.truncated_power import matched
-    >>> matched(np.array([[2.0, 0.0, 0.0], [1.0, 1.0, 1.0]]), np.array([3, 1]))
+    >>>     >>> matched(np.array([[2.0, 0.0, 0.0], [1.0, 1.0, 1.0]]), np.array([3, 1]))
     array([1, 3])
     """
     distinct, which = np.unique(counts, return_inverse=True)
@@ -143,29 +114,6 @@ def divided(Y: np.ndarray, total: int) -> np.ndarray:
     return np.bincount(order // Y.shape[1], minlength=len(Y))
 
 
-def settled(
-    table: SampleForm | ProductForm, rows: SparseRows, asked: np.ndarray, growth: float = SETTLED_GROWTH
-) -> tuple[SparseRows, float]:
-    """The same features with the values that explain most, and the flops: steps on these features alone.
-
-    They end with the step that brings no more than the share `growth`.
-    """
-    features, inverse = np.unique(np.concatenate(rows.where), return_inverse=True)
-    part, counts = table.part(features), rows.counts()
-
-    def step(here: SparseRows) -> tuple[float, SparseRows]:
-        images = part.images(here)
-        S = here.products(images)
-        T, explained = combinations(S, reported_order(np.diagonal(S), counts, asked))
-        values = [y[where] for y, where in zip(T @ images, here.where)]
-        return explained, SparseRows(here.where, [z / (np.linalg.norm(z) or 1.0) for z in values])
-
-    start = SparseRows(np.split(inverse, np.cumsum(counts)[:-1]), rows.values)
-    found = iterate(step, start, growth, SETTLING_STEPS, relative=True)
-    flops = len(found.values) * part.image_flops(len(counts), int(counts.sum()))
-    return SparseRows(rows.where, found.best.values), flops
-
-
 def ascend(
     table: SampleForm | ProductForm,
     rows: SparseRows,
@@ -181,37 +129,36 @@ def ascend(
     It is the variance as it is reported: in the order in which the counts were `asked` for; or, if only their sum was asked for
     and they are to `divide` it, the largest count first.
     """
-    began, flops, trace, best = perf_counter(), 0.0, Trace(), None
+    began, trace, best = perf_counter(), Trace(), None
     tol = max(tol, STEP_GROWTH)
 
     def step(rows: SparseRows) -> tuple[float, SparseRows]:
-        nonlocal best, flops
+        nonlocal best
         counts = rows.counts()
         order = np.sort(counts)[::-1] if divide else asked
         if best is not None and rows.same_features(best.here.rows):
-            rows, spent = settled(table, rows, order)
-            flops += spent
+            rows = settled(table, rows, order)
         here = ImagedLoadings.of(table, rows)
-        S = here.products()
-        T, explained = combinations(S, reported_order(np.diagonal(S), counts, order))
-        flops += table.image_flops(len(S), int(counts.sum())) + 2.0 * len(S) * here.images.size
+        T, lengths, explained = here.directions(order)
         # The last step may lower the variance; then the one before it is returned.
         if best is None or explained > best.explained:
-            size = np.sqrt(np.maximum(np.einsum("ij,jk,ik->i", T, S, T), 0.0))
-            Y = product(T / np.where(size > 0, size, 1.0)[:, None], here.images)
-            best = Ascent(here, Y, explained, _slope(rows, Y, size), trace)
+            Y = here.columns(T, lengths)
+            best = Ascent(here, Y, explained, _slope(rows, Y, lengths), trace)
         number = len(trace)
         shown.step(PHASE, number, max_steps, 1)
         shown.show(explained, explained / trace.value[-1] - 1 if number else np.nan)
         seconds = perf_counter() - began
-        trace.append(number, seconds, flops, best.explained, best.gradient_norm, PHASE if number else "")
+        trace.append(
+            number, seconds, counter.flops, best.explained, best.gradient_norm, PHASE if number else ""
+        )
         return explained, cut(
             best.Y, divided(best.Y, int(counts.sum())) if divide else matched(best.Y, counts)
         )
 
-    found = iterate(step, rows, tol, max_steps + 1, relative=True)
+    with flop_counts.job(flop_counts.Flops()) as counter:
+        found = iterate(step, rows, tol, max_steps + 1, relative=True)
     assert best is not None
-    best.converged, best.flops = found.converged, flops
+    best.converged = found.converged
     return best
 
 

@@ -125,11 +125,4 @@ def estimated(
         with parallel.pool(threads):
             model = sketch.completion(rule, rank, threads)
         return model.fill(X.astype(np.float64), holes).astype(X.dtype)
-    empty = np.flatnonzero(holes.all(axis=0))
-    if len(empty):
-        raise ValueError(
-            f"feature {empty[0]} has no value at all in the first batch: begin with more samples, or leave it out "
-            f"({len(empty)} in all)"
-        )
-    rank = min(rank, max(1, min(X.shape) // 2))
     return completed(X.astype(np.float64), rank)[0].astype(X.dtype)

@@ -13,8 +13,9 @@ from sklearn.exceptions import NotFittedError
 
 from givens.data.missing import Completion
 from givens.data.rows import Numbers, Rows, batches, in_memory, length, one_batch
-from givens.numerics import parallel
-from givens.sparse_pca.estimator import SparseScores
+from givens.numerics import flop_counts, parallel
+from givens.sparse_pca.centred_data import CovarianceData, FeatureMoments
+from givens.sparse_pca.estimator import Components, SparseScores, find_components, warn_of_idle
 from givens.streaming import save as files
 from givens.streaming.batches import (
     BatchWeights,
@@ -23,20 +24,24 @@ from givens.streaming.batches import (
     samples_limit,
     until,
 )
-from givens.streaming.components import StreamComponents, describe
 from givens.streaming.merging import SketchSummary, sketch_of
 from givens.streaming.settings import (
     StreamSettings,
-    asked_loadings,
     rule_in_words,
+    stream_options,
     stream_rule,
     stream_settings,
-    threshold,
+    strongest,
 )
 from givens.streaming.sketch import Rule, Sketch, StreamTrace, TooLarge
-from givens.support.arguments import is_dask, warn_of_dominant_feature
+from givens.support.arguments import is_dask
 from givens.support.fitting import atomic_fit
 from givens.support.progress import counting
+
+
+def _component(name: str, description: str) -> Any:
+    """A property of the components, which are computed for the present parameters when it is read."""
+    return property(lambda self: getattr(self._find(), name), doc=description)
 
 
 class StreamingSparsePCA(SparseScores):
@@ -116,8 +121,8 @@ class StreamingSparsePCA(SparseScores):
         The share of the variance within the span of the loadings, likewise.
     n_nonzero_ : array of int, shape (n_components,)
     gamma_ : array, shape (n_components,)
-        The thresholds of |y| ("l0": of y²). Where principal axes explain more than rotated columns and are used instead,
-        thresholds that leave as many non-zeros.
+        The thresholds of |y| ("l0": of y²). After truncated power steps with a threshold, those that leave as many non-zeros in
+        the columns that these end with.
     mean_ : array, shape (n_features,)
         Of the samples so far; the result is the same as if all samples were centred by it.
     scale_ : array, shape (n_features,), or None
@@ -163,7 +168,7 @@ class StreamingSparsePCA(SparseScores):
 
     _sketch: Sketch
     _settings: StreamSettings
-    _found: tuple[str, StreamComponents] | None
+    _found: tuple[str, Components] | None
 
     def __init__(
         self,
@@ -346,60 +351,31 @@ class StreamingSparsePCA(SparseScores):
 
     # Components are computed when one of their attributes is first read, for the parameters of that moment.
 
-    @property
-    def components_(self) -> np.ndarray:  # type: ignore[override]
-        """Loadings, one row per component."""
-        return self._find().components
-
-    @property
-    def explained_variance_(self) -> np.ndarray:
-        """Adjusted variance of each component."""
-        return self._find().explained_variance
-
-    @property
-    def explained_variance_ratio_(self) -> np.ndarray:
-        """Its share of the total variance."""
-        return self._find().explained_variance_ratio
-
-    @property
-    def projected_variance_ratio_(self) -> float:
-        """The share of the variance within the span of the loadings."""
-        return self._find().projected_variance_ratio
-
-    @property
-    def n_nonzero_(self) -> np.ndarray:
-        """How many non-zeros each component has."""
-        return self._find().n_nonzero
-
-    @property
-    def gamma_(self) -> np.ndarray:
-        """The threshold of each component."""
-        return self._find().gamma
-
-    @property
-    def loading_overlap_(self) -> float:
-        """The largest |z_iᵀz_j|."""
-        return self._find().loading_overlap
-
-    @property
-    def score_correlation_(self) -> float:
-        """The largest |correlation| of two scores."""
-        return self._find().score_correlation
+    components_ = _component("components", "Loadings, one row per component.")
+    explained_variance_ = _component("explained_variance", "Adjusted variance of each component.")
+    explained_variance_ratio_ = _component("explained_variance_ratio", "Its share of the total variance.")
+    projected_variance_ratio_ = _component(
+        "projected_variance_ratio", "The share of the variance within the span of the loadings."
+    )
+    n_nonzero_ = _component("n_nonzero", "How many non-zeros each component has.")
+    gamma_ = _component("gamma", "The threshold of each component.")
+    loading_overlap_ = _component("loading_overlap", "The largest |z_iᵀz_j|.")
+    score_correlation_ = _component("score_correlation", "The largest |correlation| of two scores.")
 
     @property
     def method_(self) -> str:
         """The algorithm in one sentence."""
-        return self._find().method
+        return self._find().result.method
 
     @property
     def n_iter_(self) -> int:
         """Sweeps of the rotations made for the components."""
-        return self._find().n_iter
+        return max(self._find().result.steps, 1)
 
     @property
     def flops_(self) -> float:
         """Additions and multiplications, of the stream and of the components."""
-        return self._find().flops
+        return self._find().result.flops
 
     @property
     def n_samples_seen_(self) -> int:
@@ -455,16 +431,18 @@ class StreamingSparsePCA(SparseScores):
             )
         return self._sketch
 
-    def _find(self) -> StreamComponents:
+    def _find(self) -> Components:
         """The components for the present parameters; the last ones are cached."""
         sketch = self._stream()
         key = repr(sorted(self.get_params(deep=False).items(), key=lambda item: item[0]))
         if self._found is None or self._found[0] != key:
-            with parallel.pool(self.threads):
-                self._found = key, self._components(sketch)
+            with parallel.pool(self.threads), flop_counts.job(flop_counts.Flops()) as counter:
+                found = self._components(sketch)
+            flops = sketch.flops + counter.flops
+            self._found = key, replace(found, result=replace(found.result, flops=flops))
         return self._found[1]
 
-    def _components(self, sketch: Sketch) -> StreamComponents:
+    def _components(self, sketch: Sketch) -> Components:
         if sketch.count < 2:
             raise ValueError(f"components need at least 2 samples, and n_samples = {sketch.count} has come")
         if not sketch.divisor() > 0:
@@ -473,25 +451,30 @@ class StreamingSparsePCA(SparseScores):
             )
         if not sketch.total() > 0:
             raise ValueError("every feature of X is constant, so there is no variance to explain")
-        columns, spent = sketch.columns_now(self._rule(sketch), self.threads)
-        columns = columns.astype(np.float64)
+        columns = sketch.columns_now(self._rule(sketch), self.threads).astype(np.float64)
         if sketch.scaled:
             columns *= sketch.inverses()
-        asked = asked_loadings(self, self._settings, len(sketch.mean))
-        norms = np.einsum("ij,ij->j", columns, columns)
-        lost = 1.0 - float(norms.sum()) / sketch.total()
-        warn_of_dominant_feature(norms, sketch.total(), getattr(self, "feature_names_in_", None))
-        if asked.counts is None:
-            asked = replace(asked, level=threshold(self, sketch, norms, sketch.weight))
-        return describe(
-            sketch,
-            columns,
-            asked,
-            rotate=self._settings.drop == "frequent",
-            rule=rule_in_words(self, self._settings, sketch.count, lost),
-            spent=spent,
-            threads=self.threads,
+        norms, total = np.linalg.norm(columns, axis=0), sketch.total()
+        unit = 1.0 if sketch.scaled else sketch.unit
+        options = stream_options(self, self._settings, norms, unit, sketch.weight)
+        d, m = len(norms), options.m
+        which = np.arange(m)  # the leading principal axes
+        if self._settings.drop != "frequent":
+            which, options = strongest(columns, options), replace(options, max_sweeps=0)
+        found = find_components(
+            CovarianceData(columns, FeatureMoments(np.zeros(d), np.ones(d), norms, 1.0, unit)),
+            options,
+            np.random.default_rng(self._settings.seed),
+            divisor=sketch.divisor(),
+            dtype=sketch.W.dtype,
+            total=total,
+            names=getattr(self, "feature_names_in_", None),
+            start=np.eye(len(columns))[:, which],
         )
+        warn_of_idle(found.idle, m)
+        kept = rule_in_words(self, self._settings, sketch.count, 1.0 - float(np.sum(norms**2)) / total)
+        how = found.result.method if found.result.steps else "the columns as they are"
+        return replace(found, result=replace(found.result, method=f"{kept}; loadings from {how}"))
 
     def _add_batches(self, X: Any, most: int | None, weights: BatchWeights) -> None:
         """Take in the rows of X, one batch after the other; a table in memory is one batch."""
@@ -519,7 +502,7 @@ class StreamingSparsePCA(SparseScores):
             data.n_features, settings.columns, settings.columns - settings.components, dtype, settings.scale
         )
         self._settings, self._found = settings, None
-        asked_loadings(self, settings, data.n_features)  # refuses what it cannot give
+        stream_options(self, settings, np.ones(data.n_features))  # refuses what it cannot give
         found = sketch_of(data, empty, "streaming-sketch")
         self._sketch = self._sketch.merged(found, empty.rule) if going_on else found
 
@@ -535,7 +518,7 @@ class StreamingSparsePCA(SparseScores):
             else Sketch(X.shape[1], settings.columns, X.dtype, settings.forgetting, settings.scale)
         )
         self._sketch, self._settings, self._found = sketch, settings, None
-        asked_loadings(self, settings, X.shape[1])  # refuses what it cannot give
+        stream_options(self, settings, np.ones(X.shape[1]))  # refuses what it cannot give
         rule = self._rule(sketch)
         if own is not None:
             X, own = X[own > 0], own[own > 0]

@@ -105,7 +105,7 @@ class KeptColumns:
 def kept_columns(data: Rows, empty: SketchSummary, name: str) -> KeptColumns:
     """What a sketch keeps of all rows, in one pass."""
     sketch = data.total(empty, name).sketch
-    Y = sketch.columns_now(empty.rule, 1)[0].astype(np.float64)
+    Y = sketch.columns_now(empty.rule, 1).astype(np.float64)
     if sketch.scaled:
         Y *= sketch.inverses()
     total = sketch.total() or 1.0

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from givens.numerics import parallel
+from givens.numerics import flop_counts, parallel
 
 PIECE_NUMBERS = 1 << 17  # numbers of a block that a thread takes at once
 
@@ -84,6 +84,11 @@ class BlockPasses:
                 self._multiply(number, inverse)
 
         parallel.each(one, range(len(self.parts)))
+        # The products are symmetric.
+        multiplied = (len(self.W) + 1.0 + (inverse is not None)) * products
+        turning = 0.0 if turn is None else 2.0 * len(turn)
+        centring = (9.0 if len(self.new.squares) else 7.0) * (last - first)
+        flop_counts.count((multiplied + turning) * self.W.size + centring * self.W.shape[1])
         energies = self.energies[:, : last - first].sum(axis=0)
         if not products:
             return np.empty((0, 0)), energies
@@ -117,8 +122,3 @@ class BlockPasses:
             over="ignore", invalid="ignore"
         ):  # the sketch refuses samples whose squares overflow
             self.G[number] = P @ P.T
-
-
-def flops(W: np.ndarray, columns: int, scaled: bool) -> float:
-    """Of a turn of so many columns and of products, which are symmetric."""
-    return (len(W) + 1.0 + 2.0 * columns + scaled) * W.size

@@ -66,11 +66,10 @@ class SampleBlock:
 
 @dataclass(frozen=True)
 class Turn:
-    """How K columns are made of n: as QW, Q of shape (K, n). The energy they hold, scaled, and the flops."""
+    """How K columns are made of n: as QW, Q of shape (K, n); and the energy they hold, scaled."""
 
     Q: np.ndarray
     held: float
-    flops: float
 
 
 class Frequent:
@@ -95,7 +94,8 @@ class Frequent:
         tail = energies[low:K]
         left = tail - energies[K] if n > K else tail
         Q[low:] *= np.sqrt(np.divide(left, tail, out=np.zeros_like(tail), where=tail > 0))[:, None]
-        return Turn(Q, float(energies[:low].sum() + left.sum()), flop_counts.eigh(n) + 2.0 * n * K)
+        flop_counts.count(flop_counts.eigh(n) + 2.0 * n * K)
+        return Turn(Q, float(energies[:low].sum() + left.sum()))
 
     def largest_loss(self, lost: float) -> float:
         """What the kept columns lack of zᵀAAᵀz, at most, for any unit vector z, if they lack `lost` of the trace of AAᵀ.
@@ -156,14 +156,8 @@ class Weakest:
         held = float(np.sum(G[live, live]))
         Q = np.zeros((block.kept, len(block.G)))
         Q[:, :rows] = Qt[live] * block.fade[:rows]
-        return Turn(Q, held, flops + 2.0 * W.size + C.size)
-
-
-def quantile(Y: np.ndarray, share: float) -> float:
-    """The level that this share of the entries exceeds."""
-    sizes = np.abs(Y).ravel()
-    rank = max(len(sizes) - 1 - round(share * len(sizes)), 0)
-    return float(np.partition(sizes, rank)[rank])
+        flop_counts.count(flops + 2.0 * W.size + C.size)
+        return Turn(Q, held)
 
 
 DROPS = ("frequent", "weakest")

@@ -13,11 +13,11 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from givens.numerics import parallel
-from givens.sparse_pca.options import check_sparsity, checked_alpha, counts_of_components
-from givens.streaming.components import Asked
-from givens.streaming.rules import DROPS, Frequent, Weakest, default_reserve, quantile
+from givens.sparse_pca.forms import largest_beyond
+from givens.sparse_pca.options import FitOptions, counts_of_components, fit_options, threshold
+from givens.streaming.rules import DROPS, Frequent, Weakest, default_reserve
 from givens.streaming.sketch import Rule, Sketch
-from givens.support.arguments import finite, whole
+from givens.support.arguments import whole
 
 COMPONENTS = 10
 MAX_OVERSAMPLE = 1_000_000  # a larger number is a mistake
@@ -104,47 +104,29 @@ def _refuse_changes(began: dict[str, Any], now: dict[str, Any]) -> None:
         )
 
 
-def asked_loadings(model: Any, settings: StreamSettings, features: int) -> Asked:
-    """The loadings that are asked for; the level is 0 until the kept columns, on which it may depend, are known."""
-    check_sparsity(model, ("gamma", "alpha", "n_nonzero"))
-    counts = None
-    if model.n_nonzero is not None:
-        counts = counts_of_components(model.n_nonzero, settings.components, features)
-    if model.gamma is not None:
-        finite(model.gamma, "gamma")
-    checked_alpha(model.alpha)
-    n_starts = whole(model.n_starts, "n_starts", 1)
-    if n_starts > 1 and settings.drop != "frequent":
+def stream_options(
+    model: Any, settings: StreamSettings, norms: np.ndarray, unit: float = 1.0, weight: float = 1.0
+) -> FitOptions:
+    """The options for components of kept columns, of features with these norms in this unit, after samples of this weight."""
+    options = fit_options(model, settings.components, norms, unit, _growth(model, weight), least_sweeps=0)
+    if options.n_starts > 1 and settings.drop != "frequent":
         raise ValueError(
-            f"n_starts = {n_starts} goes with drop='frequent': with drop='weakest' the components are columns of the stream "
-            "as they are, and nothing is begun anew"
+            f"n_starts = {options.n_starts} goes with drop='frequent': with drop='weakest' the components are columns of the "
+            "stream as they are, and nothing is begun anew"
         )
-    return Asked(
-        m=settings.components,
-        level=0.0,
-        l0=model.penalty == "l0",
-        counts=counts,
-        keep_order=model.n_nonzero is not None and np.ndim(model.n_nonzero) > 0,
-        refit=bool(model.refit),
-        tol=finite(model.tol, "tol"),
-        max_sweeps=whole(model.max_sweeps, "max_sweeps", 0),
-        n_starts=n_starts,
-        threads=model.threads,
-        progress=False,
-        seed=settings.seed,
-    )
+    return options
 
 
-def threshold(model: Any, sketch: Sketch, norms: np.ndarray, weight: float) -> float:
-    """The threshold of |y| in the sketch's unit: γ√t or γ, or a share of the largest norm of a feature over the columns."""
-    l0 = model.penalty == "l0"
-    if model.gamma is not None:
-        gamma = finite(model.gamma, "gamma")
-        unit = 1.0 if sketch.scaled else sketch.unit or 1.0
-        growth = np.sqrt(weight) if model.gamma_grows else 1.0
-        return float((np.sqrt(gamma) if l0 else gamma) * growth / unit)
-    alpha = checked_alpha(model.alpha)
-    return float((np.sqrt(alpha) if l0 else alpha) * np.sqrt(norms.max()))
+def strongest(Y: np.ndarray, options: FitOptions) -> np.ndarray:
+    """Which m columns have the largest value of the objective."""
+    sizes, level = np.abs(Y), options.level
+    excess = sizes**2 - level**2 if options.l0 else np.maximum(sizes - level, 0.0) ** 2
+    return np.argsort(-np.maximum(excess, 0.0).sum(axis=1), kind="stable")[: options.m]
+
+
+def _growth(model: Any, weight: float) -> float:
+    """Columns, and with them the threshold γ, grow as the root of the samples' weight."""
+    return float(np.sqrt(weight)) if model.gamma_grows else 1.0
 
 
 def stream_rule(model: Any, settings: StreamSettings, sketch: Sketch) -> Rule:
@@ -152,11 +134,17 @@ def stream_rule(model: Any, settings: StreamSettings, sketch: Sketch) -> Rule:
     if settings.drop == "frequent":
         return Frequent(settings.columns - settings.components)
     if model.n_nonzero is None:
-        level = lambda norms, weight, Y: threshold(model, sketch, norms, weight)  # noqa: E731
+
+        def level(norms: np.ndarray, weight: float, Y: np.ndarray) -> float:
+            unit = 1.0 if sketch.scaled else sketch.unit  # that of the first sample
+            return threshold(model, float(np.sqrt(norms.max())), unit, _growth(model, weight))
     else:
         counts = counts_of_components(model.n_nonzero, settings.components, len(sketch.mean))
         share = float(counts.mean()) / len(sketch.mean)
-        level = lambda norms, weight, Y: quantile(Y, share)  # noqa: E731
+
+        def level(norms: np.ndarray, weight: float, Y: np.ndarray) -> float:
+            return largest_beyond(Y, round(share * Y.size))
+
     return Weakest(level, inner_rotations(model, settings), model.penalty == "l0", settings.seed)
 
 

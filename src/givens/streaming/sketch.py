@@ -13,16 +13,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from copy import copy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
 from scipy import sparse
 
 from givens.data.missing import Completion
-from givens.numerics import parallel
+from givens.numerics import flop_counts, parallel
 from givens.numerics.scaling import power_of_two
-from givens.streaming import products
 from givens.streaming.products import BlockPasses, Samples
 from givens.streaming.rules import SampleBlock, Turn
 from givens.support.arguments import dense
@@ -120,7 +119,7 @@ class Sketch:
         """
         own = np.ones(X.shape[0]) if own is None else own
         full = self.waiting + X.shape[0] >= self.block
-        with parallel.pool(threads if full and self.W.size >= SMALL_BLOCK else 1):
+        with flop_counts.job(self), parallel.pool(threads if full and self.W.size >= SMALL_BLOCK else 1):
             for rows, chunk in self._chunks(X):
                 self._add(chunk, own[rows], rule)
 
@@ -140,8 +139,9 @@ class Sketch:
     def closed(self, rule: Rule) -> Sketch:
         """The same samples in K rows: those that wait are taken in, and further ones need `opened` first."""
         other = self.successor()
-        other.W, spent = self.columns_now(rule, 1)
-        other.waiting, other.flops = 0, self.flops + spent
+        with flop_counts.job(other):
+            other.W = self.columns_now(rule, 1)
+        other.waiting = 0
         return other
 
     def opened(self) -> Sketch:
@@ -177,7 +177,7 @@ class Sketch:
             other.W[: other.columns + other.waiting] * ratio,
             np.sqrt(share) * gap[None],
         ]
-        with parallel.pool(1):
+        with flop_counts.job(found), parallel.pool(1):
             rows = np.vstack(parts)
             inverse = found.inverses() if self.scaled else None
             seen = rows if inverse is None else rows * inverse
@@ -194,8 +194,8 @@ class Sketch:
             turn = rule.turn(block)
             found.W = np.zeros_like(self.W)
             found.W[: self.columns] = turn.Q @ rows
+            flop_counts.count(2.0 * rows.size * (len(rows) + self.columns))
         found.waiting = 0
-        found.flops += turn.flops + 2.0 * rows.size * (len(rows) + self.columns)
         found.trace = StreamTrace(
             [*found.trace.samples, found.count],
             [*found.trace.flops, found.flops],
@@ -203,17 +203,17 @@ class Sketch:
         )
         return found
 
-    def columns_now(self, rule: Rule, threads: int | None = None) -> tuple[np.ndarray, float]:
-        """The kept columns as they are if the stream ends here, a copy, K x d; and the flops it took to take in the last."""
+    def columns_now(self, rule: Rule, threads: int | None = None) -> np.ndarray:
+        """The kept columns as they are if the stream ends here, a copy, K x d."""
         if not self.waiting:
-            return self.W[: self.columns].copy(), 0.0
+            return self.W[: self.columns].copy()
         W = self.W.copy()
         W[self.columns + self.waiting :] = 0.0
         with parallel.pool(threads if W.size >= SMALL_BLOCK else 1):
             passes = BlockPasses(W)
             turn = self._turn(passes, None, rule)
             passes(turn.Q)
-        return W[: self.columns], turn.flops
+        return W[: self.columns]
 
     def divisor(self) -> float:
         """What sums of squares are divided by for variances: the weights' sum, n, less 1, where nothing is forgotten."""
@@ -233,7 +233,7 @@ class Sketch:
 
     def completion(self, rule: Rule, rank: int, threads: int | None = None) -> Completion:
         """The model of probabilistic PCA that the mean and the kept columns make up, to estimate missing values by."""
-        columns = self.columns_now(rule, threads)[0].astype(np.float64)
+        columns = self.columns_now(rule, threads).astype(np.float64)
         squares, turns = np.linalg.eigh(columns @ columns.T)
         squares, turns = np.maximum(squares[::-1][:rank], 0.0), turns[:, ::-1][:, :rank]
         some = squares > np.finfo(self.W.dtype).eps * squares[0]
@@ -306,33 +306,29 @@ class Sketch:
         for energy in energies.tolist():
             self.energy = self.forgetting * self.energy + energy
         self._check(self.energy)
-        self.flops += (9.0 if self.scaled else 7.0) * rows.size
         if not full:
             return None
         turn = self._turn(passes, None if self.scaled else G, rule)
-        self.flops += turn.flops
         self.waiting = 0
         self._note(turn.held)
         return turn.Q
 
     def _turn(self, passes: BlockPasses, G: np.ndarray | None, rule: Rule) -> Turn:
-        """What the rule makes of the columns kept and the samples waiting behind them, with all its flops."""
+        """What the rule makes of the columns kept and the samples waiting behind them."""
         W = passes.W
         inverse = self.inverses().astype(W.dtype) if self.scaled else None
         if G is None:
             G, _ = passes(products=True, inverse=inverse)
         fade = np.ones(len(W))
-        spent = products.flops(W, self.columns, self.scaled)
         if self.forgetting < 1:
             rows = self.columns + self.waiting
             fade[:rows] = self.forgetting ** (np.minimum(np.arange(rows)[::-1], self.waiting) / 2.0)
             G *= np.outer(fade, fade)
-            spent += 2.0 * G.size
+            flop_counts.count(2.0 * G.size)
         block = SampleBlock(
             W, G, self.columns, self.waiting, fade, self.count - self.waiting, self.weight, inverse
         )
-        turn = rule.turn(block)
-        return replace(turn, flops=turn.flops + spent)
+        return rule.turn(block)
 
     def _note(self, held: float) -> None:
         blocks = self.count // self.block

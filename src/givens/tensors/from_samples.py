@@ -12,9 +12,7 @@ matrix products. This pays where there are few samples, or where d³ numbers are
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 
@@ -27,7 +25,7 @@ from givens.data.third_moments import (
 )
 from givens.numerics import flop_counts, parallel
 from givens.numerics.scaling import binary_exponent, check_data
-from givens.objectives.base import Blocks, Look, Objective, Plan, Rotations, Solved
+from givens.objectives.base import Blocks, Look, Objective, PairSolutions, Rotations
 from givens.objectives.tensor import (
     EPS,
     SymmetricTensor,
@@ -77,7 +75,9 @@ class MomentTensor(Objective):
         # One column of the mathematics per contiguous row.
         self.z = np.ascontiguousarray(cubes.T)
         self.n = len(self.z)
+        self.shape = (self.n, self.n)
         self.active = check_rank(rank, self.n)
+        self.method = ("leaps", Tournament(block=BLOCK_COLUMNS))
         self.factor = -float(np.ldexp(1.0, 3 * exponent))
         with parallel.pool(None):
             self.norm = float(np.sqrt(max(self._squared_norm(), 0.0)))
@@ -103,14 +103,13 @@ class MomentTensor(Objective):
         flop_counts.count(4.0 * self.z.shape[1] * U.size)
         return _summed(self.z, lambda z: z @ (z.T @ U) ** 2)
 
-    def solve(self, state: np.ndarray, blocks: Blocks, min_gain: float = 0.0) -> Solved:
+    def solve(self, state: np.ndarray, blocks: Blocks, min_gain: float = 0.0) -> PairSolutions:
         """The best rotation of each block on the subtensor of its columns; one pass over its pairs."""
-        made = sum(len(block) ** 3 for block in blocks) * state.shape[1] / 3
-        flop_counts.count(float(round(made)))
+        flop_counts.count(sum(len(block) ** 3 for block in blocks) * state.shape[1] / 3)
         return solve_cubes(blocks, self.active, EPS * self.scale, lambda block: _formed(state[block]))
 
     def apply(
-        self, state: np.ndarray, blocks: Blocks, rotations: Rotations, payload: Sequence[Any] | None = None
+        self, state: np.ndarray, blocks: Blocks, rotations: Rotations, solutions: PairSolutions | None = None
     ) -> None:
         """Rotate the vectors."""
 
@@ -131,17 +130,9 @@ class MomentTensor(Objective):
         doubles = _summed(state, lambda z: z**2 @ z.T)
         return look_of_pairs(doubles, self.active, self.scale if Q is None else None)
 
-    def plan(self) -> Plan:
-        """A tournament of small blocks."""
-        return Plan(schedule=Tournament(block=BLOCK_COLUMNS))
-
     def residual(self, U: np.ndarray, weights: np.ndarray) -> float:
         """‖T − Σ λ_i u_i⊗u_i⊗u_i‖/‖T‖ for the weights λ_i = T(u_i, u_i, u_i), over the unit; good to 1e-8."""
         return float(np.sqrt(max(0.0, 1.0 - np.sum((weights / self.norm) ** 2)))) if self.norm else 0.0
-
-    def data(self) -> Sequence[np.ndarray]:
-        """The vectors, and their unit."""
-        return self.z, np.array([self.factor])
 
     def _squared_norm(self) -> float:
         """‖T‖², by the products of the vectors or by the entries, whichever is less work."""
@@ -173,8 +164,8 @@ def from_samples(
     rank : int, optional
         As for `MomentTensor`.
     implicit : bool, optional
-        True never forms the tensor, False always does. By default the flops of some sweeps of either decide, and
-        a tensor that would take more than half of the memory is not formed.
+        True never forms the tensor, False always does. By default the flops of some sweeps of either decide; a tensor of
+        order 353 or more is not formed.
     """
     Y = check_data(Y, "Y", 2)
     if implicit is None:
@@ -182,9 +173,7 @@ def from_samples(
         sweeps = 8
         formed = N * d**3 / 3 + sweeps * 4 * d**4
         sampled = sweeps * N * d**2 * (2 * BLOCK_COLUMNS / 3 + 4)
-        # The tensor and the rotated one.
-        memory = 2 * 8 * d**3
-        implicit = sampled < formed or memory > _memory() / 2
+        implicit = sampled < formed
     if implicit:
         return MomentTensor(Y, a, G, rank)
     cubes, exponent = _cubes(Y, a, G)
@@ -239,11 +228,3 @@ def _cubes(Y: np.ndarray, a: np.ndarray | None, G: np.ndarray | None) -> tuple[n
     return np.concatenate(
         (cubes, cubes_of_placements(axes.T, -weights[:, None] * np.ldexp(a, -exponent)))
     ), exponent
-
-
-def _memory() -> float:
-    """The machine's memory in bytes; 8 GB where it does not tell."""
-    try:
-        return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
-    except (AttributeError, ValueError, OSError):
-        return 8e9

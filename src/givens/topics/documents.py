@@ -47,13 +47,6 @@ class Counts(NamedTuple):
         """Slices of BLOCK_DOCUMENTS documents."""
         return parallel.slices(self.size, BLOCK_DOCUMENTS)
 
-    def only(self, place: np.ndarray) -> Counts:
-        """The counts of some words only: `place` has the new number of each word, −1 for words that are left out."""
-        indices = place[self.indices]
-        kept = indices >= 0
-        before = np.append(0, np.cumsum(kept))
-        return Counts(self.data[kept], indices[kept], before[self.indptr])
-
     @classmethod
     def of(cls, rows: sparse.csr_matrix) -> Counts:
         """The counts of a sparse matrix; arrays are copied only if their type differs."""

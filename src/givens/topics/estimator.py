@@ -22,12 +22,7 @@ from givens.result import Result
 from givens.support.arguments import counted, finite, generator, one_of, tolerance, warn_caller, whole
 from givens.support.fitting import atomic_fit
 from givens.topics.coherence import npmi
-from givens.topics.documents import (
-    CHUNK_DOCUMENTS,
-    Counts,
-    EmptyDocuments,
-    WordCounts,
-)
+from givens.topics.documents import EmptyDocuments, WordCounts
 from givens.topics.variational import DirichletShares, Inference, OneTopic, Prior, refine
 from givens.topics.word_moments import (
     MomentTopics,
@@ -202,7 +197,7 @@ class TopicModel(StreamedMoments, ClassNamePrefixFeaturesOutMixin, TransformerMi
             both = documents.total(Together(WordMoments(axes), EmptyDocuments()), "topics-moments")
             state, empty = both.parts
             _warn_of_empty(state, empty, words)
-            fitted = self._solve(state, rng, documents)
+            fitted = self._solve(state, rng, bool(self.refine))
             if self.refine:
                 fitted = self._refined(documents, fitted)
         self._solved, self._stream = fitted, None
@@ -421,35 +416,33 @@ class TopicModel(StreamedMoments, ClassNamePrefixFeaturesOutMixin, TransformerMi
         return tags
 
     def _solve_moments(self, moments: WordMoments) -> _Fitted:
-        return self._solve(moments, generator(self.random_state), None)
+        return self._solve(moments, generator(self.random_state), False)
 
-    def _solve(self, state: WordMoments, rng: np.random.Generator, documents: Rows | None) -> _Fitted:
-        """Topics from moments; if these fail and a refinement follows, topics from random documents."""
+    def _solve(self, state: WordMoments, rng: np.random.Generator, refined: bool) -> _Fitted:
+        """Topics from moments; if these fail and a refinement follows, random topics."""
         k = int(self.n_topics)
         alpha0 = _DEFAULT_ALPHA0 if self.alpha0 is None else float(self.alpha0)
         found: MomentTopics | None = None
         try:
             found = solve_topics(state.moments(), k, alpha0, rng, self.threads)
         except ValueError as error:
-            if documents is None or not self.refine:
+            if not refined:
                 raise
             warn_caller(
-                f"{error}; the refinement starts from random documents instead",
+                f"{error}; the refinement starts from random topics instead",
                 UserWarning,
             )
         frequencies = state.diagonals[:, 0] / state.totals[0]
         smoothing = self.topic_word_prior * len(frequencies) * frequencies
         if found is None:
-            assert documents is not None
-            topics, weights = _random_topics(documents, frequencies, k, rng), np.full(k, 1 / k)
-            alpha = np.full(k, alpha0 / k)
+            # As scikit-learn's LatentDirichletAllocation does, but about the frequencies of the words.
+            topics, weights = frequencies * rng.gamma(100.0, size=(k, len(frequencies))), np.full(k, 1 / k)
         else:
-            topics, weights, alpha = on_simplex(found.topics, frequencies), found.weights, found.alpha
-        prior: Prior
-        if alpha0 == 0:
-            prior = OneTopic(weights)
-        else:
-            prior = DirichletShares(np.maximum(alpha, _LEAST_ALPHA), fixed=self.alpha0 is not None)
+            topics, weights = found.topics, found.weights
+        topics = on_simplex(topics, frequencies)
+        prior: Prior = OneTopic(weights)
+        if alpha0:
+            prior = DirichletShares(np.maximum(alpha0 * weights, _LEAST_ALPHA), fixed=self.alpha0 is not None)
         counts = state.totals[0] * weights[:, None] * topics + smoothing
         # Words that occur in no document get a small probability instead of 0.
         counts = np.maximum(counts, 1e-3 * self.topic_word_prior + 1e-300)
@@ -465,7 +458,8 @@ class TopicModel(StreamedMoments, ClassNamePrefixFeaturesOutMixin, TransformerMi
             smoothing=float(self.topic_word_prior) + 1e-12,
             tol=float(self.tol),
         )
-        return _Fitted(refined.counts, refined.prior, start.found, refined.bounds, refined.converged)
+        counts, prior = refined.last
+        return _Fitted(np.ascontiguousarray(counts.T), prior, start.found, refined.values, refined.converged)
 
     def _door(self) -> WordCounts:
         return WordCounts(_COUNTS[self.counts])
@@ -538,20 +532,6 @@ def on_simplex(topics: np.ndarray, frequencies: np.ndarray) -> np.ndarray:
     cut = np.where(frequencies > 0, np.maximum(topics, 0.0), 0.0)
     sums = cut.sum(axis=1, keepdims=True)
     return np.where(sums > 0, cut / np.where(sums > 0, sums, 1.0), frequencies)
-
-
-def _random_topics(documents: Rows, frequencies: np.ndarray, k: int, rng: np.random.Generator) -> np.ndarray:
-    """Random topics: the mean of the words' frequencies in all documents and in four random documents of the first chunk."""
-    head = Counts.of(documents.head(CHUNK_DOCUMENTS))
-    topics = np.tile(frequencies, (k, 1))
-    for topic in topics:
-        for n in rng.integers(head.size, size=4):
-            part = slice(head.indptr[n], head.indptr[n + 1])
-            total = head.data[part].sum()
-            if total > 0:
-                np.add.at(topic, head.indices[part], 0.25 * head.data[part] / total)
-        topic /= topic.sum()
-    return topics
 
 
 def _as_list(vocabulary: Any) -> list[Any]:

@@ -27,7 +27,7 @@ from scipy.special import digamma, gammaln, logsumexp, polygamma
 from givens.data.passes import Sums
 from givens.data.rows import Rows
 from givens.numerics import parallel
-from givens.solve.iterate import iterate
+from givens.solve.iterate import Iterated, iterate
 from givens.topics.documents import Counts
 from givens.topics.word_moments import add_products, projected
 
@@ -171,27 +171,6 @@ class OneTopic:
         return OneTopic(statistics / statistics.sum())
 
 
-@dataclass(frozen=True)
-class RefinedTopics:
-    """The result of a refinement.
-
-    Attributes
-    ----------
-    counts : array of shape (k, words)
-        Expected counts of the words of each topic, η included.
-    prior : Prior
-    bounds : list of float
-        Lower bounds of the log-likelihood per word: of the start, and after each pass.
-    converged : bool
-        The last pass gained no more than the tolerance.
-    """
-
-    counts: np.ndarray
-    prior: Prior
-    bounds: list[float]
-    converged: bool
-
-
 class Inference(Sums):
     """Sums over documents: expected counts divided by the topics, the bound, statistics from which the prior is learned.
 
@@ -239,7 +218,7 @@ def refine(
     steps: int,
     smoothing: float,
     tol: float,
-) -> RefinedTopics:
+) -> Iterated[tuple[np.ndarray, Prior]]:
     """Refine topics (k x words, each of sum 1) by at most `passes` passes, with at most `steps` steps per document in each.
 
     Stop when a pass gains no more than `tol` per word. What a pass gained is known after the next inference, so the documents are
@@ -258,6 +237,4 @@ def refine(
             prior = prior.learned(found.statistics, found.count)
         return float(found.bound / found.words), (counts, prior)
 
-    found = iterate(step, (np.ascontiguousarray(topics.T), prior), tol, passes + 1)
-    counts, prior = found.last
-    return RefinedTopics(np.ascontiguousarray(counts.T), prior, found.values, found.converged)
+    return iterate(step, (np.ascontiguousarray(topics.T), prior), tol, passes + 1)

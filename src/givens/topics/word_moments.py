@@ -43,7 +43,6 @@ from scipy import sparse
 from givens.data.passes import Sums
 from givens.data.rows import Rows
 from givens.data.third_moments import (
-    TooFewDirections,
     contract,
     cubes_of_placements,
     packed_size,
@@ -64,9 +63,6 @@ FLATTENING = 5.0
 """Words are scaled by 1/√(m_v + FLATTENING·mean(m)), a compromise between no scaling, with which frequent words dominate, and
 1/√m_v, with which rare words add much noise.
 """
-
-RARE = 10
-"""Words that occur less often have no part in the axes, but in the topics: their pairs are mostly noise, and there are many."""
 
 
 @dataclass(frozen=True)
@@ -124,12 +120,11 @@ class WordMoments(Sums):
     def __init__(self, axes: np.ndarray) -> None:
         words, r = axes.shape
         self.axes = np.ascontiguousarray(axes, dtype=np.float64)
-        self.on_axes = self.axes.any(axis=1)  # words with zeros on all axes are in no triples
         super().__init__(
             totals=(3,),
             diagonals=(words, 3),
             pairs=(words, r),
-            triples=(int(np.sum(self.on_axes)), r),
+            triples=(words, r),
             cubes=(packed_size(r),),
         )
 
@@ -140,9 +135,8 @@ class WordMoments(Sums):
         self.count += counts.size
         self.totals += [np.sum(lengths[lengths > order]) for order in range(3)]
         y = projected(counts, self.axes)
-        add_products(counts, (scales, self.diagonals), (y * scales[:, 1:2], self.pairs))
-        place = np.where(self.on_axes, np.cumsum(self.on_axes, dtype=np.int32) - 1, -1)
-        add_products(counts.only(place), (y * scales[:, 2:3], self.triples))
+        pairs, triples = (y * scales[:, 1:2], self.pairs), (y * scales[:, 2:3], self.triples)
+        add_products(counts, (scales, self.diagonals), pairs, triples)
         # y⊗y⊗y needs one factor: the cube root of the scale with each y.
         self.cubes += summed_triples(y * np.cbrt(scales[:, 2:3]))
 
@@ -162,9 +156,8 @@ class WordMoments(Sums):
             )
         first, second, third = self.totals
         # Of the three placements of e_v⊗e_v⊗c, and of twice e_v⊗e_v⊗e_v, which is two thirds in each placement.
-        axes = self.axes[self.on_axes]
-        partner = self.triples - (2 / 3) * self.diagonals[self.on_axes, 2:] * axes
-        distinct = (self.cubes - summed_triples(cubes_of_placements(axes, partner))) / third
+        partner = self.triples - (2 / 3) * self.diagonals[:, 2:] * self.axes
+        distinct = (self.cubes - summed_triples(cubes_of_placements(self.axes, partner))) / third
         cross = (self.pairs - self.diagonals[:, 1:2] * self.axes) / second
         square = self.axes.T @ cross
         square = (square + square.T) / 2
@@ -227,23 +220,15 @@ class _Frequencies(Sums):
 
 
 class _SecondImage(Sums):
-    """Sum over documents of c yᵀ/(ℓ−1) on some words, y = Fᵀc.
+    """Sum over documents of c yᵀ/(ℓ−1), y = Fᵀc."""
 
-    Parameters
-    ----------
-    F : array of shape (some words, r)
-    place : array of shape (words,)
-        The row of each word in F, −1 for the others.
-    """
-
-    def __init__(self, F: np.ndarray, place: np.ndarray) -> None:
+    def __init__(self, F: np.ndarray) -> None:
         super().__init__(image=F.shape)
-        self.F, self.place = F, place
+        self.F = F
 
     def add(self, counts: Counts) -> None:
         """Add documents."""
         scales = document_scales(counts.lengths)[:, 1:2]
-        counts = counts.only(self.place)
         add_products(counts, (projected(counts, self.F) * scales, self.image))
 
     image: np.ndarray
@@ -253,47 +238,32 @@ def principal_axes(documents: Rows, words: int, rank: int, rng: np.random.Genera
     """The leading axes of the second moment of the words, by power steps from random axes.
 
     Takes one pass for the frequencies of the words and one per step. Words are scaled first (`FLATTENING`), and the axes scaled
-    back. Steps use some additional axes (`OVERSAMPLING`), which are dropped after the last one. Rare words (`RARE`) have zeros on
-    all axes.
+    back. Steps use some additional axes (`OVERSAMPLING`), which are dropped after the last one.
     """
     frequencies, diagonal = documents.total(_Frequencies(words), "topics-frequencies").sums.T
     total = frequencies.sum()
     if not total > 0:
         raise ValueError("X holds no words: every count is zero")
-    width = min(rank + OVERSAMPLING, words)
-    kept = np.flatnonzero(frequencies >= _least_frequency(frequencies, width))
-    place = np.full(words, -1, dtype=np.int32)
-    place[kept] = np.arange(len(kept))
-    scale = np.sqrt(total / (frequencies[kept] + FLATTENING * frequencies.mean()))[:, None]
+    width = min(rank + OVERSAMPLING, int(np.count_nonzero(frequencies)))
+    scale = np.sqrt(total / (frequencies + FLATTENING * frequencies.mean()))[:, None]
     rows = scale * np.sqrt(1 / total)
-    alone = diagonal[kept, None]
-    Q = rng.random((len(kept), min(width, len(kept))), dtype=np.float32) - 0.5
+    Q = rng.random((words, width), dtype=np.float32) - 0.5
     for step in range(POWER_STEPS):
         F = rows * Q
-        image = documents.total(_SecondImage(F, place), "topics-axes").image
-        image -= alone * F
+        image = documents.total(_SecondImage(F), "topics-axes").image
+        image -= diagonal[:, None] * F
         image *= rows
         if step < POWER_STEPS - 1:
             Q = np.linalg.qr(image)[0]
     second = Q.T @ image
     ritz = np.linalg.eigh(second + second.T)[1][:, ::-1][:, :rank]
-    axes = np.zeros((words, ritz.shape[1]))
-    axes[kept] = scale * np.linalg.qr(image @ ritz)[0]
-    return axes
+    return scale * np.linalg.qr(image @ ritz)[0]
 
 
 def principal_word_moments(rows: sparse.csr_matrix, rank: int, random_state: Any) -> WordMoments:
     """Moments, of no documents yet, on the principal axes of these documents."""
     documents = Rows(rows, check=WordCounts(whole=False))
     return WordMoments(principal_axes(documents, rows.shape[1], rank, generator(random_state)))
-
-
-def _least_frequency(frequencies: np.ndarray, width: int) -> float:
-    """The smallest frequency of words on the axes: `RARE`, or less if too few words or occurrences would be left."""
-    falling = np.sort(frequencies)[::-1]
-    most = int(np.searchsorted(np.cumsum(falling), 0.75 * falling.sum()))
-    number = min(max(most + 1, 4 * width), len(falling))
-    return float(max(min(RARE, falling[number - 1]), np.nextafter(0.0, 1.0)))
 
 
 @dataclass(frozen=True)
@@ -306,8 +276,6 @@ class MomentTopics:
         Each sums to about 1; entries may be negative.
     weights : array of shape (k,)
         Mean shares of the topics, α_i/α0.
-    alpha : array of shape (k,)
-        0 for the single-topic model. Their sum is α0.
     eigenvalues : array
         Eigenvalues of the second moment on its axes, descending.
     residual : float
@@ -318,7 +286,6 @@ class MomentTopics:
 
     topics: np.ndarray
     weights: np.ndarray
-    alpha: np.ndarray
     eigenvalues: np.ndarray
     residual: float
     result: Result
@@ -362,15 +329,7 @@ def solve_topics(
         For the start of the decomposition.
     threads : int, optional
     """
-    second = moments.second
-    eigenvalues = np.linalg.eigvalsh(second)[::-1]
-    positive = int(np.sum(eigenvalues > len(second) * np.finfo(float).eps * max(eigenvalues[0], 0.0)))
-    if positive < k:
-        raise TooFewDirections(
-            f"the words' second moment has only {positive} positive eigenvalues, so moments cannot tell n_topics={k} "
-            f"topics apart: ask for at most {positive}, or give more documents"
-        )
-    white = whiten(second, k)
+    white = whiten(moments.second, k)
     pulled = _Whitened(white.W.T @ (moments.axes.T @ moments.mean), contract(moments.third, white.W))
     # Moments of real documents are never exactly those of a model: a large residual is no reason for a warning.
     found = decompose(
@@ -386,8 +345,7 @@ def solve_topics(
     return MomentTopics(
         topics=np.ascontiguousarray(((alpha0 + 2) / 2 * found.weights * images).T),
         weights=weights,
-        alpha=alpha0 * weights,
-        eigenvalues=eigenvalues,
+        eigenvalues=white.eigenvalues,
         residual=found.residual,
         result=found.result,
     )
