@@ -17,7 +17,7 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 import givens
-from givens.app.commands.results import CommandOutcome, plain_table
+from givens.app.commands.results import CommandOutcome, cell, plain_table
 from givens.app.commands.session import (
     OUT,
     Session,
@@ -272,14 +272,10 @@ HEADER = [
 
 def cells(figures: dict[str, Any]) -> list[str]:
     """Return the figures of a pair as the cells of a table."""
-    return [
-        ("+" if value > 0 else "−")
-        if name == "sign"
-        else "–"
-        if value is None
-        else format(value, FORMATS.get(name, ","))
-        for name, value in figures.items()
-    ]
+    sign = {"sign": "+" if figures["sign"] > 0 else "−"}
+    return list(
+        ({name: cell(value, FORMATS.get(name, ",")) for name, value in figures.items()} | sign).values()
+    )
 
 
 LEAD = (

@@ -159,12 +159,6 @@ def ica_outcome(
     mixing, kurtosis, stability = model.mixing_, model.kurtosis_, model.stability_
     variables = scored.samples.variables
     share = model.explained_variance_ / variance
-    columns = {
-        "explained": [percent(value) for value in share],
-        "kurtosis": [f"{value:.2f}" for value in kurtosis],
-    }
-    if stability is not None:
-        columns["stability"] = [f"{value:.3f}" for value in stability]
     hidden = ("w_init", "threads", "whiten")
     return outcome(
         session,
@@ -183,7 +177,7 @@ def ica_outcome(
             "lead": "How much one standard deviation of a source adds to each variable. The percentage is the share of the "
             "variance that the source explains.",
         },
-        columns=columns,
+        columns={"explained": (share, "%"), "kurtosis": (kurtosis, ".2f"), "stability": (stability, ".3f")},
         title=f"{len(kurtosis)} independent components",
         page_title=f"Independent components of {scored.samples.file.name}",
         subtitle=size_line(scored, len(kurtosis), "source"),

@@ -9,7 +9,7 @@ import numpy as np
 import givens
 from givens.app.commands import options as o
 from givens.app.commands.opening import opened
-from givens.app.commands.results import CommandOutcome, outcome, percent, size_line, size_of
+from givens.app.commands.results import CommandOutcome, outcome, percent, records, size_line, size_of
 from givens.app.commands.samples import Scored
 from givens.app.commands.session import Session, TableSession, option
 from givens.app.commands.session import command as clean
@@ -96,9 +96,9 @@ def mixture_outcome(session: Session, scored: Scored, model: Any) -> CommandOutc
             "weight in the mixture.",
         },
         columns={
-            "weight": [percent(value) for value in weights],
-            "samples": [f"{value:,}" for value in scored.largest],
-            "variance": [f"{value:.4g}" for value in variances],
+            "weight": (weights, "%"),
+            "samples": (scored.largest, ","),
+            "variance": (variances, ".4g"),
         },
         title=f"{len(means)} clusters of {scored.number:,} samples ({scored.described})",
         page_title=f"Clusters of {samples.file.name}",
@@ -112,10 +112,7 @@ def mixture_outcome(session: Session, scored: Scored, model: Any) -> CommandOutc
         size=size_of(scored),
         settings=model.get_params(),
         figures={
-            "clusters": [
-                {"name": name, "weight": weight, "variance": variance, "samples": int(number)}
-                for name, weight, variance, number in zip(scored.header, weights, variances, scored.largest)
-            ],
+            "clusters": records(scored.header, weight=weights, variance=variances, samples=scored.largest),
             "mean_log_likelihood": likelihood,
             "bic": bic,
         },

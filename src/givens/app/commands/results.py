@@ -20,6 +20,7 @@ from givens.app.tables import Table
 from givens.app.tables.table import numbered
 from givens.app.tables.write import Staged, write_matrix
 
+Columns = dict[str, tuple[Any, str]]
 HIDDEN = ("progress", "warm_start")  # parameters that say nothing about the result
 
 
@@ -30,6 +31,25 @@ def percent(share: float) -> str:
     '42.1 %'
     """
     return f"{100 * share:.1f} %"
+
+
+def cell(value: float | None, form: str) -> str:
+    """Return a number as the cell of a table: of the form "%" as a percentage, where there is none as a dash.
+
+    >>> cell(0.4213, "%"), cell(12600, ","), cell(None, ".2f")
+    ('42.1 %', '12,600', '–')
+    """
+    if value is None or value != value:
+        return "–"
+    return percent(value) if form == "%" else format(value, form)
+
+
+def records(names: Sequence[str], **columns: Any) -> list[dict[str, Any]]:
+    """Return a record for each name, of those columns that are not None."""
+    known = {key: values for key, values in columns.items() if values is not None}
+    return [
+        {"name": name, **{key: values[k] for key, values in known.items()}} for k, name in enumerate(names)
+    ]
 
 
 def shares(sizes: np.ndarray) -> np.ndarray:
@@ -45,17 +65,16 @@ def plain_table(title: str, **more: Any) -> RichTable:
     )
 
 
-def summary_table(
-    title: str, noun: str, columns: dict[str, list[str]], last: str, words: Sequence[str]
-) -> RichTable:
+def summary_table(title: str, noun: str, columns: Columns, last: str, words: Sequence[str]) -> RichTable:
     """Return the table that a command prints at its end: a line for each component, its variables or words last."""
     table = plain_table(title, expand=True)
     table.add_column(noun, no_wrap=True)
+    columns = {name: column for name, column in columns.items() if column[0] is not None}
     for name in columns:
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column(last, overflow="ellipsis", no_wrap=True, ratio=1)
     for k, text in enumerate(words):
-        table.add_row(str(k + 1), *(cells[k] for cells in columns.values()), shown(text))
+        table.add_row(str(k + 1), *(cell(values[k], form) for values, form in columns.values()), shown(text))
     return table
 
 
@@ -104,7 +123,7 @@ def outcome(
     noun: str,
     weights: np.ndarray,
     components: dict[str, Any],
-    columns: dict[str, list[str]],
+    columns: Columns,
     title: str,
     page_title: str,
     facts: list[tuple[str, str, str]],
@@ -135,8 +154,8 @@ def outcome(
         For components.csv.
     components : dict
         How the page shows the components: what `components_view` takes; other weights than those of the file as `weights`.
-    columns : dict of str to list of str
-        Of the table that the command prints, under `title`.
+    columns : dict of str to (array or None, form)
+        Of the table that the command prints, under `title`; `cell` says what a form is.
     title, page_title : str
     facts, diagnostics : list of (label, value, note)
         For the page.

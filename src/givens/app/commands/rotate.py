@@ -9,7 +9,7 @@ import numpy as np
 
 import givens
 from givens.app.commands import options as o
-from givens.app.commands.results import CommandOutcome, outcome, percent, shares
+from givens.app.commands.results import CommandOutcome, outcome, shares
 from givens.app.commands.session import Session, TableSession, option
 from givens.app.commands.session import command as clean
 from givens.app.report.views import heat_map_view
@@ -145,8 +145,8 @@ def rotate_outcome(
             "lead": f"The rotated loadings. The percentage is a factor's share of {of}.",
         },
         columns={
-            "sum of squares": [f"{value:.4g}" for value in sizes],
-            "share" if not total else "explained": [percent(value) for value in share],
+            "sum of squares": (sizes, ".4g"),
+            "share" if not total else "explained": (share, "%"),
         },
         title=f"{criterion} rotation of {len(factors)} factors",
         page_title=f"Rotated factors of {file.name}",

@@ -12,7 +12,7 @@ import numpy as np
 import givens
 from givens.app.commands import options as o
 from givens.app.commands.opening import opened
-from givens.app.commands.results import CommandOutcome, outcome, percent, size_line, size_of
+from givens.app.commands.results import CommandOutcome, outcome, percent, records, size_line, size_of
 from givens.app.commands.samples import InMemory, Scored, ScoreMoments, Streamed
 from givens.app.commands.session import Session, TableSession, checking_options, option, results
 from givens.app.commands.session import command as clean
@@ -256,7 +256,6 @@ def sparse_pca_outcome(
     total = float(share.sum())
     stable, halves = getattr(model, "stability_", None), getattr(model, "stability", None)
     selected = getattr(model, "selection_frequency_", None)
-    stability = [{}] * len(weights) if stable is None else [{"stability": value} for value in stable]
     return outcome(
         session,
         "sparse-pca",
@@ -275,9 +274,9 @@ def sparse_pca_outcome(
             "second_title": "Selected" if halves else "",
         },
         columns={
-            "explained": [percent(value) for value in share],
-            "non-zeros": [f"{value:,}" for value in nonzero],
-            **({} if stable is None else {"stability": [f"{value:.2f}" for value in stable]}),
+            "explained": (share, "%"),
+            "non-zeros": (nonzero, ","),
+            "stability": (stable, ".2f"),
         },
         title=f"{len(weights)} components explain {percent(total)} of the variance",
         facts=[
@@ -291,10 +290,7 @@ def sparse_pca_outcome(
         figures={
             "explained_variance_ratio": total,
             "variables_used": used,
-            "components": [
-                {"name": name, "explained_variance_ratio": part, "n_nonzero": int(number), **stability_of}
-                for name, part, number, stability_of in zip(names, share, nonzero, stability)
-            ],
+            "components": records(names, explained_variance_ratio=share, n_nonzero=nonzero, stability=stable),
             "gamma": getattr(model, "gamma_", None),
             **({"method": model.method_} if hasattr(model, "method_") else {}),
             "largest_overlap": overlapping,

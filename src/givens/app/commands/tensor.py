@@ -9,7 +9,7 @@ import numpy as np
 
 import givens
 from givens.app.commands import options as o
-from givens.app.commands.results import CommandOutcome, outcome, percent, shares
+from givens.app.commands.results import CommandOutcome, outcome, shares
 from givens.app.commands.session import Session, argument, option
 from givens.app.commands.session import command as clean
 from givens.app.tables import DataError, Table, staged
@@ -100,8 +100,8 @@ def tensor_outcome(
             "of Σ λ².",
         },
         columns={
-            "weight": [f"{value:.6g}" for value in weights],
-            "share": [percent(value) for value in share],
+            "weight": (weights, ".6g"),
+            "share": (share, "%"),
         },
         title=f"{len(weights)} terms, residual {residual:.3g}",
         page_title=f"Decomposition of {file.name}",

@@ -12,7 +12,7 @@ from scipy import sparse
 import givens
 from givens.app.commands import options as o
 from givens.app.commands.opening import opened
-from givens.app.commands.results import CommandOutcome, outcome, percent, size_line, size_of
+from givens.app.commands.results import CommandOutcome, outcome, percent, records, size_line, size_of
 from givens.app.commands.samples import Scored
 from givens.app.commands.session import Session, argument, option, option_group
 from givens.app.commands.session import command as clean
@@ -187,9 +187,9 @@ def topics_outcome(session: Session, scored: Scored, model: Any) -> CommandOutco
             "Search for a word to see it in every topic.",
         },
         columns={
-            "share": [percent(float(weight)) for weight in model.weights_],
-            "documents": [f"{number:,}" for number in scored.largest],
-            "coherence": ["–" if np.isnan(value) else f"{value:.2f}" for value in coherence],
+            "share": (model.weights_, "%"),
+            "documents": (scored.largest, ","),
+            "coherence": (coherence, ".2f"),
         },
         words=("most probable words", [", ".join(row[:8]) for row in words]),
         title=f"{k} topics of {scored.number:,} documents",
@@ -205,17 +205,10 @@ def topics_outcome(session: Session, scored: Scored, model: Any) -> CommandOutco
         size=size_of(scored, NOUNS),
         settings={key: value for key, value in model.get_params().items() if key != "vocabulary"},
         figures={
-            "topics": [
-                {
-                    "name": scored.header[i],
-                    "weight": model.weights_[i],
-                    "alpha": model.alpha_[i],
-                    "coherence": None if np.isnan(coherence[i]) else coherence[i],
-                    "documents": int(scored.largest[i]),
-                    "words": words[i],
-                }
-                for i in range(k)
-            ],
+            "topics": records(
+                scored.header, weight=model.weights_, alpha=model.alpha_, coherence=coherence, documents=scored.largest,
+                words=words,
+            ),
             "perplexity": perplexity,
             "alpha0": alpha0,
             "passes": model.n_iter_,

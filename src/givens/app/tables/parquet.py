@@ -39,7 +39,9 @@ def numbers(batch: Any, titles: list[str]) -> np.ndarray:
     """Return columns as float64, NaN where they are null."""
     import pyarrow
 
-    columns = dict(zip(batch.schema.names, batch.columns))  # to look each up by its name takes longer than to read it
+    columns = dict(
+        zip(batch.schema.names, batch.columns)
+    )  # to look each up by its name takes longer than to read it
     values = np.empty((len(batch), len(titles)))
     for k, title in enumerate(titles):
         values[:, k] = columns[title].cast(pyarrow.float64()).to_numpy(zero_copy_only=False)
