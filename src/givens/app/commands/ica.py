@@ -13,10 +13,17 @@ from givens.app.commands import options as o
 from givens.app.commands.opening import opened
 from givens.app.commands.results import CommandOutcome, outcome, percent, size_line, size_of
 from givens.app.commands.samples import Scored
-from givens.app.commands.session import Session, TableSession, argument, option, option_group
+from givens.app.commands.session import (
+    Session,
+    TableSession,
+    argument,
+    option,
+    option_group,
+    refuse_contradictions,
+)
 from givens.app.commands.session import command as clean
 from givens.app.report.time_courses import sources_view
-from givens.app.tables import DataError, OptionError, ReadingOptions, Table, staged
+from givens.app.tables import DataError, ReadingOptions, Table, staged
 from givens.app.tables.table import guess_times, numbered
 from givens.mne.recording import SUFFIXES, read_recording
 
@@ -75,10 +82,20 @@ def command(
 
     Example: [bold]givens ica recording.csv --rate 250 --out results[/]
     """  # fmt: skip
-    if rate is not None and not (np.isfinite(rate) and rate > 0):
-        raise OptionError(f"--rate must be a positive number of samples per second, not {rate:g}")
-    if run.cluster is not None and stability:
-        raise OptionError("--stability needs all samples in memory: leave out --cluster or --stability")
+    recorded = source.file.suffix.lower() in SUFFIXES
+    positive = rate is None or (np.isfinite(rate) and rate > 0)
+    refuse_contradictions(
+        {
+            f"--rate must be a positive number of samples per second, not {rate or 0:g}": not positive,
+            "--stability needs all samples in memory: leave out --cluster or --stability": run.cluster
+            is not None
+            and bool(stability),
+            "--high-pass is for recordings that MNE reads, not for tables": high_pass is not None
+            and not recorded,
+            f"--rate is for tables: {source.file.name} contains its own sampling rate": rate is not None
+            and recorded,
+        }
+    )
     model = givens.ICA(
         components,
         contrast=contrast,
@@ -86,11 +103,6 @@ def command(
         n_starts=starts,
         **run.parameters(session),
     )
-    recorded = source.file.suffix.lower() in SUFFIXES
-    if not recorded and high_pass is not None:
-        raise OptionError("--high-pass is for recordings that MNE reads, not for tables")
-    if recorded and rate is not None:
-        raise OptionError(f"--rate is for tables: {source.file.name} contains its own sampling rate")
     with staged(session.out) as files:
         table = places = None
         if recorded:

@@ -126,6 +126,13 @@ def checking_options() -> Iterator[None]:
         raise OptionError(str(error)) from None
 
 
+def refuse_contradictions(sentences: dict[str, bool]) -> None:
+    """Refuse options with the first of the sentences that is true of them."""
+    for sentence, wrong in sentences.items():
+        if wrong:
+            raise OptionError(sentence)
+
+
 def _options(group: Any) -> list[inspect.Parameter]:
     """The fields of a dataclass as parameters of a function."""
     parameters = []

@@ -14,7 +14,14 @@ from givens.app.commands import options as o
 from givens.app.commands.opening import opened
 from givens.app.commands.results import CommandOutcome, outcome, percent, records, size_line, size_of
 from givens.app.commands.samples import InMemory, Scored, ScoreMoments, Streamed
-from givens.app.commands.session import Session, TableSession, checking_options, option, results
+from givens.app.commands.session import (
+    Session,
+    TableSession,
+    checking_options,
+    option,
+    refuse_contradictions,
+    results,
+)
 from givens.app.commands.session import command as clean
 from givens.app.report.labels import PERMUTATIONS, Separation, separations
 from givens.app.report.views import path_view, scores_view, separation_view
@@ -125,32 +132,36 @@ def command(
         "n_starts": starts,
         "missing": "em" if source.impute == "em" else None,
     }
-    if max_sweeps is not None:
-        parameters["max_sweeps"] = max_sweeps
-    if schedule is not None:
-        if stream:
-            raise OptionError("--schedule is for tables in memory: leave out --stream or --schedule")
-        if n_nonzero is not None or n_nonzero_total is not None:
-            raise OptionError(
-                "--schedule orders rotations with a threshold: give --alpha or --gamma, not --n-nonzero"
-            )
-        parameters["schedule"] = schedule
-    if oversample is not None and not stream:
-        raise OptionError("--oversample goes with --stream, and does nothing without it")
-    estimator = givens.StreamingSparsePCA if stream else givens.SparsePCA
+    parameters |= {
+        name: value
+        for name, value in {"max_sweeps": max_sweeps, "schedule": schedule}.items()
+        if value is not None
+    }
+    spread = run.cluster is not None
+    in_memory = {"--schedule": schedule, "--stability": stability, "--n-nonzero-total": n_nonzero_total}
+    counted = n_nonzero is not None or n_nonzero_total is not None
+    refuse_contradictions(
+        {
+            "--stream reads the file on this machine: leave out --stream or --cluster": stream and spread,
+            **{
+                f"{name} is for tables in memory: leave out --stream or {name}": stream and value is not None
+                for name, value in in_memory.items()
+            },
+            "--schedule orders rotations with a threshold: give --alpha or --gamma, not --n-nonzero": counted
+            and schedule is not None,
+            "--oversample goes with --stream, and does nothing without it": oversample is not None
+            and not stream,
+            "--stability needs all samples in memory: leave out --cluster or --stability": spread
+            and stability is not None,
+        }
+    )
     if stream:
-        if run.cluster is not None:
-            raise OptionError("--stream reads the file on this machine: leave out --stream or --cluster")
-        for name, value in (("--stability", stability), ("--n-nonzero-total", n_nonzero_total)):
-            if value is not None:
-                raise OptionError(f"{name} is for tables in memory: leave out --stream or {name}")
         parameters |= {"oversample": oversample, "random_state": run.seed, "threads": run.threads}
     else:
         parameters |= {"n_nonzero_total": n_nonzero_total, "stability": stability, **run.parameters(session)}
+    estimator = givens.StreamingSparsePCA if stream else givens.SparsePCA
     model = estimator(**parameters)
     check_parameters(model)
-    if run.cluster is not None and stability is not None:
-        raise OptionError("--stability needs all samples in memory: leave out --cluster or --stability")
     fit(session, source, model, run, path)
 
 
