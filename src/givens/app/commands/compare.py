@@ -186,39 +186,60 @@ def note_common(session: Session, a: Loaded, b: Loaded) -> list[str]:
 
 def compared(session: Session, a: Loaded, b: Loaded) -> CommandOutcome:
     """Return the results of a comparison."""
-    first, second = a.folder, b.folder
     common = note_common(session, a, b)
     pairs = pairs_of(a, b, common)
     names = [(a.described(i), b.described(j)) for i, j, _ in pairs]
     figures = [row for _, _, row in pairs]
     lines = [[*both, *cells(row)] for both, row in zip(names, figures)]
-    known = [row["cosine"] for row in figures if row["cosine"] is not None]
+    table = plain_table(f"{a.folder} and {b.folder}: {len(pairs)} pairs")
+    for heading in HEADER:
+        table.add_column(heading, justify="left" if heading in HEADER[:2] else "right")
+    for line in lines:
+        table.add_row(*map(shown, line))
+    summary: dict[str, Any] = {
+        **summary_head("compare", a.folder, []),
+        "second": str(b.folder),
+        "variables_in_common": len(common),
+        "pairs": [{"first": i, "second": j, **row} for (i, j), row in zip(names, figures)],
+        "warnings": session.warnings,
+    }
+    rows = np.array([list(row.values()) for row in figures], np.float64)
+    blocks = [([list(column) for column in zip(*names)], rows)]
+    report = page(a, b, common, pairs, names)
+    report.warnings = session.warnings
+    report.pairs = {"lead": LEAD, "header": HEADER, "rows": lines}
+    files = {"pairs.csv": lambda stream: write_matrix(stream, ["first", "second"], list(figures[0]), blocks)}
+    return CommandOutcome(summary, report, table, files)
+
+
+def page(
+    a: Loaded,
+    b: Loaded,
+    common: list[str],
+    pairs: list[tuple[int, int, dict[str, Any]]],
+    names: list[tuple[str, str]],
+) -> Report:
+    """Return the page of a comparison, but for its table."""
+    first, second = a.folder, b.folder
+    known = [row["cosine"] for _, _, row in pairs if row["cosine"] is not None]
     alike = sum(cosine >= 0.9 for cosine in known)
     variables = list(dict.fromkeys([*a.weights, *b.weights]))
     one, two = (result.weights.reindex(columns=variables, fill_value=0.0).to_numpy() for result in (a, b))
-    report = Report(
+    in_common = f"of {a.weights.shape[1]:,} and {b.weights.shape[1]:,}"
+    samples = a.scores.index.isin(b.scores.index).sum()
+    return Report(
         title=f"{first} and {second}",
         subtitle=f"{len(one)} and {len(two)} components over {len(common):,} variables in common",
         facts=[
-            (
-                "Variables in common",
-                f"{len(common):,}",
-                f"of {a.weights.shape[1]:,} and {b.weights.shape[1]:,}",
-            ),
+            ("Variables in common", f"{len(common):,}", in_common),
             ("Pairs", str(len(pairs)), f"{alike} with a cosine of at least 0.9"),
             (
                 "Mean cosine",
                 f"{np.mean(known):.3f}" if known else "–",
                 "of the weights of a pair on the variables in common",
             ),
-            (
-                "Samples in common",
-                f"{a.scores.index.isin(b.scores.index).sum():,}",
-                f"of {len(a.scores):,} and {len(b.scores):,}",
-            ),
+            ("Samples in common", f"{samples:,}", f"of {len(a.scores):,} and {len(b.scores):,}"),
         ],
-        warnings=session.warnings,
-        pairs={"lead": LEAD, "header": HEADER, "rows": lines},
         components=components_view(
             np.array([one[i] for i, _, _ in pairs]),
             variables,
@@ -233,26 +254,6 @@ def compared(session: Session, a: Loaded, b: Loaded) -> CommandOutcome:
         ),
         command=command_line(),
         version=givens.__version__,
-    )
-    table = plain_table(f"{first} and {second}: {len(pairs)} pairs")
-    for heading in HEADER:
-        table.add_column(heading, justify="left" if heading in HEADER[:2] else "right")
-    for line in lines:
-        table.add_row(*map(shown, line))
-    summary: dict[str, Any] = {
-        **summary_head("compare", first, []),
-        "second": str(second),
-        "variables_in_common": len(common),
-        "pairs": [{"first": i, "second": j, **row} for (i, j), row in zip(names, figures)],
-        "warnings": session.warnings,
-    }
-    rows = np.array([[np.nan if value is None else value for value in row.values()] for row in figures])
-    blocks = [([list(column) for column in zip(*names)], rows)]
-    return CommandOutcome(
-        summary,
-        report,
-        table,
-        {"pairs.csv": lambda stream: write_matrix(stream, ["first", "second"], list(figures[0]), blocks)},
     )
 
 

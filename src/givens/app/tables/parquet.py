@@ -149,32 +149,32 @@ def _columns(file: Any, path: Path, options: ReadingOptions) -> tuple[list[str],
     """Return which columns of a Parquet file are the numbers and which holds the names of rows, and notes."""
     schema = file.schema_arrow
     titles: list[str] = list(schema.names)
-    kinds = dict(zip(titles, schema.types))
     _refuse_unknown(titles, path, options)
     # Where pandas wrote the file it says which columns were the index; a range, which is no column, is a dictionary.
     with reading(path, "Parquet"):
-        told = (schema.pandas_metadata or {}).get("index_columns", [])
+        index = (schema.pandas_metadata or {}).get("index_columns", [])
     taken = {*options.labels, *options.drop, options.names}
-    others = [title for title in titles if title not in taken]
-    numeric = [title for title in others if title not in told and _is_numeric(kinds[title])]
-    known = set(numeric)
-    texts = [title for title in others if title not in known]
-    names = options.names
-    if names is None:
-        names = next((title for title in texts if title in told or title == titles[0]), None)
-        names = next((title for title in texts if title in told), names)
+    kinds = {title: kind for title, kind in zip(titles, schema.types) if title not in taken}
+    texts = [title for title, kind in kinds.items() if title in index or not _is_numeric(kind)]
+    first = [title for title in texts if title in index] or [title for title in texts if title == titles[0]]
+    names = options.names if options.names is not None or not first else first[0]
+    counting = _counting(file, [title for title in kinds if title not in texts and names_rows(title)], path)
     left_out = [title for title in texts if title != names]
-    with reading(path, "Parquet"):
-        named = [title for title in numeric if names_rows(title)]
-        first = next(file.iter_batches(SAMPLE_LINES, columns=named), None) if named else None
-        counting = [title for title in named if first is not None and only_count(text(first, title, path))]
     notes = [f"left out '{title}', which counts the rows" for title in counting]
     if left_out:
         notes.append(f"left out the text column{'s' if len(left_out) > 1 else ''} {listed(left_out)}")
-    numeric = [title for title in numeric if title not in counting]
+    others = {*taken, *texts, *counting}
+    numeric = [title for title in titles if title not in others]
     if not numeric:
         raise DataError(f"{path.name} has no column of numbers")
     return numeric, names, notes
+
+
+def _counting(file: Any, titles: list[str], path: Path) -> list[str]:
+    """Return the columns that only count the rows, as far as the first rows show."""
+    with reading(path, "Parquet"):
+        first = next(file.iter_batches(SAMPLE_LINES, columns=titles), None) if titles else None
+    return [title for title in titles if first is not None and only_count(text(first, title, path))]
 
 
 def _is_numeric(kind: Any) -> bool:
