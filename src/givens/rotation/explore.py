@@ -11,7 +11,7 @@ structure take ten times as many sweeps.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 
 import numpy as np
 
@@ -116,6 +116,11 @@ def _by_halving(runs: list[_Candidate], flops: float) -> _Candidate:
     return best_of(runs, first, lambda run: run.merit, further=rounds, each=each)[0]
 
 
+@lru_cache(maxsize=16)
+def _pairs(n: int) -> np.ndarray:
+    return all_pairs(Shape(n, n))
+
+
 class _Candidate:
     """One run of exact pair rotations, all on one thread.
 
@@ -129,28 +134,26 @@ class _Candidate:
         # One column of the mathematics per contiguous row.
         self.Ut = np.ascontiguousarray(start.T)
         self.Y = self.Ut @ loadings.T
-        self.pairs = all_pairs(Shape(len(self.Y), len(self.Y)))
+        self.pairs = _pairs(len(self.Y))
         self.gains = np.empty(len(self.pairs))
         self.share = kappa / len(loadings)
-        self.handicap = number * CANDIDATE_MARGIN * size
         self.little = CANDIDATE_TOL * size
         self.converged = False
-        self.merit = -np.inf
+        squares = self.Y * self.Y
+        powers = squares.sum(axis=1)
+        self.merit = float(np.vdot(squares, squares) - self.share * (powers @ powers))
+        self.merit -= number * CANDIDATE_MARGIN * size
 
     def sweep(self, times: int) -> _Candidate:
         """Up to so many sweeps more; returns the candidate itself."""
         from givens.kernels.quartic import turn_pairs
 
-        gained = 0.0 if self.converged else np.inf
-        for _ in range(times):
-            if gained <= self.little:
-                break
-            turn_pairs(self.Y, self.Ut, self.pairs, len(self.Y), self.share, 1.0, self.gains)
-            gained = float(self.gains.sum())
-        self.converged = gained <= self.little
-        squares = self.Y * self.Y
-        powers = squares.sum(axis=1)
-        self.merit = float(np.sum(squares * squares) - self.share * (powers @ powers)) - self.handicap
+        if not self.converged:
+            last, gain = turn_pairs(
+                self.Y, self.Ut, self.pairs, len(self.Y), self.share, 1.0, self.gains, times, self.little
+            )
+            self.converged = last <= self.little
+            self.merit += gain
         return self
 
     def finish(self, little: float) -> None:
