@@ -59,7 +59,7 @@ def closed_form(report):
     C[3000:5000] = rng.integers(-2, 3, (2000, 4))
     C[5000:7000] *= 10.0 ** rng.uniform(-12, 0, (2000, 4))
     found = np.empty((3, len(C)))
-    kernels.directions(np.ascontiguousarray(C.T), 0.0, found)
+    kernels.directions(np.ascontiguousarray(C.T), 0.0, np.inf, found)
     found = found.T
 
     def values(C, c, s):

@@ -146,9 +146,12 @@ def _at(A: float, B: float, D: float, E: float, theta: float) -> tuple[float, fl
 
 
 @kernel
-def directions(coefficients: np.ndarray, floor: float, out: np.ndarray) -> float:
-    """Solve many pair problems: for each column (A, B, D, E), write c, s and the gain into one of `out`; return the flops."""
-    flops = 0.0
+def directions(coefficients: np.ndarray, floor: float, enough: float, out: np.ndarray) -> tuple[float, float]:
+    """Solve many pair problems: for each column (A, B, D, E), write c, s and the gain into one of `out`.
+
+    Stops where the sum of the gains exceeds `enough`. Returns this sum, and the flops.
+    """
+    total, flops = 0.0, 0.0
     for n in range(coefficients.shape[1]):
         c, s, gain, cost = _best_direction(
             coefficients[0, n], coefficients[1, n], coefficients[2, n], coefficients[3, n], floor
@@ -156,8 +159,11 @@ def directions(coefficients: np.ndarray, floor: float, out: np.ndarray) -> float
         out[0, n] = c
         out[1, n] = s
         out[2, n] = gain
+        total += gain
         flops += cost
-    return flops
+        if total > enough:
+            break
+    return total, flops
 
 
 @kernel
@@ -273,12 +279,15 @@ def _contract(T: np.ndarray, U: np.ndarray, W: np.ndarray, active: int) -> float
         for k in range(b):
             W[i, k] = 0.0
     for p in range(b):
-        for q in range(p, b):
-            times = 1.0 if p == q else 2.0
+        # Two rows of T at a time: W is read and written half as often.
+        for q in range(p, b, 2):
+            r = min(q + 1, b - 1)
+            first, second = 1.0 if p == q else 2.0, 2.0 if r > q else 0.0
             for i in range(b):
-                weight = times * U[i, p] * U[i, q]
+                here = first * U[i, p] * U[i, q]
+                there = second * U[i, p] * U[i, r]
                 for k in range(b):
-                    W[i, k] += weight * T[p, q, k]
+                    W[i, k] += here * T[p, q, k] + there * T[p, r, k]
     value = 0.0
     for i in range(active):
         for k in range(b):

@@ -30,6 +30,9 @@ WHOLE = 32
 
 PASSES = 30
 
+LARGE = 0.01
+"""Relative to the scale: a look stops adding up the gains of pairs at this sum, which is far above those at which runs end."""
+
 MOST_EXPONENT = 1023
 """Tensors are divided by a power of two of at most this exponent, positive or negative: both 2^e and 2^−e are then numbers."""
 
@@ -154,7 +157,8 @@ def look_of_pairs(doubles: np.ndarray, active: int, scale: float | None = None) 
     """The value −Σ T̃_iii, and slopes and curvatures of all pairs, from the matrix of the T̃_iij.
 
     The slope of a pair of active columns is −3(T̃_iij − T̃_ijj), its curvature 3(T̃_iii + T̃_jjj) − 6(T̃_iij + T̃_ijj). If column j is
-    inactive, its terms of the sum are left out. With a scale, the look also has the sum of the gains of all pairs, by any angle.
+    inactive, its terms of the sum are left out. With a scale, the look also has the sum of the gains of all pairs, by any angle; or
+    of some pairs, if it is large.
     """
     n = len(doubles)
     slopes, curvatures = np.zeros((n, n)), np.zeros((n, n))
@@ -163,21 +167,20 @@ def look_of_pairs(doubles: np.ndarray, active: int, scale: float | None = None) 
     look = Look(-float(np.diagonal(doubles)[:active].sum()), slopes, curvatures)
     if scale is None:
         return look
-    return look._replace(left=float(_directions(coefficients, EPS * scale)[2].sum()))
-
-
-def _directions(coefficients: np.ndarray, floor: float) -> np.ndarray:
-    """c, s and gain of each pair problem, from its A, B, D and E."""
-    out = np.empty((3, coefficients.shape[1]))
-    flop_counts.count(kernels.directions(coefficients, floor, out))
-    return out
+    left, flops = kernels.directions(
+        coefficients, EPS * scale, LARGE * scale, np.empty((3, coefficients.shape[1]))
+    )
+    flop_counts.count(flops)
+    return look._replace(left=left)
 
 
 def solve_entries(entries: np.ndarray, both: np.ndarray, floor: float) -> Solved:
     """The best rotation of each pair, from T_iii, T_iij, T_ijj and T_jjj; `both` where both columns are active."""
     iii, iij, ijj, jjj = entries
     coefficients = np.where(both, (iii + jjj, iij - ijj, iij + ijj, jjj - iii), entries)
-    c, s, gains = _directions(coefficients, floor)
+    out = np.empty((3, len(both)))
+    flop_counts.count(kernels.directions(coefficients, floor, np.inf, out)[1])
+    c, s, gains = out
     rotations = np.stack((c, -s, s, c), axis=1).reshape(-1, 2, 2)
     return Solved(rotations, gains, int(np.count_nonzero(gains)))
 
