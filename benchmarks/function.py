@@ -233,7 +233,7 @@ def _procrustes(report, determinant):
 def givens_minimum(both, start, end=ENDS, **options):
     """Until the norm of the gradient is below `end`."""
     function = Function(both, start.shape, jac=True)
-    ends = planned(function.plan(), tol=1e-13, gradient_tol=end / function.scale)
+    ends = planned(function, tol=1e-13, gradient_tol=end / function.scale)
     with parallel.pool(1):
         return lowest_run(function, start, ends, **options).U
 

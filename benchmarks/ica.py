@@ -125,9 +125,7 @@ def _descend(Y, contrast, target=None):
 
     # In a norm that is never smaller than twice the largest entry, and mostly four to ten times that.
     scale = len(Y) / objective.scale
-    ends = planned(
-        objective.plan(), gradient_tol=2 * GRADIENT * scale, callback=None if target is None else stop
-    )
+    ends = planned(objective, gradient_tol=2 * GRADIENT * scale, callback=None if target is None else stop)
     with parallel.pool(None):
         return lowest_run(objective, None, ends).U.T
 

@@ -111,7 +111,7 @@ def _contrast(contrast, value, number):
         Y -= Y.mean(axis=1, keepdims=True)
         Y /= Y.std(axis=1, keepdims=True)
         pairs = np.arange(2 * count).reshape(-1, 2)
-        rotations = contrast.solve_pairs(Y, pairs, 2 * count)[0]
+        rotations = contrast.solve(Y, pairs, 2 * count).rotations
         for (i, j), Q in zip(pairs, rotations):
             values = _at_angles(value, Y[i], Y[j], np.append(ANGLES, np.arctan2(Q[1, 0], Q[0, 0])))
             lowest = _lowest(value, Y[i], Y[j], values[:-1])

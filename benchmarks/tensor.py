@@ -59,7 +59,7 @@ def closed_form(report):
     C[3000:5000] = rng.integers(-2, 3, (2000, 4))
     C[5000:7000] *= 10.0 ** rng.uniform(-12, 0, (2000, 4))
     found = np.empty((3, len(C)))
-    kernels.directions(np.ascontiguousarray(C.T), 0.0, np.inf, found)
+    kernels.directions(np.ascontiguousarray(C.T), 0.0, found)
     found = found.T
 
     def values(C, c, s):
@@ -208,7 +208,7 @@ def sweeps(report):
         yardstick = 12 * d**4 / (2 * size**3 / product)
         report.row(
             d=d,
-            block=objective.plan().schedule.block,
+            block=objective.method[1].block,
             sweep_seconds=sweep,
             seconds_of_12d4_flops=yardstick,
             ratio=sweep / yardstick,

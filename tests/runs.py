@@ -26,7 +26,7 @@ def run(
 ) -> Result:
     """`minimize`, with the options of `RunOptions`, and the choice whether to begin on cheaper forms of the objective."""
     with parallel.pool(threads):
-        asked = planned(objective.plan(), method, **options)
+        asked = planned(objective, method, **options)
         return lowest_run(
             objective, start, asked, coarse=coarse, n_starts=n_starts, random_state=random_state
         )

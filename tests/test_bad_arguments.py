@@ -20,7 +20,7 @@ def run(f=lambda U: 0.0, **options):
 class Unsloped(Objective):
     """Says nothing of its slopes."""
 
-    n = active = 3
+    shape, active = (3, 3), 3
 
     def state(self, U):
         return None
@@ -31,7 +31,7 @@ class Unsloped(Objective):
     def solve(self, state, blocks, min_gain=0.0):
         raise AssertionError("nothing is to be solved")
 
-    def apply(self, state, blocks, rotations, payload=None):
+    def apply(self, state, blocks, rotations, solutions=None):
         return 0.0
 
 

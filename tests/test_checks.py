@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import givens.objectives
 from givens import check_objective, minimize
-from givens.objectives import Columns, Exp, Function, JointDiagonal, Kurtosis, Plan, SparseColumns
+from givens.objectives import Columns, Exp, Function, JointDiagonal, Kurtosis, SparseColumns
+from givens.schedules import Tournament
 from tests.cases import CASES
 
 
@@ -61,7 +62,7 @@ def test_a_gain_that_depends_on_the_other_pairs_of_a_call_is_found():
     class Shared(Columns):
         def solve(self, state, blocks, min_gain=0.0):
             solved = super().solve(state, blocks, min_gain)
-            return solved._replace(gains=solved.gains / len(blocks))
+            return replace(solved, gains=solved.gains / len(blocks))
 
     shared = Shared(np.random.default_rng(1).standard_t(4, size=(40, 5)), "varimax")
     assert "separable" in wrong(shared)
@@ -94,7 +95,7 @@ def test_rotations_and_gains_that_are_nan_are_found(contrast):
             solved = super().solve(state, blocks, min_gain)
             if not isinstance(blocks, np.ndarray):
                 return solved
-            return solved._replace(gains=np.full(len(blocks), np.nan), rotations=np.nan * solved.rotations)
+            return replace(solved, gains=np.full(len(blocks), np.nan), rotations=np.nan * solved.rotations)
 
     objective = Lost(np.random.default_rng(1).standard_t(4, size=(40, 5)), contrast)
     assert {"gain", "optimum", "separable", "orthogonality"} <= set(wrong(objective))
@@ -130,25 +131,18 @@ def test_functions_that_hardly_change_are_right(case):
 
 
 @pytest.mark.parametrize(
-    ("plan", "sentence"),
+    ("method", "sentence"),
     [
-        (Plan(phases=("foo",)), "must be a tuple of some of 'descent', .*, got \\('foo',\\)"),
-        (Plan(phases=()), "must be a tuple of some of"),
-        (Plan(phases="sweeps"), "must be a tuple of some of"),
-        (Plan(schedule="spiral"), "no schedule 'spiral'"),
-        (Plan(rounding=1e30), "its rounding must be between 0 and 0.1, got 1e\\+30"),
-        (Plan(rounding=float("nan")), "its rounding must be"),
+        (("foo",), "there is no method 'foo'"),
+        ((), "must name at least one phase"),
+        ((Tournament(block=3), Tournament(block=4)), "at most one schedule"),
     ],
 )
-def test_a_plan_that_cannot_run_is_found(plan, sentence):
-
-    class Planned(JointDiagonal):
-        def plan(self):
-            return plan
-
-    objective = Planned(np.random.default_rng(0).standard_normal((2, 4, 4)))
-    assert "plan" in wrong(objective)
-    assert re.search(sentence, detail(objective, "plan"))
+def test_a_method_that_cannot_run_is_found(method, sentence):
+    objective = JointDiagonal(np.random.default_rng(0).standard_normal((2, 4, 4)))
+    objective.method = method
+    assert "method" in wrong(objective)
+    assert sentence in detail(objective, "method")
 
 
 @pytest.mark.parametrize("contrast", ["kurtosis", "varimax", "logcosh", "exp", Kurtosis(-1)])
@@ -186,9 +180,10 @@ class Bare(JointDiagonal):
 @pytest.mark.parametrize(
     ("attributes", "sentence"),
     [
-        ({"n": None}, "n is missing"),
+        ({"shape": None}, "shape is missing"),
+        ({"shape": 4}, "shape must be that of U, a pair of numbers, got 4"),
         ({"active": None}, "active is missing"),
-        ({"n": 2.5}, "n must be a whole number"),
+        ({"shape": (2.5, 2.5)}, "n must be a whole number"),
         ({"active": 5}, "active must be a whole number from 1 to 4, the order n, got 5"),
         ({"scale": 0.0}, "scale must be a positive and finite number, got 0.0"),
         ({"scale": float("nan")}, "scale must be"),
@@ -206,7 +201,15 @@ def test_a_missing_or_impossible_attribute_is_a_finding(attributes, sentence):
 
 
 def test_the_names_of_the_protocol_can_be_imported_from_one_place():
-    for name in ("Blocks", "Leap", "Look", "NotFinite", "Objective", "Plan", "Rotations", "Second", "Solved"):
+    for name in (
+        "Blocks",
+        "Look",
+        "NotFinite",
+        "Objective",
+        "PairSolutions",
+        "Product",
+        "Rotations",
+    ):
         assert name in givens.objectives.__all__
         assert getattr(givens.objectives, name) is getattr(givens.objectives.base, name)
 
@@ -227,7 +230,7 @@ class Blocked(SparseColumns):
 
     def solve(self, state, blocks, min_gain=0.0):
         solved = super().solve(state, blocks, min_gain)
-        return solved if isinstance(blocks, np.ndarray) else solved._replace(gains=self.times * solved.gains)
+        return solved if isinstance(blocks, np.ndarray) else replace(solved, gains=self.times * solved.gains)
 
 
 def test_the_gain_of_a_block_may_be_a_lower_bound_but_no_upper_one():

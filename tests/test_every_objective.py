@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from givens import check_objective, minimize, rotations
-from givens.objectives import Columns, JointDiagonal, Kurtosis, Objective
+from givens.objectives import Columns, Contrast, JointDiagonal, Kurtosis, Look, Objective, PairSolutions
 from givens.schedules import Tournament
 from tests.cases import CASES, FEW, N
 
@@ -14,9 +14,10 @@ EVERY = pytest.mark.parametrize("case", CASES)
 EVERY_FEW = pytest.mark.parametrize("case", FEW)
 
 
-def test_an_objective_has_at_most_13_names():
-    names = {*vars(Objective), *Objective.__annotations__}
-    assert len({name for name in names if not name.startswith("_")}) <= 13
+@pytest.mark.parametrize(("protocol", "most"), [((Objective, Look, PairSolutions), 21), ((Contrast,), 8)])
+def test_a_protocol_has_few_names(protocol, most):
+    names = [{*vars(part), *part.__annotations__} - {*vars(tuple), "count", "index"} for part in protocol]
+    assert sum(not name.startswith("_") for part in names for name in part) <= most
 
 
 @EVERY

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from givens import rotations
-from givens.objectives import Function, Look, Objective, Solved
+from givens.objectives import Function, Look, Objective, PairSolutions
 from givens.schedules import SCHEDULES, Cyclic, Random, Shuffled, Tournament
 from tests.cases import CASES
 from tests.properties import examples
@@ -25,7 +25,8 @@ class Watched(Objective):
 
     def __init__(self, inner: Objective) -> None:
         self.inner = inner
-        self.n, self.active, self.separable, self.scale = inner.n, inner.active, inner.separable, inner.scale
+        self.shape, self.active, self.separable = inner.shape, inner.active, inner.separable
+        self.scale, self.method = inner.scale, inner.method
         self.rises: list[float] = []
 
     def state(self, U):
@@ -42,8 +43,8 @@ class Watched(Objective):
     def solve(self, state, blocks, min_gain=0.0):
         return self.inner.solve(state, blocks, min_gain)
 
-    def apply(self, state, blocks, Q, payload=None):
-        self.inner.apply(state, blocks, Q, payload)
+    def apply(self, state, blocks, Q, solutions=None):
+        self.inner.apply(state, blocks, Q, solutions)
         for block, q in zip(blocks, Q):
             self.U[:, block] = self.U[:, block] @ q
             value = self.inner.value(self.inner.state(self.U))
@@ -91,7 +92,7 @@ class Spinning(Objective):
     """Turns every pair by a random angle and claims a gain: rotations without end."""
 
     def __init__(self, n: int) -> None:
-        self.n = self.active = n
+        self.shape, self.active = (n, n), n
         self.rng = np.random.default_rng(0)
 
     def state(self, U):
@@ -102,9 +103,9 @@ class Spinning(Objective):
 
     def solve(self, state, blocks, min_gain=0.0):
         angles = self.rng.uniform(-np.pi, np.pi, len(blocks))
-        return Solved(rotations.turn(angles), np.ones(len(blocks)), len(blocks))
+        return PairSolutions(rotations.turn(angles), np.ones(len(blocks)))
 
-    def apply(self, state, blocks, Q, payload=None):
+    def apply(self, state, blocks, Q, solutions=None):
         return 0.0
 
 

@@ -1,7 +1,7 @@
 """Figure 1, measured: sparse PCA with as many components as samples, by Algorithm 2, by GPower and by `SparsePCA`'s own search.
 
 All three see the same features, those whose norm exceeds γ (the others contribute nothing to any U), start at the same random
-rotation, and stop by the same rule: a pass (GPower: an iteration; rotations: as many as there are pairs, or a leap) that raises
+rotation, and stop by the same rule: a pass (GPower: an iteration; rotations: as many as there are pairs) that raises
 the objective by no more than 1e-4 of itself is the last. Loadings at some U are found alike for all: the pattern of S(AU), with
 values by pattern filling (solveForZ, Algorithm 6 of Journée et al. 2010). Operations are those of the search for U. Algorithm 2
 finds an angle by a search on a grid, on the rows that can count, which leaves at most a thousandth of the gain; the library's own
@@ -17,7 +17,6 @@ import numpy as np
 from givens.metrics import adjusted_from_scores
 from givens.numerics import flop_counts
 from givens.objectives import SparseColumns
-from givens.objectives.contrasts import Pairs
 from givens.objectives.sparse_columns import Threshold
 from givens.result import Snapshot
 from givens.rotations import random_orthogonal, turn
@@ -42,7 +41,7 @@ FINE, COARSE = 1.03, 3.0
 class FewEvaluations(Threshold):
     """The pair problem solved about as well as the paper does: at most a thousandth of the gain is left."""
 
-    def solve_pairs(self, Y: np.ndarray, pairs: np.ndarray, active: int) -> Pairs:
+    def solve_pairs(self, Y: np.ndarray, pairs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """A good angle of each pair, from the rows that can count."""
         from givens.kernels.sparse_pair import ROOM, search
 
@@ -57,7 +56,7 @@ class FewEvaluations(Threshold):
             )
             flops += spent + 3.0 * Y.shape[1]
         flop_counts.count(flops)
-        return turn(angles), gains, int(np.count_nonzero(angles))
+        return turn(angles), gains
 
 
 def paper_columns(A: np.ndarray, gamma: float) -> SparseColumns:
@@ -128,7 +127,7 @@ def run_rotations(problem: Problem, start: np.ndarray, seed: int, *, pairs: bool
     result = minimize(
         watched,
         start,
-        method=Random() if pairs else watched.plan().schedule,
+        method=Random() if pairs else watched.method[1],
         tol=0,
         max_iter=PASSES,
         random_state=seed,

@@ -92,7 +92,7 @@ def smooth_objective(name: str, seed: int) -> Objective:
 def run_limit(name: str, seed: int) -> list[Row]:
     """The norm of the gradient after each sweep of random pairs, over the first."""
     objective = smooth_objective(name, seed)
-    start = random_orthogonal(objective.n, np.random.default_rng(seed), determinant=1)
+    start = random_orthogonal(objective.shape[0], np.random.default_rng(seed), determinant=1)
     first: list[float] = []
 
     def vanished(snapshot: Snapshot) -> bool:

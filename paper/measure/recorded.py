@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from givens.numerics import flop_counts
-from givens.objectives.base import Blocks, Leap, Look, Objective, Plan, Rotations, Solved
+from givens.objectives.base import Blocks, Look, Objective, PairSolutions, Rotations
 from givens.rotations import rotate_blocks
 
 Watch = Callable[[np.ndarray, int, float], None]
@@ -25,20 +25,20 @@ class Recorded(Objective):
     Attributes
     ----------
     gained : float
-        By how much rotations have lowered f; leaps are not in it.
+        By how much rotations have lowered f.
     """
 
     def __init__(self, inner: Objective, watch: Watch) -> None:
         self.inner = inner
         self.watch = watch
-        self.n, self.active, self.separable = inner.n, inner.active, inner.separable
-        self.scale, self.factor = inner.scale, inner.factor
+        self.shape, self.active, self.separable = inner.shape, inner.active, inner.separable
+        self.scale, self.factor, self.method = inner.scale, inner.factor, inner.method
         self.rotations = 0
         self.flops = 0.0
         self.gained = 0.0
         self.made = False
 
-    def start(self, rng: np.random.Generator) -> np.ndarray:
+    def start(self, rng: np.random.Generator) -> np.ndarray | Objective:
         """The inner one's."""
         return self.inner.start(rng)
 
@@ -46,7 +46,7 @@ class Recorded(Objective):
         """The inner one's."""
         self.Ut = np.ascontiguousarray(U.T)
         # The loop makes a state at the start and, when it has repaired U, again.
-        self.flops += 4.0 * self.n**3 if self.made else 0.0
+        self.flops += 4.0 * self.shape[0] ** 3 if self.made else 0.0
         self.made = True
         with flop_counts.job(self):
             return self.inner.state(U)
@@ -55,16 +55,7 @@ class Recorded(Objective):
         """The inner one's."""
         return self.inner.look(state, Q, slopes)
 
-    def plan(self) -> Plan:
-        """The inner one's."""
-        return self.inner.plan()
-
-    def propose(self, state: Any, memory: Any, first: bool) -> Leap | None:
-        """The inner one's."""
-        with flop_counts.job(self):
-            return self.inner.propose(state, memory, first)
-
-    def solve(self, state: Any, blocks: Blocks, min_gain: float = 0.0) -> Solved:
+    def solve(self, state: Any, blocks: Blocks, min_gain: float = 0.0) -> PairSolutions:
         """The inner one's."""
         with flop_counts.job(self):
             solved = self.inner.solve(state, blocks, min_gain)
@@ -72,12 +63,12 @@ class Recorded(Objective):
         return solved
 
     def apply(
-        self, state: Any, blocks: Blocks, rotations: Rotations, payload: Sequence[Any] | None = None
+        self, state: Any, blocks: Blocks, rotations: Rotations, solutions: PairSolutions | None = None
     ) -> None:
         """Rotate, then show what came of it."""
         # The loop keeps a U too, and counts what that takes: so does this count.
         with flop_counts.job(self):
-            self.inner.apply(state, blocks, rotations, payload)
+            self.inner.apply(state, blocks, rotations, solutions)
             rotate_blocks(self.Ut, blocks, rotations)
         self.rotations += len(blocks)
         self.watch(self.Ut.T, self.rotations, self.flops)

@@ -17,18 +17,17 @@ import numpy as np
 from givens.numerics import parallel
 from givens.numerics.cayley import turned
 from givens.objectives.angle_derivatives import few_slopes_of_pairs
-from givens.objectives.base import Blocks, Look, Objective, Solved
+from givens.objectives.base import Blocks, Look, Objective, PairSolutions
 from givens.objectives.function import Function
 from givens.rotations import orthogonality, random_orthogonal, rotate, rotate_blocks, turn
 from givens.schedules import Shape, all_pairs, as_schedule, disjoint_runs
-from givens.solve import PHASES
 from givens.solve.point import Stiefel
+from givens.solve.race import phases_of
 from givens.solve.run import checked_look
 from givens.solve.widened_sweeps import widened_sweep
 from givens.support.arguments import whole
 
 LARGEST_SCALE = 1e6  # times the values of f; an error as large as f itself would be within tolerances relative to a larger scale
-LARGEST_ROUNDING = 0.1  # relative rounding error of slopes; with a larger one, checks would accept anything
 TINY = 1e-10  # an angle by which a smooth f hardly changes, in radians
 # Weights of the values at -2, -1, 0, 1 and 2 steps in a central difference of this order.
 CENTRAL = {1: np.array([1, -8, 0, 8, -1]) / 12, 2: np.array([-1, 16, -30, 16, -1]) / 12}
@@ -78,14 +77,14 @@ def check_objective(
     grid : int, default=720
         Number of angles at which f is compared with each pair's solution.
     tolerance : float, default=1e-6
-        Largest error that is accepted, relative to the objective's scale; that of `Plan.rounding`, if it is larger.
+        Largest error that is accepted, relative to the objective's scale; for a state in single precision, that of its rounding.
     random_state : int, default=0
         Seed of U and of the pairs.
 
     Returns
     -------
     ObjectiveReport
-        Prints as one line per check, and is true if all passed. If `n`, `active`, `scale`, `factor` or `separable` is missing
+        Prints as one line per check, and is true if all passed. If `shape`, `active`, `scale`, `factor` or `separable` is missing
         or no number that it may be, the report says so, and has no other check.
 
     Examples
@@ -96,7 +95,7 @@ def check_objective(
     >>> A = np.random.default_rng(0).standard_normal((20, 4))
     >>> print(check_objective(Columns(A, "varimax")))
     ok     attributes: ...
-    ok     plan: ...
+    ok     method: ...
     ok     scale: ...
     ok     value: ...
     ok     slopes: ...
@@ -127,7 +126,7 @@ def check_objective(
         return ObjectiveReport(tuple(findings))
     check = _Check(objective, np.random.default_rng(random_state), pairs, grid, tolerance)
     for step in (
-        check.plan,
+        check.method,
         check.scale,
         check.value,
         check.slopes,
@@ -142,7 +141,6 @@ def check_objective(
         check.state,
         check.purity,
         check.orthogonality,
-        check.proposal,
         check.few_columns,
     ):
         findings.append(_finding(step.__name__.replace("_", " "), step))
@@ -162,10 +160,12 @@ def _finding(name: str, check: Callable[[], str]) -> Finding:
 
 def _attributes(objective: Objective) -> str:
     """The attributes without which no other check is possible."""
-    for name in ("n", "active", "scale", "factor", "separable"):
+    for name in ("shape", "active", "scale", "factor", "separable"):
         if not hasattr(objective, name):
             raise Wrong(f"{name} is missing; set it in __init__")
-    n = whole(objective.n, "n", 1)
+    if not isinstance(objective.shape, tuple) or len(objective.shape) != 2:
+        raise Wrong(f"shape must be that of U, a pair of numbers, got {objective.shape!r}")
+    n = whole(objective.shape[0], "n", 1)
     active = whole(objective.active, "active", 1, n, "the order n")
     scale, factor = objective.scale, objective.factor
     if not (isinstance(scale, Real) and np.isfinite(scale) and scale > 0):
@@ -185,7 +185,7 @@ class _Check:
         self, objective: Objective, rng: np.random.Generator, pairs: int, grid: int, tolerance: float
     ) -> None:
         self.objective, self.rng, self.grid = objective, rng, grid
-        self.n = objective.n
+        self.n = objective.shape[0]
         self.U, self.Q = (random_orthogonal(self.n, rng, determinant=1) for _ in range(2))
         self.all_pairs = all_pairs(Shape(self.n, objective.active))
         some = rng.integers(max(len(self.all_pairs), 1), size=pairs)
@@ -208,7 +208,7 @@ class _Check:
         i, j = pair[0].tolist()
         return self._value(rotate(self.U, i, j, theta))
 
-    def _solve(self, blocks: Blocks, U: np.ndarray | None = None) -> Solved:
+    def _solve(self, blocks: Blocks, U: np.ndarray | None = None) -> PairSolutions:
         return self.objective.solve(self.objective.state(self.U if U is None else U), blocks)
 
     def _rotated(self, U: np.ndarray, blocks: Blocks) -> tuple[np.ndarray, float, float]:
@@ -216,7 +216,7 @@ class _Check:
         state, Ut = self.objective.state(U), np.array(U.T, order="C")
         solved = self.objective.solve(state, blocks)
         rotations = np.asarray(solved.rotations)
-        self.objective.apply(state, blocks, rotations, solved.payload)
+        self.objective.apply(state, blocks, rotations, solved)
         rotate_blocks(Ut, blocks, rotations)
         return np.asarray(solved.gains), self._value_of(state), self._value(Ut.T.copy())
 
@@ -249,16 +249,8 @@ class _Check:
 
     # The checks.
 
-    def plan(self) -> str:
-        plan = self.objective.plan()
-        unknown = [name for name in plan.phases if name not in PHASES]
-        if unknown or not plan.phases or isinstance(plan.phases, str):
-            known = ", ".join(map(repr, PHASES))
-            raise Wrong(f"its phases must be a tuple of some of {known}, got {plan.phases!r}")
-        as_schedule(plan.schedule)
-        if not 0 <= plan.rounding <= LARGEST_ROUNDING:
-            raise Wrong(f"its rounding must be between 0 and {LARGEST_ROUNDING}, got {plan.rounding!r}")
-        return f"its phases are {', '.join(plan.phases)}"
+    def method(self) -> str:
+        return f"its phases are {', '.join(phases_of(self.objective.method)[0])}"
 
     def scale(self) -> str:
         scale, tiny = self.objective.scale, max(TINY, self.rounding)
@@ -305,11 +297,11 @@ class _Check:
         return self._compare(errors, "curvatures differ from second differences of values", slack=1000)
 
     def second_derivatives(self) -> str:
-        second = self.objective.plan().second
+        second = self.objective.second
         if second is None:
-            return 'plan() names none, so the phase "newton" is left out'
+            return 'there are none, so the phase "newton" is left out'
         K = self._skew()  # all pairs are rotated at once
-        product = second(self.objective.state(self.U), self.Q).product(K)
+        product = second(self.objective.state(self.U), self.Q)(K)
         bend = 0.5 * float(np.vdot(K, product))
         error = self._error(lambda along: self._value(turned(self.U @ self.Q, along * K)), bend, 2)
         return self._compare(error, "second derivatives differ from second differences of values", slack=1000)
@@ -373,9 +365,10 @@ class _Check:
         return self._compare(errors, "the gains of look() are below those of solve(), or more than 1 % above")
 
     def blocks(self) -> str:
-        size = min(as_schedule(self.objective.plan().schedule).block, self.n)
+        schedule = phases_of(self.objective.method)[1]
+        size = 2 if schedule is None else min(as_schedule(schedule).block, self.n)
         if size < 3:
-            return "the plan has none larger than pairs"
+            return "the method has none larger than pairs"
         block = [np.arange(size)]
         self._check_orthogonal(self._solve(block).rotations[0])
         gains, rotated, anew = self._rotated(self.U, block)
@@ -410,16 +403,8 @@ class _Check:
     def orthogonality(self) -> str:
         return self._check_orthogonal(*(self._solve(pair).rotations[0] for pair in self.pairs))
 
-    def proposal(self) -> str:
-        leap = self.objective.propose(self.objective.state(self.U), None, True)
-        if leap is None:
-            return "there is none"
-        if not np.linalg.det(leap.rotation) > 0:
-            raise Wrong("the determinant of its rotation must be 1")
-        return self._check_orthogonal(leap.rotation, allowed=1e-9)
-
     def few_columns(self) -> str:
-        if not self.objective.plan().stiefel:
+        if self.objective.shape[1] == self.n:
             return "U is square"
         m, whole = self.objective.active, self._look(self.U)
         point = Stiefel(np.ascontiguousarray(self.U[:, :m].T), m)
@@ -456,9 +441,10 @@ def _with_slopes(look: Look, U: np.ndarray) -> Look:
 
 
 def _rounding(objective: Objective) -> float:
-    """The relative rounding error of the plan; 0 where it is wrong, which another check finds."""
+    """The relative rounding error of a state in single precision; 0 for others."""
+    n = objective.shape[0]
     try:
-        rounding = float(objective.plan().rounding)
-    except Exception:  # the check of the plan reports it
+        state = objective.state(np.eye(n))
+    except Exception:  # the checks report it
         return 0.0
-    return rounding if 0 <= rounding <= LARGEST_ROUNDING else 0.0
+    return n * 4 * float(np.finfo(np.float32).eps) if getattr(state, "dtype", None) == np.float32 else 0.0

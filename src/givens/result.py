@@ -51,7 +51,7 @@ class Trace:
     Attributes
     ----------
     step : list of int
-        Number of the step: a step of descent or of Newton's method, a leap, or a sweep.
+        Number of the step: a step of descent or of Newton's method, or a sweep.
     seconds : list of float
         Wall-clock time since the start.
     flops : list of float
@@ -136,7 +136,7 @@ class PhaseSummary:
     Attributes
     ----------
     name : str
-        "descent", "newton", "leaps" or "sweeps"; "samples" for steps on a sample of the data that precede the
+        "descent", "newton", "sweeps" or "widened sweeps"; "samples" for steps on a sample of the data that precede the
         run.
     steps : int
         Number of steps.
@@ -169,7 +169,8 @@ class Result:
     message : str
         Why the run stopped, in a sentence.
     sweeps, rotations : int
-        Number of sweeps, and number of Givens rotations in them. Steps of all columns at once are not counted.
+        Number of sweeps, and number of rotations in them, of pairs or of blocks of columns. Steps of all columns at once are not
+        counted.
     flops : float
         Number of additions and multiplications, over all starts, without those inside a function given as a callable.
     gradient_norm : float
@@ -181,7 +182,7 @@ class Result:
     trace : Trace
         The run, step by step.
     method : str
-        What was done, in one sentence: "4 leaps, then 3 sweeps of rotations in blocks".
+        What was done, in one sentence: "3 sweeps of rotations in blocks".
     phases : tuple of PhaseSummary
         Steps, gain, flops and seconds of each phase.
     evaluations : int, optional

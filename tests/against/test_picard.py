@@ -218,8 +218,8 @@ class WrongDensity(LogCosh):
     """Log cosh with the derivatives of its negative."""
 
     def look_from(self, sums, rows):
-        value, slopes, curvatures = sums
-        return super().look_from((value, -slopes, -curvatures), rows)
+        value, *products = sums
+        return super().look_from((value, *(-product for product in products)), rows)
 
 
 def test_a_wrong_derivative_is_noticed():

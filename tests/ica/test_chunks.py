@@ -179,10 +179,6 @@ def test_what_needs_memory_is_refused_in_one_sentence(X):
         ICA(stability=2).fit(chunked)
     with pytest.raises(ValueError, match="certify needs all samples in memory"):
         ICA(certify=True).fit(chunked)
-    own = Orthomax(1.0)
-    own.by_rows = False
-    with pytest.raises(ValueError, match="no sum over rows: it needs all samples in memory"):
-        ICA(contrast=own).fit(chunked)
     with pytest.raises(TypeError, match="yields its rows only once"):
         ICA().fit(iter([X]))
     bad = X.copy()

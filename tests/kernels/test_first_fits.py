@@ -51,7 +51,13 @@ print(json.dumps(found))
 
 TENSOR = {"tensor.derivatives", "tensor.directions", "tensor.symmetrize", "tensor.turn_pairs"}
 KERNELS = {
-    "minimize": {"harmonics.minimum"},
+    "minimize": {
+        "cayley.turned",
+        "harmonics.minimum",
+        "quasi_newton.add",
+        "quasi_newton.bounded",
+        "quasi_newton.solve",
+    },
     "joint_diagonalize": {"joint.look", "joint.turn_block"},
     "ICA": {"scalar.log_cosh_terms"},
     "FactorRotation": {"quartic.turn_pairs"},

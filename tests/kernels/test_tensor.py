@@ -20,7 +20,7 @@ def g(coefficients, c, s):
 def directions(coefficients, floor=0.0):
     coefficients = np.ascontiguousarray(np.atleast_2d(np.asarray(coefficients, float)).T)
     out = np.empty((3, coefficients.shape[1]))
-    kernels.directions(coefficients, floor, np.inf, out)
+    kernels.directions(coefficients, floor, out)
     return out.T
 
 

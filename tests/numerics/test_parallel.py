@@ -91,11 +91,12 @@ def test_within_a_pool_a_blas_has_one_thread_and_gets_back_what_it_had():
 
 
 class Watching(SparseColumns):
-    """Notes how many threads a BLAS has when it is asked for its plan, which is before anything is turned."""
+    """Notes how many threads a BLAS has when it is asked for its method, which is before anything is turned."""
 
-    def plan(self):
+    @property
+    def method(self):
         self.seen = blas_threads()
-        return super().plan()
+        return super().method
 
 
 def test_minimize_checks_its_arguments_within_its_pool():

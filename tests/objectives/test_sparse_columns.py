@@ -27,7 +27,7 @@ def test_a_block_gains_at_least_what_it_says(penalty, seed, share, width):
     for _ in range(6):
         before = objective.value(state)
         solved = objective.solve(state, [block])
-        objective.apply(state, [block], solved.rotations, solved.payload)
+        objective.apply(state, [block], solved.rotations, solved)
         gain = before - objective.value(state)
         assert gain >= solved.gains[0] - 1e-12 * objective.scale
         gained += gain

@@ -12,7 +12,6 @@ from scipy.linalg import expm
 from givens import check_objective, minimize
 from givens.numerics.cayley import turned
 from givens.objectives import Columns, LogCosh, Orthomax
-from givens.objectives.base import Plan, Second
 from givens.result import Stop
 from givens.rotations import random_orthogonal
 from givens.schedules import Shape
@@ -48,15 +47,15 @@ def test_second_derivatives_against_differences_of_values(rng, kappa, active):
     A = rng.standard_normal((300, 5))
     objective = Columns(A, Orthomax(kappa), active=active)
     U, Q = random_orthogonal(5, rng), random_orthogonal(5, rng)
-    second = objective.plan().second(objective.state(U), Q)
+    product = objective.second(objective.state(U), Q)
     for _ in range(4):
         K = antisymmetric(rng, 5)
         K[active:, active:] = 0.0
         h = 1e-3
         low, here, high = (value_at(A, kappa, active, U @ Q @ expm(t * K)) for t in (-h, 0.0, h))
-        assert 0.5 * np.vdot(K, second.product(K)) == pytest.approx((low - 2 * here + high) / h**2, rel=1e-4)
+        assert 0.5 * np.vdot(K, product(K)) == pytest.approx((low - 2 * here + high) / h**2, rel=1e-4)
     one, other = antisymmetric(rng, 5), antisymmetric(rng, 5)
-    assert np.vdot(one, second.product(other)) == pytest.approx(np.vdot(other, second.product(one)), rel=1e-5)
+    assert np.vdot(one, product(other)) == pytest.approx(np.vdot(other, product(one)), rel=1e-5)
 
 
 def test_the_transform_agrees_with_the_exponential_to_second_order(rng):
@@ -70,15 +69,10 @@ def test_the_transform_agrees_with_the_exponential_to_second_order(rng):
 
 def test_check_objective_finds_a_wrong_second_derivative(rng):
     class Wrong(Columns):
-        def plan(self):
-            plan = super().plan()
-            right = plan.second
-            return Plan(
-                phases=plan.phases,
-                second=lambda state, Q: right(state, Q)._replace(
-                    product=lambda K: 1.5 * right(state, Q).product(K)
-                ),
-            )
+        @property
+        def second(self):
+            right = super().second
+            return lambda state, Q: lambda K: 1.5 * right(state, Q)(K)
 
     A = rng.standard_normal((50, 4))
     assert check_objective(Columns(A, "varimax"))
@@ -191,11 +185,9 @@ class Spoilt(Columns):
         spoilt = getattr(look, self.part) * np.nan
         return look._replace(**{self.part: float(spoilt) if self.part == "value" else spoilt})
 
-    def plan(self):
-        plan = super().plan()
-        if self.part != "product":
-            return plan
-        return plan._replace(second=lambda state, Q: Second(lambda K: np.nan * K))
+    @property
+    def second(self):
+        return super().second if self.part != "product" else lambda state, Q: lambda K: np.nan * K
 
 
 @pytest.mark.parametrize(
@@ -246,7 +238,7 @@ def test_curvatures_of_inactive_columns_are_not_read(rng):
 @pytest.mark.parametrize(
     ("objective", "lacking"),
     [
-        (lambda A: Columns(A, LogCosh()), "no second derivatives (Plan.second)"),
+        (lambda A: Columns(A, LogCosh()), "no second derivatives (Objective.second)"),
         (lambda A: Without(A, "varimax", "slopes"), "no slopes (Look.slopes)"),
     ],
 )
@@ -254,7 +246,6 @@ def test_the_phase_says_what_an_objective_lacks(rng, objective, lacking):
     problem = objective(rng.laplace(size=(60, 4)))
     run = SimpleNamespace(
         objective=problem,
-        plan=problem.plan(),
         shape=Shape(4, 4),
         look=lambda: problem.look(problem.state(np.eye(4))),
     )

@@ -296,10 +296,6 @@ def in_memory(X: Any) -> bool:
     >>> in_memory(np.ones((3, 2))), in_memory([[1, 2], [3, 4]]), in_memory(iter([np.ones((3, 2))]))
     (True, True, False)
     """
-    if isinstance(X, (str, bytes, os.PathLike)):
-        raise TypeError(
-            f"X must be rows, not the name of a file, got {X!r}: open it first, for example with np.load(path, mmap_mode='r')"
-        )
     if isinstance(X, (list, tuple)):
         return not len(X) or _dimensions(X[0]) != 2
     if isinstance(X, np.ndarray):
@@ -308,16 +304,25 @@ def in_memory(X: Any) -> bool:
         return False
     if sparse.issparse(X) or hasattr(X, "iloc") or hasattr(X, "__dataframe__"):
         return True
+    _refuse_without_rows(X)
+    if not hasattr(X, "__iter__"):
+        return not (_is_anndata(X) or _is_sliceable(X))
+    # Arrays of other libraries; but a data set on disk, or a dask array, is not in memory.
+    return hasattr(X, "__array__") and not (_is_anndata(X) or _is_stored(X))
+
+
+def _refuse_without_rows(X: Any) -> None:
+    """Refuse the name of a file, several arrays, and a query that is not computed yet."""
+    if isinstance(X, (str, bytes, os.PathLike)):
+        raise TypeError(
+            f"X must be rows, not the name of a file, got {X!r}: open it first, for example with np.load(path, mmap_mode='r')"
+        )
     if hasattr(X, "keys"):
         raise TypeError(
             f"X must be rows, not a {type(X).__name__} of several arrays: pass one of them, as in X[name]"
         )
     if hasattr(X, "collect"):
         raise TypeError(f"X must be rows, and a {type(X).__name__} has none yet: pass X.collect()")
-    if not hasattr(X, "__iter__"):
-        return not (_is_anndata(X) or _is_sliceable(X))
-    # Arrays of other libraries; but a data set on disk, or a dask array, is not in memory.
-    return hasattr(X, "__array__") and not (_is_anndata(X) or _is_stored(X))
 
 
 def one_batch(X: Any) -> None:

@@ -49,17 +49,16 @@ class NonGaussianity(LogCosh):
 
     def look_from(self, sums: Sequence[np.ndarray], rows: int) -> Look:
         """Value, slopes and curvatures: from those of log cosh, by the chain rule."""
-        values, M, S = sums
+        values, *products = sums
         h, total = self.deviations(values, rows)
+        if not products:
+            return Look(self._of(h, total))
+        M, S = products
         weights = -h / TYPICAL_DEVIATION if self.squared else np.where(h <= 0, 1.0, -1.0)
         M, S = weights[:, None] * M, weights[:, None] * S
         if self.squared:
             S -= (sums[1] ** 2) / (total * TYPICAL_DEVIATION)
         return Look(self._of(h, total), *pair_derivatives(M, S))
-
-    def value(self, Y: np.ndarray, active: int) -> float:
-        """Evaluate f."""
-        return self._of(*self.deviations(self.column_values(Y, active), Y.shape[1]))
 
     def _of(self, h: np.ndarray, total: float) -> float:
         sizes = 0.5 / TYPICAL_DEVIATION * h * h if self.squared else np.abs(h)

@@ -146,12 +146,9 @@ def _at(A: float, B: float, D: float, E: float, theta: float) -> tuple[float, fl
 
 
 @kernel
-def directions(coefficients: np.ndarray, floor: float, enough: float, out: np.ndarray) -> tuple[float, float]:
-    """Solve many pair problems: for each column (A, B, D, E), write c, s and the gain into one of `out`.
-
-    Stops where the sum of the gains exceeds `enough`. Returns this sum, and the flops.
-    """
-    total, flops = 0.0, 0.0
+def directions(coefficients: np.ndarray, floor: float, out: np.ndarray) -> float:
+    """Solve many pair problems: for each column (A, B, D, E), write c, s and the gain into one of `out`; return the flops."""
+    flops = 0.0
     for n in range(coefficients.shape[1]):
         c, s, gain, cost = _best_direction(
             coefficients[0, n], coefficients[1, n], coefficients[2, n], coefficients[3, n], floor
@@ -159,11 +156,8 @@ def directions(coefficients: np.ndarray, floor: float, enough: float, out: np.nd
         out[0, n] = c
         out[1, n] = s
         out[2, n] = gain
-        total += gain
         flops += cost
-        if total > enough:
-            break
-    return total, flops
+    return flops
 
 
 @kernel

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 SLAB_NUMBERS = 1 << 16
 """Numbers in a slab: with the products made of it, it fits into 2 MB of cache. Half or double takes as long."""
 
-SLAB_INDICES = 12
+SLAB_INDICES = 8
 """Least number of indices in a slab where half of a symmetric tensor is enough: within a slab, all entries are used."""
 
 

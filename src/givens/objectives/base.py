@@ -5,7 +5,7 @@ at f and its slopes, to `solve` the blocks of a round (which only reads the stat
 writes it). A rotation is a small orthogonal matrix Q: U[:, block] ← U[:, block] @ Q. For a block of two columns Q is the Givens
 rotation G(i, j, θ) of the paper.
 
-To write an objective, derive from `Objective` and define `n`, `active`, `scale`, `state`, `look`, `solve` and `apply`;
+To write an objective, derive from `Objective` and define `shape`, `active`, `scale`, `state`, `look`, `solve` and `apply`;
 `givens.check_objective` finds errors in it.
 """
 
@@ -13,10 +13,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from enum import IntEnum
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
+
+from givens.numerics import parallel
 
 Blocks = Sequence[np.ndarray] | np.ndarray
 """Disjoint sets of columns, each in ascending order. A round of pairs is one integer array of shape (k, 2)."""
@@ -25,22 +27,11 @@ Rotations = Sequence[np.ndarray] | np.ndarray
 """One small orthogonal matrix per block. For a round of pairs, one array of shape (k, 2, 2)."""
 
 
-class Exactness(IntEnum):
-    """How far the searches of pairs can be trusted; of several, the largest counts.
+@dataclass
+class PairSolutions:
+    """The rotations that `Objective.solve` found, one for each block.
 
-    EXACT: they find the best angle. ADAPTIVE: not proved to. INTERPOLATED: a narrow minimum can be missed. CAPPED: some pairs
-    have too many harmonics. UNTRUE: a gain was not realised.
-    """
-
-    EXACT = 0
-    ADAPTIVE = 1
-    INTERPOLATED = 2
-    CAPPED = 3
-    UNTRUE = 4
-
-
-class Solved(NamedTuple):
-    """The rotations that `Objective.solve` found.
+    An objective may derive from this class, and hand its `apply` further sequences with an entry for each block.
 
     Attributes
     ----------
@@ -49,22 +40,32 @@ class Solved(NamedTuple):
     gains : array of float64
         By how much each rotation, applied alone, lowers f; 0 if the block is not rotated (then Q is I). For blocks of more than
         two columns, a lower bound is enough.
-    rotated : int
-        Number of Givens rotations in all these matrices.
-    payload : sequence, optional
-        For each block, intermediate results that `apply` can use; they are passed to it.
-    exactness : Exactness
-        Whether the searches are exact.
     error : float
         How far gains may be off: 0 if the searches are exact, NaN if that is not known.
     """
 
     rotations: Rotations
     gains: np.ndarray
-    rotated: int
-    payload: Sequence[Any] | None = None
-    exactness: Exactness = Exactness.EXACT
     error: float = 0.0
+
+
+def chosen(solutions: PairSolutions, which: np.ndarray) -> PairSolutions:
+    """The solutions of some of the blocks, by their indices."""
+    of_blocks = {name: values for name, values in vars(solutions).items() if name != "error"}
+    return replace(solutions, **{name: _chosen(values, which) for name, values in of_blocks.items()})
+
+
+def _chosen(values: Any, which: np.ndarray) -> Any:
+    return values[which] if isinstance(values, np.ndarray) else [values[k] for k in which.tolist()]
+
+
+def solved_in_shares(
+    solve: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]], pairs: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """The rotations and the gains of pairs, which the threads of the pool share."""
+    shares = parallel.parts(len(pairs), parallel.width())
+    rotations, gains = zip(*parallel.each(lambda share: solve(pairs[share]), shares))
+    return np.concatenate(rotations), np.concatenate(gains)
 
 
 class NotFinite(ValueError):
@@ -83,93 +84,29 @@ class Look(NamedTuple):
         EᵀU − UᵀE. Entries with i, j ≥ active are 0. None if slopes are unknown.
     curvatures : array of float64, shape (n, n), or None
         Symmetric; entry (i, j) is g''(0) of the pair. Only rows i < active are read. None if curvatures are unknown.
-    left : float, optional
-        The sum of the gains of all pairs, each rotated alone to its best angle, if the objective knows it at no further cost. A
-        run ends where this is rounding.
     gradient : array of float64, shape (n, n), optional
-        E = ∂f/∂U. If f is a quadratic function of U, descent learns second derivatives from it, and needs fewer steps.
+        E = ∂f/∂U. If f is a quadratic function of U, descent learns second derivatives from it, and needs fewer steps. Without
+        slopes, those of E are taken; then E may have the active columns alone.
     gains : callable, optional
         Returns a symmetric array of float64, shape (n, n): entry (i, j) is the gain of the pair, rotated alone to its best angle,
         or a close upper bound, or NaN where the pair has to be searched; the diagonal is 0. For objectives that can tell it from
-        what the look has summed; certificates then search few pairs, or none.
+        what the look has summed, or by little work at the same state: a run ends where all gains together are rounding, and
+        certificates search few pairs, or none.
     """
 
     value: float
     slopes: np.ndarray | None = None
     curvatures: np.ndarray | None = None
-    left: float | None = None
     gradient: np.ndarray | None = None
     gains: Callable[[], np.ndarray] | None = None
 
 
-class Second(NamedTuple):
-    """The second derivatives of f with respect to the angles of all pairs, as a linear map.
+Product = Callable[[np.ndarray], np.ndarray]
+"""The second derivatives of f with respect to the angles of all pairs, as a linear map.
 
-    Attributes
-    ----------
-    product : callable
-        Maps an antisymmetric K of order n, in which K_ji is the angle of the pair (i, j), i < j, to an antisymmetric matrix H(K).
-        The map is linear and symmetric, and f(U exp(tK)) has the second derivative ½ Σ K_ij H(K)_ij at t = 0.
-    """
-
-    product: Callable[[np.ndarray], np.ndarray]
-
-
-class Leap(NamedTuple):
-    """A rotation of all columns at once.
-
-    Attributes
-    ----------
-    rotation : array, shape (n, n)
-        Orthogonal, of determinant 1.
-    again : bool
-        Whether another leap is likely to gain.
-    memory : object
-        Passed to the next call of `Objective.propose`, unless U was repaired in between.
-    """
-
-    rotation: np.ndarray
-    again: bool
-    memory: Any
-
-
-class Plan(NamedTuple):
-    """The defaults of `minimize` for an objective.
-
-    Attributes
-    ----------
-    phases : tuple of str
-        Some of "descent", "newton", "leaps" and "sweeps", in the order in which they run.
-    schedule : str or Schedule
-        The order of pairs in a sweep.
-    certify : bool
-        Whether to end a run with a search of every pair over all angles.
-    coarse : callable, optional
-        Returns a cheaper objective of the same order that has a minimum near this one's (a sum over fewer rows), or None. A
-        descent without a given start begins with the first phase of that objective's plan, and continues from there.
-    rough : float
-        The `tol` of a run on this objective as the cheaper form of another one.
-    second : callable, optional
-        `second(state, Q)` returns the second derivatives at U @ Q, a `Second`, for the phase "newton".
-    at_once : bool
-        Whether one call of `solve` gets all blocks of a round, instead of one call per thread: where a call is a pass over data
-        in chunks.
-    rounding : float
-        Relative rounding error of slopes, for data in single precision. Tolerances below its square have no effect.
-    stiefel : bool
-        Whether U has the active columns only, n x active: for functions of few columns. `Objective.look` then gets no Q, but the
-        state of each matrix to look at, and its slopes are those of `angle_derivatives.few_slopes`.
-    """
-
-    phases: tuple[str, ...] = ("leaps", "sweeps")
-    schedule: Any = "tournament"
-    certify: bool = False
-    coarse: Callable[[], Objective | None] | None = None
-    rough: float = 1e-2
-    second: Callable[[Any, np.ndarray], Second] | None = None
-    at_once: bool = False
-    rounding: float = 0.0
-    stiefel: bool = False
+It maps an antisymmetric K of order n, in which K_ji is the angle of the pair (i, j), i < j, to an antisymmetric matrix H(K). The
+map is symmetric, and f(U exp(tK)) has the second derivative ½ Σ K_ij H(K)_ij at t = 0.
+"""
 
 
 class Objective(ABC):
@@ -179,11 +116,12 @@ class Objective(ABC):
 
     Attributes
     ----------
-    n : int
-        Order of U.
+    shape : tuple of int
+        The shape of U: (n, n), or (n, m) for functions of n x m matrices with orthonormal columns. `look` then gets no Q, but the
+        state of each matrix to look at, and its slopes are those of `angle_derivatives.few_slopes`.
     active : int
-        Number of columns that f depends on, the first ones; n, or less in the Stiefel form. Only pairs (i, j) with i < active are
-        rotated. The active columns of a block come first, since blocks are in ascending order.
+        Number of columns that f depends on, the first ones: those of U, or fewer in the Stiefel form. Only pairs (i, j) with
+        i < active are rotated. The active columns of a block come first, since blocks are in ascending order.
     separable : bool
         Whether the gains of disjoint blocks add up, as for a sum over columns. If not, blocks are rotated one after the other.
     scale : float
@@ -191,13 +129,20 @@ class Objective(ABC):
     factor : float
         Users see the value factor * f: negative if the objective is maximised, and not ±1 if it has rescaled its data to avoid
         overflow.
+    method : tuple of str and Schedule
+        The phases of a run by default, in their order: some of "descent", "newton", "sweeps" and "widened sweeps", or a
+        schedule in the place of "sweeps".
+    second : callable or None
+        second(state, Q) returns the second derivatives at U @ Q, a `Product`, for the phase "newton".
     """
 
-    n: int
+    shape: tuple[int, int]
     active: int
     separable: bool = True
     scale: float = 1.0
     factor: float = 1.0
+    method: tuple[Any, ...] = ("sweeps",)
+    second: Callable[[Any, np.ndarray], Product] | None = None
 
     @abstractmethod
     def state(self, U: np.ndarray) -> Any:
@@ -211,40 +156,25 @@ class Objective(ABC):
         """
 
     @abstractmethod
-    def solve(self, state: Any, blocks: Blocks, min_gain: float = 0.0) -> Solved:
+    def solve(self, state: Any, blocks: Blocks, min_gain: float = 0.0) -> PairSolutions:
         """Find a rotation of each block, applied alone, that lowers f; for a block of two columns the best one.
 
-        Only reads the state; several threads may call it at once. `min_gain` is the gain at which a run stops: smaller gains need
-        not be found.
+        Only reads the state; the blocks may be shared among threads (`parallel.each`, `solved_in_shares`). `min_gain` is the gain
+        at which a run stops: smaller gains need not be found.
         """
 
     @abstractmethod
     def apply(
-        self, state: Any, blocks: Blocks, rotations: Rotations, payload: Sequence[Any] | None = None
+        self, state: Any, blocks: Blocks, rotations: Rotations, solutions: PairSolutions | None = None
     ) -> None:
         """Rotate the columns of the state, for every block of a round.
 
-        The payload is that of `solve` for these rotations; None if they do not come from it.
+        `solutions` are those of `solve` that have these rotations; None if they do not come from it.
         """
 
-    def start(self, rng: np.random.Generator) -> np.ndarray:
-        """The default start: a random rotation."""
+    def start(self, rng: np.random.Generator) -> np.ndarray | Objective:
+        """The default start: a random rotation. It may also be a cheaper objective, at whose minimum a run starts."""
         from givens.rotations import random_orthogonal
 
-        return random_orthogonal(self.n, rng, determinant=1)
-
-    def plan(self) -> Plan:
-        """The defaults of `minimize` for this objective."""
-        return Plan()
-
-    def propose(self, state: Any, memory: Any, first: bool) -> Leap | None:
-        """Propose a rotation of all columns at once that is likely to lower f; None if there is none.
-
-        The phase "leaps" calls it, first with `first=True`, then with the `memory` of the last leap, or None if U was repaired
-        since or the last leap failed. Only reads the state. The loop undoes a leap that does not lower f.
-        """
-        return None
-
-    def data(self) -> Sequence[np.ndarray | str]:
-        """The arrays and strings that define the problem, so that a checkpoint of another one is refused."""
-        return ()
+        n, m = self.shape
+        return random_orthogonal(n, rng, determinant=1 if m == n else None, columns=m)

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from givens.numerics import flop_counts
-from givens.objectives.base import Blocks, Solved
+from givens.objectives.base import Blocks, PairSolutions
 from givens.schedules import tournament
 
 MOST_COLUMNS = 64
@@ -86,21 +86,22 @@ def _moments(Y: np.ndarray, block: np.ndarray) -> np.ndarray:
 
 def solved(
     found: list[np.ndarray], blocks: Blocks, active: int, kappa: float, sign: float, min_gain: float
-) -> Solved:
+) -> PairSolutions:
     """The best rotation of each pair; for a larger block, sweeps over its pairs, until one gains no more than `min_gain`."""
     solutions = [
         _solved_block(part, len(block), int(np.sum(block < active)), kappa, sign, min_gain)
         for block, part in zip(blocks, found)
     ]
-    rotations, gains, rotated = zip(*solutions)
-    pairs = isinstance(blocks, np.ndarray)
-    return Solved(np.array(rotations) if pairs else rotations, np.array(gains), sum(rotated))
+    rotations, gains = zip(*solutions)
+    return PairSolutions(
+        np.array(rotations) if isinstance(blocks, np.ndarray) else rotations, np.array(gains)
+    )
 
 
 def _solved_block(
     found: np.ndarray, b: int, active: int, kappa: float, sign: float, min_gain: float
-) -> tuple[np.ndarray, float, int]:
-    """Q, its gain, and the number of rotations."""
+) -> tuple[np.ndarray, float]:
+    """Q and its gain."""
     from givens.kernels import quartic
 
     index = quadruples(b)
@@ -108,7 +109,7 @@ def _solved_block(
     T = found[:-products][index.place]
     G = np.empty((b, b))
     G[index.a, index.c] = G[index.c, index.a] = found[-products:]
-    V, total, rotated = np.eye(b), 0.0, 0
+    V, total = np.eye(b), 0.0
     rounds = [pairs[pairs[:, 0] < active] for pairs in tournament(b)]
     for _ in range(SWEEPS if b > 2 else 1):
         gained = 0.0
@@ -124,12 +125,11 @@ def _solved_block(
             cosine, sine = np.cos(angles), np.sin(angles)
             V[:, pairs[:, 0]], V[:, pairs[:, 1]] = cosine * x + sine * z, cosine * z - sine * x
             gained += float(gains.sum())
-            rotated += int(np.count_nonzero(gains))
             flop_counts.count(4.0 * T.size * len(pairs))
         total += gained
         if gained <= min_gain:
             break
-    return V, total, rotated
+    return V, total
 
 
 def _pair_moments(

@@ -8,22 +8,19 @@ chunks, the state is U, and only sums over rows are sent. `turned_rows` and `pas
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from copy import copy
 from typing import Any
 
 import numpy as np
 
 from givens.numerics.scaling import check_data, power
-from givens.objectives.base import Blocks, Look, Objective, Plan, Rotations, Second, Solved
+from givens.objectives.base import Blocks, Look, Objective, PairSolutions, Product, Rotations
 from givens.objectives.contrasts import Contrast, Exp, LogCosh
 from givens.objectives.quartic import Kurtosis, Orthomax
 from givens.objectives.turned_rows import LEAST, SAMPLE_ROWS, SWEPT_ROWS, HeldRows, TurnedRows
 from givens.schedules import Schedule, Tournament
 from givens.support.arguments import as_array, is_dask
-
-ROUGH = 0.017
-"""Tolerance of runs on samples, whose minimum is elsewhere."""
 
 # With more columns, Newton's method is not used: the second derivatives are n³/2 sums over the rows.
 MOST_TWICE = 128
@@ -76,21 +73,20 @@ class Columns(Objective):
         weights: np.ndarray | None = None,
     ) -> None:
         rows = _rows_of(A, weights)
-        self.rows, self.contrast, self.divisor = rows.prepared(as_contrast(contrast))
+        self.unweighted = as_contrast(contrast)
+        self.rows, self.contrast, self.divisor = rows.prepared(self.unweighted)
         degree = self.contrast.degree
         self.factor = self.contrast.sense * (1.0 if degree is None else power(self.divisor, degree))
         self.n = rows.n
+        self.shape = (self.n, self.n)
         self.active = checked_active(active, self.n)
-        sample = self.rows.sample(rows.stride)
-        size = self._weighted(rows.stride).size(_contiguous(sample))
-        self.scale = rows.count / len(sample) * size or 1.0
-        self.rough = ROUGH
+        self.scale = rows.count / len(self.rows.sample(rows.stride)) * self._size(rows.stride) or 1.0
         self.sampled = False  # whether this is the sum over a sample of the rows
         self.trace_slopes = True  # whether looks for the value have slopes too, for the trace
 
-    def start(self, rng: np.random.Generator) -> np.ndarray:
-        """The identity."""
-        return np.eye(self.n)
+    def start(self, rng: np.random.Generator) -> np.ndarray | Columns:
+        """The identity; with very many rows, where the sum over some of them is least."""
+        return self.coarse() or np.eye(self.n)
 
     def coarse(self) -> Columns | None:
         """With very many rows, the sum over evenly spaced ones, on which most steps can be made; else None.
@@ -98,7 +94,7 @@ class Columns(Objective):
         A sum over 50,000 rows differs little from one over 5,000. If the best angle of a pair has a closed form and the plan has
         Newton's method, a run on the sample is made of sweeps.
         """
-        if self.sampled or not self.contrast.smooth or not self.rows.samples_fit:
+        if self.sampled or not self.rows.samples_fit:
             return None
         sweeps = self._sweeps_cheaply()
         stride = self.rows.count // max((SWEPT_ROWS if sweeps else SAMPLE_ROWS) * self.n, LEAST)
@@ -108,9 +104,19 @@ class Columns(Objective):
         A, weights = self.rows.sample(stride), self.rows.weights
         other.rows = HeldRows(A, weights=None if weights is None else weights[::stride])
         other.contrast, other.sampled = self._weighted(stride), True
-        other.rough = ROUGH
-        other.scale = other.contrast.size(_contiguous(A)) or 1.0
+        other.scale = other._size(1) or 1.0
         return other
+
+    def _size(self, stride: int) -> float:
+        """The size of f on one row in `stride`: the sum of the contrast over all entries, times the mean weight."""
+        entries = _contiguous(self.rows.sample(stride)).reshape(1, -1)
+        size = float(self.unweighted.sums(entries, 1, slopes=False)[0].sum())
+        if not np.isfinite(size):
+            raise ValueError(f"the contrast {self.contrast!r} is not finite on this data: its sum is {size}")
+        weights = self.rows.weights
+        if weights is None or self.contrast is self.unweighted:  # which has its weights in the rows
+            return abs(size)
+        return abs(size) * float(weights[::stride].mean())
 
     def _weighted(self, stride: int) -> Contrast:
         """The contrast for one row in `stride`."""
@@ -118,56 +124,31 @@ class Columns(Objective):
         return self.contrast if weights is None else self.contrast.weighted(weights[::stride])[1]
 
     def _sweeps_cheaply(self) -> bool:
-        return self.contrast.exact and self._twice()
+        return self.contrast.exact and self.second is not None
 
-    def plan(self) -> Plan:
-        """Descent if the contrast is smooth, then Newton's method if it has second derivatives, then sweeps.
+    @property
+    def method(self) -> tuple[str | Schedule, ...]:  # type: ignore[override]
+        """Descent, then Newton's method if the contrast has second derivatives, then sweeps.
 
-        Leaps and sweeps if it is not smooth; sweeps alone if pairs have a closed form and the rows are few.
+        Sweeps alone if pairs have a closed form and the rows are few.
         """
-        return Plan(
-            phases=self._phases(),
-            schedule=self._schedule(),
-            coarse=self.coarse,
-            rough=self.rough,
-            second=self._second if self._twice() else None,
-            at_once=self.rows.passed,
-            rounding=self.rows.rounding,
-        )
-
-    def _phases(self) -> tuple[str, ...]:
+        sweeps = Tournament(block=self.rows.block(self.contrast))
         if self.rows.passed:
             if not isinstance(self.contrast, Orthomax):
                 return ("descent",)
             # All columns as one block: its moments take one pass.
-            return ("sweeps",) if self.rows.block(self.contrast) == self.n else ("descent", "sweeps")
-        if not self.contrast.smooth:
-            return ("leaps", "sweeps")
-        cheap = self.contrast.exact and self.rows.count < LEAST
-        newton = ("newton",) if self._twice() else ()
-        return (
-            ("sweeps",)
-            if cheap or (self.sampled and self._sweeps_cheaply())
-            else ("descent", *newton, "sweeps")
-        )
+            return (sweeps,) if sweeps.block == self.n else ("descent", sweeps)
+        if (self.contrast.exact and self.rows.count < LEAST) or (self.sampled and self._sweeps_cheaply()):
+            return (sweeps,)
+        return ("descent", sweeps) if self.second is None else ("descent", "newton", sweeps)
 
-    def _twice(self) -> bool:
-        """Whether to use second derivatives, which are sums over all rows in memory."""
-        return self.contrast.twice and self.n <= MOST_TWICE and not self.rows.passed
-
-    def _second(self, state: np.ndarray, Q: np.ndarray) -> Second:
-        return self.contrast.second(state, self.active, Q)
-
-    def _schedule(self) -> Schedule:
-        """A tournament of blocks."""
-        return Tournament(block=self.rows.block(self.contrast))
-
-    def data(self) -> list[np.ndarray | str]:
-        """The rows (of those in chunks a sample, and the lengths of chunks), what divided them, the contrast, and the weights."""
-        weights = [] if self.rows.weights is None else [self.rows.weights]
-        lengths = map(str, self.rows.chunk_lengths)
-        sample = self.rows.sample(self.rows.stride)
-        return [sample, np.array(self.divisor), repr(self.contrast), *weights, *lengths]
+    @property
+    def second(self) -> Callable[[np.ndarray, np.ndarray], Product] | None:  # type: ignore[override]
+        """The second derivatives, which are sums over all rows in memory; None if runs should not use them."""
+        second = self.contrast.second
+        if second is None or self.n > MOST_TWICE or self.rows.passed:
+            return None
+        return lambda state, Q: second(state, self.active, Q)
 
     def state(self, U: np.ndarray) -> np.ndarray:
         """(AU)ᵀ if the rows are in memory, Uᵀ if they are in chunks."""
@@ -175,20 +156,23 @@ class Columns(Objective):
 
     def value(self, state: np.ndarray) -> float:
         """Evaluate f."""
-        return self.rows.value(state, self.contrast, self.active)
+        return self.rows.look(state, self.contrast, self.active, None, slopes=False).value
 
     def look(self, state: np.ndarray, Q: np.ndarray | None = None, slopes: bool = True) -> Look:
         """Value, slopes and curvatures, by one pass over Y, or over YQ tile by tile; or by one pass over chunks."""
         if Q is None and not (slopes or self.trace_slopes):
             return Look(self.value(state))
-        return self.rows.look(state, self.contrast, self.active, Q)
+        return self.rows.look(state, self.contrast, self.active, Q, slopes=True)
 
-    def solve(self, state: np.ndarray, blocks: Blocks, min_gain: float = 0.0) -> Solved:
+    def solve(self, state: np.ndarray, blocks: Blocks, min_gain: float = 0.0) -> PairSolutions:
         """Solve the contrast's pair problem for each pair; rotate the pairs of larger blocks."""
-        return self.rows.solve(state, self.contrast, self.active, blocks, min_gain)
+        solved = self.rows.solve(state, self.contrast, self.active, blocks, min_gain)
+        # Rows in single precision are turned in it, and errors of eps in an angle cost eps².
+        solved.gains[solved.gains <= self.rows.rounding**2 * self.scale] = 0.0
+        return solved
 
     def apply(
-        self, state: np.ndarray, blocks: Blocks, rotations: Rotations, payload: Sequence[Any] | None = None
+        self, state: np.ndarray, blocks: Blocks, rotations: Rotations, solutions: PairSolutions | None = None
     ) -> None:
         """Rotate the columns of Y, or of U."""
         self.rows.apply(state, blocks, rotations)

@@ -10,6 +10,7 @@ The slopes and curvatures of all pairs follow from two matrices (see `pair_deriv
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from copy import copy
@@ -21,18 +22,12 @@ import numpy as np
 from givens.numerics import flop_counts, parallel
 from givens.numerics.scaling import EPS
 from givens.numerics.tiles import tile_width, tiled_sums
-from givens.objectives.base import Exactness, Look, Second
+from givens.objectives.base import Blocks, Look, PairSolutions, Product, solved_in_shares
 from givens.rotations import turn
 from givens.schedules import Shape, all_pairs
 
 if TYPE_CHECKING:
     from givens.kernels.scalar import ScalarKernels
-
-Pairs = tuple[np.ndarray, np.ndarray, int]
-"""The solution of some pairs: rotations, gains, and the number of pairs that rotate."""
-
-Solution = tuple[np.ndarray, float, int, Any]
-"""The solution of a block: Q, its gain, the number of rotations, and the payload for `Objective.apply`, or None."""
 
 
 # Flops for one angle of a pair, per row of the data: rotating two columns, and three sums. POINT is an estimate for φ and its
@@ -48,71 +43,40 @@ class Contrast(ABC):
     Attributes
     ----------
     sense : int
-        1 if the sum is minimised, −1 if it is maximised. `value` and `look` return sense times the sum, which is minimised.
+        1 if the sum is minimised, −1 if it is maximised. Looks have sense times the sum, which is minimised.
     degree : int or None
         Multiplying the data by a multiplies the value by a**degree. None if this does not hold; data are then not rescaled.
-    smooth : bool
-        Whether descent reaches a minimum; if not, runs are made of sweeps.
     exact : bool
         Whether the best angle of a pair has a closed form, so that sweeps over few rows are cheap.
-    twice : bool
-        Whether `second` returns second derivatives, and runs should use them.
-    by_rows : bool
-        Whether a look can be computed from sums over rows, `sums`, so that the rows may be in chunks.
-    exactness : Exactness
-        Whether the searches of pairs are exact.
+    second : callable or None
+        second(Y, active, Q) returns the second derivatives at QᵀY. None if there are none, or runs should not use them.
     """
 
     sense: int = 1
     degree: int | None = None
-    smooth: bool = True
     exact: bool = False
-    twice: bool = False
-    by_rows: bool = False
-    exactness: Exactness = Exactness.EXACT
+    second: Callable[[np.ndarray, int, np.ndarray], Product] | None = None
 
     @abstractmethod
-    def look(self, Y: np.ndarray, active: int, Q: np.ndarray | None = None) -> Look:
-        """Value, slopes and curvatures at Y, or at QᵀY; only reads Y."""
+    def sums(
+        self, Y: np.ndarray, active: int, Q: np.ndarray | None = None, slopes: bool = True
+    ) -> Sequence[np.ndarray]:
+        """Sums over some rows of the data, at Y or at QᵀY, from whose totals `look_from` computes a look; only reads Y.
 
-    def value(self, Y: np.ndarray, active: int) -> float:
-        """Evaluate f: the value of `look`, with the same bits."""
-        return self.look(Y, active).value
-
-    def second(self, Y: np.ndarray, active: int, Q: np.ndarray) -> Second:
-        """Second derivatives at QᵀY, if `twice`."""
-        raise NotImplementedError(f"{type(self).__name__} has no second derivatives but those of pairs")
-
-    @abstractmethod
-    def size(self, Y: np.ndarray) -> float:
-        """A positive size of f, for tolerances; the same for Y and its transpose."""
-
-    @abstractmethod
-    def solve_pairs(self, Y: np.ndarray, pairs: np.ndarray, active: int) -> Pairs:
-        """Find the best rotation of each pair."""
-
-    @abstractmethod
-    def solve_block(self, Y: np.ndarray, block: np.ndarray, active: int, min_gain: float) -> Solution:
-        """Rotate all pairs of a block, on a copy; `active` is the number of its active columns, which come first.
-
-        Gains below `min_gain` need not be found.
+        Without slopes only what the value needs; the first array then has a sum for each active column.
         """
 
-    def sums(self, Y: np.ndarray, active: int, Q: np.ndarray | None = None) -> list[np.ndarray]:
-        """Sums over some rows of the data, from whose totals `look_from` computes a look."""
-        raise NotImplementedError(f"{self!r} is not a sum over rows, so it needs all of them in memory")
-
+    @abstractmethod
     def look_from(self, sums: Sequence[np.ndarray], rows: int) -> Look:
         """The look, from sums over all rows."""
-        raise NotImplementedError(f"{self!r} is not a sum over rows, so it needs all of them in memory")
+
+    @abstractmethod
+    def solve(self, Y: np.ndarray, blocks: Blocks, active: int, min_gain: float = 0.0) -> PairSolutions:
+        """Find the best rotation of each pair; of each larger block, rotate all pairs on a copy."""
 
     def weighted(self, weights: np.ndarray) -> tuple[np.ndarray | None, Contrast]:
         """The factors by which rows must be multiplied, or None, and the contrast for these rows and weights."""
         raise ValueError(f"{self!r} is not a sum over rows that could have weights")
-
-    def block(self, n: int) -> int:
-        """The default size of blocks of n columns."""
-        return 2
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"
@@ -135,9 +99,6 @@ class Pointwise(Contrast):
         Reverse all signs.
     """
 
-    by_rows = True
-    exactness = Exactness.ADAPTIVE
-
     def __init__(self, signs: Sequence[int] | np.ndarray | None = None, *, maximise: bool = False) -> None:
         self.sense = -1 if maximise else 1
         self.signs = None if signs is None else _checked_signs(signs)
@@ -156,18 +117,16 @@ class Pointwise(Contrast):
             raise ValueError(f"{self!r} has {len(self.signs)} signs, but there are {active} active columns")
         return self.sense * self.signs
 
-    def look(self, Y: np.ndarray, active: int, Q: np.ndarray | None = None) -> Look:
-        """Value, slopes and curvatures, by one pass over Y."""
-        flop_counts.count(look_flops(Y, active, Q, POINT))
-        return self.look_from(self.sums(Y, active, Q), Y.shape[1])
-
-    def sums(self, Y: np.ndarray, active: int, Q: np.ndarray | None = None) -> list[np.ndarray]:
+    def sums(
+        self, Y: np.ndarray, active: int, Q: np.ndarray | None = None, slopes: bool = True
+    ) -> Sequence[np.ndarray]:
         """The sums Σ φ(y_i), Σ φ'(y_i) y_j and Σ φ''(y_i) y_j², the last in single precision: it only scales the steps."""
 
         def work(y: np.ndarray, rows: slice) -> Sequence[np.ndarray]:
-            values, slopes, curves, squares = self._terms(y, self.counts[rows], active)
-            return values, slopes @ y.T, (curves @ squares.T).astype(np.float64)
+            values, first, curves, squares = self._terms(y, self.counts[rows], active)
+            return (values, first @ y.T, (curves @ squares.T).astype(np.float64)) if slopes else (values,)
 
+        count_look(Y, active, Q, POINT, slopes)
         return turned_sums(work, Y, Q, tile_width(len(Y)))
 
     def _terms(self, y: np.ndarray, counts: np.ndarray, active: int) -> tuple[np.ndarray, ...]:
@@ -179,37 +138,20 @@ class Pointwise(Contrast):
 
     def look_from(self, sums: Sequence[np.ndarray], rows: int) -> Look:
         """The look, from the sums times the signs of the columns."""
-        values, M, S = sums
+        values, *products = sums
         weights = self._weights(len(values))
-        M, S = weights[:, None] * M, weights[:, None] * S
         value = self._finite(float(weights @ values))
+        if not products:
+            return Look(value)
+        M, S = (weights[:, None] * product for product in products)
         if not np.isfinite(float(M.sum() + S.sum())):
             raise ValueError(f"the derivatives of {self!r} are not finite on this data; whiten or rescale it")
         return Look(value, *pair_derivatives(M, S))
-
-    def value(self, Y: np.ndarray, active: int) -> float:
-        """Evaluate f."""
-        return self._finite(float(self._weights(active) @ self.column_values(Y, active)))
-
-    def column_values(self, Y: np.ndarray, active: int) -> np.ndarray:
-        """Σ φ(y) over each column, without signs."""
-        return self._values(Y, self.counts, active)
-
-    def _values(self, Y: np.ndarray, counts: np.ndarray, active: int) -> np.ndarray:
-        def work(y: np.ndarray, rows: slice) -> Sequence[np.ndarray]:
-            return self._terms(y, counts[rows], active)[:1]
-
-        return turned_sums(work, Y, None, tile_width(len(Y)))[0]
 
     def _finite(self, value: float) -> float:
         if not np.isfinite(value):
             raise ValueError(f"the contrast {self!r} is not finite on this data: its sum is {value}")
         return value
-
-    def size(self, Y: np.ndarray) -> float:
-        """|Σ φ|, or 1 if that is 0, times the mean weight."""
-        mean = float(self.counts.mean()) if len(self.counts) else 1.0
-        return (abs(self._finite(float(self._values(Y.reshape(1, -1), ONCE, 1)[0]))) or 1.0) * mean
 
     def weighted(self, weights: np.ndarray) -> tuple[None, Pointwise]:
         """The contrast Σ w φ(y)."""
@@ -217,33 +159,38 @@ class Pointwise(Contrast):
         other.counts = np.ascontiguousarray(weights, dtype=np.float64)
         return None, other
 
-    def solve_pairs(self, Y: np.ndarray, pairs: np.ndarray, active: int) -> Pairs:
-        """Search for the best angle of each pair."""
+    def solve(self, Y: np.ndarray, blocks: Blocks, active: int, min_gain: float = 0.0) -> PairSolutions:
+        """Search for the best angle of each pair; of a larger block, rotate each pair once, to the best angle of the search."""
         weights = np.append(self._weights(active), np.zeros(len(Y) - active))
-        found = [self._search(Y, weights, i, j) for i, j in pairs.tolist()]
-        angles, gains = np.array(found).reshape(-1, 2).T
-        return turn(angles), gains, int(np.count_nonzero(gains))
+        error = 0.0 if self.exact else math.nan
 
-    def solve_block(self, Y: np.ndarray, block: np.ndarray, active: int, min_gain: float) -> Solution:
-        """Rotate each pair of a block once, to the best angle of the search."""
-        Y, Q = Y[block], np.eye(len(block))
-        signs = self._weights(active) if self.signs is None else self.sense * self.signs[block[:active]]
-        weights = np.append(signs, np.zeros(len(block) - active))
-        total, rotated = 0.0, 0
-        for pair in all_pairs(Shape(len(block), active)):
-            angle, gain = self._search(Y, weights, *pair)
+        def pairs(share: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            found = [self._search(Y[i], Y[j], weights[i], weights[j]) for i, j in share.tolist()]
+            angles, gains = np.array(found).reshape(-1, 2).T
+            return turn(angles), gains
+
+        if isinstance(blocks, np.ndarray):
+            return PairSolutions(*solved_in_shares(pairs, blocks), error)
+        solved = parallel.each(lambda block: self._turned(Y[block], weights[block]), blocks)
+        return PairSolutions([Q for Q, _ in solved], np.array([gain for _, gain in solved]), error)
+
+    def _turned(self, Y: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, float]:
+        """Rotate each pair of rows once, in place, to the best angle of the search: Q and its gain."""
+        Q, total, rotated = np.eye(len(Y)), 0.0, 0
+        for i, j in all_pairs(Shape(len(Y), int(np.count_nonzero(weights)))):
+            angle, gain = self._search(Y[i], Y[j], weights[i], weights[j])
             if gain > 0.0:
-                G = turn(angle)
+                G, pair = turn(angle), [i, j]
                 Y[pair], Q[:, pair] = G.T @ Y[pair], Q[:, pair] @ G
                 total += gain
                 rotated += 1
         flop_counts.count(6.0 * rotated * Y.shape[1])
-        return Q, total, rotated, None
+        return Q, total
 
-    def _search(self, Y: np.ndarray, weights: np.ndarray, i: int, j: int) -> tuple[float, float]:
-        """The best angle of a pair, and its gain."""
-        angle, gain, angles = self.kernels.search(Y[i], Y[j], self.counts, weights[i], weights[j])
-        flop_counts.count((ANGLE + 2 * POINT) * angles * Y.shape[1])
+    def _search(self, x: np.ndarray, y: np.ndarray, first: float, second: float) -> tuple[float, float]:
+        """The best angle of a pair with these weights, and its gain."""
+        angle, gain, angles = self.kernels.search(x, y, self.counts, first, second)
+        flop_counts.count((ANGLE + 2 * POINT) * angles * len(x))
         return angle, gain
 
     def __repr__(self) -> str:
@@ -375,9 +322,7 @@ class Scalar(Pointwise):
     ) -> None:
         super().__init__(signs, maximise=maximise)
         self.phi, self.dphi, self.d2phi, self.pair = phi, dphi, d2phi, pair
-        self.even = even
-        if pair is not None:
-            self.exactness = Exactness.EXACT
+        self.even, self.exact = even, pair is not None
 
     @cached_property
     def kernels(self) -> ScalarKernels:
@@ -415,7 +360,7 @@ def turned_sums(
     return tiled_sums(parallel.slices(Y.shape[1], width), tile)
 
 
-def second_of_columns(M: np.ndarray, T: np.ndarray) -> Second:
+def second_of_columns(M: np.ndarray, T: np.ndarray) -> Product:
     """The second derivatives of a sum over columns, in the precision of T.
 
     A rotation by exp(K) moves column i by AU(k_i + ½ (K²)_i), to second order, where k_i is column i of K. With
@@ -432,13 +377,14 @@ def second_of_columns(M: np.ndarray, T: np.ndarray) -> Second:
         H[:, :active] += bent.T
         return H - H.T
 
-    return Second(product)
+    return product
 
 
-def look_flops(Y: np.ndarray, active: int, Q: np.ndarray | None, point: float) -> float:
-    """Flops of a look: the rotation, two products, the squares, and `point` for φ and its derivatives at every entry."""
+def count_look(Y: np.ndarray, active: int, Q: np.ndarray | None, point: float, slopes: bool) -> None:
+    """Count the rotation, two products and the squares, and `point` for φ and its derivatives at every entry."""
     n, rows = Y.shape
-    return rows * (n * ((0.0 if Q is None else 2.0 * n) + 1.0) + active * (4.0 * n + point))
+    products = n + 4.0 * n * active if slopes else 0.0
+    flop_counts.count(rows * ((0.0 if Q is None else 2.0 * n * n) + products + active * point))
 
 
 def pair_derivatives(M: np.ndarray, S: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -17,12 +17,12 @@ import numpy as np
 from givens.numerics import flop_counts, parallel
 from givens.numerics.scaling import EPS, power_of_two
 from givens.objectives.angle_derivatives import few_slopes, few_slopes_of_pairs, second_product, square_slopes
-from givens.objectives.base import Blocks, Exactness, Look, Objective, Plan, Rotations, Second, Solved
+from givens.objectives.base import Blocks, Look, Objective, PairSolutions, Product, Rotations
 from givens.objectives.differences import differences
 from givens.objectives.pair_angles import FIRST_POINTS, PairAngles
 from givens.objectives.probes import check_degree, check_gradient, check_hessian, probe
 from givens.objectives.values import HessianProduct, Jacobian, Values
-from givens.rotations import complete, random_orthogonal, rotate_blocks
+from givens.rotations import complete, rotate_blocks
 from givens.support.arguments import whole
 
 # Functions whose values are smaller or larger are divided by a power of two: squares would overflow or vanish.
@@ -36,6 +36,13 @@ class FunctionState:
     Ut: np.ndarray
     value: float | None = None
     points: int = FIRST_POINTS
+
+
+@dataclass
+class Searched(PairSolutions):
+    """The rotations of blocks, and the numbers of points with which the next searches begin."""
+
+    points: Sequence[int] = ()
 
 
 class Function(Objective):
@@ -116,12 +123,16 @@ class Function(Objective):
         check: bool = True,
         near: np.ndarray | None = None,
     ) -> None:
-        self.n, self.active = order_and_columns(n)
+        self.shape = self.n, self.active = order_and_columns(n)
         self.square = self.active == self.n
         self.degree = None if degree is None else whole(degree, "degree", 0)
         self.values = Values(f, jac, hess, (self.n, self.active))
         if hess is not None and not self.square:
             raise ValueError("hess is for square matrices: leave it out for n x m matrices")
+        # Kinks of f may end descent early: then sweeps follow. Of n x m matrices they take too many evaluations.
+        self.method = ("descent", "sweeps") if self.square else ("descent",)
+        if hess is not None:
+            self.method = ("descent", "newton")
         # With a BLAS of one thread, as during the run: others would spin for a tenth of a second after these evaluations.
         with parallel.pool(parallel.width()):
             self._measure(check, near)
@@ -145,7 +156,6 @@ class Function(Objective):
             self.factor = self.values.factor = power_of_two(largest)
             gradient = None if probes.gradient is None else probes.gradient / self.factor
             probes = probes._replace(values=probes.values / self.factor, gradient=gradient)
-        self.probes = probes.values
         self.scale = float(np.abs(probes.values).max()) or 1.0
         # An estimate of the rounding errors of f: smaller differences are ignored.
         self.noise = 32 * EPS * self.scale
@@ -155,22 +165,6 @@ class Function(Objective):
             check_gradient(self.values, probes, self.noise)
             if self.values.hess is not None:
                 check_hessian(self.values, probes)
-
-    def data(self) -> list[np.ndarray | str]:
-        """Some values of f: functions that agree on them are taken to be the same."""
-        return [self.probes, f"{self.degree} {self.factor}"]
-
-    def start(self, rng: np.random.Generator) -> np.ndarray:
-        """A random rotation, or a random matrix with orthonormal columns."""
-        return random_orthogonal(self.n, rng, determinant=1 if self.square else None, columns=self.active)
-
-    def plan(self) -> Plan:
-        """Descent, then sweeps, in case kinks of f end descent early; without `jac`, a certificate."""
-        if not self.square:
-            return Plan(phases=("descent",), stiefel=True)
-        if self.values.hess is not None:
-            return Plan(phases=("descent", "newton"), second=self._second)
-        return Plan(phases=("descent", "sweeps"), certify=self.values.jac is None)
 
     def state(self, U: np.ndarray) -> FunctionState:
         """U itself; f is evaluated when it is needed."""
@@ -216,39 +210,48 @@ class Function(Objective):
     def _infinite(self) -> Look:
         return Look(math.inf, np.zeros((self.n if self.square else self.active + self.n, self.active)))
 
-    def _second(self, state: FunctionState, Q: np.ndarray) -> Second:
+    @property
+    def second(self) -> Callable[[FunctionState, np.ndarray], Product] | None:  # type: ignore[override]
+        """The second derivatives, if `hess` is given."""
+        return None if self.values.hess is None else self._second
+
+    def _second(self, state: FunctionState, Q: np.ndarray) -> Product:
         U = self._matrix(state, Q)
         E = self.values.with_gradient(U)[1]
         assert E is not None
         flop_counts.count(2.0 * self.n**3)
-        return Second(second_product(E, U, lambda V: self.values.hessian_product(U, V)))
+        return second_product(E, U, lambda V: self.values.hessian_product(U, V))
 
-    def solve(self, state: FunctionState, blocks: Blocks, min_gain: float = 0.0) -> Solved:
-        """Find the best angle of every pair of every block, one after the other."""
+    def solve(self, state: FunctionState, blocks: Blocks, min_gain: float = 0.0) -> PairSolutions:
+        """Find the best angle of every pair of every block; the pairs of a block one after the other."""
         value = self.value(state)
-        found = [self.angles.rotation(state.Ut, block, value, state.points) for block in blocks]
+        found = parallel.each(
+            lambda block: self.angles.rotation(state.Ut, block, value, state.points), blocks
+        )
         rotations = [block.rotation for block in found]
-        resolved = all(block.resolved for block in found)
-        interpolated = Exactness.INTERPOLATED if self.degree is None else Exactness.EXACT
-        return Solved(
+        # A search by interpolation is off by at least the rounding errors of f.
+        error = max([block.error for block in found] + [self.noise]) if self.degree is None else 0.0
+        return Searched(
             np.array(rotations) if isinstance(blocks, np.ndarray) else rotations,
             np.array([block.gain for block in found]),
-            sum(block.rotated for block in found),
+            error,
             [block.points for block in found],
-            exactness=interpolated if resolved else Exactness.CAPPED,
-            error=max((block.error for block in found), default=0.0),
         )
 
     def apply(
-        self, state: FunctionState, blocks: Blocks, rotations: Rotations, payload: Sequence[Any] | None = None
+        self,
+        state: FunctionState,
+        blocks: Blocks,
+        rotations: Rotations,
+        solutions: PairSolutions | None = None,
     ) -> None:
         """Rotate U, and evaluate f there."""
         turned = state.Ut.copy()
         rotate_blocks(turned, blocks, rotations)
         # If f is not finite, this raises before the state is changed.
         state.value, state.Ut = self.values.finite(turned[: self.active].T.copy()), turned
-        if payload:
-            state.points = max(payload)
+        if isinstance(solutions, Searched):
+            state.points = max(solutions.points)
 
 
 def order_and_columns(n: int | tuple[int, int]) -> tuple[int, int]:

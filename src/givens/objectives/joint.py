@@ -11,15 +11,15 @@ every C_k has the mean 0.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import numpy as np
 
 from givens.numerics import flop_counts, parallel
 from givens.numerics.scaling import EPS, check_data, power, power_of_two
-from givens.objectives.base import Blocks, Look, Objective, Plan, Rotations, Second, Solved
+from givens.objectives.base import Blocks, Look, Objective, PairSolutions, Product, Rotations
 from givens.objectives.contrasts import quarter_gains, second_of_columns
 from givens.rotations import turn
 from givens.schedules import Tournament
@@ -30,6 +30,13 @@ TILE_ENTRIES = 1 << 17
 
 MOST_TWICE = 256
 """The largest order for which second derivatives, n³ numbers, are computed."""
+
+
+@dataclass
+class RotatedStack(PairSolutions):
+    """The solution of a block of all columns, and the upper triangles of the rotated matrices."""
+
+    entries: Sequence[np.ndarray] = ()
 
 
 class JointDiagonal(Objective):
@@ -63,6 +70,11 @@ class JointDiagonal(Objective):
         self.divisor = power_of_two(C)
         C = np.ascontiguousarray(np.moveaxis(C, 0, -1), dtype=np.float64) / self.divisor
         self.n = self.active = len(C)
+        self.shape = (self.n, self.n)
+        # Blocks are large enough for matrix products and small enough for the cache. On flat problems, where sweeps gain little,
+        # they give way to descent and Newton's method.
+        sweeps, newton = Tournament(block=64), () if self.second is None else ("newton",)
+        self.method = (sweeps, "descent", *newton, sweeps)
         subtract_mean_of_diagonals(C)
         self.factor = power(self.divisor, 2)
         # Not by BLAS, whose threads would spin beside the run.
@@ -80,22 +92,6 @@ class JointDiagonal(Objective):
     def start(self, rng: np.random.Generator) -> np.ndarray:
         """The identity."""
         return np.eye(self.n)
-
-    def plan(self) -> Plan:
-        """Sweeps, in blocks that are large enough for matrix products and small enough for the cache, and back to them.
-
-        On flat problems, where sweeps gain little, they give way to descent and Newton's method.
-        """
-        twice = self.n <= MOST_TWICE
-        return Plan(
-            phases=("sweeps", "descent", *(("newton",) if twice else ()), "sweeps"),
-            schedule=Tournament(block=64),
-            second=self._second if twice else None,
-        )
-
-    def data(self) -> list[np.ndarray]:
-        """The symmetric parts of the matrices, the power of two they were divided by, and the constant."""
-        return [self.C, np.array([self.divisor, self.constant])]
 
     def state(self, U: np.ndarray) -> np.ndarray:
         """The rotated matrices UᵀC_kU, as an array with the indices i, j, k."""
@@ -115,7 +111,7 @@ class JointDiagonal(Objective):
         squares = np.sum(state**2, axis=2)
         return self.constant + float(squares.sum(where=~np.eye(self.n, dtype=bool)))
 
-    def solve(self, state: np.ndarray, blocks: Blocks, min_gain: float = 0.0) -> Solved:
+    def solve(self, state: np.ndarray, blocks: Blocks, min_gain: float = 0.0) -> PairSolutions:
         """Solve pairs by the closed form; for each larger block, rotate its pairs once, on a copy."""
         from givens.kernels import joint
 
@@ -127,30 +123,30 @@ class JointDiagonal(Objective):
             found = quarter_gains(P, Q, self.least)
             angles = np.where(found > 0.0, 0.25 * np.arctan2(P, Q), 0.0)
             flop_counts.count(9.0 * depth * len(blocks))
-            return Solved(turn(angles), found, int(np.count_nonzero(found)))
-        rotations, gains, payload, rotated = [], [], [], 0
-        for block in blocks:
+            return PairSolutions(turn(angles), found)
+
+        def solve(block: np.ndarray) -> tuple[np.ndarray, float, np.ndarray]:
             b = len(block)
             i, j = np.triu_indices(b)
-            entries = state[block[i], block[j]]
-            Qt = np.eye(b)
+            entries, Qt = state[block[i], block[j]], np.eye(b)
             gain, turned = joint.turn_block(entries, Qt, self.least)
-            rotations.append(np.ascontiguousarray(Qt.T))
-            gains.append(gain)
-            payload.append(entries if b == self.n else None)
-            rotated += turned
             flop_counts.count(b * (b - 1) / 2 * 9 * depth + turned * ((6.0 * b + 2) * depth + 6 * b))
-        return Solved(rotations, np.array(gains), rotated, payload)
+            return np.ascontiguousarray(Qt.T), gain, entries
+
+        rotations, gains, entries = zip(*parallel.each(solve, blocks))
+        if len(blocks[0]) == self.n:
+            return RotatedStack(rotations, np.array(gains), entries=entries)
+        return PairSolutions(rotations, np.array(gains))
 
     def apply(
-        self, state: np.ndarray, blocks: Blocks, rotations: Rotations, payload: Sequence[Any] | None = None
+        self, state: np.ndarray, blocks: Blocks, rotations: Rotations, solutions: PairSolutions | None = None
     ) -> None:
         """Rotate the rows and columns of all matrices."""
         depth = state.shape[2]
-        if payload is not None and payload[0] is not None:
+        if isinstance(solutions, RotatedStack):
             # One block of all columns: `solve` has rotated its entries.
             i, j = np.triu_indices(self.n)
-            state[i, j] = state[j, i] = payload[0]
+            state[i, j] = state[j, i] = solutions.entries[0]
             return
         flop_counts.count(sum(4.0 * len(block) ** 2 * self.n * depth for block in blocks))
         # All rows before all columns: within either, blocks have no entry in common.
@@ -175,7 +171,12 @@ class JointDiagonal(Objective):
         """Slices of the matrices of about `TILE_ENTRIES` entries."""
         return parallel.slices(self.C.shape[2], max(1, TILE_ENTRIES // self.n**2))
 
-    def _second(self, state: np.ndarray, Q: np.ndarray) -> Second:
+    @property
+    def second(self) -> Callable[[np.ndarray, np.ndarray], Product] | None:  # type: ignore[override]
+        """The second derivatives, if they are few enough."""
+        return self._second if self.n <= MOST_TWICE else None
+
+    def _second(self, state: np.ndarray, Q: np.ndarray) -> Product:
         """Second derivatives of the sum −Σ_i Σ_k (u_iᵀC_ku_i)² over columns, from its derivatives with respect to each."""
         n = self.n
         flop_counts.count(8.0 * state.size * n)

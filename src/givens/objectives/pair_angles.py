@@ -25,10 +25,6 @@ class BlockRotation(NamedTuple):
         Orthogonal, of the order of the block.
     gain : float
         The sum of the gains of the pairs.
-    rotated : int
-        Number of pairs that were rotated.
-    resolved : bool
-        Whether all sums of harmonics agree with f.
     points : int
         The number of points with which the next search begins.
     error : float
@@ -37,8 +33,6 @@ class BlockRotation(NamedTuple):
 
     rotation: np.ndarray
     gain: float
-    rotated: int
-    resolved: bool
     points: int
     error: float
 
@@ -71,11 +65,10 @@ class PairAngles(NamedTuple):
         size = len(block)
         Vt = Ut.copy() if size > 2 else Ut
         Q = np.eye(size)
-        total, rotated, resolved, error = 0.0, 0, True, 0.0
+        total, error = 0.0, 0.0
         for a in range(np.searchsorted(block, self.active)):
             for b in range(a + 1, size):
                 search, points = self._search(Vt, (int(block[a]), int(block[b])), value, points)
-                resolved &= search.resolved
                 error = max(error, search.error)
                 if not self._exceeds_rounding(search):
                     continue
@@ -85,8 +78,7 @@ class PairAngles(NamedTuple):
                 Q[:, [a, b]] = Q[:, [a, b]] @ G
                 value -= search.gain
                 total += search.gain
-                rotated += 1
-        return BlockRotation(Q, total, rotated, resolved, points, error)
+        return BlockRotation(Q, total, points, error)
 
     def _search(self, Vt: np.ndarray, pair: tuple[int, int], value: float, points: int) -> tuple[Search, int]:
         """The best angle of a pair, and the number of points with which the next search begins."""

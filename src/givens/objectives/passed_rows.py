@@ -18,6 +18,7 @@ from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property, partial
+from threading import Lock
 from typing import Any, Self
 
 import numpy as np
@@ -26,7 +27,7 @@ from givens.data.passes import EveryNth, Summary
 from givens.data.rows import Rows
 from givens.numerics import flop_counts
 from givens.objectives import block_moments
-from givens.objectives.base import Blocks, Look, Rotations, Solved
+from givens.objectives.base import Blocks, Look, PairSolutions, Rotations
 from givens.objectives.contrasts import Contrast
 from givens.objectives.quartic import Orthomax
 from givens.objectives.turned_rows import LEAST, SAMPLE_ROWS, SIZE_ROWS, Space, TurnedRows, rescaling
@@ -92,11 +93,10 @@ class PassedRows(TurnedRows):
         # The sample on which descent may begin, so that it is read once.
         self.stride = max(1, count // (max(SAMPLE_ROWS * self.n, LEAST) if self.samples_fit else SIZE_ROWS))
         self._samples: dict[int, np.ndarray] = {}
+        self._reading = Lock()  # several runs take turns with their passes
 
     def prepared(self, contrast: Contrast) -> tuple[PassedRows, Contrast, float]:
         """The rows for a contrast, the contrast, and the power of two by which rows are divided: that of evenly spaced ones."""
-        if not contrast.by_rows:
-            raise ValueError(f"{contrast!r} is no sum over rows: it needs all samples in memory")
         if self.space is not None:
             return self, contrast, 1.0
         A = self.sample(self.stride).astype(np.float64, copy=False)
@@ -104,11 +104,6 @@ class PassedRows(TurnedRows):
         other = PassedRows(self.rows, self.count, Divided(divisor), self.label)
         other._samples = {self.stride: A / divisor}
         return other, contrast, divisor
-
-    @property
-    def chunk_lengths(self) -> Sequence[int]:
-        """Numbers of rows of the chunks on Dask, on which the bits of all sums depend."""
-        return () if self.rows.chunks is None else self.rows.chunks.X.chunks[0]
 
     def sample(self, stride: int) -> np.ndarray:
         """One transformed row in `stride`; those of each stride are read once."""
@@ -123,28 +118,27 @@ class PassedRows(TurnedRows):
 
     def total(self, work: Callable[..., Any], U: np.ndarray, name: str) -> Any:
         """The sums of work((AU)ᵀ) over pieces of chunks, by one pass."""
-        kept = [self._sent_space, self.rows.keep(np.ascontiguousarray(U.T), f"{self.label}-axes")]
-        return self.rows.total(TurnedTotal(work), f"{self.label}-{name}", kept).sums
+        with self._reading:
+            kept = [self._sent_space, self.rows.keep(np.ascontiguousarray(U.T), f"{self.label}-axes")]
+            return self.rows.total(TurnedTotal(work), f"{self.label}-{name}", kept).sums
 
     def state(self, U: np.ndarray) -> np.ndarray:
         """Uᵀ, a copy."""
         return np.array(U.T, dtype=np.float64, order="C")
 
-    def value(self, state: np.ndarray, contrast: Contrast, active: int) -> float:
-        """Evaluate f, by one pass."""
-        return self.look(state, contrast, active, None).value
-
-    def look(self, state: np.ndarray, contrast: Contrast, active: int, Q: np.ndarray | None) -> Look:
+    def look(
+        self, state: np.ndarray, contrast: Contrast, active: int, Q: np.ndarray | None, slopes: bool
+    ) -> Look:
         """Value, slopes and curvatures, by one pass."""
         U = state.T if Q is None else state.T @ Q
-        look = contrast.look_from(self.total(partial(contrast.sums, active=active), U, "look"), self.count)
-        left = None if look.gains is None else 0.5 * float(look.gains().sum())
+        with flop_counts.uncounted():  # workers have no counter
+            sums = self.total(partial(contrast.sums, active=active), U, "look")
         flop_counts.count(self._flops(4.0 * active))
-        return look._replace(left=left)
+        return contrast.look_from(sums, self.count)
 
     def solve(
         self, state: np.ndarray, contrast: Contrast, active: int, blocks: Blocks, min_gain: float
-    ) -> Solved:
+    ) -> PairSolutions:
         """Solve all blocks of a fourth-order contrast, by one pass."""
         if not isinstance(contrast, Orthomax):
             raise ValueError(

@@ -17,12 +17,10 @@ import numpy as np
 from givens.numerics import flop_counts, parallel
 from givens.numerics.scaling import EPS
 from givens.numerics.tiles import tile_width
-from givens.objectives.base import Look, Second
+from givens.objectives.base import Blocks, Look, PairSolutions, Product, solved_in_shares
 from givens.objectives.contrasts import (
     Contrast,
-    Pairs,
-    Solution,
-    look_flops,
+    count_look,
     pair_derivatives,
     quarter_gains,
     second_of_columns,
@@ -31,7 +29,6 @@ from givens.objectives.contrasts import (
 from givens.rotations import turn
 from givens.schedules import tournament
 
-LARGEST_BLOCK = 256
 PRODUCTS = 1 << 19  # twice the number of products of two columns in a tile
 # Number of columns of a group, whose pairs with another group a thread rotates, and the largest number of groups.
 GROUP, MOST_GROUPS = 8, 16
@@ -59,8 +56,6 @@ class Orthomax(Contrast):
     sense = -1
     degree = 4
     exact = True
-    twice = True
-    by_rows = True
 
     def __init__(self, kappa: float = 1.0) -> None:
         if not np.isfinite(kappa):
@@ -70,27 +65,27 @@ class Orthomax(Contrast):
     def __repr__(self) -> str:
         return f"Orthomax(kappa={self.kappa:g})"
 
-    def block(self, n: int) -> int:
-        """All columns, up to 256."""
-        return max(2, min(n, LARGEST_BLOCK))
-
-    def look(self, Y: np.ndarray, active: int, Q: np.ndarray | None = None) -> Look:
-        """Value, slopes and curvatures, by one pass over Y."""
-        flop_counts.count(look_flops(Y, active, Q, 6.0) + (2.0 * Y.size * len(Y) if self.kappa else 0.0))
-        return self.look_from(self.sums(Y, active, Q), Y.shape[1])
-
-    def sums(self, Y: np.ndarray, active: int, Q: np.ndarray | None = None) -> list[np.ndarray]:
-        """The sums 4 Σ y_i³ y_j, 12 Σ y_i² y_j² and, if κ ≠ 0, Σ y_i y_j."""
+    def sums(
+        self, Y: np.ndarray, active: int, Q: np.ndarray | None = None, slopes: bool = True
+    ) -> Sequence[np.ndarray]:
+        """The sums 4 Σ y_i³ y_j, 12 Σ y_i² y_j² and, if κ ≠ 0, Σ y_i y_j; without slopes Σ y_i⁴ and Σ y_i²."""
 
         def work(y: np.ndarray, rows: slice) -> Sequence[np.ndarray]:
             squares = y * y
+            if not slopes:
+                return np.einsum("ir,ir->i", squares, squares)[:active], squares[:active].sum(axis=1)
             first = 4.0 * ((squares[:active] * y[:active]) @ y.T)
-            return first, 12.0 * (squares[:active] @ squares.T), *([y @ y.T] if self.kappa else [])
+            second = 12.0 * (squares[:active] @ squares.T)
+            return first, second, *([y @ y.T] if self.kappa else [])
 
+        count_look(Y, active, Q, 6.0, slopes)
+        flop_counts.count(2.0 * Y.size * len(Y) if self.kappa and slopes else 0.0)
         return turned_sums(work, Y, Q, tile_width(len(Y)))
 
     def look_from(self, sums: Sequence[np.ndarray], rows: int) -> Look:
         """The look, from the sums, less the terms with κ."""
+        if sums[0].ndim == 1:
+            return Look(self.sense * float(np.sum(sums[0] - self.kappa / rows * sums[1] ** 2)))
         M, S = sums[:2]
         active = len(M)
         fourths = np.diagonal(S) / 12.0
@@ -105,7 +100,7 @@ class Orthomax(Contrast):
         # In a pair with an inactive column the powers of that one count, too, and the sums do not have them.
         return look._replace(gains=partial(self._gains, sums, rows)) if active == M.shape[1] else look
 
-    def second(self, Y: np.ndarray, active: int, Q: np.ndarray) -> Second:
+    def second(self, Y: np.ndarray, active: int, Q: np.ndarray) -> Product:
         """Second derivatives, from Σ y_i³ y_j, Σ y_i² y_j y_k and Σ y_j y_k, by one pass over Y in single precision."""
         n = len(Y)
         j, k = np.triu_indices(n)
@@ -129,27 +124,27 @@ class Orthomax(Contrast):
         flop_counts.count(Y.shape[1] * (2.0 * n * (n + active) + n * (n + 1) * (1.0 + active)))
         return second_of_columns(self.sense * M, (self.sense * T).astype(np.float32))
 
-    def size(self, Y: np.ndarray) -> float:
-        """Σ y⁴, which is positive for every κ."""
+    def solve(self, Y: np.ndarray, blocks: Blocks, active: int, min_gain: float = 0.0) -> PairSolutions:
+        """Solve pairs exactly: by the closed form, or, if a column is inactive, as the root of a monotone function.
 
-        def work(y: np.ndarray, rows: slice) -> Sequence[np.ndarray]:
-            return [np.sum((y * y) ** 2)]
-
-        return float(turned_sums(work, Y.reshape(1, -1), None, tile_width(1))[0])
-
-    def solve_pairs(self, Y: np.ndarray, pairs: np.ndarray, active: int) -> Pairs:
-        """Solve pairs exactly: by the closed form, or, if a column is inactive, as the root of a monotone function."""
+        Of larger blocks, every pair is rotated to its best angle, on a copy.
+        """
         from givens.kernels import quartic
 
-        found = np.empty((len(pairs), 2))
-        quartic.solve_pairs(Y, pairs, active, self.kappa / Y.shape[1], float(-self.sense), found)
-        angles, gains = found.T
-        flop_counts.count(pair_flops(pairs, active) * Y.shape[1])
-        return turn(angles), gains, int(np.count_nonzero(gains))
+        kappa, sign = self.kappa / Y.shape[1], -self.sense
 
-    def solve_block(self, Y: np.ndarray, block: np.ndarray, active: int, min_gain: float) -> Solution:
-        """Rotate every pair of a block to its best angle, on a copy."""
-        return *in_rounds(Y[block], active, self.kappa / Y.shape[1], -self.sense), None
+        def pairs(share: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            found = np.empty((len(share), 2))
+            quartic.solve_pairs(Y, share, active, kappa, float(sign), found)
+            return turn(found[:, 0]), found[:, 1].copy()
+
+        if isinstance(blocks, np.ndarray):
+            flop_counts.count(pair_flops(blocks, active) * Y.shape[1])
+            return PairSolutions(*solved_in_shares(pairs, blocks))
+        solved = parallel.each(
+            lambda block: in_rounds(Y[block], int(np.sum(block < active)), kappa, sign), blocks
+        )
+        return PairSolutions([Q for Q, _ in solved], np.array([gain for _, gain in solved]))
 
     def _gains(self, sums: Sequence[np.ndarray], rows: int) -> np.ndarray:
         """The gain of each pair, rotated alone to its best angle, from the sums of a look; for active = n."""
@@ -193,7 +188,7 @@ class Kurtosis(Orthomax):
     """
 
     # The problem is well conditioned for independent sources: quasi-Newton steps are enough.
-    twice = False
+    second = None  # type: ignore[assignment]
 
     def __init__(self, sign: int = 1) -> None:
         if sign not in (1, -1):
@@ -209,8 +204,8 @@ class Kurtosis(Orthomax):
         return f"Kurtosis(sign={-self.sense})"
 
 
-def in_rounds(Y: np.ndarray, active: int, kappa: float, sign: int) -> tuple[np.ndarray, float, int]:
-    """Rotate every pair of rows of Y to its best angle, in place: Q, the gain, and the number of rotations."""
+def in_rounds(Y: np.ndarray, active: int, kappa: float, sign: int) -> tuple[np.ndarray, float]:
+    """Rotate every pair of rows of Y to its best angle, in place: Q and the gain."""
     from givens.kernels import quartic
 
     Qt = np.eye(len(Y))
@@ -226,7 +221,7 @@ def in_rounds(Y: np.ndarray, active: int, kappa: float, sign: int) -> tuple[np.n
         total += float(np.concatenate(gains).sum())
         rotated += sum(int(np.count_nonzero(part)) for part in gains)
     flop_counts.count(_sweep_flops(len(Y), active) * Y.shape[1] + 6.0 * rotated * (Y.shape[1] + len(Y)))
-    return Qt.T.copy(), total, rotated
+    return Qt.T.copy(), total
 
 
 def pair_flops(pairs: np.ndarray, active: int) -> float:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,9 +24,9 @@ from givens.numerics import flop_counts, parallel
 from givens.numerics.gram import leading_axes
 from givens.numerics.scaling import EPS
 from givens.numerics.tiles import scores, tiled_sum, tiles, turned
-from givens.objectives.base import Blocks, Leap, Look, Plan, Rotations
+from givens.objectives.base import Blocks, Look, PairSolutions, Rotations, solved_in_shares
 from givens.objectives.columns import Columns
-from givens.objectives.contrasts import Contrast, Pairs, Solution
+from givens.objectives.contrasts import Contrast
 from givens.objectives.turned_rows import HeldRows
 from givens.schedules import Schedule, Tournament
 from givens.support.arguments import is_dask
@@ -44,7 +45,7 @@ SAMPLES = 4  # random combinations of rows that are known by products, from whic
 
 
 class TurnedBlock(NamedTuple):
-    """The payload of a block: what `solve_block` has computed and `apply` can use.
+    """How a block was rotated: what `Threshold.solve` has computed and `SparseColumns.apply` can use.
 
     `steps` are the rotations of pairs, if they are few; `compact` are the rotated compact columns, the indices of their
     features, and those of the other features.
@@ -52,6 +53,13 @@ class TurnedBlock(NamedTuple):
 
     steps: np.ndarray | None
     compact: tuple[np.ndarray, np.ndarray, np.ndarray]
+
+
+@dataclass
+class TurnedBlocks(PairSolutions):
+    """The solutions of blocks, and how each was rotated."""
+
+    turned: Sequence[TurnedBlock] = ()
 
 
 class Threshold(Contrast):
@@ -67,7 +75,7 @@ class Threshold(Contrast):
 
     sense = -1
     degree = 2
-    smooth = False
+    exact = True
 
     def __init__(self, levels: np.ndarray, l0: bool) -> None:
         self.levels = levels
@@ -77,25 +85,30 @@ class Threshold(Contrast):
     def __repr__(self) -> str:
         return f"Threshold({'l0' if self.l0 else 'l1'}, {self.levels.tolist()})"
 
-    def value(self, Y: np.ndarray, active: int) -> float:
-        """Evaluate f."""
+    def sums(
+        self, Y: np.ndarray, active: int, Q: np.ndarray | None = None, slopes: bool = True
+    ) -> tuple[np.ndarray, ...]:
+        """The sums over columns, in four parts, and −2 S(y_i)ᵀy_j."""
         from givens.kernels.threshold import value
 
+        # Three for every entry that may exceed its level: in the value, and in S.
+        flop_counts.count(3.0 * active * Y.shape[1] + (0.0 if Q is None else 2.0 * len(Y) * Y.size))
+        flop_counts.count(active * (2.0 * Y.size + 3.0 * Y.shape[1]) if slopes else 0.0)
+        turned = Y if Q is None else np.ascontiguousarray(Q.T, dtype=Y.dtype) @ Y
         # The parts depend on the shape only and are added up in order, so the bits do not depend on the threads.
         parts = parallel.parts(active, 4)
-        return -float(sum(parallel.each(lambda part: value(Y[part], self.levels[part], self.l0), parts)))
+        values = np.array(parallel.each(lambda k: value(turned[k], self.levels[k], self.l0), parts))
+        return (values, self.slopes(turned, active)) if slopes else (values,)
 
-    def size(self, Y: np.ndarray) -> float:
-        """‖Y‖², an upper bound of |f|."""
-        return float(np.einsum("ij,ij->", Y, Y, dtype=np.float64))
-
-    def look(self, Y: np.ndarray, active: int, Q: np.ndarray | None = None) -> Look:
-        """Value and slopes −2 S(y_i)ᵀy_j, without curvatures, which jump where an entry crosses its threshold."""
-        turned = Y if Q is None else np.ascontiguousarray(Q.T, dtype=Y.dtype) @ Y
-        first = np.zeros((len(Y), len(Y)))
-        first[:active] = self.slopes(turned, active)
-        flop_counts.count(Y.size * (2.0 * active + (0.0 if Q is None else 2.0 * len(Y))))
-        return Look(self.value(turned, active), first - first.T)
+    def look_from(self, sums: Sequence[np.ndarray], rows: int) -> Look:
+        """Value and slopes, without curvatures, which jump where an entry crosses its threshold."""
+        value = -float(sum(sums[0]))
+        if len(sums) == 1:
+            return Look(value)
+        active, n = sums[1].shape
+        first = np.zeros((n, n))
+        first[:active] = sums[1]
+        return Look(value, first - first.T)
 
     def slopes(self, Y: np.ndarray, active: int) -> np.ndarray:
         """−2 S(y_i)ᵀy_j."""
@@ -109,23 +122,34 @@ class Threshold(Contrast):
 
         return -2.0 * tiled_sum(tiles(*Y.shape), product)
 
-    def solve_pairs(self, Y: np.ndarray, pairs: np.ndarray, active: int) -> Pairs:
-        """Find the global maximum of each pair, up to rounding errors."""
+    def solve(self, Y: np.ndarray, blocks: Blocks, active: int, min_gain: float = 0.0) -> PairSolutions:
+        """Find the global maximum of each pair, up to rounding errors; of larger blocks, rotate the pairs once, not exactly."""
+        if not isinstance(blocks, np.ndarray):
+            solved = parallel.each(lambda block: self.solve_block(Y, block, min_gain), blocks)
+            rotations, gains, turned = zip(*solved)
+            return TurnedBlocks(rotations, np.array(gains), turned=turned)
+        return PairSolutions(*solved_in_shares(lambda pairs: self.solve_pairs(Y, pairs), blocks))
+
+    def solve_pairs(self, Y: np.ndarray, pairs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The rotation and the gain of each pair."""
         from givens.kernels.sparse_blocks import solve_pairs
 
-        *solved, flops = solve_pairs(Y, pairs, self.everywhere(len(Y)), self.l0, self.noise, TIGHT)
+        rotations, gains, _, flops = solve_pairs(
+            Y, pairs, self.everywhere(len(Y)), self.l0, self.noise, TIGHT
+        )
         flop_counts.count(flops)
-        return tuple(solved)
+        return rotations, gains
 
-    def solve_block(self, Y: np.ndarray, block: np.ndarray, active: int, min_gain: float) -> Solution:
-        """Rotate the pairs of a block once, on a compact copy; not exactly (see `givens.kernels.sparse_blocks`)."""
+    def solve_block(
+        self, Y: np.ndarray, block: np.ndarray, min_gain: float
+    ) -> tuple[np.ndarray, float, TurnedBlock]:
+        """Q, its gain, and how a block was rotated on a compact copy (see `givens.kernels.sparse_blocks`)."""
         from givens.kernels import sparse_blocks
 
         levels = self.everywhere(len(Y))[block]
         C, rows, others = sparse_blocks.compact(Y, block, levels.min() / np.sqrt(2.0))
         Q, gain, turned, steps = self._turned(C, levels, min_gain)
-        found = TurnedBlock(steps[:turned] if turned <= len(steps) else None, (C, rows, others))
-        return Q, gain, turned, found
+        return Q, gain, TurnedBlock(steps[:turned] if turned <= len(steps) else None, (C, rows, others))
 
     def _turned(
         self, C: np.ndarray, levels: np.ndarray, min_gain: float
@@ -145,10 +169,6 @@ class Threshold(Contrast):
     def everywhere(self, n: int) -> np.ndarray:
         """The levels of n columns, ∞ for inactive ones."""
         return np.concatenate((self.levels, np.full(n - len(self.levels), np.inf)))
-
-    def block(self, n: int) -> int:
-        """All columns up to 16; else half of them, for rounds of two blocks, and at most 64, which fit into the caches."""
-        return n if n <= 16 else min(2 * -(-n // 4), 64)
 
 
 class ProductRows(HeldRows):
@@ -227,6 +247,7 @@ class SparseColumns(Columns):
             )
         levels = np.sqrt(gamma) if penalty == "l0" else gamma
         self.few = self.active < self.n
+        self.shape = (self.n, self.active)
         self.contrast = self._threshold(np.array(np.broadcast_to(levels / self.divisor, (self.active,))))
         self.gamma = gamma
 
@@ -241,11 +262,6 @@ class SparseColumns(Columns):
         other = copy(self)
         other.contrast = self._threshold(levels)
         return other
-
-    def plan(self) -> Plan:
-        """Leaps and sweeps; with few components sweeps of an n x m matrix and columns beside it."""
-        plan = super().plan()
-        return plan._replace(phases=("widened sweeps",), stiefel=True) if self.few else plan
 
     def look(self, state: np.ndarray, Q: np.ndarray | None = None, slopes: bool = True) -> Look:
         """Value and slopes; with few components value and gradient."""
@@ -262,13 +278,13 @@ class SparseColumns(Columns):
         return Look(-float(value), gradient=-2.0 * E.T)
 
     def apply(
-        self, state: np.ndarray, blocks: Blocks, rotations: Rotations, payload: Sequence[Any] | None = None
+        self, state: np.ndarray, blocks: Blocks, rotations: Rotations, solutions: PairSolutions | None = None
     ) -> None:
-        """Rotate the columns of Y; with a payload, without repeating the work of `solve`."""
-        if payload is None:
-            super().apply(state, blocks, rotations)
+        """Rotate the columns of Y; those of solved blocks without repeating the work of `solve`."""
+        if isinstance(solutions, TurnedBlocks):
+            parallel.each(lambda one: _apply(state, *one), zip(blocks, rotations, solutions.turned))
         else:
-            parallel.each(lambda one: _apply(state, *one), zip(blocks, rotations, payload))
+            super().apply(state, blocks, rotations)
 
     def start(self, rng: np.random.Generator) -> np.ndarray:
         """The principal axes, in the order of their variances."""
@@ -277,22 +293,24 @@ class SparseColumns(Columns):
             At.astype(np.float64, copy=False) if isinstance(At, np.ndarray) else At, self.active
         )[0]
 
-    def _schedule(self) -> Schedule:
-        """A tournament of blocks."""
-        return Tournament(block=max(self.contrast.block(self.n), 2))
+    def coarse(self) -> None:
+        """None: a sample of the features has other non-zeros."""
+        return None
 
-    def propose(self, state: np.ndarray, memory: Any, first: bool) -> Leap | None:
-        """A leap of `objectives.polar_leaps`, of all columns: the polar factor of the gradient at an extrapolated U."""
+    def _size(self, stride: int) -> float:
+        """‖A‖², an upper bound of |f|."""
+        A = self.rows.sample(stride)
+        return float(np.einsum("ij,ij->", A, A, dtype=np.float64))
+
+    @property
+    def method(self) -> tuple[str | Schedule, ...]:  # type: ignore[override]
+        """Sweeps, since descent ends at kinks; with few components sweeps of V and columns beside it.
+
+        Blocks of all columns up to 16; else half of them, for rounds of two, and at most 64, which fit into the caches.
+        """
         if self.few:
-            return None
-        from givens.objectives.polar_leaps import SHARES, PolarLeaps
-
-        leaps = memory or PolarLeaps(state, self.contrast.levels, self.contrast.l0, SHARES if first else ())
-        Q = leaps.go()
-        if Q is None:
-            return None
-        flop_counts.count(3.0 * self.active * state.shape[1])  # of the value, which the loop evaluates
-        return Leap(Q, leaps.again, leaps)
+            return ("widened sweeps",)
+        return (Tournament(block=max(self.n if self.n <= 16 else min(2 * -(-self.n // 4), 64), 2)),)
 
 
 def _apply(Y: np.ndarray, block: np.ndarray, Q: np.ndarray, found: TurnedBlock) -> None:

@@ -8,17 +8,16 @@ tensor. A pair problem depends on four of its entries, a block on its own subten
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from functools import lru_cache
-from typing import Any
+from collections.abc import Callable
+from functools import lru_cache, partial
 
 import numpy as np
 from scipy.linalg.lapack import dsyevd
 
 from givens.kernels import tensor as kernels
-from givens.numerics import flop_counts, modes
+from givens.numerics import flop_counts, modes, parallel
 from givens.numerics.scaling import EPS, binary_exponent
-from givens.objectives.base import Blocks, Look, Objective, Plan, Rotations, Solved
+from givens.objectives.base import Blocks, Look, Objective, PairSolutions, Rotations
 from givens.schedules import Shape, Tournament, all_pairs
 from givens.support.arguments import whole
 
@@ -29,9 +28,6 @@ WHOLE = 32
 """Up to this number, all columns are one block: a sweep then consists of up to `PASSES` passes over its pairs."""
 
 PASSES = 30
-
-LARGE = 0.01
-"""Relative to the scale: a look stops adding up the gains of pairs at this sum, which is far above those at which runs end."""
 
 MOST_EXPONENT = 1023
 """Tensors are divided by a power of two of at most this exponent, positive or negative: both 2^e and 2^−e are then numbers."""
@@ -68,7 +64,12 @@ class SymmetricTensor(Objective):
     def __init__(self, T: np.ndarray, rank: int | None = None, *, symmetrize: bool = False) -> None:
         T = _checked(T)
         self.n = len(T)
+        self.shape = (self.n, self.n)
         self.active = check_rank(rank, self.n)
+        # An even number of groups of columns, so that none is idle; one block if d is small.
+        groups = 2 * -(-self.n // BLOCK)
+        block = max(2, self.n) if self.n <= WHOLE else 2 * -(-self.n // groups)
+        self.method = (Tournament(block=block),)
         # Products of the entries of T over a power of two neither over- nor underflow.
         self.T, largest, exponent = _divided(T)
         self.factor = -(2.0**exponent)
@@ -100,7 +101,7 @@ class SymmetricTensor(Objective):
         """T(·, u, u) for the columns u of U, in the unit of the state: a step of the power method."""
         return modes.squares(self.T, U)
 
-    def solve(self, state: np.ndarray, blocks: Blocks, min_gain: float = 0.0) -> Solved:
+    def solve(self, state: np.ndarray, blocks: Blocks, min_gain: float = 0.0) -> PairSolutions:
         """Find the best rotation of each pair; rotate the pairs of each larger block on its own subtensor."""
         if isinstance(blocks, np.ndarray):
             i, j = blocks.T
@@ -117,7 +118,7 @@ class SymmetricTensor(Objective):
         )
 
     def apply(
-        self, state: np.ndarray, blocks: Blocks, rotations: Rotations, payload: Sequence[Any] | None = None
+        self, state: np.ndarray, blocks: Blocks, rotations: Rotations, solutions: PairSolutions | None = None
     ) -> None:
         """Rotate the three modes of T̃."""
         modes.rotate(state, blocks, rotations)
@@ -128,12 +129,6 @@ class SymmetricTensor(Objective):
             return look_of_pairs(modes.doubles(state), self.active, self.scale)
         flop_counts.count(2.0 * self.n**3)
         return look_of_pairs(modes.squares(state, Q).T @ Q, self.active)
-
-    def plan(self) -> Plan:
-        """A tournament with an even number of groups of columns, so that none is idle; one block if d is small."""
-        groups = 2 * -(-self.n // BLOCK)
-        block = max(2, self.n) if self.n <= WHOLE else 2 * -(-self.n // groups)
-        return Plan(schedule=Tournament(block=block))
 
     def residual(self, U: np.ndarray, weights: np.ndarray) -> float:
         """‖T − Σ λ_i u_i⊗u_i⊗u_i‖/‖T‖ for the weights λ_i = T(u_i, u_i, u_i) of the active columns, in the unit of the state."""
@@ -148,41 +143,42 @@ class SymmetricTensor(Objective):
             left = modes.squared_norm(rotated) / self.norm**2
         return math.sqrt(left)
 
-    def data(self) -> Sequence[np.ndarray]:
-        """The tensor, and its unit."""
-        return self.T, np.array([self.factor])
-
 
 def look_of_pairs(doubles: np.ndarray, active: int, scale: float | None = None) -> Look:
     """The value −Σ T̃_iii, and slopes and curvatures of all pairs, from the matrix of the T̃_iij.
 
     The slope of a pair of active columns is −3(T̃_iij − T̃_ijj), its curvature 3(T̃_iii + T̃_jjj) − 6(T̃_iij + T̃_ijj). If column j is
-    inactive, its terms of the sum are left out. With a scale, the look also has the sum of the gains of all pairs, by any angle; or
-    of some pairs, if it is large.
+    inactive, its terms of the sum are left out. With a scale, the look also has the gains of all pairs, by any angle.
     """
     n = len(doubles)
     slopes, curvatures = np.zeros((n, n)), np.zeros((n, n))
     coefficients = np.empty((4, active * (2 * n - active - 1) // 2))
     kernels.derivatives(doubles, active, slopes, curvatures, coefficients)
-    look = Look(-float(np.diagonal(doubles)[:active].sum()), slopes, curvatures)
-    if scale is None:
-        return look
-    left, flops = kernels.directions(
-        coefficients, EPS * scale, LARGE * scale, np.empty((3, coefficients.shape[1]))
-    )
-    flop_counts.count(flops)
-    return look._replace(left=left)
+    gains = None if scale is None else partial(gains_of_pairs, coefficients, n, active, EPS * scale)
+    return Look(-float(np.diagonal(doubles)[:active].sum()), slopes, curvatures, gains=gains)
 
 
-def solve_entries(entries: np.ndarray, both: np.ndarray, floor: float) -> Solved:
+def gains_of_pairs(coefficients: np.ndarray, n: int, active: int, floor: float) -> np.ndarray:
+    """The gain of each pair, rotated alone to its best angle, from A, B, D and E."""
+    i, j = _pairs(n, active).T
+    gains = np.zeros((n, n))
+    gains[i, j] = gains[j, i] = _directions(coefficients, floor)[2]
+    return gains
+
+
+def _directions(coefficients: np.ndarray, floor: float) -> np.ndarray:
+    """c, s and gain of each pair problem, from its A, B, D and E."""
+    out = np.empty((3, coefficients.shape[1]))
+    flop_counts.count(kernels.directions(coefficients, floor, out))
+    return out
+
+
+def solve_entries(entries: np.ndarray, both: np.ndarray, floor: float) -> PairSolutions:
     """The best rotation of each pair, from T_iii, T_iij, T_ijj and T_jjj; `both` where both columns are active."""
     iii, iij, ijj, jjj = entries
     coefficients = np.where(both, (iii + jjj, iij - ijj, iij + ijj, jjj - iii), entries)
-    out = np.empty((3, len(both)))
-    flop_counts.count(kernels.directions(coefficients, floor, np.inf, out)[1])
-    c, s, gains = out
-    rotations = np.stack((c, -s, s, c), axis=1).reshape(-1, 2, 2)
-    return Solved(rotations, gains, int(np.count_nonzero(gains)))
+    c, s, gains = _directions(coefficients, floor)
+    return PairSolutions(np.stack((c, -s, s, c), axis=1).reshape(-1, 2, 2), gains)
 
 
 @lru_cache(maxsize=16)
@@ -215,29 +211,31 @@ def solve_cubes(
     cube: Callable[[np.ndarray], np.ndarray],
     passes: int = 1,
     min_gain: float = 0.0,
-) -> Solved:
+) -> PairSolutions:
     """Solve blocks on their subtensors, which `cube(block)` returns as new arrays.
 
     The pairs of a block are rotated in up to `passes` passes, until another one is unlikely to gain more than `min_gain`. Gains
     below `floor` are rounding.
     """
-    solutions = [
-        _solve_cube(cube(block), int(block.searchsorted(active)), floor, passes, min_gain) for block in blocks
-    ]
-    rotations, gains, rotated = zip(*solutions)
-    return Solved(rotations, np.array(gains), sum(rotated))
+    rotations, gains = zip(
+        *parallel.each(
+            lambda block: _solve_cube(cube(block), int(block.searchsorted(active)), floor, passes, min_gain),
+            blocks,
+        )
+    )
+    return PairSolutions(rotations, np.array(gains))
 
 
 def _solve_cube(
     S: np.ndarray, active: int, floor: float, passes: int, min_gain: float
-) -> tuple[np.ndarray, float, int]:
-    """Rotate every pair of a block on its own subtensor S, which is overwritten: Q, the gain, and the number of rotations."""
+) -> tuple[np.ndarray, float]:
+    """Rotate every pair of a block on its own subtensor S, which is overwritten: Q and the gain."""
     b = len(S)
     V, W = np.eye(b), modes.doubles(S)
     T = S.copy() if passes > 1 else S
-    total, rotated, flops = kernels.turn_pairs(T, S, _pairs(b, active), active, floor, passes, min_gain, V, W)
+    gain, _, flops = kernels.turn_pairs(T, S, _pairs(b, active), active, floor, passes, min_gain, V, W)
     flop_counts.count(flops)
-    return np.ascontiguousarray(V.T), total, rotated
+    return np.ascontiguousarray(V.T), gain
 
 
 def check_rank(rank: int | None, d: int) -> int:

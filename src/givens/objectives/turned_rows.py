@@ -7,9 +7,8 @@ with the product with U, so that white samples are never stored as such.
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from copy import copy
 from typing import Any, Protocol
 
@@ -18,7 +17,7 @@ import numpy as np
 from givens.numerics import flop_counts, parallel
 from givens.numerics.scaling import power_of_two
 from givens.numerics.tiles import tiled_sum, tiles
-from givens.objectives.base import Blocks, Exactness, Look, Rotations, Solved
+from givens.objectives.base import Blocks, Look, PairSolutions, Rotations
 from givens.objectives.contrasts import Contrast
 
 # Rows per column of the sample on which a run may begin, by descent or by sweeps, and its smallest number of rows.
@@ -26,6 +25,7 @@ SAMPLE_ROWS, SWEPT_ROWS, LEAST = 96, 24, 1024
 SIZE_ROWS = 4096
 """Rows of a sample from which the size of a contrast is estimated, if nothing else is made of it."""
 
+LARGEST_BLOCK = 256  # columns of a block that is rotated pair by pair on a copy
 LARGEST = 2.0**15  # fourth powers of numbers between its inverse and this fit into single precision
 
 
@@ -77,11 +77,6 @@ class TurnedRows(ABC):
         """Relative rounding error of slopes."""
         return 0.0
 
-    @property
-    def chunk_lengths(self) -> Sequence[int]:
-        """Numbers of rows of the chunks on Dask, on which the bits of all sums depend."""
-        return ()
-
     @abstractmethod
     def prepared(self, contrast: Contrast) -> tuple[TurnedRows, Contrast, float]:
         """The rows for a contrast, the contrast with their weights, and the power of two by which they were divided."""
@@ -99,17 +94,15 @@ class TurnedRows(ABC):
         """What rotates with U."""
 
     @abstractmethod
-    def value(self, state: np.ndarray, contrast: Contrast, active: int) -> float:
-        """Evaluate f."""
-
-    @abstractmethod
-    def look(self, state: np.ndarray, contrast: Contrast, active: int, Q: np.ndarray | None) -> Look:
-        """Value, slopes and curvatures at U, or at UQ."""
+    def look(
+        self, state: np.ndarray, contrast: Contrast, active: int, Q: np.ndarray | None, slopes: bool
+    ) -> Look:
+        """Value, slopes and curvatures at U, or at UQ; only the value without `slopes`, if that is cheaper."""
 
     @abstractmethod
     def solve(
         self, state: np.ndarray, contrast: Contrast, active: int, blocks: Blocks, min_gain: float
-    ) -> Solved:
+    ) -> PairSolutions:
         """Solve the blocks of a round."""
 
     @abstractmethod
@@ -195,27 +188,17 @@ class HeldRows(TurnedRows):
         parallel.each(tile, tiles(self.A.shape[1], self.count))
         return Y
 
-    def value(self, state: np.ndarray, contrast: Contrast, active: int) -> float:
-        """Evaluate f."""
-        return contrast.value(state, active)
-
-    def look(self, state: np.ndarray, contrast: Contrast, active: int, Q: np.ndarray | None) -> Look:
+    def look(
+        self, state: np.ndarray, contrast: Contrast, active: int, Q: np.ndarray | None, slopes: bool
+    ) -> Look:
         """Value, slopes and curvatures, by one pass over Y, or over YQ tile by tile."""
-        return contrast.look(state, active, Q)
+        return contrast.look_from(contrast.sums(state, active, Q, slopes), state.shape[1])
 
     def solve(
         self, state: np.ndarray, contrast: Contrast, active: int, blocks: Blocks, min_gain: float
-    ) -> Solved:
+    ) -> PairSolutions:
         """Solve the contrast's pair problem for each pair; for each larger block, rotate its pairs on a copy of its columns."""
-        exactness = contrast.exactness
-        error = 0.0 if exactness is Exactness.EXACT else math.nan
-        if isinstance(blocks, np.ndarray):
-            return Solved(*contrast.solve_pairs(state, blocks, active), exactness=exactness, error=error)
-        found = [
-            contrast.solve_block(state, block, int(np.sum(block < active)), min_gain) for block in blocks
-        ]
-        rotations, gains, rotated, payload = zip(*found)
-        return Solved(rotations, np.array(gains), sum(rotated), payload, exactness, error)
+        return contrast.solve(state, blocks, active, min_gain)
 
     def apply(self, state: np.ndarray, blocks: Blocks, rotations: Rotations) -> None:
         """Rotate columns of Y."""
@@ -241,8 +224,8 @@ class HeldRows(TurnedRows):
         parallel.each(part, [(k, rows) for k in range(len(blocks)) for rows in cut])
 
     def block(self, contrast: Contrast) -> int:
-        """The default size of blocks."""
-        return contrast.block(self.n)
+        """All columns, up to 256, if pairs have a closed form; else a search of pairs is what takes the time."""
+        return max(2, min(self.n, LARGEST_BLOCK)) if contrast.exact else 2
 
     @property
     def rounding(self) -> float:

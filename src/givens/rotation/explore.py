@@ -11,7 +11,7 @@ structure take ten times as many sweeps.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import partial
 
 import numpy as np
 
@@ -68,14 +68,15 @@ def explore(
     rows, m = loadings.shape
     flops = _sweep_flops(rows, m)
     size = float(np.sum((loadings * loadings) ** 2))
-    runs = [_Candidate(loadings, kappa, np.eye(m), size, 0)]
+    pairs = all_pairs(Shape(m, m))
+    runs = [_Candidate(loadings, kappa, pairs, np.eye(m), size, 0)]
     best = None
     if candidates * FIRST_SWEEPS * flops > CHEAP:
         scouts = int(np.clip(SCOUT_BUDGET / (SCOUT_SWEEPS * flops), 1, min(SCOUTS, candidates)))
-        runs += _from_random(loadings, kappa, scouts - 1, size, rng, first=1)
+        runs += _from_random(loadings, kappa, pairs, scouts - 1, size, rng, first=1)
         best = _agreed(runs, size)
     if best is None:
-        runs += _from_random(loadings, kappa, candidates - len(runs), size, rng, first=len(runs))
+        runs += _from_random(loadings, kappa, pairs, candidates - len(runs), size, rng, first=len(runs))
         best = _by_halving(runs, flops)
     if best.converged or m < MANY_FACTORS:
         best.finish(tol * size)
@@ -83,12 +84,18 @@ def explore(
 
 
 def _from_random(
-    loadings: np.ndarray, kappa: float, number: int, size: float, rng: np.random.Generator, first: int
+    loadings: np.ndarray,
+    kappa: float,
+    pairs: np.ndarray,
+    number: int,
+    size: float,
+    rng: np.random.Generator,
+    first: int,
 ) -> list[_Candidate]:
     """So many candidates at random rotations; determinants do not matter, since the signs of columns do not."""
     order = loadings.shape[1]
     starts = np.linalg.qr(rng.standard_normal((number, order, order)))[0]
-    return [_Candidate(loadings, kappa, start, size, first + k) for k, start in enumerate(starts)]
+    return [_Candidate(loadings, kappa, pairs, start, size, first + k) for k, start in enumerate(starts)]
 
 
 def _agreed(scouts: list[_Candidate], size: float) -> _Candidate | None:
@@ -116,11 +123,6 @@ def _by_halving(runs: list[_Candidate], flops: float) -> _Candidate:
     return best_of(runs, first, lambda run: run.merit, further=rounds, each=each)[0]
 
 
-@lru_cache(maxsize=16)
-def _pairs(n: int) -> np.ndarray:
-    return all_pairs(Shape(n, n))
-
-
 class _Candidate:
     """One run of exact pair rotations, all on one thread.
 
@@ -129,13 +131,18 @@ class _Candidate:
     """
 
     def __init__(
-        self, loadings: np.ndarray, kappa: float, start: np.ndarray, size: float, number: int
+        self,
+        loadings: np.ndarray,
+        kappa: float,
+        pairs: np.ndarray,
+        start: np.ndarray,
+        size: float,
+        number: int,
     ) -> None:
         # One column of the mathematics per contiguous row.
         self.Ut = np.ascontiguousarray(start.T)
         self.Y = self.Ut @ loadings.T
-        self.pairs = _pairs(len(self.Y))
-        self.gains = np.empty(len(self.pairs))
+        self.pairs, self.gains = pairs, np.empty(len(pairs))
         self.share = kappa / len(loadings)
         self.little = CANDIDATE_TOL * size
         self.converged = False

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from givens.objectives.base import Exactness, Solved
+from givens.objectives.base import PairSolutions
 from givens.result import Certificate
 from givens.schedules import all_pairs
 from givens.solve.run import Run
-from givens.solve.sweeps import solve_pairs
+from givens.solve.sweeps import search
 
 WORTH = 1e-13
 """Relative to the scale: smaller gains may be rounding errors, and are not applied."""
@@ -44,7 +44,7 @@ def certify(run: Run, share: float) -> tuple[Certificate, float]:
     if run.searched:
         solved = _search(run, pairs[unknown])
         gains[unknown], error = solved.gains, solved.error
-    worth = max(WORTH, run.tol, run.plan.rounding) * objective.scale
+    worth = max(WORTH, run.tol) * objective.scale
     chosen = _disjoint(pairs, gains, worth)
     if not objective.separable:
         chosen = chosen[:1]
@@ -63,18 +63,16 @@ def certify(run: Run, share: float) -> tuple[Certificate, float]:
         if gain <= 0.0:  # rounding in the searches
             run.rotate(blocks, np.ascontiguousarray(rotations.transpose(0, 2, 1)))
             if gains[chosen].max() > CLEAR * objective.scale:
-                progress.exactness = Exactness.UNTRUE
+                progress.untrue = True
     unit = abs(objective.factor)
     most = unit * float(gains.max(initial=0.0))
     return Certificate(most, len(pairs), len(pairs) / total, unit * error), gain
 
 
-def _search(run: Run, pairs: np.ndarray) -> Solved:
+def _search(run: Run, pairs: np.ndarray) -> PairSolutions:
     """Search pairs over all angles."""
     run.complete()
-    solved = solve_pairs(run, pairs)
-    run.progress.exactness = max(run.progress.exactness, solved.exactness)
-    return solved
+    return search(run, pairs)
 
 
 def _disjoint(pairs: np.ndarray, gains: np.ndarray, worth: float) -> list[int]:

@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from givens.objectives.base import Exactness
 from givens.result import TRACE_FIELDS, PhaseSummary, Trace
 from givens.solve.state import Progress
 from givens.support import archive
@@ -32,7 +31,7 @@ class Checkpoint:
     path : path
         The file. If it exists, the run resumes from it.
     every : int, default=1
-        Number of steps between two saves: sweeps, leaps, or steps of descent. U is repaired at each of them, so only runs with
+        Number of steps between two saves: sweeps or steps of descent. U is repaired at each of them, so only runs with
         the same number end in the same bits.
 
     Examples
@@ -110,7 +109,6 @@ def load(path: str | os.PathLike[str]) -> Saved | None:
     rng = np.random.default_rng()
     rng.bit_generator.state = header["rng"]
     progress = Progress(arrays.pop("start"), rng, **{name: header[name] for name in COUNTERS})
-    progress.exactness = Exactness(progress.exactness)
     progress.trace = Trace(
         **{name: arrays.pop(f"trace_{name}").tolist() for name in NUMBERS}, phase=header["trace_phase"]
     )

@@ -64,12 +64,11 @@ class Descent(Phase):
         self.n = run.shape.n
         self.pairs = run.point.pairs
         self.scale = run.objective.scale
-        self.rounding = max(32 * EPS, run.plan.rounding)
         size = len(self.pairs)
         most = SOME if curved else min(max(CACHE // (2 * size), FEW), MANY)
         phases = run.options.phases
         following = phases[phases.index(self.name) + 1 :]
-        self.before_newton = following[:1] == ("newton",) and run.plan.second is not None
+        self.before_newton = following[:1] == ("newton",) and run.objective.second is not None
         self.curved = curved
         self.past = Memory(size, max(3, min(most, MOST_NUMBERS // (2 * size))))
         quadratic = quadratic and isinstance(run.point, Square) and not self.before_newton
@@ -87,7 +86,7 @@ class Descent(Phase):
                 self._begin(run, look.curvatures is not None, look.gradient is not None)
             self.look, self.g = look, look.slopes.take(self.pairs)
         # Rounding error of f.
-        self.noise = self.rounding * max(self.scale, abs(look.value))
+        self.noise = 32 * EPS * max(self.scale, abs(look.value))
         if self.model is not None:
             outcome = self._by_model(run, look, self.model)
             if outcome is not None:

@@ -13,13 +13,12 @@ matrix is held by `run.point`, and by nothing else; how far the run has come, by
 from __future__ import annotations
 
 import math
-from contextlib import nullcontext
 from time import perf_counter
 
 import numpy as np
 
 from givens.numerics import flop_counts
-from givens.objectives.base import NotFinite, Objective, Plan
+from givens.objectives.base import NotFinite, Objective
 from givens.result import PhaseSummary, Result, Stop
 from givens.rotations import orthogonality, repair
 from givens.solve import PHASES, sentences
@@ -59,7 +58,6 @@ class Loop:
     def __init__(
         self,
         objective: Objective,
-        plan: Plan,
         options: RunOptions,
         start: tuple[np.ndarray, np.random.Generator],
         checkpoint: Checkpoint | None = None,
@@ -79,7 +77,7 @@ class Loop:
         if options.callback is not None:
             self.observers.append(Caller(options.callback))
         self.always_rebases = checkpoint is not None
-        self.run = Run(objective, plan, options, progress, U)
+        self.run = Run(objective, options, progress, U)
         for phase, memory in zip(self.phases, memories or []):
             if memory:
                 phase.remember(memory, self.run)
@@ -97,28 +95,30 @@ class Loop:
         """Evaluate f at the start, where it may be NaN with `nan_as_inf`, or where a checkpoint resumes."""
         run, progress = self.run, self.run.progress
         self.coarse_summary, self.coarse_gain = coarse_summary, coarse_gain
-        # Descent needs the slopes; for other phases only the trace looks, as it does before a checkpoint.
-        descends = self.phases[progress.phase].name == "descent"
-        look = run.look if descends else run.glance
         if progress.trace.step:
             with flop_counts.uncounted():
                 run.hold()
-                look()
+            for observer in self.observers:
+                if isinstance(observer, CheckpointWriter):
+                    observer.check(run)
             return
         if coarse_summary is not None:
             progress.flops, progress.seconds = coarse_summary.flops, coarse_summary.seconds
         run.began = perf_counter() - progress.seconds
         progress.summaries = [PhaseSummary(phase.name) for phase in self.phases]
+        name = "" if coarse_summary is None else coarse_summary.name
         with flop_counts.job(progress):
             run.hold()
             try:
-                with nullcontext() if descends else run.observing():
-                    look()
+                # Descent needs the slopes; for other phases only the trace looks.
+                if self.phases[progress.phase].name == "descent":
+                    run.look()
+                trace(run, name)
             except NotFinite:
                 if not nan_as_inf:
                     raise
                 run.see_infinite()
-        trace(run, "" if coarse_summary is None else coarse_summary.name)
+                trace(run, name)
 
     def proceed(self, stop_share: float = 0.0) -> None:
         """Continue until there is a reason to stop.
@@ -227,7 +227,7 @@ class Loop:
             U=U,
             value=progress.trace.value[-1],
             converged=ending.stop.converged,
-            message=sentences.message(ending, progress.exactness, self.uncertified),
+            message=sentences.message(ending, run, self.uncertified),
             sweeps=progress.sweeps,
             rotations=progress.rotations,
             flops=progress.flops,
@@ -250,6 +250,6 @@ class Loop:
         try:
             with flop_counts.uncounted():
                 self.run.hold()
-                return self.run.gradient_norm(even_if_expensive=True)
+            return self.run.gradient_norm(self.run.observed(even_if_expensive=True))
         except NotFinite:
             return math.nan

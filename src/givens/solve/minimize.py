@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from givens.numerics import parallel
-from givens.objectives.base import Objective, Plan
+from givens.objectives.base import Objective
 from givens.objectives.function import Function, order_and_columns
 from givens.objectives.values import HessianProduct, Jacobian
 from givens.result import Result
 from givens.rotations import check_orthogonal
-from givens.schedules import SCHEDULES, Schedule, as_schedule
-from givens.solve import PHASES
+from givens.schedules import as_schedule
 from givens.solve.checkpoint import Checkpoint, as_checkpoint
-from givens.solve.race import lowest_run
+from givens.solve.race import Method, lowest_run, phases_of
 from givens.solve.state import Callback, RunOptions
 from givens.support.arguments import as_array, tolerance, whole
-
-Method = str | Schedule | Sequence[str | Schedule] | None
-"""Phases, or a schedule; see `minimize`."""
 
 
 def minimize(
@@ -69,8 +65,8 @@ def minimize(
     method : str, Schedule or sequence of them, optional
         The phases of the run in their order, the ways to lower f: "descent" (quasi-Newton steps of all columns, from the slopes
         of all pairs), "newton" (Newton's method, for objectives with second derivatives; it takes over where descent becomes
-        slow), "leaps" (rotations of all columns that the objective proposes), "sweeps" (rotations of pairs to their best angle,
-        or of blocks of columns). A phase follows where the one before it can lower f no further without having converged, or
+        slow), "sweeps" (rotations of pairs to their best angle, or of blocks of columns), "widened sweeps" (for n x m matrices:
+        these columns and 2m others, chosen before each sweep, as one block). A phase follows where the one before it can lower f no further without having converged, or
         where sweeps would have to go on for long. In place of "sweeps", the order of pairs: "tournament", "random"
         (Algorithm 1), "without-replacement" (the appendix), "cyclic", "shuffled", "gradient", or an object of
         `givens.schedules`, which also sets the size of blocks. By default the objective chooses, for sweeps a tournament, in
@@ -140,9 +136,8 @@ def minimize(
     with parallel.pool(1 if plain and threads is None else threads):
         earlier = getattr(objective, "evaluations", 0)
         problem, first = _posed(objective, start, n, (jac, hess))
-        plan = problem.plan()
         options = planned(
-            plan,
+            problem,
             method,
             tol=tolerance(tol, "tol"),
             max_iter=whole(max_iter, "max_iter", 0),
@@ -153,7 +148,7 @@ def minimize(
             problem,
             first,
             options,
-            determinant=_component(determinant, plan.stiefel),
+            determinant=_component(determinant, problem.shape),
             n_starts=whole(n_starts, "n_starts", 1),
             random_state=random_state,
             checkpoint=None if checkpoint is None else as_checkpoint(checkpoint),
@@ -164,28 +159,14 @@ def minimize(
 
 
 def planned(
-    plan: Plan, method: Method = None, certify: bool | float | None = None, **options: Any
+    objective: Objective, method: Method = None, certify: bool | float | None = None, **options: Any
 ) -> RunOptions:
-    """The options of a run, with the phases and the schedule that `method` names; by default those of the plan."""
-    names = plan.phases if method is None else method if isinstance(method, list | tuple) else (method,)
-    schedules = [name for name in names if name not in tuple(PHASES)]
-    if not names or len(schedules) > 1:
-        raise ValueError(f"method must name at least one phase and at most one schedule, got {method!r}")
-    phases = tuple("sweeps" if name in schedules else name for name in names)
-    schedule = _schedule(*schedules) if schedules else as_schedule(plan.schedule)
-    return RunOptions(
-        phases, schedule, certify=_share(plan.certify if certify is None else certify), **options
-    )
-
-
-def _schedule(name: Any) -> Schedule:
-    """The schedule that stands in the place of sweeps."""
-    if isinstance(name, Schedule) or name in tuple(SCHEDULES):
-        return as_schedule(name)
-    known = ", ".join(map(repr, (*PHASES, *SCHEDULES)))
-    raise ValueError(
-        f"there is no method {name!r}; it is one of {known}, a Schedule object, or several of them"
-    )
+    """The options of a run, with the phases and the schedule that `method` names; by default those of the objective."""
+    if certify is None:
+        certify = isinstance(objective, Function) and objective.square and objective.values.jac is None
+    phases, schedule = phases_of(objective.method if method is None else method)
+    schedule = schedule or phases_of(objective.method)[1] or "tournament"
+    return RunOptions(phases, as_schedule(schedule), certify=_share(certify), **options)
 
 
 def _share(certify: bool | float) -> float:
@@ -201,8 +182,8 @@ def _as_callback(callback: Callback | None) -> Callback | None:
     return callback
 
 
-def _component(determinant: int | str | None, stiefel: bool) -> int | str | None:
-    if stiefel and determinant is not None:
+def _component(determinant: int | str | None, shape: tuple[int, int]) -> int | str | None:
+    if shape[1] < shape[0] and determinant is not None:
         raise ValueError("n x m matrices, m < n, have no determinant: leave it out")
     if determinant not in (None, 1, -1, "both"):
         raise ValueError(f"determinant must be 1, -1, 'both' or None, got {determinant!r}")
@@ -229,7 +210,7 @@ def _posed(
         raise ValueError(
             f"{name} belongs to a plain function; {type(objective).__name__} knows its own derivatives"
         )
-    shape = (objective.n, objective.active if objective.plan().stiefel else objective.n)
+    shape = objective.shape
     if n is not None and order_and_columns(n) != shape:
         raise ValueError(f"n = {n}, but the objective is a function of {shape[0]} x {shape[1]} matrices")
     return objective, _checked(start, *shape)

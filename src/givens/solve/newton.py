@@ -47,8 +47,8 @@ class Newton(Phase):
 
     def advance(self, run: Run) -> float | Ending:
         """Make one step that lowers f."""
-        if run.plan.second is None:
-            return self._lacking("second derivatives (Plan.second)")
+        if run.objective.second is None:
+            return self._lacking("second derivatives (Objective.second)")
         if self.look is None:
             self.look = _finite(run.look())
             self.length, self.model, self.unseen_gain = self.radius, None, math.inf
@@ -67,7 +67,7 @@ class Newton(Phase):
             if outcome is not None:
                 return outcome
         # The step is tiny: values are rounding errors, or the second derivatives are not those of f.
-        noise = max(_noise(run, self.look), 32 * EPS * run.objective.scale)
+        noise = max(_noise(self.look), 32 * EPS * run.objective.scale)
         rounding = self.model is None or self._longest_gain(self.look) <= noise
         return Ending(Stop.ROUNDING if rounding else Stop.EXHAUSTED, phase=self.name)
 
@@ -76,7 +76,7 @@ class Newton(Phase):
         assert self.model is not None
         point = run.point.moved(Move(step.promised, 1.0, step.step))
         there = _finite(run.look_at(point))
-        fall, noise = look.value - there.value, _noise(run, look)
+        fall, noise = look.value - there.value, _noise(look)
         # Values cannot judge a gain below their rounding errors; the gain that is predicted next will.
         unseen = step.promised <= noise and not step.bounded and fall >= -noise
         if fall <= 0 and not fresh and not unseen:
@@ -98,15 +98,15 @@ class Newton(Phase):
 
     def _model(self, run: Run, look: Look) -> QuadraticModel:
         """The second derivatives at the present U."""
-        assert run.plan.second is not None
+        assert run.objective.second is not None
         assert look.slopes is not None
         rotation = np.eye(run.shape.n) if run.point.rotation is None else run.point.rotation
-        second = run.plan.second(run.state, rotation)
+        product = run.objective.second(run.state, rotation)
         if look.curvatures is not None:
-            return Truncated(second.product, _weights(look.curvatures, run.shape.active))
+            return Truncated(product, _weights(look.curvatures, run.shape.active))
         if run.pairs <= MOST_PRODUCTS:
-            return Exact(second.product, run.shape.n)
-        return Truncated(second.product, np.ones_like(look.slopes))
+            return Exact(product, run.shape.n)
+        return Truncated(product, np.ones_like(look.slopes))
 
     def _share(self) -> float:
         """The share of the squared slopes at which conjugate gradients stop."""
@@ -120,7 +120,7 @@ class Newton(Phase):
 
     def _at_rest(self, run: Run, look: Look, step: Minimum) -> Ending | None:
         """Why the run has converged: the model predicts next to nothing, or rounding errors that no longer become smaller."""
-        tol, noise = run.tol * run.objective.scale, _noise(run, look)
+        tol, noise = run.tol * run.objective.scale, _noise(look)
         if step.promised > max(tol, noise):
             return None
         gain = self._longest_gain(look) if step.bounded else step.promised
@@ -146,9 +146,9 @@ class Newton(Phase):
         self.radius = float(arrays["radius"])
 
 
-def _noise(run: Run, look: Look) -> float:
+def _noise(look: Look) -> float:
     """The rounding error of a value."""
-    return max(32 * EPS, run.plan.rounding) * abs(look.value)
+    return 32 * EPS * abs(look.value)
 
 
 def _finite(look: Look) -> Look:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ from time import perf_counter
 
 import numpy as np
 
+from givens.numerics.scaling import EPS
 from givens.objectives.base import Objective
 from givens.result import Snapshot, Stop
 from givens.solve import checkpoint as checkpoints
@@ -17,6 +17,9 @@ from givens.solve.checkpoint import Checkpoint, Saved
 from givens.solve.phase import Phase
 from givens.solve.run import Run, times
 from givens.solve.state import Callback, Ending, RunOptions
+
+SAME = 64 * EPS
+"""Relative to the scale: values of one problem at one point differ by less, also on machines that round otherwise."""
 
 Observer = Callable[[Run, str], Ending | None]
 """Called after each step with the name of what made it; it may end the run."""
@@ -26,9 +29,8 @@ def trace(run: Run, name: str) -> None:
     """Append a row to the trace, and add the step to the summary of its phase."""
     progress = run.progress
     rows = progress.trace
-    with run.observing():
-        value = times(run.objective.factor, run.glance().value)
-        norm = run.gradient_norm(even_if_expensive=run.options.gradient_tol is not None)
+    look = run.observed(even_if_expensive=run.options.gradient_tol is not None)
+    value, norm = times(run.objective.factor, look.value), run.gradient_norm(look)
     progress.seconds = perf_counter() - run.began
     rows.append(progress.steps, progress.seconds, progress.flops, value, norm, name)
     summary = progress.summaries[progress.phase]
@@ -61,11 +63,23 @@ class CheckpointWriter:
             return None
         same_start = not reproducible or np.array_equal(saved.progress.start, start)
         if saved.progress.start.shape != start.shape or not same_start or saved.problem != self.problem:
-            raise ValueError(
-                f"the checkpoint {os.fspath(self.checkpoint.path)!r} belongs to another problem (another objective, data, "
-                "start, random_state, method or interval); give another path, or delete it to start afresh"
-            )
+            raise self._other_problem()
         return saved
+
+    def check(self, run: Run) -> None:
+        """Refuse a checkpoint of other data, for which f or its gradient is another one than when it was saved."""
+        rows, size = run.progress.trace, run.unit * run.objective.scale
+        look = run.observed(even_if_expensive=False)
+        now = times(run.objective.factor, look.value), run.gradient_norm(look)
+        for before, after in zip((rows.value[-1], rows.gradient_norm[-1]), now):
+            if abs(after - before) > SAME * size:
+                raise self._other_problem()
+
+    def _other_problem(self) -> ValueError:
+        return ValueError(
+            f"the checkpoint {os.fspath(self.checkpoint.path)!r} belongs to another problem (another objective, data, "
+            "start, random_state, method or interval); give another path, or delete it to start afresh"
+        )
 
 
 @dataclass
@@ -102,14 +116,6 @@ class Caller:
 
 
 def fingerprint(objective: Objective, options: RunOptions, every: int | None) -> str:
-    """A digest of a problem and how it is solved, by which a checkpoint of another one is recognised."""
-    digest = hashlib.sha256(f"{type(objective).__name__} {objective.n} {objective.active}".encode())
-    for part in objective.data():
-        if isinstance(part, str):
-            digest.update(part.encode())
-            continue
-        array = np.ascontiguousarray(part)
-        digest.update(f"{array.shape} {array.dtype}".encode())
-        digest.update(array.data)
-    digest.update(f"{options.phases} {options.schedule!r} {every}".encode())
-    return digest.hexdigest()
+    """What a problem is but for its data, and how it is solved, by which a checkpoint of another one is recognised."""
+    problem = f"{type(objective).__name__} {objective.shape} {objective.active} {objective.factor}"
+    return f"{problem} {options.phases} {options.schedule!r} {every}"

@@ -24,7 +24,8 @@ evaluation; after a step that moves a column by more than `FAR` they are forgott
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from functools import lru_cache
+from collections.abc import Callable
+from functools import cache, lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -178,13 +179,9 @@ class Square(Point):
 
     def aim(self, direction: np.ndarray, slopes: np.ndarray) -> Move:
         """No angle is above `LARGEST_ANGLE`."""
-        most = self.largest(direction)
-        shrink = min(1.0, LARGEST_ANGLE / most) if most > 0.0 else 1.0
-        direction *= -shrink
         skew = np.zeros(self.Ut.shape)
-        skew.reshape(-1)[self.pairs] = -direction
-        longest = LARGEST_ANGLE / (shrink * most) if most > 0.0 else 1.0
-        return Move(-float(direction @ slopes), longest, skew - skew.T)
+        promised, longest = _bounded()(direction, slopes, self.pairs, LARGEST_ANGLE, skew)
+        return Move(promised, longest, skew)
 
     def moved(self, step: Move, length: float = 1.0) -> Square:
         """By Cayley's transform, a product and a repair."""
@@ -292,6 +289,13 @@ class Stiefel(Point):
         if len(self.Ut) == self.Ut.shape[1]:
             return self
         return self.widened(complete(self.matrix)[:, self.active :])
+
+
+@cache
+def _bounded() -> Callable[..., tuple[float, float]]:
+    from givens.kernels.quasi_newton import bounded
+
+    return bounded  # type: ignore[no-any-return]
 
 
 @lru_cache(maxsize=8)

@@ -1,10 +1,8 @@
 """The memory of descent: the last steps, from which limited-memory BFGS estimates the curvature.
 
-If a step s changed the slopes by y, the Hessian maps s to y. Let the rows of S and Y be the last m steps and changes, from the
-oldest to the newest, each divided by √(s·y), and let R be the upper triangle of S Yᵀ. The inverse H of the Hessian that BFGS
-would learn from them, beginning with a diagonal matrix W, is (Nocedal 1980; Byrd, Nocedal and Schnabel 1994)
-
-    H g  =  r + Sᵀ R⁻ᵀ (u − Y r),      u = R⁻¹ S g,      r = W (g − Yᵀ u).
+If a step s changed the slopes by y, the Hessian maps s to y. H g, where H is the inverse of the Hessian that BFGS would learn
+from the last m steps, takes two loops over them (Nocedal 1980): one from the last step to the first, which subtracts changes of
+slopes from g, and one back, which adds steps. In between g is multiplied by the diagonal matrix W that BFGS begins with.
 
 A multiple of the identity for W makes descent slow where pairs of columns have very different curvatures. So W is learned too
 (Gilbert and Lemaréchal 1989): its inverse becomes the diagonal of what BFGS would make of it,
@@ -17,10 +15,6 @@ and all w_k are then multiplied by one number, for which y·W y = s·y.
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg.lapack import dtrtrs
-
-LEAST_SHARE = 1e-12  # the largest factor by which a pair may raise a weight is the inverse of it
-LEAST_COSINE = 1e-10  # of a step and its change, below which their curvature may be rounding
 
 
 class Memory:
@@ -35,68 +29,50 @@ class Memory:
     """
 
     def __init__(self, size: int, most: int) -> None:
+        from givens.kernels.quasi_newton import add, solve
+
+        self._add, self._solve = add, solve
         self.most = min(most, max(size, 1))
-        # Rows begin..end are kept; where there is no room behind them, they are moved to the front.
-        self.steps, self.changes = np.empty((2, 2 * self.most, size))
-        self.products = np.zeros((2 * self.most, 2 * self.most))  # the upper triangle of S Yᵀ
+        # A step and the change of slopes alternate, both divided by √(s·y). The oldest pair is overwritten.
+        self.rows = np.empty((2 * self.most, size))
         self.weights = np.empty(size)
         self.clear()
 
     def clear(self) -> None:
         """Forget all steps."""
-        self.begin = self.end = 0
+        self.place = self.kept = 0
         self.weights[:] = 1.0
 
     def __len__(self) -> int:
-        return self.end - self.begin
+        return self.kept
 
     def add(self, step: np.ndarray, change: np.ndarray) -> bool:
         """Keep a step and the change of the slopes if the curvature along it is clearly positive; return whether it is."""
-        curvature = float(step @ change)
-        if not curvature > LEAST_COSINE * float(step @ step) ** 0.5 * float(change @ change) ** 0.5:
+        if not self._add(self.rows, self.weights, self.place, self.kept == 0, step, change):
             return False
-        s, y = step * curvature**-0.5, change * curvature**-0.5
-        if self.end == len(self.steps):
-            self.restore(self.arrays())
-        if not len(self):
-            self.weights[:] = 1.0 / (y @ y)
-        self.steps[self.end], self.changes[self.end] = s, y
-        self.end += 1
-        self.begin = max(self.begin, self.end - self.most)
-        self.products[self.begin : self.end, self.end - 1] = self.steps[self.begin : self.end] @ y
-        inverse = 1.0 / self.weights
-        along = s * inverse
-        learned = inverse + y * y - along * along / (s @ along)
-        # Positive, but for rounding errors.
-        np.divide(1.0, learned, out=self.weights, where=learned > LEAST_SHARE * inverse)
-        self.weights /= (self.weights * y) @ y
+        self.place = (self.place + 1) % self.most
+        self.kept = min(self.kept + 1, self.most)
         return True
 
     def solve(self, slopes: np.ndarray, weights: np.ndarray | float | None = None) -> np.ndarray:
         """H g, with these weights on the diagonal of W, or with those that were learned."""
         if weights is None:
             weights = self.weights
-        if not len(self):
+        if not self.kept:
             return weights * slopes
-        kept = slice(self.begin, self.end)
-        S, Y, Rt = self.steps[kept], self.changes[kept], self.products[kept, kept].T
-        u = dtrtrs(Rt, S @ slopes, lower=1, trans=1)[0]
-        r: np.ndarray = weights * (slopes - u @ Y)
-        return r + dtrtrs(Rt, u - Y @ r, lower=1)[0] @ S
+        if not isinstance(weights, np.ndarray):
+            weights = np.full(len(slopes), weights)
+        return self._solve(self.rows, self.place, self.kept, slopes, weights)
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """Copies for a checkpoint, the oldest step first."""
-        kept = slice(self.begin, self.end)
-        return {
-            "pairs": np.stack((self.steps[kept], self.changes[kept])),
-            "products": self.products[kept, kept].copy(),
-            "weights": self.weights.copy(),
-        }
+        """The arrays for a checkpoint, the oldest step first."""
+        order = np.arange(self.place - self.kept, self.place) % self.most
+        size = self.rows.shape[1]
+        pairs = self.rows.reshape(self.most, 2 * size)[order]
+        return {"rows": pairs.reshape(2 * self.kept, size), "weights": self.weights.copy()}
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
         """Restore saved arrays, bit by bit."""
-        kept = len(arrays["products"])
-        self.begin, self.end = 0, kept
-        self.steps[:kept], self.changes[:kept] = arrays["pairs"]
-        self.products[:kept, :kept] = arrays["products"]
-        self.weights[:] = arrays["weights"]
+        number = len(arrays["rows"]) // 2
+        self.rows[: 2 * number], self.weights[:] = arrays["rows"], arrays["weights"]
+        self.kept, self.place = number, number % self.most

@@ -18,12 +18,12 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from givens.numerics import parallel
-from givens.objectives.base import Objective, Plan
+from givens.objectives.base import Objective
 from givens.result import PhaseSummary, Result, Stop
 from givens.rotations import determinant as determinant_of
 from givens.rotations import random_orthogonal, with_determinant
-from givens.schedules import as_schedule
-from givens.solve import sentences
+from givens.schedules import SCHEDULES, Schedule, as_schedule
+from givens.solve import PHASES, sentences
 from givens.solve.checkpoint import Checkpoint
 from givens.solve.loop import Loop
 from givens.solve.starts import best_of, one_by_one
@@ -36,6 +36,13 @@ Outcome = TypeVar("Outcome")
 PAUSE_SHARE = 1e-4
 """Share of the gain so far. On 216 functions of twelve kinds with ten starts each, 138 of which had several minima, a race missed
 the lowest one in 4, by at most 2 % of the gain, and took 0.62 of the time of complete runs (0.13 to 0.85)."""
+
+
+COARSE_TOL = 0.017
+"""Tolerance of runs on cheaper forms, whose minimum is elsewhere."""
+
+Method = str | Schedule | Sequence[str | Schedule] | None
+"""Phases, or a schedule; see `minimize`."""
 
 
 def lowest_run(
@@ -66,10 +73,18 @@ def lowest_run(
     """
     began, rng = perf_counter(), generator(random_state)
     takes_forms = coarse is not False and options.phases[0] == "descent"
-    first = objective.start(rng) if start is None else start
+    forms: list[Objective] = []
+    if start is None:
+        forms, first = _cheaper_forms(objective, rng)
+    else:
+        first = start
+        if takes_forms and (coarse or n_starts > 1):
+            forms = _cheaper_forms(objective, deepcopy(rng))[0]
     starts = _drawn(first, rng, n_starts, takes_forms and (coarse or start is None), takes_forms)
     reproducible = start is not None or random_state is not None
-    race = Race(objective, options, _checkpoints(checkpoint, determinant, n_starts), starts, reproducible)
+    race = Race(
+        objective, options, _checkpoints(checkpoint, determinant, n_starts), starts, reproducible, forms
+    )
     best, *other = race.by_component()
     if race.several:
         best.seconds = perf_counter() - began
@@ -92,7 +107,7 @@ class Race:
 
     Attributes
     ----------
-    objective, plan, options
+    objective, options
         The problem, and how to solve it.
     checkpoints : dict
         The components to search, 1, -1 or None for the one of the start, each with its checkpoint.
@@ -104,7 +119,7 @@ class Race:
     several : bool
         Whether there is more than one run.
     in_turn : bool
-        Whether runs come one after the other: they must not share a callback, or passes over chunks.
+        Whether runs come one after the other: they must not share a callback.
     stopped : bool
         Whether the callback has stopped one of several runs; those that follow are left out.
     forms : list of Objective
@@ -118,14 +133,14 @@ class Race:
         checkpoints: dict[int | None, Checkpoint | None],
         starts: list[Start],
         reproducible: bool,
+        forms: list[Objective],
     ) -> None:
-        self.objective, self.plan, self.options = objective, objective.plan(), options
+        self.objective, self.options, self.forms = objective, options, forms
         self.checkpoints, self.starts, self.reproducible = checkpoints, starts, reproducible
         self.sense = -1 if objective.factor < 0 else 1
         self.several = len(starts) * len(checkpoints) > 1
-        self.in_turn = options.callback is not None or self.plan.at_once or not self.several
+        self.in_turn = options.callback is not None or not self.several
         self.stopped = False
-        self.forms = _cheaper_forms(self.plan) if any(start.on_forms for start in starts) else []
 
     def by_component(self) -> list[Result]:
         """The lowest run of each component, the lowest one first."""
@@ -161,7 +176,7 @@ class Race:
         forms = self.forms if start.on_forms else []
         U, summary, gain = self._on_forms(forms, U, start.rng)
         where = (U, start.rng)
-        loop = Loop(self.objective, self.plan, self.options, where, self.checkpoints[sign], self.reproducible)
+        loop = Loop(self.objective, self.options, where, self.checkpoints[sign], self.reproducible)
         loop.begin(summary, gain, nan_as_inf=self.several)
         loop.proceed(pause_share)
         if self.several:
@@ -177,15 +192,15 @@ class Race:
             return U, None, 0.0
         summary, gain, began = PhaseSummary("samples", gain=math.nan), 0.0, perf_counter()
         for form in reversed(forms):
-            plan = form.plan()
+            phases, schedule = phases_of(form.method)
             options = RunOptions(
-                plan.phases[:1],
-                as_schedule(plan.schedule),
-                max(self.options.tol, plan.rough),
+                phases[:1],
+                as_schedule(schedule or "tournament"),
+                max(self.options.tol, COARSE_TOL),
                 max_iter=self.options.max_iter,
                 repair_every=self.options.repair_every,
             )
-            loop = Loop(form, plan, options, (U, rng))
+            loop = Loop(form, options, (U, rng))
             loop.begin()
             loop.proceed()
             result = loop.result()
@@ -217,10 +232,29 @@ def _described(best: Loop, loops: list[Loop]) -> Result:
     return result
 
 
-def _cheaper_forms(plan: Plan) -> list[Objective]:
-    """The cheaper forms of an objective, each cheaper than the one before it."""
-    cheaper = None if plan.coarse is None else plan.coarse()
-    return [] if cheaper is None else [cheaper, *_cheaper_forms(cheaper.plan())]
+def phases_of(method: Method) -> tuple[tuple[str, ...], str | Schedule | None]:
+    """The phases that a method names, and the schedule in the place of "sweeps", if there is one."""
+    names = method if isinstance(method, list | tuple) else (method,)
+    schedules = [name for name in names if name not in tuple(PHASES)]
+    for name in schedules:
+        if not isinstance(name, Schedule) and name not in tuple(SCHEDULES):
+            known = ", ".join(map(repr, (*PHASES, *SCHEDULES)))
+            raise ValueError(
+                f"there is no method {name!r}; it is one of {known}, a Schedule object, or several of them"
+            )
+    if not names or any(schedule is not schedules[0] for schedule in schedules):
+        raise ValueError(f"method must name at least one phase and at most one schedule, got {method!r}")
+    phases = tuple(name if name in tuple(PHASES) else "sweeps" for name in names)
+    return phases, schedules[0] if schedules else None
+
+
+def _cheaper_forms(objective: Objective, rng: np.random.Generator) -> tuple[list[Objective], np.ndarray]:
+    """The cheaper forms of an objective, at whose minima it starts, and where the cheapest one starts."""
+    forms, start = [], objective.start(rng)
+    while isinstance(start, Objective):
+        forms.append(start)
+        start = start.start(rng)
+    return forms, start
 
 
 def _drawn(

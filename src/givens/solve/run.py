@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from time import perf_counter
 from typing import Any
@@ -11,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from givens.numerics import flop_counts
-from givens.objectives.base import Blocks, Look, NotFinite, Objective, Plan, Rotations
+from givens.objectives.base import Blocks, Look, NotFinite, Objective, PairSolutions, Rotations
 from givens.result import Certificate
 from givens.schedules import Shape
 from givens.solve.point import Point, Square, Stiefel
@@ -23,7 +22,7 @@ class Run:
 
     Attributes
     ----------
-    objective, plan, options, progress
+    objective, options, progress
         What is minimised, how, and how far that has come.
     shape, pairs : Shape, int
         The order of U and its active columns, and the number of pairs of columns that f depends on.
@@ -45,16 +44,16 @@ class Run:
     def __init__(
         self,
         objective: Objective,
-        plan: Plan,
         options: RunOptions,
         progress: Progress,
         U: np.ndarray,
     ) -> None:
-        self.objective, self.plan, self.options, self.progress = objective, plan, options, progress
-        self.shape = Shape(objective.n, objective.active)
+        self.objective, self.options, self.progress = objective, options, progress
+        n, m = objective.shape
+        self.shape = Shape(n, objective.active)
         self.pairs = self.shape.pairs
         self.unit = abs(objective.factor)
-        kind = Stiefel if plan.stiefel else Square
+        kind = Stiefel if m < n else Square
         self.point: Point = kind(np.ascontiguousarray(U.T), objective.active)
         self.state: Any = None  # made by `hold`
         self.tol, self.stop_share, self.began = options.tol, 0.0, perf_counter()
@@ -93,11 +92,6 @@ class Run:
         """The value of f."""
         return self.glance().value
 
-    @property
-    def left(self) -> float | None:
-        """The sum of the gains of all pairs, if the last look at the point knows it."""
-        return None if self._look is None else self._look.left
-
     def gains(self) -> np.ndarray | None:
         """The gains of all pairs, if the objective knows them without searches."""
         gains = self.glance().gains
@@ -108,10 +102,17 @@ class Run:
         slopes = self.look().slopes
         return None if slopes is None else self.point.slopes_of_pairs(slopes)
 
-    def gradient_norm(self, even_if_expensive: bool) -> float:
+    def observed(self, even_if_expensive: bool) -> Look:
+        """The look for what only observes the run, which counts no flops: with slopes, or where they are cheap."""
+        look = self._look
+        if look is None or (look.slopes is None and even_if_expensive):
+            with self.observing():
+                return self.look() if even_if_expensive else self.glance()
+        return look
+
+    def gradient_norm(self, look: Look) -> float:
         """The norm of the gradient, in the units of the user; NaN where slopes are unknown or too expensive."""
-        slopes = (self.look() if even_if_expensive else self.glance()).slopes
-        return math.nan if slopes is None else times(self.unit, self.point.norm(slopes))
+        return math.nan if look.slopes is None else times(self.unit, self.point.norm(look.slopes))
 
     # Writing: the point, and with it the state.
 
@@ -136,9 +137,9 @@ class Run:
             flop_counts.count(4.0 * completed.Ut.size * self.shape.active)
             self._move(completed)
 
-    def rotate(self, blocks: Blocks, rotations: Rotations, payload: Sequence[Any] | None = None) -> None:
+    def rotate(self, blocks: Blocks, rotations: Rotations, solutions: PairSolutions | None = None) -> None:
         """Rotate blocks of columns of the point and of the state, after `settle`."""
-        self.objective.apply(self.state, blocks, rotations, payload)
+        self.objective.apply(self.state, blocks, rotations, solutions)
         self.point.rotate(blocks, rotations)
         self._look = None
 

@@ -2,32 +2,46 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
-from givens.objectives.base import Exactness
 from givens.objectives.harmonics import MAX_HARMONICS
 from givens.result import Certificate, PhaseSummary, Stop
 from givens.schedules import Random
+from givens.solve.point import Stiefel
 from givens.solve.run import Run
-from givens.solve.state import Ending
+from givens.solve.state import Ending, Progress
 from givens.support.arguments import counted
 
-SEARCHES = {
-    Exactness.ADAPTIVE: "angles of pairs by an adaptive search, which is not proved to be exact",
-    Exactness.INTERPOLATED: "angles of pairs by interpolation, which can miss a narrow minimum",
-    Exactness.CAPPED: f"some pair problems have more than {MAX_HARMONICS} harmonics, so their minima may not be global",
-    Exactness.UNTRUE: "the searches of pairs found a gain that did not come true, so they are not exact",
-}
+UNRESOLVED = 1e-9
+"""Relative to the scale: a search by interpolation that is further off has been left with too few harmonics."""
 
 
-def message(ending: Ending, exactness: Exactness, uncertified: str = "") -> str:
+def message(ending: Ending, run: Run, uncertified: str = "") -> str:
     """Why the run stopped; why it has no certificate, if one was asked for; and whether its searches are exact."""
     parts = [_why(ending)]
     if uncertified:
         parts.append(f"not certified: {uncertified}")
-    if exactness is not Exactness.EXACT:
-        parts.append(SEARCHES[exactness])
+    if not _are_exact(run.progress):
+        parts.append(_searches(run.progress, run.objective.scale))
     return "; ".join(parts)
+
+
+def _are_exact(progress: Progress) -> bool:
+    return progress.error == 0.0 and not progress.untrue
+
+
+def _searches(progress: Progress, scale: float) -> str:
+    """Why the searches of pairs are not exact."""
+    if progress.untrue:
+        return "the searches of pairs found a gain that was not realised, so they are not exact"
+    if math.isnan(progress.error):
+        return "angles of pairs by an adaptive search, which is not proved to be exact"
+    if progress.error > UNRESOLVED * scale:
+        return (
+            f"some pair problems have more than {MAX_HARMONICS} harmonics, so their minima may not be global"
+        )
+    return "angles of pairs by interpolation, which can miss a narrow minimum"
 
 
 def _why(ending: Ending) -> str:
@@ -91,11 +105,9 @@ def _clause(summary: PhaseSummary, run: Run) -> str:
     """For example "3 sweeps of exact rotations"; blocks are not claimed to be exact."""
     steps = counted(summary.steps, "step", "steps")
     if summary.name == "descent":
-        return f"quasi-Newton descent{' on the Stiefel manifold' if run.plan.stiefel else ''}, {steps}"
+        return f"quasi-Newton descent{' on the Stiefel manifold' if isinstance(run.point, Stiefel) else ''}, {steps}"
     if summary.name == "newton":
         return f"{steps} of Newton's method"
-    if summary.name == "leaps":
-        return counted(summary.steps, "leap", "leaps")
     schedule = run.options.schedule
     kind = f"{_exact(run)}rotations" if min(schedule.block, run.shape.n) <= 2 else "rotations in blocks"
     random = isinstance(schedule, Random) and schedule.block == 2
@@ -104,7 +116,7 @@ def _clause(summary: PhaseSummary, run: Run) -> str:
 
 
 def _exact(run: Run) -> str:
-    return "exact " if run.progress.exactness is Exactness.EXACT else ""
+    return "exact " if _are_exact(run.progress) else ""
 
 
 def race(runs: int, others: Sequence[tuple[int, bool]], share: float) -> str:

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from givens.objectives.base import Exactness
 from givens.result import PhaseSummary, Snapshot, Stop, Trace
 from givens.schedules import Schedule, Tournament
 
@@ -89,8 +88,10 @@ class Progress:
         Of the last step.
     gains : list of float
         Of the last sweeps.
-    exactness : Exactness
-        Of all searches of pairs.
+    error : float
+        How far the gains of all searches of pairs may be off, as in `PairSolutions`.
+    untrue : bool
+        Whether the searches found a gain that was not realised.
     summaries : list of PhaseSummary
         One for each phase.
     trace : Trace
@@ -107,6 +108,7 @@ class Progress:
     seconds: float = 0.0
     gain: float = float("nan")
     gains: list[float] = field(default_factory=list)
-    exactness: Exactness = Exactness.EXACT
+    error: float = 0.0
+    untrue: bool = False
     summaries: list[PhaseSummary] = field(default_factory=list)
     trace: Trace = field(default_factory=Trace)

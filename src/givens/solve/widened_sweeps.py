@@ -33,12 +33,11 @@ DEPENDENT = 1e-8  # of the largest squared singular value: smaller ones belong t
 
 
 class Widened(NamedTuple):
-    """A sweep: the point and the state after it, its gain, and the number of rotations."""
+    """A sweep: the point and the state after it, and its gain."""
 
     point: Stiefel
     state: np.ndarray
     gain: float
-    rotated: int
 
 
 class WidenedSweeps(Phase):
@@ -63,9 +62,9 @@ class WidenedSweeps(Phase):
             )
         swept = widened_sweep(run.objective, point, run.state, slopes, self.before, least)
         self.before, self.gain = point.Ut[: point.active], swept.gain
-        run.progress.rotations += swept.rotated
         run.progress.sweeps += 1
         if swept.gain > 0.0:
+            run.progress.rotations += 1
             run.replace(swept.point, swept.state)
         return swept.gain
 
@@ -114,13 +113,13 @@ def widened_sweep(
     solved = objective.solve(wide, [np.arange(len(wide))], min_gain)
     gain = float(solved.gains[0])
     if not gain > 0.0:
-        return Widened(point, state, 0.0, solved.rotated)
+        return Widened(point, state, 0.0)
     # The next sweep has other columns beside V, so these need not be rotated.
     Qt = np.asarray(solved.rotations[0])[:, :m].T
     after = Stiefel(Qt @ columns, m)
     after.in_place = True
     flop_counts.count(2.0 * m * (wide.size + columns.size))
-    return Widened(after, Qt @ wide, gain, solved.rotated)
+    return Widened(after, Qt @ wide, gain)
 
 
 def _directions(Vt: np.ndarray, R: np.ndarray, before: np.ndarray | None, scale: float) -> np.ndarray:

@@ -123,7 +123,7 @@ def _rotated(
     """For a threshold: all columns of U by the paper's Algorithm 2, or few columns by sweeps with others chosen beside them."""
     with parallel.pool(options.threads), bar(options.progress) as shown:
         asked = planned(
-            objective.plan(),
+            objective,
             options.schedule,
             tol=math.sqrt(options.tol),
             # Without a threshold the principal axes are the answer, and rounding is all that could turn them.

@@ -97,7 +97,7 @@ def track(
             here = seen(Stiefel(np.ascontiguousarray(V.T), options.m), data.state(V), None)
         else:
             swept = widened_sweep(last.objective, last.point, last.Y, last.slopes, last.before)
-            rotations += swept.rotated
+            rotations += int(swept.gain > 0.0)
             here = seen(swept.point, swept.state, last.point.Ut)
         phase, seconds = "sweeps" if last else "", perf_counter() - began
         trace.append(len(trace), seconds, counter.flops, here.value, here.gradient_norm, phase)

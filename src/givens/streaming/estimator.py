@@ -121,8 +121,8 @@ class StreamingSparsePCA(SparseScores):
         The share of the variance within the span of the loadings, likewise.
     n_nonzero_ : array of int, shape (n_components,)
     gamma_ : array, shape (n_components,)
-        The thresholds of |y| ("l0": of y²). Where principal axes explain more than rotated columns and are used instead,
-        thresholds that leave as many non-zeros.
+        The thresholds of |y| ("l0": of y²). After truncated power steps with a threshold, those that leave as many non-zeros in
+        the columns that these end with.
     mean_ : array, shape (n_features,)
         Of the samples so far; the result is the same as if all samples were centred by it.
     scale_ : array, shape (n_features,), or None

@@ -128,12 +128,9 @@ def decompose(
     (True, True)
     """
     objective = _objective(T, rank, symmetrize)
-    if start is None:
-        start = "eigh" if objective.active == objective.n <= SMALL_TENSOR else "power"
+    start = _as_start(start, objective)
     if threads is None and objective.n <= SERIAL_TENSOR:
         threads = 1
-    if isinstance(start, str):
-        one_of(start, "start", START_NAMES, " or an orthogonal matrix")
     n_starts = whole(n_starts, "n_starts", 1)
     tol = tolerance(tol, "tol")
     if n_starts > 1 and options.get("checkpoint") is not None:
@@ -163,6 +160,15 @@ def decompose(
             stacklevel=2,
         )
     return found
+
+
+def _as_start(start: str | np.ndarray | None, objective: SymmetricTensor | MomentTensor) -> str | np.ndarray:
+    """The start that was asked for, or the one that suits d."""
+    if start is None:
+        return "eigh" if objective.active == objective.n <= SMALL_TENSOR else "power"
+    if isinstance(start, str):
+        one_of(start, "start", START_NAMES, " or an orthogonal matrix")
+    return start
 
 
 def _objective(

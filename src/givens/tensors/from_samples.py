@@ -12,8 +12,7 @@ matrix products. This pays where there are few samples, or where d³ numbers are
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 
@@ -26,7 +25,7 @@ from givens.data.third_moments import (
 )
 from givens.numerics import flop_counts, parallel
 from givens.numerics.scaling import binary_exponent, check_data
-from givens.objectives.base import Blocks, Look, Objective, Plan, Rotations, Solved
+from givens.objectives.base import Blocks, Look, Objective, PairSolutions, Rotations
 from givens.objectives.tensor import (
     EPS,
     SymmetricTensor,
@@ -76,7 +75,9 @@ class MomentTensor(Objective):
         # One column of the mathematics per contiguous row.
         self.z = np.ascontiguousarray(cubes.T)
         self.n = len(self.z)
+        self.shape = (self.n, self.n)
         self.active = check_rank(rank, self.n)
+        self.method = (Tournament(block=BLOCK_COLUMNS),)
         self.factor = -float(np.ldexp(1.0, 3 * exponent))
         with parallel.pool(None):
             self.norm = float(np.sqrt(max(self._squared_norm(), 0.0)))
@@ -102,14 +103,13 @@ class MomentTensor(Objective):
         flop_counts.count(4.0 * self.z.shape[1] * U.size)
         return _summed(self.z, lambda z: z @ (z.T @ U) ** 2)
 
-    def solve(self, state: np.ndarray, blocks: Blocks, min_gain: float = 0.0) -> Solved:
+    def solve(self, state: np.ndarray, blocks: Blocks, min_gain: float = 0.0) -> PairSolutions:
         """The best rotation of each block on the subtensor of its columns; one pass over its pairs."""
-        made = sum(len(block) ** 3 for block in blocks) * state.shape[1] / 3
-        flop_counts.count(float(round(made)))
+        flop_counts.count(sum(len(block) ** 3 for block in blocks) * state.shape[1] / 3)
         return solve_cubes(blocks, self.active, EPS * self.scale, lambda block: _formed(state[block]))
 
     def apply(
-        self, state: np.ndarray, blocks: Blocks, rotations: Rotations, payload: Sequence[Any] | None = None
+        self, state: np.ndarray, blocks: Blocks, rotations: Rotations, solutions: PairSolutions | None = None
     ) -> None:
         """Rotate the vectors."""
 
@@ -130,17 +130,9 @@ class MomentTensor(Objective):
         doubles = _summed(state, lambda z: z**2 @ z.T)
         return look_of_pairs(doubles, self.active, self.scale if Q is None else None)
 
-    def plan(self) -> Plan:
-        """A tournament of small blocks."""
-        return Plan(schedule=Tournament(block=BLOCK_COLUMNS))
-
     def residual(self, U: np.ndarray, weights: np.ndarray) -> float:
         """‖T − Σ λ_i u_i⊗u_i⊗u_i‖/‖T‖ for the weights λ_i = T(u_i, u_i, u_i), over the unit; good to 1e-8."""
         return float(np.sqrt(max(0.0, 1.0 - np.sum((weights / self.norm) ** 2)))) if self.norm else 0.0
-
-    def data(self) -> Sequence[np.ndarray]:
-        """The vectors, and their unit."""
-        return self.z, np.array([self.factor])
 
     def _squared_norm(self) -> float:
         """‖T‖², by the products of the vectors or by the entries, whichever is less work."""
