@@ -147,7 +147,7 @@ class Descent(Phase):
             expected = max(expected, step.promised)
             if step.promised <= run.tol * self.scale:
                 return self._at_rest(run, look)
-            trial = self._try(run, look, step.K.T.take(self.pairs), Move(step.promised, 1.0, step.K))
+            trial = self._try(run, look, step.step.T.take(self.pairs), Move(step.promised, 1.0, step.step))
             kept = trial.fall / step.promised
             if step.promised <= 16 * self.noise:
                 # The decrease is below the rounding error of f, so the slopes decide.
