@@ -9,6 +9,10 @@ import numpy as np
 from benchmarks.ablation.mechanism import Mechanism
 
 TENSORS = ("decompose*", "minimize SymmetricTensor*", "command tensor*")
+# The switch of dense storage knows no lower rank.
+FULL_RANK = tuple(
+    f"decompose order {order} times" for order in ("10, 150", "20, 80", "32, 40", "50, 10", "100, 2")
+)
 MIXTURES = ("SphericalMixture*", "command mixture*")
 TOPICS = ("TopicModel*", "command topics*")
 ADAPTIVE = ("ICA *mixed tails*", "command ica*")
@@ -318,8 +322,7 @@ MECHANISMS = (
     ),
     Mechanism(
         "tensors: packed symmetric storage",
-        # Not of a lower rank, which the switch does not know.
-        tuple(f"decompose order {order} times" for order in ("10, 150", "20, 80", "32, 40", "50, 10", "100, 2")),
+        FULL_RANK,
         ("numerics/packed.py", "kernels/packed.py"),
         _dense,
         (
@@ -336,7 +339,7 @@ MECHANISMS = (
     ),
     Mechanism(
         "tensors: several blocks above order 32, and packed storage",
-        TENSORS,
+        FULL_RANK,
         ("objectives/tensor.py:BLOCK", "numerics/packed.py", "kernels/packed.py"),
         _one_block,
         (

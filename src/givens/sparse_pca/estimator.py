@@ -366,7 +366,7 @@ class SparsePCA(SparseScores):
     schedule : str or Schedule, optional
         With a threshold, the order of the rotations: "random" is the paper's Algorithm 2 as it is printed, pairs drawn at random
         and solved exactly, one at a time; "cyclic", "shuffled", "tournament" and the others of `givens.schedules` likewise. By
-        default pairs are solved in blocks, which is faster; with as many components as samples, leaps come first.
+        default pairs are solved in blocks, which is faster.
     missing : "em", optional
         Accept missing values (NaN), and estimate them by the values that are there: alternately as their expectations under
         probabilistic PCA with `n_components` components (at most half of the samples or features), and by the components of the

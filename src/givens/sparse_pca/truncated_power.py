@@ -151,8 +151,7 @@ def ascend(
             Y = here.columns(T, lengths)
             best = Ascent(here, Y, explained, _slope(rows, Y, lengths), trace)
         number = len(trace)
-        shown.step(PHASE, number, max_steps, 1)
-        shown.show(explained, explained / trace.value[-1] - 1 if number else np.nan)
+        shown.show(PHASE, number, explained, explained / trace.value[-1] - 1 if number else np.nan)
         seconds, flops = seconds_before + perf_counter() - began, flops_before + counter.flops
         if not continued:
             trace.append(number, seconds, flops, best.explained, best.gradient_norm, PHASE if number else "")
