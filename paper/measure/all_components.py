@@ -1,7 +1,7 @@
 """Figure 1, measured: sparse PCA with as many components as samples, by Algorithm 2, by GPower and by `SparsePCA`'s own search.
 
 All three see the same features, those whose norm exceeds γ (the others contribute nothing to any U), start at the same random
-rotation, and stop by the same rule: a pass (GPower: an iteration; rotations: as many as there are pairs, or a leap) that raises
+rotation, and stop by the same rule: a pass (GPower: an iteration; rotations: as many as there are pairs) that raises
 the objective by no more than 1e-4 of itself is the last. Loadings at some U are found alike for all: the pattern of S(AU), with
 values by pattern filling (solveForZ, Algorithm 6 of Journée et al. 2010). Operations are those of the search for U. Algorithm 2
 finds an angle by a search on a grid, on the rows that can count, which leaves at most a thousandth of the gain; the library's own

@@ -27,7 +27,7 @@ class Recorded(Objective):
     Attributes
     ----------
     gained : float
-        By how much rotations have lowered f; leaps are not in it.
+        By how much rotations have lowered f.
     """
 
     def __init__(self, inner: Objective, watch: Watch) -> None:
@@ -50,10 +50,6 @@ class Recorded(Objective):
     def look(self, state: Any, Q: np.ndarray | None = None, slopes: bool = True) -> Look:
         """The inner one's."""
         return self.inner.look(state, Q, slopes)
-
-    def propose(self, state: Any, memory: Any, first: bool) -> tuple[np.ndarray, Any] | None:
-        """The inner one's."""
-        return self.inner.propose(state, memory, first)
 
     def solve(self, state: Any, blocks: Blocks, min_gain: float = 0.0) -> PairSolutions:
         """The inner one's."""

@@ -141,7 +141,6 @@ def check_objective(
         check.state,
         check.purity,
         check.orthogonality,
-        check.proposal,
         check.few_columns,
     ):
         findings.append(_finding(step.__name__.replace("_", " "), step))
@@ -402,15 +401,6 @@ class _Check:
 
     def orthogonality(self) -> str:
         return self._check_orthogonal(*(self._solve(pair).rotations[0] for pair in self.pairs))
-
-    def proposal(self) -> str:
-        leap = self.objective.propose(self.objective.state(self.U), None, True)
-        if leap is None:
-            return "there is none"
-        rotation, _ = leap
-        if not np.linalg.det(rotation) > 0:
-            raise Wrong("the determinant of its rotation must be 1")
-        return self._check_orthogonal(rotation, allowed=1e-9)
 
     def few_columns(self) -> str:
         if self.objective.shape[1] == self.n:

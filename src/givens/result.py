@@ -51,7 +51,7 @@ class Trace:
     Attributes
     ----------
     step : list of int
-        Number of the step: a step of descent or of Newton's method, a leap, or a sweep.
+        Number of the step: a step of descent or of Newton's method, or a sweep.
     seconds : list of float
         Wall-clock time since the start.
     flops : list of float
@@ -136,7 +136,7 @@ class PhaseSummary:
     Attributes
     ----------
     name : str
-        "descent", "newton", "leaps", "sweeps" or "widened sweeps"; "samples" for steps on a sample of the data that precede the
+        "descent", "newton", "sweeps" or "widened sweeps"; "samples" for steps on a sample of the data that precede the
         run.
     steps : int
         Number of steps.
@@ -182,7 +182,7 @@ class Result:
     trace : Trace
         The run, step by step.
     method : str
-        What was done, in one sentence: "4 leaps, then 3 sweeps of rotations in blocks".
+        What was done, in one sentence: "3 sweeps of rotations in blocks".
     phases : tuple of PhaseSummary
         Steps, gain, flops and seconds of each phase.
     evaluations : int, optional

@@ -312,7 +312,7 @@ def run_minimize(rng: np.random.Generator, note: Callable[[str], None]) -> None:
     if problem is None:
         return
     options: dict[str, Any] = {"max_iter": int(rng.choice([0, 1, 5, 50]))}
-    phases = [["sweeps"], ["descent"], ["leaps", "sweeps"], ["descent", "cyclic"], [], ["x"], "sweeps"]
+    phases = [["sweeps"], ["descent"], ["descent", "sweeps"], ["descent", "cyclic"], [], ["x"], "sweeps"]
     for name, choices in {
         "method": COMMON["schedule"] + phases, "tol": [0.0, 1e-9, 1e-2, -1.0, np.nan], "threads": [1, 2, None],
         "n_starts": [1, 2], "certify": [True, False, 0.5, 2.0], "determinant": [1, -1, "both", 3], "random_state": [0, None],

@@ -71,7 +71,7 @@ def blocks():
     return sparse(Tournament(block=10), n=18, features=60)
 
 
-def leaps():
+def many_features():
     return sparse(None, n=18, features=200, share=0.5)
 
 
@@ -158,7 +158,7 @@ def tensor_rotations(d=24):
 CASES = {
     "sparse PCA, pairs": pairs,
     "sparse PCA, blocks": blocks,
-    "sparse PCA, leaps": leaps,
+    "sparse PCA, many features": many_features,
     "GPower, block": lambda: power(True),
     "GPower, greedy": lambda: power(False),
     "stream, weakest": lambda: stream("weakest"),

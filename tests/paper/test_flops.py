@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[2]
 NAMES = [
     "sparse PCA, pairs",
     "sparse PCA, blocks",
-    "sparse PCA, leaps",
+    "sparse PCA, many features",
     "GPower, block",
     "GPower, greedy",
     "stream, weakest",

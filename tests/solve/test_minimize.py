@@ -9,7 +9,7 @@ import pytest
 
 from givens import minimize
 from givens.numerics.cayley import turned
-from givens.objectives import Columns, Function
+from givens.objectives import Columns, Function, JointDiagonal
 from givens.schedules import ByGradient
 from givens.support.progress import bar
 from tests.cases import CASES
@@ -110,23 +110,30 @@ def test_the_trace_becomes_a_frame():
     assert frame.flops.iloc[-1] > 0
 
 
+def without_common_basis():
+    """Matrices whose joint diagonalisation sweeps leave to descent."""
+    C = np.random.default_rng(3).standard_normal((20, 30, 30))
+    return JointDiagonal(C + C.swapaxes(1, 2))
+
+
 def test_the_result_says_what_was_done():
     random = minimize(CASES["cubic"](0), method="random", random_state=0, max_iter=3)
     assert random.method == "3 sweeps of exact rotations of random pairs (Algorithm 1)"
     (sweeps,) = random.phases
     assert (sweeps.name, sweeps.steps) == ("sweeps", 3)
     assert sweeps.gain == pytest.approx(random.trace.value[0] - random.value, rel=1e-9)
-    leapt = minimize(CASES["sparse, l1"](0))
-    leaps, sweeps = leapt.phases
-    assert leaps.steps > 0
-    assert leapt.method.startswith(f"{leaps.steps} leap")
-    assert leapt.method.endswith("of rotations in blocks")
-    assert leapt.steps == leaps.steps + sweeps.steps
-    assert leapt.sweeps == sweeps.steps
-    assert leaps.gain + sweeps.gain == pytest.approx(leapt.value - leapt.trace.value[0], rel=1e-9)
-    assert leapt.trace.phase == ["", *["leaps"] * leaps.steps, *["sweeps"] * sweeps.steps]
-    only = minimize(CASES["sparse, l1"](0), method="tournament")
-    assert set(only.trace.phase[1:]) == {"sweeps"}
+    several = minimize(without_common_basis())
+    phases = several.phases
+    assert [phase.name for phase in phases] == ["sweeps", "descent", "newton", "sweeps"]
+    assert phases[0].steps > 1
+    assert phases[1].steps > 1
+    descent = f", then quasi-Newton descent, {phases[1].steps} steps"
+    assert several.method.startswith(f"{phases[0].steps} sweeps of rotations in blocks{descent}")
+    assert several.steps == sum(phase.steps for phase in phases)
+    assert several.sweeps == phases[0].steps + phases[3].steps
+    gain = sum(phase.gain for phase in phases)
+    assert gain == pytest.approx(several.trace.value[0] - several.value, rel=1e-9)
+    assert several.trace.phase == ["", *(phase.name for phase in phases for _ in range(phase.steps))]
     with pytest.raises(ValueError, match="there is no method 'jumps'; it is one of 'descent', "):
         minimize(CASES["cubic"](0), method="jumps")
 
@@ -317,7 +324,6 @@ def test_an_objective_whose_value_is_nan_is_refused_or_left_at_the_last_good_mat
     ("phase", "contrast", "reason"),
     [
         ("newton", "logcosh", "the objective has no second derivatives (Objective.second)"),
-        ("leaps", "varimax", "the objective proposes no leaps (Objective.propose)"),
     ],
 )
 def test_a_phase_says_what_the_objective_lacks(phase, contrast, reason):
@@ -423,10 +429,10 @@ def test_callbacks_see_the_last_step_and_may_stop_all_starts():
 
 
 def test_the_limit_holds_for_the_steps_of_all_phases_together():
-    leaps, sweeps = minimize(CASES["sparse, l1"](0)).phases
-    limited = minimize(CASES["sparse, l1"](0), max_iter=leaps.steps + 1)
-    assert [phase.steps for phase in limited.phases] == [leaps.steps, 1]
-    assert sweeps.steps > 1
+    sweeps, descent, *_ = minimize(without_common_basis()).phases
+    limited = minimize(without_common_basis(), max_iter=sweeps.steps + 1)
+    assert [phase.steps for phase in limited.phases] == [sweeps.steps, 1, 0, 0]
+    assert descent.steps > 1
     assert not limited.converged
 
 

@@ -104,8 +104,8 @@ def count(threads: int | None) -> int:
 
 @cache
 def _libraries() -> list[Any]:
-    # Looking for the loaded libraries takes milliseconds, and NumPy's is among them by now. SciPy's, which compiled code and
-    # leaps load in any case, has to be.
+    # Looking for the loaded libraries takes milliseconds, and NumPy's is among them by now. SciPy's, which compiled code
+    # loads in any case, has to be.
     import scipy.linalg  # noqa: F401
 
     return [library for library in ThreadpoolController().lib_controllers if library.user_api == "blas"]

@@ -129,8 +129,8 @@ class Objective(ABC):
         Users see the value factor * f: negative if the objective is maximised, and not ±1 if it has rescaled its data to avoid
         overflow.
     method : tuple of str and Schedule
-        The phases of a run by default, in their order: some of "descent", "newton", "leaps", "sweeps" and "widened sweeps",
-        or a schedule in the place of "sweeps".
+        The phases of a run by default, in their order: some of "descent", "newton", "sweeps" and "widened sweeps", or a
+        schedule in the place of "sweeps".
     second : callable or None
         second(state, Q) returns the second derivatives at U @ Q, a `Product`, for the phase "newton".
     """
@@ -140,7 +140,7 @@ class Objective(ABC):
     separable: bool = True
     scale: float = 1.0
     factor: float = 1.0
-    method: tuple[Any, ...] = ("leaps", "sweeps")
+    method: tuple[Any, ...] = ("sweeps",)
     second: Callable[[Any, np.ndarray], Product] | None = None
 
     @abstractmethod
@@ -177,11 +177,3 @@ class Objective(ABC):
 
         n, m = self.shape
         return random_orthogonal(n, rng, determinant=1 if m == n else None, columns=m)
-
-    def propose(self, state: Any, memory: Any, first: bool) -> tuple[np.ndarray, Any] | None:
-        """Propose a rotation of all columns at once that is likely to lower f, and a memory; None if there is none.
-
-        The phase "leaps" calls it, first with `first=True`, then with the memory of the last leap, or None if U was repaired
-        since or the last leap failed. Only reads the state. The loop undoes a leap that does not lower f.
-        """
-        return None

@@ -304,25 +304,13 @@ class SparseColumns(Columns):
 
     @property
     def method(self) -> tuple[str | Schedule, ...]:  # type: ignore[override]
-        """Leaps and sweeps, since descent ends at kinks; with few components sweeps of V and columns beside it.
+        """Sweeps, since descent ends at kinks; with few components sweeps of V and columns beside it.
 
         Blocks of all columns up to 16; else half of them, for rounds of two, and at most 64, which fit into the caches.
         """
         if self.few:
             return ("widened sweeps",)
-        return "leaps", Tournament(block=max(self.n if self.n <= 16 else min(2 * -(-self.n // 4), 64), 2))
-
-    def propose(self, state: np.ndarray, memory: Any, first: bool) -> tuple[np.ndarray, Any] | None:
-        """A leap of `objectives.polar_leaps`, of all columns: the polar factor of the gradient at an extrapolated U."""
-        if self.few:
-            return None
-        from givens.objectives.polar_leaps import SHARES, PolarLeaps
-
-        leaps = memory or PolarLeaps(state, self.contrast.levels, self.contrast.l0, SHARES if first else ())
-        Q = leaps.go()
-        if Q is None:
-            return None
-        return Q, leaps
+        return (Tournament(block=max(self.n if self.n <= 16 else min(2 * -(-self.n // 4), 64), 2)),)
 
 
 def _apply(Y: np.ndarray, block: np.ndarray, Q: np.ndarray, found: TurnedBlock) -> None:

@@ -70,7 +70,7 @@ class SymmetricTensor(Objective):
         # An even number of groups of columns, so that none is idle; one block if d is small.
         groups = 2 * -(-self.n // BLOCK)
         block = max(2, self.n) if self.n <= WHOLE else 2 * -(-self.n // groups)
-        self.method = ("leaps", Tournament(block=block))
+        self.method = (Tournament(block=block),)
         # Products of the entries of T over a power of two neither over- nor underflow.
         self.T, exponent = _divided(T)
         self.factor = -(2.0**exponent)

@@ -1,13 +1,12 @@
 """One engine: `minimize`, the loop, and its phases, the ways in which a run lowers f.
 
-A run is a short list of phases on one state. The loop asks the current phase to `advance` by one step, until the phase returns
-None; then the next phase follows.
+A run is a short list of phases on one state of the objective. The loop asks the present phase to `advance` by one step, until the
+phase returns an `Ending`, which says why it is over; then the next phase follows.
 
 | phase | a step |
 |---|---|
 | `Descent` | a quasi-Newton step of all columns at once, from the slopes of all pairs |
 | `Newton` | a step of all columns at once, from all second derivatives |
-| `Leaps` | a rotation of all columns that the objective proposes; undone if f does not decrease |
 | `Sweeps` | a rotation of every pair, or of every block of columns, in the order of a schedule |
 | `WidenedSweeps` | the same for n x m matrices, with a few columns beside them that are chosen anew |
 """
@@ -17,7 +16,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from givens.solve.descent import Descent
-from givens.solve.leaps import Leaps
 from givens.solve.newton import Newton
 from givens.solve.phase import Phase
 from givens.solve.sweeps import Sweeps
@@ -26,9 +24,8 @@ from givens.solve.widened_sweeps import WidenedSweeps
 PHASES: dict[str, Callable[[], Phase]] = {
     "descent": Descent,
     "newton": Newton,
-    "leaps": Leaps,
     "sweeps": Sweeps,
     "widened sweeps": WidenedSweeps,
 }
 
-__all__ = ["PHASES", "Descent", "Leaps", "Newton", "Phase", "Sweeps", "WidenedSweeps"]
+__all__ = ["PHASES", "Descent", "Newton", "Phase", "Sweeps", "WidenedSweeps"]

@@ -31,7 +31,7 @@ class Checkpoint:
     path : path
         The file. If it exists, the run resumes from it.
     every : int, default=1
-        Number of steps between two saves: sweeps, leaps, or steps of descent. U is repaired at each of them, so only runs with
+        Number of steps between two saves: sweeps or steps of descent. U is repaired at each of them, so only runs with
         the same number end in the same bits.
 
     Examples

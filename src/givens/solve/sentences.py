@@ -108,8 +108,6 @@ def _clause(summary: PhaseSummary, run: Run) -> str:
         return f"quasi-Newton descent{' on the Stiefel manifold' if isinstance(run.point, Stiefel) else ''}, {steps}"
     if summary.name == "newton":
         return f"{steps} of Newton's method"
-    if summary.name == "leaps":
-        return counted(summary.steps, "leap", "leaps")
     schedule = run.options.schedule
     kind = f"{_exact(run)}rotations" if min(schedule.block, run.shape.n) <= 2 else "rotations in blocks"
     random = isinstance(schedule, Random) and schedule.block == 2

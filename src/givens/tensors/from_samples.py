@@ -77,7 +77,7 @@ class MomentTensor(Objective):
         self.n = len(self.z)
         self.shape = (self.n, self.n)
         self.active = check_rank(rank, self.n)
-        self.method = ("leaps", Tournament(block=BLOCK_COLUMNS))
+        self.method = (Tournament(block=BLOCK_COLUMNS),)
         self.factor = -float(np.ldexp(1.0, 3 * exponent))
         with parallel.pool(None):
             self.norm = float(np.sqrt(max(self._squared_norm(), 0.0)))
