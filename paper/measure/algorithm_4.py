@@ -42,7 +42,7 @@ def algorithm_4(
     flops = 2.0 * d**4 + 2.0 * d**3
     for _ in range(sweeps if len(pairs) else 0):
         drawn = pairs[rng.integers(len(pairs), size=len(pairs))]
-        gain, _, spent = turn_pairs(S, drawn, d, floor, V, W)
+        gain, _, spent = turn_pairs(S, S, drawn, d, floor, 1, 0.0, V, W)
         flops += spent
         if gain <= tol * float(np.sum(V * W)):
             break

@@ -49,7 +49,7 @@ for name, fit in fits.items():
 print(json.dumps(found))
 """
 
-TENSOR = {"tensor.directions", "tensor.symmetrize", "tensor.turn_pairs"}
+TENSOR = {"tensor.derivatives", "tensor.directions", "tensor.symmetrize", "tensor.turn_pairs"}
 KERNELS = {
     "minimize": {
         "cayley.turned",

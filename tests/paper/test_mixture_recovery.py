@@ -53,7 +53,7 @@ def test_pairs_turned_one_by_one_are_the_objectives_own_rotations():
     V = np.ascontiguousarray(U.T)
     S = np.ascontiguousarray((V @ T.reshape(d, d * d)).reshape(d, d, d))
     W = np.einsum("ikl,il->ik", S, V)
-    gained, _, flops = turn_pairs(S, pairs, d, 0.0, V, W)
+    gained, _, flops = turn_pairs(S, S, pairs, d, 0.0, 1, 0.0, V, W)
     objective = SymmetricTensor(T, symmetrize=True)
     for pair in pairs:
         rotation = objective.solve(objective.state(U), pair[None]).rotations[0]

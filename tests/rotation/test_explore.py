@@ -16,7 +16,7 @@ def test_pairs_that_are_turned_in_order_gain_what_they_say(kappa):
     A = np.random.default_rng(3).standard_normal((40, 5))
     Y, Ut = np.ascontiguousarray(A.T), np.eye(5)
     gains = np.empty(10)
-    turn_pairs(Y, Ut, np.column_stack(np.triu_indices(5, 1)), 5, kappa / len(A), 1.0, gains)
+    turn_pairs(Y, Ut, np.column_stack(np.triu_indices(5, 1)), 5, kappa / len(A), 1.0, gains, 1, 0.0)
     assert (gains > 0).all()
     assert np.abs(Ut @ Ut.T - np.eye(5)).max() < 1e-14
     np.testing.assert_allclose(Ut @ A.T, Y, atol=1e-12)

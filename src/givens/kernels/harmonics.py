@@ -130,7 +130,9 @@ def peak(A: float, B: float, rho: float, k: int) -> float:
     low, psi = 0.0, math.atan2(B, A + k * k * rho)
     for _ in range(60):
         c, s = math.cos(psi), math.sin(psi)
-        ck, sk = math.cos(k * psi), math.sin(k * psi)
+        ck, sk = c, s
+        for _ in range(k - 1):
+            ck, sk = ck * c - sk * s, sk * c + ck * s
         slope = B * c - A * s - k * rho * sk
         if slope > 0.0:
             low = psi

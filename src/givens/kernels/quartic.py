@@ -188,13 +188,26 @@ def turn_pairs(
     kappa: float,
     sign: float,
     gains: np.ndarray,
-) -> None:
-    """Rotate pairs of rows of Y, and of Qt, one after the other, to their best angles, and write their gains."""
-    for p in range(pairs.shape[0]):
-        i, j = pairs[p, 0], pairs[p, 1]
-        theta, gain = _solve(Y[i], Y[j], j < active, kappa, sign)
-        gains[p] = gain
-        if gain > 0.0:
-            c, s = math.cos(theta), math.sin(theta)
-            rotate_pair(Y[i], Y[j], Y.shape[1], Y.dtype.type(c), Y.dtype.type(s))
-            rotate_pair(Qt[i], Qt[j], Qt.shape[1], c, s)
+    sweeps: int,
+    min_gain: float,
+) -> tuple[float, float]:
+    """Rotate pairs of rows of Y, and of Qt, one after the other, to their best angles, and write their gains.
+
+    Sweeps over the pairs until one gains no more than `min_gain`. Returns the gain of the last sweep, and that of all.
+    """
+    gained, total = np.inf, 0.0
+    for _ in range(sweeps):
+        gained = 0.0
+        for p in range(pairs.shape[0]):
+            i, j = pairs[p, 0], pairs[p, 1]
+            theta, gain = _solve(Y[i], Y[j], j < active, kappa, sign)
+            gains[p] = gain
+            gained += gain
+            if gain > 0.0:
+                c, s = math.cos(theta), math.sin(theta)
+                rotate_pair(Y[i], Y[j], Y.shape[1], Y.dtype.type(c), Y.dtype.type(s))
+                rotate_pair(Qt[i], Qt[j], Qt.shape[1], c, s)
+        total += gained
+        if gained <= min_gain:
+            break
+    return gained, total

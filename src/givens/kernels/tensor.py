@@ -9,6 +9,10 @@ phase of the third one, it is A' cos ψ + B' sin ψ + ρ cos 3ψ, whose maximum 
 
 **A block.** Let the rows v_i of V be the columns after the rotations so far. The slices S_i = T(v_i, ·, ·) and the vectors
 w_i = S_i v_i are updated, so that an angle takes four dot products, and a rotation one pass over two slices.
+
+**Near the solution** of a block, all pairs rotate by the angles that are best for each by itself when the pass begins. The slices
+are not updated: all w_i are computed from T, in a quarter of the flops. Such passes converge more slowly than others, and not
+always, so they are made only while each gains at most a tenth of the one before it.
 """
 
 from __future__ import annotations
@@ -21,6 +25,8 @@ from givens.kernels.compile import inline, kernel
 from givens.kernels.harmonics import peak
 
 TILE = 16  # side of the cubes in which a tensor is read: six of them, one for each order of the indices, fit into the cache
+NARROW = 0.3  # radians: all pairs may rotate at once after a pass with no larger angle
+CONTRACTION = 0.1  # largest share of its predecessor's gain that a pass may gain before all pairs rotate at once, and then
 STEP_FLOPS = 21.0  # of a step of Newton's method for tan θ
 PEAK_FLOPS = 150.0  # of the maximum over all angles, before these steps
 
@@ -155,43 +161,139 @@ def directions(coefficients: np.ndarray, floor: float, out: np.ndarray) -> float
 
 
 @kernel
+def derivatives(
+    doubles: np.ndarray, active: int, slopes: np.ndarray, curvatures: np.ndarray, coefficients: np.ndarray
+) -> None:
+    """Write slopes −3B and curvatures 3A − 6D of all pairs, and their A, B, D, E row by row, from the matrix of the T_iij."""
+    n = 0
+    for i in range(active):
+        for j in range(i + 1, doubles.shape[0]):
+            A, B, D, E = doubles[i, i], doubles[i, j], doubles[j, i], doubles[j, j]
+            if j < active:
+                A, B, D, E = A + E, B - D, B + D, E - A
+            slopes[i, j] = -3.0 * B
+            slopes[j, i] = 3.0 * B
+            curvatures[i, j] = curvatures[j, i] = 3.0 * A - 6.0 * D
+            coefficients[0, n] = A
+            coefficients[1, n] = B
+            coefficients[2, n] = D
+            coefficients[3, n] = E
+            n += 1
+
+
+@kernel
 def turn_pairs(
-    S: np.ndarray, pairs: np.ndarray, active: int, floor: float, V: np.ndarray, W: np.ndarray
+    T: np.ndarray,
+    S: np.ndarray,
+    pairs: np.ndarray,
+    active: int,
+    floor: float,
+    passes: int,
+    min_gain: float,
+    V: np.ndarray,
+    W: np.ndarray,
 ) -> tuple[float, int, float]:
     """Rotate pairs of columns in the given order, each to its best angle, as in the paper's Algorithm 4.
 
     The rows of V are the columns u_i, S_i = T(u_i, ·, ·) and W_i = T(u_i, u_i, ·); all of them are updated. Of a pair (i, j),
-    column i is active, and column j if j < active. Returns the gain, the number of rotations and the flops.
+    column i is active, and column j if j < active. Makes up to `passes` passes over the pairs, until another one is unlikely to
+    gain more than `min_gain`; the last of several may rotate all pairs at once, and then S is not updated. Returns the gain, the
+    number of rotations and the flops.
     """
     b = S.shape[0]
-    x = np.empty(b)
-    total, rotated, flops = 0.0, 0, 0.0
-    for n in range(pairs.shape[0]):
-        i, j = pairs[n, 0], pairs[n, 1]
-        iii, iij, ijj, jjj = 0.0, 0.0, 0.0, 0.0
-        for k in range(b):
-            iii += V[i, k] * W[i, k]
-            iij += V[j, k] * W[i, k]
-            ijj += V[i, k] * W[j, k]
-            jjj += V[j, k] * W[j, k]
-        A, B, D, E = iii, iij, ijj, jjj
-        if j < active:
-            A, B, D, E = iii + jjj, iij - ijj, iij + ijj, jjj - iii
-        c, s, gain, cost = _best_direction(A, B, D, E, floor)
-        flops += cost + 8.0 * b
-        if gain > 0.0:
-            total += gain
-            rotated += 1
-            _turn(S, V, W, x, i, j, c, s)
-            flops += 8.0 * b * b + 21.0 * b
+    x, before, safe = np.empty(b), np.empty((b, b)), np.empty((b, b))
+    total, rotated, flops, last, value, safe_total = 0.0, 0, 0.0, np.inf, np.inf, 0.0
+    at_once = False
+    for _ in range(passes):
+        U = V
+        if at_once:
+            for i in range(b):
+                for k in range(b):
+                    before[i, k] = V[i, k]
+            U = before
+            reached = _contract(T, U, W, active)
+            flops += b * b * (b + 1.0) * (b + 1.0)
+            if value < np.inf and last > 100.0 * floor:
+                # What the last pass gained, not as if pairs did not influence each other; a small gain would be lost to rounding.
+                total += reached - value - last
+            value = reached
+        gained, widest = 0.0, 0.0
+        for n in range(pairs.shape[0]):
+            i, j = pairs[n, 0], pairs[n, 1]
+            iii, iij, ijj, jjj = 0.0, 0.0, 0.0, 0.0
+            for k in range(b):
+                iii += U[i, k] * W[i, k]
+                iij += U[j, k] * W[i, k]
+                ijj += U[i, k] * W[j, k]
+                jjj += U[j, k] * W[j, k]
+            A, B, D, E = iii, iij, ijj, jjj
+            if j < active:
+                A, B, D, E = iii + jjj, iij - ijj, iij + ijj, jjj - iii
+            c, s, gain, cost = _best_direction(A, B, D, E, floor)
+            flops += cost + 8.0 * b
+            if gain > 0.0:
+                gained += gain
+                rotated += 1
+                widest = max(widest, abs(s))
+                flops += 6.0 * b
+                if not at_once:
+                    _turn(S, V, W, x, i, j, c, s)
+                    flops += 8.0 * b * b + 15.0 * b
+                for k in range(b):
+                    upper = V[i, k]
+                    lower = V[j, k]
+                    V[i, k] = c * upper + s * lower
+                    V[j, k] = c * lower - s * upper
+        if at_once and not gained <= CONTRACTION * last:
+            # Go back to the last pass that rotated one pair after the other.
+            for i in range(b):
+                for k in range(b):
+                    V[i, k] = safe[i, k]
+            return safe_total, rotated, flops
+        total += gained
+        # The next pass is expected to gain at most the same share of this one as this one of the last.
+        share = gained / last if last < np.inf else 1.0
+        if gained * share <= min_gain:
+            break
+        # The angles that a pass leaves are much smaller than its own.
+        if not at_once and share <= CONTRACTION and widest < NARROW:
+            at_once, safe_total = True, total
+            for i in range(b):
+                for k in range(b):
+                    safe[i, k] = V[i, k]
+        last = gained
     return total, rotated, flops
+
+
+@inline
+def _contract(T: np.ndarray, U: np.ndarray, W: np.ndarray, active: int) -> float:
+    """W_i ← T(u_i, u_i, ·) for the rows u_i of U; the sum of T(u_i, u_i, u_i) over the active rows."""
+    b = len(U)
+    for i in range(b):
+        for k in range(b):
+            W[i, k] = 0.0
+    for p in range(b):
+        # Two rows of T at a time: W is read and written half as often.
+        for q in range(p, b, 2):
+            r = min(q + 1, b - 1)
+            first, second = 1.0 if p == q else 2.0, 2.0 if r > q else 0.0
+            for i in range(b):
+                here = first * U[i, p] * U[i, q]
+                there = second * U[i, p] * U[i, r]
+                for k in range(b):
+                    W[i, k] += here * T[p, q, k] + there * T[p, r, k]
+    value = 0.0
+    for i in range(active):
+        for k in range(b):
+            value += U[i, k] * W[i, k]
+    return value
 
 
 @inline
 def _turn(
     S: np.ndarray, V: np.ndarray, W: np.ndarray, x: np.ndarray, i: int, j: int, c: float, s: float
 ) -> None:
-    """Rotate the slices S, the v and the w of a pair: w_i ← c²w_i + 2cs·x + s²w_j with x = S_i v_j."""
+    """Rotate the slices S and the w of a pair: w_i ← c²w_i + 2cs·x + s²w_j with x = S_i v_j."""
     b = S.shape[0]
     for k in range(b):
         x[k] = 0.0
@@ -209,7 +311,3 @@ def _turn(
         cross = 2.0 * c * s * x[k]
         W[i, k] = c * c * upper + cross + s * s * lower
         W[j, k] = s * s * upper - cross + c * c * lower
-        upper = V[i, k]
-        lower = V[j, k]
-        V[i, k] = c * upper + s * lower
-        V[j, k] = c * lower - s * upper

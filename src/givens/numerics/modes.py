@@ -1,12 +1,14 @@
 """A symmetric d x d x d tensor as an array: multiply its three modes, rotate blocks of its indices, contract it.
 
-Work is cut into slabs of slices that fit into the cache; threads share them. The products of the second and the third mode need
-one slice T(i, ·, ·) at a time. A rotation of a block of indices changes the slices of the block: they are computed once, and by
-symmetry the same numbers are copied to the second and the third mode.
+Work is cut into slabs of slices that fit into the cache; threads share them. Products of whole tensors are computed for half of
+the entries, which symmetry copies to the others. A rotation of a block of indices changes the slices of the block: they are
+computed once, and by symmetry the same numbers are copied to the second and the third mode.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import lru_cache, partial, reduce
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,6 +20,9 @@ if TYPE_CHECKING:
 
 SLAB_NUMBERS = 1 << 16
 """Numbers in a slab: with the products made of it, it fits into 2 MB of cache. Half or double takes as long."""
+
+SLAB_INDICES = 8
+"""Least number of indices in a slab where half of a symmetric tensor is enough: within a slab, all entries are used."""
 
 
 def diagonal(T: np.ndarray) -> np.ndarray:
@@ -52,15 +57,32 @@ def contracted(T: np.ndarray, r: np.ndarray) -> np.ndarray:
 
 def squares(T: np.ndarray, U: np.ndarray) -> np.ndarray:
     """The vectors T(·, u, u) of the columns u of U."""
-    d = len(T)
-    flop_counts.count(2.0 * d * U.size * (d + 1))
-    out = np.empty(U.shape)
+    return _squares(partial(_half, T), U)
 
-    def share(slab: slice) -> None:
-        np.einsum("ija,ja->ia", T[slab] @ U, U, out=out[slab])
 
-    parallel.each(share, _slabs(d, d * d))
-    return out
+def quadratic(T: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
+    """The function U ↦ T(·, u, u), for many U: it keeps the half of T's entries that it needs, one after the other."""
+    halves = {slab.start: _half(T, slab) for slab in _halving(len(T))}
+    return partial(_squares, lambda slab: halves[slab.start])
+
+
+def _half(T: np.ndarray, slab: slice) -> np.ndarray:
+    """The entries T(·, j, k) for the j of a slab and the k from its start on; those beyond its end count twice."""
+    half = T[:, slab, slab.start :].copy()
+    half[:, :, slab.stop - slab.start :] *= 2.0
+    return half
+
+
+def _squares(half: Callable[[slice], np.ndarray], U: np.ndarray) -> np.ndarray:
+    d, columns = U.shape
+    slabs = _halving(d)
+    flop_counts.count(d * d * (d + d / len(slabs)) * columns)
+
+    def share(slab: slice) -> np.ndarray:
+        products = U[slab, None] * U[slab.start :]
+        return half(slab).reshape(d, -1) @ products.reshape(-1, columns)
+
+    return reduce(np.add, parallel.each(share, slabs))
 
 
 def rotate(T: np.ndarray, blocks: Blocks, rotations: Rotations) -> None:
@@ -77,18 +99,26 @@ def _rotate_all(T: np.ndarray, Q: np.ndarray) -> None:
     d = len(T)
     if Q[0, 0] == 1.0 and np.array_equal(Q, np.eye(d)):
         return
-    flop_counts.count(6.0 * d**4)
+    flop_counts.count(8.0 / 3.0 * d**4)
     Q, Qt = np.ascontiguousarray(Q), np.ascontiguousarray(Q.T)
-    rows = T.reshape(d, d * d)
+
+    def first_mode(slab: slice) -> None:
+        part = T[:, slab, slab.start :]
+        part = (Qt @ part.reshape(d, -1)).reshape(part.shape)
+        T[:, slab, slab.start :] = part
+        T[:, slab.stop :, slab] = part[:, :, slab.stop - slab.start :].transpose(0, 2, 1)
 
     def other_modes(slab: slice) -> None:
-        T[slab] = Qt @ (T[slab].reshape(-1, d) @ Q).reshape(-1, d, d)
+        part = T[slab].reshape(-1, d) @ Q[:, slab.start :]
+        T[slab, slab.start :, slab.start :] = Qt[slab.start :] @ part.reshape(-1, d, d - slab.start)
 
-    def first_mode(columns: slice) -> None:
-        rows[:, columns] = Qt @ rows[:, columns]
+    def copy(slab: slice) -> None:
+        part = T[slab, slab.start :, slab.stop :]
+        T[slab.stop :, slab, slab.start :] = part.transpose(2, 0, 1)
+        T[slab.stop :, slab.stop :, slab] = part[:, slab.stop - slab.start :].transpose(2, 1, 0)
 
-    parallel.each(other_modes, _slabs(d, d * d))
-    parallel.each(first_mode, _slabs(d * d, d))
+    for step in (first_mode, other_modes, copy):
+        parallel.each(step, _halving(d))
 
 
 def _rotate_block(T: np.ndarray, block: np.ndarray, Q: np.ndarray) -> None:
@@ -118,3 +148,9 @@ def _rotate_block(T: np.ndarray, block: np.ndarray, Q: np.ndarray) -> None:
 def _slabs(number: int, size: int) -> list[slice]:
     """Cut so many slices, each of so many numbers, into slabs."""
     return parallel.slices(number, max(1, SLAB_NUMBERS // size))
+
+
+@lru_cache(maxsize=16)
+def _halving(d: int) -> list[slice]:
+    """Slabs of indices, for products of half of the entries."""
+    return parallel.slices(d, -(-d // max(1, d // SLAB_INDICES)))

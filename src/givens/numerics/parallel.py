@@ -83,6 +83,8 @@ class Workers:
                 job()
             except BaseException as error:  # raised again by the thread that submitted the job
                 raised = error
+            # A thread that waits keeps nothing of its last job alive.
+            del job, submitted
             done.put(raised)
         self._jobs.put(
             None

@@ -214,7 +214,7 @@ def in_rounds(Y: np.ndarray, active: int, kappa: float, sign: int) -> tuple[np.n
         # Shares of a round have no row in common, so threads can rotate them at the same time.
         gains = [np.empty(len(pairs)) for pairs in shares]
         parallel.each(
-            lambda share: quartic.turn_pairs(Y, Qt, share[0], active, kappa, float(sign), share[1]),
+            lambda share: quartic.turn_pairs(Y, Qt, share[0], active, kappa, float(sign), share[1], 1, 0.0),
             zip(shares, gains),
         )
         # One sum over the round, whose order does not depend on the threads.

@@ -18,7 +18,6 @@ from givens.kernels import tensor as kernels
 from givens.numerics import flop_counts, modes, parallel
 from givens.numerics.scaling import EPS, binary_exponent
 from givens.objectives.base import Blocks, Look, Objective, PairSolutions, Rotations
-from givens.objectives.contrasts import pair_derivatives
 from givens.schedules import Shape, Tournament, all_pairs
 from givens.support.arguments import whole
 
@@ -72,9 +71,9 @@ class SymmetricTensor(Objective):
         block = max(2, self.n) if self.n <= WHOLE else 2 * -(-self.n // groups)
         self.method = (Tournament(block=block),)
         # Products of the entries of T over a power of two neither over- nor underflow.
-        self.T, exponent = _divided(T)
+        self.T, largest, exponent = _divided(T)
         self.factor = -(2.0**exponent)
-        largest, apart = _largest(self.T), kernels.symmetrize(self.T)
+        apart = kernels.symmetrize(self.T)
         if not symmetrize and not apart <= ASYMMETRY[T.itemsize] * largest:
             unit = -self.factor
             raise ValueError(
@@ -151,27 +150,34 @@ def look_of_pairs(doubles: np.ndarray, active: int, scale: float | None = None) 
     The slope of a pair of active columns is −3(T̃_iij − T̃_ijj), its curvature 3(T̃_iii + T̃_jjj) − 6(T̃_iij + T̃_ijj). If column j is
     inactive, its terms of the sum are left out. With a scale, the look also has the gains of all pairs, by any angle.
     """
-    slopes, curvatures = pair_derivatives(-3.0 * doubles[:active], -6.0 * doubles.T[:active])
-    gains = None if scale is None else partial(gains_of_pairs, doubles, active, EPS * scale)
+    n = len(doubles)
+    slopes, curvatures = np.zeros((n, n)), np.zeros((n, n))
+    coefficients = np.empty((4, active * (2 * n - active - 1) // 2))
+    kernels.derivatives(doubles, active, slopes, curvatures, coefficients)
+    gains = None if scale is None else partial(gains_of_pairs, coefficients, n, active, EPS * scale)
     return Look(-float(np.diagonal(doubles)[:active].sum()), slopes, curvatures, gains=gains)
 
 
-def gains_of_pairs(doubles: np.ndarray, active: int, floor: float) -> np.ndarray:
-    """The gain of each pair, rotated alone to its best angle, from the matrix of the T̃_iij."""
-    i, j = _pairs(len(doubles), active).T
-    entries = doubles[i, i], doubles[i, j], doubles[j, i], doubles[j, j]
-    gains = np.zeros_like(doubles)
-    gains[i, j] = gains[j, i] = solve_entries(np.stack(entries), j < active, floor).gains
+def gains_of_pairs(coefficients: np.ndarray, n: int, active: int, floor: float) -> np.ndarray:
+    """The gain of each pair, rotated alone to its best angle, from A, B, D and E."""
+    i, j = _pairs(n, active).T
+    gains = np.zeros((n, n))
+    gains[i, j] = gains[j, i] = _directions(coefficients, floor)[2]
     return gains
+
+
+def _directions(coefficients: np.ndarray, floor: float) -> np.ndarray:
+    """c, s and gain of each pair problem, from its A, B, D and E."""
+    out = np.empty((3, coefficients.shape[1]))
+    flop_counts.count(kernels.directions(coefficients, floor, out))
+    return out
 
 
 def solve_entries(entries: np.ndarray, both: np.ndarray, floor: float) -> PairSolutions:
     """The best rotation of each pair, from T_iii, T_iij, T_ijj and T_jjj; `both` where both columns are active."""
     iii, iij, ijj, jjj = entries
     coefficients = np.where(both, (iii + jjj, iij - ijj, iij + ijj, jjj - iii), entries)
-    found = np.empty((3, len(both)))
-    flop_counts.count(kernels.directions(coefficients, floor, found))
-    c, s, gains = found
+    c, s, gains = _directions(coefficients, floor)
     return PairSolutions(np.stack((c, -s, s, c), axis=1).reshape(-1, 2, 2), gains)
 
 
@@ -225,17 +231,11 @@ def _solve_cube(
 ) -> tuple[np.ndarray, float]:
     """Rotate every pair of a block on its own subtensor S, which is overwritten: Q and the gain."""
     b = len(S)
-    V, W, pairs = np.eye(b), modes.doubles(S), _pairs(b, active)
-    total, last = 0.0, 0.0
-    for _ in range(passes):
-        gained, _, flops = kernels.turn_pairs(S, pairs, active, floor, V, W)
-        flop_counts.count(flops)
-        total += gained
-        # The next pass is expected to gain at most the same share of this one as this one of the last.
-        if gained * (gained / last if last else 1.0) <= min_gain:
-            break
-        last = gained
-    return np.ascontiguousarray(V.T), total
+    V, W = np.eye(b), modes.doubles(S)
+    T = S.copy() if passes > 1 else S
+    gain, _, flops = kernels.turn_pairs(T, S, _pairs(b, active), active, floor, passes, min_gain, V, W)
+    flop_counts.count(flops)
+    return np.ascontiguousarray(V.T), gain
 
 
 def check_rank(rank: int | None, d: int) -> int:
@@ -254,16 +254,11 @@ def _checked(T: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(T)
 
 
-def _divided(T: np.ndarray) -> tuple[np.ndarray, int]:
-    """T over the power of two above its largest |entry|, in float64 and as a new array, and the exponent."""
-    largest = _largest(T)
+def _divided(T: np.ndarray) -> tuple[np.ndarray, float, int]:
+    """T over the power of two above its largest |entry|, in float64 and as a new array; its largest |entry|; the exponent."""
+    largest = max(float(T.max()), -float(T.min()))
     if not math.isfinite(largest):
         i, j, k = np.argwhere(~np.isfinite(T))[0]
         raise ValueError(f"T has an entry that is not finite: T[{i}, {j}, {k}] = {T[i, j, k]}")
     exponent = min(max(binary_exponent(largest), -MOST_EXPONENT), MOST_EXPONENT)
-    return np.multiply(T, 2.0**-exponent, dtype=np.float64), exponent
-
-
-def _largest(T: np.ndarray) -> float:
-    """The largest |entry|; not a number if an entry is not."""
-    return max(float(T.max()), -float(T.min()))
+    return np.multiply(T, 2.0**-exponent, dtype=np.float64), largest * 2.0**-exponent, exponent

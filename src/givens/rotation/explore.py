@@ -144,25 +144,23 @@ class _Candidate:
         self.Y = self.Ut @ loadings.T
         self.pairs, self.gains = pairs, np.empty(len(pairs))
         self.share = kappa / len(loadings)
-        self.handicap = number * CANDIDATE_MARGIN * size
         self.little = CANDIDATE_TOL * size
         self.converged = False
-        self.merit = -np.inf
+        squares = self.Y * self.Y
+        powers = squares.sum(axis=1)
+        self.merit = float(np.vdot(squares, squares) - self.share * (powers @ powers))
+        self.merit -= number * CANDIDATE_MARGIN * size
 
     def sweep(self, times: int) -> _Candidate:
         """Up to so many sweeps more; returns the candidate itself."""
         from givens.kernels.quartic import turn_pairs
 
-        if self.converged:
-            return self
-        for _ in range(times):
-            turn_pairs(self.Y, self.Ut, self.pairs, len(self.Y), self.share, 1.0, self.gains)
-            self.converged = bool(self.gains.sum() <= self.little)
-            if self.converged:
-                break
-        squares = self.Y * self.Y
-        powers = squares.sum(axis=1)
-        self.merit = float(np.sum(squares * squares) - self.share * (powers @ powers)) - self.handicap
+        if not self.converged:
+            last, gain = turn_pairs(
+                self.Y, self.Ut, self.pairs, len(self.Y), self.share, 1.0, self.gains, times, self.little
+            )
+            self.converged = last <= self.little
+            self.merit += gain
         return self
 
     def finish(self, little: float) -> None:

@@ -72,7 +72,7 @@ def matched(Y: np.ndarray, counts: np.ndarray) -> np.ndarray:
     Examples
     --------
     >>> import numpy as np
-    >>>     >>> matched(np.array([[2.0, 0.0, 0.0], [1.0, 1.0, 1.0]]), np.array([3, 1]))
+    >>> matched(np.array([[2.0, 0.0, 0.0], [1.0, 1.0, 1.0]]), np.array([3, 1]))
     array([1, 3])
     """
     distinct, which = np.unique(counts, return_inverse=True)

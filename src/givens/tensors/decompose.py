@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from givens.numerics import flop_counts, parallel
+from givens.numerics import flop_counts, modes, parallel
 from givens.numerics.polar import polar_by_products
 from givens.objectives.tensor import SymmetricTensor, negligible
 from givens.result import PhaseSummary, Result
@@ -202,7 +202,10 @@ def _run(
             U = _upright(objective, U)
         else:
             least = 0.5 * negligible(tol * objective.scale, objective.scale)
-            U, steps = power_steps(objective.squares, U, least)
+            squares = (
+                modes.quadratic(objective.T) if isinstance(objective, SymmetricTensor) else objective.squares
+            )
+            U, steps = power_steps(squares, U, least)
             # Beside the squares two products, and six steps of Newton and Schulz for the polar factor.
             flop_counts.count(steps * 28.0 * objective.n**3)
     result = minimize(objective, U, **options)
