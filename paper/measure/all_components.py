@@ -127,7 +127,7 @@ def run_rotations(problem: Problem, start: np.ndarray, seed: int, *, pairs: bool
     result = minimize(
         watched,
         start,
-        method=Random() if pairs else watched.method[1],
+        method=Random() if pairs else watched.method[-1],
         tol=0,
         max_iter=PASSES,
         random_state=seed,
