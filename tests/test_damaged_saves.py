@@ -114,10 +114,10 @@ def test_a_finished_run_with_another_trace_is_refused(tmp_path):
 
 def test_a_stream_is_no_checkpoint(tmp_path):
     stream(tmp_path / "saved")
-    with pytest.raises(ValueError, match="has the format stream 4, not run 6"):
+    with pytest.raises(ValueError, match=f"has the format stream 4, not {checkpoints.FORMAT}"):
         checkpoints.load(tmp_path / "saved")
     checkpoint(tmp_path / "run")
-    with pytest.raises(ValueError, match="has the format run 6, not stream 4"):
+    with pytest.raises(ValueError, match=f"has the format {checkpoints.FORMAT}, not stream 4"):
         StreamingSparsePCA.load(tmp_path / "run")
 
 

@@ -215,7 +215,7 @@ def test_damaged_text_in_parquet(tmp_path, damage):
     table = pandas.DataFrame(DATA, columns=list("abcd"))
     table.insert(0, "name", [f"sample {k}" for k in range(20)])
     damage(tmp_path / "x.parquet", pyarrow.Table.from_pandas(table))
-    for read in (read_table, lambda path: list(open_rows(path).read())):
+    for read in (read_table, lambda path: list(open_rows(path))):
         with pytest.raises(DataError, match=r"x\.parquet"):
             read(tmp_path / "x.parquet")
 
@@ -276,7 +276,7 @@ def test_an_h5ad_file_whose_indices_point_outside(tmp_path, stream, where, value
     with h5py.File(path, "r+") as file:
         file[f"X/{where}"][-1] = value
     with pytest.raises(DataError, match=r"x\.h5ad is a damaged \.h5ad file"):
-        list(open_rows(path).read()) if stream else read_table(path)
+        list(open_rows(path)) if stream else read_table(path)
 
 
 @pytest.mark.parametrize("stream", [False, True])
@@ -290,7 +290,7 @@ def test_an_h5ad_file_that_hdf5_reads_for_ever(tmp_path, monkeypatch, stream):
     content[first : first + 16] = bytes(16)  # free space of no size: a loop over objects does not advance
     path.write_bytes(content)
     with pytest.raises(DataError, match=r"x\.h5ad is a damaged \.h5ad file"):
-        list(open_rows(path).read()) if stream else read_table(path)
+        list(open_rows(path)) if stream else read_table(path)
 
 
 @pytest.mark.parametrize("fit", ["fit", "partial_fit"])

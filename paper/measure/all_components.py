@@ -134,7 +134,7 @@ def run_rotations(problem: Problem, start: np.ndarray, seed: int, *, pairs: bool
         callback=settled,
         threads=1,
     )
-    return [*rows, {"flops": watched.flops, "value": result.value, **problem.measure(result.U)}]
+    return [*rows, {"flops": result.flops, "value": result.value, **problem.measure(result.U)}]
 
 
 def run_power(problem: Problem, start: np.ndarray) -> list[Row]:

@@ -17,6 +17,8 @@ Watch = Callable[[np.ndarray, int, float], None]
 class Recorded(Objective):
     """The same objective, that calls `watch(U, rotations, flops)` after every round of rotations; for runs in one thread.
 
+    The flops are those of the run up to the round; that of the loop's own U is counted after it.
+
     Parameters
     ----------
     inner : Objective
@@ -34,9 +36,7 @@ class Recorded(Objective):
         self.shape, self.active, self.separable = inner.shape, inner.active, inner.separable
         self.scale, self.factor, self.method = inner.scale, inner.factor, inner.method
         self.rotations = 0
-        self.flops = 0.0
         self.gained = 0.0
-        self.made = False
 
     def start(self, rng: np.random.Generator) -> np.ndarray | Objective:
         """The inner one's."""
@@ -45,11 +45,7 @@ class Recorded(Objective):
     def state(self, U: np.ndarray) -> Any:
         """The inner one's."""
         self.Ut = np.ascontiguousarray(U.T)
-        # The loop makes a state at the start and, when it has repaired U, again.
-        self.flops += 4.0 * self.shape[0] ** 3 if self.made else 0.0
-        self.made = True
-        with flop_counts.job(self):
-            return self.inner.state(U)
+        return self.inner.state(U)
 
     def look(self, state: Any, Q: np.ndarray | None = None, slopes: bool = True) -> Look:
         """The inner one's."""
@@ -57,8 +53,7 @@ class Recorded(Objective):
 
     def solve(self, state: Any, blocks: Blocks, min_gain: float = 0.0) -> PairSolutions:
         """The inner one's."""
-        with flop_counts.job(self):
-            solved = self.inner.solve(state, blocks, min_gain)
+        solved = self.inner.solve(state, blocks, min_gain)
         self.gained += float(np.sum(solved.gains))
         return solved
 
@@ -66,9 +61,8 @@ class Recorded(Objective):
         self, state: Any, blocks: Blocks, rotations: Rotations, solutions: PairSolutions | None = None
     ) -> None:
         """Rotate, then show what came of it."""
-        # The loop keeps a U too, and counts what that takes: so does this count.
-        with flop_counts.job(self):
-            self.inner.apply(state, blocks, rotations, solutions)
+        self.inner.apply(state, blocks, rotations, solutions)
+        with flop_counts.uncounted():
             rotate_blocks(self.Ut, blocks, rotations)
         self.rotations += len(blocks)
-        self.watch(self.Ut.T, self.rotations, self.flops)
+        self.watch(self.Ut.T, self.rotations, flop_counts.so_far())

@@ -245,7 +245,7 @@ class ByGradient(Schedule):
                 blocks, position = self._gated(size, shape, position)
             if not len(blocks):
                 break
-            visits += sum(_pairs_in(block, shape) for block in blocks)
+            visits += sum(Shape(len(block), int(np.sum(block < shape.active))).pairs for block in blocks)
             gain = yield blocks
         # All slopes vanish, or they are rounding errors, since the pairs with the largest ones do not gain.
         if visits == 0 or (gain <= 0 and self.delta is None):
@@ -309,11 +309,6 @@ def _matching(weight: np.ndarray) -> list[tuple[int, int]]:
         taken = np.concatenate((index[mutual], best[mutual]))
         weight[taken] = 0
         weight[:, taken] = 0
-
-
-def _pairs_in(block: np.ndarray, shape: Shape) -> int:
-    active = int(np.sum(block < shape.active))
-    return active * (active - 1) // 2 + active * (len(block) - active)
 
 
 SCHEDULES: dict[str, type[Schedule]] = {

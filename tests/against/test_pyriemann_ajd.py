@@ -171,8 +171,8 @@ class TestWeights:
             joint_diagonalize(positive(4, 2), sample_weight=weights)
 
 
-def test_too_few_sweeps_are_said():
-    with pytest.warns(ConvergenceWarning, match="did not converge in 1 sweeps"):
+def test_too_few_steps_are_said():
+    with pytest.warns(ConvergenceWarning, match="did not converge in 1 steps"):
         ajd(positive(8, 6), method=joint_diagonalize, n_iter_max=1)
 
 

@@ -6,6 +6,7 @@ import pytest
 from givens import minimize
 from givens.datasets import sparse_modules
 from givens.metrics import adjusted_variance, total_variance
+from givens.numerics import flop_counts
 from givens.objectives import SparseColumns
 from givens.rotations import random_orthogonal
 from givens.schedules import Random
@@ -84,11 +85,14 @@ def test_the_papers_search_leaves_at_most_a_thousandth(small):
     U = random_orthogonal(problem.n, np.random.default_rng(3))
     pairs = np.column_stack(np.triu_indices(problem.n, 1))
     exact, paper = (make(problem.A, problem.gamma) for make in (SparseColumns, paper_columns))
-    best, found = exact.solve(exact.state(U), pairs), paper.solve(paper.state(U), pairs)
+    with flop_counts.job(flop_counts.Flops()) as exactly:
+        best = exact.solve(exact.state(U), pairs)
+    with flop_counts.job(flop_counts.Flops()) as spent:
+        found = paper.solve(paper.state(U), pairs)
     # A narrow maximum between the points of the grid may be missed, seldom.
     assert np.mean(found.gains >= 0.999 * best.gains - 1e-12) > 0.95
     assert found.gains.sum() >= 0.99 * best.gains.sum()
-    assert found.flops < 0.5 * best.flops
+    assert 0 < spent.flops < 0.5 * exactly.flops
 
 
 def test_the_measure_is_zous_variance_of_filled_loadings(small):
@@ -111,8 +115,9 @@ def test_a_recorded_run_is_the_same_run_and_counts_the_same_flops(small, schedul
     watched = Recorded(SparseColumns(A, 8.0), lambda U, rotations, flops: seen.append(flops))
     recorded = minimize(watched, method=schedule, random_state=0, max_iter=5, threads=1)
     assert np.array_equal(plain.U, recorded.U)
-    assert watched.flops == plain.flops == recorded.flops
-    assert seen[-1] <= watched.flops
+    assert plain.flops == recorded.flops
+    assert np.all(np.diff([0.0, *seen]) > 0)
+    assert seen[-1] <= plain.flops
 
 
 def test_runs_are_reproducible(small):

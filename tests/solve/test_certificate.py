@@ -138,7 +138,7 @@ def test_gains_of_all_pairs_are_those_of_a_fine_grid(contrast, kind, rng):
     U = rotations.random_orthogonal(5, 3, determinant=1)
     gains = objective.look(objective.state(U)).gains()
     here = objective.value(objective.state(U))
-    rounding, known = 1e-6 if kind == "single" else 1e-12, 0
+    rounding = 1e-6 if kind == "single" else 1e-12
     for i in range(5):
         for j in range(i + 1, 5):
             there = [
@@ -147,10 +147,7 @@ def test_gains_of_all_pairs_are_those_of_a_fine_grid(contrast, kind, rng):
             ]
             # The nearest angle of the grid is at most 0.0022 away from the best one.
             best = here - min(there)
-            known += not np.isnan(gains[i, j])
-            if not np.isnan(gains[i, j]):
-                assert -rounding * objective.scale <= gains[i, j] - best <= 1e-4 * objective.scale
-    assert known > 0
+            assert -rounding * objective.scale <= gains[i, j] - best <= 1e-4 * objective.scale
 
 
 @pytest.mark.parametrize("contrast", ["quartimax", "varimax", "kurtosis"])

@@ -80,11 +80,11 @@ def test_a_step_is_the_minimum_of_the_second_order_expansion_of_f(rng):
     here = look(f, U)
     step = model.minimum(np.ascontiguousarray(U.T), here, 1e-10)
     assert not step.bounded
-    np.testing.assert_allclose(step.K, -step.K.T, atol=1e-14)
+    np.testing.assert_allclose(step.step, -step.step.T, atol=1e-14)
     # Of the expansion by differences of f: its value at the step, and no slope there.
-    fall = here.value - f(U @ expm(step.K))[0]
+    fall = here.value - f(U @ expm(step.step))[0]
     assert fall == pytest.approx(step.promised, rel=1e-3)
-    after = look(f, U @ expm(step.K))
+    after = look(f, U @ expm(step.step))
     assert np.linalg.norm(after.slopes) < 1e-3 * np.linalg.norm(here.slopes)
 
 

@@ -265,7 +265,7 @@ def test_tall_sparse_data_give_what_a_dense_factor_gives(rng, monkeypatch, asked
 
 
 def test_tall_data_are_neither_copied_nor_made_dense(rng, monkeypatch):
-    X = tall(rng, 3000, 50)
+    X = tall(rng, 6000, 50)
     blocks = []
     add, centred = gram.add_sparse, Moments._centred
     monkeypatch.setattr(gram, "add_sparse", lambda C, block: blocks.append(block.shape[0]) or add(C, block))
@@ -282,7 +282,7 @@ def test_tall_data_are_neither_copied_nor_made_dense(rng, monkeypatch):
         blocks.clear()
         model = SparsePCA(3, n_nonzero=6).fit(form(X))
         assert len(blocks) > 5
-        assert sum(blocks) == 3000
+        assert sum(blocks) == 6000
         assert max(blocks) < 1500
         np.testing.assert_allclose(
             model.explained_variance_, metrics.adjusted_variance(X, model.components_), rtol=1e-9

@@ -41,6 +41,12 @@ def count(flops: float) -> None:
         counter.flops += round(flops)
 
 
+def so_far() -> float:
+    """What the counter of the present job says; 0 if there is none."""
+    counter = _present.get()
+    return 0.0 if counter is None else counter.flops
+
+
 @contextmanager
 def job(counter: Counting) -> Iterator[Counting]:
     """Count with this counter; the job outside of this one, if there is one, counts the same flops too.

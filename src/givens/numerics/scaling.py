@@ -70,8 +70,7 @@ def power_of_two(A: np.ndarray | float) -> float:
 
     Of the largest and smallest numbers it is 2^±1000, which has a reciprocal.
     """
-    largest = max(float(np.max(A, initial=0.0)), -float(np.min(A, initial=0.0)))
-    return float(np.ldexp(1.0, min(max(binary_exponent(largest), -1000), 1000)))
+    return float(np.ldexp(1.0, min(max(binary_exponent(largest_size(A)), -1000), 1000)))
 
 
 def unit_of(rows: Any) -> float:

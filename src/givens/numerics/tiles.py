@@ -17,7 +17,7 @@ from givens.numerics.centred_sparse import CentredSparse
 # A tile of all columns, and what is made of it, should fit into a core's own cache; half of it takes 1.1 to 1.2 times as long.
 TILE_ENTRIES = 49_152
 GROUPS = 16
-SHARED_ENTRIES = 1 << 18  # of data; products with fewer are not shared among threads
+SHARED_PRODUCTS = 1 << 21  # of two numbers; matrix products with fewer are not shared among threads
 PIECES = 4
 ENTRIES_AT_ONCE = 1 << 23  # of the sums of tiles that wait to be added up: 64 MB
 
@@ -75,7 +75,7 @@ def turned(Vt: np.ndarray, At: np.ndarray | CentredSparse, out: np.ndarray) -> N
     if not isinstance(At, np.ndarray):
         out[:] = Vt @ At
         return
-    if At.size < SHARED_ENTRIES:
+    if len(Vt) * At.size < SHARED_PRODUCTS:
         np.matmul(Vt, At, out=out)
         return
 

@@ -89,9 +89,8 @@ class Look(NamedTuple):
         slopes, those of E are taken; then E may have the active columns alone.
     gains : callable, optional
         Returns a symmetric array of float64, shape (n, n): entry (i, j) is the gain of the pair, rotated alone to its best angle,
-        or a close upper bound, or NaN where the pair has to be searched; the diagonal is 0. For objectives that can tell it from
-        what the look has summed, or by little work at the same state: a run ends where all gains together are rounding, and
-        certificates search few pairs, or none.
+        or a close upper bound; the diagonal is 0. For objectives that can tell it from what the look has summed, or by little
+        work at the same state: a run ends where all gains together are rounding, and certificates search no pairs.
     """
 
     value: float

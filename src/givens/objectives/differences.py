@@ -6,13 +6,13 @@ takes four more.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 
 import numpy as np
 
 from givens.numerics import parallel
 from givens.numerics.scaling import EPS
+from givens.objectives.pair_angles import rotated, with_columns
 
 # Steps at which the two errors of a central difference, of order h^p and eps/h, are equal, for p = 4 and 2.
 FOURTH_ORDER_STEP, SECOND_ORDER_STEP = EPS**0.2, EPS ** (1 / 3)
@@ -46,7 +46,12 @@ def differences(
     i, j = i[i < active], j[i < active]
 
     def beside(step: float) -> tuple[np.ndarray, np.ndarray]:
-        return _rotated(f, U, active, (i, j), step), _rotated(f, U, active, (i, j), -step)
+        return at(step), at(-step)
+
+    def at(step: float) -> np.ndarray:
+        x, y = rotated(U[:, i], U[:, j], step)
+        pairs = zip(i.tolist(), j.tolist(), x.T, y.T)
+        return np.array(parallel.each(lambda pair: f(with_columns(U, active, *pair)), pairs))
 
     ahead, behind = beside(SECOND_ORDER_STEP)
     slopes[i, j] = (ahead - behind) / (2 * SECOND_ORDER_STEP)
@@ -56,25 +61,3 @@ def differences(
         slopes[i, j] = (8 * (near[0] - near[1]) - (far[0] - far[1])) / (12 * FOURTH_ORDER_STEP)
         bends[i, j] = (near[0] - 2 * value + near[1]) / FOURTH_ORDER_STEP**2
     return slopes, bends
-
-
-def _rotated(
-    f: Callable[[np.ndarray], float],
-    U: np.ndarray,
-    active: int,
-    pairs: tuple[np.ndarray, np.ndarray],
-    angle: float,
-) -> np.ndarray:
-    """The values of f with each of these pairs of columns rotated by the angle."""
-    i, j = pairs
-    c, s = math.cos(angle), math.sin(angle)
-
-    def at(pair: tuple[int, int, np.ndarray, np.ndarray]) -> float:
-        V = U[:, :active].copy()
-        V[:, pair[0]] = pair[2]
-        if pair[1] < active:
-            V[:, pair[1]] = pair[3]
-        return f(V)
-
-    first, second = c * U[:, i] + s * U[:, j], c * U[:, j] - s * U[:, i]
-    return np.array(parallel.each(at, zip(i.tolist(), j.tolist(), first.T, second.T)))

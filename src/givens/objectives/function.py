@@ -8,7 +8,7 @@ by a few evaluations before the run (`probes`).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +19,7 @@ from givens.numerics.scaling import EPS, power_of_two
 from givens.objectives.angle_derivatives import few_slopes, few_slopes_of_pairs, second_product, square_slopes
 from givens.objectives.base import Blocks, Look, Objective, PairSolutions, Product, Rotations
 from givens.objectives.differences import differences
-from givens.objectives.pair_angles import FIRST_POINTS, PairAngles
+from givens.objectives.pair_angles import PairAngles
 from givens.objectives.probes import check_degree, check_gradient, check_hessian, probe
 from givens.objectives.values import HessianProduct, Jacobian, Values
 from givens.rotations import complete, rotate_blocks
@@ -31,18 +31,10 @@ USUAL = 1e-100, 1e100
 
 @dataclass
 class FunctionState:
-    """Uᵀ, the value of f if it is known, and the number of points with which the next search begins."""
+    """Uᵀ, and the value of f if it is known."""
 
     Ut: np.ndarray
     value: float | None = None
-    points: int = FIRST_POINTS
-
-
-@dataclass
-class Searched(PairSolutions):
-    """The rotations of blocks, and the numbers of points with which the next searches begin."""
-
-    points: Sequence[int] = ()
 
 
 class Function(Objective):
@@ -225,17 +217,14 @@ class Function(Objective):
     def solve(self, state: FunctionState, blocks: Blocks, min_gain: float = 0.0) -> PairSolutions:
         """Find the best angle of every pair of every block; the pairs of a block one after the other."""
         value = self.value(state)
-        found = parallel.each(
-            lambda block: self.angles.rotation(state.Ut, block, value, state.points), blocks
-        )
+        found = parallel.each(lambda block: self.angles.rotation(state.Ut, block, value), blocks)
         rotations = [block.rotation for block in found]
         # A search by interpolation is off by at least the rounding errors of f.
         error = max([block.error for block in found] + [self.noise]) if self.degree is None else 0.0
-        return Searched(
+        return PairSolutions(
             np.array(rotations) if isinstance(blocks, np.ndarray) else rotations,
             np.array([block.gain for block in found]),
             error,
-            [block.points for block in found],
         )
 
     def apply(
@@ -250,8 +239,6 @@ class Function(Objective):
         rotate_blocks(turned, blocks, rotations)
         # If f is not finite, this raises before the state is changed.
         state.value, state.Ut = self.values.finite(turned[: self.active].T.copy()), turned
-        if isinstance(solutions, Searched):
-            state.points = max(solutions.points)
 
 
 def order_and_columns(n: int | tuple[int, int]) -> tuple[int, int]:

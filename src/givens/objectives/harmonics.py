@@ -94,14 +94,11 @@ class Search:
     error: float = 0.0
 
 
-def periodic(
-    g: Callable[[float], float], at_zero: float, *, points: int = FIRST_POINTS, noise: float = 0.0
-) -> Search:
+def periodic(g: Callable[[float], float], at_zero: float, *, noise: float = 0.0) -> Search:
     """The global minimum of any smooth function of period 2π; `at_zero` is g(0).
 
-    The number of points is doubled until the sum through them predicts g at angles off the grid. `points` (a power of two)
-    is where to begin; a caller who has solved a similar problem knows better than 8. Values of g that differ by no more than
-    `noise` count as equal.
+    The number of points is doubled until the sum through them predicts g at angles off the grid. Values of g that differ by no
+    more than `noise` count as equal.
 
     Examples
     --------
@@ -114,9 +111,8 @@ def periodic(
     (True, True)
     """
     values = {0: at_zero}
-    most = 4 * MAX_HARMONICS
+    most, points = 4 * MAX_HARMONICS, FIRST_POINTS
     probes = np.array([g(float(t)) for t in PROBE_ANGLES])
-    points = min(points, most)
     while True:
         grid = np.arange(points) * (most // points)
         for index in grid.tolist():

@@ -12,8 +12,23 @@ from typing import NamedTuple
 
 import numpy as np
 
-from givens.objectives.harmonics import FIRST_POINTS, MAX_HARMONICS, Search, periodic, polynomial
+from givens.objectives.harmonics import Search, periodic, polynomial
 from givens.rotations import turn
+
+
+def rotated(x: np.ndarray, y: np.ndarray, theta: float) -> tuple[np.ndarray, np.ndarray]:
+    """Two columns after a rotation."""
+    c, s = math.cos(theta), math.sin(theta)
+    return c * x + s * y, c * y - s * x
+
+
+def with_columns(U: np.ndarray, active: int, i: int, j: int, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """The first `active` columns of U, with x in the place of column i, and y in that of j if this is one of them."""
+    V = U[:, :active].copy()
+    V[:, i] = x
+    if j < active:
+        V[:, j] = y
+    return V
 
 
 class BlockRotation(NamedTuple):
@@ -25,15 +40,12 @@ class BlockRotation(NamedTuple):
         Orthogonal, of the order of the block.
     gain : float
         The sum of the gains of the pairs.
-    points : int
-        The number of points with which the next search begins.
     error : float
         The largest difference between f and a sum of harmonics.
     """
 
     rotation: np.ndarray
     gain: float
-    points: int
     error: float
 
 
@@ -56,19 +68,15 @@ class PairAngles(NamedTuple):
     degree: int | None
     noise: float
 
-    def rotation(self, Ut: np.ndarray, block: np.ndarray, value: float, points: int) -> BlockRotation:
-        """Find the best angle of every pair of a block, one after the other.
-
-        The number of points affects the rounding errors of the next search. It is passed from pair to pair within a block, and
-        to the state by `Function.apply`, so that results do not depend on how threads share the blocks.
-        """
+    def rotation(self, Ut: np.ndarray, block: np.ndarray, value: float) -> BlockRotation:
+        """Find the best angle of every pair of a block, one after the other."""
         size = len(block)
         Vt = Ut.copy() if size > 2 else Ut
         Q = np.eye(size)
         total, error = 0.0, 0.0
         for a in range(np.searchsorted(block, self.active)):
             for b in range(a + 1, size):
-                search, points = self._search(Vt, (int(block[a]), int(block[b])), value, points)
+                search = self._search(Vt, (int(block[a]), int(block[b])), value)
                 error = max(error, search.error)
                 if not self._exceeds_rounding(search):
                     continue
@@ -78,24 +86,19 @@ class PairAngles(NamedTuple):
                 Q[:, [a, b]] = Q[:, [a, b]] @ G
                 value -= search.gain
                 total += search.gain
-        return BlockRotation(Q, total, points, error)
+        return BlockRotation(Q, total, error)
 
-    def _search(self, Vt: np.ndarray, pair: tuple[int, int], value: float, points: int) -> tuple[Search, int]:
-        """The best angle of a pair, and the number of points with which the next search begins."""
-        i, j = pair
+    def _search(self, Vt: np.ndarray, pair: tuple[int, int], value: float) -> Search:
+        """The best angle of a pair."""
+        U = np.ascontiguousarray(Vt.T)
 
         def g(theta: float) -> float:
-            U = Vt[: self.active].T.copy()
-            c, s = math.cos(theta), math.sin(theta)
-            U[:, i] = c * Vt[i] + s * Vt[j]
-            if j < self.active:
-                U[:, j] = c * Vt[j] - s * Vt[i]
-            return self.f(U)
+            columns = rotated(Vt[pair[0]], Vt[pair[1]], theta)
+            return self.f(with_columns(U, self.active, *pair, *columns))
 
         if self.degree is not None:
-            return polynomial(g, value, self.degree, noise=self.noise), points
-        search = periodic(g, value, points=points, noise=self.noise)
-        return search, min(max(FIRST_POINTS, 4 * search.harmonics.order), 4 * MAX_HARMONICS)
+            return polynomial(g, value, self.degree, noise=self.noise)
+        return periodic(g, value, noise=self.noise)
 
     def _exceeds_rounding(self, search: Search) -> bool:
         """Whether the gain is more than rounding error.

@@ -16,6 +16,7 @@ import numpy as np
 from givens.numerics.scaling import EPS
 from givens.objectives.base import NotFinite
 from givens.objectives.harmonics import polynomial
+from givens.objectives.pair_angles import rotated
 from givens.objectives.values import Values
 from givens.rotations import check_orthogonal, random_orthogonal, repair
 
@@ -70,8 +71,8 @@ def _place(n: int, m: int) -> np.ndarray:
 def _around(values: Values, place: np.ndarray, share: float) -> Probes:
     if values.jac is not None:
         first, gradient = values.with_gradient(place)
-        return Probes(place, np.array([first, values(_rotated(place, share * ANGLES[1]))]), gradient)
-    found = np.array([values(_rotated(place, share * angle)) for angle in ANGLES])
+        return Probes(place, np.array([first, values(_paired(place, share * ANGLES[1]))]), gradient)
+    found = np.array([values(_paired(place, share * angle)) for angle in ANGLES])
     again = values(place.copy())
     if np.isfinite(found).all() and not abs(again - found[0]) <= REPEATS * np.abs(found).max():
         raise ValueError(
@@ -81,13 +82,10 @@ def _around(values: Values, place: np.ndarray, share: float) -> Probes:
     return Probes(place, found, None)
 
 
-def _rotated(U: np.ndarray, theta: float, first: int = 0) -> np.ndarray:
+def _paired(U: np.ndarray, theta: float, first: int = 0) -> np.ndarray:
     """U with its columns (first, first + 1), (first + 2, first + 3), ... rotated by an angle; of n x m matrices, the rows."""
     V = U.copy() if len(U) == U.shape[1] else U.T.copy()
-    x, y = V[:, first:-1:2].copy(), V[:, first + 1 :: 2].copy()
-    c, s = math.cos(theta), math.sin(theta)
-    V[:, first:-1:2] = c * x + s * y
-    V[:, first + 1 :: 2] = c * y - s * x
+    V[:, first:-1:2], V[:, first + 1 :: 2] = rotated(V[:, first:-1:2], V[:, first + 1 :: 2], theta)
     return V if V.shape == U.shape else np.ascontiguousarray(V.T)
 
 
@@ -98,7 +96,7 @@ def check_degree(values: Values, probes: Probes, degree: int, scale: float) -> N
     for first in range(1 + values.shape[0] % 2):
 
         def along(theta: float, first: int = first) -> float:
-            return values.finite(_rotated(probes.place, theta, first))
+            return values.finite(_paired(probes.place, theta, first))
 
         claimed = polynomial(along, float(probes.values[0]), degree).harmonics
         error = float(np.abs(claimed(thetas) - [along(theta) for theta in thetas]).max())

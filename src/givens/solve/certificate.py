@@ -37,13 +37,12 @@ def certify(run: Run, share: float) -> tuple[Certificate, float]:
         number = min(total, max(1, round(share * total)))
         pairs = pairs[np.sort(progress.rng.choice(total, size=number, replace=False))]
     known = run.gains()
-    gains = np.full(len(pairs), np.nan) if known is None else known[pairs[:, 0], pairs[:, 1]]
-    unknown = np.flatnonzero(np.isnan(gains))
-    run.searched = len(unknown) > 0
-    solved, error = None, 0.0
-    if run.searched:
-        solved = _search(run, pairs[unknown])
-        gains[unknown], error = solved.gains, solved.error
+    run.searched = known is None
+    if known is None:
+        solved = _search(run, pairs)
+        gains, error = solved.gains, solved.error
+    else:
+        gains, error = known[pairs[:, 0], pairs[:, 1]], 0.0
     worth = max(WORTH, run.tol) * objective.scale
     chosen = _disjoint(pairs, gains, worth)
     if not objective.separable:
@@ -51,11 +50,7 @@ def certify(run: Run, share: float) -> tuple[Certificate, float]:
     gain = 0.0
     if chosen:
         blocks = pairs[chosen]
-        if solved is None or known is not None:
-            solved = _search(run, blocks)
-            rotations = np.asarray(solved.rotations)
-        else:
-            rotations = np.asarray(solved.rotations)[chosen]
+        rotations = np.asarray(_search(run, blocks).rotations)
         before = run.value()
         run.rotate(blocks, rotations)
         progress.rotations += len(chosen)

@@ -17,6 +17,7 @@ steps so far, and the state is recomputed when the phase ends.
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
@@ -49,6 +50,17 @@ ROUNDING = Ending(Stop.ROUNDING, phase="descent")
 EXHAUSTED = Ending(Stop.EXHAUSTED, phase="descent")
 
 
+class Trial(NamedTuple):
+    """Where a step leads: its angles, the point, the look and the slopes there, by how much f fell, and whether it is far."""
+
+    angles: np.ndarray
+    point: Point
+    look: Look
+    slopes: np.ndarray
+    fall: float
+    far: bool
+
+
 class Descent(Phase):
     """Limited-memory BFGS over the angles of all pairs, with a line search."""
 
@@ -77,82 +89,90 @@ class Descent(Phase):
 
     def advance(self, run: Run) -> float | Ending:
         """Make one step that lowers f."""
-        look = self.look
+        look = self._look_here(run)
         if look is None:
+            return EXHAUSTED
+        outcome = self._by_model(run, look)
+        if outcome is not None:
+            return outcome
+        direction, step = self._direction(run, look)
+        outcome = self._too_small(run, look, step.promised)
+        if outcome is not None:
+            return outcome
+        gain = self._search(run, look, direction, step)
+        if gain is None and len(self.past):
+            self.past.clear()
+            gain = self._search(run, look, *self._direction(run, look))
+        # The prediction of the first direction counts: the second one has no memory of curvatures.
+        return self._no_step(look, step.promised) if gain is None else gain
+
+    def _look_here(self, run: Run) -> Look | None:
+        """The look at the present point; None if it has no slopes."""
+        if self.look is None:
             look = run.look()
             if look.slopes is None:
-                return EXHAUSTED
+                return None
             if not self.begun:
                 self._begin(run, look.curvatures is not None, look.gradient is not None)
             self.look, self.g = look, look.slopes.take(self.pairs)
         # Rounding error of f.
-        self.noise = 32 * EPS * max(self.scale, abs(look.value))
-        if self.model is not None:
-            outcome = self._by_model(run, look, self.model)
-            if outcome is not None:
-                return outcome
-        direction, step = self._direction(run, look)
-        promised = step.promised
+        self.noise = 32 * EPS * max(self.scale, abs(self.look.value))
+        return self.look
+
+    def _too_small(self, run: Run, look: Look, promised: float) -> float | Ending | None:
+        """What to do if a step is predicted to gain next to nothing, or so little that Newton's method is to follow; or None."""
         slow = self.before_newton and 0.5 * promised <= HAND_OVER * self.scale
         if slow and look.curvatures is None and run.progress.steps:
             return EXHAUSTED
         if 0.5 * promised <= run.tol * self.scale and not self._begins_anew(look):
             return self._at_rest(run, look)
-        if promised <= 16 * self.noise and self._is_rounding(look):
-            return ROUNDING
-        if slow:
-            return EXHAUSTED
-        taken = self._search(run, look, direction, step)
-        if taken is None and len(self.past):
-            self.past.clear()
-            taken = self._search(run, look, *self._direction(run, look))
-        # The prediction of the first direction counts: the second one has no memory of curvatures.
-        if taken is None:
-            return ROUNDING if promised <= 16 * self.noise and not self._has_kink(look) else EXHAUSTED
-        return taken
+        if promised <= 16 * self.noise and self._squared_share(look) <= 0.25 * EPS**2 * self.n:
+            return ROUNDING  # so are the slopes, those of EᵀU − UᵀE
+        return EXHAUSTED if slow else None
 
-    def _by_model(self, run: Run, look: Look, model: KroneckerModel) -> float | Ending | None:
+    def _no_step(self, look: Look, promised: float) -> Ending:
+        """Why the phase is over, if no step lowers f: the most that one was predicted to gain may be rounding."""
+        return ROUNDING if promised <= 16 * self.noise and not self._has_kink(look) else EXHAUSTED
+
+    def _by_model(self, run: Run, look: Look) -> float | Ending | None:
         """Make the best step of the model; None if it knows too little, or if no step lowers f."""
+        if self.model is None:
+            return None
         size, expected = math.sqrt(float(self.g @ self.g)), 0.0
         for _ in range(TRIALS):
             assert isinstance(run.point, Square)
-            step = model.propose(run.point.transposed, look, size)
+            step = self.model.propose(run.point.transposed, look, size)
             if step is None:
                 return None
             expected = max(expected, step.promised)
             if step.promised <= run.tol * self.scale:
                 return self._at_rest(run, look)
-            point = run.point.moved(Move(step.promised, 1.0, step.K))
-            there = self._look_at(run, look, point)
-            assert there.slopes is not None
-            slopes = there.slopes.take(self.pairs)
-            fall = look.value - there.value
-            kept = fall / step.promised
+            trial = self._try(run, look, step.step.T.take(self.pairs), Move(step.promised, 1.0, step.step))
+            kept = trial.fall / step.promised
             if step.promised <= 16 * self.noise:
                 # The decrease is below the rounding error of f, so the slopes decide.
-                kept = 1.0 if fall >= -self.noise and float(slopes @ slopes) <= STEEP * size**2 else 0.0
-            model.judge(step, kept)
+                flatter = float(trial.slopes @ trial.slopes) <= STEEP * size**2
+                kept = float(trial.fall >= -self.noise and flatter)
+            self.model.judge(step, kept)
             if kept > SUFFICIENT:
-                angles = step.K.T.take(self.pairs)
-                return self._take(run, look, angles, slopes, point, there)
+                return self._take(run, trial)
             if step.promised <= self.noise:
                 break
-        if expected <= 16 * self.noise and not self._has_kink(look):
-            # Conjugate gradients may not have found the best step of the model, so there may be a better one.
-            model.clear()
-            return ROUNDING
-        model.clear()
-        return None
+        # Conjugate gradients may not have found the best step of the model, so there may be a better one.
+        self.model.clear()
+        return ROUNDING if self._no_step(look, expected) is ROUNDING else None
 
-    def _look_at(self, run: Run, look: Look, point: Point) -> Look:
-        """The look at a point, from which the model learns."""
+    def _try(self, run: Run, look: Look, angles: np.ndarray, move: Move, length: float = 1.0) -> Trial:
+        """Look at where a step leads; the model learns from it."""
+        point = run.point.moved(move, length)
         there = run.look_at(point)
         if self.model is not None and not self.model.dropped and there.gradient is not None:
             assert isinstance(run.point, Square)
             assert isinstance(point, Square)
-            move = point.transposed - run.point.transposed
-            self.model.learn(move, look, there)
-        return there
+            self.model.learn(point.transposed - run.point.transposed, look, there)
+        assert there.slopes is not None
+        slopes = there.slopes.take(self.pairs)
+        return Trial(angles, point, there, slopes, look.value - there.value, move.far(length))
 
     def _direction(self, run: Run, look: Look) -> tuple[np.ndarray, Move]:
         """The angles −H g of a step, and the step."""
@@ -172,55 +192,40 @@ class Descent(Phase):
 
     def _search(self, run: Run, look: Look, direction: np.ndarray, step: Move) -> float | None:
         """Line search: make a multiple of the step and return its gain; None if f does not decrease."""
-        promised, longest = step.promised, step.longest
         length, best = 1.0, None
         for _ in range(TRIALS):
-            point = run.point.moved(step, length)
-            there = self._look_at(run, look, point)
-            assert there.slopes is not None
-            slopes = there.slopes.take(self.pairs)
-            slope = float(slopes @ direction)
-            fall = look.value - there.value
-            if fall >= SUFFICIENT * length * promised or (
-                length * promised <= 16 * self.noise
-                and fall >= -self.noise
-                and abs(slope) <= STEEP * promised
-            ):
-                better = best is None or there.value < best[-1].value
-                if better:
-                    best = (length * direction, slopes, point, step.far(length), there)
-                # Where f is still about as steep as at the start, the step was too short.
-                if not better or slope > -STEEP * promised or length >= longest:
+            trial = self._try(run, look, length * direction, step, length)
+            slope = float(trial.slopes @ direction)
+            if self._decreases(trial, slope, step.promised, length):
+                if best is not None and not trial.look.value < best.look.value:
                     break
-                further = promised / (promised + slope) if promised + slope > 0 else 4.0
-                length = min(length * min(max(further, 1.5), 4.0), longest)
-                continue
-            if best is not None:
+                best = trial
+                # Where f is still about as steep as at the start, the step was too short.
+                if slope > -STEEP * step.promised or length >= step.longest:
+                    break
+                length = min(length * _longer(slope, step.promised), step.longest)
+            elif best is not None:
                 break
-            length *= _shorter(fall, slope, promised, length)
-        if best is None:
-            return None
-        angles, slopes, point, far, there = best
-        return self._take(run, look, angles, slopes, point, there, far)
+            else:
+                length *= _shorter(trial.fall, slope, step.promised, length)
+        return None if best is None else self._take(run, best)
 
-    def _take(
-        self,
-        run: Run,
-        look: Look,
-        angles: np.ndarray,
-        slopes: np.ndarray,
-        point: Point,
-        there: Look,
-        far: bool = False,
-    ) -> float:
-        """Move to a point by these angles; after a far one earlier steps tell nothing."""
-        if far:
+    def _decreases(self, trial: Trial, slope: float, promised: float, length: float) -> bool:
+        """Whether f decreases by a share of what was predicted or, where that is below its rounding errors, the slope does."""
+        if trial.fall >= SUFFICIENT * length * promised:
+            return True
+        unseen = length * promised <= 16 * self.noise and trial.fall >= -self.noise
+        return unseen and abs(slope) <= STEEP * promised
+
+    def _take(self, run: Run, trial: Trial) -> float:
+        """Move to where a trial was; after a far one earlier steps tell nothing."""
+        if trial.far:
             self.past.clear()
         else:
-            self.past.add(angles, slopes - self.g)
-        self.look, self.g = there, slopes
-        run.arrive(point, there)
-        return look.value - there.value
+            self.past.add(trial.angles, trial.slopes - self.g)
+        self.look, self.g = trial.look, trial.slopes
+        run.arrive(trial.point, trial.look)
+        return trial.fall
 
     def _at_rest(self, run: Run, look: Look) -> float | Ending:
         """End the phase, since the slopes predict no gain, unless there is one that the prediction does not see.
@@ -228,35 +233,38 @@ class Descent(Phase):
         Where curvatures are known, that is a pair of negative curvature. Else the prediction knows only the curvatures along
         earlier steps, and where slopes are still large, f is much flatter in other directions, or has a kink.
         """
+        outcome: float | Ending | None = None
         if look.curvatures is not None:
-            bends = look.curvatures.take(self.pairs)
-            most = int(np.argmin(bends))
-            if bends[most] < -1e-8 * float(np.abs(bends).max()) and -bends[most] > 16 * self.noise:
-                gain = self._leave(run, look, most, float(-bends[most]))
-                if gain is not None:
-                    return gain
+            outcome = self._leave_saddle(run, look, look.curvatures.take(self.pairs))
         elif not run.stop_share:
-            if self._steep(look):
-                gain = self._restart(run, look)
-                if gain is not None:
-                    return gain
-                if self._has_kink(look):
-                    return EXHAUSTED
-            if run.progress.steps == 0:
-                # All slopes vanish at the start, which need not be a minimum: leave it, or leave it to the next phase.
-                gain = self._leave_maximum(run, look)
-                if gain is not None:
-                    return gain
-                saddle = not isinstance(run.point, Square)
-                return Ending(Stop.SADDLE, phase=self.name) if saddle else EXHAUSTED
-        return Ending(Stop.SMALL_STEP, limit=run.tol, phase=self.name)
+            outcome = self._look_further(run, look)
+        return Ending(Stop.SMALL_STEP, limit=run.tol, phase=self.name) if outcome is None else outcome
+
+    def _look_further(self, run: Run, look: Look) -> float | Ending | None:
+        """Where curvatures are unknown: the gain of a new beginning, why the phase is over, or None if f is at rest."""
+        if self._steep(look):
+            gain = self._restart(run, look)
+            if gain is not None:
+                return gain
+            if self._has_kink(look):
+                return EXHAUSTED
+        if run.progress.steps:
+            return None
+        # All slopes vanish at the start, which need not be a minimum: leave it, or leave it to the next phase.
+        gain = self._leave_maximum(run, look)
+        if gain is not None:
+            return gain
+        return EXHAUSTED if isinstance(run.point, Square) else Ending(Stop.SADDLE, phase=self.name)
+
+    def _squared_share(self, look: Look) -> float:
+        """The square of the share that the slopes are of the gradient; NaN if that is unknown."""
+        if look.gradient is None:
+            return math.nan
+        return float(self.g @ self.g) / (float(np.vdot(look.gradient, look.gradient)) or 1.0)
 
     def _steep(self, look: Look) -> bool:
         """Whether the slopes are a share of the gradient that a minimum of a smooth function does not have."""
-        if look.gradient is None:
-            return False
-        E = look.gradient
-        return float(self.g @ self.g) > STEEP_AT_REST**2 * float(np.vdot(E, E))
+        return self._squared_share(look) > STEEP_AT_REST**2
 
     def _begins_anew(self, look: Look) -> bool:
         """Whether there was a restart a few steps ago: they follow the largest curvatures, and say nothing of the others."""
@@ -286,28 +294,22 @@ class Descent(Phase):
             return None
         return self._search(run, look, direction, step)
 
-    def _is_rounding(self, look: Look) -> bool:
-        """Whether the slopes are no larger than the rounding errors of EᵀU − UᵀE."""
-        if look.gradient is None:
-            return False
-        E = look.gradient
-        return float(self.g @ self.g) <= 0.25 * EPS**2 * len(E) * float(np.vdot(E, E))
-
-    def _leave(self, run: Run, look: Look, pair: int, bend: float) -> float | None:
-        """Leave a saddle point along the pair with the most negative curvature, −`bend`."""
+    def _leave_saddle(self, run: Run, look: Look, bends: np.ndarray) -> float | None:
+        """Leave a saddle point along the pair with the most negative curvature."""
+        pair = int(np.argmin(bends))
+        bend = -float(bends[pair])
+        if not bend > max(1e-8 * float(np.abs(bends).max()), 16 * self.noise):
+            return None
         direction = np.zeros(len(self.pairs))
         direction[pair] = -1.0 if self.g[pair] > 0 else 1.0
         i, j = divmod(int(self.pairs[pair]), self.n)
         skew, angle = np.zeros((self.n, self.n)), LARGEST_ANGLE
         skew[i, j], skew[j, i] = -direction[pair], direction[pair]
         for _ in range(TRIALS):
-            point = run.point.moved(Move(bend, 1.0, skew), angle)
-            there = self._look_at(run, look, point)
-            if look.value - there.value > 0.1 * bend * angle**2:
-                assert there.slopes is not None
+            trial = self._try(run, look, angle * direction, Move(bend, 1.0, skew), angle)
+            if trial.fall > 0.1 * bend * angle**2:
                 self.past.clear()
-                slopes = there.slopes.take(self.pairs)
-                return self._take(run, look, angle * direction, slopes, point, there)
+                return self._take(run, trial)
             angle *= 0.5
         return None
 
@@ -333,6 +335,12 @@ class Descent(Phase):
             self.restarted = float(arrays["restarted"])
             if self.model is not None:
                 self.model.restore(arrays)
+
+
+def _longer(slope: float, promised: float) -> float:
+    """The factor for a step that was too short: where the slope would vanish, between 1.5 and 4."""
+    further = promised / (promised + slope) if promised + slope > 0 else 4.0
+    return min(max(further, 1.5), 4.0)
 
 
 def _shorter(fall: float, slope: float, promised: float, step: float) -> float:

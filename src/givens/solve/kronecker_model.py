@@ -26,14 +26,13 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from typing import NamedTuple
 
 import numpy as np
 
 from givens.numerics import flop_counts
 from givens.numerics.scaling import EPS
 from givens.objectives.base import Look
-from givens.solve.conjugate_gradients import bounded_minimum
+from givens.solve.conjugate_gradients import Minimum, bounded_minimum
 
 LEAST_ORDER = (
     21  # a step on smaller matrices takes longer than the evaluations of f that it saves, if these are cheap
@@ -53,14 +52,6 @@ LARGEST_GRADIENT = 1e150  # gradients above this are not used: their squares wou
 FAR = 0.05
 INEXACT = 0.1  # conjugate gradients stop at this share of the slopes, or at a smaller one
 POOR, GOOD = 0.25, 0.75  # ratios of the actual to the predicted decrease, for the radius
-
-
-class Proposal(NamedTuple):
-    """A step: the antisymmetric K, the predicted decrease of f, and whether the step ends at the radius."""
-
-    K: np.ndarray
-    promised: float
-    bounded: bool
 
 
 class KroneckerModel:
@@ -147,7 +138,7 @@ class KroneckerModel:
                 unit = float(np.linalg.norm(self.R)) / np.sqrt(self.n) or 1.0
                 self.R, self.H = self.R / unit, self.H * unit
 
-    def propose(self, Ut: np.ndarray, look: Look, slope: float) -> Proposal | None:
+    def propose(self, Ut: np.ndarray, look: Look, slope: float) -> Minimum | None:
         """The best step from U, given the norm of the slopes there; None where too little is known."""
         self.steepest = max(self.steepest, slope)
         if self.dropped or not self.known:
@@ -157,14 +148,14 @@ class KroneckerModel:
             return None
         return step
 
-    def judge(self, step: Proposal, kept: float) -> None:
+    def judge(self, step: Minimum, kept: float) -> None:
         """Set the radius by `kept`, the ratio of the actual to the predicted decrease of f."""
         if kept < POOR:
-            self.radius = POOR * float(np.abs(step.K).max())
+            self.radius = POOR * float(np.abs(step.step).max())
         elif kept > GOOD and step.bounded:
             self.radius *= 2.0
 
-    def minimum(self, Ut: np.ndarray, look: Look, little: float) -> Proposal:
+    def minimum(self, Ut: np.ndarray, look: Look, little: float) -> Minimum:
         """The minimum of the model within the radius, by conjugate gradients until a share `little` of the slopes is left."""
         assert look.gradient is not None
         assert look.slopes is not None
@@ -187,7 +178,7 @@ class KroneckerModel:
             look.slopes, 1.0 / np.maximum(curvatures, least), product, self.radius, little**2
         )
         flop_counts.count(((2.0 if common else 6.0) * found.products + 6.0) * self.n**3)
-        return Proposal(found.step, found.promised, found.bounded)
+        return found
 
     def arrays(self) -> dict[str, np.ndarray]:
         """The arrays for a checkpoint."""

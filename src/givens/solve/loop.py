@@ -191,7 +191,7 @@ class Loop:
 
     def _go_back(self, point: Point) -> None:
         if self.run.point is not point:
-            self.run.go_to(point)
+            self.run.replace(point)
 
     def _certificate_gains(self) -> bool:
         """Search all pairs; whether some gain and were rotated, so that the run continues."""

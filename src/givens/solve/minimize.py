@@ -66,11 +66,11 @@ def minimize(
         The phases of the run in their order, the ways to lower f: "descent" (quasi-Newton steps of all columns, from the slopes
         of all pairs), "newton" (Newton's method, for objectives with second derivatives; it takes over where descent becomes
         slow), "sweeps" (rotations of pairs to their best angle, or of blocks of columns), "widened sweeps" (for n x m matrices:
-        these columns and 2m others, chosen before each sweep, as one block). A phase follows where the one before it can lower f no further without having converged, or
-        where sweeps would have to go on for long. In place of "sweeps", the order of pairs: "tournament", "random"
-        (Algorithm 1), "without-replacement" (the appendix), "cyclic", "shuffled", "gradient", or an object of
-        `givens.schedules`, which also sets the size of blocks. By default the objective chooses, for sweeps a tournament, in
-        blocks where that is faster. `Result.method` says what was done.
+        these columns and 2m others, chosen before each sweep, as one block). A phase follows where the one before it can lower f
+        no further without having converged, or where sweeps would have to go on for long. In place of "sweeps", the order of
+        pairs: "tournament", "random" (Algorithm 1), "without-replacement" (the appendix), "cyclic", "shuffled", "gradient", or an
+        object of `givens.schedules`, which also sets the size of blocks. By default the objective chooses, for sweeps a
+        tournament, in blocks where that is faster. `Result.method` says what was done.
     tol : float, default=1e-9
         Bound of the norm of the gradient, in the metric of the second derivatives and relative to the objective's scale
         (`Result.scale`): the run has converged when the next step is predicted to gain, or a whole sweep has gained, at most

@@ -66,35 +66,48 @@ class Newton(Phase):
                 outcome = self._try(run, self.look, step, fresh)
             if outcome is not None:
                 return outcome
-        # The step is tiny: values are rounding errors, or the second derivatives are not those of f.
-        noise = max(_noise(self.look), 32 * EPS * run.objective.scale)
-        rounding = self.model is None or self._longest_gain(self.look) <= noise
-        return Ending(Stop.ROUNDING if rounding else Stop.EXHAUSTED, phase=self.name)
+        return self._no_step(run, self.look)
 
     def _try(self, run: Run, look: Look, step: Minimum, fresh: bool) -> float | None:
         """Make the step and return its gain; or take up new second derivatives, or a smaller radius, and return None."""
         assert self.model is not None
         point = run.point.moved(Move(step.promised, 1.0, step.step))
         there = _finite(run.look_at(point))
-        fall, noise = look.value - there.value, _noise(look)
-        # Values cannot judge a gain below their rounding errors; the gain that is predicted next will.
-        unseen = step.promised <= noise and not step.bounded and fall >= -noise
-        if fall <= 0 and not fresh and not unseen:
+        fall = look.value - there.value
+        unseen = self._is_unseen(look, step, fall)
+        lower = fall > 0 or unseen
+        if not lower and not fresh:
             # The second derivatives are those of an earlier U: recompute them.
             self.model = None
             return None
         kept, self.length = fall / step.promised, self.model.length(step.step)
-        if kept < POOR and not unseen:
-            self.radius = 0.3 * self.length
-        elif kept > GOOD and step.bounded:
-            self.radius = min(2.0 * self.radius, LARGEST)
-        if fall <= 0 and not unseen:
+        if not unseen:
+            self._judge(kept, step.bounded)
+        if not lower:
             return None
         self.unseen_gain, self.look = step.promised if unseen else math.inf, there
-        if not self.model.lasting or self.length > SMALL or kept < GOOD:
+        if self.length > SMALL or kept < GOOD or not self.model.lasting:
             self.model = None
         run.arrive(point, there)
         return fall
+
+    def _is_unseen(self, look: Look, step: Minimum, fall: float) -> bool:
+        """Whether values cannot judge a step, since it gains less than their rounding errors; the gain predicted next will."""
+        noise = _noise(look)
+        return step.promised <= noise and not step.bounded and fall >= -noise
+
+    def _judge(self, kept: float, bounded: bool) -> None:
+        """Set the radius by the ratio of the actual to the predicted decrease."""
+        if kept < POOR:
+            self.radius = 0.3 * self.length
+        elif kept > GOOD and bounded:
+            self.radius = min(2.0 * self.radius, LARGEST)
+
+    def _no_step(self, run: Run, look: Look) -> Ending:
+        """Why no step is made: it is tiny, so values are rounding errors, or the second derivatives are not those of f."""
+        noise = max(_noise(look), 32 * EPS * run.objective.scale)
+        rounding = self.model is None or self._longest_gain(look) <= noise
+        return Ending(Stop.ROUNDING if rounding else Stop.EXHAUSTED, phase=self.name)
 
     def _model(self, run: Run, look: Look) -> QuadraticModel:
         """The second derivatives at the present U."""

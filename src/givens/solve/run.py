@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from time import perf_counter
 from typing import Any
 
@@ -83,11 +83,6 @@ class Run:
             look = self.objective.look(self.state, point.rotation)
         return checked_look(look, point)
 
-    def observing(self) -> AbstractContextManager[None]:
-        """Count nothing, unless the next step needs the look that is observed."""
-        needed = self.options.phases[self.progress.phase] == "widened sweeps"
-        return nullcontext() if needed else flop_counts.uncounted()
-
     def value(self) -> float:
         """The value of f."""
         return self.glance().value
@@ -106,7 +101,9 @@ class Run:
         """The look for what only observes the run, which counts no flops: with slopes, or where they are cheap."""
         look = self._look
         if look is None or (look.slopes is None and even_if_expensive):
-            with self.observing():
+            # Not counted, unless the next step needs this look.
+            needed = self.options.phases[self.progress.phase] == "widened sweeps"
+            with nullcontext() if needed else flop_counts.uncounted():
                 return self.look() if even_if_expensive else self.glance()
         return look
 
@@ -143,17 +140,13 @@ class Run:
         self.point.rotate(blocks, rotations)
         self._look = None
 
-    def replace(self, point: Point, state: Any) -> None:
-        """Go to a point whose state is known."""
+    def replace(self, point: Point, state: Any = None) -> None:
+        """Go to a point with its state; without, `hold` is to make one."""
         self.point, self.state, self._look = point, state, None
 
     def rebase(self) -> None:
         """Remove the rounding errors of U, and compute the state anew."""
         self._move(self.point.rebased())
-
-    def go_to(self, point: Point) -> None:
-        """Go back to an earlier point, after one where f is not finite."""
-        self.point, self.state, self._look = point, None, None
 
     def hold(self) -> None:
         """Compute the state, if there is none."""
@@ -165,8 +158,7 @@ class Run:
         self._look = Look(math.inf, np.zeros((1, 1)))
 
     def _move(self, point: Point) -> None:
-        self.state = None  # two states at once may not fit into memory
-        self.point, self._look = point, None
+        self.replace(point)  # two states at once may not fit into memory
         self.hold()
 
 

@@ -109,7 +109,8 @@ def _clause(summary: PhaseSummary, run: Run) -> str:
     if summary.name == "newton":
         return f"{steps} of Newton's method"
     schedule = run.options.schedule
-    kind = f"{_exact(run)}rotations" if min(schedule.block, run.shape.n) <= 2 else "rotations in blocks"
+    pairs = summary.name == "sweeps" and min(schedule.block, run.shape.n) <= 2
+    kind = f"{_exact(run)}rotations" if pairs else "rotations in blocks"
     random = isinstance(schedule, Random) and schedule.block == 2
     sweeps = counted(summary.steps, "sweep", "sweeps")
     return f"{sweeps} of {kind}{' of random pairs (Algorithm 1)' if random else ''}"

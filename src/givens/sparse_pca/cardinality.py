@@ -1,12 +1,12 @@
 """Sparse components with exact counts: one search, over a list of starts.
 
-1. *Starts*: loadings found one by one, each in what the scores before it leave, the largest count first, and again in the order
-   in which unequal counts are listed; and rotations of the leading principal columns whose thresholds track the counts, with one
-   threshold for all components and with one for each.
-2. *The ascent* of each start (`truncated_power`).
+1. *Starts*: rotations of the leading principal columns whose thresholds track the counts, with one threshold for all components
+   and with one for each; between these, loadings found one by one, each in what the scores before it leave, the largest count
+   first, and again in the order in which unequal counts are listed.
+2. *The ascent* of each start (`truncated_power`). No further start is tried once the best two ascents agree.
 3. *Exchanges* of single entries of the best (`exchanges`), and the ascent again.
-4. *Renewals*: loadings where the ascents ended, of which some gave way to new ones that explain more beside all the others. They
-   are starts for 2 and 3 again.
+4. *Renewals*, if exchanges gain much: loadings where the ascents ended, of which some gave way to new ones that explain more
+   beside all the others. They are starts for 2 and 3 again.
 
 Further starts are random combinations of the leading principal columns. Features that are weak are left out at first.
 
@@ -15,8 +15,10 @@ Arrays are stored one component per row.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from functools import partial
+from itertools import takewhile
 from time import perf_counter
 
 import numpy as np
@@ -28,7 +30,7 @@ from givens.result import Result
 from givens.rotations import orthogonality
 from givens.solve.starts import best_of
 from givens.sparse_pca.centred_data import CentredData, CovarianceData
-from givens.sparse_pca.exchanges import exchanged, one_by_one, renewed
+from givens.sparse_pca.exchanges import VALUE_GROWTH, exchanged, one_by_one, renewed
 from givens.sparse_pca.forms import (
     ImagedLoadings,
     ProductForm,
@@ -43,7 +45,11 @@ from givens.sparse_pca.truncated_power import STEP_GROWTH, Ascent, ascend, cut, 
 from givens.support.arguments import counted
 from givens.support.progress import bar
 
-SAME = 1e-6  # two ascents whose variances differ by less than this share have ended in the same place
+SAME = 1e-6  # two searches whose variances differ by less than this share have found the same
+AGREED = 5e-3  # two ascents whose variances differ by less than this share; on hard tables starts differ by percents
+LITTLE_GAIN = (
+    1e-3  # of the adjusted variance by exchanges; where they gain more, loadings have many local maxima
+)
 IDLE = 1e-14  # share of the largest variance that is a rounding error, also of products of features
 AMPLE = 1000  # number of features that are looked at first, beyond some for each counted entry
 BELOW = 0.5  # share of the squared norm of the feature that would be counted last; weaker ones are left out
@@ -131,6 +137,7 @@ def _solve(
             where = [np.searchsorted(more, features[where]) for where in rows.where]
             features, search.table = more, _table(data, more, options)
             best = search.ascend(SparseRows(where, rows.values))
+        best = search.settled(best)
     return features, search.table, search.reported(best, counter.flops, perf_counter() - began)
 
 
@@ -177,42 +184,49 @@ class CountSearch:
 
     def run(self, previous: np.ndarray | None, rng: np.random.Generator) -> Ascent:
         """The best ascent; `previous` are loadings of an earlier fit, which take the place of the first starts."""
-        first = self._starts() if previous is None else self._last(previous)
-        further = ([self._random_columns(rng)] for _ in range(self.options.n_starts - 1))
+        first = self._starts() if previous is None else [partial(self._last, previous)]
+        further = [[partial(self._random_columns, rng)]] * (self.options.n_starts - 1)
         best, found = best_of([first, *further], self._attempt, explained)
         self.reached = [ascent.explained for ascent in found]
         return self._divided(best) if self.options.divide else best
 
-    def ascend(self, rows: SparseRows, *, divide: bool = False) -> Ascent:
+    def ascend(self, rows: SparseRows, growth: float = VALUE_GROWTH, *, divide: bool = False) -> Ascent:
         """Truncated power steps."""
         tol, most = self.options.tol, self.options.max_sweeps
         with bar(self.options.progress) as shown:
-            return ascend(self.table, rows, self.counts, tol, most, shown, divide=divide)
+            return ascend(self.table, rows, self.counts, tol, most, shown, growth, divide=divide)
 
-    def _attempt(self, starts: Iterable[SparseRows]) -> Ascent:
+    def settled(self, best: Ascent) -> Ascent:
+        """Further steps, with the values that explain most."""
+        tol, most, rows = self.options.tol, self.options.max_sweeps, best.here.rows
+        with bar(self.options.progress) as shown:
+            return ascend(self.table, rows, self.counts, tol, most, shown, earlier=best.trace)
+
+    def _attempt(self, starts: Iterable[Callable[[], SparseRows]]) -> Ascent:
         """The best of some starts, or of what renewing the loadings that they lead to leads to."""
-        self.ascents = list[Ascent]()
-        best = self._best(starts)
-        renewals = list(self._renewals())
-        return max(best, self._best(renewals), key=explained) if renewals else best
+        best, ascents = self._best(starts)
+        if best.explained <= (1 + LITTLE_GAIN) * max(map(explained, ascents)):
+            return best
+        renewals = list(self._renewals(ascents))
+        return max(best, self._best(renewals)[0], key=explained) if renewals else best
 
-    def _best(self, starts: Iterable[SparseRows]) -> Ascent:
-        return best_of(starts, self._ascended, explained, further=[(1, self._exchanged)])[0]
+    def _renewals(self, ascents: list[Ascent]) -> Iterator[Callable[[], SparseRows]]:
+        """Where ascents ended, with the loadings that gave way to new ones; none where no loading did."""
+        for ascent in ascents:
+            here = renewed(ascent.here, self.axes, self.squares)
+            if here is not ascent.here:
+                yield partial(SparseRows, *here.rows)
 
-    def _ascended(self, start: SparseRows) -> Ascent:
-        found = self.ascend(start)
-        self.ascents.append(found)
-        return found
+    def _best(self, starts: Iterable[Callable[[], SparseRows]]) -> tuple[Ascent, list[Ascent]]:
+        """The best ascent, with exchanges; and all ascents without."""
+        ascents = list[Ascent]()
 
-    def _renewals(self) -> Iterator[SparseRows]:
-        """The loadings so far, each compared with a new one, but for those that differ from others by rounding."""
-        different = list[float]()
-        for ascent in self.ascents:
-            if all(abs(ascent.explained - other) > SAME * other for other in different):
-                different.append(ascent.explained)
-                here = renewed(ascent.here, self.axes, self.squares)
-                if here is not ascent.here:
-                    yield here.rows
+        def ascended(start: Callable[[], SparseRows]) -> Ascent:
+            ascents.append(self.ascend(start()))
+            return ascents[-1]
+
+        further = takewhile(lambda start: not _agreed(ascents), starts)
+        return best_of(further, ascended, explained, further=[(1, self._exchanged)])
 
     def _exchanged(self, best: Ascent) -> Ascent:
         rows, number = exchanged(best.here, self.squares, self.counts)
@@ -232,26 +246,30 @@ class CountSearch:
             best = found
         return best
 
-    def _starts(self) -> Iterator[SparseRows]:
+    def _starts(self) -> Iterator[Callable[[], SparseRows]]:
         """Loadings one by one, and rotations."""
-        orders = [np.sort(self.counts)[::-1]]
+        yield partial(self._rotated, shared=True)
+        yield partial(self._one_by_one, np.sort(self.counts)[::-1])
         if np.any(np.diff(self.counts) > 0):
-            orders.append(self.counts)
-        for counts in orders:
-            self.tried.append("loadings one by one")
-            yield one_by_one(self.table, self.axes, self.squares, counts)
-        V = np.eye(len(self.axes))[:, : self.options.m]
-        for shared, name in ((True, "one threshold"), (False, "a threshold per component")):
-            self.tried.append(f"rotations with {name}")
-            run = track(self.axes, self.options, V, False, shared=shared)
-            self.sweeps += len(run.trace) - 1
-            self.rotations += run.rotations
-            yield self._cut(run.best.Y)
+            yield partial(self._one_by_one, self.counts)
+        yield partial(self._rotated, shared=False)
 
-    def _last(self, previous: np.ndarray) -> list[SparseRows]:
+    def _one_by_one(self, counts: np.ndarray) -> SparseRows:
+        self.tried.append("loadings one by one")
+        return one_by_one(self.table, self.axes, self.squares, counts)
+
+    def _rotated(self, shared: bool) -> SparseRows:
+        self.tried.append(f"rotations with {'one threshold' if shared else 'a threshold per component'}")
+        V = np.eye(len(self.axes))[:, : self.options.m]
+        run = track(self.axes, self.options, V, False, shared=shared)
+        self.sweeps += len(run.trace) - 1
+        self.rotations += run.rotations
+        return self._cut(run.best.Y)
+
+    def _last(self, previous: np.ndarray) -> SparseRows:
         self.tried.append("the last fit")
         here = ImagedLoadings.of(self.table, SparseRows.of(previous))
-        return [self._cut(here.columns(*here.directions(None)[:2]))]
+        return self._cut(here.columns(*here.directions(None)[:2]))
 
     def _random_columns(self, rng: np.random.Generator) -> SparseRows:
         self.tried.append("random columns")
@@ -308,6 +326,12 @@ class CountSearch:
 def explained(ascent: Ascent) -> float:
     """The adjusted variance, as a sum of squares."""
     return ascent.explained
+
+
+def _agreed(ascents: list[Ascent]) -> bool:
+    """Whether the best two explain nearly the same."""
+    values = sorted(map(explained, ascents))
+    return len(values) > 1 and values[-1] - values[-2] <= AGREED * values[-1]
 
 
 def _missed(

@@ -339,9 +339,9 @@ class SparsePCA(SparseScores):
         centred feature for "l1", its square for "l0". If none of the four parameters is given, alpha is 0.05.
     n_nonzero : int or sequence of int, optional
         How many non-zeros each component gets, exactly. The loadings are then those of the largest adjusted variance that
-        truncated power steps find, from several starts: loadings one by one, and rotations whose thresholds track the counts.
-        Loadings are renewed one by one, and single entries are exchanged as long as that gains. With a list, the components
-        come in its order, and the adjusted variance, which depends on the order, is that of this one.
+        truncated power steps find, from several starts: rotations whose thresholds track the counts, and loadings one by one.
+        Single entries are exchanged as long as that gains, and loadings are renewed where that gains much. With a list, the
+        components come in its order, and the adjusted variance, which depends on the order, is that of this one.
     n_nonzero_total : int, optional
         How many non-zeros all components have together. The search begins with equal counts. Then truncated power steps count
         the largest entries of all components, each of which keeps one at least, as long as the adjusted variance grows; it is

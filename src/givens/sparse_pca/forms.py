@@ -16,8 +16,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.linalg import solve_triangular
-from scipy.linalg.lapack import dpotrf
+from scipy.linalg.lapack import dpotrf, dtrtri
 
 from givens.numerics import flop_counts, gram
 from givens.numerics.centred_sparse import CentredSparse
@@ -213,8 +212,7 @@ class ImagedLoadings:
     def directions(self, asked: np.ndarray | None) -> tuple[np.ndarray, np.ndarray, float]:
         """T, with W = TE; the lengths of the rows of W; and the adjusted variance, in the reported order of the counts."""
         S = self.products()
-        T, explained = combinations(S, reported_order(np.diagonal(S), self.rows.counts(), asked))
-        return T, np.sqrt(np.maximum(np.einsum("ij,jk,ik->i", T, S, T), 0.0)), explained
+        return combinations(S, reported_order(np.diagonal(S), self.rows.counts(), asked))
 
     def columns(self, T: np.ndarray, lengths: np.ndarray) -> np.ndarray:
         """WA for W = TE with rows of unit length."""
@@ -245,20 +243,22 @@ def settled(
     return SparseRows(rows.where, iterate(step, start, growth, steps, relative=True).best.values)
 
 
-def combinations(S: np.ndarray, order: np.ndarray) -> tuple[np.ndarray, float]:
-    """T with W = TE, of scores E with the products S = EEᵀ; and the adjusted variance in this order."""
-    T, R, order = np.eye(len(S)), *triangular(S, order)
-    inverse = solve_triangular(R, np.eye(len(R)), check_finite=False)
+def combinations(S: np.ndarray, order: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
+    """T with W = TE, of scores E with the products S = EEᵀ; the lengths of W's rows; and the adjusted variance in this order."""
+    T, lengths, (R, order) = np.eye(len(S)), np.sqrt(np.diagonal(S)), triangular(S, order)
+    inverse = dtrtri(R)[0]
     squares = np.square(np.diagonal(R))
-    T[np.ix_(order, order)] = (inverse * squares) @ inverse.T
-    return T, float(squares.sum())
+    # W = R⁻¹D²Qᵀ, and Q is orthonormal.
+    W = inverse * squares
+    T[order[:, None], order], lengths[order] = W @ inverse.T, np.linalg.norm(W, axis=1)
+    return T, lengths, float(squares.sum())
 
 
 def triangular(S: np.ndarray, order: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """R, upper triangular, with RᵀR = S for the scores in this order, and the order without scores that others before explain."""
     order = order[np.diagonal(S)[order] > 0]
     while True:
-        part = S[np.ix_(order, order)]
+        part = S[order[:, None], order]
         R, failed = dpotrf(part)
         left = np.square(np.diagonal(R)) <= DEPENDENT_SHARE * np.diagonal(part)
         dependent = failed - 1 if failed else int(np.argmax(left)) if left.any() else -1

@@ -170,7 +170,7 @@ def _tracked(At: np.ndarray | CentredSparse, options: FitOptions, V: np.ndarray)
     levels, E = best.objective.contrast.levels, best.scores
     Z = unit_rows(np.where(np.abs(best.Y) > levels[:, None], best.Y, 0.0))
     order = reported_order(np.einsum("ij,ij->i", E, E), options.counts, options.counts)
-    merit = combinations(E @ E.T, order)[1]
+    merit = combinations(E @ E.T, order)[2]
     return Loadings(Z[order], best.Y[order], levels[order], result, E[order].T, merit)
 
 
@@ -231,7 +231,7 @@ def directions(E: np.ndarray, order: np.ndarray | None = None) -> tuple[np.ndarr
     ([[9.0, -2.0], [0.0, 6.0]], 13.0)
     """
     S = E @ E.T
-    T, held = combinations(S, np.argsort(-np.diagonal(S), kind="stable") if order is None else order)
+    T, _, held = combinations(S, np.argsort(-np.diagonal(S), kind="stable") if order is None else order)
     return T @ E, held
 
 

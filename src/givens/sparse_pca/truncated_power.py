@@ -27,6 +27,7 @@ from givens.numerics import flop_counts
 from givens.result import Trace
 from givens.solve.iterate import iterate
 from givens.sparse_pca.forms import (
+    SETTLED_GROWTH,
     ImagedLoadings,
     ProductForm,
     SampleForm,
@@ -71,7 +72,7 @@ def matched(Y: np.ndarray, counts: np.ndarray) -> np.ndarray:
     Examples
     --------
     >>> import numpy as np
-    >>>     >>> matched(np.array([[2.0, 0.0, 0.0], [1.0, 1.0, 1.0]]), np.array([3, 1]))
+    >>> matched(np.array([[2.0, 0.0, 0.0], [1.0, 1.0, 1.0]]), np.array([3, 1]))
     array([1, 3])
     """
     distinct, which = np.unique(counts, return_inverse=True)
@@ -121,15 +122,19 @@ def ascend(
     tol: float,
     max_steps: int,
     shown: Bar,
+    growth: float = SETTLED_GROWTH,
+    earlier: Trace | None = None,
     *,
     divide: bool = False,
 ) -> Ascent:
     """Raise the adjusted variance of loadings with as many non-zeros, as far as it goes; the best of all steps.
 
     It is the variance as it is reported: in the order in which the counts were `asked` for; or, if only their sum was asked for
-    and they are to `divide` it, the largest count first.
+    and they are to `divide` it, the largest count first. Values on features that no longer change are sought until a step brings
+    no more than the share `growth`. The trace of an earlier ascent, if there is one, goes on.
     """
-    began, trace, best = perf_counter(), Trace(), None
+    began, trace, best = perf_counter(), earlier or Trace(), None
+    seconds_before, flops_before = (trace.seconds[-1], trace.flops[-1]) if len(trace) else (0.0, 0.0)
     tol = max(tol, STEP_GROWTH)
 
     def step(rows: SparseRows) -> tuple[float, SparseRows]:
@@ -137,20 +142,19 @@ def ascend(
         counts = rows.counts()
         order = np.sort(counts)[::-1] if divide else asked
         if best is not None and rows.same_features(best.here.rows):
-            rows = settled(table, rows, order)
+            rows = settled(table, rows, order, growth)
         here = ImagedLoadings.of(table, rows)
         T, lengths, explained = here.directions(order)
+        continued = best is None and len(trace) > 0  # where the earlier ascent ended
         # The last step may lower the variance; then the one before it is returned.
         if best is None or explained > best.explained:
             Y = here.columns(T, lengths)
             best = Ascent(here, Y, explained, _slope(rows, Y, lengths), trace)
         number = len(trace)
-        shown.step(PHASE, number, max_steps, 1)
-        shown.show(explained, explained / trace.value[-1] - 1 if number else np.nan)
-        seconds = perf_counter() - began
-        trace.append(
-            number, seconds, counter.flops, best.explained, best.gradient_norm, PHASE if number else ""
-        )
+        shown.show(PHASE, number, explained, explained / trace.value[-1] - 1 if number else np.nan)
+        seconds, flops = seconds_before + perf_counter() - began, flops_before + counter.flops
+        if not continued:
+            trace.append(number, seconds, flops, best.explained, best.gradient_norm, PHASE if number else "")
         return explained, cut(
             best.Y, divided(best.Y, int(counts.sum())) if divide else matched(best.Y, counts)
         )

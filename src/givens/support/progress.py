@@ -1,4 +1,4 @@
-"""Progress bars: one line per run, a bar per sweep, with what the run has reached; and bars of samples or chunks."""
+"""Progress bars: one line per run, with its last step and what it has reached; and bars of samples or chunks."""
 
 from __future__ import annotations
 
@@ -16,14 +16,8 @@ class Bar:
 
     callback: Callable[[Any], None] | None = None
 
-    def step(self, phase: str, number: int, most: int, pairs: int) -> None:
-        """Begin a step of a phase; a sweep is of so many pairs."""
-
-    def advance(self, blocks: Iterable[Any]) -> None:
-        """The blocks of a round are done."""
-
-    def show(self, value: float, gain: float) -> None:
-        """Show the value, and the last gain relative to the scale."""
+    def show(self, phase: str, step: int, value: float, gain: float) -> None:
+        """Show a step of a phase, the value, and the last gain relative to the scale."""
 
 
 class RichBar(Bar):
@@ -34,33 +28,15 @@ class RichBar(Bar):
         self.task = display.add_task("", total=1, value="", gain="")
         self.callback = self._after
 
-    def step(self, phase: str, number: int, most: int, pairs: int) -> None:
-        """Begin a step of a phase; a sweep is of so many pairs."""
-        if phase == "sweeps":
-            text, total = f"sweep {number} of at most {most}", pairs
-        else:
-            text, total = (phase if phase == "certificate" else f"{phase}, step {number}"), None
-        self.display.update(self.task, description=text, total=total, completed=0)
-
-    def advance(self, blocks: Iterable[Any]) -> None:
-        """The blocks of a round are done."""
-        self.display.update(self.task, advance=sum(_cross_pairs(block) for block in blocks))
-
-    def show(self, value: float, gain: float) -> None:
-        """Show the value, and the last gain relative to the scale."""
-        self.display.update(self.task, value=f"{value:.8g}", gain="" if gain != gain else f"{gain:.1e}")
+    def show(self, phase: str, step: int, value: float, gain: float) -> None:
+        """Show a step of a phase, the value, and the last gain relative to the scale."""
+        last = "" if gain != gain else f"{gain:.1e}"
+        text = f"{phase}, step {step}"
+        self.display.update(self.task, description=text, total=None, value=f"{value:.8g}", gain=last)
 
     def _after(self, snapshot: Any) -> None:
         """As a callback of `minimize`: show the step that was made."""
-        text = f"{snapshot.phase}, step {snapshot.step}"
-        self.display.update(self.task, description=text, total=None)
-        self.show(snapshot.value, snapshot.gain)
-
-
-def _cross_pairs(block: Any) -> int:
-    # A block is two groups. Pairs inside a group occur in each of its blocks, and are not counted.
-    half = len(block) // 2
-    return half * (len(block) - half)
+        self.show(snapshot.phase, snapshot.step, snapshot.value, snapshot.gain)
 
 
 def _displayed(*columns: Any) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import warnings
 from contextlib import contextmanager, nullcontext
+from types import SimpleNamespace
 
 import numpy as np
 import pandas
@@ -12,8 +13,10 @@ import pytest
 import scipy.sparse
 
 from givens import SparsePCA, StreamingSparsePCA
-from givens.app.commands.streaming import ExplainedShares, Thinned
+from givens.app.commands.samples import ScoreMoments, Thinned
+from givens.app.commands.sparse_pca import Spread
 from givens.app.tables import read_table
+from givens.app.tables.table import Block
 from givens.kernels.compile import bound, compiling
 from givens.metrics import adjusted_variance, total_variance
 from tests.tables import read_exactly
@@ -142,20 +145,23 @@ def test_streams_take_what_tables_take(givens, tmp_path):
     )
 
 
-def test_moments_of_a_stream_are_those_of_the_whole():
+def test_shares_of_a_stream_are_those_of_the_whole():
     rng = np.random.default_rng(0)
     values, weights = rng.normal(size=(50, 7)), rng.normal(size=(3, 7))
     weights /= np.linalg.norm(weights, axis=1, keepdims=True)
-    moments = ExplainedShares(values.mean(axis=0), 3)
-    for part in np.array_split(values, 6):
-        moments.add(part, (part - values.mean(axis=0)) @ weights.T)
+
+    def shares(weights, parts):
+        model = SimpleNamespace(mean_=values.mean(axis=0), scale_=None, missing=None)
+        spread, moments = Spread(model, np.asarray), ScoreMoments(len(weights))
+        for part in np.array_split(values, parts):
+            moments.add((spread(part) - values.mean(axis=0)) @ weights.T)
+        return spread.shares(moments)
+
     np.testing.assert_allclose(
-        moments.adjusted(), adjusted_variance(values, weights) / total_variance(values)
+        shares(weights, 6), adjusted_variance(values, weights) / total_variance(values)
     )
     # A component that repeats another adds nothing.
-    doubled = ExplainedShares(values.mean(axis=0), 2)
-    doubled.add(values, (values - values.mean(axis=0)) @ weights[[0, 0]].T)
-    assert doubled.adjusted()[1] == 0
+    assert shares(weights[[0, 0]], 1)[1] == 0
 
 
 @pytest.mark.parametrize("total", [5, 10, 11, 1000])
@@ -165,8 +171,9 @@ def test_thinned_samples_are_even_whatever_the_cut(total):
         thinned = Thinned(most=10)
         for start in range(0, total, size):
             stop = min(total, start + size)
-            thinned.add(np.arange(start, stop)[:, None], [str(k) for k in range(start, stop)])
-        kept.append([int(name) for _, name, _ in thinned.kept])
+            thinned.add(Block(np.arange(start, stop)[:, None], [str(k) for k in range(start, stop)]))
+        np.testing.assert_array_equal(thinned.block.values[:, 0], thinned.rows)
+        kept.append([int(name) for name in thinned.block.names])
     assert kept[0] == kept[1] == kept[2]
     assert len(kept[0]) < 10
     assert len(set(np.diff(kept[0]))) == 1

@@ -59,7 +59,7 @@ def test_formats_with_names_and_labels(tmp_path, ending, write):
     table = read_table(path, labels="kind")
     np.testing.assert_array_equal(table.values, VALUES)
     assert (table.samples, table.variables) == (["r1", "r2", "r3", "r4"], ["a", "b", "c"])
-    assert (table.labels, table.label_name) == (["x", "y", "x", "y"], "kind")
+    assert table.all_labels == {"kind": ["x", "y", "x", "y"]}
     with pytest.raises(DataError, match="colour"):
         read_table(path, labels="colour")
     if ending != "npz":

@@ -10,7 +10,7 @@ import pytest
 import scipy.sparse
 import zarr
 
-from givens.app.tables import DataError, read_table
+from givens.app.tables import DataError, open_rows, read_table
 from givens.app.tables import stores as module
 from givens.app.tables.stores import open_store
 
@@ -85,6 +85,8 @@ def test_zarr_arrays(group, tmp_path):
     assert (names[0], labels) == ("sample 8", [])
     assert store.variables[-1] == "variable 6"
     assert store.X.chunks[0] == (15, 15, 15, 5)  # three chunks of the store each
+    np.testing.assert_array_equal(read_table(path, samples="rows").values, VALUES)
+    np.testing.assert_array_equal(np.concatenate([block.values for block in open_rows(path)]), VALUES)
 
 
 @pytest.mark.parametrize("size", [7, 16, 50])
@@ -105,6 +107,7 @@ def test_folders_of_parquet(tmp_path):
     dask_frame.from_pandas(frame, npartitions=12).to_parquet(tmp_path / "x.parquet", write_index=False)
     assert (tmp_path / "x.parquet" / "part.10.parquet").is_file()
     checked(open_store(tmp_path / "x.parquet"))
+    np.testing.assert_array_equal(read_table(tmp_path / "x.parquet", samples="rows").values, VALUES)
     frame.rename(columns={"gene-0": "other"}).to_parquet(tmp_path / "x.parquet" / "part.9.parquet")
     with pytest.raises(DataError, match=r"part\.9\.parquet has other columns than part\.0"):
         open_store(tmp_path / "x.parquet")
@@ -124,7 +127,7 @@ def test_stores_that_will_not_do(tmp_path):
     refused("stored column by column.*save X as csr", "columns.h5ad")
     annotated(VALUES).write_h5ad(tmp_path / "x.h5ad")
     refused("reads samples as rows", "x.h5ad", samples="columns")
-    refused("--drop is for Parquet", "x.h5ad", drop=["a"])
+    refused("--drop is for CSV, TSV, Excel and Parquet", "x.h5ad", drop=["a"])
     refused("has no 'none' in obs", "x.h5ad", labels=["none"])
     zarr.open_group(str(tmp_path / "two.zarr"), mode="w")
     for name in ("a", "b"):

@@ -16,7 +16,7 @@ import pytest
 import zarr
 from scipy import sparse
 
-from givens.app.tables import arrays, chunks, open_rows, stores, text
+from givens.app.tables import annotated, chunks, open_rows, stores, text
 from givens.data import rows
 from tests.memory import most_bytes_reading
 
@@ -71,6 +71,6 @@ def test_no_format_is_held_whole(folder, name, read, monkeypatch):
     monkeypatch.setattr(stores, "CHUNK", SMALL)
     monkeypatch.setattr(text, "TextRows", partial(text.TextRows, block=SMALL))
     monkeypatch.setattr(rows, "READ_BYTES", SMALL)
-    monkeypatch.setattr(arrays, "walked", nullcontext)  # takes time, and memory of another process
+    monkeypatch.setattr(annotated, "walked", nullcontext)  # takes time, and memory of another process
     most = most_bytes_reading(lambda: read(folder / f"x.{name}"))
     assert SMALL < most < 0.7 * NUMBERS_BYTES

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 import typer
 
 import givens
 from givens.app.commands import compare, demo, ica, mixture, rotate, sparse_pca, tensor, topics
+from givens.app.commands.session import option
 
 HELP = "Sparse PCA, independent components, factor rotation, clusters and topics: from a table to a report."
 
@@ -30,9 +29,9 @@ def _version(wanted: bool) -> None:
 
 @app.callback()
 def options(
-    version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
-    ] = False,
+    version: bool = option(
+        False, "Show the version and exit.", "--version", callback=_version, is_eager=True
+    ),
 ) -> None:
     """Sparse PCA, independent components, factor rotation, clusters and topics: from a table to a report."""
 

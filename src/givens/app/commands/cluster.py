@@ -8,24 +8,19 @@ from __future__ import annotations
 import logging
 import os
 import warnings
-from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from givens.app.commands.options import Source, named
-from givens.app.commands.results import Described, described, write_score_blocks
+from givens.app.commands.options import Source
+from givens.app.commands.samples import CommandSamples
 from givens.app.commands.session import Session
-from givens.app.report.views import chosen_rows
-from givens.app.tables import DataError, Table
-from givens.app.tables.chunks import Chunk
+from givens.app.tables import DataError
 from givens.app.tables.stores import Store
-from givens.app.tables.table import count, numbered
-from givens.app.tables.write import Staged
+from givens.app.tables.table import Block, count
 from givens.data.passes import ClusterError, computed
 from givens.support.imports import require
 
@@ -35,16 +30,16 @@ SCORES = 1 << 22  # scores that are held at a time
 
 
 @contextmanager
-def store_on_cluster(
+def on_cluster(
     session: Session,
     source: Source,
     address: str,
     workers: int | None,
     *,
-    dense: bool = False,
-    nouns: tuple[str, str] = ("sample", "variable"),
-) -> Iterator[Store]:
-    """Connect to a cluster, or start one, and open the store; what goes wrong with the cluster is a DataError.
+    dense: bool,
+    nouns: tuple[str, str],
+) -> Iterator[OnCluster]:
+    """Connect to a cluster, or start one, and open a store; what goes wrong with the cluster is a DataError.
 
     Parameters
     ----------
@@ -61,8 +56,7 @@ def store_on_cluster(
     """
     require("dask.array", extra="dask")
     store = source.store(session, dense)
-    with ExitStack() as stack:
-        client = stack.enter_context(_connected(address, workers, session))
+    with _connected(address, workers, session) as client:
         session.say(f"the dashboard of the cluster is at {client.dashboard_link}")
         _refuse_blind_workers(client, source.file)
         chunks = count(store.X.numblocks[0], "chunk")
@@ -70,7 +64,7 @@ def store_on_cluster(
         store.notes.append(f"read in {chunks} by {count(number, 'worker')} of a Dask cluster")
         session.say(f"opened {source.file.name}: {' x '.join(map(count, store.X.shape, nouns))}, in {chunks}")
         try:
-            yield store
+            yield OnCluster(session, source, store)
         except ClusterError as error:
             raise DataError(str(error)) from error
 
@@ -131,83 +125,27 @@ def _refuse_blind_workers(client: Any, path: Path) -> None:
         )
 
 
-@dataclass
-class Scored:
-    """The samples that the page shows, evenly chosen, with their numbers, names, labels and scores; and how many there are."""
+class OnCluster(CommandSamples):
+    """The samples of a store, which are read in chunks where workers are."""
 
-    rows: np.ndarray
-    table: Table
-    scores: np.ndarray
-    data: Described
+    def __init__(self, session: Session, source: Source, store: Store) -> None:
+        super().__init__(
+            session, source, store.X, store.variables, store.label_names, store.notes, len(store.X)
+        )
+        self.words = store.words
 
+    def blocks(self, transform: Callable[[Any], Any]) -> Iterator[Block]:
+        """Yield the scores of as many chunks as may be held at a time."""
+        scores = transform(self.X)
+        lengths, first = scores.chunks[0], 0
+        most = max(1, SCORES // max(1, scores.shape[1]))
+        while lengths:
+            number = max(1, int(np.searchsorted(np.cumsum(lengths), most, side="right")))
+            start = len(scores.chunks[0]) - len(lengths)
+            part = np.asarray(computed(scores.blocks[start : start + number]), np.float64)
+            yield Block(part, *self.words(first, first + len(part)))
+            lengths, first = lengths[number:], first + len(part)
 
-def score(
-    session: Session,
-    source: Source,
-    store: Store,
-    scores: Any,
-    noun: str,
-    files: Staged,
-    *,
-    extra: Callable[[np.ndarray], dict[str, list[str]]] = lambda block: {},
-    seen: Callable[[np.ndarray], None] = lambda block: None,
-) -> Scored:
-    """Compute the scores, a dask array, some chunks at a time, and write them.
-
-    Parameters
-    ----------
-    noun : str
-        What a column of scores is called, together with its number.
-    extra : callable
-        What else is written of samples with these scores, by name.
-    seen : callable
-        Shown all scores, some at a time.
-    """
-    shown = chosen_rows(len(store.X))
-    kept: list[np.ndarray] = []
-    names: list[str] = []
-    labels: list[list[str]] = [[] for _ in store.label_names]
-    tally: Counter[str] = Counter()
-
-    def blocks() -> Iterator[tuple[list[list[str]], np.ndarray]]:
-        for first, part in _parts(scores, advance):
-            seen(part)
-            chunk = named(session, Chunk(part, *store.words(first, first + len(part))))
-            here = shown[(shown >= first) & (shown < first + len(part))] - first
-            kept.append(part[here])
-            names.extend(chunk.names[k] for k in here)
-            for collected, words in zip(labels, chunk.labels):
-                collected.extend(words[k] for k in here)
-            if chunk.labels:
-                tally.update(chunk.labels[0])
-            yield [chunk.names, *chunk.labels, *extra(part).values()], part
-
-    words = list(extra(np.empty((0, scores.shape[1]))))
-    with (
-        session.step("writing the scores", total=scores.numblocks[0]) as advance,
-        files.open("scores.csv") as stream,
-    ):
-        header = numbered(noun, scores.shape[1])
-        write_score_blocks(stream, store.label_names, words, header, blocks())
-    table = Table(None, names, store.variables, notes=store.notes)
-    if labels:
-        table.labels, table.label_name = labels[0], store.label_names[0]
-        table.other_labels = dict(zip(store.label_names[1:], labels[1:]))
-    said = described(tally if labels else None)
-    data = Described(source.file, len(store.X), store.variables, store.notes, said)
-    return Scored(shown, table, np.concatenate(kept), data)
-
-
-def _parts(scores: Any, advance: Callable[[float], None]) -> Iterator[tuple[int, np.ndarray]]:
-    """Scores of as many chunks as may be held at a time, and the number of the first sample of each."""
-    lengths = scores.chunks[0]
-    most = max(1, SCORES // max(1, scores.shape[1]))
-    start = first = 0
-    while start < len(lengths):
-        end, held = start + 1, lengths[start]
-        while end < len(lengths) and held + lengths[end] <= most:
-            held += lengths[end]
-            end += 1
-        yield first, np.asarray(computed(scores.blocks[start:end]), np.float64)
-        advance(end - start)
-        start, first = end, first + held
+    def computed(self, value: Any) -> np.ndarray:
+        """Return what was computed of X as an array."""
+        return computed(value)

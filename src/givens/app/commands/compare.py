@@ -11,22 +11,32 @@ import csv
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import typer
-from rich.table import Table as RichTable
 from scipy.optimize import linear_sum_assignment
 
 import givens
-from givens.app.commands.results import CommandOutcome
-from givens.app.commands.session import Out, Session, command_line, shown, summary_head
+from givens.app.commands.results import CommandOutcome, cell, plain_table
+from givens.app.commands.session import (
+    OUT,
+    Session,
+    argument,
+    command_line,
+    option_group,
+    results,
+    shown,
+    summary_head,
+)
 from givens.app.commands.session import command as clean
 from givens.app.report import Report
 from givens.app.report.views import components_view
 from givens.app.tables import DataError, staged
 from givens.app.tables.table import count
 from givens.app.tables.write import write_matrix
+
+if TYPE_CHECKING:
+    import pandas
 
 # Of the variables of the larger result: if fewer are common, the cosines leave out most of its weights.
 MANY_COMMON = 0.5
@@ -38,46 +48,26 @@ class Loaded:
 
     folder: Path
     analysis: str
-    names: list[str]
-    variables: list[str]
-    weights: np.ndarray  # components x variables
-    scores: dict[str, np.ndarray]  # of each sample
+    weights: pandas.DataFrame  # components x variables
+    scores: pandas.DataFrame  # samples x components
+
+    def described(self, component: int) -> str:
+        """The name of a component."""
+        return str(self.weights.index[component])
 
 
-@dataclass
-class Pair:
-    """Two components that belong together."""
-
-    first: int
-    second: int
-    sign: float
-    cosine: float | None  # None where one of them has no weight on the common variables
-    shared: int  # common variables with a weight in both
-    only_first: int
-    only_second: int
-    correlation: float | None  # of the scores of the samples that both results have
-
-    @property
-    def jaccard(self) -> float:
-        """Common variables with a weight in both, of those with a weight in either."""
-        either = self.shared + self.only_first + self.only_second
-        return self.shared / either if either else 0.0
+FOLDER = argument("A folder of results, as the other commands write them.")
 
 
-Folder = Annotated[
-    Path, typer.Argument(help="A folder of results, as the other commands write them.", show_default=False)
-]
-
-
-@dataclass
+@option_group
 class ComparisonSession(Session):
     """One run of this command, whose results go into a folder of their own."""
 
-    out: Out = Path("comparison")
+    out: Path = results(Path("comparison"), OUT, "--out", "-o")
 
 
 @clean
-def command(first: Folder, second: Folder, session: ComparisonSession) -> None:
+def command(*, first: Path = FOLDER, second: Path = FOLDER, session: ComparisonSession) -> None:
     """Compare two results: match their components, and say how similar the matched ones are.
 
     Writes pairs.csv, summary.json and report.html.
@@ -89,8 +79,10 @@ def command(first: Folder, second: Folder, session: ComparisonSession) -> None:
         compared(session, a, b).write(session, files)
 
 
-def read_matrix(path: Path) -> tuple[list[str], list[list[str]]]:
-    """Return the header and the lines of a CSV file that a command wrote."""
+def read_matrix(path: Path, columns: int | None = None) -> pandas.DataFrame:
+    """Return the last columns of numbers of a CSV file that a command wrote, after one of names: all of them, or so many."""
+    import pandas
+
     try:
         with open(path, encoding="utf-8", newline="") as stream:
             header, *lines = csv.reader(stream)
@@ -100,53 +92,34 @@ def read_matrix(path: Path) -> tuple[list[str], list[list[str]]]:
         ) from None
     if any(len(line) != len(header) for line in lines):
         raise DataError(f"{path} is damaged: its lines differ in length; make the results again")
-    return header, lines
+    first = 1 if columns is None else len(header) - columns
+    try:
+        rows = [[float(cell) for cell in line[first:]] for line in lines]
+    except ValueError:
+        what = "weights" if columns is None else "scores"
+        raise DataError(f"{path} holds words where {what} are expected; make the results again") from None
+    names = pandas.Index([line[0] for line in lines], name=header[0])
+    frame = pandas.DataFrame(rows, names, header[first:], np.float64)
+    return frame[~names.duplicated(keep="last")]
 
 
 def load(folder: Path) -> Loaded:
     """Read the components and scores of a folder of results."""
-    header, lines = read_matrix(folder / "components.csv")
-    try:
-        weights = np.array([[float(cell) for cell in line[1:]] for line in lines], np.float64)
-    except ValueError:
+    weights = read_matrix(folder / "components.csv")
+    if not weights.size or weights.index.name != "variable":
         raise DataError(
-            f"{folder / 'components.csv'} holds words where weights are expected; make the results again"
-        ) from None
-    if not weights.size or header[0] != "variable":
-        raise DataError(
-            f"{folder / 'components.csv'} is not a table of components: its first column is '{header[0]}'"
+            f"{folder / 'components.csv'} is not a table of components: its first column is '{weights.index.name}'"
         )
     try:
         analysis = str(json.loads((folder / "summary.json").read_text(encoding="utf-8"))["analysis"])
     except (OSError, ValueError, KeyError, TypeError):
         analysis = ""
-    names = header[1:]
-    return Loaded(folder, analysis, names, [line[0] for line in lines], weights.T, load_scores(folder, names))
-
-
-def load_scores(folder: Path, names: list[str]) -> dict[str, np.ndarray]:
-    """Return the scores of each sample, or nothing where they are not there."""
-    path = folder / "scores.csv"
-    if not path.exists():
-        return {}
-    header, lines = read_matrix(path)
-    if header[-len(names) :] != names:
-        return {}
-    try:
-        return {line[0]: np.array([float(cell) for cell in line[-len(names) :]]) for line in lines}
-    except ValueError:
-        raise DataError(f"{path} holds words where scores are expected; make the results again") from None
-
-
-def common_weights(a: Loaded, b: Loaded) -> tuple[list[str], np.ndarray, np.ndarray]:
-    """Return the variables of either result, and both weights over them."""
-    place = {name: k for k, name in enumerate(dict.fromkeys([*a.variables, *b.variables]))}
-    both = []
-    for result in (a, b):
-        weights = np.zeros((len(result.weights), len(place)))
-        weights[:, [place[name] for name in result.variables]] = result.weights
-        both.append(weights)
-    return list(place), both[0], both[1]
+    scores, path = weights.iloc[:0], folder / "scores.csv"
+    if path.exists():
+        scores = read_matrix(path, weights.shape[1])
+        if list(scores) != list(weights):
+            scores = weights.iloc[:0]
+    return Loaded(folder, analysis, weights.T, scores)
 
 
 def paired(first: np.ndarray, second: np.ndarray) -> list[tuple[int, int, float]]:
@@ -162,35 +135,43 @@ def paired(first: np.ndarray, second: np.ndarray) -> list[tuple[int, int, float]
     return [(int(i), int(j), float(cosines[i, j]) + 0.0) for i, j in zip(rows, columns)]
 
 
-def pairs_of(a: Loaded, b: Loaded, first: np.ndarray, second: np.ndarray) -> list[Pair]:
-    """Return the pairs in the order of the first result, from the weights of both on the common variables."""
-    samples = [name for name in a.scores if name in b.scores]
+def pairs_of(a: Loaded, b: Loaded, common: list[str]) -> list[tuple[int, int, dict[str, Any]]]:
+    """Return the pairs in the order of the first result, with the figures of each: of weights, on the common variables.
+
+    The cosine is None where one of them has no weight there, the correlation where too few samples are common.
+    """
+    first, second = (result.weights[common].to_numpy() for result in (a, b))
+    samples = [name for name in a.scores.index if name in b.scores.index]
+    one, two = (result.scores.loc[samples].to_numpy() for result in (a, b))
     found = []
     for i, j, cosine in paired(first, second):
         sign = -1.0 if cosine < 0 else 1.0
-        one, two = first[i] != 0, second[j] != 0
-        correlation = None
-        if len(samples) > 2:
-            columns = np.array([[a.scores[name][i], b.scores[name][j]] for name in samples])
-            if (np.ptp(columns, axis=0) > 0).all():
-                correlation = sign * float(np.corrcoef(columns.T)[0, 1])
-        shared = int((one & two).sum())
-        only = int(one.sum()) - shared, int(two.sum()) - shared
-        size = abs(cosine) if one.any() and two.any() else None
-        found.append(Pair(i, j, sign, size, shared, *only, correlation))
+        here, there = first[i] != 0, second[j] != 0
+        shared, either = int((here & there).sum()), int((here | there).sum())
+        known = len(samples) > 2 and np.ptp(one[:, i]) > 0 and np.ptp(two[:, j]) > 0
+        figures = {
+            "cosine": abs(cosine) if here.any() and there.any() else None,
+            "sign": sign,
+            "shared": shared,
+            "only_first": int(here.sum()) - shared,
+            "only_second": int(there.sum()) - shared,
+            "jaccard": shared / either if either else 0.0,
+            "score_correlation": sign * float(np.corrcoef(one[:, i], two[:, j])[0, 1]) if known else None,
+        }
+        found.append((i, j, figures))
     return found
 
 
 def note_common(session: Session, a: Loaded, b: Loaded) -> list[str]:
     """Say how many names match, before anything that rests on them; return the variables that both results have."""
-    names = set(b.variables)
-    common = [name for name in a.variables if name in names]
+    sizes = a.weights.shape[1], b.weights.shape[1]
+    common = [name for name in a.weights if name in b.weights]
     if not common:
         raise DataError(f"{a.folder} and {b.folder} have no variable in common: their names must be the same")
-    few = len(common) < MANY_COMMON * max(len(a.variables), len(b.variables))
+    few = len(common) < MANY_COMMON * max(sizes)
     said = (
-        f"the results have {'only ' if few else ''}{count(len(common), 'variable name')} in common, of {len(a.variables):,} in "
-        f"{a.folder} and {len(b.variables):,} in {b.folder}; cosines and counts are over these alone"
+        f"the results have {'only ' if few else ''}{count(len(common), 'variable name')} in common, of {sizes[0]:,} in "
+        f"{a.folder} and {sizes[1]:,} in {b.folder}; cosines and counts are over these alone"
     )
     if few:
         session.warn(f"{said}: are the variables named alike in both?")
@@ -205,20 +186,52 @@ def note_common(session: Session, a: Loaded, b: Loaded) -> list[str]:
 
 def compared(session: Session, a: Loaded, b: Loaded) -> CommandOutcome:
     """Return the results of a comparison."""
-    first, second = a.folder, b.folder
     common = note_common(session, a, b)
-    variables, one, two = common_weights(a, b)
-    places = np.isin(variables, common)
-    pairs = pairs_of(a, b, one[:, places], two[:, places])
-    known = [p.cosine for p in pairs if p.cosine is not None]
-    names = [f"{a.names[p.first]} | {b.names[p.second]}".capitalize() for p in pairs]
+    pairs = pairs_of(a, b, common)
+    names = [(a.described(i), b.described(j)) for i, j, _ in pairs]
+    figures = [row for _, _, row in pairs]
+    lines = [[*both, *cells(row)] for both, row in zip(names, figures)]
+    table = plain_table(f"{a.folder} and {b.folder}: {len(pairs)} pairs")
+    for heading in HEADER:
+        table.add_column(heading, justify="left" if heading in HEADER[:2] else "right")
+    for line in lines:
+        table.add_row(*map(shown, line))
+    summary: dict[str, Any] = {
+        **summary_head("compare", a.folder, []),
+        "second": str(b.folder),
+        "variables_in_common": len(common),
+        "pairs": [{"first": i, "second": j, **row} for (i, j), row in zip(names, figures)],
+        "warnings": session.warnings,
+    }
+    rows = np.array([list(row.values()) for row in figures], np.float64)
+    blocks = [([list(column) for column in zip(*names)], rows)]
+    report = page(a, b, common, pairs, names)
+    report.warnings = session.warnings
+    report.pairs = {"lead": LEAD, "header": HEADER, "rows": lines}
+    files = {"pairs.csv": lambda stream: write_matrix(stream, ["first", "second"], list(figures[0]), blocks)}
+    return CommandOutcome(summary, report, table, files)
+
+
+def page(
+    a: Loaded,
+    b: Loaded,
+    common: list[str],
+    pairs: list[tuple[int, int, dict[str, Any]]],
+    names: list[tuple[str, str]],
+) -> Report:
+    """Return the page of a comparison, but for its table."""
+    first, second = a.folder, b.folder
+    known = [row["cosine"] for _, _, row in pairs if row["cosine"] is not None]
     alike = sum(cosine >= 0.9 for cosine in known)
-    samples = sum(name in b.scores for name in a.scores)
-    report = Report(
+    variables = list(dict.fromkeys([*a.weights, *b.weights]))
+    one, two = (result.weights.reindex(columns=variables, fill_value=0.0).to_numpy() for result in (a, b))
+    in_common = f"of {a.weights.shape[1]:,} and {b.weights.shape[1]:,}"
+    samples = a.scores.index.isin(b.scores.index).sum()
+    return Report(
         title=f"{first} and {second}",
-        subtitle=f"{len(a.weights)} and {len(b.weights)} components over {len(common):,} variables in common",
+        subtitle=f"{len(one)} and {len(two)} components over {len(common):,} variables in common",
         facts=[
-            ("Variables in common", f"{len(common):,}", f"of {len(a.variables):,} and {len(b.variables):,}"),
+            ("Variables in common", f"{len(common):,}", in_common),
             ("Pairs", str(len(pairs)), f"{alike} with a cosine of at least 0.9"),
             (
                 "Mean cosine",
@@ -227,15 +240,13 @@ def compared(session: Session, a: Loaded, b: Loaded) -> CommandOutcome:
             ),
             ("Samples in common", f"{samples:,}", f"of {len(a.scores):,} and {len(b.scores):,}"),
         ],
-        warnings=session.warnings,
-        pairs={"lead": LEAD, "header": HEADER, "rows": [line(a, b, p) for p in pairs]},
         components=components_view(
-            np.array([one[p.first] for p in pairs]),
+            np.array([one[i] for i, _, _ in pairs]),
             variables,
-            second=np.array([p.sign * two[p.second] for p in pairs]),
+            second=np.array([row["sign"] * two[j] for _, j, row in pairs]),
             second_title=f"Weight in {second.name or second}",
             either=True,
-            names=names,
+            names=[" | ".join(both).capitalize() for both in names],
             title="Weights side by side",
             noun="pair",
             entry="variable",
@@ -244,34 +255,9 @@ def compared(session: Session, a: Loaded, b: Loaded) -> CommandOutcome:
         command=command_line(),
         version=givens.__version__,
     )
-    table = RichTable(
-        title=shown(f"{first} and {second}: {len(pairs)} pairs"), title_justify="left",
-        header_style="bold", box=None, pad_edge=False,
-    )  # fmt: skip
-    for heading in HEADER:
-        table.add_column(heading, justify="left" if heading in HEADER[:2] else "right")
-    for p in pairs:
-        table.add_row(*map(shown, line(a, b, p)))
-    summary: dict[str, Any] = {
-        **summary_head("compare", first, []),
-        "second": str(second),
-        "variables_in_common": len(common),
-        "pairs": [
-            {"first": a.names[p.first], "second": b.names[p.second], **figures(p)} for p in pairs
-        ],
-        "warnings": session.warnings,
-    }  # fmt: skip
-    rows = np.array([[np.nan if value is None else value for value in figures(p).values()] for p in pairs])
-    words = [[a.names[p.first] for p in pairs], [b.names[p.second] for p in pairs]]
-    header = list(figures(pairs[0]))
-    return CommandOutcome(
-        summary,
-        report,
-        table,
-        {"pairs.csv": lambda stream: write_matrix(stream, ["first", "second"], header, [(words, rows)])},
-    )
 
 
+FORMATS = {"cosine": ".3f", "jaccard": ".2f", "score_correlation": ".3f"}  # of figures; the others are counts
 HEADER = [
     "First",
     "Second",
@@ -283,6 +269,16 @@ HEADER = [
     "Jaccard",
     "Score correlation",
 ]
+
+
+def cells(figures: dict[str, Any]) -> list[str]:
+    """Return the figures of a pair as the cells of a table."""
+    sign = {"sign": "+" if figures["sign"] > 0 else "−"}
+    return list(
+        ({name: cell(value, FORMATS.get(name, ",")) for name, value in figures.items()} | sign).values()
+    )
+
+
 LEAD = (
     "Components are matched one to one so that the sum of the cosines between their weights is largest. Cosines and counts are "
     "over the variables that both results have; a cosine is missing where a component has no weight on them. Shared: the "
@@ -290,31 +286,3 @@ LEAD = (
     "where the second component had the opposite sign, which has no meaning. Score correlation: over the samples that both "
     "results have."
 )
-
-
-def figures(pair: Pair) -> dict[str, float | None]:
-    """Return the numbers of a pair."""
-    return {
-        "cosine": pair.cosine,
-        "sign": pair.sign,
-        "shared": pair.shared,
-        "only_first": pair.only_first,
-        "only_second": pair.only_second,
-        "jaccard": pair.jaccard,
-        "score_correlation": pair.correlation,
-    }
-
-
-def line(a: Loaded, b: Loaded, pair: Pair) -> list[str]:
-    """Return a pair as a line of a table."""
-    return [
-        a.names[pair.first],
-        b.names[pair.second],
-        "–" if pair.cosine is None else f"{pair.cosine:.3f}",
-        "+" if pair.sign > 0 else "−",
-        f"{pair.shared:,}",
-        f"{pair.only_first:,}",
-        f"{pair.only_second:,}",
-        f"{pair.jaccard:.2f}",
-        "–" if pair.correlation is None else f"{pair.correlation:.3f}",
-    ]

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
-
-import typer
 
 import givens
 from givens.app.commands import options as o
 from givens.app.commands import sparse_pca
-from givens.app.commands.session import Session
+from givens.app.commands.session import Session, option, option_group
 from givens.app.commands.session import command as clean
 from givens.app.tables import staged
 from givens.app.tables.write import write_matrix
@@ -32,13 +28,11 @@ def write_table(folder: Path) -> Path:
     return folder / TABLE
 
 
-@dataclass
+@option_group
 class DemoSession(Session):
     """One run of this command, whose folder holds the data too."""
 
-    out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the data and the results.")] = Path(
-        "givens-demo"
-    )
+    out: Path = option(Path("givens-demo"), "Folder for the data and the results.", "--out", "-o")
 
 
 @clean
@@ -53,7 +47,7 @@ def command(session: DemoSession) -> None:
     source = o.Source(file, labels=["diagnosis"])
     model = givens.SparsePCA(n_components=4, n_nonzero=8, scale=True, random_state=0)
     try:
-        sparse_pca.fit_in_memory(session, source, model, path=True)
+        sparse_pca.fit(session, source, model, o.Running(), path=True)
     except KeyboardInterrupt as interrupt:
         complete = "complete" in str(interrupt)
         raise KeyboardInterrupt(

@@ -2,58 +2,44 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from enum import StrEnum
+from dataclasses import field
 from pathlib import Path
-from typing import Annotated
+from typing import Literal
 
 import numpy as np
-import typer
 
 import givens
 from givens.app.commands import options as o
-from givens.app.commands.results import (
-    CommandOutcome,
-    Described,
-    component_table,
-    numbered,
-    outcome,
-    percent,
-    weight_files,
+from givens.app.commands.opening import opened
+from givens.app.commands.results import CommandOutcome, outcome, percent, size_line, size_of
+from givens.app.commands.samples import Scored
+from givens.app.commands.session import (
+    Session,
+    TableSession,
+    argument,
+    option,
+    option_group,
+    refuse_contradictions,
 )
-from givens.app.commands.session import Session, TableSession
 from givens.app.commands.session import command as clean
-from givens.app.report import Report
 from givens.app.report.time_courses import sources_view
-from givens.app.report.views import components_view
-from givens.app.tables import DataError, OptionError, Table, staged
-from givens.app.tables.table import guess_times
-from givens.app.tables.write import Staged
-from givens.mne.recording import SUFFIXES, Recording, read_recording
+from givens.app.tables import DataError, ReadingOptions, Table, staged
+from givens.app.tables.table import guess_times, numbered
+from givens.mne.recording import SUFFIXES, read_recording
 
 FIRST = 1 << 16  # samples of a store that the page shows
 
 
-class ContrastName(StrEnum):
-    """The contrasts of `ICA` that have a name."""
-
-    adaptive = "adaptive"
-    logcosh = "logcosh"
-    exp = "exp"
-    kurtosis = "kurtosis"
+ContrastName = Literal["adaptive", "logcosh", "exp", "kurtosis"]
 
 
-@dataclass
+@option_group
 class TableOrRecording(o.UnlabelledSource):
     """A file and the options for reading it; values are taken as they are."""
 
-    file: Annotated[
-        Path,
-        typer.Argument(
-            help="CSV or TSV (also .gz), .xlsx, .parquet, .npy, .npz, .mtx; with MNE, .edf, .bdf, .gdf, .set, .fif or .vhdr.",
-            show_default=False,
-        ),
-    ]
+    file: Path = argument(
+        "CSV or TSV (also .gz), .xlsx, .parquet, .npy, .npz, .mtx; with MNE, .edf, .bdf, .gdf, .set, .fif or .vhdr."
+    )
     log2: bool = field(default=False, init=False)
     floor: None = field(default=None, init=False)
 
@@ -63,54 +49,27 @@ class TableOrRecording(o.UnlabelledSource):
 @clean
 def command(
     *,
-    components: Annotated[
-        int | None,
-        typer.Option(
-            "--components",
-            "-m",
-            min=1,
-            help="Number of sources. Default: the rank of the data.",
-            show_default=False,
-        ),
-    ] = None,
-    contrast: Annotated[
-        ContrastName,
-        typer.Option(
-            help="The measure of independence. adaptive separates sources with heavy and light tails; logcosh, exp and "
-            "kurtosis only those with heavy tails.",
-            rich_help_panel=o.FITTING,
-        ),
-    ] = ContrastName.adaptive,
-    stability: Annotated[
-        int | None,
-        typer.Option(
-            min=0,
-            help="How many times to compare the sources of two random halves of the samples; 0 leaves it out. Default: 5, and 0 "
-            "with --cluster.",
-            rich_help_panel=o.FITTING,
-            show_default=False,
-        ),
-    ] = None,
-    starts: Annotated[
-        int, typer.Option(min=1, help="Number of starts; the best is kept.", rich_help_panel=o.FITTING)
-    ] = 1,
-    rate: Annotated[
-        float | None,
-        typer.Option(
-            help="Samples per second of a table, for times and spectra. Recordings contain it.",
-            rich_help_panel=o.READING,
-            show_default=False,
-        ),
-    ] = None,
-    high_pass: Annotated[
-        float | None,
-        typer.Option(
-            min=0,
-            help="Cut-off of a high-pass filter that is applied to a recording first, in Hz; 1 is usual.",
-            rich_help_panel=o.READING,
-            show_default=False,
-        ),
-    ] = None,
+    components: int | None = option(
+        None, "Number of sources. Default: the rank of the data.", "--components", "-m", min=1
+    ),
+    contrast: ContrastName = o.fitting(
+        "adaptive",
+        "The measure of independence. adaptive separates sources with heavy and light tails; logcosh, exp and "
+        "kurtosis only those with heavy tails.",
+    ),
+    stability: int | None = o.fitting(
+        None,
+        "How many times to compare the sources of two random halves of the samples; 0 leaves it out. Default: 5, and 0 "
+        "with --cluster.",
+        min=0,
+    ),
+    starts: int = o.fitting(1, "Number of starts; the best is kept.", min=1),
+    rate: float | None = o.reading(
+        None, "Samples per second of a table, for times and spectra. Recordings contain it."
+    ),
+    high_pass: float | None = o.reading(
+        None, "Cut-off of a high-pass filter that is applied to a recording first, in Hz; 1 is usual.", min=0
+    ),
     source: TableOrRecording,
     run: o.Running,
     session: TableSession,
@@ -123,63 +82,64 @@ def command(
 
     Example: [bold]givens ica recording.csv --rate 250 --out results[/]
     """  # fmt: skip
-    if rate is not None and not (np.isfinite(rate) and rate > 0):
-        raise OptionError(f"--rate must be a positive number of samples per second, not {rate:g}")
-    if run.cluster is not None and stability:
-        raise OptionError("--stability needs all samples in memory: leave out --cluster or --stability")
+    recorded = source.file.suffix.lower() in SUFFIXES
+    positive = rate is None or (np.isfinite(rate) and rate > 0)
+    refuse_contradictions(
+        {
+            f"--rate must be a positive number of samples per second, not {rate or 0:g}": not positive,
+            "--stability needs all samples in memory: leave out --cluster or --stability": run.cluster
+            is not None
+            and bool(stability),
+            "--high-pass is for recordings that MNE reads, not for tables": high_pass is not None
+            and not recorded,
+            f"--rate is for tables: {source.file.name} contains its own sampling rate": rate is not None
+            and recorded,
+        }
+    )
     model = givens.ICA(
         components,
-        contrast=contrast.value,
+        contrast=contrast,
         stability=(5 if run.cluster is None else 0) if stability is None else stability,
         n_starts=starts,
         **run.parameters(session),
     )
     with staged(session.out) as files:
-        if run.cluster is not None:
-            found = fit_on_cluster(session, source, model, rate, run.cluster, files)
-        else:
-            found = fit_in_memory(session, source, model, *signals(session, source, rate, high_pass))
-        found.write(session, files)
+        table = places = None
+        if recorded:
+            table, rate, places = read_signals(session, source, high_pass)
+        with opened(session, source, run, dense=True, table=table) as samples:
+            samples.X = samples.X.astype(np.float64)
+            # Rows are samples by the definition of .h5ad.
+            if run.cluster is not None and source.samples is None and source.file.suffix != ".h5ad":
+                refuse_signals_in_rows(samples.X.shape)
+            refuse_more_components(model.n_components, samples.X.shape)
+            with session.step("separating sources"):
+                samples.fit(model)
+            scored = samples.scored(model.transform, numbered("source", len(model.kurtosis_)), files)
+            sources = scored.shown.values
+            if len(sources) < scored.number:
+                sources = np.asarray(samples.computed(model.transform(samples.X[:FIRST])), np.float64)
+            variance = float(samples.computed(samples.X.var(axis=0)).sum())
+            if len(sources) < scored.number:
+                samples.notes.append(f"the report shows the sources of the first {len(sources):,} samples")
+            ica_outcome(session, scored, model, sources, variance, rate, places).write(session, files)
 
 
-def signals(
-    session: Session, source: o.Source, rate: float | None, high_pass: float | None
+def read_signals(
+    session: Session, source: o.Source, high_pass: float | None
 ) -> tuple[Table, float | None, np.ndarray | None]:
-    """Read a table or a recording; return also the samples per second and the places of sensors, where they are known."""
+    """Read a recording: its samples, how many there are in a second, and the places of sensors, where they are known."""
     file = source.file
-    if file.suffix.lower() not in SUFFIXES:
-        if high_pass is not None:
-            raise OptionError("--high-pass is for recordings that MNE reads, not for tables")
-        return source.table(session), rate, None
-    if rate is not None:
-        raise OptionError(f"--rate is for tables: {file.name} contains its own sampling rate")
-    source.refuse_row_options(file.name)
+    ReadingOptions(**source.reading()).refuse_row_options(file.name)
     with session.step(f"reading {file.name}"):
-        found = recording(file, high_pass)
+        try:
+            found = read_recording(file, high_pass)
+        except ValueError as error:
+            raise DataError(str(error)) from None
     for note in found.notes:
         session.say(note)
     times = [f"{time:.4f}" for time in found.times]
     return Table(found.values, times, found.channels, notes=found.notes), found.rate, found.places
-
-
-def fit_in_memory(
-    session: Session,
-    source: o.Source,
-    model: givens.ICA,
-    table: Table,
-    rate: float | None,
-    places: np.ndarray | None,
-) -> CommandOutcome:
-    """Separate the sources of a table or a recording."""
-    values = table.values = o.dense(table.values)
-    refuse_more_components(model.n_components, values.shape)
-    with session.step("separating sources"), session.fitting():
-        sources = model.fit_transform(values)
-    variance = float(np.var(values, axis=0).sum())
-    data = Described.of(source.file, table)
-    return ica_outcome(session, data, model, sources, variance, rate, places).with_scores(
-        table, sources, "source"
-    )
 
 
 def refuse_more_components(components: float | None, shape: tuple[int, int]) -> None:
@@ -198,38 +158,9 @@ def refuse_signals_in_rows(shape: tuple[int, int]) -> None:
         )
 
 
-def fit_on_cluster(
-    session: Session, source: o.Source, model: givens.ICA, rate: float | None, address: str, files: Staged
-) -> CommandOutcome:
-    """Separate the sources where the chunks of a store are; the page shows the first samples."""
-    from givens.app.commands.cluster import computed, score, store_on_cluster
-
-    with store_on_cluster(session, source, address, model.threads, dense=True) as store:
-        if source.samples is None and source.file.suffix != ".h5ad":  # where rows are samples by definition
-            refuse_signals_in_rows(store.X.shape)
-        refuse_more_components(model.n_components, store.X.shape)
-        with session.fitting():
-            model.fit(store.X)
-        scores = model.transform(store.X)
-        scored = score(session, source, store, scores, "source", files)
-        sources = np.asarray(computed(scores[:FIRST]), np.float64)
-        variance = float(computed(store.X.var(axis=0)).sum())
-    if len(sources) < scored.data.samples:
-        scored.data.notes.append(f"the report shows the sources of the first {len(sources):,} samples")
-    return ica_outcome(session, scored.data, model, sources, variance, rate, None)
-
-
-def recording(file: Path, high_pass: float | None) -> Recording:
-    """Read a recording; a file that cannot be used is a DataError."""
-    try:
-        return read_recording(file, high_pass)
-    except ValueError as error:
-        raise DataError(str(error)) from None
-
-
 def ica_outcome(
     session: Session,
-    data: Described,
+    scored: Scored,
     model: givens.ICA,
     sources: np.ndarray,
     variance: float,
@@ -237,72 +168,54 @@ def ica_outcome(
     places: np.ndarray | None,
 ) -> CommandOutcome:
     """Return the results of a separation; `sources` are those that the page shows, `variance` is that of all variables."""
-    mixing, kurtosis = model.mixing_, model.kurtosis_
-    number = len(kurtosis)
+    mixing, kurtosis, stability = model.mixing_, model.kurtosis_, model.stability_
+    variables = scored.samples.variables
     share = model.explained_variance_ / variance
-    columns = {
-        "explained": [percent(value) for value in share],
-        "kurtosis": [f"{value:.2f}" for value in kurtosis],
-    }
-    if model.stability_ is not None:
-        columns["stability"] = [f"{value:.3f}" for value in model.stability_]
-    report = Report(
-        title=f"Independent components of {data.file.name}",
-        subtitle=f"{data.samples:,} samples × {len(data.variables):,} variables, {number} sources",
-        facts=[
-            ("Sources", str(number), f"rank {model.rank_} of {len(data.variables):,} variables"),
-            ("Variance explained", percent(float(share.sum())), "all sources together"),
-            *_found_again(model.stability_),
-        ],
-        notes=data.notes,
-        sources=sources_view(
-            sources, share=share, kurtosis=kurtosis, stability=model.stability_, rate=rate, mixing=mixing,
-            variables=data.variables, places=places,
-        ),
-        components=components_view(
-            mixing.T,
-            data.variables,
-            share=share,
-            title="Mixing weights",
-            noun="source",
-            weight="mixing weights",
-            entry="mixing weight",
-            lead="How much one standard deviation of a source adds to each variable. The percentage is the share of the "
-            "variance that the source explains.",
-        ),
-        diagnostics=[
-            ("Gradient per sample", f"{model.gradient_norm_:.2e}", "0 at an optimum of the contrast."),
-        ],
-    )  # fmt: skip
+    hidden = ("w_init", "threads", "whiten")
     return outcome(
         session,
-        report,
         "ica",
-        data.file,
+        scored,
+        scored.samples.file,
         model.result_,
-        size={"samples": data.samples, "variables": len(data.variables), "rank": model.rank_},
-        settings={
-            key: value
-            for key, value in model.get_params().items()
-            if key not in ("w_init", "threads", "whiten")
+        noun="source",
+        weights=mixing.T,
+        further={"unmixing.csv": model.components_},
+        components={
+            "share": share,
+            "title": "Mixing weights",
+            "weight": "mixing weights",
+            "entry": "mixing weight",
+            "lead": "How much one standard deviation of a source adds to each variable. The percentage is the share of the "
+            "variance that the source explains.",
         },
+        columns={"explained": (share, "%"), "kurtosis": (kurtosis, ".2f"), "stability": (stability, ".3f")},
+        title=f"{len(kurtosis)} independent components",
+        page_title=f"Independent components of {scored.samples.file.name}",
+        subtitle=size_line(scored, len(kurtosis), "source"),
+        facts=[
+            ("Sources", str(len(kurtosis)), f"rank {model.rank_} of {len(variables):,} variables"),
+            ("Variance explained", percent(float(share.sum())), "all sources together"),
+            *_found_again(stability),
+        ],
+        size={**size_of(scored), "rank": model.rank_},
+        settings={key: value for key, value in model.get_params().items() if key not in hidden},
         figures={
             "explained_variance_ratio": share,
             "kurtosis": kurtosis,
             "signs": model.signs_,
-            "stability": model.stability_,
+            "stability": stability,
             "samples_per_second": rate,
         },
-        table=component_table(
-            mixing.T, data.variables, "source", columns, f"{number} independent components"
-        ),
-        files=weight_files(
-            {"components.csv": mixing.T, "unmixing.csv": model.components_},
-            data.variables,
-            numbered("source", number),
-        ),
+        diagnostics=[
+            ("Gradient per sample", f"{model.gradient_norm_:.2e}", "0 at an optimum of the contrast."),
+        ],
         criterion="contrast",
-    )
+        sources=sources_view(
+            sources, share=share, kurtosis=kurtosis, stability=stability, rate=rate, mixing=mixing,
+            variables=variables, places=places,
+        ),
+    )  # fmt: skip
 
 
 def _found_again(stability: np.ndarray | None) -> list[tuple[str, str, str]]:

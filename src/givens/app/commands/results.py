@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, Self
+from types import MappingProxyType
+from typing import IO, Any
 
 import numpy as np
 from rich.table import Table as RichTable
 
 import givens
+from givens.app.commands.samples import SAMPLES, Scored
 from givens.app.commands.session import Session, command_line, shown, summary_head, write_results
 from givens.app.report import Report
-from givens.app.report.labels import PERMUTATIONS, Separation, separations
-from givens.app.report.views import components_view, scores_view, separation_view, trace_view
+from givens.app.report.views import components_view, trace_view
 from givens.app.tables import Table
 from givens.app.tables.table import numbered
-from givens.app.tables.write import Staged, distinct, write_matrix
-from givens.metrics import largest_correlation
+from givens.app.tables.write import Staged, write_matrix
 
-SCORES_LEAD = "Each point is a sample. Point at one, or use the arrow keys, to see its name and scores."
-
-
+Columns = dict[str, tuple[Any, str]]
 HIDDEN = ("progress", "warm_start")  # parameters that say nothing about the result
 
 
@@ -36,17 +33,23 @@ def percent(share: float) -> str:
     return f"{100 * share:.1f} %"
 
 
-def described(labels: Sequence[str] | Counter[str] | None) -> str:
-    """Return the most frequent labels with their counts.
+def cell(value: float | None, form: str) -> str:
+    """Return a number as the cell of a table: of the form "%" as a percentage, where there is none as a dash.
 
-    >>> described(["a", "b", "a"])
-    '2 a, 1 b'
+    >>> cell(0.4213, "%"), cell(12600, ","), cell(None, ".2f")
+    ('42.1 %', '12,600', '–')
     """
-    if labels is None:
-        return "without labels"
-    tally = Counter(labels)
-    shown = ", ".join(f"{number:,} {label}" for label, number in tally.most_common(3))
-    return shown if len(tally) <= 3 else f"{len(tally):,} different labels"
+    if value is None or value != value:
+        return "–"
+    return percent(value) if form == "%" else format(value, form)
+
+
+def records(names: Sequence[str], **columns: Any) -> list[dict[str, Any]]:
+    """Return a record for each name, of those columns that are not None."""
+    known = {key: values for key, values in columns.items() if values is not None}
+    return [
+        {"name": name, **{key: values[k] for key, values in known.items()}} for k, name in enumerate(names)
+    ]
 
 
 def shares(sizes: np.ndarray) -> np.ndarray:
@@ -55,31 +58,33 @@ def shares(sizes: np.ndarray) -> np.ndarray:
     return sizes / total if total > 0 else np.zeros(len(sizes))
 
 
-def summary_table(
-    title: str, noun: str, columns: dict[str, list[str]], last: str, words: Sequence[str]
-) -> RichTable:
-    """Return the table that a command prints at its end: a line for each component, its variables or words last."""
-    table = RichTable(
-        title=shown(title), title_justify="left", header_style="bold", box=None, pad_edge=False, expand=True
+def plain_table(title: str, **more: Any) -> RichTable:
+    """Return a table without lines for the terminal."""
+    return RichTable(
+        title=shown(title), title_justify="left", header_style="bold", box=None, pad_edge=False, **more
     )
+
+
+def summary_table(title: str, noun: str, columns: Columns, last: str, words: Sequence[str]) -> RichTable:
+    """Return the table that a command prints at its end: a line for each component, its variables or words last."""
+    table = plain_table(title, expand=True)
     table.add_column(noun, no_wrap=True)
+    columns = {name: column for name, column in columns.items() if column[0] is not None}
     for name in columns:
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column(last, overflow="ellipsis", no_wrap=True, ratio=1)
     for k, text in enumerate(words):
-        table.add_row(str(k + 1), *(cells[k] for cells in columns.values()), shown(text))
+        table.add_row(str(k + 1), *(cell(values[k], form) for values, form in columns.values()), shown(text))
     return table
 
 
-def component_table(
-    weights: np.ndarray, variables: Sequence[str], noun: str, columns: dict[str, list[str]], title: str
-) -> RichTable:
-    """Return the summary table of components, with the four largest weights of each."""
+def largest(weights: np.ndarray, variables: Sequence[str]) -> list[str]:
+    """Return the variables with the four largest weights of each component."""
     words = []
     for row in weights:
         order = np.argsort(-np.abs(row), kind="stable")[:4]
         words.append(", ".join(f"{'−' if row[j] < 0 else '+'}{variables[j]}" for j in order if row[j]))
-    return summary_table(title, noun, columns, "largest variables", words)
+    return words
 
 
 def weight_files(
@@ -93,23 +98,6 @@ def weight_files(
     return {name: written(np.asarray(rows)) for name, rows in weights.items() if rows is not None}
 
 
-def write_score_blocks(
-    stream: IO[str],
-    labels: list[str],
-    extra: list[str],
-    header: Sequence[str],
-    blocks: Iterable[tuple[list[list[str]], np.ndarray]],
-) -> None:
-    """Write a line for each sample: its name, its labels if it has any, what else is said of it, its scores."""
-    headings = ["sample", *distinct(labels, ["sample", *extra, *header]), *extra]
-    write_matrix(stream, headings, header, blocks)
-
-
-def with_labels(table: Table, found: str, assigned: list[str]) -> dict[str, list[str]]:
-    """Return the labels to colour by: those of the table, then what was found, under a name of its own."""
-    return {**table.all_labels, distinct([found], list(table.all_labels))[0]: assigned}
-
-
 @dataclass
 class CommandOutcome:
     """What a command writes and prints."""
@@ -119,18 +107,6 @@ class CommandOutcome:
     table: RichTable
     files: dict[str, Callable[[IO[str]], None]]
 
-    def with_scores(
-        self, table: Table, scores: np.ndarray, noun: str, extra: dict[str, list[str]] | None = None
-    ) -> Self:
-        """Add scores.csv: the scores of all samples, a column for each `noun`, and what else is said of them."""
-        extra, labels = extra or {}, table.all_labels
-        words = [table.samples, *labels.values(), *extra.values()]
-        header = numbered(noun, scores.shape[1])
-        self.files["scores.csv"] = lambda stream: write_score_blocks(
-            stream, list(labels), list(extra), header, [(words, scores)]
-        )
-        return self
-
     def write(self, session: Session, files: Staged) -> None:
         """Write every file, and say where they are."""
         written = write_results(self.summary, self.report, self.files, files)
@@ -139,25 +115,68 @@ class CommandOutcome:
 
 def outcome(
     session: Session,
-    report: Report,
     analysis: str,
+    data: Scored | Table,
     file: Path,
     result: Any,
     *,
+    noun: str,
+    weights: np.ndarray,
+    components: dict[str, Any],
+    columns: Columns,
+    title: str,
+    page_title: str,
+    facts: list[tuple[str, str, str]],
     size: dict[str, Any],
     settings: dict[str, Any],
     figures: dict[str, Any],
-    table: RichTable,
-    files: dict[str, Callable[[IO[str]], None]],
+    further: Mapping[str, np.ndarray | None] = MappingProxyType({}),
+    words: tuple[str, list[str]] | None = None,
+    diagnostics: Sequence[tuple[str, str, str]] = (),
     criterion: str = "objective",
+    **page: Any,
 ) -> CommandOutcome:
-    """Return the outcome of a command: its report, completed with the run, the settings and the warnings.
+    """Return the outcome of a command: its page, its summary and its files, with the run, the settings and the warnings.
 
-    `size` and `figures` go into the summary: the size of the data, and the numbers that were found.
+    Parameters
+    ----------
+    session : Session
+    analysis : str
+        The name of the command.
+    data : Scored or Table
+        The samples; in memory and without scores their table.
+    file : Path
+    result : Result or None
+        The run.
+    noun : str
+        What a row of `weights` is.
+    weights : array of shape (components, variables)
+        For components.csv.
+    components : dict
+        How the page shows the components: what `components_view` takes; other weights than those of the file as `weights`.
+    columns : dict of str to (array or None, form)
+        Of the table that the command prints, under `title`; `cell` says what a form is.
+    title, page_title : str
+    facts, diagnostics : list of (label, value, note)
+        For the page.
+    size, settings, figures : dict
+        For the summary: the size of the data, the parameters, and the numbers that were found.
+    further : dict of str to array
+        Weights in other files, by name.
+    words : str and list of str, optional
+        The last column of the table that the command prints; the largest variables of each component if None.
+    criterion : str
+        What the run optimises.
+    **page
+        Other parts of the `Report`.
     """
+    samples = data.samples if isinstance(data, Scored) else data
+    variables, notes = samples.variables, samples.notes
+    names = numbered(noun, len(weights))
+    shown_weights = components.pop("weights", weights)
     settings = {name: value for name, value in settings.items() if name not in HIDDEN}
     summary = {
-        **summary_head(analysis, file, report.notes),
+        **summary_head(analysis, file, notes),
         **size,
         "parameters": settings,
         **figures,
@@ -166,9 +185,18 @@ def outcome(
         "seconds": session.seconds,
         "seconds_compiling": session.seconds_compiling,
     }
-    report.warnings = session.warnings
-    report.settings = [(key, str(value)) for key, value in settings.items()]
-    report.command, report.version = command_line(), givens.__version__
+    report = Report(
+        page_title,
+        facts=facts,
+        notes=notes,
+        warnings=session.warnings,
+        components=components_view(shown_weights, variables, noun=noun, **components),
+        diagnostics=list(diagnostics),
+        settings=[(key, str(value)) for key, value in settings.items()],
+        command=command_line(),
+        version=givens.__version__,
+        **page,
+    )
     if result is not None:
         report.facts += converged_fact(result, session.compiled)
         report.diagnostics += convergence_lines(result)
@@ -177,170 +205,21 @@ def outcome(
             kept = " code that later runs find compiled" if session.kept else ""
             message += f". The time includes {session.compiled:.1f} s for compiling{kept}"
         report.trace = trace_view(result.trace, message, criterion)
-    return CommandOutcome(summary, report, table, files)
+    last, cells = words or ("largest variables", largest(shown_weights, variables))
+    files = weight_files({"components.csv": weights, **further}, variables, names)
+    if isinstance(data, Scored):
+        files |= data.files
+    return CommandOutcome(summary, report, summary_table(title, noun, columns, last, cells), files)
 
 
-@dataclass
-class Described:
-    """The data that a model was fitted to, as the results describe them."""
-
-    file: Path
-    samples: int
-    variables: list[str]
-    notes: list[str]
-    labels: str  # in words
-
-    @classmethod
-    def of(cls, file: Path, table: Table) -> Described:
-        """Describe a whole table."""
-        return cls(file, table.shape[0], table.variables, table.notes, described(table.labels))
+def size_line(data: Scored, number: int, noun: str, nouns: tuple[str, str] = SAMPLES) -> str:
+    """Return the size of data and result, as stands under the title of a page."""
+    return f"{data.number:,} {nouns[0]}s × {len(data.samples.variables):,} {nouns[1]}s, {number} {noun}s"
 
 
-def sparse_pca_outcome(
-    session: Session,
-    data: Described,
-    model: Any,
-    *,
-    share: np.ndarray,
-    score_gram: np.ndarray,
-    samples: tuple[Sequence[str], np.ndarray, Mapping[str, Sequence[str]]],
-    path: dict[str, Any] | None = None,
-) -> CommandOutcome:
-    """Return the summary, the report and the components of a fitted SparsePCA or StreamingSparsePCA.
-
-    `score_gram` is the Gram matrix of the centred scores of all samples. `samples` are the names, scores and labels of those that
-    the page shows: all of them, or some, evenly chosen.
-    """
-    sample_names, scores, labels = samples
-    separated, notes = separations(scores, labels)
-    if len(scores) < data.samples:
-        notes.append(f"Computed from {len(scores):,} of the samples, evenly chosen.")
-    weights = np.asarray(model.components_)
-    names, axes = numbered("component", len(weights)), numbered("Component", len(weights))
-    nonzero = (weights != 0).sum(axis=1)
-    used = int(np.any(weights != 0, axis=0).sum())
-    overlapping, correlated = largest_correlation(weights @ weights.T), largest_correlation(score_gram)
-    total = float(share.sum())
-    stable, halves = getattr(model, "stability_", None), getattr(model, "stability", None)
-    selected = getattr(model, "selection_frequency_", None)
-    report = Report(
-        title=f"Sparse components of {data.file.name}",
-        subtitle=f"{data.samples:,} samples × {len(data.variables):,} variables, {len(weights)} components",
-        facts=[
-            ("Variance explained", percent(total), "by all components together, adjusted for their overlap"),
-            ("Non-zero weights", f"{int(nonzero.sum()):,}", f"of {weights.size:,}"),
-            ("Variables used", f"{used:,}", f"of {len(data.variables):,}"),
-            ("Samples", f"{data.samples:,}", data.labels),
-        ],
-        notes=data.notes,
-        components=components_view(
-            weights,
-            data.variables,
-            share=share,
-            lead="Each component is a weighted sum of few variables. The percentage is the share of the variance that it "
-            "adds to those before it. Point at a bar to see its variable in every component."
-            + (STABILITY if halves else ""),
-            second=selected,
-            second_title="Selected" if halves else "",
-        ),
-        separation=separation_view(separated, notes, axes, PERMUTATIONS),
-        scores=scores_view(
-            scores, sample_names, axes=axes, labels=labels, lead=SCORES_LEAD, total=data.samples
-        ),
-        path=path,
-        diagnostics=[
-            *stability_lines(stable, halves),
-            *stream_lines(model),
-            ("Largest overlap of two components", f"{overlapping:.3f}", OVERLAP),
-            ("Largest correlation of scores", f"{correlated:.3f}", CORRELATION),
-        ],
-    )
-    columns = {
-        "explained": [percent(value) for value in share],
-        "non-zeros": [f"{value:,}" for value in nonzero],
-        **({} if stable is None else {"stability": [f"{value:.2f}" for value in stable]}),
-    }
-    title = f"{len(weights)} components explain {percent(total)} of the variance"
-    return outcome(
-        session,
-        report,
-        "sparse-pca",
-        data.file,
-        getattr(model, "result_", None),
-        size={"samples": data.samples, "variables": len(data.variables)},
-        settings=model.get_params(),
-        figures={
-            "explained_variance_ratio": total,
-            "variables_used": used,
-            "components": [
-                {
-                    "name": names[k],
-                    "explained_variance_ratio": share[k],
-                    "n_nonzero": int(nonzero[k]),
-                    **({} if stable is None else {"stability": stable[k]}),
-                }
-                for k in range(len(weights))
-            ],
-            "gamma": getattr(model, "gamma_", None),
-            **({"method": model.method_} if hasattr(model, "method_") else {}),
-            "largest_overlap": overlapping,
-            "largest_score_correlation": correlated,
-            **separation_figures(separated, names),
-        },
-        table=component_table(weights, data.variables, "component", columns, title),
-        files=weight_files({"components.csv": weights, "selection.csv": selected}, data.variables, names),
-    )
-
-
-def separation_figures(found: Sequence[Separation], names: Sequence[str]) -> dict[str, Any]:
-    """Return the entries of the summary about labels that components separate."""
-    if not found:
-        return {}
-    rows = [
-        {
-            "component": names[row.component],
-            "label": row.label,
-            "measure": row.measure,
-            "value": row.value,
-            "highest": row.high,
-            "samples": row.samples,
-            "p": row.p,
-            "p_any_component": row.p_any,
-        }
-        for row in found
-    ]
-    return {"separation": rows}
-
-
-def stability_lines(stable: np.ndarray | None, halves: int | None) -> list[tuple[str, str, str]]:
-    """Return the diagnostics of stability, the least stable component first."""
-    if stable is None:
-        return []
-    meaning = (
-        f"Mean |cosine| between a component and its matches in {halves} random halves of the samples: 1 if every half finds "
-        "the same component. This is the least stable one."
-    )
-    return [("Stability", f"{stable.min():.2f}", f"Component {int(stable.argmin()) + 1}. {meaning}")]
-
-
-def stream_lines(model: Any) -> list[tuple[str, str, str]]:
-    """Return the diagnostics of a stream, which has no `result_`."""
-    if not hasattr(model, "method_"):
-        return []
-    samples = f"{model.n_samples_seen_:,} samples"
-    return [("What ran", samples, model.method_[:1].upper() + model.method_[1:] + ".")]
-
-
-STABILITY = (
-    " Selected: the share of random halves of the samples in which the variable has a weight in the matching component. "
-    "Variables that only halves selected are listed last, in grey: they have weight 0 and are no part of the component. "
-    "selection.csv holds the shares of all variables."
-)
-OVERLAP = "Largest |zᵢ·zⱼ| of the weights z of two components: 0 if they are orthogonal, 1 if they are equal."
-CORRELATION = (
-    "0 in ordinary PCA. Where it is large, two components share variance; the explained variance counts "
-    "what they share once."
-)
+def size_of(data: Scored, nouns: tuple[str, str] = SAMPLES) -> dict[str, int]:
+    """Return the size of data for the summary."""
+    return {f"{nouns[0]}s": data.number, f"{nouns[1]}s": len(data.samples.variables)}
 
 
 def convergence(result: Any) -> dict[str, Any]:

@@ -2,43 +2,24 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any, Literal
 
 import numpy as np
-import typer
 
 import givens
 from givens.app.commands import options as o
-from givens.app.commands.results import (
-    CommandOutcome,
-    component_table,
-    numbered,
-    outcome,
-    percent,
-    shares,
-    weight_files,
-)
-from givens.app.commands.session import Session, TableSession
+from givens.app.commands.results import CommandOutcome, outcome, shares
+from givens.app.commands.session import Session, TableSession, option
 from givens.app.commands.session import command as clean
-from givens.app.report import Report
-from givens.app.report.views import components_view, heat_map_view
+from givens.app.report.views import heat_map_view
 from givens.app.tables import DataError, OptionError, Table, staged
+from givens.app.tables.table import numbered
 from givens.app.tables.write import write_matrix
 from givens.support.arguments import warn_of_dominant_feature
 from givens.support.imports import require
 
-
-class Criterion(StrEnum):
-    """The criteria of the orthomax family."""
-
-    varimax = "varimax"
-    quartimax = "quartimax"
-    biquartimax = "biquartimax"
-    equamax = "equamax"
-    parsimax = "parsimax"
-    parsimony = "parsimony"
+Criterion = Literal["varimax", "quartimax", "biquartimax", "equamax", "parsimax", "parsimony"]
 
 
 def principal_loadings(values: Any, factors: int, standardise: bool) -> tuple[np.ndarray, float]:
@@ -58,34 +39,23 @@ def principal_loadings(values: Any, factors: int, standardise: bool) -> tuple[np
 @clean
 def command(
     *,
-    criterion: Annotated[
-        Criterion, typer.Option(help="The criterion of simple structure.")
-    ] = Criterion.varimax,
-    components: Annotated[
-        int | None,
-        typer.Option(
-            "--components",
-            "-m",
-            min=1,
-            show_default=False,
-            help="The file holds data: rotate this many principal components of them.",
-        ),
-    ] = None,
-    kaiser: Annotated[
-        bool,
-        typer.Option(
-            "--kaiser/--no-kaiser", help="Kaiser's normalisation: give all variables the same communality."
-        ),
-    ] = True,
-    starts: Annotated[
-        int,
-        typer.Option(
-            min=1, help="Number of searches; each tries several starts where that is cheap. The best is kept."
-        ),
-    ] = 1,
+    criterion: Criterion = option("varimax", "The criterion of simple structure."),
+    components: int | None = option(
+        None,
+        "The file holds data: rotate this many principal components of them.",
+        "--components",
+        "-m",
+        min=1,
+    ),
+    kaiser: bool = option(
+        True, "Kaiser's normalisation: give all variables the same communality.", "--kaiser/--no-kaiser"
+    ),
+    starts: int = option(
+        1, "Number of searches; each tries several starts where that is cheap. The best is kept.", min=1
+    ),
     source: o.UnlabelledSource,
-    standardise: o.Standardise = False,
-    threads: o.Threads = None,
+    standardise: bool = o.STANDARDISE,
+    threads: int | None = o.THREADS,
     session: TableSession,
 ) -> None:
     """Rotate factors to simple structure: varimax, quartimax, equamax and others.
@@ -96,10 +66,10 @@ def command(
     Example: [bold]givens rotate loadings.csv --criterion varimax --out results[/]
     """
     data_options = {"--samples": source.samples, "--log2": source.log2, "--standardise": standardise}
-    for option, given in data_options.items():
+    for name, given in data_options.items():
         if given and components is None:
             raise OptionError(
-                f"{option} is for data, but without -m the file holds loadings: give -m, or leave {option} out"
+                f"{name} is for data, but without -m the file holds loadings: give -m, or leave {name} out"
             )
     total = None
     with staged(session.out) as files:
@@ -115,7 +85,7 @@ def command(
             if total is not None:
                 warn_of_dominant_feature(np.sum(loadings**2, axis=1), total)
             model = givens.FactorRotation(
-                criterion.value,
+                criterion,
                 normalize=kaiser,
                 n_starts=starts,
                 threads=threads,
@@ -127,7 +97,7 @@ def command(
 def table_of_loadings(session: Session, source: o.Source) -> Table:
     """Read a table of loadings, and return it with a column for each variable, as data have it."""
     # In a table of loadings the rows are the variables, whatever a table of data would look like.
-    source.samples = o.Side.rows
+    source.samples = "rows"
     table = source.table(session, ("variable", "factor"))
     loadings, factors = o.dense(table.values), table.variables
     if len(factors) > len(loadings):
@@ -154,51 +124,38 @@ def rotate_outcome(
     total: float | None,
 ) -> CommandOutcome:
     """Return the results of a rotation; `total` is the variance of all variables, if it is known."""
-    rotated, result = model.loadings_, model.result_
+    rotated, sizes = model.loadings_, model.explained_variance_
     criterion, kaiser = str(model.method), bool(model.normalize)
     factors = numbered("factor", rotated.shape[1])
-    sizes = model.explained_variance_
     share = shares(sizes) if not total else sizes / total
     of = "the sum of all squared loadings" if not total else "the variance of all variables"
-    report = Report(
-        title=f"Rotated factors of {file.name}",
+    found = outcome(
+        session,
+        "rotate",
+        table,
+        file,
+        model.result_,
+        noun="factor",
+        weights=rotated.T,
+        components={
+            "share": share,
+            "title": "Factors",
+            "weight": "loadings",
+            "entry": "loading",
+            "lead": f"The rotated loadings. The percentage is a factor's share of {of}.",
+        },
+        columns={
+            "sum of squares": (sizes, ".4g"),
+            "share" if not total else "explained": (share, "%"),
+        },
+        title=f"{criterion} rotation of {len(factors)} factors",
+        page_title=f"Rotated factors of {file.name}",
         subtitle=f"{len(rotated):,} variables × {len(factors)} factors, {criterion}",
         facts=[
             ("Factors", str(len(factors)), f"{criterion}{', Kaiser-normalised' if kaiser else ''}"),
             ("Variables", f"{len(rotated):,}", "one row of loadings each"),
             ("Criterion", f"{model.criterion_:.6g}", "after the rotation"),
         ],
-        notes=table.notes,
-        components=components_view(
-            rotated.T,
-            table.variables,
-            share=share,
-            title="Factors",
-            noun="factor",
-            weight="loadings",
-            entry="loading",
-            lead=f"The rotated loadings. The percentage is a factor's share of {of}.",
-        ),
-        heat_map=heat_map_view(model.unrotated_loadings_, rotated, table.variables, before, factors),
-        diagnostics=[
-            (
-                "Certificate",
-                f"{model.certificate_:.2g}",
-                "No rotation of two factors, by any angle, raises the criterion by more than this.",
-            )
-        ],
-    )
-    columns = {
-        "sum of squares": [f"{value:.4g}" for value in sizes],
-        "share" if not total else "explained": [percent(value) for value in share],
-    }
-    title = f"{criterion} rotation of {len(factors)} factors"
-    return outcome(
-        session,
-        report,
-        "rotate",
-        file,
-        result,
         size={"variables": len(rotated), "factors": len(factors)},
         settings={"criterion": criterion, "kaiser": kaiser, "starts": model.n_starts},
         figures={
@@ -206,12 +163,16 @@ def rotate_outcome(
             "explained_variance_ratio": None if not total else share,
             "certificate": model.certificate_,
         },
-        table=component_table(rotated.T, table.variables, "factor", columns, title),
-        files={
-            **weight_files({"components.csv": rotated.T}, table.variables, factors),
-            "rotation.csv": lambda stream: write_matrix(
-                stream, ["before"], factors, [([before], model.rotation_)]
-            ),
-        },
+        diagnostics=[
+            (
+                "Certificate",
+                f"{model.certificate_:.2g}",
+                "No rotation of two factors, by any angle, raises the criterion by more than this.",
+            )
+        ],
         criterion="criterion",
+        heat_map=heat_map_view(model.unrotated_loadings_, rotated, table.variables, before, factors),
     )
+    blocks = [([before], model.rotation_)]
+    found.files["rotation.csv"] = lambda stream: write_matrix(stream, ["before"], factors, blocks)
+    return found

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from pathlib import Path
-from typing import IO, Annotated, Any, get_type_hints
+from typing import IO, Any, dataclass_transform, get_type_hints
 
 import rich
 import typer
@@ -35,6 +35,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 from rich.table import Table as RichTable
+from typer.models import ParameterInfo
 
 import givens
 from givens.app.commands.stopping import stop_at_once
@@ -44,7 +45,6 @@ from givens.app.tables.table import listed
 from givens.app.tables.write import Staged, plain, write_json
 from givens.support.arguments import DominantFeatureWarning
 
-RESULTS = "Results"
 TABLES = (
     "components.csv",
     "pairs.csv",
@@ -53,11 +53,34 @@ TABLES = (
     "selection.csv",
     "unmixing.csv",
 )  # of all commands
-Out = Annotated[Path, typer.Option("--out", "-o", help="Folder for the results.", rich_help_panel=RESULTS)]
-
 # What the estimators raise for data or parameters that will not do: one sentence each, by the library's own
 # rule.
 EXPECTED = (DataError, ValueError, ImportError, MemoryError, OSError)
+
+
+def option(default: Any, help: str, *flags: str, panel: str | None = None, **more: Any) -> Any:
+    """An option of a command, as the default of a parameter or of a field of `option_group`; `...` is a required one."""
+    return typer.Option(default, *flags, help=help, rich_help_panel=panel, **more)
+
+
+def argument(help: str) -> Any:
+    """A file or folder that a command needs, as the default of a parameter or of a field."""
+    return typer.Argument(..., help=help, show_default=False)
+
+
+results = functools.partial(option, panel="Results")
+OUT = "Folder for the results."
+
+
+@dataclass_transform()
+def option_group(group: type) -> type:
+    """Make a dataclass of options that several commands share."""
+    types = get_type_hints(group)
+    for name, value in list(vars(group).items()):
+        if isinstance(value, ParameterInfo):
+            default = MISSING if value.default is ... else value.default
+            setattr(group, name, field(default=default, metadata={"option": (types[name], value)}))
+    return dataclass(group)
 
 
 def command(function: Callable[..., None]) -> Callable[..., None]:
@@ -103,19 +126,22 @@ def checking_options() -> Iterator[None]:
         raise OptionError(str(error)) from None
 
 
+def refuse_contradictions(sentences: dict[str, bool]) -> None:
+    """Refuse options with the first of the sentences that is true of them."""
+    for sentence, wrong in sentences.items():
+        if wrong:
+            raise OptionError(sentence)
+
+
 def _options(group: Any) -> list[inspect.Parameter]:
     """The fields of a dataclass as parameters of a function."""
-    types = get_type_hints(group, include_extras=True)
-    return [
-        inspect.Parameter(
-            option.name,
-            inspect.Parameter.KEYWORD_ONLY,
-            default=inspect.Parameter.empty if option.default is MISSING else option.default,
-            annotation=types[option.name],
-        )
-        for option in fields(group)
-        if option.init
-    ]
+    parameters = []
+    for one in fields(group):
+        if one.init:
+            annotation, default = one.metadata["option"]
+            kind = inspect.Parameter.KEYWORD_ONLY
+            parameters.append(inspect.Parameter(one.name, kind, default=default, annotation=annotation))
+    return parameters
 
 
 @contextmanager
@@ -156,7 +182,7 @@ def command_line() -> str:
     return shlex.join(["givens", *sys.argv[1:]])
 
 
-@dataclass
+@option_group
 class Session:
     """One run of a command, and the options for its results.
 
@@ -172,15 +198,10 @@ class Session:
         Print nothing but errors.
     """
 
-    out: Out = Path("results")
+    out: Path = results(Path("results"), OUT, "--out", "-o")
     excel_safe: bool = field(default=False, init=False)
-    as_json: Annotated[
-        bool,
-        typer.Option("--json", help="Print the summary as JSON to standard output.", rich_help_panel=RESULTS),
-    ] = False
-    quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", help="Print nothing but errors.", rich_help_panel=RESULTS)
-    ] = False
+    as_json: bool = results(False, "Print the summary as JSON to standard output.", "--json")
+    quiet: bool = results(False, "Print nothing but errors.", "--quiet", "-q")
 
     def __post_init__(self) -> None:
         self.started = time.perf_counter()
@@ -297,18 +318,15 @@ class Session:
             self.say(f"{listed(old)} in {self.out}: from an earlier run, not from this one")
 
 
-@dataclass
+@option_group
 class TableSession(Session):
     """One run of a command that writes names from a table."""
 
-    excel_safe: Annotated[
-        bool,
-        typer.Option(
-            "--excel-safe",
-            help="Write an apostrophe before names that a spreadsheet would read as formulas (= + - @).",
-            rich_help_panel=RESULTS,
-        ),
-    ] = False
+    excel_safe: bool = results(
+        False,
+        "Write an apostrophe before names that a spreadsheet would read as formulas (= + - @).",
+        "--excel-safe",
+    )
 
 
 def print_all(text: str) -> None:

@@ -3,19 +3,31 @@
 from __future__ import annotations
 
 import warnings
-from typing import Annotated, Any
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from typing import Any
 
 import numpy as np
-import typer
 
 import givens
 from givens.app.commands import options as o
-from givens.app.commands import streaming
-from givens.app.commands.results import Described, sparse_pca_outcome
-from givens.app.commands.session import RESULTS, Session, TableSession, checking_options
+from givens.app.commands.opening import opened
+from givens.app.commands.results import CommandOutcome, outcome, percent, records, size_line, size_of
+from givens.app.commands.samples import InMemory, Scored, ScoreMoments, Streamed
+from givens.app.commands.session import (
+    Session,
+    TableSession,
+    checking_options,
+    option,
+    refuse_contradictions,
+    results,
+)
 from givens.app.commands.session import command as clean
-from givens.app.report.views import path_view
-from givens.app.tables import OptionError, Table, staged
+from givens.app.report.labels import PERMUTATIONS, Separation, separations
+from givens.app.report.views import path_view, scores_view, separation_view
+from givens.app.tables import OptionError, staged
+from givens.app.tables.table import count, numbered
+from givens.metrics import adjusted_from_gram, largest_correlation
 from givens.sparse_pca.options import (
     SPARSITY,
     check_sparsity,
@@ -65,86 +77,42 @@ def check_parameters(model: Any) -> None:
 @clean
 def command(
     *,
-    components: Annotated[int, typer.Option("--components", "-m", help="Number of components.", min=1)] = 5,
-    n_nonzero: Annotated[
-        str | None,
-        typer.Option(
-            help="How sparse: the number of variables in each component, or one number per component (7,4,4)."
-        ),
-    ] = None,
-    n_nonzero_total: Annotated[
-        int | None,
-        typer.Option(
-            min=1, help="Or: the number of variables in all components together, shared by what they explain."
-        ),
-    ] = None,
-    alpha: Annotated[
-        float | None,
-        typer.Option(
-            help="Or: a threshold between 0 (ordinary PCA) and 1 (one variable in each component). Default: 0.05.",
-            show_default=False,
-        ),
-    ] = None,
-    gamma: Annotated[
-        float | None, typer.Option(help="Or: the threshold in the units of the data, the paper's gamma.")
-    ] = None,
-    penalty: Annotated[
-        o.Penalty,
-        typer.Option(
-            help="With a threshold: the l1 or the l0 penalty of sparse PCA.", rich_help_panel=o.FITTING
-        ),
-    ] = o.Penalty.l1,
+    components: int = option(5, "Number of components.", "--components", "-m", min=1),
+    n_nonzero: str | None = option(
+        None, "How sparse: the number of variables in each component, or one number per component (7,4,4)."
+    ),
+    n_nonzero_total: int | None = option(
+        None, "Or: the number of variables in all components together, shared by what they explain.", min=1
+    ),
+    alpha: float | None = option(
+        None,
+        "Or: a threshold between 0 (ordinary PCA) and 1 (one variable in each component). Default: 0.05.",
+    ),
+    gamma: float | None = option(None, "Or: the threshold in the units of the data, the paper's gamma."),
+    penalty: o.Penalty = o.fitting("l1", "With a threshold: the l1 or the l0 penalty of sparse PCA."),
     source: o.EstimableSource,
-    standardise: o.Standardise = False,
-    stream: Annotated[
-        bool,
-        typer.Option(
-            "--stream",
-            help="Read a few rows at a time, for files larger than memory.",
-            rich_help_panel=o.READING,
-        ),
-    ] = False,
-    oversample: Annotated[
-        int | None,
-        typer.Option(
-            min=0,
-            help="With --stream: how many columns are kept beyond the components. More of them lose less of weak components, and "
-            "take more memory and time. Default: three for each component, and at least 20.",
-            rich_help_panel=o.FITTING,
-            show_default=False,
-        ),
-    ] = None,
-    path: Annotated[
-        bool,
-        typer.Option(
-            "--path/--no-path",
-            help="Compute the report's curve of variance against the number of variables.",
-            rich_help_panel=RESULTS,
-        ),
-    ] = True,
-    starts: Annotated[
-        int,
-        typer.Option(help="Number of starts; the best is kept.", min=1, rich_help_panel=o.FITTING),
-    ] = 1,
-    max_sweeps: Annotated[
-        int | None, typer.Option(min=1, help="Stop after this many sweeps.", rich_help_panel=o.FITTING)
-    ] = None,
-    stability: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            help="Also fit this many random halves of the samples, and report how often each variable is selected again. "
-            "20 is a good number.",
-            rich_help_panel=o.FITTING,
-        ),
-    ] = None,
-    schedule: Annotated[
-        o.Order | None,
-        typer.Option(
-            help="With a threshold: the order of the pairs that are rotated. random is the paper's Algorithm 2.",
-            rich_help_panel=o.FITTING,
-        ),
-    ] = None,
+    standardise: bool = o.STANDARDISE,
+    stream: bool = o.reading(False, "Read a few rows at a time, for files larger than memory.", "--stream"),
+    oversample: int | None = o.fitting(
+        None,
+        "With --stream: how many columns are kept beyond the components. More of them lose less of weak components, and "
+        "take more memory and time. Default: three for each component, and at least 20.",
+        min=0,
+    ),
+    path: bool = results(
+        True, "Compute the report's curve of variance against the number of variables.", "--path/--no-path"
+    ),
+    starts: int = o.fitting(1, "Number of starts; the best is kept.", min=1),
+    max_sweeps: int | None = o.fitting(None, "Stop after this many sweeps.", min=1),
+    stability: int | None = o.fitting(
+        None,
+        "Also fit this many random halves of the samples, and report how often each variable is selected again. "
+        "20 is a good number.",
+        min=1,
+    ),
+    schedule: o.Order | None = o.fitting(
+        None, "With a threshold: the order of the pairs that are rotated. random is the paper's Algorithm 2."
+    ),
     run: o.Running,
     session: TableSession,
 ) -> None:
@@ -159,96 +127,103 @@ def command(
         "n_nonzero": counts(n_nonzero),
         "alpha": alpha,
         "gamma": gamma,
-        "penalty": penalty.value,
+        "penalty": penalty,
         "scale": standardise,
         "n_starts": starts,
-        "missing": "em" if source.impute == o.ImputeOrEstimate.em else None,
+        "missing": "em" if source.impute == "em" else None,
     }
-    if max_sweeps is not None:
-        parameters["max_sweeps"] = max_sweeps
-    if schedule is not None:
-        if stream:
-            raise OptionError("--schedule is for tables in memory: leave out --stream or --schedule")
-        if n_nonzero is not None or n_nonzero_total is not None:
-            raise OptionError(
-                "--schedule orders rotations with a threshold: give --alpha or --gamma, not --n-nonzero"
-            )
-        parameters["schedule"] = schedule.value
-    if oversample is not None and not stream:
-        raise OptionError("--oversample goes with --stream, and does nothing without it")
+    parameters |= {
+        name: value
+        for name, value in {"max_sweeps": max_sweeps, "schedule": schedule}.items()
+        if value is not None
+    }
+    spread = run.cluster is not None
+    in_memory = {"--schedule": schedule, "--stability": stability, "--n-nonzero-total": n_nonzero_total}
+    counted = n_nonzero is not None or n_nonzero_total is not None
+    refuse_contradictions(
+        {
+            "--stream reads the file on this machine: leave out --stream or --cluster": stream and spread,
+            **{
+                f"{name} is for tables in memory: leave out --stream or {name}": stream and value is not None
+                for name, value in in_memory.items()
+            },
+            "--schedule orders rotations with a threshold: give --alpha or --gamma, not --n-nonzero": counted
+            and schedule is not None,
+            "--oversample goes with --stream, and does nothing without it": oversample is not None
+            and not stream,
+            "--stability needs all samples in memory: leave out --cluster or --stability": spread
+            and stability is not None,
+        }
+    )
     if stream:
-        if run.cluster is not None:
-            raise OptionError("--stream reads the file on this machine: leave out --stream or --cluster")
-        for name, value in (("--stability", stability), ("--n-nonzero-total", n_nonzero_total)):
-            if value is not None:
-                raise OptionError(f"{name} is for tables in memory: leave out --stream or {name}")
         parameters |= {"oversample": oversample, "random_state": run.seed, "threads": run.threads}
-        model = givens.StreamingSparsePCA(**parameters)
-        check_parameters(model)
-        streaming.run(session, source, model)
-        return
-    parameters |= {"n_nonzero_total": n_nonzero_total, "stability": stability, **run.parameters(session)}
-    model = givens.SparsePCA(**parameters)
+    else:
+        parameters |= {"n_nonzero_total": n_nonzero_total, "stability": stability, **run.parameters(session)}
+    estimator = givens.StreamingSparsePCA if stream else givens.SparsePCA
+    model = estimator(**parameters)
     check_parameters(model)
-    if run.cluster is not None:
-        if stability is not None:
-            raise OptionError("--stability needs all samples in memory: leave out --cluster or --stability")
-        fit_on_cluster(session, source, model, run.cluster)
-        return
-    fit_in_memory(session, source, model, path)
+    fit(session, source, model, run, path)
 
 
-def fit_in_memory(session: Session, source: o.Source, model: Any, path: bool) -> None:
-    """Fit the model to the whole table and write the results."""
-    with staged(session.out) as files:
-        table = source.table(session)
-        if looks_like_covariance(table.values):
+def fit(session: Session, source: o.Source, model: Any, run: o.Running, path: bool) -> None:
+    """Fit the model and write the results; with `path` and a table in memory, the curve along the thresholds too."""
+    stream = isinstance(model, givens.StreamingSparsePCA)
+    with (
+        staged(session.out) as files,
+        nullcontext(Streamed(session, source)) if stream else opened(session, source, run) as samples,
+    ):
+        whole = isinstance(samples, InMemory)
+        if whole and looks_like_covariance(samples.X):
             session.warn(
                 "the table is square and symmetric, as a covariance or correlation matrix is, but its rows are taken as "
                 "samples; SparsePCA.fit_covariance in Python is for such a matrix"
             )
-        if hasattr(table.values, "tocsr"):
+        if whole and hasattr(samples.X, "tocsr"):
             model.set_params(missing=None)  # what a sparse table does not hold is zero
-        with session.fitting():
-            model.fit(table.values)
+        samples.fit(model)
         if model.missing is not None and model.n_missing_:
-            table.values = model.completion_.fill(o.dense(table.values), np.isnan(table.values))
-            table.notes.append(streaming.estimated(model))
-            session.say(table.notes[-1])
-        curve = walk(session, table, model) if path else None
-        scores = np.asarray(model.transform(table.values), np.float64)
-        centred = scores - scores.mean(axis=0)
-        outcome = sparse_pca_outcome(
-            session,
-            Described.of(source.file, table),
-            model,
-            share=np.asarray(model.explained_variance_ratio_),
-            score_gram=centred.T @ centred,
-            samples=(table.samples, scores, table.all_labels),
-            path=curve,
-        )
-        outcome.with_scores(table, scores, "component").write(session, files)
+            samples.note(
+                f"estimated {count(model.n_missing_, 'missing value')} from the values that are there (--impute em)"
+            )
+        spread = Spread(model, samples.source.prepared)
+        if whole and model.missing is not None:
+            samples.X = completed(model, samples.X)
+        with session.step("turning what was kept into components"):
+            number = len(model.components_)  # a stream computes them when they are asked for
+        if isinstance(samples, Streamed):
+            samples.prepare = spread
+        curve = walk(session, samples.X, model) if path and whole else None
+        scored = samples.scored(model.transform, numbered("component", number), files)
+        share = spread.shares(scored.moments) if stream else np.asarray(model.explained_variance_ratio_)
+        sparse_pca_outcome(session, scored, model, share, curve).write(session, files)
 
 
-def fit_on_cluster(session: Session, source: o.Source, model: Any, address: str) -> None:
-    """Fit the model where the chunks of a store are, and write the results; there is no curve, which needs the whole table."""
-    from givens.app.commands.cluster import score, store_on_cluster
+def completed(model: Any, values: Any) -> Any:
+    """Return samples with what the model has estimated in place of their missing values."""
+    if model.missing is None or not np.isnan(values).any():
+        return values
+    return model.completion_.fill(o.dense(values), np.isnan(values))
 
-    with staged(session.out) as files:
-        with store_on_cluster(session, source, address, model.threads) as store:
-            with session.fitting():
-                model.fit(store.X)
-            scores = model.transform(store.X)
-            moments = streaming.ScoreMoments(scores.shape[1])
-            scored = score(session, source, store, scores, "component", files, seen=moments.add)
-        sparse_pca_outcome(
-            session,
-            scored.data,
-            model,
-            share=np.asarray(model.explained_variance_ratio_),
-            score_gram=moments.centred(),
-            samples=(scored.table.samples, scored.scores, scored.table.all_labels),
-        ).write(session, files)
+
+class Spread:
+    """The sum of squares of a stream's centred samples, of which the scores explain shares; it prepares and adds blocks."""
+
+    def __init__(self, model: Any, prepare: Callable[[np.ndarray], np.ndarray]) -> None:
+        self.model, self.prepare, self.total = model, prepare, 0.0
+
+    def __call__(self, block: np.ndarray) -> np.ndarray:
+        """Return a block as the model takes it, and add it."""
+        model, values = self.model, completed(self.model, self.prepare(block))
+        centred = np.asarray(values, np.float64) - np.asarray(model.mean_, np.float64)
+        if model.scale_ is not None:
+            centred /= model.scale_
+        self.total += float(np.einsum("ij,ij->", centred, centred))
+        return values
+
+    def shares(self, moments: ScoreMoments) -> np.ndarray:
+        """Return the adjusted share of each component, R_jj² of the total, with R = chol(G) of the scores' Gram matrix."""
+        adjusted = adjusted_from_gram(moments.centred())
+        return adjusted / self.total if self.total > 0 else np.zeros(len(adjusted))
 
 
 def looks_like_covariance(values: Any) -> bool:
@@ -262,14 +237,142 @@ def looks_like_covariance(values: Any) -> bool:
     return float(abs(values - values.T).max()) <= 1e-8 * float(abs(values).max())
 
 
-def walk(session: Session, table: Table, model: Any) -> dict[str, Any]:
+def walk(session: Session, values: Any, model: Any) -> dict[str, Any]:
     """Return variance against non-zeros along the path of thresholds, for the report."""
     shared = {name: getattr(model, name) for name in ("penalty", "scale", "threads", "random_state")}
     components = len(model.components_)
     with session.step("walking the path of thresholds"), session.compiling(), warnings.catch_warnings():
         # The curve shows a trend; a point that stopped early needs no warning.
         warnings.simplefilter("ignore")
-        path = givens.sparse_pca_path(table.values, components, alphas=ALPHAS, tol=PATH_TOL, **shared)
+        path = givens.sparse_pca_path(values, components, alphas=ALPHAS, tol=PATH_TOL, **shared)
     chosen = (float(np.sum(model.n_nonzero_)), float(np.sum(model.explained_variance_ratio_)))
     shares = path.explained_variance_ratio.sum(axis=1)
     return path_view(path.n_nonzero.sum(axis=1), shares, chosen, counted=model.n_nonzero is not None)
+
+
+def sparse_pca_outcome(
+    session: Session, scored: Scored, model: Any, share: np.ndarray, path: dict[str, Any] | None
+) -> CommandOutcome:
+    """Return the results of a fitted SparsePCA or StreamingSparsePCA."""
+    scores, labels = scored.shown.values, scored.labels
+    separated, notes = separations(scores, labels)
+    if len(scores) < scored.number:
+        notes.append(f"Computed from {len(scores):,} of the samples, evenly chosen.")
+    weights = np.asarray(model.components_)
+    names, axes = scored.header, numbered("Component", len(weights))
+    nonzero = (weights != 0).sum(axis=1)
+    used = int(np.any(weights != 0, axis=0).sum())
+    overlapping = largest_correlation(weights @ weights.T)
+    correlated = largest_correlation(scored.moments.centred())
+    total = float(share.sum())
+    stable, halves = getattr(model, "stability_", None), getattr(model, "stability", None)
+    selected = getattr(model, "selection_frequency_", None)
+    return outcome(
+        session,
+        "sparse-pca",
+        scored,
+        scored.samples.file,
+        getattr(model, "result_", None),
+        noun="component",
+        weights=weights,
+        further={"selection.csv": selected},
+        components={
+            "share": share,
+            "lead": "Each component is a weighted sum of few variables. The percentage is the share of the variance that it "
+            "adds to those before it. Point at a bar to see its variable in every component."
+            + (STABILITY if halves else ""),
+            "second": selected,
+            "second_title": "Selected" if halves else "",
+        },
+        columns={
+            "explained": (share, "%"),
+            "non-zeros": (nonzero, ","),
+            "stability": (stable, ".2f"),
+        },
+        title=f"{len(weights)} components explain {percent(total)} of the variance",
+        facts=[
+            ("Variance explained", percent(total), "by all components together, adjusted for their overlap"),
+            ("Non-zero weights", f"{int(nonzero.sum()):,}", f"of {weights.size:,}"),
+            ("Variables used", f"{used:,}", f"of {weights.shape[1]:,}"),
+            ("Samples", f"{scored.number:,}", scored.described),
+        ],
+        size=size_of(scored),
+        settings=model.get_params(),
+        figures={
+            "explained_variance_ratio": total,
+            "variables_used": used,
+            "components": records(names, explained_variance_ratio=share, n_nonzero=nonzero, stability=stable),
+            "gamma": getattr(model, "gamma_", None),
+            **({"method": model.method_} if hasattr(model, "method_") else {}),
+            "largest_overlap": overlapping,
+            "largest_score_correlation": correlated,
+            **separation_figures(separated, names),
+        },
+        diagnostics=[
+            *stability_lines(stable, halves),
+            *stream_lines(model),
+            ("Largest overlap of two components", f"{overlapping:.3f}", OVERLAP),
+            ("Largest correlation of scores", f"{correlated:.3f}", CORRELATION),
+        ],
+        page_title=f"Sparse components of {scored.samples.file.name}",
+        subtitle=size_line(scored, len(weights), "component"),
+        separation=separation_view(separated, notes, axes, PERMUTATIONS),
+        scores=scores_view(
+            scores, scored.shown.names, axes=axes, labels=labels, lead=SCORES_LEAD, total=scored.number
+        ),
+        path=path,
+    )
+
+
+SCORES_LEAD = "Each point is a sample. Point at one, or use the arrow keys, to see its name and scores."
+
+
+def separation_figures(found: Sequence[Separation], names: Sequence[str]) -> dict[str, Any]:
+    """Return the entries of the summary about labels that components separate."""
+    if not found:
+        return {}
+    rows = [
+        {
+            "component": names[row.component],
+            "label": row.label,
+            "measure": row.measure,
+            "value": row.value,
+            "highest": row.high,
+            "samples": row.samples,
+            "p": row.p,
+            "p_any_component": row.p_any,
+        }
+        for row in found
+    ]
+    return {"separation": rows}
+
+
+def stability_lines(stable: np.ndarray | None, halves: int | None) -> list[tuple[str, str, str]]:
+    """Return the diagnostics of stability, the least stable component first."""
+    if stable is None:
+        return []
+    meaning = (
+        f"Mean |cosine| between a component and its matches in {halves} random halves of the samples: 1 if every half finds "
+        "the same component. This is the least stable one."
+    )
+    return [("Stability", f"{stable.min():.2f}", f"Component {int(stable.argmin()) + 1}. {meaning}")]
+
+
+def stream_lines(model: Any) -> list[tuple[str, str, str]]:
+    """Return the diagnostics of a stream, which has no `result_`."""
+    if not hasattr(model, "method_"):
+        return []
+    samples = f"{model.n_samples_seen_:,} samples"
+    return [("What ran", samples, model.method_[:1].upper() + model.method_[1:] + ".")]
+
+
+STABILITY = (
+    " Selected: the share of random halves of the samples in which the variable has a weight in the matching component. "
+    "Variables that only halves selected are listed last, in grey: they have weight 0 and are no part of the component. "
+    "selection.csv holds the shares of all variables."
+)
+OVERLAP = "Largest |zᵢ·zⱼ| of the weights z of two components: 0 if they are orthogonal, 1 if they are equal."
+CORRELATION = (
+    "0 in ordinary PCA. Where it is large, two components share variance; the explained variance counts "
+    "what they share once."
+)

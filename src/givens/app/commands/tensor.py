@@ -3,29 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
-import typer
 
 import givens
 from givens.app.commands import options as o
-from givens.app.commands.results import (
-    CommandOutcome,
-    component_table,
-    numbered,
-    outcome,
-    percent,
-    shares,
-    weight_files,
-)
-from givens.app.commands.session import Session
+from givens.app.commands.results import CommandOutcome, outcome, shares
+from givens.app.commands.session import Session, argument, option
 from givens.app.commands.session import command as clean
-from givens.app.report import Report
-from givens.app.report.views import components_view
-from givens.app.tables import DataError, staged
+from givens.app.tables import DataError, Table, staged
 from givens.app.tables.arrays import load_archive, load_array
 from givens.app.tables.sources import find_format
+from givens.app.tables.table import numbered
 from givens.support.arguments import are
 
 
@@ -57,16 +47,13 @@ def read_tensor(path: Path) -> np.ndarray:
 @clean
 def command(
     *,
-    file: Annotated[Path, typer.Argument(help="A d x d x d array: .npy or .npz.", show_default=False)],
-    rank: Annotated[
-        int | None, typer.Option(help="Number of terms. Default: d.", min=1, show_default=False)
-    ] = None,
-    symmetrize: Annotated[
-        bool,
-        typer.Option("--symmetrize", help="Average the tensor over the six orders of its indices first."),
-    ] = False,
-    seed: o.Seed = 0,
-    threads: o.Threads = None,
+    file: Path = argument("A d x d x d array: .npy or .npz."),
+    rank: int | None = option(None, "Number of terms. Default: d.", min=1),
+    symmetrize: bool = option(
+        False, "Average the tensor over the six orders of its indices first.", "--symmetrize"
+    ),
+    seed: int = o.SEED,
+    threads: int | None = o.THREADS,
     session: Session,
 ) -> None:
     """Decompose a symmetric tensor into weights and orthonormal vectors.
@@ -94,28 +81,39 @@ def tensor_outcome(
 ) -> CommandOutcome:
     """Return the results of a decomposition."""
     weights, factors = np.asarray(found.weights), np.asarray(found.factors)
-    names, variables = numbered("factor", len(weights)), numbered("index", d)
     share = shares(weights**2)
     residual = float(found.residual)
-    report = Report(
-        title=f"Decomposition of {file.name}",
+    return outcome(
+        session,
+        "tensor",
+        Table(None, [], numbered("index", d)),
+        file,
+        found.result,
+        noun="factor",
+        weights=factors.T,
+        components={
+            "share": share,
+            "title": "Factors",
+            "entry": "entry",
+            "weight": "entries",
+            "lead": "The tensor is the sum of λ v⊗v⊗v over these vectors v, plus the residual. The percentage is a term's share "
+            "of Σ λ².",
+        },
+        columns={
+            "weight": (weights, ".6g"),
+            "share": (share, "%"),
+        },
+        title=f"{len(weights)} terms, residual {residual:.3g}",
+        page_title=f"Decomposition of {file.name}",
         subtitle=f"A symmetric {d} × {d} × {d} tensor, {len(weights)} terms",
         facts=[
             ("Terms", str(len(weights)), "λ v⊗v⊗v, with orthonormal v"),
             ("Largest weight", f"{weights.max():.4g}" if len(weights) else "–", "λ of the first term"),
             ("Residual", f"{residual:.3g}", "‖tensor − sum of the terms‖ / ‖tensor‖"),
         ],
-        components=components_view(
-            factors.T,
-            variables,
-            share=share,
-            title="Factors",
-            noun="factor",
-            entry="entry",
-            weight="entries",
-            lead="The tensor is the sum of λ v⊗v⊗v over these vectors v, plus the residual. The percentage is a term's share "
-            "of Σ λ².",
-        ),
+        size={"dimension": d},
+        settings={"rank": rank, "symmetrize": symmetrize},
+        figures={"weights": weights, "residual": residual},
         diagnostics=[
             (
                 "Residual",
@@ -123,21 +121,4 @@ def tensor_outcome(
                 "Large if the tensor is noisy, or has no orthogonal decomposition.",
             ),
         ],
-    )
-    columns = {
-        "weight": [f"{value:.6g}" for value in weights],
-        "share": [percent(value) for value in share],
-    }
-    title = f"{len(weights)} terms, residual {residual:.3g}"
-    return outcome(
-        session,
-        report,
-        "tensor",
-        file,
-        found.result,
-        size={"dimension": d},
-        settings={"rank": rank, "symmetrize": symmetrize},
-        figures={"weights": weights, "residual": residual},
-        table=component_table(factors.T, variables, "factor", columns, title),
-        files=weight_files({"components.csv": factors.T}, variables, names),
     )

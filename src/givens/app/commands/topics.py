@@ -2,47 +2,34 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
-import typer
 from scipy import sparse
 
 import givens
 from givens.app.commands import options as o
-from givens.app.commands.results import (
-    CommandOutcome,
-    Described,
-    numbered,
-    outcome,
-    percent,
-    summary_table,
-    weight_files,
-    with_labels,
-)
-from givens.app.commands.session import Session
+from givens.app.commands.opening import opened
+from givens.app.commands.results import CommandOutcome, outcome, percent, records, size_line, size_of
+from givens.app.commands.samples import Scored
+from givens.app.commands.session import Session, argument, option, option_group
 from givens.app.commands.session import command as clean
-from givens.app.report import Report
-from givens.app.report.views import components_view, scores_view
-from givens.app.tables import DataError, OptionError, Table, staged
-from givens.app.tables.write import Staged
+from givens.app.report.views import scores_view
+from givens.app.tables import DataError, OptionError, ReadingOptions, Table, staged
+from givens.app.tables.table import numbered
 
-TEXT = "Reading a folder of text"
+NOUNS = ("document", "word")
 
 
-@dataclass
+@option_group
 class CountsOrTexts(o.Source):
     """A file or folder and the options for reading it; counts are taken as they are."""
 
-    file: Annotated[
-        Path,
-        typer.Argument(
-            help="A table of counts (CSV or TSV, also .gz; .parquet, .npy, .npz, .mtx, .h5ad), or a folder of .txt files.",
-            show_default=False,
-        ),
-    ]
+    file: Path = argument(
+        "A table of counts (CSV or TSV, also .gz; .parquet, .npy, .npz, .mtx, .h5ad), or a folder of .txt files."
+    )
     impute: None = field(default=None, init=False)
     log2: bool = field(default=False, init=False)
     floor: None = field(default=None, init=False)
@@ -51,40 +38,23 @@ class CountsOrTexts(o.Source):
 @clean
 def command(
     *,
-    topics: Annotated[int, typer.Option("--topics", "-k", help="Number of topics.", min=1)],
-    alpha0: Annotated[
-        float | None,
-        typer.Option(
-            min=0,
-            help="Sum of the Dirichlet parameters; 0 gives every document one topic. Default: 1, and then learned.",
-            rich_help_panel=o.FITTING,
-            show_default=False,
-        ),
-    ] = None,
-    refine: Annotated[
-        int,
-        typer.Option(
-            min=0,
-            help="Largest number of variational passes after the fit to the moments.",
-            rich_help_panel=o.FITTING,
-        ),
-    ] = 10,
-    min_documents: Annotated[
-        int,
-        typer.Option(
-            min=1, help="Leave out words that occur in fewer documents than this.", rich_help_panel=TEXT
-        ),
-    ] = 2,
-    stop_words: Annotated[
-        bool, typer.Option("--stop-words", help="Leave out English stop words.", rich_help_panel=TEXT)
-    ] = False,
-    vocabulary: Annotated[
-        Path | None,
-        typer.Option(
-            help="A text file with the words of the table, one per line, for formats without names (.mtx, .npz, .npy).",
-            show_default=False,
-        ),
-    ] = None,
+    topics: int = option(..., "Number of topics.", "--topics", "-k", min=1),
+    alpha0: float | None = o.fitting(
+        None,
+        "Sum of the Dirichlet parameters; 0 gives every document one topic. Default: 1, and then learned.",
+        min=0,
+    ),
+    refine: int = o.fitting(10, "Largest number of variational passes after the fit to the moments.", min=0),
+    min_documents: int = option(
+        2, "Leave out words that occur in fewer documents than this.", min=1, panel="Reading a folder of text"
+    ),
+    stop_words: bool = option(
+        False, "Leave out English stop words.", "--stop-words", panel="Reading a folder of text"
+    ),
+    vocabulary: Path | None = option(
+        None,
+        "A text file with the words of the table, one per line, for formats without names (.mtx, .npz, .npy).",
+    ),
     source: CountsOrTexts,
     run: o.Running,
     session: Session,
@@ -97,82 +67,29 @@ def command(
     Example: [bold]givens topics texts/ -k 10 --stop-words --out results[/]
     """  # fmt: skip
     model = givens.TopicModel(topics, alpha0=alpha0, refine=refine, **run.parameters(session))
+    texts = source.file.is_dir() and run.cluster is None
+    if texts and vocabulary is not None:
+        raise OptionError(f"--vocabulary is for tables, but {source.file} is a folder of texts: leave it out")
     with staged(session.out) as files:
-        if run.cluster is not None:
-            found = fit_on_cluster(session, source, model, vocabulary, run.cluster, files)
-        else:
-            found = fit_in_memory(
-                session, source, model, counts(session, source, vocabulary, min_documents, stop_words)
-            )
-        found.write(session, files)
+        table = counted_texts(session, source, min_documents, stop_words) if texts else None
+        with opened(session, source, run, nouns=NOUNS, table=table) as samples:
+            if vocabulary is not None:
+                samples.variables = read_vocabulary(vocabulary, samples.X.shape[1])
+            model.vocabulary = samples.variables
+            with session.step(f"fitting {topics} topics"):
+                samples.fit(model)
+            scored = samples.scored(model.transform, numbered("topic", topics), files, assigned="topic")
+            topics_outcome(session, scored, model).write(session, files)
 
 
-def counts(
-    session: Session, source: o.Source, vocabulary: Path | None, min_documents: int, stop_words: bool
-) -> Table:
-    """Return the word counts of a table, or of a folder of texts."""
-    file = source.file
-    if not file.is_dir():
-        table = source.table(session, nouns=("document", "word"))
-        if vocabulary is None:
-            return table
-        return replace(table, variables=read_vocabulary(vocabulary, table.values.shape[1]))
-    if vocabulary is not None:
-        raise OptionError(f"--vocabulary is for tables, but {file} is a folder of texts: leave it out")
-    source.refuse_row_options("a folder of texts")
-    with session.step(f"counting the words of {file.name}"):
-        table = read_texts(file, min_documents, stop_words)
+def counted_texts(session: Session, source: o.Source, min_documents: int, stop_words: bool) -> Table:
+    """Return the word counts of a folder of texts."""
+    ReadingOptions(**source.reading()).refuse_row_options("a folder of texts")
+    with session.step(f"counting the words of {source.file.name}"):
+        table = read_texts(source.file, min_documents, stop_words)
     for note in table.notes:
         session.say(note)
     return table
-
-
-def fit_in_memory(session: Session, source: o.Source, model: Any, table: Table) -> CommandOutcome:
-    """Fit the model to a table of counts."""
-    model.vocabulary = table.variables
-    with session.step(f"fitting {model.n_topics} topics"), session.fitting():
-        model.fit(table.values)
-    shares = np.asarray(model.transform(table.values))
-    data = Described.of(source.file, table)
-    found = topics_outcome(session, data, table, shares, model, table.values, main_topics(shares))
-    return found.with_scores(table, shares, "topic", assigned(shares))
-
-
-def main_topics(shares: np.ndarray) -> np.ndarray:
-    """Return of how many documents each topic is the largest.
-
-    >>> main_topics(np.array([[0.1, 0.9], [0.7, 0.3], [0.2, 0.8]]))
-    array([1, 2])
-    """
-    return np.bincount(shares.argmax(axis=1), minlength=shares.shape[1])
-
-
-def assigned(shares: np.ndarray) -> dict[str, list[str]]:
-    """Return the largest topic of each document, under the heading that it has in scores.csv."""
-    return {"topic": [f"topic {k + 1}" for k in shares.argmax(axis=1)]}
-
-
-def fit_on_cluster(
-    session: Session, source: o.Source, model: Any, vocabulary: Path | None, address: str, files: Staged
-) -> CommandOutcome:
-    """Fit the model where the chunks of a store are."""
-    from givens.app.commands.cluster import score, store_on_cluster
-
-    nouns = ("document", "word")
-    with store_on_cluster(session, source, address, model.threads, nouns=nouns) as store:
-        if vocabulary is not None:
-            store.variables = read_vocabulary(vocabulary, store.X.shape[1])
-        model.vocabulary = store.variables
-        with session.fitting():
-            model.fit(store.X)
-        documents = np.zeros(model.n_topics, dtype=int)
-
-        def seen(part: np.ndarray) -> None:
-            documents[:] += main_topics(part)
-
-        scores = model.transform(store.X)
-        scored = score(session, source, store, scores, "topic", files, extra=assigned, seen=seen)
-        return topics_outcome(session, scored.data, scored.table, scored.scores, model, store.X, documents)
 
 
 def read_texts(folder: Path, min_documents: int, stop_words: bool) -> Table:
@@ -240,107 +157,78 @@ def topic_map(topics: np.ndarray) -> np.ndarray:
     return positions
 
 
-def topics_outcome(
-    session: Session,
-    data: Described,
-    table: Table,
-    shares: np.ndarray,
-    model: Any,
-    values: Any,
-    documents: np.ndarray,
-) -> CommandOutcome:
-    """Return the results of a fitted TopicModel.
-
-    `table` and `shares` are of the documents that the page shows, `values` the counts of all, in memory or on Dask, `documents`
-    says of how many each topic is the largest.
-    """
+def topics_outcome(session: Session, scored: Scored, model: Any) -> CommandOutcome:
+    """Return the results of a fitted TopicModel."""
+    samples, shares = scored.samples, scored.shown.values
     topics = model.components_ / model.components_.sum(axis=1, keepdims=True)
-    k = len(topics)
-    coherence = (
-        model.coherence(values, min(10, topics.shape[1])) if topics.shape[1] > 1 else np.full(k, np.nan)
-    )
-    perplexity = float(model.perplexity(values))
-    words = model.top_words(min(10, topics.shape[1]))
-    names = numbered("topic", k)
-    titled = [f"topic {i + 1}: {', '.join(row[:3])}" for i, row in enumerate(words)]
+    k, several = topics.shape[0], topics.shape[1] > 1
+    most = min(10, topics.shape[1])
+    coherence = model.coherence(samples.X, most) if several else np.full(k, np.nan)
+    perplexity, alpha0 = float(model.perplexity(samples.X)), float(model.alpha_.sum())
+    words = model.top_words(most)
+    titled = [f"Share of {name}: {', '.join(row[:3])}" for name, row in zip(scored.header, words)]
     positions = topic_map(topics)
     mean_coherence = f"{np.nanmean(coherence):.3f}" if np.isfinite(coherence).any() else "–"
-    report = Report(
-        title=f"Topics of {data.file.name}",
-        subtitle=f"{data.samples:,} documents × {len(data.variables):,} words, {k} topics",
+    return outcome(
+        session,
+        "topics",
+        scored,
+        samples.file,
+        model.result_,
+        noun="topic",
+        weights=topics,
+        components={
+            "share": model.weights_,
+            "title": "Topics",
+            "weight": "probabilities",
+            "entry": "word",
+            "variable": "word",
+            "lead": "The words of each topic and their probabilities. The percentage is the topic's mean share of a document. "
+            "Search for a word to see it in every topic.",
+        },
+        columns={
+            "share": (model.weights_, "%"),
+            "documents": (scored.largest, ","),
+            "coherence": (coherence, ".2f"),
+        },
+        words=("most probable words", [", ".join(row[:8]) for row in words]),
+        title=f"{k} topics of {scored.number:,} documents",
+        page_title=f"Topics of {samples.file.name}",
+        subtitle=size_line(scored, k, "topic", NOUNS),
         facts=[
             ("Topics", str(k), f"the largest has {percent(float(model.weights_.max()))} of the words"),
             ("Perplexity", f"{perplexity:,.0f}", "of these documents; lower is better"),
             ("Coherence", mean_coherence, "mean NPMI of the ten most probable words of a topic"),
-            ("α0", f"{float(model.alpha_.sum()):.3g}", "the smaller, the fewer topics per document"),
-            ("Documents", f"{data.samples:,}", data.labels),
+            ("α0", f"{alpha0:.3g}", "the smaller, the fewer topics per document"),
+            ("Documents", f"{scored.number:,}", scored.described),
         ],
-        notes=data.notes,
-        components=components_view(
-            topics,
-            data.variables,
-            share=model.weights_,
-            title="Topics",
-            noun="topic",
-            weight="probabilities",
-            entry="word",
-            variable="word",
-            lead="The words of each topic and their probabilities. The percentage is the topic's mean share of a document. "
-            "Search for a word to see it in every topic.",
-        ),
-        scores=scores_view(
-            np.hstack([shares @ positions, shares]),
-            table.samples,
-            axes=["Map, first direction", "Map, second direction", *(f"Share of {name}" for name in titled)],
-            labels=with_labels(table, "largest topic", assigned(shares)["topic"]),
-            total=data.samples,
-            marks=[(str(i + 1), np.append(positions[i], np.eye(k)[i])) for i in range(k)],
-            lead="A map of the documents. Numbers mark the topics: two topics are near each other if they share words, and a "
-            "document lies between the topics that it is made of. Choose other axes to see the shares of single topics.",
-        ),
+        size=size_of(scored, NOUNS),
+        settings={key: value for key, value in model.get_params().items() if key != "vocabulary"},
+        figures={
+            "topics": records(
+                scored.header, weight=model.weights_, alpha=model.alpha_, coherence=coherence, documents=scored.largest,
+                words=words,
+            ),
+            "perplexity": perplexity,
+            "alpha0": alpha0,
+            "passes": model.n_iter_,
+            "converged": model.converged_,
+        },
         diagnostics=[
             ("Unexplained share of the third moment", f"{model.residual_:.3f}", RESIDUAL),
             ("Variational passes", str(model.n_iter_), "After the moments; each raises a lower bound of the likelihood."),
         ],
-    )  # fmt: skip
-    return outcome(
-        session,
-        report,
-        "topics",
-        data.file,
-        model.result_,
-        size={"documents": data.samples, "words": len(data.variables)},
-        settings={key: value for key, value in model.get_params().items() if key != "vocabulary"},
-        figures={
-            "topics": [
-                {
-                    "name": names[i],
-                    "weight": model.weights_[i],
-                    "alpha": model.alpha_[i],
-                    "coherence": None if np.isnan(coherence[i]) else coherence[i],
-                    "documents": int(documents[i]),
-                    "words": words[i],
-                }
-                for i in range(k)
-            ],
-            "perplexity": perplexity,
-            "alpha0": float(model.alpha_.sum()),
-            "passes": model.n_iter_,
-            "converged": model.converged_,
-        },
-        table=summary_table(
-            f"{k} topics of {data.samples:,} documents",
-            "topic",
-            {
-                "share": [percent(float(weight)) for weight in model.weights_],
-                "documents": [f"{number:,}" for number in documents],
-                "coherence": ["–" if np.isnan(value) else f"{value:.2f}" for value in coherence],
-            },
-            "most probable words",
-            [", ".join(row[:8]) for row in words],
+        scores=scores_view(
+            np.hstack([shares @ positions, shares]),
+            scored.shown.names,
+            axes=["Map, first direction", "Map, second direction", *titled],
+            labels=scored.labels_with("largest topic"),
+            total=scored.number,
+            marks=[(str(i + 1), np.append(positions[i], np.eye(k)[i])) for i in range(k)],
+            lead="A map of the documents. Numbers mark the topics: two topics are near each other if they share words, and a "
+            "document lies between the topics that it is made of. Choose other axes to see the shares of single topics.",
         ),
-        files=weight_files({"components.csv": topics}, data.variables, names),
-    )
+    )  # fmt: skip
 
 
 RESIDUAL = "Tends to 0 for many documents that follow the model; noise and other structure raise it."

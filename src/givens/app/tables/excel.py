@@ -8,13 +8,12 @@ import warnings
 from pathlib import Path
 
 from givens.app.tables.arrays import reading
-from givens.app.tables.layout import ReadingOptions
-from givens.app.tables.table import Grid
-from givens.app.tables.text import read_text
+from givens.app.tables.table import ReadingOptions, TableSource
+from givens.app.tables.text import text_source
 from givens.support.imports import require
 
 
-def read_excel(path: Path, options: ReadingOptions) -> Grid:
+def excel_source(path: Path, options: ReadingOptions) -> TableSource:
     """Read the first sheet of an Excel file; header, names and orientation are detected as in a text file."""
     require("openpyxl", extra="excel")
     pandas = require("pandas", extra="excel")
@@ -28,7 +27,9 @@ def read_excel(path: Path, options: ReadingOptions) -> Grid:
         copy = Path(folder) / path.name
         with open(copy, "w", encoding="utf-8", newline="") as stream:
             csv.writer(stream, delimiter="\t").writerows(frame.to_numpy().tolist())
-        grid = read_text(copy, options)
+        source = text_source(copy, options)
+        blocks = list(source.blocks(0))
+    source.blocks = lambda most: iter(blocks)
     if len(sheets) > 1:
-        grid.notes.append(f"read the sheet '{sheets[0]}', the first of {len(sheets)}")
-    return grid
+        source.notes.append(f"read the sheet '{sheets[0]}', the first of {len(sheets)}")
+    return source

@@ -10,7 +10,6 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from numbers import Integral
 from pathlib import Path
 
 from givens.app.tables.leading import leading, sampled
@@ -20,6 +19,7 @@ from givens.app.tables.table import (
     SAMPLE_WORDS,
     VARIABLE_WORDS,
     DataError,
+    ReadingOptions,
     count,
     listed,
     only_count,
@@ -46,33 +46,6 @@ TIME_WORDS = {
 UNNAMED = re.compile(r"Unnamed: \d+(\.\d+)*")  # what pandas makes of an empty heading
 
 
-@dataclass(frozen=True)
-class ReadingOptions:
-    """What the user says about the rows and columns of a text file; the rest is detected."""
-
-    labels: Sequence[str] = ()
-    names: str | None = None
-    drop: Sequence[str] = ()
-    header: int | None = None  # the row of the columns' names, from 1 after those skipped; 0 if there is none
-    skip_rows: int = 0
-
-    def __post_init__(self) -> None:
-        for name, value in (("header", self.header), ("skip_rows", self.skip_rows)):
-            if value is not None and (not isinstance(value, Integral) or value < 0):
-                raise DataError(f"{name} must be a whole number of at least 0, not {value!r}")
-
-
-DETECT_ALL = ReadingOptions()
-
-
-def refuse_row_options(header: int | None, skip_rows: int, what: str) -> None:
-    """Refuse to read something without rows of text by their numbers."""
-    if header is not None or skip_rows:
-        raise DataError(
-            f"--header and --skip-rows are for CSV, TSV and Excel, not for {what}: leave them out"
-        )
-
-
 @dataclass
 class Layout:
     """The layout of a text file."""
@@ -95,6 +68,10 @@ class Layout:
         """Return the fields that hold numbers."""
         others = {self.names, *self.labels.values(), *self.text}
         return [k for k in range(self.width) if k not in others]
+
+    def numeric(self, token: str) -> bool:
+        """Whether a token is a number, or stands for a missing one."""
+        return is_number(token, self.decimal)
 
 
 def is_number(token: str, decimal: str = ".") -> bool:
@@ -168,7 +145,7 @@ def sniff(path: Path, options: ReadingOptions) -> Layout:
     if options.header and starts[0] > 0:
         raise DataError(f"{place} is empty, and --header says that it holds the names of the columns")
     used = _find_header(layout, records, options.header, place)
-    used += _find_columns(layout, records[used:], options, path)
+    used += Fields(layout, records[used:], options, path).find()
     layout.first_line = len(first.comments) + [*starts, len(first.table)][used] + 1
     return layout
 
@@ -192,7 +169,7 @@ def _find_header(layout: Layout, records: list[list[str]], asked: int | None, pl
     if asked == 0:
         return 0
     if not rest:
-        if asked is None and all(is_number(token, layout.decimal) for token in first[1:] or first):
+        if asked is None and all(map(layout.numeric, first[1:] or first)):
             return 0
         raise DataError("the file has a header and no rows")
     header = _padded(first, rest, layout.width)
@@ -232,49 +209,40 @@ def _padded(first: list[str], rest: list[list[str]], width: int) -> list[str]:
 
 def _names_columns(layout: Layout, first: list[str], rest: list[list[str]]) -> bool:
     """Whether the first record names the columns of those below it."""
-    words = [not is_number(token, layout.decimal) for token in first]
+    words = [not layout.numeric(token) for token in first]
     if all(words) or (first[0] == "" and all(first[1:]) and any(row[0] != "" for row in rest)):
         return True
     columns = [[row[k] for row in rest if len(row) == layout.width] for k in range(layout.width)]
-    over_numbers = (
-        word and all(is_number(token, layout.decimal) for token in column)
-        for word, column in zip(words, columns)
-    )
-    return (
-        any(over_numbers)
-        or _above_labels(columns, layout.decimal)
-        or _names_by_numbers(first, columns, layout.decimal)
-    )
+    over_numbers = (word and all(map(layout.numeric, column)) for word, column in zip(words, columns))
+    return any(over_numbers) or _above_labels(layout, columns) or _names_by_numbers(layout, first, columns)
 
 
-def _above_labels(columns: list[list[str]], decimal: str) -> bool:
+def _above_labels(layout: Layout, columns: list[list[str]]) -> bool:
     """Whether a row holds words, two or more, and no numbers where other rows hold numbers: labels, below what they label."""
 
     def measured(token: str) -> bool:
-        return token.lower() not in MISSING and is_number(token, decimal)
+        return token.lower() not in MISSING and layout.numeric(token)
 
     numeric = [column for column in columns[1:] if any(map(measured, column))]
     return any(
-        sum(not is_number(token, decimal) for token in row) > 1 and not any(map(measured, row))
+        sum(not layout.numeric(token) for token in row) > 1 and not any(map(measured, row))
         for row in zip(*numeric)
     )
 
 
-def _names_by_numbers(first: list[str], columns: list[list[str]], decimal: str) -> bool:
+def _names_by_numbers(layout: Layout, first: list[str], columns: list[list[str]]) -> bool:
     """Whether the first record is a header of whole numbers: years, identifiers, or what pandas writes for want of names.
 
     Under a heading of words for a column of words they are, if they rise over columns with fractions, or if the heading says
     that names follow. Without such a column they are if they only count the columns, over fractions.
     """
-    named = not is_number(first[0], decimal) and all(not is_number(token, decimal) for token in columns[0])
+    named = not any(map(layout.numeric, [first[0], *columns[0]]))
     numbers = first[1:] if named else first
     if len(numbers) < 3 or not all(token.isdigit() for token in numbers) or len(set(numbers)) < len(numbers):
         return False
     whole = re.compile(r"\s*[-+]?\d*\s*")
     fractions = any(
-        not whole.fullmatch(token) and is_number(token, decimal)
-        for column in columns[named:]
-        for token in column
+        not whole.fullmatch(token) and layout.numeric(token) for column in columns[named:] for token in column
     )
     if not named:
         return only_count(numbers) and fractions
@@ -283,164 +251,162 @@ def _names_by_numbers(first: list[str], columns: list[list[str]], decimal: str) 
     return known or (rising and fractions)
 
 
-def _find_columns(layout: Layout, records: list[list[str]], options: ReadingOptions, path: Path) -> int:
-    """Find the columns of names, labels and text; return how many rows of labels come first."""
-    whole = [row for row in records if len(row) == layout.width]
-    columns = [[row[k] for row in whole] for k in range(layout.width)]
-    header = layout.header or [""] * layout.width
-    dropped = [_field(header, name, "--drop", path) for name in options.drop]
-    _find_names(layout, columns, header, options, dropped, path)
-    for label in options.labels:
-        _find_labels(layout, whole[len(layout.label_rows) :], header, label, path)
-    used = len(layout.label_rows)
-    dropped += _trailing(layout, header, columns)
-    taken = {layout.names, *layout.labels.values(), *dropped}
-    others = [k for k in range(layout.width) if k not in taken]
-    counting = [k for k in others if layout.header and names_rows(header[k]) and only_count(columns[k])]
-    layout.notes += [f"left out '{header[k] or f'column {k + 1}'}', which counts the rows" for k in counting]
-    wordy = [k for k in others if _only_words(columns[k], layout.decimal)]
-    layout.text = sorted({*dropped, *counting, *wordy})
-    _note_text(layout, wordy, columns, header, path)
-    if not layout.numbers:
-        raise DataError(f"{path.name} has no column of numbers")
-    if layout.names is not None or layout.header is not None:
-        _note_clusters(layout, whole[used:], header)
-        _note_times(layout, whole[used:], header)
-    return used
-
-
-def _find_names(
-    layout: Layout,
-    columns: list[list[str]],
-    header: list[str],
-    options: ReadingOptions,
-    dropped: list[int],
-    path: Path,
-) -> None:
-    """Find the column of the rows' names."""
-    if options.names is not None:
-        layout.names = _field(header, options.names, "--names", path)
-    elif 0 not in dropped and _holds_names(layout, columns[0]):
-        layout.names = 0
-    if layout.names is None:
-        return
-    layout.counted = only_count(columns[layout.names])
-    if layout.counted and options.names is None:
-        called = f"'{header[0]}'" if header[0] else "the first column"
-        layout.notes.append(f"took {called}, which counts the rows, as their names")
-
-
-def _only_words(column: list[str], decimal: str) -> bool:
-    return bool(column) and all(not is_number(token, decimal) for token in column)
-
-
 def names_rows(heading: str) -> bool:
     """Whether pandas and R write this heading over the names or numbers of rows."""
     return stem(heading) in NAME_WORDS or UNNAMED.fullmatch(heading) is not None
 
 
-def _note_text(
-    layout: Layout, left_out: list[int], columns: list[list[str]], header: list[str], path: Path
-) -> None:
-    """Note the columns of text that are left out; refuse those of numbers as people write them."""
-    for k in left_out:
-        if all(WRITTEN.fullmatch(token) for token in columns[k]):
-            name = f" ('{header[k]}')" if header[k] else ""
-            raise DataError(
-                f"{path.name}, column {k + 1:,}{name} holds numbers as people write them, "
-                f"such as '{columns[k][0]}': write them without signs for thousands, per cent or currency"
-            )
-    if left_out:
-        called = listed([f"'{header[k]}'" if header[k] else str(k + 1) for k in left_out])
-        plural = "s" if len(left_out) > 1 else ""
-        layout.notes.append(f"left out the text column{plural} {called} (--labels takes one as labels)")
+class Fields:
+    """What the fields of the first records are: names, labels, text or numbers."""
 
+    def __init__(self, layout: Layout, records: list[list[str]], options: ReadingOptions, path: Path) -> None:
+        self.layout, self.options, self.path = layout, options, path
+        self.rows = [row for row in records if len(row) == layout.width]
+        self.columns = [[row[k] for row in self.rows] for k in range(layout.width)]
+        self.header = layout.header or [""] * layout.width
 
-def _trailing(layout: Layout, header: list[str], columns: list[list[str]]) -> list[int]:
-    """Return the last columns if they have no heading and are empty, as where every line ends with a separator."""
-    first = layout.width
-    while first > 1 and not any(columns[first - 1]):
-        if header[first - 1] and not UNNAMED.fullmatch(header[first - 1]):
-            break
-        first -= 1
-    found = list(range(first, layout.width))
-    if found:
-        which = "the last column" if len(found) == 1 else f"the last {len(found)} columns"
-        verb, have = ("is", "has") if len(found) == 1 else ("are", "have")
-        layout.notes.append(
-            f"left out {which}, which {have} no heading and {verb} empty in the first {len(columns[0]):,} rows"
-        )
-    return found
+    def find(self) -> int:
+        """Find the columns of names, labels and text; return how many rows of labels come first."""
+        layout, header = self.layout, self.header
+        dropped = [self._field(name, "--drop") for name in self.options.drop]
+        self._find_names(dropped)
+        for label in self.options.labels:
+            self._find_labels(label)
+        dropped += self._trailing()
+        taken = {layout.names, *layout.labels.values(), *dropped}
+        others = [k for k in range(layout.width) if k not in taken]
+        named = [k for k in others if layout.header and names_rows(header[k])]
+        counting = [k for k in named if only_count(self.columns[k])]
+        layout.notes += [f"left out {self._called(k)}, which counts the rows" for k in counting]
+        wordy = [k for k in others if self._only_words(k)]
+        layout.text = sorted({*dropped, *counting, *wordy})
+        self._note_text(wordy)
+        if not layout.numbers:
+            raise DataError(f"{self.path.name} has no column of numbers")
+        used = len(layout.label_rows)
+        if layout.names is not None or layout.header is not None:
+            self._ask(self.rows[used:])
+        return used
 
+    def _called(self, k: int) -> str:
+        return f"'{self.header[k] or f'column {k + 1}'}'"
 
-def _note_clusters(layout: Layout, records: list[list[str]], header: list[str]) -> None:
-    """Ask about columns whose heading and few small whole numbers are those of clusters: they stay variables unless told."""
-    for k in layout.numbers:
-        if stem(header[k]) not in CLUSTER_WORDS:
-            continue
-        column = {row[k] for row in records}
-        if all(token.isdigit() for token in column) and len(column) <= max(2, len(records) // 2):
-            layout.notes.append(
-                f"took '{header[k]}' as a variable, though it looks like numbers of groups: is it? "
-                f"(--labels '{header[k]}' takes it as labels, --drop '{header[k]}' leaves it out)"
-            )
+    def _only_words(self, k: int) -> bool:
+        return bool(self.rows) and not any(map(self.layout.numeric, self.columns[k]))
 
+    def _find_names(self, dropped: list[int]) -> None:
+        """Find the column of the rows' names."""
+        layout, asked = self.layout, self.options.names
+        if asked is not None:
+            layout.names = self._field(asked, "--names")
+        elif 0 not in dropped and self._first_holds_names():
+            layout.names = 0
+        if layout.names is None:
+            return
+        layout.counted = only_count(self.columns[layout.names])
+        if layout.counted and asked is None:
+            called = f"'{self.header[0]}'" if self.header[0] else "the first column"
+            layout.notes.append(f"took {called}, which counts the rows, as their names")
 
-def _note_times(layout: Layout, records: list[list[str]], header: list[str]) -> None:
-    """Ask about columns whose heading and rising numbers are those of time or of the rows: they stay variables unless told."""
-    for k in layout.numbers:
-        if stem(header[k]) not in TIME_WORDS or len(records) < 3:
-            continue
-        values = [as_float(row[k], layout.decimal) for row in records]
-        if all(a is not None and b is not None and a < b for a, b in pairwise(values)):
-            layout.notes.append(
-                f"took '{header[k]}' as a variable, though it rises from row to row, as time does: is it? "
-                f"(--drop '{header[k]}' leaves it out, --names '{header[k]}' takes it as the names of the rows)"
-            )
+    def _first_holds_names(self) -> bool:
+        """Whether the first column holds the rows' names, by its heading or because it is made of unique words."""
+        column = self.columns[0]
+        unique = len(set(column)) == len(column)
+        if unique and self._only_words(0):
+            return True
+        if self.layout.header is None:
+            return False
+        heading = stem(self.header[0])
+        if heading in NAME_WORDS or (names_rows(self.header[0]) and only_count(column)):
+            return True
+        # Under "gene" or "patient" words are names even where some of them stand twice (which is then said); numbers
+        # may be measurements, unless they look like identifiers.
+        identifiers = unique and all(token.isdigit() for token in column)
+        words = not all(map(self.layout.numeric, column))
+        return heading in SAMPLE_WORDS | VARIABLE_WORDS and (words or identifiers)
 
-
-def _holds_names(layout: Layout, column: list[str]) -> bool:
-    """Whether the first column holds the rows' names, by its heading or because it is made of unique words."""
-    unique = len(set(column)) == len(column)
-    if unique and _only_words(column, layout.decimal):
-        return True
-    if layout.header is None:
-        return False
-    if stem(layout.header[0]) in NAME_WORDS or (names_rows(layout.header[0]) and only_count(column)):
-        return True
-    # Under "gene" or "patient" words are names even where some of them stand twice (which is then said); numbers
-    # may be measurements, unless they look like identifiers.
-    identifiers = unique and all(token.isdigit() for token in column)
-    words = any(not is_number(token, layout.decimal) for token in column)
-    return stem(layout.header[0]) in SAMPLE_WORDS | VARIABLE_WORDS and (words or identifiers)
-
-
-def _find_labels(
-    layout: Layout, records: list[list[str]], header: list[str], labels: str, path: Path
-) -> None:
-    """Find the labels: a column by its header, or the next of the first rows by its name."""
-    if labels in header:
-        layout.labels[labels] = header.index(labels)
-        if layout.labels[labels] == layout.names:
-            layout.names = None
-        return
-    if layout.names is not None or not header[0]:
-        at = 0 if layout.names is None else layout.names
-        if records and records[0][at] == labels:
-            layout.label_rows[labels] = records[0]
+    def _find_labels(self, labels: str) -> None:
+        """Find the labels: a column by its header, or the next of the first rows by its name."""
+        layout, header = self.layout, self.header
+        if labels in header:
+            layout.labels[labels] = header.index(labels)
+            if layout.labels[labels] == layout.names:
+                layout.names = None
+            return
+        at = layout.names or 0
+        rows = self.rows[len(layout.label_rows) :]
+        if (layout.names is not None or not header[0]) and rows and rows[0][at] == labels:
+            layout.label_rows[labels] = rows[0]
             layout.names = at
             return
-    known = [name for name in header if name]
-    raise DataError(
-        f"{path.name} has no column '{labels}' for --labels, nor a first row of that name"
-        + (f"; its columns are {listed(known, 8)}" if known else "; it has no header")
-    )
+        known = [name for name in header if name]
+        raise DataError(
+            f"{self.path.name} has no column '{labels}' for --labels, nor a first row of that name"
+            + (f"; its columns are {listed(known, 8)}" if known else "; it has no header")
+        )
 
+    def _field(self, name: str, option: str) -> int:
+        """Return the field of that name, or of that number where no name fits."""
+        if name in self.header:
+            return self.header.index(name)
+        if name.isdigit() and 1 <= int(name) <= len(self.header):
+            return int(name) - 1
+        raise DataError(
+            f"{self.path.name} has no column '{name}' for {option}; its columns are {listed(self.header, 8)}"
+        )
 
-def _field(header: list[str], name: str, option: str, path: Path) -> int:
-    """Return the field of that name, or of that number where no name fits."""
-    if name in header:
-        return header.index(name)
-    if name.isdigit() and 1 <= int(name) <= len(header):
-        return int(name) - 1
-    raise DataError(f"{path.name} has no column '{name}' for {option}; its columns are {listed(header, 8)}")
+    def _trailing(self) -> list[int]:
+        """Return the last columns if they have no heading and are empty, as where every line ends with a separator."""
+        width = first = self.layout.width
+        while first > 1 and not any(self.columns[first - 1]):
+            heading = self.header[first - 1]
+            if heading and not UNNAMED.fullmatch(heading):
+                break
+            first -= 1
+        if first < width:
+            one = width - first == 1
+            which = "the last column" if one else f"the last {width - first} columns"
+            self.layout.notes.append(
+                f"left out {which}, which {'has' if one else 'have'} no heading and {'is' if one else 'are'} empty "
+                f"in the first {len(self.rows):,} rows"
+            )
+        return list(range(first, width))
+
+    def _note_text(self, left_out: list[int]) -> None:
+        """Note the columns of text that are left out; refuse those of numbers as people write them."""
+        for k in left_out:
+            if all(map(WRITTEN.fullmatch, self.columns[k])):
+                name = f" ('{self.header[k]}')" if self.header[k] else ""
+                raise DataError(
+                    f"{self.path.name}, column {k + 1:,}{name} holds numbers as people write them, "
+                    f"such as '{self.columns[k][0]}': write them without signs for thousands, per cent or currency"
+                )
+        if left_out:
+            called = listed([f"'{self.header[k]}'" if self.header[k] else str(k + 1) for k in left_out])
+            plural = "s" if len(left_out) > 1 else ""
+            advice = " (--labels takes one as labels)" if self.options.takes_labels else ""
+            self.layout.notes.append(f"left out the text column{plural} {called}{advice}")
+
+    def _ask(self, rows: list[list[str]]) -> None:
+        """Ask about columns that look like numbers of groups, then like time: they stay variables unless told."""
+        headings = {k: self.header[k] for k in self.layout.numbers}
+        questions = []
+        for k, name in headings.items():
+            tokens = {row[k] for row in rows}
+            few = len(tokens) <= max(2, len(rows) // 2) and all(token.isdigit() for token in tokens)
+            if stem(name) in CLUSTER_WORDS and few:
+                advice = f"--labels '{name}' takes it as labels, " if self.options.takes_labels else ""
+                what = "it looks like numbers of groups"
+                questions.append((name, what, f"{advice}--drop '{name}' leaves it out"))
+        for k, name in headings.items():
+            if stem(name) in TIME_WORDS and len(rows) > 2 and self._rises(k, rows):
+                advice = f"--drop '{name}' leaves it out, --names '{name}' takes it as the names of the rows"
+                questions.append((name, "it rises from row to row, as time does", advice))
+        self.layout.notes += [
+            f"took '{name}' as a variable, though {what}: is it? ({advice})"
+            for name, what, advice in questions
+        ]
+
+    def _rises(self, k: int, rows: list[list[str]]) -> bool:
+        values = [as_float(row[k], self.layout.decimal) for row in rows]
+        return all(a is not None and b is not None and a < b for a, b in pairwise(values))

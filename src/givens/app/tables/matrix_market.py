@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import scipy.io
 
-from givens.app.tables.arrays import as_numbers, no_labels, reading
+from givens.app.tables.arrays import as_numbers, reading
 from givens.app.tables.leading import open_bytes, read_bytes, unpacking
 from givens.app.tables.records import lines_of
-from givens.app.tables.table import DataError, Grid, note_unique
+from givens.app.tables.table import DataError, ReadingOptions, TableSource, held, note_unique
 from givens.app.tables.table import stem as words_stem
 
 
-def read_matrix_market(path: Path, labels: Sequence[str], names: str | None = None) -> Grid:
+def matrix_market_source(path: Path, options: ReadingOptions) -> TableSource:
     """Read a Matrix Market file, with the names of 10x Genomics' lists of genes and cells beside it.
 
-    `names` is the column of the list of genes that names them: "id", "symbol" or a number from 1.
+    `options.names` is the column of the list of genes that names them: "id", "symbol" or a number from 1.
     """
-    no_labels(path, labels)
     with reading(path, "Matrix Market"), unpacking(path):
         rows, columns, _, form, kind, symmetry = scipy.io.mminfo(path)
         if kind == "complex" or symmetry == "hermitian":
@@ -31,54 +29,55 @@ def read_matrix_market(path: Path, labels: Sequence[str], names: str | None = No
             raise DataError(f"{path.name} calls a matrix of {rows:,} x {columns:,} {symmetry}")
         values = scipy.io.mmread(path)
         values = values.tocsr() if form == "coordinate" else np.ascontiguousarray(values)
-    grid = Grid(as_numbers(values, path))
-    _take_names(grid, path.parent, names, path)
-    return grid
+    names, notes = _lists_of_names(path, values.shape, options.names)
+    if options.names is not None and names[0] is None:
+        raise DataError(
+            f"--names needs 10x Genomics' features.tsv or genes.tsv beside {path.name}, and there is none that fits"
+        )
+    return held(
+        as_numbers(values, path),
+        names[0],
+        column_names=names[1],
+        samples="columns" if notes else None,
+        notes=notes,
+    )
 
 
 # The columns of 10x Genomics' list of features, by the names they go by.
 FEATURE_COLUMNS = {"id": 0, "gene": 0, "symbol": 1, "genesymbol": 1, "name": 1, "genename": 1}
 
 
-def _take_names(grid: Grid, folder: Path, names: str | None, matrix: Path) -> None:
-    """Take the names of rows and columns from 10x Genomics' lists, if these are there and as long."""
-    rows, columns = grid.values.shape
-    lists = [
-        ("barcodes", "column_names", columns),
-        ("features", "row_names", rows),
-        ("genes", "row_names", rows),
-    ]
-    for stem_, attribute, size in lists:
-        for path in (folder / f"{stem_}.tsv", folder / f"{stem_}.tsv.gz"):
-            if not path.exists() or getattr(grid, attribute) is not None:
+LISTS = {"barcodes": 1, "features": 0, "genes": 0}  # the axis that each names
+
+
+def _lists_of_names(
+    matrix: Path, shape: tuple[int, int], column: str | None
+) -> tuple[list[list[str] | None], list[str]]:
+    """Return the names of rows and of columns from 10x Genomics' lists, if these are there and as long, and notes."""
+    names: list[list[str] | None] = [None, None]
+    notes: list[str] = []
+    for stem_, axis in LISTS.items():
+        for path in (matrix.with_name(f"{stem_}.tsv"), matrix.with_name(f"{stem_}.tsv.gz")):
+            if names[axis] is not None or not path.exists():
                 continue
             with open_bytes(path) as stream:
                 lines = lines_of(read_bytes(stream, -1, path).decode("utf-8", "replace"))
-            if len(lines) != size:
+            if len(lines) != shape[axis]:
                 continue
             fields = [line.rstrip("\r\n").split("\t") for line in lines]
-            at = _feature_column(names, fields, path) if attribute == "row_names" else 0
-            grid.samples = "columns"
-            grid.notes.append(f"took the names of the {attribute.split('_')[0]}s from {path.name}")
-            if attribute == "row_names" and names is None and all(len(row) > 1 for row in fields):
-                grid.notes[-1] += ", its first column (--names symbol takes its second)"
-            setattr(grid, attribute, note_unique([row[at] for row in fields], grid.notes))
-    if names is not None and grid.row_names is None:
-        raise DataError(
-            f"--names needs 10x Genomics' features.tsv or genes.tsv beside {matrix.name}, and there is none that fits"
-        )
+            at = 0 if axis else _feature_column(column, fields, path)
+            several = not axis and column is None and all(len(row) > 1 for row in fields)
+            advice = ", its first column (--names symbol takes its second)" if several else ""
+            notes.append(f"took the names of the {('rows', 'columns')[axis]} from {path.name}{advice}")
+            names[axis] = note_unique([row[at] for row in fields], notes)
+    return names, notes
 
 
 def _feature_column(names: str | None, fields: list[list[str]], path: Path) -> int:
     """Return the column of the list of features that --names asks for."""
     width = min(map(len, fields))
-    at = (
-        0
-        if names is None
-        else int(names) - 1
-        if names.isdigit()
-        else FEATURE_COLUMNS.get(words_stem(names), -1)
-    )
+    word = names or "id"
+    at = int(word) - 1 if word.isdigit() else FEATURE_COLUMNS.get(words_stem(word), -1)
     if not 0 <= at < width:
         raise DataError(
             f"{path.name} has no column '{names}' for --names; say id, symbol, or a number from 1 to {width}"

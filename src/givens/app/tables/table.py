@@ -1,16 +1,19 @@
 """A table as a file holds it, and as an estimator takes it.
 
-A `Grid` is what a reader found: numbers in rows and columns, names on either side, text columns. `to_table`
-turns it the right way round (samples in rows), picks the labels, and refuses what no estimator could use.
-Every guess is a sentence in `notes`, so that a command can print it.
+A `TableSource` is what each format is made into: blocks of rows, with names on either side. `to_table` reads one whole and turns
+it the right way round (samples in rows), `chunks.py` reads it a few rows at a time, and `stores.py` gives it to Dask; all
+refuse what no estimator could use. Every guess is a sentence in `notes`, so that a command can print it.
 """
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import compress
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -23,6 +26,8 @@ VARIABLE_WORDS = {
 }  # fmt: skip
 NAME_WORDS = {"", "id", "index", "name", "rowname"}
 
+Words = tuple[list[str], list[list[str]]]  # names of rows, and a list for each column of labels
+
 
 class DataError(ValueError):
     """What is wrong with a user's file, in one sentence that names the place and what to do."""
@@ -33,20 +38,164 @@ class OptionError(DataError):
 
 
 @dataclass
-class Grid:
-    """Numbers in rows and columns as a file has them, before anyone says which of the two are samples."""
+class ReadingOptions:
+    """How to read a table; what is left open is detected.
 
-    values: Any  # array or scipy.sparse matrix, (rows, columns)
-    row_names: list[str] | None = None
+    Attributes
+    ----------
+    samples : "rows" or "columns", optional
+        Which side is the samples; guessed if None.
+    labels : str or sequence of str, optional
+        The columns (or, for a table of variables in rows, the first rows) that hold the samples' labels.
+    names : str, optional
+        The column that holds the rows' names; detected if None. For .h5ad a column of var, for 10x Genomics one of the
+        list of features ("id", "symbol").
+    drop : sequence of str
+        Columns to leave out.
+    header : int, optional
+        The row that holds the names of the columns, counted from 1 after those that `skip_rows` leaves out; 0 if none does.
+        Detected if None. For CSV, TSV and Excel, as `skip_rows`.
+    skip_rows : int
+        How many rows to leave out at the top of the file, comments and blank ones included.
+    impute : "median", "drop" or "keep", optional
+        Fill in missing values with the median of their variable, leave out the samples that have any, or keep them as NaN.
+        Refused if None. Medians are known only of a whole table.
+    signals : bool
+        Whether the variables are signals, of which there are fewer than samples: a table that is much wider than long then
+        has its samples in columns, unless `samples` says otherwise.
+    takes_labels, estimates : bool
+        Whether advice may name --labels, and --impute em.
+    by_rows : str
+        The option of the command that reads some rows at a time, if any: "--stream" or "--cluster".
+    """
+
+    samples: str | None = None
+    labels: str | Sequence[str] = ()
+    names: str | None = None
+    drop: Sequence[str] = ()
+    header: int | None = None
+    skip_rows: int = 0
+    impute: str | None = None
+    signals: bool = False
+    takes_labels: bool = True
+    estimates: bool = False
+    by_rows: str = ""
+
+    def __post_init__(self) -> None:
+        self.labels = (
+            [self.labels] if isinstance(self.labels, str) else list(dict.fromkeys(self.labels or ()))
+        )
+        self.drop = list(self.drop or ())
+        for name, value in (("header", self.header), ("skip_rows", self.skip_rows)):
+            if value is not None and (not isinstance(value, Integral) or value < 0):
+                raise DataError(f"{name} must be a whole number of at least 0, not {value!r}")
+        for word, side, allowed in (
+            ("samples", self.samples, ("rows", "columns")),
+            ("impute", self.impute, ("median", "drop", "keep")),
+        ):
+            if side not in (None, *allowed):
+                raise DataError(f"{word} must be {' or '.join(map(repr, allowed))}, not {side!r}")
+        if self.by_rows and self.samples == "columns":
+            what = "file" if self.by_rows == "--stream" else "store"
+            raise OptionError(
+                f"{self.by_rows} reads samples as rows: transpose the {what}, or leave {self.by_rows} out"
+            )
+
+    @property
+    def median(self) -> str:
+        """What to advise where medians help missing values."""
+        return f"{'--impute em, ' if self.estimates else ''}--impute median"
+
+    def refuse_row_options(self, what: str) -> None:
+        """Refuse to read something without rows of text by their numbers."""
+        if self.header is not None or self.skip_rows:
+            raise DataError(
+                f"--header and --skip-rows are for CSV, TSV and Excel, not for {what}: leave them out"
+            )
+
+    def refuse_words(self, name: str) -> None:
+        """Refuse labels and names for a file that holds numbers only."""
+        for option, wanted in (("--labels", next(iter(self.labels), None)), ("--names", self.names)):
+            if wanted is not None:
+                raise DataError(f"{name} holds numbers only, so {option} {wanted} finds nothing")
+
+
+@dataclass
+class Block:
+    """Some consecutive rows of a table."""
+
+    values: Any  # array or scipy.sparse matrix
+    names: list[str] = field(default_factory=list)  # empty where the file has none
+    labels: Sequence[list[str]] = ()  # one list for each column of labels
+    straight: bool = True  # whether each row of text is a line
+
+    def selected(self, chosen: np.ndarray) -> Block:
+        """Return the rows where `chosen` is true."""
+        names = list(compress(self.names, chosen))
+        return Block(self.values[chosen], names, [list(compress(words, chosen)) for words in self.labels])
+
+    @classmethod
+    def joined(cls, blocks: Sequence[Block]) -> Block:
+        """Return consecutive blocks as one."""
+        if len(blocks) == 1:
+            return blocks[0]
+        names = [name for block in blocks for name in block.names]
+        labels = [
+            [word for words in column for word in words]
+            for column in zip(*(block.labels for block in blocks))
+        ]
+        values = np.concatenate([block.values for block in blocks])
+        return cls(values, names, labels, all(block.straight for block in blocks))
+
+
+@dataclass
+class TableSource:
+    """A table on disk, whatever its format: its rows, and what stands beside them, before anyone says which side is the samples.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        Rows, None where only reading tells, and columns.
+    blocks : callable
+        Returns the rows in order, about so many bytes of numbers at a time.
+    rows : object with `shape`, `dtype`, `sparse`, `lengths` and `__getitem__`, optional
+        Reads any rows, on whatever machine; for formats that allow it.
+    words : callable, optional
+        The names and labels of the rows from one number to another, of such formats.
+    column_names : list of str, optional
+    column_labels : dict of str to list of str
+        By what they are called; those of rows come in blocks.
+    corner : str
+        What stands over the names of rows.
+    named : bool
+        Whether the file names its rows, by more than numbers.
+    samples : "rows" or "columns", optional
+        Where the format itself says which.
+    first_line : int
+        1-based line of the first row in a text file; 0 where lines mean nothing.
+    """
+
+    shape: tuple[int | None, int]
+    blocks: Callable[[int], Iterator[Block]]
+    rows: Any = None
+    words: Callable[[int, int], Words] | None = None
     column_names: list[str] | None = None
-    corner: str = ""  # what stands over the row names
-    labels: dict[str, list[str]] = field(
-        default_factory=dict
-    )  # of the rows, or of the columns: see `labels_of`
-    labels_of: str = "rows"
-    samples: str | None = None  # "rows" or "columns" where the format itself says which
+    column_labels: dict[str, list[str]] = field(default_factory=dict)
+    corner: str = ""
+    named: bool = False
+    samples: str | None = None
     notes: list[str] = field(default_factory=list)
-    first_line: int = 0  # 1-based line of the first row in a text file; 0 where lines mean nothing
+    first_line: int = 0
+
+    @property
+    def variables(self) -> list[str]:
+        """The names of the columns, where rows are samples."""
+        return self.column_names or numbered("variable", self.shape[1])
+
+
+def held(values: Any, names: list[str] | None = None, **facts: Any) -> TableSource:
+    """Return the source of a matrix in memory."""
+    return TableSource(values.shape, lambda most: iter([Block(values, names or [])]), **facts)
 
 
 @dataclass
@@ -58,12 +207,8 @@ class Table:
     values : array or scipy.sparse matrix of shape (samples, variables)
     samples, variables : list of str
         Names; made up ("sample 1", "variable 1") where the file has none.
-    labels : list of str or None
-        One for each sample.
-    label_name : str
-        What the labels are called.
-    other_labels : dict of str to list of str
-        Further labels, by what they are called.
+    all_labels : dict of str to list of str
+        Labels of the samples, by what they are called.
     notes : list of str
         What was guessed, and what was left out, in sentences.
     """
@@ -71,29 +216,18 @@ class Table:
     values: Any
     samples: list[str]
     variables: list[str]
-    labels: list[str] | None = None
-    label_name: str = ""
+    all_labels: dict[str, list[str]] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
-    other_labels: dict[str, list[str]] = field(default_factory=dict)
 
     @property
-    def all_labels(self) -> dict[str, list[str]]:
-        """All labels, by what they are called."""
-        return {} if self.labels is None else {self.label_name: self.labels, **self.other_labels}
+    def labels(self) -> list[str] | None:
+        """The first labels, if there are any."""
+        return next(iter(self.all_labels.values()), None)
 
     @property
     def shape(self) -> tuple[int, int]:
         """(samples, variables)."""
         return self.values.shape
-
-
-def label_list(labels: str | Sequence[str] | None) -> list[str]:
-    """Return the columns of labels as a list without repetitions.
-
-    >>> label_list(None), label_list("kind"), label_list(["kind", "kind", "place"])
-    ([], ['kind'], ['kind', 'place'])
-    """
-    return [labels] if isinstance(labels, str) else list(dict.fromkeys(labels or ()))
 
 
 def count(number: int, noun: str) -> str:
@@ -131,24 +265,22 @@ def stem(heading: str) -> str:
 MUCH_WIDER = 10  # times as many columns as rows: these rows are signals, and no samples of an ICA
 
 
-def guess_samples(grid: Grid, signals: bool = False) -> tuple[str, str]:
-    """Return which side of a grid is the samples ("rows" or "columns"), and why.
-
-    `signals` says that the variables are signals, of which there are fewer than samples.
-    """
-    rows, columns = grid.values.shape
-    word = stem(grid.corner)
-    if grid.samples is not None:
-        return grid.samples, "as the file's format has it"
-    if grid.labels:
-        return grid.labels_of, f"since each of the {grid.labels_of} has a label"
+def guess_samples(source: TableSource, block: Block, options: ReadingOptions) -> tuple[str, str]:
+    """Return which side of a table is the samples ("rows" or "columns"), and why."""
+    rows, columns = block.values.shape
+    word = stem(source.corner)
+    if source.samples is not None:
+        return source.samples, "as the file's format has it"
+    if options.labels:
+        side = "columns" if source.column_labels else "rows"
+        return side, f"since each of the {side} has a label"
     if word in VARIABLE_WORDS:
-        return "columns", f"since the first column is headed '{grid.corner}'"
+        return "columns", f"since the first column is headed '{source.corner}'"
     if word in SAMPLE_WORDS or word == "id":
-        return "rows", f"since the first column is headed '{grid.corner}'"
-    if signals:
+        return "rows", f"since the first column is headed '{source.corner}'"
+    if options.signals:
         return guess_times(rows, columns)
-    named = grid.row_names is not None and not only_count(grid.row_names)
+    named = block.names and not only_count(block.names)
     if named and look_like_variables(rows, columns):
         return (
             "columns",
@@ -188,115 +320,91 @@ def look_like_variables(rows: int, columns: int) -> bool:
     return rows >= 1000 and rows >= 3 * columns
 
 
-def to_table(
-    grid: Grid, samples: str | None = None, impute: str | None = None, signals: bool = False
-) -> Table:
-    """Turn a grid so that samples are rows; `samples` is "rows", "columns" or None for a guess.
-
-    `impute` is what to do about missing values: "median", "drop", "keep" (as NaN), or None to refuse them. `signals` is for the
-    guess.
-    """
-    rows, columns = grid.values.shape
+def to_table(source: TableSource, options: ReadingOptions) -> Table:
+    """Read a source whole, and turn it so that samples are rows."""
+    block = Block.joined(list(source.blocks(sys.maxsize)))
+    rows, columns = block.values.shape
     if rows == 0 or columns == 0:
         raise DataError(
             f"the table has {count(rows, 'row')} and {count(columns, 'column')} of numbers: nothing to do"
         )
-    notes = list(grid.notes)
+    notes = list(source.notes)
+    samples = options.samples
     if samples is None:
-        samples, reason = guess_samples(grid, signals)
+        samples, reason = guess_samples(source, block, options)
         other = "columns" if samples == "rows" else "rows"
         notes.append(f"took the {samples} as samples, {reason} (--samples {other} says otherwise)")
-    elif samples not in ("rows", "columns"):
-        raise DataError(f"samples must be 'rows' or 'columns', not {samples!r}")
-    if grid.labels and grid.labels_of != samples:
+    labels = source.column_labels or dict(zip(options.labels, block.labels))
+    labelled = "columns" if source.column_labels else "rows"
+    if labels and labelled != samples:
         raise DataError(
-            f"'{next(iter(grid.labels))}' labels the {grid.labels_of}, but the samples are the {samples}: "
-            f"say --samples {grid.labels_of}, or leave --labels out"
+            f"'{next(iter(labels))}' labels the {labelled}, but the samples are the {samples}: "
+            f"say --samples {labelled}, or leave --labels out"
         )
-    heading = f", or leave the column '{grid.corner}' out (--drop)" if grid.corner else ""
-    check_names(grid.row_names, "row", heading)
-    check_names(grid.column_names, "column")
-    if impute is None:
-        check_finite(grid.values, lambda i, j: place(grid, i, j), IMPUTE)
-    row_names = grid.row_names or numbered("sample" if samples == "rows" else "variable", rows)
-    column_names = grid.column_names or numbered("variable" if samples == "rows" else "sample", columns)
-    values = grid.values
+    heading = f", or leave the column '{source.corner}' out (--drop)" if source.corner else ""
+    check_names(block.names, "row", heading)
+    check_names(source.column_names, "column")
+    if options.impute is None:
+        advice = f", or say {options.median} or --impute drop"
+        check_finite(block.values, partial(place, source, block), advice)
+    sides = [(block.names, rows), (source.column_names, columns)]
+    values = block.values
     if samples == "columns":
-        values, row_names, column_names = values.T, column_names, row_names
-        values = values.tocsr() if hasattr(values, "tocsr") else values
-    table = Table(values, row_names, column_names, notes=notes)
-    for name, labels in grid.labels.items():
-        if table.labels is None:
-            table.labels, table.label_name = labels, name
-        else:
-            table.other_labels[name] = labels
-    return table if impute is None else imputed(table, impute)
+        values = values.T.tocsr() if hasattr(values, "tocsr") else values.T
+        sides.reverse()
+    names = [found or numbered(noun, size) for noun, (found, size) in zip(("sample", "variable"), sides)]
+    table = Table(values, names[0], names[1], labels, notes)
+    return table if options.impute is None else imputed(table, options)
 
 
-def imputed(table: Table, how: str) -> Table:
+def imputed(table: Table, options: ReadingOptions) -> Table:
     """Return the table without missing values: filled in with medians, or without the samples that have any; or keep them."""
-    if how not in ("median", "drop", "keep"):
-        raise DataError(f"impute must be 'median', 'drop' or 'keep', not {how!r}")
-    if hasattr(table.values, "tocsr"):
-        check_finite(table.values, partial(place_in_table, table))
-        return table
-    missing = np.isnan(table.values)
-    if how == "drop":
-        kept = ~missing.any(axis=1)
-        if not kept.any():
-            raise DataError(
-                "every sample has a missing value: --impute median, or leave out the variables that hold them"
-            )
-        table = selected(table, kept)
-        left_out = len(kept) - int(kept.sum())
-        note = f"left out {count(left_out, 'sample')} with missing values (--impute drop)"
-    else:
-        empty = np.flatnonzero(missing.all(axis=0))
-        if len(empty):
-            called = listed([f"'{table.variables[j]}'" for j in empty])
-            raise DataError(
-                f"{count(len(empty), 'variable')} without any value, {called}: leave out with --drop, or from the file"
-            )
-        if how == "keep":
-            check_finite(np.where(missing, 0.0, table.values), partial(place_in_table, table))
-            return table
-        holed = np.flatnonzero(missing.any(axis=0))
-        values = np.array(table.values, np.float64)
-        values[:, holed] = np.where(
-            missing[:, holed], np.nanmedian(values[:, holed], axis=0), values[:, holed]
-        )
-        table.values = values
-        note = (
-            f"filled in {count(int(missing.sum()), 'missing value')} of {count(len(holed), 'variable')} "
-            "with the variables' medians (--impute median)"
-        )
-    if missing.any():
-        table.notes.append(note)
-    check_finite(table.values, partial(place_in_table, table))
+    note = ""
+    if not hasattr(table.values, "tocsr"):
+        missing = np.isnan(table.values)
+        if options.impute == "drop":
+            table, note = without_missing(table, missing, options)
+        else:
+            empty = [f"'{table.variables[j]}'" for j in np.flatnonzero(missing.all(axis=0))]
+            if empty:
+                raise DataError(
+                    f"{count(len(empty), 'variable')} without any value, {listed(empty)}: leave out with --drop, "
+                    "or from the file"
+                )
+            if options.impute == "median":
+                note = fill_in_medians(table, missing)
+        if missing.any() and note:
+            table.notes.append(note)
+    check_finite(
+        table.values,
+        lambda i, j: f"sample '{table.samples[i]}', variable '{table.variables[j]}'",
+        missing=options.impute == "keep" and not hasattr(table.values, "tocsr"),
+    )
     return table
 
 
-def place_in_table(table: Table, sample: int, variable: int) -> str:
-    """Return where in a table a number stands, in words."""
-    return f"sample '{table.samples[sample]}', variable '{table.variables[variable]}'"
+def without_missing(table: Table, missing: np.ndarray, options: ReadingOptions) -> tuple[Table, str]:
+    """Return the samples of a table without missing values, and a note."""
+    complete = np.logical_not(missing.any(axis=1))
+    if not complete.any():
+        raise DataError(
+            f"every sample has a missing value: {options.median}, or leave out the variables that hold them"
+        )
+    rows = Block(table.values, table.samples, list(table.all_labels.values())).selected(complete)
+    labels = dict(zip(table.all_labels, rows.labels))
+    note = f"left out {count(int((~complete).sum()), 'sample')} with missing values (--impute drop)"
+    return Table(rows.values, rows.names, table.variables, labels, table.notes), note
 
 
-def selected(table: Table, kept: np.ndarray) -> Table:
-    """Return some samples of a table."""
-
-    def pick(words: list[str]) -> list[str]:
-        return [word for word, keep in zip(words, kept) if keep]
-
-    labels = None if table.labels is None else pick(table.labels)
-    others = {name: pick(words) for name, words in table.other_labels.items()}
-    return Table(
-        table.values[kept],
-        pick(table.samples),
-        table.variables,
-        labels,
-        table.label_name,
-        table.notes,
-        others,
+def fill_in_medians(table: Table, missing: np.ndarray) -> str:
+    """Put the medians of the variables in place of missing values, and return a note."""
+    holed = np.flatnonzero(missing.any(axis=0))
+    table.values = np.array(table.values, np.float64)
+    medians = np.nanmedian(table.values[:, holed], axis=0)
+    table.values[:, holed] = np.where(missing[:, holed], medians, table.values[:, holed])
+    return (
+        f"filled in {count(int(missing.sum()), 'missing value')} of {count(len(holed), 'variable')} "
+        "with the variables' medians (--impute median)"
     )
 
 
@@ -309,12 +417,14 @@ def numbered(noun: str, number: int, first: int = 1) -> list[str]:
     return [f"{noun} {k}" for k in range(first, first + number)]
 
 
-def place(grid: Grid, row: int, column: int) -> str:
+def place(source: TableSource, block: Block, row: int, column: int) -> str:
     """Return where in the file a number stands, in words."""
-    where = f"line {grid.first_line + row:,}" if grid.first_line else f"row {row + 1:,}"
-    if grid.row_names is not None:
-        where += f" ('{grid.row_names[row]}')"
-    name = "" if grid.column_names is None else f" ('{grid.column_names[column]}')"
+    # Blank lines or broken names between the rows: a row's number does not give its line.
+    lines = source.first_line and block.straight
+    where = f"line {source.first_line + row:,}" if lines else f"row {row + 1:,}"
+    if block.names:
+        where += f" ('{block.names[row]}')"
+    name = "" if source.column_names is None else f" ('{source.column_names[column]}')"
     return f"{where}, column {column + 1:,} of the numbers{name}"
 
 
@@ -365,11 +475,13 @@ def note_unique(names: Sequence[str], notes: list[str]) -> list[str]:
     return unique
 
 
-IMPUTE = ", or say --impute median or --impute drop"
+def check_finite(
+    values: Any, where: Callable[[int, int], str], otherwise: str = "", missing: bool = False
+) -> None:
+    """Refuse infinity, and NaN unless `missing` allows it, and say how many there are and where.
 
-
-def check_finite(values: Any, where: Callable[[int, int], str], otherwise: str = "") -> None:
-    """Refuse NaN and infinity, and say how many there are and where; `otherwise` says what else helps missing values."""
+    `otherwise` says what else helps missing values.
+    """
     stored = values.data if hasattr(values, "tocoo") else values
     if stored.dtype.kind not in "fc":
         return
@@ -377,25 +489,38 @@ def check_finite(values: Any, where: Callable[[int, int], str], otherwise: str =
     with np.errstate(all="ignore"):
         if np.isfinite(stored.sum(dtype=np.float64)):
             return
+    bad = np.isinf(stored) if missing else ~np.isfinite(stored)
+    number = int(bad.sum())
+    if not number:
+        return
+    holes = 0 if missing else int(np.isnan(stored).sum())
     if hasattr(values, "tocoo"):
         entries = values.tocoo()
-        bad = ~np.isfinite(entries.data)
         places = np.column_stack([entries.row[bad], entries.col[bad]])
-        missing = int(np.isnan(entries.data).sum())
     else:
-        places = np.argwhere(~np.isfinite(values))
-        missing = int(np.isnan(values).sum())
-    if not len(places):
-        return
-    total = values.shape[0] * values.shape[1]
-    kinds = [
-        text for number, text in ((missing, "missing (NaN)"), (len(places) - missing, "infinite")) if number
-    ]
-    verb = "is" if len(places) == 1 else "are"
+        places = np.argwhere(bad)
+    kinds = [text for many, text in ((holes, "missing (NaN)"), (number - holes, "infinite")) if many]
     shown = listed([where(int(row), int(column)) for row, column in places[:3]])
-    shown += f" and {len(places) - 3:,} more" if len(places) > 3 else ""
+    shown += f" and {number - 3:,} more" if number > 3 else ""
     raise DataError(
-        f"{count(len(places), 'value')} of {total:,} {verb} {' or '.join(kinds)}, "
-        f"at {shown}: "
-        f"fill them in, or leave out the rows or columns that hold them{otherwise if missing else ''}"
+        f"{count(number, 'value')} of {values.shape[0] * values.shape[1]:,} {'is' if number == 1 else 'are'} "
+        f"{' or '.join(kinds)}, at {shown}: "
+        f"fill them in, or leave out the rows or columns that hold them{otherwise if holes else ''}"
+    )
+
+
+def refuse_variables(source: TableSource, seen: int, option: str) -> None:
+    """Refuse rows that are rather variables, by what stands over their names or by how many there are, for an option."""
+    word, columns = stem(source.corner), source.shape[1]
+    if word in SAMPLE_WORDS or word == "id":
+        return
+    if word in VARIABLE_WORDS:
+        reason = f"the rows are headed '{source.corner}'"
+    elif source.named and look_like_variables(seen, columns):
+        reason = f"{seen:,} and more named rows of {columns:,} columns look like genes or other variables"
+    else:
+        return
+    raise DataError(
+        f"{reason}, so they are no samples, and {option} reads samples as rows: "
+        f"transpose the file, leave {option} out, or say --samples rows"
     )

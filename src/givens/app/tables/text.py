@@ -9,29 +9,18 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import NoReturn
 
 import numpy as np
 
-from givens.app.tables.layout import DETECT_ALL, MISSING, ReadingOptions, as_float, is_number, sniff
+from givens.app.tables.layout import MISSING, as_float, is_number, sniff
 from givens.app.tables.leading import TABLE_END, line_batches
 from givens.app.tables.records import UnclosedQuoteError, records, single_blanks
-from givens.app.tables.table import DataError, Grid, count
+from givens.app.tables.table import Block, DataError, ReadingOptions, TableSource, count
 
 BLOCK_LETTERS = 1 << 22  # letters read at a time: with their numbers some 20 MB
-
-
-@dataclass
-class TextBlock:
-    """Some consecutive rows of a file; `straight` if each of them is a line."""
-
-    values: np.ndarray
-    names: list[str] | None
-    labels: list[list[str]]
-    straight: bool
 
 
 class TextRows:
@@ -47,10 +36,11 @@ class TextRows:
         Letters read at a time.
     """
 
-    def __init__(self, path: Path, options: ReadingOptions = DETECT_ALL, block: int = BLOCK_LETTERS) -> None:
+    def __init__(self, path: Path, options: ReadingOptions | None = None, block: int = BLOCK_LETTERS) -> None:
         self.path = path
         self.block = block
-        self.layout = sniff(path, options)
+        self.options = options or ReadingOptions()
+        self.layout = sniff(path, self.options)
         self.numbers = self.layout.numbers
         names_at = [] if self.layout.names is None else [self.layout.names]
         self.texts = [*names_at, *self.layout.labels.values()]
@@ -61,7 +51,7 @@ class TextRows:
         header = self.layout.header
         return None if header is None else [header[k] or f"column {k + 1}" for k in self.numbers]
 
-    def blocks(self) -> Iterator[TextBlock]:
+    def blocks(self) -> Iterator[Block]:
         """Yield the rows, block after block."""
         batches = self._batches()
         line = self.layout.first_line
@@ -82,7 +72,7 @@ class TextRows:
             held = [lines.pop()] if TABLE_END.match(lines[-1]) else []
             yield lines
 
-    def _whole(self, lines: list[str], line: int) -> TextBlock | None:
+    def _whole(self, lines: list[str], line: int) -> Block | None:
         """Return the rows of lines without quotation marks as NumPy reads them, or None where not all are numbers."""
         separator = self.layout.separator
         rows: list[str] = []
@@ -106,7 +96,7 @@ class TextRows:
             return None
         return self._block(values, words, len(rows) == len(lines))
 
-    def _from_records(self, lines: Iterable[str], line: int) -> Iterator[TextBlock]:
+    def _from_records(self, lines: Iterable[str], line: int) -> Iterator[Block]:
         """Yield the rows of lines as the csv module splits them."""
         most = max(1, self.block // (8 * len(self.numbers)))
         values, words, first = array("d"), [list[str]() for _ in self.texts], line
@@ -122,9 +112,9 @@ class TextRows:
         if rows:
             yield self._block(np.array(values).reshape(rows, -1), words, last - first + 1 == rows)
 
-    def _block(self, values: np.ndarray, words: list[list[str]], straight: bool) -> TextBlock:
+    def _block(self, values: np.ndarray, words: list[list[str]], straight: bool) -> Block:
         named = self.layout.names is not None
-        return TextBlock(values, words[0] if named else None, words[1:] if named else words, straight)
+        return Block(values, words[0] if named else [], words[1:] if named else words, straight)
 
     def _records(self, lines: Iterable[str], line: int) -> Iterator[tuple[int, list[str]]]:
         """Yield the records, each as long as it should be, with their lines."""
@@ -169,13 +159,17 @@ class TextRows:
         if self.layout.names is not None and len(self.numbers) > 1 and 2 * words > len(self.numbers):
             called = fields[self.layout.names]
             first = "" if line == self.layout.first_line else "if it is the first below the header, "
+            advice = (
+                f"--labels '{called}' takes it as labels, {first}or " if self.options.takes_labels else ""
+            )
             raise DataError(
                 f"{self.path.name}, line {line:,}: the row '{called}' holds text, such as '{shown}', and no numbers: "
-                f"--labels '{called}' takes it as labels, {first}or leave the row out of the file"
+                f"{advice}leave the row out of the file"
             )
+        takes = "--drop or --labels" if self.options.takes_labels else "--drop"
         raise DataError(
             f"{self.path.name}, line {line:,}, column {column + 1:,}{name}: "
-            f"'{shown}' is not a number (--drop or --labels takes a column out of the numbers)"
+            f"'{shown}' is not a number ({takes} takes a column out of the numbers)"
         )
 
 
@@ -188,29 +182,36 @@ def _with_points(rows: list[str], decimal: str) -> list[str]:
     return [row.replace(",", ".") for row in rows]
 
 
-def read_text(path: Path, options: ReadingOptions) -> Grid:
-    """Read a whole CSV or TSV file."""
+def text_source(path: Path, options: ReadingOptions) -> TableSource:
+    """Open a CSV or TSV file."""
     rows = TextRows(path, options)
     layout = rows.layout
-    blocks = list(rows.blocks())
-    if not blocks:
-        raise DataError(f"{path.name} has a header and no rows")
-    values = np.concatenate([block.values for block in blocks])
-    # Blank lines or broken names between the rows: a row's number no longer gives its line.
-    straight = all(block.straight for block in blocks)
-    grid = Grid(values, column_names=rows.column_names, notes=list(layout.notes))
-    grid.first_line = layout.first_line if straight else 0
-    if layout.names is not None:
-        grid.row_names = [name for block in blocks for name in block.names or ()]
-        grid.corner = layout.header[layout.names] if layout.header is not None else ""
-    for k, name in enumerate(layout.labels):
-        grid.labels[name] = [label for block in blocks for label in block.labels[k]]
     if layout.labels and layout.label_rows:
         column, row = next(iter(layout.labels)), next(iter(layout.label_rows))
         raise DataError(
             f"{path.name}: '{column}' labels the rows and '{row}' the columns, and only one of them can be samples"
         )
-    if layout.label_rows:
-        grid.labels_of = "columns"
-        grid.labels = {name: [row[k] for k in layout.numbers] for name, row in layout.label_rows.items()}
-    return grid
+    if layout.label_rows and options.by_rows:
+        raise DataError(
+            f"'{next(iter(layout.label_rows))}' is a row, so the samples are columns, "
+            "and only samples in rows can be streamed"
+        )
+
+    def blocks(most: int) -> Iterator[Block]:
+        empty = True
+        for block in rows.blocks():
+            empty = False
+            yield block
+        if empty:
+            raise DataError(f"{path.name} has a header and no rows")
+
+    return TableSource(
+        (None, len(rows.numbers)),
+        blocks,
+        column_names=rows.column_names,
+        column_labels={name: [row[k] for k in layout.numbers] for name, row in layout.label_rows.items()},
+        corner=layout.header[layout.names] if layout.names is not None and layout.header is not None else "",
+        named=layout.names is not None and not layout.counted,
+        notes=list(layout.notes),
+        first_line=layout.first_line,
+    )
