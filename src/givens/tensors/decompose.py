@@ -202,10 +202,7 @@ def _run(
             U = _upright(objective, U)
         else:
             least = 0.5 * negligible(tol * objective.scale, objective.scale)
-            squares = (
-                modes.quadratic(objective.T) if isinstance(objective, SymmetricTensor) else objective.squares
-            )
-            U, steps = power_steps(squares, U, least)
+            U, steps = power_steps(_squares(objective), U, least)
             # Beside the squares two products, and six steps of Newton and Schulz for the polar factor.
             flop_counts.count(steps * 28.0 * objective.n**3)
     result = minimize(objective, U, **options)
@@ -219,6 +216,11 @@ def _run(
         words += f", then {counted(steps, 'power iteration', 'power iterations')}"
     result.method = f"{words}, then {result.method}"
     return result
+
+
+def _squares(objective: SymmetricTensor | MomentTensor) -> Callable[[np.ndarray], np.ndarray]:
+    """The function U ↦ T(·, u, u), for many calls: of a `SymmetricTensor`, it keeps half of the entries."""
+    return modes.quadratic(objective.T) if isinstance(objective, SymmetricTensor) else objective.squares
 
 
 def _upright(objective: SymmetricTensor | MomentTensor, U: np.ndarray) -> np.ndarray:
