@@ -46,7 +46,7 @@ def bounded_minimum(
     weights : array of shape (n, n)
         The preconditioner: positive and symmetric, about the inverses of the curvatures of pairs.
     product : callable
-        Maps K to H K, as in `Second`.
+        Maps K to H K, as in `Product`.
     radius : float
         The largest angle.
     little : float

@@ -1,13 +1,13 @@
-"""The one loop: phases on one state, each of which may only lower f.
+"""The one loop: phases on one state, each of which may only lower f, but for rounding.
 
     while there is no reason to stop:
         let the present phase make a step, or give way to the next one
-        every k steps, compute the state anew
+        every k steps, repair U and compute the state anew, if rotations in place have added rounding errors
         let the observers see it: trace, checkpoint writer, callback
 
 A run ends where the rule says so (`stopping.rule`), where a phase has converged or the last one can lower f no further, where
-an observer asks for it, or where f is not finite; with a certificate, it continues if a search of all pairs finds a gain. The
-matrix is held by `run.point`, and by nothing else; how far the run has come, by `run.progress`.
+an observer asks for it, or where f is not finite; with a certificate, it continues if a search of all pairs finds a gain. A run
+that is to pause (`Run.stop_share`) has a larger `Run.tol` until then, and pauses where it would have converged by that. The matrix is held by `run.point`, and by nothing else; how far the run has come, by `run.progress`.
 """
 
 from __future__ import annotations
@@ -187,7 +187,7 @@ class Loop:
             ending = observer(self.run, name) or ending
         if self.run.stop_share:
             set_tol(self.run, self.coarse_gain)
-        return rule(self.run) or ending
+        return ending or rule(self.run)
 
     def _go_back(self, point: Point) -> None:
         if self.run.point is not point:

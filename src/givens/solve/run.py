@@ -120,7 +120,10 @@ class Run:
             self.state = self.objective.state(point.base)
 
     def settle(self) -> None:
-        """Let the state be that of the point, whose columns may then be rotated in place."""
+        """Let the state be that of the point, whose columns may then be rotated in place.
+
+        Every phase calls this before `rotate`: the point is a copy, and the loop keeps the one before to go back to.
+        """
         if self.point.rotation is None:
             self.point = self.point.own()
         else:

@@ -17,7 +17,7 @@ SMALL_NORM = 1e-9
 
 
 def rule(run: Run) -> Ending | None:
-    """Why to stop now, or None."""
+    """Why to stop now, or None; `Stop.converged` tells which reasons mean that the run has converged."""
     progress, options, scale = run.progress, run.options, run.objective.scale
     if run.pairs == 0:
         return Ending(Stop.NOTHING_TO_ROTATE)
