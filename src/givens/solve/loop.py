@@ -7,7 +7,8 @@
 
 A run ends where the rule says so (`stopping.rule`), where a phase has converged or the last one can lower f no further, where
 an observer asks for it, or where f is not finite; with a certificate, it continues if a search of all pairs finds a gain. A run
-that is to pause (`Run.stop_share`) has a larger `Run.tol` until then, and pauses where it would have converged by that. The matrix is held by `run.point`, and by nothing else; how far the run has come, by `run.progress`.
+that is to pause (`Run.stop_share`) has a larger `Run.tol` until then, and pauses where it would have converged by that. The
+matrix is held by `run.point`, and by nothing else; how far the run has come, by `run.progress`.
 """
 
 from __future__ import annotations
