@@ -73,9 +73,9 @@ def test_steps_before_a_long_one_are_forgotten(rng, monkeypatch):
     remembered = []
     take = Descent._take
 
-    def watched(self, run, look, angles, slopes, point, there, far=False):
-        gain = take(self, run, look, angles, slopes, point, there, far)
-        remembered.append((far, len(self.past)))
+    def watched(self, run, trial):
+        gain = take(self, run, trial)
+        remembered.append((trial.far, len(self.past)))
         return gain
 
     monkeypatch.setattr(Descent, "_take", watched)

@@ -203,7 +203,7 @@ def turn_pairs(
     b = S.shape[0]
     x, before, safe = np.empty(b), np.empty((b, b)), np.empty((b, b))
     total, rotated, flops, last, value, safe_total = 0.0, 0, 0.0, np.inf, np.inf, 0.0
-    at_once = False
+    at_once = coupled = False  # rotate all pairs at once; they influence each other too much for that
     for _ in range(passes):
         U = V
         if at_once:
@@ -245,18 +245,22 @@ def turn_pairs(
                     V[i, k] = c * upper + s * lower
                     V[j, k] = c * lower - s * upper
         if at_once and not gained <= CONTRACTION * last:
-            # Go back to the last pass that rotated one pair after the other.
+            # Go back to the last pass that rotated one pair after the other, whose S is still there, and go on like that.
             for i in range(b):
                 for k in range(b):
                     V[i, k] = safe[i, k]
-            return safe_total, rotated, flops
+            _contract(T, V, W, active)
+            flops += b * b * (b + 1.0) * (b + 1.0)
+            total, last, at_once, coupled = safe_total, np.inf, False, True
+            continue
         total += gained
-        # The next pass is expected to gain at most the same share of this one as this one of the last.
+        # The next pass is expected to gain at most the same share of this one as this one of the last; passes over all pairs at
+        # once converge linearly, and the first of them follows one that may have converged quadratically.
         share = gained / last if last < np.inf else 1.0
-        if gained * share <= min_gain:
+        if gained * (max(share, CONTRACTION) if at_once else share) <= min_gain:
             break
         # The angles that a pass leaves are much smaller than its own.
-        if not at_once and share <= CONTRACTION and widest < NARROW:
+        if not (at_once or coupled) and share <= CONTRACTION and widest < NARROW:
             at_once, safe_total = True, total
             for i in range(b):
                 for k in range(b):

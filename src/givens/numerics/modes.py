@@ -99,7 +99,8 @@ def _rotate_all(T: np.ndarray, Q: np.ndarray) -> None:
     d = len(T)
     if Q[0, 0] == 1.0 and np.array_equal(Q, np.eye(d)):
         return
-    flop_counts.count(8.0 / 3.0 * d**4)
+    slabs = len(_halving(d))
+    flop_counts.count(d**4 * (8.0 / 3.0 + 3.0 / slabs + 1.0 / (3.0 * slabs**2)))
     Q, Qt = np.ascontiguousarray(Q), np.ascontiguousarray(Q.T)
 
     def first_mode(slab: slice) -> None:
