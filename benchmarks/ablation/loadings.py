@@ -109,9 +109,15 @@ def _samples_alone() -> None:
     from givens.sparse_pca.forms import SampleForm
 
     def table(data: Any, features: np.ndarray, options: Any) -> SampleForm:
-        return SampleForm(data.factor(features, options.m, implicit=options.n_starts == 1))
+        return SampleForm(data.factor(features, options.m, keep_layout=True, implicit=options.n_starts == 1))
 
     cardinality._table = table
+
+
+def _axes_of_all_features() -> None:
+    from givens.sparse_pca import forms
+
+    forms.AXES = 10**9
 
 
 def _whole_decomposition() -> None:
@@ -139,9 +145,16 @@ def _all_columns() -> None:
 
 
 def _gradients_alone() -> None:
-    from givens.solve.widened_sweeps import WidenedSweeps
+    from givens.sparse_pca.few_components import FewColumns
 
-    WidenedSweeps.before = property(lambda self: None, lambda self, columns: None)  # type: ignore[assignment]
+    sweep = FewColumns._sweep
+
+    def swept(self: Any, state: Any) -> Any:
+        found = sweep(self, state)
+        state.step = state.step[:0]
+        return found
+
+    FewColumns._sweep = swept  # type: ignore[method-assign]
 
 
 def _dense_products() -> None:
@@ -222,11 +235,25 @@ def _small_reserve() -> None:
     settings.default_reserve = lambda components: components
 
 
+def _rotated_alone() -> None:
+    from givens.streaming import components
+
+    loadings = components._loadings
+
+    def without_axes(Y: Any, columns: Any, asked: Any, levels: Any, method: str, *rest: Any) -> Any:
+        found = loadings(Y, columns, asked, levels, method, *rest)
+        if method.startswith("principal axes, which"):
+            found.adjusted = np.zeros_like(found.adjusted)
+        return found
+
+    components._loadings = without_axes
+
+
 MECHANISMS = (
     Mechanism(
         "factor rotation: exploration",
         ROTATIONS,
-        ("rotation/explore.py",),
+        ("rotation/explore.py", "kernels/quartic.py:sweep_all"),
         _starts_of_minimize,
         "kept: without it forty matrices of few variables take 2.3 to 3.9 times as long, though 3,000 x 20 takes 0.19.",
     ),
@@ -309,6 +336,13 @@ MECHANISMS = (
         "kept: twice the time without them.",
     ),
     Mechanism(
+        "n_nonzero: axes of the strongest features",
+        TABLES,
+        ("sparse_pca/forms.py:AXES",),
+        _axes_of_all_features,
+        "deleted: it changed nothing.",
+    ),
+    Mechanism(
         "sparse PCA: leading axes by iteration",
         ("SparsePCA sparse matrix*",),
         ("numerics/gram.py:leading_subspace", "numerics/gram.py:rough_axes"),
@@ -318,7 +352,7 @@ MECHANISMS = (
     Mechanism(
         "alpha: directions of the sweep before",
         ("SparsePCA alpha=0.1, 10 of*", "SparsePCA alpha=0.1, 8 starts*", "StreamingSparsePCA alpha*"),
-        ("solve/widened_sweeps.py:WidenedSweeps.forget",),
+        ("sparse_pca/few_components.py:State",),
         _gradients_alone,
         "kept: six lines, without which ten components explain 0.25 % less.",
     ),
@@ -351,6 +385,13 @@ MECHANISMS = (
         "kept: equal counts leave a tenth more unexplained.",
     ),
     Mechanism(
+        "streams: principal axes beside rotated ones",
+        ("StreamingSparsePCA alpha*",),
+        (),
+        _rotated_alone,
+        "deleted: it changed nothing.",
+    ),
+    Mechanism(
         "streams: reserve of three times the components",
         ("StreamingSparsePCA n_nonzero*", "StreamingSparsePCA alpha*"),
         ("streaming/rules.py:default_reserve",),
@@ -365,7 +406,7 @@ MECHANISMS = (
             "SparsePCA sparse matrix, alpha*",
             "sparse_pca_path*",
         ),
-        ("solve/widened_sweeps.py",),
+        ("sparse_pca/few_components.py",),
         _all_columns,
         "kept: all components take up to 5.4 times as long.",
     ),

@@ -82,7 +82,8 @@ def largest(weights: np.ndarray, variables: Sequence[str]) -> list[str]:
     """Return the variables with the four largest weights of each component."""
     words = []
     for row in weights:
-        order = np.argsort(-np.abs(row), kind="stable")[:4]
+        # Weights that are equal but for rounding come in the order of the variables, on every processor.
+        order = np.argsort(-np.abs(row).round(12), kind="stable")[:4]
         words.append(", ".join(f"{'−' if row[j] < 0 else '+'}{variables[j]}" for j in order if row[j]))
     return words
 

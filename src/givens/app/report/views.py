@@ -67,7 +67,7 @@ def components_view(
     for k, row in enumerate(weights):
         shown = row != 0 if beside is None else (row != 0) | (beside[k] != 0)
         found = np.flatnonzero(shown)
-        size = np.abs(row[found])
+        size = np.abs(row[found]).round(12)
         order = (
             found[np.argsort(-size, kind="stable")]
             if beside is None
