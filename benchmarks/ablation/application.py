@@ -196,14 +196,13 @@ MECHANISMS = (
         ),
         ("numerics/centred_sparse.py",),
         _centre_densely,
-        "kept: undecided, since no row was measured; it is what keeps the memory of wide sparse data at "
-        "their non-zeros.",
+        "kept: its time does not show, but wide sparse data take the memory of their non-zeros by it.",
     ),
     Mechanism(
         "scores by the non-zeros of few rows",
         ("SparsePCA n_nonzero=50, 62 x 2,000", "SparsePCA alpha=0.*, all of 100 x 8,000"),
         ("numerics/tiles.py:scores",),
         _take_whole_scores,
-        "kept: undecided, since no row was measured.",
+        "kept: undecided, since its rows have not been measured by this script.",
     ),
 )

@@ -28,7 +28,8 @@ The columns of the first table:
 
 - *lines*: of code, without docstrings, comments and blanks.
 - *time off/on*: seconds without the mechanism over seconds with it, in the rows that reach it: geometric mean (least to
-  greatest). Above 1, the mechanism saves time.
+  greatest). Above 1, the mechanism saves time. This run took two rounds of each call, by the clock of the processor, on two
+  cores that other work shared, so single ratios are good to a tenth or two; cold seconds are of a loaded machine.
 - *one user's rows*: the same ratio in the geometric mean over all rows of the user who gains most, rows that do not reach the
   mechanism included.
 - *answer without it*: how much the answer changes in the row where it changes most. Each row has a number that is smaller for a
