@@ -294,7 +294,8 @@ def order_and_sign(
     """
     order = np.arange(len(Z)) if keep_order else np.argsort(-variances, kind="stable")
     Z = Z[order]
-    where = np.argmax(np.abs(Z), axis=1)
+    # The first of those that differ by rounding, so that the sign is the same on every processor.
+    where = np.argmax(np.abs(Z).round(12), axis=1)
     signs = np.where(Z[np.arange(len(Z)), where] < 0, -1.0, 1.0).astype(Z.dtype)
     # Adding 0.0 makes −0.0 positive.
     return Z * signs[:, None] + Z.dtype.type(0), order
