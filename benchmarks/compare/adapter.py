@@ -47,7 +47,7 @@ class Vocabulary:
 
 
 CHANGED = Vocabulary(
-    arguments={"minimize": {"tol": NewMeaning("max_iter", math.sqrt), "max_sweeps": "max_iter"}},
+    arguments={"minimize": {"tol": NewMeaning("max_iter", math.sqrt), "max_sweeps": None}},
 )
 
 
