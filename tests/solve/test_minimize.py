@@ -11,7 +11,7 @@ from givens import minimize
 from givens.numerics.cayley import turned
 from givens.objectives import Columns, Function, JointDiagonal
 from givens.schedules import ByGradient
-from givens.support.progress import bar
+from givens.support.progress import bar, progress
 from tests.cases import CASES
 from tests.runs import run
 
@@ -194,7 +194,7 @@ def test_a_start_of_another_order_than_n_is_refused_before_f_is_called():
 
 
 def test_the_progress_bar_tells_phases_apart(capsys):
-    with bar(True) as shown:
+    with progress(), bar() as shown:
         minimize(lambda U: np.sum((U - 1) ** 3), n=4, random_state=0, max_iter=2, callback=shown.callback)
     shown = "".join(capsys.readouterr())
     assert "descent, step 2" in shown
@@ -202,7 +202,7 @@ def test_the_progress_bar_tells_phases_apart(capsys):
 
 
 def test_the_progress_bar_shows_the_step_and_the_value(capsys):
-    with bar(True) as shown:
+    with progress(), bar() as shown:
         found = minimize(
             CASES["smooth"](0), random_state=0, method="tournament", max_iter=3, callback=shown.callback
         )
