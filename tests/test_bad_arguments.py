@@ -80,7 +80,11 @@ class Unsloped(Objective):
             ValueError,
             r"start must be a matrix, got shape \(3,\); for a unit vector give start.reshape\(-1, 1\)",
         ),
-        (lambda: run(f=lambda U: U[0]), TypeError, r"must return one real number, but it returned an array of shape \(3,\); sum it"),
+        (
+            lambda: run(f=lambda U: U[0]),
+            TypeError,
+            r"must return one real number, but it returned an array of shape \(3,\); sum it",
+        ),
         (lambda: run(f=lambda U: 1j), TypeError, "f must return one real number, but it returned complex"),
         (lambda: run(f=lambda U: np.complex128(1)), TypeError, "but it returned complex"),
         (lambda: run(f=lambda U: None), TypeError, "it returned NoneType"),
