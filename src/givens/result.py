@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 class Stop(Enum):
     """Why a run stopped; `Result.message` says it in a sentence.
 
-    Those up to `SADDLE` count as converged.
+    Those up to `SADDLE` count as converged. `SLOW` ends a phase, never a run: another phase follows, and is faster here.
+    `EXHAUSTED` is a line search, or a trust region, without a step that lowers f as the derivatives predict; `KINK` the same
+    where slopes are large, so that f has a kink or they are not its slopes; `STATIONARY` a start without slopes, which sweeps
+    can leave and descent cannot; `LACKING` an objective without the derivatives that a phase needs.
     """
 
     NOTHING_TO_ROTATE = "nothing to rotate"
@@ -28,7 +31,10 @@ class Stop(Enum):
     SMALL_STEP = "small step"
     ROUNDING = "rounding"
     SADDLE = "saddle"
+    SLOW = "slow"
     EXHAUSTED = "exhausted"
+    KINK = "kink"
+    STATIONARY = "stationary"
     LACKING = "lacking"
     MAX_ITER = "max_iter"
     INFINITE_START = "infinite start"

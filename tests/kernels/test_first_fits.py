@@ -52,7 +52,6 @@ print(json.dumps(found))
 TENSOR = {"tensor.derivatives", "tensor.directions", "tensor.symmetrize", "tensor.turn_pairs"}
 KERNELS = {
     "minimize": {
-        "cayley.turned",
         "harmonics.minimum",
         "quasi_newton.add",
         "quasi_newton.bounded",

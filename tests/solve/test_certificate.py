@@ -10,7 +10,7 @@ import pytest
 from givens import check_objective, minimize, rotations
 from givens.numerics import flop_counts, parallel
 from givens.objectives import Columns, Function, JointDiagonal, Kurtosis, SparseColumns
-from givens.objectives.base import PairSolutions
+from givens.objectives.base import NotFinite, PairSolutions
 from tests.cases import CASES
 from tests.runs import run
 
@@ -234,3 +234,75 @@ def test_a_gain_that_does_not_come_true_is_undone_and_told(claim, told):
     result = minimize(Boastful(A, "logcosh"), method="descent", certify=True)
     assert np.abs(result.U - right.U).max() < 1e-12
     assert ("was not realised" in result.message) == told
+
+
+def test_widened_sweeps_begin_anew_after_a_certificate_that_gained():
+    """Or they would end at once, by the small gain of the sweep before it, and certificates would do all the work."""
+    A = np.random.default_rng(5).standard_t(3, size=(30, 12))
+    result = minimize(
+        SparseColumns(A, 4.0, "l0", active=1), certify=True, method="widened sweeps", random_state=5
+    )
+    phases = result.trace.phase
+    assert phases.count("certificate") == 1
+    assert phases[phases.index("certificate") + 1 :].count("widened sweeps") > 10
+    assert result.converged
+
+
+def certified(**options):
+    A = np.random.default_rng(3).standard_t(5, size=(300, 6))
+    start = rotations.random_orthogonal(6, 0, determinant=1)
+    return run(Columns(A, "varimax"), start, method="descent", gradient_tol=0.1, certify=True, **options)
+
+
+def test_the_step_of_a_certificate_is_seen_by_the_callback_which_may_stop_there():
+    steps = []
+    whole = certified(callback=lambda snapshot: steps.append((snapshot.step, snapshot.phase)) and None)
+    assert [phase for _, phase in steps] == whole.trace.phase[1:]
+    first = whole.trace.phase.index("certificate")
+    stopped = certified(callback=lambda snapshot: snapshot.phase == "certificate")
+    assert stopped.trace.step[-1] == first
+    assert stopped.trace.phase[-1] == "certificate"
+    assert stopped.message == "stopped by the callback"
+    assert certified(max_iter=first).trace.step[-1] == first
+
+
+def test_a_run_that_was_stopped_after_the_step_of_a_certificate_goes_on_in_the_same_bits(tmp_path):
+    def saved(name, **options):
+        A = np.random.default_rng(5).standard_t(3, size=(30, 12))
+        objective = SparseColumns(A, 4.0, "l0", active=1)
+        return minimize(
+            objective,
+            certify=True,
+            method="widened sweeps",
+            random_state=5,
+            checkpoint=tmp_path / name,
+            **options,
+        )
+
+    whole = saved("whole.npz")
+    cut = saved("cut.npz", callback=lambda snapshot: snapshot.phase == "certificate")
+    assert cut.trace.phase[-1] == "certificate"
+    again = saved("cut.npz")
+    assert again.trace.value == whole.trace.value
+    np.testing.assert_array_equal(again.U, whole.U)
+
+
+def test_a_gain_that_is_not_finite_leaves_the_value_of_the_matrix_that_is_returned():
+    """What comes after a step that was made belongs to the next one."""
+
+    class Fragile(Columns):
+        def look(self, state, Q=None, slopes=True):
+            def gains():
+                raise NotFinite("the gains are not finite")
+
+            return super().look(state, Q, slopes)._replace(gains=gains)
+
+    A = np.random.default_rng(3).standard_t(5, size=(300, 6))
+    result = minimize(Fragile(A, "varimax"), method="sweeps", random_state=0)
+    assert "the gains are not finite" in result.message
+    objective = Columns(A, "varimax")
+    assert objective.factor * objective.value(objective.state(result.U)) == pytest.approx(
+        result.value, rel=1e-14
+    )
+    assert result.steps == len(result.trace.value) - 1
+    assert f"stopped in step {result.steps + 1}," in result.message

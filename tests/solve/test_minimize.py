@@ -7,9 +7,10 @@ from functools import partial
 import numpy as np
 import pytest
 
-from givens import minimize
+from givens import minimize, rotations
 from givens.numerics.cayley import turned
-from givens.objectives import Columns, Function, JointDiagonal
+from givens.objectives import Columns, Function, JointDiagonal, SymmetricTensor
+from givens.result import Stop
 from givens.schedules import ByGradient
 from givens.support.progress import bar, progress
 from tests.cases import CASES
@@ -53,23 +54,129 @@ def test_a_callback_sees_every_step_and_can_stop(phase):
         seen[0].U[0, 0] = 1
 
 
-def test_gradient_tolerance_stops_a_run():
+class Changed(Columns):
+    """Columns with another look."""
+
+    def __init__(self, change, A, contrast="varimax"):
+        super().__init__(A, contrast)
+        self.change = change
+
+    def look(self, state, Q=None, slopes=True):
+        look = super().look(state, Q, slopes)
+        return look._replace(**self.change(look))
+
+
+def columns(change=lambda look: {}, contrast="varimax"):
+    return Changed(change, np.random.default_rng(6).laplace(size=(40, 5)), contrast)
+
+
+def brockett(n, m):
+    """Σ j (UᵀAU)_jj over m columns, smallest at the last columns of the identity, in their order from the last one."""
+    A, weights = np.diag(np.arange(1.0, n + 1)), np.arange(m, 0.0, -1)
+    return Function(
+        lambda U: np.sum(np.diag(U.T @ A @ U) * weights), (n, m), jac=lambda U: 2 * A @ U * weights
+    )
+
+
+def decomposable():
+    V = rotations.random_orthogonal(4, 0)
+    return SymmetricTensor(np.einsum("ia,ja,ka->ijk", V, V, V), symmetrize=True)
+
+
+def kinked():
+    M = np.random.default_rng(2).standard_normal((20, 5))
+    return Function(lambda V: np.abs(M @ V).sum(), (5, 4), jac=lambda V: M.T @ np.sign(M @ V))
+
+
+ENDINGS = {
+    Stop.NOTHING_TO_ROTATE: (lambda: run(Function(np.sum, 1)), "there is nothing to rotate"),
+    Stop.SMALL_GRADIENT: (
+        lambda: run(columns(), gradient_tol=1e-3),
+        "the gradient norm is at most 0.001 times",
+    ),
+    Stop.SMALL_SWEEPS: (
+        lambda: minimize(columns(contrast="logcosh"), method="cyclic"),
+        "a sweep gained at most 1e-18 ",
+    ),
+    Stop.SMALL_REMAINDER: (lambda: minimize(decomposable()), "all pairs together could gain "),
+    Stop.SMALL_STEP: (
+        lambda: minimize(CASES["quartic"](0), method="descent"),
+        "the next step would gain at most 1e-18 ",
+    ),
+    Stop.ROUNDING: (
+        lambda: minimize(CASES["quartic"](0), method="descent", tol=0),
+        "by more than its rounding errors",
+    ),
+    Stop.SADDLE: (
+        lambda: minimize(brockett(4, 2), np.eye(4)[:, :2]),
+        "the slopes vanish at the start, which may be a saddle",
+    ),
+    Stop.STATIONARY: (
+        lambda: minimize(brockett(4, 4), np.eye(4), method="descent"),
+        "which sweeps may leave",
+    ),
+    Stop.EXHAUSTED: (
+        lambda: minimize(columns(lambda look: {"slopes": -look.slopes}, "logcosh"), method="descent"),
+        "no step of the phase 'descent' lowers f any more",
+    ),
+    Stop.KINK: (lambda: minimize(kinked(), random_state=0), "though its slopes are large: f has a kink here"),
+    Stop.MAX_ITER: (lambda: minimize(columns(), max_iter=1), "max_iter = 1 reached"),
+    Stop.CALLBACK: (lambda: minimize(columns(), callback=lambda snapshot: True), "stopped by the callback"),
+}
+LACKING = {
+    "descent": ("slopes (Look.slopes)", columns(lambda look: {"slopes": None})),
+    "newton": ("second derivatives (Objective.second)", columns(contrast="logcosh")),
+    "widened sweeps": ("n x m matrices, m < n, and objectives with gradients", columns()),
+}
+
+
+@pytest.mark.parametrize("stop", ENDINGS)
+def test_each_way_to_end_has_its_reason(stop):
+    result = ENDINGS[stop][0]()
+    assert result.stop is stop
+    assert result.converged == (stop in list(Stop)[:7])
+    assert ENDINGS[stop][1] in result.message
+
+
+@pytest.mark.parametrize("phase", LACKING)
+def test_a_phase_says_what_the_objective_lacks_and_the_next_one_follows(phase):
+    what, objective = LACKING[phase]
+    result = minimize(objective, method=phase)
+    assert result.stop is Stop.LACKING
+    assert what in result.message
+    assert minimize(objective, method=[phase, "sweeps"]).converged
+
+
+def test_a_phase_that_is_slow_gives_way_and_no_run_ends_by_that():
+    whole = minimize(without_common_basis())
+    assert whole.stop is not Stop.SLOW
+    for limit in range(1, whole.steps, 5):
+        assert minimize(without_common_basis(), max_iter=limit).stop is Stop.MAX_ITER
+
+
+def test_gradient_tolerance_stops_at_the_first_small_gradient():
     objective = CASES["quartic"](0)
     result = run(objective, random_state=0, gradient_tol=1e-3)
-    assert result.message.startswith("converged: the gradient norm")
     assert result.gradient_norm <= 1e-3 * objective.scale
     assert all(norm > 1e-3 * objective.scale for norm in result.trace.gradient_norm[:-1])
 
 
-def test_too_few_sweeps_are_reported():
-    result = minimize(CASES["smooth"](0), max_iter=1, method="tournament", random_state=0)
-    assert not result.converged
-    assert result.message.startswith("not converged: max_iter = 1 reached")
-    assert minimize(CASES["smooth"](0), max_iter=0, method="tournament", random_state=0).steps == 0
-    result = minimize(CASES["smooth"](0), max_iter=4, random_state=0)
-    assert result.message == "not converged: max_iter = 4 reached"
-    assert result.method == "quasi-Newton descent, 4 steps"
-    assert minimize(CASES["smooth"](0), max_iter=0, random_state=0).steps == 0
+@pytest.mark.parametrize("method", ["tournament", None])
+@pytest.mark.parametrize("limit", [0, 1, 4])
+def test_no_more_steps_are_made_than_asked_for(method, limit):
+    assert minimize(CASES["smooth"](0), max_iter=limit, method=method, random_state=0).steps == limit
+
+
+@pytest.mark.parametrize("shape", [(1,), (1, 1)])
+def test_a_value_may_be_an_array_of_one_number(shape):
+    def f(u):
+        return u.T @ np.diag([1.0, 2.0, 3.0]) @ u
+
+    usual, other = (
+        minimize(g, n=(3, 1), random_state=0)
+        for g in (lambda u: float(f(u)[0, 0]), lambda u: f(u).reshape(shape))
+    )
+    assert np.array_equal(usual.U, other.U)
 
 
 def test_order_1_has_nothing_to_rotate():
@@ -318,19 +425,6 @@ def test_an_objective_whose_value_is_nan_is_refused_or_left_at_the_last_good_mat
         assert result.orthogonality < 1e-13
         value = Columns(A, "logcosh").look(np.ascontiguousarray((A @ result.U).T)).value
         assert value == pytest.approx(result.value, rel=1e-13)
-
-
-@pytest.mark.parametrize(
-    ("phase", "contrast", "reason"),
-    [
-        ("newton", "logcosh", "the objective has no second derivatives (Objective.second)"),
-    ],
-)
-def test_a_phase_says_what_the_objective_lacks(phase, contrast, reason):
-    A = np.random.default_rng(6).laplace(size=(40, 5))
-    result = minimize(Columns(A, contrast), method=phase)
-    assert not result.converged
-    assert result.message.startswith(f"not converged: {reason}")
 
 
 def guarded(n):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import cache
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,10 +11,7 @@ from scipy.linalg import expm
 from givens import check_objective, minimize
 from givens.numerics.cayley import turned
 from givens.objectives import Columns, LogCosh, Orthomax
-from givens.result import Stop
 from givens.rotations import random_orthogonal
-from givens.schedules import Shape
-from givens.solve import Newton
 from givens.solve.checkpoint import Checkpoint
 
 
@@ -233,25 +229,6 @@ def test_curvatures_of_inactive_columns_are_not_read(rng):
     )
     assert unknown.converged
     assert unknown.value == pytest.approx(plain.value, rel=1e-9)
-
-
-@pytest.mark.parametrize(
-    ("objective", "lacking"),
-    [
-        (lambda A: Columns(A, LogCosh()), "no second derivatives (Objective.second)"),
-        (lambda A: Without(A, "varimax", "slopes"), "no slopes (Look.slopes)"),
-    ],
-)
-def test_the_phase_says_what_an_objective_lacks(rng, objective, lacking):
-    problem = objective(rng.laplace(size=(60, 4)))
-    run = SimpleNamespace(
-        objective=problem,
-        shape=Shape(4, 4),
-        look=lambda: problem.look(problem.state(np.eye(4))),
-    )
-    ending = Newton().advance(run)
-    assert ending.stop is Stop.LACKING
-    assert lacking in ending.text
 
 
 class Without(Columns):

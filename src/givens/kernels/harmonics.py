@@ -11,8 +11,7 @@ import math
 import numpy as np
 
 from givens.kernels.compile import inline, kernel
-
-EPS = 2.220446049250313e-16
+from givens.support.arguments import EPS
 
 
 @inline
@@ -42,74 +41,60 @@ def _gain(a: np.ndarray, b: np.ndarray, theta: float) -> float:
 
 
 @inline
-def _polish(a: np.ndarray, b: np.ndarray, start: float, step: float) -> float:
-    theta = start
-    first, slope, curve = _level(a, b, theta)
-    for _ in range(50):
+def _polish(a: np.ndarray, b: np.ndarray, start: float, step: float) -> tuple[float, float]:
+    """The local minimum within a step of a point of the grid, and its value; the point itself if it is lower."""
+    theta, moving, first = start, np.inf, 0.0
+    for number in range(51):
+        value, slope, curve = _level(a, b, theta)
+        if number == 0:
+            first = value
+        if number == 50 or moving <= 2.0 * EPS * max(1e-8, abs(theta)):
+            break
         move = -slope / curve if curve > 0.0 else -math.copysign(0.25 * step, slope)
         moved = min(max(theta + move, start - step), start + step)
         moving = abs(moved - theta)
         theta = moved
-        value, slope, curve = _level(a, b, theta)
-        if moving <= 2.0 * EPS * max(1e-8, abs(theta)):
-            break
-    value, slope, curve = _level(a, b, theta)
-    return theta if value <= first else start
+    return (theta, value) if value <= first else (start, first)
 
 
 @kernel
-def minimum(a: np.ndarray, b: np.ndarray, noise: float) -> tuple[float, float]:
-    """The angle of the global minimum, −π < θ ≤ π, and its gain; values that differ by at most `noise` are equal."""
-    order = a.shape[0] - 1
-    size = 0.0
-    bend = 0.0
-    for k in range(1, order + 1):
+def minimum(a: np.ndarray, b: np.ndarray, values: np.ndarray, noise: float) -> tuple[float, float]:
+    """The angle of the global minimum, −π < θ ≤ π, and its gain.
+
+    `values` are those of g, without its constant term, on a grid over the period that begins at 0. Values that differ by at most
+    `noise` are equal.
+    """
+    points = len(values)
+    step = 2.0 * math.pi / points
+    size, bend = 0.0, 0.0
+    for k in range(1, a.shape[0]):
         amplitude = math.hypot(a[k], b[k])
         size += amplitude
         bend += k * k * amplitude
     if size == 0.0:
         return 0.0, 0.0
-    points = max(32, 16 * order)
-    step = 2.0 * math.pi / points
-    values = np.zeros(points)
-    for k in range(1, order + 1):
-        # cos and sin of k·θ along the grid, by rotations of one step, and by calls every 32 points against rounding errors.
-        turn_c = math.cos(k * step)
-        turn_s = math.sin(k * step)
-        c = 1.0
-        s = 0.0
-        for p in range(points):
-            if p % 32 == 0:
-                c = math.cos(k * p * step)
-                s = math.sin(k * p * step)
-            values[p] += a[k] * c + b[k] * s
-            c, s = c * turn_c - s * turn_s, s * turn_c + c * turn_s
     tie = max(4.0 * EPS * size, noise)
-    # At the grid point nearest to a minimum, g is above the minimum by at most max|g''| h²/8.
-    lowest = values[0]
+    start = lowest = values[0]
     for p in range(points):
         lowest = min(lowest, values[p])
+    # At the grid point nearest to a minimum, g is above the minimum by at most max|g''| h²/8.
     bar = lowest + bend * step * step / 8.0 + tie
-    start = _level(a, b, 0.0)[0]
-    best = 0.0
-    lowest = start
+    best, near, lowest = 0.0, step, start
     for p in range(points):
         here = values[p]
-        if here > bar or here > values[(p + points - 1) % points] or here > values[(p + 1) % points]:
+        if here > min(bar, min(values[(p + points - 1) % points], values[(p + 1) % points])):
             continue
-        theta = _polish(a, b, p * step, step)
+        theta, value = _polish(a, b, p * step, step)
+        if p == 0:
+            near = theta
         if theta > math.pi:
             theta -= 2.0 * math.pi
-        value = _level(a, b, theta)[0]
         if value < lowest - tie or (value <= lowest + tie and abs(theta) < abs(best)):
             best = theta
         lowest = min(lowest, value)
     if lowest >= start - tie:
-        best = 0.0
-        if values[0] <= values[1] and values[0] <= values[points - 1]:
-            # The gain is below the rounding error of values, but the coefficients still determine the angle.
-            near = _polish(a, b, 0.0, step)
-            best = near if abs(near) < step else 0.0
+        # The gain is below the rounding error of values, but the coefficients still determine the angle of a minimum near 0.
+        best = near if abs(near) < step else 0.0
     return best, max(_gain(a, b, best), 0.0)
 
 

@@ -22,8 +22,8 @@ import numpy as np
 from givens.kernels.compile import inline, kernel
 from givens.kernels.harmonics import peak, quarter
 from givens.kernels.rotate import rotate_pair
+from givens.support.arguments import EPS
 
-EPS = 2.220446049250313e-16
 CHUNK = 1024  # number of rows that are summed in the precision of the data
 INSIDE = 13.0  # flops per row of a pair of active columns: x² − y², 2xy, and five sums
 CROSSING = 16.0  # flops per row of a crossing pair: x², xy, y², their products, and eight sums

@@ -53,12 +53,11 @@ def add(
 
 
 @kernel
-def solve(rows: np.ndarray, place: int, kept: int, slopes: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """H g from the last `kept` pairs before a place, by Nocedal's two loops."""
+def solve(
+    rows: np.ndarray, place: int, kept: int, weights: np.ndarray, out: np.ndarray, shares: np.ndarray
+) -> None:
+    """Turn g into H g, in place, by Nocedal's two loops over the last `kept` pairs before a place; overwrites `shares`."""
     most = len(rows) // 2
-    out, shares = np.empty(len(slopes)), np.empty(kept)
-    for k in range(len(out)):
-        out[k] = slopes[k]
     for m in range(kept):
         pair = (place - 1 - m) % most
         s, y = rows[2 * pair], rows[2 * pair + 1]
@@ -78,7 +77,6 @@ def solve(rows: np.ndarray, place: int, kept: int, slopes: np.ndarray, weights: 
             share -= y[k] * out[k]
         for k in range(len(out)):
             out[k] += share * s[k]
-    return out
 
 
 @kernel

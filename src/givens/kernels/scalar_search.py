@@ -16,8 +16,7 @@ from typing import Any
 import numpy as np
 
 from givens.kernels.compile import inline, named
-
-EPS = 2.220446049250313e-16
+from givens.support.arguments import EPS
 
 PIECE = 256  # number of entries of two columns that are rotated at a time, in the fastest cache
 PER_QUARTER = 8  # number of angles of the first grid in a quarter turn
@@ -59,72 +58,76 @@ def search_of(name: str, row: Any, even: bool) -> Any:
         return value, slope, curve, size
 
     @named(name)
-    def search(x, y, counts, one, other):  # type: ignore[no-untyped-def]
+    def explored(x, y, counts, one, other, room, seen):  # type: ignore[no-untyped-def]
+        """Write the angles of the grid, with g, g', g'' and size, in their order; return their number, and g, g', size at 0."""
         quarters = 4
         if even:
             quarters = 1 if one == other else 2
         points = PER_QUARTER * quarters
         step = 0.5 * math.pi / PER_QUARTER
-        room = np.empty((6, PIECE))
-        # Angle, g, g' and g'' of the grid, in the order of the angles: one period, centred at 0.
-        seen = np.empty((MOST_ANGLES + 1, 4))
-        start, start_slope, start_curve, start_size = at(x, y, counts, 0.0, one, other, room)
         for k in range(points):
-            theta = (k - points // 2) * step
-            seen[k, 0] = theta
-            if theta == 0.0:
-                seen[k, 1], seen[k, 2], seen[k, 3] = start, start_slope, start_curve
-            else:
-                seen[k, 1], seen[k, 2], seen[k, 3], _ = at(x, y, counts, theta, one, other, room)
-        seen[points] = seen[0]
+            seen[k, 0] = (k - points // 2) * step
+            seen[k, 1], seen[k, 2], seen[k, 3], seen[k, 4] = at(x, y, counts, seen[k, 0], one, other, room)
+        start, slope, size = seen[points // 2, 1], seen[points // 2, 2], seen[points // 2, 4]
+        # One period, centred at 0.
+        for c in range(1, 5):
+            seen[points, c] = seen[0, c]
         seen[points, 0] = -seen[0, 0]
         number = points + 1
-        looked = points
         while number <= MOST_ANGLES:
             k, theta = _doubtful(seen[:number])
             if k < 0:
                 break
             for m in range(number, k + 1, -1):
-                seen[m] = seen[m - 1]
+                for c in range(5):
+                    seen[m, c] = seen[m - 1, c]
             seen[k + 1, 0] = theta
-            seen[k + 1, 1], seen[k + 1, 2], seen[k + 1, 3], _ = at(x, y, counts, theta, one, other, room)
+            seen[k + 1, 1], seen[k + 1, 2], seen[k + 1, 3], seen[k + 1, 4] = at(
+                x, y, counts, theta, one, other, room
+            )
             number += 1
-            looked += 1
-        best = _lowest(seen[:number], 64.0 * EPS * abs(start))
-        low, theta, high = _bracket(seen[:number], best)
+        return number, start, slope, size
+
+    @named(name)
+    def refined(x, y, counts, one, other, room, seen, best):  # type: ignore[no-untyped-def]
+        """The minimum beside an angle of the grid, by Newton's method; its value, and how many angles were evaluated."""
+        low, theta, high = _bracket(seen, best)
         value, slope, curve = seen[best, 1], seen[best, 2], seen[best, 3]
-        for _ in range(60):
+        for looked in range(60):
             # Newton's step, or bisection if that leaves the bracket.
             trial = theta - slope / curve if curve > 0.0 else low
             if not low < trial < high:
                 trial = 0.5 * (theta + (high if slope < 0.0 else low))
             if abs(trial - theta) <= 2.0 * EPS * abs(theta) or trial == theta:
-                break
+                return theta, value, looked
             there, there_slope, there_curve, size = at(x, y, counts, trial, one, other, room)
-            looked += 1
             # If the values differ by rounding only, the slopes decide.
             near = 16.0 * EPS * (abs(value) + abs(there))
-            if there < value - near or (there <= value + near and abs(there_slope) <= abs(slope)):
-                if trial > theta:
-                    low = theta
-                else:
-                    high = theta
+            lower = there < value - near or (there <= value + near and abs(there_slope) <= abs(slope))
+            if lower == (trial > theta):
+                low = theta if lower else trial
+            else:
+                high = theta if lower else trial
+            if lower:
                 theta, value, slope, curve = trial, there, there_slope, there_curve
                 if abs(slope) <= 8.0 * EPS * size:
-                    break
-            elif trial > theta:
-                high = trial
-            else:
-                low = trial
+                    return theta, value, looked + 1
+        return theta, value, 60
+
+    @named(name)
+    def search(x, y, counts, one, other):  # type: ignore[no-untyped-def]
+        room, seen = np.empty((6, PIECE)), np.empty((MOST_ANGLES + 1, 5))
+        number, start, start_slope, start_size = explored(x, y, counts, one, other, room, seen)
+        best = _lowest(seen[:number], 64.0 * EPS * abs(start))
+        theta, value, looked = refined(x, y, counts, one, other, room, seen[:number], best)
+        looked += number - 1
         if abs(theta) < 1e-4:
             # For small angles a difference of values would cancel: take the parabola at 0.
             if abs(start_slope) <= 16.0 * EPS * start_size:
                 return 0.0, 0.0, looked
             return theta, max(-0.5 * start_slope * theta, 0.0), looked
         gain = start - value
-        if gain <= 64.0 * EPS * abs(start):
-            return 0.0, 0.0, looked
-        return theta, gain, looked
+        return (theta, gain, looked) if gain > 64.0 * EPS * abs(start) else (0.0, 0.0, looked)
 
     return search
 

@@ -13,8 +13,8 @@ import numpy as np
 
 from givens.kernels.compile import inline, kernel
 from givens.kernels.sorted_breakpoints import sorted_search
+from givens.support.arguments import EPS
 
-EPS = 2.0**-52
 FLAT = 1e-9  # share of the value below which a curvature is rounding
 GRID_L1 = 8  # number of grid points per quarter turn
 GRID_L0 = 24  # the same for ℓ0, where g has kinks and more maxima

@@ -200,57 +200,28 @@ def turn_pairs(
     gain more than `min_gain`; the last of several may rotate all pairs at once, and then S is not updated. Returns the gain, the
     number of rotations and the flops.
     """
-    b = S.shape[0]
+    b = len(S)
     x, before, safe = np.empty(b), np.empty((b, b)), np.empty((b, b))
     total, rotated, flops, last, value, safe_total = 0.0, 0, 0.0, np.inf, np.inf, 0.0
-    at_once = coupled = False  # rotate all pairs at once; they influence each other too much for that
+    # Rotate all pairs at once; contract T first; the pairs influence each other too much for the first.
+    # (Not the literal False, for which numba would compile the helpers once more.)
+    at_once = contracts = coupled = passes < 0
     for _ in range(passes):
-        U = V
-        if at_once:
-            for i in range(b):
-                for k in range(b):
-                    before[i, k] = V[i, k]
-            U = before
-            reached = _contract(T, U, W, active)
+        if contracts:
+            reached = _contract(T, V, W, active)
             flops += b * b * (b + 1.0) * (b + 1.0)
-            if value < np.inf and last > 100.0 * floor:
+            if at_once and value < np.inf and last > 100.0 * floor:
                 # What the last pass gained, not as if pairs did not influence each other; a small gain would be lost to rounding.
                 total += reached - value - last
             value = reached
-        gained, widest = 0.0, 0.0
-        for n in range(pairs.shape[0]):
-            i, j = pairs[n, 0], pairs[n, 1]
-            iii, iij, ijj, jjj = 0.0, 0.0, 0.0, 0.0
-            for k in range(b):
-                iii += U[i, k] * W[i, k]
-                iij += U[j, k] * W[i, k]
-                ijj += U[i, k] * W[j, k]
-                jjj += U[j, k] * W[j, k]
-            A, B, D, E = iii, iij, ijj, jjj
-            if j < active:
-                A, B, D, E = iii + jjj, iij - ijj, iij + ijj, jjj - iii
-            c, s, gain, cost = _best_direction(A, B, D, E, floor)
-            flops += cost + 8.0 * b
-            if gain > 0.0:
-                gained += gain
-                rotated += 1
-                widest = max(widest, abs(s))
-                flops += 6.0 * b
-                if not at_once:
-                    _turn(S, V, W, x, i, j, c, s)
-                    flops += 8.0 * b * b + 15.0 * b
-                for k in range(b):
-                    upper = V[i, k]
-                    lower = V[j, k]
-                    V[i, k] = c * upper + s * lower
-                    V[j, k] = c * lower - s * upper
+        _copy(V, before)
+        U = before if at_once else V
+        gained, widest, turned, cost = _turn_each(U, pairs, active, floor, at_once, S, V, W, x)
+        rotated += turned
+        flops += cost
         if at_once and not gained <= CONTRACTION * last:
             # Go back to the last pass that rotated one pair after the other, whose S is still there, and go on like that.
-            for i in range(b):
-                for k in range(b):
-                    V[i, k] = safe[i, k]
-            _contract(T, V, W, active)
-            flops += b * b * (b + 1.0) * (b + 1.0)
+            _copy(safe, V)
             total, last, at_once, coupled = safe_total, np.inf, False, True
             continue
         total += gained
@@ -259,14 +230,66 @@ def turn_pairs(
         share = gained / last if last < np.inf else 1.0
         if gained * (max(share, CONTRACTION) if at_once else share) <= min_gain:
             break
+        contracts = at_once
         # The angles that a pass leaves are much smaller than its own.
         if not (at_once or coupled) and share <= CONTRACTION and widest < NARROW:
-            at_once, safe_total = True, total
-            for i in range(b):
-                for k in range(b):
-                    safe[i, k] = V[i, k]
+            at_once, contracts, safe_total = True, True, total
+            _copy(V, safe)
         last = gained
     return total, rotated, flops
+
+
+@inline
+def _copy(source: np.ndarray, out: np.ndarray) -> None:
+    """An assignment of one array to another would take seconds to compile."""
+    for i in range(source.shape[0]):
+        for k in range(source.shape[1]):
+            out[i, k] = source[i, k]
+
+
+@inline
+def _turn_each(
+    U: np.ndarray,
+    pairs: np.ndarray,
+    active: int,
+    floor: float,
+    at_once: bool,
+    S: np.ndarray,
+    V: np.ndarray,
+    W: np.ndarray,
+    x: np.ndarray,
+) -> tuple[float, float, int, float]:
+    """One pass over the pairs: its gain, the largest |sin θ|, the number of rotations, and the flops.
+
+    U are the rows of which W is made: V, or, if all pairs rotate at once and nothing but V is to change, a copy of it.
+    """
+    b = len(V)
+    gained, widest, rotated, flops = 0.0, 0.0, 0, 0.0
+    for n in range(len(pairs)):
+        i, j = pairs[n, 0], pairs[n, 1]
+        A, B, D, E = 0.0, 0.0, 0.0, 0.0
+        for k in range(b):
+            A += U[i, k] * W[i, k]
+            B += U[j, k] * W[i, k]
+            D += U[i, k] * W[j, k]
+            E += U[j, k] * W[j, k]
+        if j < active:
+            A, B, D, E = A + E, B - D, B + D, E - A
+        c, s, gain, cost = _best_direction(A, B, D, E, floor)
+        flops += cost + 8.0 * b
+        if gain > 0.0:
+            gained += gain
+            rotated += 1
+            widest = max(widest, abs(s))
+            flops += 6.0 * b
+            if not at_once:
+                _turn(S, V, W, x, i, j, c, s)
+                flops += 8.0 * b * b + 15.0 * b
+            for k in range(b):
+                upper, lower = V[i, k], V[j, k]
+                V[i, k] = c * upper + s * lower
+                V[j, k] = c * lower - s * upper
+    return gained, widest, rotated, flops
 
 
 @inline

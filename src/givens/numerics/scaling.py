@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from givens.support.arguments import EPS as EPS
 from givens.support.arguments import are, as_array, refuse_mask
-
-EPS = float(np.finfo(np.float64).eps)
 
 
 def check_data(A: Any, name: str, dimensions: int | None = None) -> np.ndarray:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -176,4 +177,16 @@ def polynomial(g: Callable[[float], float], at_zero: float, degree: int, *, nois
 def _minimum(harmonics: Harmonics, noise: float) -> tuple[float, float]:
     from givens.kernels.harmonics import minimum
 
-    return minimum(harmonics.a, harmonics.b, noise)
+    a, b = harmonics.a, harmonics.b
+    cosines, sines = _waves(harmonics.order)
+    return minimum(a, b, cosines @ a + sines @ b, noise)
+
+
+@lru_cache(maxsize=16)
+def _waves(order: int) -> tuple[np.ndarray, np.ndarray]:
+    """The cosines and sines of the harmonics 0, without its constant, to `order` on a grid over the period."""
+    points = max(32, 16 * order)
+    phases = 2.0 * np.pi / points * (np.outer(np.arange(points), np.arange(order + 1)) % points)
+    cosines = np.cos(phases)
+    cosines[:, 0] = 0.0
+    return cosines, np.sin(phases)

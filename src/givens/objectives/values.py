@@ -101,9 +101,9 @@ def _both(returned: Any) -> tuple[Any, Any]:
 
 
 def real_number(value: Any) -> float:
-    """The value that f returned, as a float; an error if it is no real number, NaN or −inf."""
+    """The value that f returned, as a float: a number, or an array of one; an error if it is no real number, NaN or −inf."""
     # Nearly every f returns a float: it is checked first.
-    if not isinstance(value, float) and isinstance(value, np.ndarray | np.generic) and value.ndim == 0:
+    if not isinstance(value, float) and isinstance(value, np.ndarray | np.generic) and value.size == 1:
         if value.dtype in (np.float32, np.float16):
             raise TypeError(
                 f"f must compute in double precision, but it returned a number of type {value.dtype}; convert its data to "
@@ -111,8 +111,10 @@ def real_number(value: Any) -> float:
             )
         value = value.item()
     if not isinstance(value, float | Real):
-        kind = f"an array of shape {value.shape}" if isinstance(value, np.ndarray) else type(value).__name__
-        raise TypeError(f"f must return a real number, but it returned {kind}")
+        kind = type(value).__name__
+        if isinstance(value, np.ndarray):
+            kind = f"an array of shape {value.shape}; sum it, or choose one of its entries"
+        raise TypeError(f"f must return one real number, but it returned {kind}")
     value = float(value)
     if math.isnan(value) or value == -math.inf:
         raise NotFinite(

@@ -24,7 +24,7 @@ CLEAR = 1e-10
 
 
 def certify(run: Run, share: float) -> tuple[Certificate, float]:
-    """Find the gains of all pairs, or of a random share, and rotate disjoint pairs that gain.
+    """Find the gains of all pairs, or of a random share, and rotate disjoint pairs that gain, if a step is left.
 
     Returns the certificate, and the gain of these rotations.
     """
@@ -44,7 +44,7 @@ def certify(run: Run, share: float) -> tuple[Certificate, float]:
     else:
         gains, error = known[pairs[:, 0], pairs[:, 1]], 0.0
     worth = max(WORTH, run.tol) * objective.scale
-    chosen = _disjoint(pairs, gains, worth)
+    chosen = _disjoint(pairs, gains, worth) if progress.steps < run.options.max_iter else []
     if not objective.separable:
         chosen = chosen[:1]
     gain = 0.0

@@ -46,9 +46,6 @@ SOME = 10  # steps that are remembered if curvatures are known
 FEW, MANY = 20, 60  # if they are unknown, as many as a cache holds, between these bounds
 CACHE, MOST_NUMBERS = 200_000, 2_000_000  # sizes of a memory that lies in a cache, and of the largest one
 
-ROUNDING = Ending(Stop.ROUNDING, phase="descent")
-EXHAUSTED = Ending(Stop.EXHAUSTED, phase="descent")
-
 
 class Trial(NamedTuple):
     """Where a step leads: its angles, the point, the look and the slopes there, by how much f fell, and whether it is far."""
@@ -91,7 +88,7 @@ class Descent(Phase):
         """Make one step that lowers f."""
         look = self._look_here(run)
         if look is None:
-            return EXHAUSTED
+            return self._ending(Stop.LACKING, text="the objective has no slopes (Look.slopes)")
         outcome = self._by_model(run, look)
         if outcome is not None:
             return outcome
@@ -123,16 +120,18 @@ class Descent(Phase):
         """What to do if a step is predicted to gain next to nothing, or so little that Newton's method is to follow; or None."""
         slow = self.before_newton and 0.5 * promised <= HAND_OVER * self.scale
         if slow and look.curvatures is None and run.progress.steps:
-            return EXHAUSTED
+            return self._ending(Stop.SLOW)
         if 0.5 * promised <= run.tol * self.scale and not self._begins_anew(look):
             return self._at_rest(run, look)
         if promised <= 16 * self.noise and self._squared_share(look) <= 0.25 * EPS**2 * self.n:
-            return ROUNDING  # so are the slopes, those of EᵀU − UᵀE
-        return EXHAUSTED if slow else None
+            return self._ending(Stop.ROUNDING)  # so are the slopes, those of EᵀU − UᵀE
+        return self._ending(Stop.SLOW) if slow else None
 
     def _no_step(self, look: Look, promised: float) -> Ending:
         """Why the phase is over, if no step lowers f: the most that one was predicted to gain may be rounding."""
-        return ROUNDING if promised <= 16 * self.noise and not self._has_kink(look) else EXHAUSTED
+        if self._has_kink(look):
+            return self._ending(Stop.KINK)
+        return self._ending(Stop.ROUNDING if promised <= 16 * self.noise else Stop.EXHAUSTED)
 
     def _by_model(self, run: Run, look: Look) -> float | Ending | None:
         """Make the best step of the model; None if it knows too little, or if no step lowers f."""
@@ -160,7 +159,8 @@ class Descent(Phase):
                 break
         # Conjugate gradients may not have found the best step of the model, so there may be a better one.
         self.model.clear()
-        return ROUNDING if self._no_step(look, expected) is ROUNDING else None
+        ending = self._no_step(look, expected)
+        return ending if ending.stop is Stop.ROUNDING else None
 
     def _try(self, run: Run, look: Look, angles: np.ndarray, move: Move, length: float = 1.0) -> Trial:
         """Look at where a step leads; the model learns from it."""
@@ -224,7 +224,7 @@ class Descent(Phase):
         else:
             self.past.add(trial.angles, trial.slopes - self.g)
         self.look, self.g = trial.look, trial.slopes
-        run.arrive(trial.point, trial.look)
+        run.go_to(trial.point, trial.look)
         return trial.fall
 
     def _at_rest(self, run: Run, look: Look) -> float | Ending:
@@ -238,7 +238,7 @@ class Descent(Phase):
             outcome = self._leave_saddle(run, look, look.curvatures.take(self.pairs))
         elif not run.stop_share:
             outcome = self._look_further(run, look)
-        return Ending(Stop.SMALL_STEP, limit=run.tol, phase=self.name) if outcome is None else outcome
+        return self._ending(Stop.SMALL_STEP, run.tol) if outcome is None else outcome
 
     def _look_further(self, run: Run, look: Look) -> float | Ending | None:
         """Where curvatures are unknown: the gain of a new beginning, why the phase is over, or None if f is at rest."""
@@ -247,14 +247,14 @@ class Descent(Phase):
             if gain is not None:
                 return gain
             if self._has_kink(look):
-                return EXHAUSTED
+                return self._ending(Stop.KINK)
         if run.progress.steps:
             return None
         # All slopes vanish at the start, which need not be a minimum: leave it, or leave it to the next phase.
         gain = self._leave_maximum(run, look)
         if gain is not None:
             return gain
-        return EXHAUSTED if isinstance(run.point, Square) else Ending(Stop.SADDLE, phase=self.name)
+        return self._ending(Stop.STATIONARY if isinstance(run.point, Square) else Stop.SADDLE)
 
     def _squared_share(self, look: Look) -> float:
         """The square of the share that the slopes are of the gradient; NaN if that is unknown."""

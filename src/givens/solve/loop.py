@@ -19,7 +19,7 @@ from time import perf_counter
 import numpy as np
 
 from givens.numerics import flop_counts
-from givens.objectives.base import NotFinite, Objective
+from givens.objectives.base import Look, NotFinite, Objective
 from givens.result import PhaseSummary, Result, Stop
 from givens.rotations import orthogonality, repair
 from givens.solve import PHASES, sentences
@@ -97,8 +97,6 @@ class Loop:
         run, progress = self.run, self.run.progress
         self.coarse_summary, self.coarse_gain = coarse_summary, coarse_gain
         if progress.trace.step:
-            with flop_counts.uncounted():
-                run.hold()
             for observer in self.observers:
                 if isinstance(observer, CheckpointWriter):
                     observer.check(run)
@@ -109,16 +107,14 @@ class Loop:
         progress.summaries = [PhaseSummary(phase.name) for phase in self.phases]
         name = "" if coarse_summary is None else coarse_summary.name
         with flop_counts.job(progress):
-            run.hold()
             try:
-                # Descent needs the slopes; for other phases only the trace looks.
-                if self.phases[progress.phase].name == "descent":
+                if self.phases[progress.phase].looks:
                     run.look()
                 trace(run, name)
             except NotFinite:
                 if not nan_as_inf:
                     raise
-                run.see_infinite()
+                run.go_to(run.point, Look(math.inf, np.zeros((1, 1))))
                 trace(run, name)
 
     def proceed(self, stop_share: float = 0.0) -> None:
@@ -131,88 +127,79 @@ class Loop:
         run = self.run
         run.began = perf_counter() - run.progress.seconds
         with flop_counts.job(run.progress):
-            run.hold()
             run.stop_share = stop_share
             set_tol(run, self.coarse_gain)
             certifies = run.options.certify and not stop_share
-            ending = rule(run)
-            while True:
-                while ending is None:
-                    ending = self._step()
-                if not (certifies and ending.stop.converged and self._certificate_gains()):
-                    break
-                ending = None
+            ending, before = rule(run), None
+            while ending is None or (certifies and ending.stop.converged and ending is not before):
+                before = ending
+                ending = self._step() if ending is None else self._certified(ending)
         self.ending = ending
 
     def _step(self) -> Ending | None:
         """One step of the present phase, or the change to the next one; why to stop, or None."""
-        run, progress = self.run, self.run.progress
+        progress = self.run.progress
         phase = self.phases[progress.phase]
-        before = run.point
+        point, steps = self.run.point, progress.steps
         try:
-            gain = phase.advance(run)
-            if isinstance(gain, Ending):
-                return self._give_way(gain)
-            progress.steps += 1
-            progress.gain = gain
-            self._rebase()
-            return self._observed(phase.name)
+            gain = phase.advance(self.run)
+            if not isinstance(gain, Ending):
+                return self._made(phase.name, gain)
+            # Go on with the next phase, if there is one and the run has not converged.
+            if gain.stop.converged or progress.phase + 1 == len(self.phases):
+                return gain
+            self._enter(progress.phase + 1)
+            return None
         except NotFinite as error:
-            progress.steps = progress.trace.step[-1]
-            self._go_back(before)
+            self._go_back(point, steps)
             return Ending(Stop.NOT_FINITE, number=progress.steps + 1, phase=phase.name, text=str(error))
 
-    def _give_way(self, ending: Ending) -> Ending | None:
-        """Go on with the next phase, if there is one and the run has not converged."""
-        if ending.stop.converged or self.run.progress.phase + 1 == len(self.phases):
-            return ending
-        self.run.settle()
-        self._enter(self.run.progress.phase + 1)
-        return None
-
-    def _enter(self, number: int) -> None:
-        self.run.progress.phase = number
-        self.phases[number].forget()
-
-    def _rebase(self) -> None:
-        """Every k steps, compute the state anew; a checkpoint, which saves U alone, needs it even where no error adds up."""
-        due = self.every and self.run.progress.steps % self.every == 0
-        if due and (self.run.point.in_place or self.always_rebases):
-            self.run.rebase()
-            self.phases[self.run.progress.phase].forget()
-
-    def _observed(self, name: str) -> Ending | None:
-        """Let the observers see a step; why to stop after it, or None."""
-        ending = None
-        for observer in self.observers:
-            ending = observer(self.run, name) or ending
-        if self.run.stop_share:
-            set_tol(self.run, self.coarse_gain)
-        return ending or rule(self.run)
-
-    def _go_back(self, point: Point) -> None:
-        if self.run.point is not point:
-            self.run.replace(point)
-
-    def _certificate_gains(self) -> bool:
-        """Search all pairs; whether some gain and were rotated, so that the run continues."""
+    def _certified(self, ending: Ending) -> Ending | None:
+        """Search all pairs: the same ending if none gains; else those that do are rotated, which is a step like any other."""
         run, progress = self.run, self.run.progress
-        before = run.point
+        point, steps = run.point, progress.steps
         try:
             run.certificate, gain = certify(run, run.options.certify)
             progress.certifications += 1
             if gain <= 0.0:
-                return False
-            progress.gains, progress.gain = [], gain
-            progress.steps += 1
+                return ending
+            progress.gains = []
             self._enter(0)
-            trace(run, "certificate")
+            return self._made("certificate", gain)
         except NotFinite as error:
             run.certificate, self.uncertified = None, str(error)
-            progress.steps = progress.trace.step[-1]
-            self._go_back(before)
-            return False
-        return True
+            self._go_back(point, steps)
+            return ending
+
+    def _enter(self, number: int) -> None:
+        """Begin a phase, which starts afresh."""
+        self.run.progress.phase = number
+        self.phases[number] = PHASES[self.phases[number].name]()
+
+    def _made(self, name: str, gain: float) -> Ending | None:
+        """Let the observers see a step that was made; why to stop after it, or None."""
+        run, progress = self.run, self.run.progress
+        progress.steps += 1
+        progress.gain = gain
+        # A checkpoint, which saves U alone, needs a new state even where no error adds up.
+        due = self.every and progress.steps % self.every == 0
+        if due and (run.point.in_place or self.always_rebases):
+            run.rebase()
+            phase = self.phases[progress.phase]
+            phase.forget()
+            if phase.looks:
+                run.look()
+        endings = [observer(run, name) for observer in self.observers]
+        if run.stop_share:
+            set_tol(run, self.coarse_gain)
+        return next(filter(None, endings), None) or rule(run)
+
+    def _go_back(self, point: Point, steps: int) -> None:
+        """Go back to where a step began, unless the step was made: then f is known where it led."""
+        if self.run.progress.trace.step[-1] == steps:
+            self.run.progress.steps = steps
+            if self.run.point is not point:
+                self.run.go_to(point)
 
     def result(self) -> Result:
         """The present U, its value, and why the run stopped."""
@@ -249,8 +236,6 @@ class Loop:
         if not math.isnan(norm):
             return norm
         try:
-            with flop_counts.uncounted():
-                self.run.hold()
-            return self.run.gradient_norm(self.run.observed(even_if_expensive=True))
+            return self.run.gradient_norm(self.run.observed(slopes=True))
         except NotFinite:
             return math.nan

@@ -45,7 +45,8 @@ def minimize(
     ----------
     objective : Objective or callable
         What to minimise. A callable f(U) -> float is wrapped in `objectives.Function` and needs `n` or `start`. It may return
-        infinity where it is not defined, but not at the start.
+        an array of one number, such as the product u.T @ A @ u of shape (1, 1); and infinity where it is not defined, but not at
+        the start.
     start : array, shape (n, n) or (n, m), optional
         An orthogonal matrix to start from. By default the objective chooses: the identity for `Columns`, the principal axes for
         `SparseColumns`, a random rotation for a plain function.

@@ -48,12 +48,14 @@ class Newton(Phase):
     def advance(self, run: Run) -> float | Ending:
         """Make one step that lowers f."""
         if run.objective.second is None:
-            return self._lacking("second derivatives (Objective.second)")
+            return self._ending(
+                Stop.LACKING, text="the objective has no second derivatives (Objective.second)"
+            )
         if self.look is None:
             self.look = _finite(run.look())
             self.length, self.model, self.unseen_gain = self.radius, None, math.inf
         if self.look.slopes is None:
-            return self._lacking("slopes (Look.slopes)")
+            return self._ending(Stop.LACKING, text="the objective has no slopes (Look.slopes)")
         fresh = False
         while self.radius >= LEAST:
             if self.model is None:
@@ -88,7 +90,7 @@ class Newton(Phase):
         self.unseen_gain, self.look = step.promised if unseen else math.inf, there
         if self.length > SMALL or kept < GOOD or not self.model.lasting:
             self.model = None
-        run.arrive(point, there)
+        run.go_to(point, there)
         return fall
 
     def _is_unseen(self, look: Look, step: Minimum, fall: float) -> bool:
@@ -107,7 +109,7 @@ class Newton(Phase):
         """Why no step is made: it is tiny, so values are rounding errors, or the second derivatives are not those of f."""
         noise = max(_noise(look), 32 * EPS * run.objective.scale)
         rounding = self.model is None or self._longest_gain(look) <= noise
-        return Ending(Stop.ROUNDING if rounding else Stop.EXHAUSTED, phase=self.name)
+        return self._ending(Stop.ROUNDING if rounding else Stop.EXHAUSTED)
 
     def _model(self, run: Run, look: Look) -> QuadraticModel:
         """The second derivatives at the present U."""
@@ -138,13 +140,10 @@ class Newton(Phase):
             return None
         gain = self._longest_gain(look) if step.bounded else step.promised
         if gain <= tol:
-            return Ending(Stop.SMALL_STEP, limit=run.tol, phase=self.name)
+            return self._ending(Stop.SMALL_STEP, run.tol)
         if gain <= noise and gain > 0.5 * self.unseen_gain:
-            return Ending(Stop.ROUNDING, phase=self.name)
+            return self._ending(Stop.ROUNDING)
         return None
-
-    def _lacking(self, what: str) -> Ending:
-        return Ending(Stop.LACKING, phase=self.name, text=f"the objective has no {what}")
 
     def forget(self) -> None:
         """Discard the look, so that the next one is at the recomputed state."""

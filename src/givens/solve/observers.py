@@ -29,7 +29,7 @@ def trace(run: Run, name: str) -> None:
     """Append a row to the trace, and add the step to the summary of its phase."""
     progress = run.progress
     rows = progress.trace
-    look = run.observed(even_if_expensive=run.options.gradient_tol is not None)
+    look = run.observed(slopes=run.options.gradient_tol is not None)
     value, norm = times(run.objective.factor, look.value), run.gradient_norm(look)
     progress.seconds = perf_counter() - run.began
     rows.append(progress.steps, progress.seconds, progress.flops, value, norm, name)
@@ -69,7 +69,7 @@ class CheckpointWriter:
     def check(self, run: Run) -> None:
         """Refuse a checkpoint of other data, for which f or its gradient is another one than when it was saved."""
         rows, size = run.progress.trace, run.unit * run.objective.scale
-        look = run.observed(even_if_expensive=False)
+        look = run.observed(slopes=False)
         now = times(run.objective.factor, look.value), run.gradient_norm(look)
         for before, after in zip((rows.value[-1], rows.gradient_norm[-1]), now):
             if abs(after - before) > SAME * size:

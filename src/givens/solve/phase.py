@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 
 import numpy as np
 
+from givens.result import Stop
 from givens.solve.run import Run
 from givens.solve.state import Ending
 
@@ -13,12 +15,17 @@ from givens.solve.state import Ending
 class Phase(ABC):
     """A way to lower f.
 
+    A phase that is entered is a new object: it knows nothing of the steps before.
+
     Attributes
     ----------
     name : str
+    looks : bool
+        Whether each step begins with a look, whose flops it counts.
     """
 
     name: str
+    looks = True
 
     @abstractmethod
     def advance(self, run: Run) -> float | Ending:
@@ -36,3 +43,9 @@ class Phase(ABC):
 
     def remember(self, arrays: dict[str, np.ndarray], run: Run) -> None:  # noqa: B027
         """Restore the `memory` of a checkpoint."""
+
+    def _ending(
+        self, stop: Stop, limit: float = math.nan, number: float = math.nan, text: str = ""
+    ) -> Ending:
+        """Why this phase is over."""
+        return Ending(stop, limit, number, self.name, text)

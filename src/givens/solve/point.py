@@ -50,18 +50,15 @@ class Move(NamedTuple):
         By how much f decreases along the step, as its slopes predict.
     longest : float
         The factor by which the step may be lengthened.
-    skew : array
-        For a square U, the antisymmetric K. For n x m matrices XᵀX.
-    X : array, optional
-        For n x m matrices, [F V].
+    generator : array
+        Of the rotation: for a square U the antisymmetric K, for n x m matrices X = [F V], of which S is made.
     move : float
         For n x m matrices, the largest angle by which a column moves.
     """
 
     promised: float
     longest: float
-    skew: np.ndarray
-    X: np.ndarray | None = None
+    generator: np.ndarray
     move: float = 0.0
 
     def far(self, length: float) -> bool:
@@ -80,7 +77,7 @@ class Point(ABC):
     rotation : array or None
         By which U has been rotated since the state was made; None if it has not, and always for n x m matrices.
     in_place : bool
-        Whether `rotate` has turned the columns, so that rounding errors add up.
+        Whether columns have been rotated in place, so that rounding errors add up.
     """
 
     Ut: np.ndarray
@@ -131,7 +128,7 @@ class Point(ABC):
 
     @abstractmethod
     def completed(self) -> Point:
-        """A point whose state has as many columns as rows."""
+        """A copy with as many columns as rows, which may be rotated in place."""
 
     def rebased(self) -> Point:
         """The same matrix, repaired, as a point whose state is to be made."""
@@ -139,15 +136,8 @@ class Point(ABC):
         U = self.matrix if self.rotation is not None else repair(self.matrix)
         return type(self)(np.ascontiguousarray(U.T), self.active)
 
-    def own(self) -> Point:
-        """A copy that may be rotated in place."""
-        point = type(self)(self.Ut.copy(), self.active)
-        point.in_place = self.in_place
-        return point
-
     def rotate(self, blocks: Blocks, rotations: Rotations) -> None:
         """Rotate columns in place, a block by each rotation."""
-        self.in_place = True
         rotate_blocks(self.Ut, blocks, rotations)
 
 
@@ -187,7 +177,7 @@ class Square(Point):
         """By Cayley's transform, a product and a repair."""
         flop_counts.count(26.0 / 3.0 * len(self.Ut) ** 3)
         here = np.eye(len(self.Ut)) if self.rotation is None else self.rotation
-        return Square(self.Ut, self.active, turned(here, step.skew, length))
+        return Square(self.Ut, self.active, turned(here, step.generator, length))
 
     def largest(self, angles: np.ndarray) -> float:
         """The largest angle of two columns."""
@@ -206,8 +196,8 @@ class Square(Point):
         return slopes
 
     def completed(self) -> Square:
-        """The point itself."""
-        return self
+        """U has them."""
+        return Square(self.Ut.copy(), self.active)
 
 
 class Stiefel(Point):
@@ -239,17 +229,17 @@ class Stiefel(Point):
         X[:, m:] = V
         move = shrink * most
         longest = LARGEST_MOVE / move if most > 0.0 else 1.0
-        return Move(-float(direction @ slopes), longest, X.T @ X, X, move)
+        return Move(-float(direction @ slopes), longest, X, move)
 
     def moved(self, step: Move, length: float = 1.0) -> Stiefel:
         """By Cayley's transform of S, from products of n x 2m matrices, and a repair."""
-        assert step.X is not None
-        m, gram = self.active, step.skew
+        m, X = self.active, step.generator
+        gram = X.T @ X
         flop_counts.count(26.0 * self.Ut.shape[1] * m**2)
         eye, P = _eye_and_P(m)
         C = np.linalg.solve(eye / length - 0.5 * (P @ gram), P)
-        V = step.X @ (C @ gram[:, m:])
-        V += step.X[:, m:]
+        V = X @ (C @ gram[:, m:])
+        V += X[:, m:]
         return Stiefel(repair(V).T, m)
 
     def largest(self, angles: np.ndarray) -> float:
@@ -280,15 +270,10 @@ class Stiefel(Point):
         upper[:m, m:] = slopes[m:].T @ self.Ut[m:].T
         return upper - upper.T
 
-    def widened(self, W: np.ndarray) -> Stiefel:
-        """V with these columns beside it, which rotations may turn into it."""
-        return Stiefel(np.ascontiguousarray(np.concatenate([self.Ut[: self.active], W.T])), self.active)
-
     def completed(self) -> Stiefel:
-        """V with any other columns that complete it."""
-        if len(self.Ut) == self.Ut.shape[1]:
-            return self
-        return self.widened(complete(self.matrix)[:, self.active :])
+        """V with any other columns that complete it, if it has none."""
+        n, m = self.Ut.shape[1], self.active
+        return Stiefel(self.Ut.copy() if len(self.Ut) == n else complete(self.matrix).T.copy(), m)
 
 
 @cache

@@ -35,7 +35,7 @@ class Memory:
         self.most = min(most, max(size, 1))
         # A step and the change of slopes alternate, both divided by √(s·y). The oldest pair is overwritten.
         self.rows = np.empty((2 * self.most, size))
-        self.weights = np.empty(size)
+        self.weights, self.shares = np.empty(size), np.empty(self.most)
         self.clear()
 
     def clear(self) -> None:
@@ -62,7 +62,9 @@ class Memory:
             return weights * slopes
         if not isinstance(weights, np.ndarray):
             weights = np.full(len(slopes), weights)
-        return self._solve(self.rows, self.place, self.kept, slopes, weights)
+        out = slopes.copy()
+        self._solve(self.rows, self.place, self.kept, weights, out, self.shares)
+        return out
 
     def arrays(self) -> dict[str, np.ndarray]:
         """The arrays for a checkpoint, the oldest step first."""

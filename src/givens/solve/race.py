@@ -181,7 +181,7 @@ class Race:
         loop.proceed(pause_share)
         if self.several:
             self.stopped = self.in_turn and loop.ending is not None and loop.ending.stop is Stop.CALLBACK
-            loop.run.state = None  # it may be as large as the data
+            loop.run.release()
         return loop
 
     def _on_forms(

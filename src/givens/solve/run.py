@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from contextlib import nullcontext
 from time import perf_counter
 from typing import Any
 
@@ -27,9 +26,7 @@ class Run:
     shape, pairs : Shape, int
         The order of U and its active columns, and the number of pairs of columns that f depends on.
     point : Point
-        The present point. Phases replace it (`arrive`) or rotate its columns in place (`rotate`).
-    state : object
-        The objective's state at `point.base`; None while it is released.
+        The present point. Phases go to another one (`go_to`), or rotate its columns in place (`complete`, then `rotate`).
     tol : float
         The gain, relative to the scale, that a step must exceed.
     began : float
@@ -55,7 +52,7 @@ class Run:
         self.unit = abs(objective.factor)
         kind = Stiefel if m < n else Square
         self.point: Point = kind(np.ascontiguousarray(U.T), objective.active)
-        self.state: Any = None  # made by `hold`
+        self._state: Any = None
         self.tol, self.stop_share, self.began = options.tol, 0.0, perf_counter()
         self.certificate: Certificate | None = None
         self.searched = True
@@ -63,33 +60,35 @@ class Run:
 
     # Reading: f at the present point, or at another one.
 
-    def look(self) -> Look:
-        """Value, slopes and curvatures at the point, computed once."""
-        if self._look is None or self._look.slopes is None:
-            self._look = checked_look(self.objective.look(self.state), self.point)
+    @property
+    def state(self) -> Any:
+        """The objective's state at `point.base`, made when it is first needed."""
+        self._make_state()
+        return self._state
+
+    def _make_state(self) -> None:
+        if self._state is None:
+            self._state = self.objective.state(self.point.base)
+
+    def look(self, slopes: bool = True) -> Look:
+        """The look at the point, computed once; with slopes, or with them where they are cheap."""
+        if self._look is None or (slopes and self._look.slopes is None):
+            self._look = self.look_at(self.point, slopes)
         return self._look
 
-    def glance(self) -> Look:
-        """A look for the value, which has slopes where they are cheap."""
-        if self._look is None:
-            self._look = checked_look(self.objective.look(self.state, slopes=False), self.point)
-        return self._look
-
-    def look_at(self, point: Point) -> Look:
-        """The look at a point to which a step from the present one leads; the state is not changed."""
-        if point.rotation is None:
-            look = self.objective.look(self.objective.state(point.base))
-        else:
-            look = self.objective.look(self.state, point.rotation)
-        return checked_look(look, point)
+    def look_at(self, point: Point, slopes: bool = True) -> Look:
+        """The look at this point, or at one to which a step from it leads; the state is not changed."""
+        apart = point.rotation is None and point is not self.point
+        state = self.objective.state(point.base) if apart else self.state
+        return checked_look(self.objective.look(state, point.rotation, slopes), point)
 
     def value(self) -> float:
         """The value of f."""
-        return self.glance().value
+        return self.look(slopes=False).value
 
     def gains(self) -> np.ndarray | None:
         """The gains of all pairs, if the objective knows them without searches."""
-        gains = self.glance().gains
+        gains = self.look(slopes=False).gains
         return None if gains is None else gains()
 
     def slopes(self) -> np.ndarray | None:
@@ -97,72 +96,56 @@ class Run:
         slopes = self.look().slopes
         return None if slopes is None else self.point.slopes_of_pairs(slopes)
 
-    def observed(self, even_if_expensive: bool) -> Look:
-        """The look for what only observes the run, which counts no flops: with slopes, or where they are cheap."""
+    def observed(self, slopes: bool) -> Look:
+        """The look for what only observes the run, which counts no flops but those of the state: the next step needs it too."""
         look = self._look
-        if look is None or (look.slopes is None and even_if_expensive):
-            # Not counted, unless the next step needs this look.
-            needed = self.options.phases[self.progress.phase] == "widened sweeps"
-            with nullcontext() if needed else flop_counts.uncounted():
-                return self.look() if even_if_expensive else self.glance()
+        if look is None or (slopes and look.slopes is None):
+            self._make_state()
+            with flop_counts.uncounted():
+                look = self.look(slopes)
         return look
 
     def gradient_norm(self, look: Look) -> float:
         """The norm of the gradient, in the units of the user; NaN where slopes are unknown or too expensive."""
         return math.nan if look.slopes is None else times(self.unit, self.point.norm(look.slopes))
 
-    # Writing: the point, and with it the state.
+    # Writing: another point, or rotations of the columns of this one.
 
-    def arrive(self, point: Point, look: Look) -> None:
-        """Go to the point of this look; the state stays behind, or is made anew where it is that of one point alone."""
-        self.point, self._look = point, look
-        if point.rotation is None:
-            self.state = self.objective.state(point.base)
+    def go_to(self, point: Point, look: Look | None = None, state: Any = None) -> None:
+        """Go to a point, with its look and its state if they are known.
 
-    def settle(self) -> None:
-        """Let the state be that of the point, whose columns may then be rotated in place.
-
-        Every phase calls this before `rotate`: the point is a copy, and the loop keeps the one before to go back to.
+        Otherwise they are made when they are needed: two states at once may not fit into memory. That of a point which is this
+        one rotated stays.
         """
-        if self.point.rotation is None:
-            self.point = self.point.own()
-        else:
-            self.rebase()
+        if state is not None or point.Ut is not self.point.Ut:
+            self._state = state
+        self.point, self._look = point, look
 
     def complete(self) -> None:
-        """Settle, and let the point have as many columns as rows: rotations of two columns need them."""
-        self.settle()
+        """Let the point have as many columns as rows, and be a copy, which `rotate` may change; and the state be that of it."""
+        if self.point.rotation is not None:
+            self.rebase()
         completed = self.point.completed()
-        if completed is not self.point:
+        completed.in_place = True
+        if completed.Ut.shape == self.point.Ut.shape:
+            self.go_to(completed, self._look, self._state)
+        else:
             flop_counts.count(4.0 * completed.Ut.size * self.shape.active)
-            self._move(completed)
+            self.go_to(completed)
 
     def rotate(self, blocks: Blocks, rotations: Rotations, solutions: PairSolutions | None = None) -> None:
-        """Rotate blocks of columns of the point and of the state, after `settle`."""
+        """Rotate blocks of columns of the point and of the state in place, after `complete`."""
         self.objective.apply(self.state, blocks, rotations, solutions)
         self.point.rotate(blocks, rotations)
         self._look = None
 
-    def replace(self, point: Point, state: Any = None) -> None:
-        """Go to a point with its state; without, `hold` is to make one."""
-        self.point, self.state, self._look = point, state, None
-
     def rebase(self) -> None:
-        """Remove the rounding errors of U, and compute the state anew."""
-        self._move(self.point.rebased())
+        """Remove the rounding errors of U, and let the state be made anew."""
+        self.go_to(self.point.rebased())
 
-    def hold(self) -> None:
-        """Compute the state, if there is none."""
-        if self.state is None:
-            self.state = self.objective.state(self.point.base)
-
-    def see_infinite(self) -> None:
-        """Take the value for infinite, where it is NaN."""
-        self._look = Look(math.inf, np.zeros((1, 1)))
-
-    def _move(self, point: Point) -> None:
-        self.replace(point)  # two states at once may not fit into memory
-        self.hold()
+    def release(self) -> None:
+        """Free the state, which may be as large as the data, until it is needed again."""
+        self._state = None
 
 
 def checked_look(look: Look, point: Point) -> Look:

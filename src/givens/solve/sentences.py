@@ -74,6 +74,10 @@ def _reason(ending: Ending, limit: float, number: float) -> str:
             return "the slopes vanish at the start, which may be a saddle point"
         case Stop.EXHAUSTED:
             return f"no step of the phase {ending.phase!r} lowers f any more"
+        case Stop.KINK:
+            return f"no step of the phase {ending.phase!r} lowers f any more, though its slopes are large: f has a kink here"
+        case Stop.STATIONARY:
+            return "the slopes vanish at the start, which sweeps may leave"
         case Stop.MAX_ITER:
             return f"max_iter = {limit:.0f} reached"
         case Stop.INFINITE_START:

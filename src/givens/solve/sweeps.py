@@ -32,6 +32,7 @@ class Sweeps(Phase):
     """
 
     name = "sweeps"
+    looks = False
 
     def __init__(self) -> None:
         self.gains: list[float] = []
@@ -39,7 +40,7 @@ class Sweeps(Phase):
     def advance(self, run: Run) -> float | Ending:
         """One sweep."""
         if run.progress.phase + 1 < len(run.options.phases) and self._sweeps_left(run) > LONG:
-            return Ending(Stop.EXHAUSTED, phase=self.name)
+            return self._ending(Stop.SLOW)
         run.complete()
         objective, progress = run.objective, run.progress
         rounds = run.options.schedule.sweep(run.shape, progress.rng, run.slopes)

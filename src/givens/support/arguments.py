@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+EPS = float(np.finfo(np.float64).eps)  # a relative rounding error of float64 is at most half of this
 SKIPPED = ("givens", "sklearn")  # packages: scikit-learn wraps methods such as `fit_transform`
 LARGEST_COUNT = 2**31 - 1  # larger counts are mistakes, and compiled code may not hold them
 # Of the real data of the benchmarks no feature has more than 0.12 of the variance, unscaled. The sum of all features, as one more
