@@ -25,7 +25,7 @@ import numpy as np
 
 from givens.data.passes import EveryNth, Summary
 from givens.data.rows import Rows
-from givens.numerics import flop_counts
+from givens.numerics import flop_counts, parallel
 from givens.objectives import block_moments
 from givens.objectives.base import Blocks, Look, PairSolutions, Rotations
 from givens.objectives.contrasts import Contrast
@@ -182,16 +182,13 @@ class TurnedTotal(Summary):
 
     def add(self, rows: np.ndarray) -> None:
         """Add rows in pieces, whose size depends on the length of rows only."""
-        step = max(64, PIECE // rows.shape[1])
+        step = min(max(64, PIECE // rows.shape[1]), len(rows))
         axes = np.ascontiguousarray(self.space.axes(self.V).T)
-        # Used again for every piece: new arrays of this size would cost as much time as the sums.
+        # Used again for every piece, and no larger than the rows: new pages of memory would cost as much time as the sums.
         room, Y = np.empty((step, rows.shape[1])), np.empty((len(axes), step))
-        for start in range(0, len(rows), step):
-            piece = rows[start : start + step]
-            shifted = self.space.shifted(piece, room[: len(piece)])
-            if len(piece) < step:
-                Y = np.empty((len(axes), len(piece)))
-            self._take(self.work(np.dot(axes, shifted.T, out=Y)))
+        for part in parallel.slices(len(rows), step):
+            shifted = self.space.shifted(rows[part], room[: part.stop - part.start])
+            self._take(self.work(np.matmul(axes, shifted.T, out=Y[:, : len(shifted)])))
 
     def end(self) -> None:
         """Discard everything but the sums."""
