@@ -37,7 +37,7 @@ SEEDS = 5
 SETTINGS = (
     "scikit-learn: GaussianMixture(20, covariance_type='spherical', random_state=seed), all else at its default "
     "(k-means start, n_init=1, tol=1e-3, max_iter=100); 'scikit-learn, on' continues from there (warm_start) to tol=1e-4, "
-    "max_iter=1000. givens: SphericalMixture(20, refine_em=0); with EM, refine_em=1000, tol=1e-4; 'distinct' has a variance for "
+    "max_iter=1000. givens: SphericalMixture(20, max_iter=0); with EM, max_iter=1000, tol=1e-4; 'distinct' has a variance for "
     "each component, which is scikit-learn's model. Paper: uncentred whitening, λ⁻² for the weights, by rotations and by the "
     "power method (L = 10, N = 30), weights kept within a factor of five of their mean. NMI is between the most probable "
     "component and the true one, on the sample itself; likelihoods are means per row; every method has one thread, and times are "
@@ -56,9 +56,9 @@ def _measure(d: int, n: int, seed: int) -> dict[str, Any]:
     row: dict[str, Any] = {"d": d, "n": n, "seed": seed}
     _enter(row, "truth", data, lambda: Mixture(data.weights, data.means, data.variances))
     for name, options in {
-        "givens": {"refine_em": 0},
-        "em": {"refine_em": 1000},
-        "em_distinct": {"refine_em": 1000, "variance": "distinct"},
+        "givens": {"max_iter": 0},
+        "em": {"max_iter": 1000},
+        "em_distinct": {"max_iter": 1000, "variance": "distinct"},
     }.items():
         model = SphericalMixture(COMPONENTS, threads=1, **options)
         _enter(row, name, data, lambda model=model: _mixture(model.fit(data.X)))
@@ -80,7 +80,7 @@ def _measure(d: int, n: int, seed: int) -> dict[str, Any]:
 
 
 def same_reconstruction(X: np.ndarray, decomposition: Decomposer) -> Mixture:
-    """What SphericalMixture(refine_em=0) fits, with another decomposition of the whitened tensor."""
+    """What SphericalMixture(max_iter=0) fits, with another decomposition of the whitened tensor."""
     basis = principal_basis(moments_of(X, unit_of(X[:TILE])), COMPONENTS - 1)[1]
     state = ThirdMoments(basis).begin(0)
     state.add(X)
@@ -156,7 +156,7 @@ def streams(d: int, n: int, seeds: int) -> dict[str, Any]:
     figures: dict[str, list[float]] = {}
     for seed in range(seeds):
         data = make_spherical_mixture(n, n_components=COMPONENTS, n_features=d, random_state=seed)
-        models = {"fit": SphericalMixture(COMPONENTS, refine_em=0).fit(data.X)}
+        models = {"fit": SphericalMixture(COMPONENTS, max_iter=0).fit(data.X)}
         for rows, rank in ((1000, 20), (1000, 40), (2000, 40), (5000, 40), (5000, 80)):
             model = SphericalMixture(COMPONENTS, basis_samples=rows, basis_rank=rank)
             models[f"{rows} rows, {rank} axes"] = model.partial_fit(data.X)

@@ -60,7 +60,7 @@ MODELS = {
     "SparsePCA": lambda: SparsePCA(COMPONENTS, alpha=0.3),
     "RotatedPCA": lambda: RotatedPCA(COMPONENTS),
     "StreamingSparsePCA": lambda: StreamingSparsePCA(COMPONENTS, n_nonzero=40),
-    "SphericalMixture": lambda: SphericalMixture(COMPONENTS, refine_em=2, n_starts=1),
+    "SphericalMixture": lambda: SphericalMixture(COMPONENTS, max_iter=2, n_starts=1),
 }
 
 

@@ -95,11 +95,11 @@ class Documents:
     summary = 8 * 3 * WORDS * (TOPICS + 10)
 
     def __init__(self):
-        drawn = make_topics(1, n_topics=TOPICS, n_words=WORDS, random_state=0)
+        drawn = make_topics(1, n_components=TOPICS, n_words=WORDS, random_state=0)
         self.topics, self.alpha = drawn.topics, drawn.alpha
 
     def make(self):
-        return TopicModel(TOPICS, refine=2)
+        return TopicModel(TOPICS, max_iter=2)
 
     def chunk(self, number):
         drawn = make_topics(

@@ -22,8 +22,8 @@ from statsmodels.multivariate.factor_rotation import rotate_factors
 from threadpoolctl import threadpool_limits
 
 from givens import FactorRotation, minimize
+from givens.factors import kappa_of, orthomax
 from givens.objectives import Columns, Orthomax
-from givens.rotation import kappa_of, orthomax
 
 OURS = "givens"
 TEN = "givens, ten runs"

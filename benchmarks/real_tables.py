@@ -233,7 +233,7 @@ def blood_cells(report, clusters=10, starts=10):
             GaussianMixture(clusters, covariance_type="spherical", random_state=seed, max_iter=300).fit(X)
             for seed in range(starts)
         ]
-        model = SphericalMixture(clusters, variance="distinct", refine_em=300, random_state=0).fit(X)
+        model = SphericalMixture(clusters, variance="distinct", max_iter=300, random_state=0).fit(X)
 
     def least(fit):
         return float(fit.predict_proba(X).sum(axis=0).min())

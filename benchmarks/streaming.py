@@ -247,7 +247,7 @@ def principal(train, judge, m, alpha):
     """The stream's columns without rotations for sparsity."""
     rest()
     began = perf_counter()
-    model = StreamingSparsePCA(m, alpha=alpha, max_sweeps=0).fit(train)
+    model = StreamingSparsePCA(m, alpha=alpha, max_iter=0).fit(train)
     return entry_of(model, judge, perf_counter() - began)
 
 

@@ -260,7 +260,7 @@ def samples(report):
         timings = report.race(
             {
                 str(implicit): lambda implicit=implicit, Y=Y: decompose(
-                    from_samples(Y, implicit=implicit), random_state=0, max_sweeps=20
+                    from_samples(Y, implicit=implicit), random_state=0, max_iter=20
                 )
                 for implicit in (False, True)
             },

@@ -183,7 +183,7 @@ def _models(k, full=True):
     After 50 passes scikit-learn's own priors, 1/k, are worse than 0.1 on AP; only a full run measures them.
     """
     models = {
-        "moments": lambda X: _ours(k, X, refine=0),
+        "moments": lambda X: _ours(k, X, max_iter=0),
         "refined": lambda X: _ours(k, X),
         "scikit-learn, 10 passes": lambda X: _scikit_learn(k, X, max_iter=10),
         "scikit-learn, 50 passes, priors 0.1": lambda X: _scikit_learn(
@@ -289,7 +289,7 @@ def _simulated(report, full):
     n = 50_000 if full else 5_000
     for k in (20, 100) if full else (20,):
         drawn = make_topics(
-            n, n_topics=k, n_words=5000, document_length=100, topic_sparsity=0.02, random_state=100 + k
+            n, n_components=k, n_words=5000, document_length=100, topic_sparsity=0.02, random_state=100 + k
         )
         errors = {}
         for name, make in _models(k).items():
@@ -322,7 +322,7 @@ def _newsgroups(report):
     topics = rng.gamma(0.05, size=(k, words)) * np.sqrt(base) + 1e-12
     topics = 0.3 * base / base.sum() + 0.7 * topics / topics.sum(axis=1, keepdims=True)
     drawn = make_topics(
-        18_846, n_topics=k, n_words=words, document_length=150, topics=topics, alpha0=2.0, random_state=21
+        18_846, n_components=k, n_words=words, document_length=150, topics=topics, alpha0=2.0, random_state=21
     )
     train, observed, held = completion_split(drawn.X, seed=0, training=11_314)
     found = {}
@@ -356,14 +356,14 @@ def _error_by_documents(report, full):
     """Moments alone: the error halves with four times as many documents."""
     sizes = (4_000, 16_000, 64_000, 256_000) if full else (2_000, 8_000, 32_000)
     drawn = make_topics(
-        sizes[-1], n_topics=10, n_words=1000, document_length=100, topic_sparsity=0.05, random_state=7
+        sizes[-1], n_components=10, n_words=1000, document_length=100, topic_sparsity=0.05, random_state=7
     )
     errors: dict[str, list[tuple[int, float]]] = {"moments": [], "refined": []}
     for n in sizes:
-        for name, refine in (("moments", 0), ("refined", 10)):
+        for name, passes in (("moments", 0), ("refined", 10)):
 
-            def measure(n=n, refine=refine):
-                components, _ = _ours(10, drawn.X[:n], refine=refine)
+            def measure(n=n, passes=passes):
+                components, _ = _ours(10, drawn.X[:n], max_iter=passes)
                 return [topic_error(drawn.topics, components / components.sum(axis=1, keepdims=True))]
 
             (error,) = _kept(f"error n{n}", name, measure)
@@ -407,7 +407,7 @@ def store(folder, documents):
     """Draw the documents and write them, a batch per file."""
     for start in range(0, documents, BATCH):
         X = make_topics(
-            min(BATCH, documents - start), n_topics=20, n_words=5000, document_length=100,
+            min(BATCH, documents - start), n_components=20, n_words=5000, document_length=100,
             topics=_stream_topics(), alpha=np.full(20, 0.05), random_state=start,
         ).X  # fmt: skip
         X.data = X.data.astype(np.uint8)
@@ -417,9 +417,9 @@ def store(folder, documents):
 def fit_stream(folder, documents):
     """In a process of its own, whose memory is measured: distance of the topics, and processor seconds of the fit."""
     warnings.simplefilter("ignore")
-    TopicModel(20, refine=0).fit(next(iter(StoredStream(folder, documents)))[:500])  # compile
+    TopicModel(20, max_iter=0).fit(next(iter(StoredStream(folder, documents)))[:500])  # compile
     start = time.process_time()
-    model = TopicModel(20, refine=0).fit(StoredStream(folder, documents))
+    model = TopicModel(20, max_iter=0).fit(StoredStream(folder, documents))
     seconds = time.process_time() - start
     truth = _stream_topics()
     error = topic_error(

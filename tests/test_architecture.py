@@ -21,7 +21,7 @@ LAYERS = [
     {"data"},
     {"objectives"},
     {"solve"},
-    {"sparse_pca", "streaming", "tensors", "ica", "rotation", "mixtures", "topics"},
+    {"sparse_pca", "streaming", "tensors", "ica", "factors", "mixtures", "topics"},
     {"anndata", "mne", "autodiff", "plotting", "datasets", "checks"},
     {"app", "__main__"},
 ]

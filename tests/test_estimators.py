@@ -57,7 +57,7 @@ def test_a_whole_number_may_come_as_a_float(X, estimator):
 
 
 def test_other_whole_numbers_of_a_mixture_may_come_as_floats(X):
-    options = {"refine_em": 50, "n_starts": 3, "basis_rank": 4, "basis_samples": 100}
+    options = {"max_iter": 50, "n_starts": 3, "basis_rank": 4, "basis_samples": 100}
     whole, floats = (
         SphericalMixture(2, **{name: kind(value) for name, value in options.items()}) for kind in (int, float)
     )
@@ -124,11 +124,11 @@ def sparse_empty(X):
 
 
 def separated_unfinished(X):
-    ICA(max_steps=1).fit(X)
+    ICA(max_iter=1).fit(X)
 
 
 def transformed_unfinished(X):
-    ICA(max_steps=1).fit_transform(X)
+    ICA(max_iter=1).fit_transform(X)
 
 
 @pytest.mark.parametrize(

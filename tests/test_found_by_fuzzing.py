@@ -15,7 +15,7 @@ from scipy import sparse
 from sklearn.decomposition import PCA
 
 import givens
-from givens import metrics, rotation, rotations
+from givens import factors, metrics, rotations
 from givens.app.tables import DataError, open_rows, read_table
 from givens.datasets import make_topics
 from givens.ica import amari_error, cumulant_matrices, lagged_covariances, whiten_samples
@@ -52,7 +52,7 @@ FUNCTIONS = {
     "cumulant_matrices": cumulant_matrices,
     "lagged_covariances": lambda X: lagged_covariances(X, [1]),
     "amari_error": lambda X: amari_error(X, DATA),
-    "orthomax": lambda X: rotation.orthomax(X, 1.0),
+    "orthomax": lambda X: factors.orthomax(X, 1.0),
     "orthogonality": rotations.orthogonality,
     "repair": rotations.repair,
     "determinant": rotations.determinant,
@@ -112,7 +112,7 @@ def test_shapes_that_do_not_agree():
     with pytest.raises(ValueError, match="lags"):
         lagged_covariances(DATA, [1, 99])
     with pytest.raises(ValueError, match="variables must be a whole number"):
-        rotation.kappa_of("equamax", "x", 3)
+        factors.kappa_of("equamax", "x", 3)
     with pytest.raises(ValueError, match="alpha0 must be a number"):
         make_topics(5, alpha0=np.inf)
 
@@ -125,9 +125,9 @@ def test_stacks_of_matrices():
 
 
 def test_differences_of_powers_are_no_nan():
-    assert rotation.orthomax(1e200 * DATA, 1.0) in (np.inf, -np.inf)
-    expected = rotation.orthomax(DATA, 1.0)
-    assert rotation.orthomax(2.0**200 * DATA, 1.0) == expected * 2.0**800
+    assert factors.orthomax(1e200 * DATA, 1.0) in (np.inf, -np.inf)
+    expected = factors.orthomax(DATA, 1.0)
+    assert factors.orthomax(2.0**200 * DATA, 1.0) == expected * 2.0**800
     assert not np.isnan(lagged_covariances(1e300 * DATA, [1, 2])).any()
 
 
@@ -174,13 +174,13 @@ def test_a_decomposition_of_no_components():
 
 
 def test_counts_in_the_other_byte_order():
-    counts = make_topics(30, n_topics=2, n_words=10).X.toarray() + 1
+    counts = make_topics(30, n_components=2, n_words=10).X.toarray() + 1
     model = givens.TopicModel(2).fit(counts.astype(">f8"))
     np.testing.assert_array_equal(model.components_, givens.TopicModel(2).fit(counts).components_)
 
 
 def test_counts_in_half_precision():
-    counts = make_topics(30, n_topics=2, n_words=10).X.toarray() + 1
+    counts = make_topics(30, n_components=2, n_words=10).X.toarray() + 1
     for fit in ("fit", "partial_fit"):
         model = getattr(givens.TopicModel(2), fit)(counts.astype(np.float16))
         expected = getattr(givens.TopicModel(2), fit)(counts.astype(np.float32))
@@ -230,12 +230,12 @@ def test_scores_of_features_whose_deviations_have_no_reciprocal():
 
 
 def test_parameters_of_another_type():
-    counts = make_topics(30, n_topics=2, n_words=10).X.toarray() + 1
+    counts = make_topics(30, n_components=2, n_words=10).X.toarray() + 1
     with pytest.raises(ValueError, match="variance must be one of"):
         givens.SphericalMixture(2, variance=[1, 2]).fit(DATA)
     with pytest.raises(ValueError, match="vocabulary must be a list of words"):
         givens.TopicModel(2, vocabulary=0.3).fit(counts)
-    with pytest.raises(ValueError, match="n_topics must be a whole number from 1 to"):
+    with pytest.raises(ValueError, match="n_components must be a whole number from 1 to"):
         givens.TopicModel(1e300).fit(counts)
     with pytest.raises(ValueError, match="Expected 2D array"):
         givens.TopicModel(2).fit(counts).transform(np.array(1.0))

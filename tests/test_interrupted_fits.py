@@ -44,7 +44,7 @@ def cases() -> list[tuple[type, str]]:
 
 def unfitted(cls: type) -> BaseEstimator:
     model = cls()
-    wanted = {"n_components": 2, "n_topics": 2, "random_state": 0, "threads": 1}
+    wanted = {"n_components": 2, "random_state": 0, "threads": 1}
     return model.set_params(**{name: value for name, value in wanted.items() if name in model.get_params()})
 
 

@@ -46,8 +46,18 @@ class Vocabulary:
     options: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
 
+_SWEEPS = {"max_sweeps": "max_iter"}
 CHANGED = Vocabulary(
-    arguments={"minimize": {"tol": NewMeaning("max_iter", math.sqrt), "max_sweeps": None}},
+    arguments={
+        "minimize": {"tol": NewMeaning("max_iter", math.sqrt), "max_sweeps": None},
+        **dict.fromkeys(
+            ("SparsePCA", "StreamingSparsePCA", "JADE", "SOBI", "FactorRotation", "RotatedPCA", "decompose"),
+            _SWEEPS,
+        ),
+        "ICA": {"max_steps": "max_iter"},
+        "SphericalMixture": {"refine_em": "max_iter"},
+        "TopicModel": {"n_topics": "n_components", "refine": "max_iter"},
+    },
 )
 
 
@@ -100,7 +110,7 @@ class Library:
 
 
 def _call(
-    target: Callable[..., Any], translations: Mapping[str, Translation], *values: Any, **options: Any
+    target: Callable[..., Any], translations: Mapping[str, Translation], /, *values: Any, **options: Any
 ) -> Any:
     known = inspect.signature(target).parameters
     translated: dict[str, Any] = {}

@@ -144,7 +144,7 @@ def by_power(seed: int, T: np.ndarray) -> Any:
 
 def ours(sample: MixtureSample, k: int) -> Mixture:
     """By the moments that the library fits, each weighed by its noise; without EM."""
-    model = SphericalMixture(k, refine_em=0, threads=1).fit(sample.X)
+    model = SphericalMixture(k, max_iter=0, threads=1).fit(sample.X)
     return Mixture(model.weights_, model.means_, model.variances_)
 
 

@@ -18,10 +18,10 @@ _HOMES = {
     "ICA": "givens.ica.estimator",
     "Checkpoint": "givens.solve.checkpoint",
     "Decomposition": "givens.tensors.decompose",
-    "FactorRotation": "givens.rotation.factor_rotation",
+    "FactorRotation": "givens.factors.factor_rotation",
     "JADE": "givens.ica.jade",
     "Result": "givens.result",
-    "RotatedPCA": "givens.rotation.rotated_pca",
+    "RotatedPCA": "givens.factors.rotated_pca",
     "SOBI": "givens.ica.sobi",
     "SparsePCA": "givens.sparse_pca.estimator",
     "SphericalMixture": "givens.mixtures.estimator",
@@ -31,19 +31,20 @@ _HOMES = {
     "decompose": "givens.tensors.decompose",
     "joint_diagonalize": "givens.ica.diagonalize",
     "minimize": "givens.solve.minimize",
+    "progress": "givens.support.progress",
     "sparse_pca_path": "givens.sparse_pca.path",
 }
 _MODULES = {
     "anndata": "givens.anndata",
     "autodiff": "givens.autodiff",
     "datasets": "givens.datasets",
+    "factors": "givens.factors",
     "ica": "givens.ica",
     "loadings": "givens.sparse_pca.loadings",
     "metrics": "givens.metrics",
     "mne": "givens.mne",
     "objectives": "givens.objectives",
     "plotting": "givens.plotting",
-    "rotation": "givens.rotation",
     "rotations": "givens.rotations",
     "rows": "givens.data.rows",
     "schedules": "givens.schedules",
@@ -56,30 +57,31 @@ if TYPE_CHECKING:
         anndata,
         autodiff,
         datasets,
+        factors,
         ica,
         metrics,
         objectives,
         plotting,
-        rotation,
         rotations,
         schedules,
     )
     from givens.checks import check_objective
     from givens.data import rows
+    from givens.factors.factor_rotation import FactorRotation
+    from givens.factors.rotated_pca import RotatedPCA
     from givens.ica.diagonalize import joint_diagonalize
     from givens.ica.estimator import ICA
     from givens.ica.jade import JADE
     from givens.ica.sobi import SOBI
     from givens.mixtures.estimator import SphericalMixture
     from givens.result import Result
-    from givens.rotation.factor_rotation import FactorRotation
-    from givens.rotation.rotated_pca import RotatedPCA
     from givens.solve.checkpoint import Checkpoint
     from givens.solve.minimize import minimize
     from givens.sparse_pca import loadings
     from givens.sparse_pca.estimator import SparsePCA
     from givens.sparse_pca.path import sparse_pca_path
     from givens.streaming.estimator import StreamingSparsePCA
+    from givens.support.progress import progress
     from givens.tensors.decompose import Decomposition, decompose
     from givens.topics.estimator import TopicModel
 
@@ -101,6 +103,7 @@ __all__ = [
     "check_objective",
     "datasets",
     "decompose",
+    "factors",
     "ica",
     "joint_diagonalize",
     "loadings",
@@ -108,7 +111,7 @@ __all__ = [
     "minimize",
     "objectives",
     "plotting",
-    "rotation",
+    "progress",
     "rotations",
     "rows",
     "schedules",

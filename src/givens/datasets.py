@@ -177,7 +177,7 @@ def sparse_modules(
     strength: float = 3.0,
     spread: float = 0.0,
     background: float = 0.0,
-    random_state: int | np.random.Generator | None = None,
+    random_state: int | np.random.Generator | None = 0,
 ) -> Modules:
     """Data like gene expression: a few modules of features that rise and fall together, and noise.
 
@@ -197,7 +197,7 @@ def sparse_modules(
     background : float, default=0.0
         Strength of one more score that moves all features a little, as a difference between batches does; it is not among
         `components`.
-    random_state : int or Generator, optional
+    random_state : int or Generator or None, default=0
 
     Examples
     --------
@@ -257,7 +257,7 @@ def make_spherical_mixture(
     variances: float | np.ndarray = 2.0,
     degrees: float | None = None,
     scale: float = 1.0,
-    random_state: int | np.random.Generator | None = None,
+    random_state: int | np.random.Generator | None = 0,
 ) -> MixtureSample:
     """Draw from a mixture of spherical Gaussians whose centres share an inverse-Wishart covariance.
 
@@ -278,7 +278,7 @@ def make_spherical_mixture(
         mean is the scale matrix.
     scale : float, default=1.0
         The scale matrix of the inverse Wishart distribution is this multiple of the identity.
-    random_state : int or Generator, optional
+    random_state : int or Generator or None, default=0
 
     Returns
     -------
@@ -340,7 +340,7 @@ class TopicSample(NamedTuple):
 def make_topics(
     n_documents: int = 1000,
     *,
-    n_topics: int = 10,
+    n_components: int = 10,
     n_words: int = 1000,
     document_length: int = 100,
     alpha0: float = 1.0,
@@ -354,7 +354,7 @@ def make_topics(
     Parameters
     ----------
     n_documents : int, default=1000
-    n_topics : int, default=10
+    n_components : int, default=10
     n_words : int, default=1000
     document_length : int, default=100
         Number of words of every document.
@@ -376,7 +376,7 @@ def make_topics(
     Examples
     --------
     >>> from givens.datasets import make_topics
-    >>> sample = make_topics(50, n_topics=3, n_words=20, document_length=40)
+    >>> sample = make_topics(50, n_components=3, n_words=20, document_length=40)
     >>> sample.X.shape, int(sample.X.sum()), sample.topics.shape
     ((50, 20), 2000, (3, 20))
     """
@@ -386,7 +386,7 @@ def make_topics(
     if not (isinstance(alpha0, Real) and 0 <= float(alpha0) < 1e15):
         raise ValueError(f"alpha0 must be a number of at least 0, got {alpha0!r}")
     if topics is None:
-        k, words = whole(n_topics, "n_topics", 1), whole(n_words, "n_words", 1)
+        k, words = whole(n_components, "n_components", 1), whole(n_words, "n_words", 1)
         topics = rng.gamma(topic_sparsity, size=(k, words)) + 1e-12
     topics = np.asarray(topics, dtype=float)
     topics = topics / topics.sum(axis=1, keepdims=True)

@@ -266,7 +266,7 @@ def test_data_of_low_rank(seed):
 @pytest.mark.parametrize("seed", range(3))
 def test_too_few_steps_warn_and_leave_a_model(seed):
     _, X = sine_and_pulses(seed, 0.0)
-    model = ICA(2, max_steps=2, tol=0.0)
+    model = ICA(2, max_iter=2, tol=0.0)
     with pytest.warns(ConvergenceWarning, match="ICA did not converge"):
         model.fit(X)
     assert model.n_iter_ <= 2

@@ -200,7 +200,7 @@ def test_too_few_iterations_warn():
     X, _ = mixtures("heavy")
     with pytest.warns(ConvergenceWarning, match="did not converge"):
         ica(X, max_iter=1)
-    with pytest.raises(ValueError, match="max_steps must be a whole number of at least 1"):
+    with pytest.raises(ValueError, match="max_iter must be a whole number of at least 1"):
         ica(X, max_iter=0)
 
 
@@ -258,5 +258,5 @@ def test_the_class_has_sources_of_arbitrary_variance():
     )
     with pytest.raises(ValueError, match="whiten must be"):
         ICA(whiten=True).fit(X)
-    with pytest.raises(ValueError, match="max_steps must be a whole number"):
-        ICA(max_steps=0).fit(X)
+    with pytest.raises(ValueError, match="max_iter must be a whole number"):
+        ICA(max_iter=0).fit(X)

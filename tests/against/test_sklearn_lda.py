@@ -29,7 +29,7 @@ def separate():
 @pytest.fixture(scope="module")
 def mixed():
     """600 documents of four topics, without words that occur in none of them."""
-    X = make_topics(600, n_topics=4, n_words=50, document_length=40, random_state=0).X
+    X = make_topics(600, n_components=4, n_words=50, document_length=40, random_state=0).X
     return X[:, np.asarray(X.sum(axis=0)).ravel() > 0]
 
 
@@ -48,9 +48,9 @@ KINDS = {
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("threads", [1, 2])
-@pytest.mark.parametrize("refine", [0, 10])
-def test_topics_without_common_words_are_told_apart(separate, kind, threads, refine):
-    model = TopicModel(3, refine=refine, threads=threads).fit(KINDS[kind](separate))
+@pytest.mark.parametrize("max_iter", [0, 10])
+def test_topics_without_common_words_are_told_apart(separate, kind, threads, max_iter):
+    model = TopicModel(3, max_iter=max_iter, threads=threads).fit(KINDS[kind](separate))
     assert groups(model) == GROUPS
 
 
@@ -96,10 +96,12 @@ def test_another_number_of_words_is_refused(mixed, method):
 def test_each_pass_improves_what_it_maximises(mixed):
     """The bound, which has five steps per document, or with all steps the score and the perplexity."""
     # "Passes raise the bound": by default they need not lower `perplexity`, which takes more steps.
-    passes = TopicModel(4, refine=6, tol=0).fit(mixed)
+    passes = TopicModel(4, max_iter=6, tol=0).fit(mixed)
     assert passes.n_iter_ == 6
     assert np.diff(passes.bounds_).min() > 0
-    one, ten = (TopicModel(4, refine=refine, max_doc_update_iter=100, tol=0).fit(mixed) for refine in (1, 10))
+    one, ten = (
+        TopicModel(4, max_iter=max_iter, max_doc_update_iter=100, tol=0).fit(mixed) for max_iter in (1, 10)
+    )
     assert ten.n_iter_ > one.n_iter_
     assert ten.score(mixed) > one.score(mixed)
     assert ten.perplexity(mixed) < one.perplexity(mixed)
@@ -115,14 +117,14 @@ def test_perplexity_follows_from_the_score(mixed):
     assert model.perplexity(mixed) == pytest.approx(np.exp(-model.score(mixed) / mixed.sum()), rel=1e-12)
 
 
-@pytest.mark.parametrize("refine", [1, 10])
-def test_the_bound_of_a_fit_is_the_perplexity_of_its_documents(separate, mixed, refine):
+@pytest.mark.parametrize("max_iter", [1, 10])
+def test_the_bound_of_a_fit_is_the_perplexity_of_its_documents(separate, mixed, max_iter):
     # Equal where five steps per document are enough; elsewhere "`bound_`" is larger.
-    model = TopicModel(3, refine=refine).fit(separate)
+    model = TopicModel(3, max_iter=max_iter).fit(separate)
     assert model.bound_ == pytest.approx(model.perplexity(separate), rel=1e-6)
-    model = TopicModel(4, refine=refine).fit(mixed)
+    model = TopicModel(4, max_iter=max_iter).fit(mixed)
     assert 1.0 < model.bound_ / model.perplexity(mixed) < 1.05
-    model = TopicModel(4, refine=refine, max_doc_update_iter=100).fit(mixed)
+    model = TopicModel(4, max_iter=max_iter, max_doc_update_iter=100).fit(mixed)
     assert model.bound_ == pytest.approx(model.perplexity(mixed), rel=2e-3)
 
 

@@ -50,13 +50,13 @@ def test_the_truth_is_recovered(k, features):
 
 
 @pytest.mark.filterwarnings("ignore:EM did not converge")
-@pytest.mark.parametrize("refine_em", [2, 300])
+@pytest.mark.parametrize("max_iter", [2, 300])
 @pytest.mark.parametrize("tol", [1e-7, 1e-1])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_fit_predict_is_fit_and_then_predict(refine_em, tol, dtype):
+def test_fit_predict_is_fit_and_then_predict(max_iter, tol, dtype):
     X, y, *_ = clusters(1)
     X = X.astype(dtype)
-    one, two = (SphericalMixture(2, refine_em=refine_em, tol=tol) for _ in range(2))
+    one, two = (SphericalMixture(2, max_iter=max_iter, tol=tol) for _ in range(2))
     labels = one.fit_predict(X)
     np.testing.assert_array_equal(labels, two.fit(X).predict(X))
     assert adjusted_rand_score(y, labels) > 0.95
@@ -81,7 +81,7 @@ def test_means_differ_and_lie_among_the_rows(seed, variance):
     assert (X.min(axis=0) <= model.means_).all()
     assert (model.means_ <= X.max(axis=0)).all()
     # "Moments only" is scikit-learn's max_iter=0.
-    for fitted in (model, SphericalMixture(2, variance=variance, refine_em=0).fit(X)):
+    for fitted in (model, SphericalMixture(2, variance=variance, max_iter=0).fit(X)):
         for one, two in itertools.combinations(fitted.means_, 2):
             assert not np.allclose(one, two)
 
@@ -114,7 +114,7 @@ def test_clusters_without_spread(variance):
 def test_em_that_is_cut_short_warns_and_leaves_a_model():
     X = noise(30, 3)
     for model in (
-        SphericalMixture(6, variance="distinct", refine_em=1),
+        SphericalMixture(6, variance="distinct", max_iter=1),
         GaussianMixture(6, covariance_type="spherical", max_iter=1, random_state=0),
     ):
         with pytest.warns(ConvergenceWarning, match="did not converge"):
@@ -130,11 +130,11 @@ def test_every_step_raises_the_likelihood(variance):
     """Also from one fit to the next longer one: there is no `warm_start`, since the start is always the same."""
     X, *_ = clusters(rows=300, k=3, features=3, scale=2.0)
     scores = [
-        SphericalMixture(3, variance=variance, refine_em=steps, tol=0).fit(X).score(X)
+        SphericalMixture(3, variance=variance, max_iter=steps, tol=0).fit(X).score(X)
         for steps in (1, 2, 4, 8)
     ]
     assert np.diff(scores).min() > 0
-    model = SphericalMixture(3, variance=variance, refine_em=600, tol=1e-7).fit(X)
+    model = SphericalMixture(3, variance=variance, max_iter=600, tol=1e-7).fit(X)
     assert model.converged_
     assert np.diff(model.log_likelihood_).min() > 0
     assert model.score(X) > scores[-1]
@@ -262,7 +262,6 @@ def test_parameters_of_scikit_learn_that_have_no_counterpart():
     assert missing == {
         "covariance_type",  # `variance`
         "init_params",
-        "max_iter",  # `refine_em`
         "means_init",
         "n_init",  # `n_starts`
         "precisions_init",

@@ -13,7 +13,7 @@ from givens.objectives import Columns
 
 MIXTURE = make_spherical_mixture(9000, n_components=3, n_features=6, scale=6, random_state=0).X
 MODULES = sparse_modules(2000, 40, n_modules=3, module_size=8, random_state=0)
-DOCUMENTS = make_topics(3000, n_topics=3, n_words=40, topic_sparsity=0.5).X
+DOCUMENTS = make_topics(3000, n_components=3, n_words=40, topic_sparsity=0.5).X
 
 SOURCES = np.random.default_rng(0).laplace(size=(9000, 4)) @ np.random.default_rng(1).normal(size=(4, 4))
 
@@ -42,12 +42,12 @@ def counts(X, rows):
 
 
 def fit_mixture(X=None):
-    model = SphericalMixture(3, refine_em=3, n_starts=3).fit(dense(MIXTURE, 700) if X is None else X)
+    model = SphericalMixture(3, max_iter=3, n_starts=3).fit(dense(MIXTURE, 700) if X is None else X)
     return np.concatenate([model.weights_, model.means_.ravel(), model.variances_, model.log_likelihood_])
 
 
 def fit_topics(X=None):
-    model = TopicModel(3, refine=2).fit(counts(DOCUMENTS, 401) if X is None else X)
+    model = TopicModel(3, max_iter=2).fit(counts(DOCUMENTS, 401) if X is None else X)
     return np.concatenate([model.components_.ravel(), model.alpha_, model.bounds_])
 
 

@@ -21,7 +21,7 @@ ROWS = np.random.default_rng(0).standard_normal((60, 3))
 
 
 def fit(X):
-    return SphericalMixture(2, refine_em=1, n_starts=1).fit(X)
+    return SphericalMixture(2, max_iter=1, n_starts=1).fit(X)
 
 
 def test_another_number_of_dimensions():
@@ -30,7 +30,7 @@ def test_another_number_of_dimensions():
 
 
 MODELS = [
-    SphericalMixture(2, refine_em=1, n_starts=1),
+    SphericalMixture(2, max_iter=1, n_starts=1),
     SparsePCA(2, alpha=0.1),
     StreamingSparsePCA(2),
     RotatedPCA(2),

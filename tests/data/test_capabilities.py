@@ -28,8 +28,8 @@ SIGNALS = RNG.laplace(size=(1200, 4)) @ RNG.standard_normal((4, 4))
 COUNTS = RNG.poisson(6 * RNG.dirichlet(np.full(12, 0.3), 3)[RNG.integers(0, 3, 400)] + 0.01).astype(float)
 COUNTS[:, 0] += 3  # no document is empty
 MODELS = {
-    "SphericalMixture": (SphericalMixture(3, refine_em=5), "means_", GROUPS),
-    "TopicModel": (TopicModel(3, refine=3), "components_", COUNTS),
+    "SphericalMixture": (SphericalMixture(3, max_iter=5), "means_", GROUPS),
+    "TopicModel": (TopicModel(3, max_iter=3), "components_", COUNTS),
     "SparsePCA": (SparsePCA(2, alpha=0.1), "components_", GROUPS),
     "StreamingSparsePCA": (StreamingSparsePCA(2, alpha=0.1), "components_", GROUPS),
     "RotatedPCA": (RotatedPCA(2), "loadings_", GROUPS),

@@ -235,7 +235,7 @@ def test_rotated_scores_are_lazy_and_of_unit_variance():
 @pytest.mark.parametrize("scale", [False, True])
 def test_rotated_pca_of_many_features_is_that_of_a_sketch(monkeypatch, scale):
     known = RotatedPCA(3, scale=scale).fit(MODULES.X)
-    monkeypatch.setattr("givens.rotation.principal_components.MOST_PRODUCT_FEATURES", 39)
+    monkeypatch.setattr("givens.factors.principal_components.MOST_PRODUCT_FEATURES", 39)
     model = RotatedPCA(3, scale=scale).fit(dense(MODULES.X, 170))
     assert "a sketch of 23 columns, merged over 12 chunks of samples, that keeps" in model.result_.method
     # The subspaces, whose angles the noise that was dropped may turn a little, and what they explain.
@@ -316,11 +316,11 @@ def test_topics_equal_those_fitted_in_memory(expected):
     np.testing.assert_allclose(expected["topics"], fit_topics(DOCUMENTS), rtol=1e-8)
 
 
-@pytest.mark.parametrize("refine", [0, 3])
-def test_many_topics_equal_those_fitted_in_memory(refine):
+@pytest.mark.parametrize("max_iter", [0, 3])
+def test_many_topics_equal_those_fitted_in_memory(max_iter):
     k = 20
-    X = make_topics(3000, n_topics=k, n_words=800, topic_sparsity=0.2, random_state=k).X
-    known, found = (TopicModel(k, refine=refine).fit(data) for data in (X, counts(X, 401)))
+    X = make_topics(3000, n_components=k, n_words=800, topic_sparsity=0.2, random_state=k).X
+    known, found = (TopicModel(k, max_iter=max_iter).fit(data) for data in (X, counts(X, 401)))
     np.testing.assert_allclose(found.alpha_, known.alpha_, rtol=1e-10)
     np.testing.assert_allclose(
         found.components_, known.components_, rtol=1e-10, atol=1e-12 * known.components_.max()
@@ -342,7 +342,7 @@ def test_more_clusters_than_features_equal_those_fitted_in_memory():
 
 def test_predictions_are_lazy_and_the_same():
     X = dense(MIXTURE, 700)
-    model = SphericalMixture(3, refine_em=1, n_starts=1).fit(X)
+    model = SphericalMixture(3, max_iter=1, n_starts=1).fit(X)
     for method in ("predict", "predict_proba", "score_samples"):
         lazy = getattr(model, method)(X)
         known = getattr(model, method)(MIXTURE)
@@ -357,7 +357,7 @@ def test_predictions_are_lazy_and_the_same():
 
 @pytest.mark.parametrize("method", ["score", "bic", "aic"])
 def test_sums_alone_come_back(method):
-    model = SphericalMixture(3, refine_em=1, n_starts=1).fit(MIXTURE)
+    model = SphericalMixture(3, max_iter=1, n_starts=1).fit(MIXTURE)
     sizes = []
 
     def note(graph, state, failed):
@@ -371,7 +371,7 @@ def test_sums_alone_come_back(method):
 
 def test_shares_are_lazy_and_the_same():
     X = counts(DOCUMENTS, 401)
-    model = TopicModel(3, refine=0).fit(X)
+    model = TopicModel(3, max_iter=0).fit(X)
     lazy = model.transform(X)
     assert isinstance(lazy, da.Array)
     np.testing.assert_allclose(lazy.compute(), model.transform(DOCUMENTS), rtol=1e-6, atol=1e-9)
@@ -381,14 +381,14 @@ def test_shares_are_lazy_and_the_same():
 
 def test_data_frames_have_names():
     frame = pd.DataFrame(MIXTURE, columns=list("abcdef"))
-    model = SphericalMixture(3, refine_em=1, n_starts=1).fit(dask.dataframe.from_pandas(frame, npartitions=5))
+    model = SphericalMixture(3, max_iter=1, n_starts=1).fit(dask.dataframe.from_pandas(frame, npartitions=5))
     assert list(model.feature_names_in_) == list("abcdef")
-    expected = SphericalMixture(3, refine_em=1, n_starts=1).fit(frame)
+    expected = SphericalMixture(3, max_iter=1, n_starts=1).fit(frame)
     np.testing.assert_allclose(model.means_, expected.means_, rtol=1e-9)
 
 
 FRAMED = {
-    "mixture": (MIXTURE, lambda: SphericalMixture(3, refine_em=1, n_starts=1)),
+    "mixture": (MIXTURE, lambda: SphericalMixture(3, max_iter=1, n_starts=1)),
     "sparse PCA": (MIXTURE, lambda: SparsePCA(2, alpha=0.3)),
     "rotated PCA": (MIXTURE, lambda: RotatedPCA(3)),
     "stream": (MIXTURE, lambda: StreamingSparsePCA(2, n_nonzero=3)),

@@ -6,6 +6,7 @@ import dask
 import numpy as np
 import pytest
 
+import givens
 from givens import (
     ICA,
     RotatedPCA,
@@ -22,10 +23,10 @@ distributed = pytest.importorskip("distributed")
 pytestmark = pytest.mark.filterwarnings("ignore:EM did not converge")  # mixtures take few steps here
 
 MODELS = {
-    "mixture": lambda **options: SphericalMixture(3, refine_em=2, n_starts=3, **options),
-    "topics": lambda **options: TopicModel(3, refine=2, **options),
+    "mixture": lambda **options: SphericalMixture(3, max_iter=2, n_starts=3, **options),
+    "topics": lambda **options: TopicModel(3, max_iter=2, **options),
     "sparse PCA": lambda **options: SparsePCA(2, alpha=0.3, **options),
-    "ICA": lambda **options: ICA(3, contrast="adaptive", max_steps=5, tol=1e-2, **options),
+    "ICA": lambda **options: ICA(3, contrast="adaptive", max_iter=5, tol=1e-2, **options),
 }
 
 
@@ -58,8 +59,8 @@ def shown_by(capsys):
 @pytest.mark.parametrize("scheduler", ["threads", "synchronous"])
 def test_progress_shows_passes_and_chunks(name, scheduler, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "200")
-    with dask.config.set(scheduler=scheduler):
-        MODELS[name](progress=True).fit(DATA[name]())
+    with dask.config.set(scheduler=scheduler), givens.progress():
+        MODELS[name]().fit(DATA[name]())
     out = shown_by(capsys)
     chunks = DATA[name]().numblocks[0]
     for text in SHOWN[name]:
@@ -72,10 +73,11 @@ def test_progress_shows_passes_and_chunks(name, scheduler, capsys, monkeypatch):
 def test_progress_of_estimators_that_had_it(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "200")
     for model, text in (
-        (RotatedPCA(2, progress=True), "rotated pca products:"),
-        (StreamingSparsePCA(2, n_nonzero=3, progress=True), "streaming sketch:"),
+        (RotatedPCA(2), "rotated pca products:"),
+        (StreamingSparsePCA(2, n_nonzero=3), "streaming sketch:"),
     ):
-        model.fit(dense(MIXTURE, 900))
+        with givens.progress():
+            model.fit(dense(MIXTURE, 900))
         assert f"pass 1, {text} 10 of 10 chunks" in shown_by(capsys)
 
 
@@ -86,7 +88,8 @@ def test_progress_and_names_on_a_cluster(capsys, monkeypatch):
         distributed.Client(cluster) as client,
     ):
         for name, model in MODELS.items():
-            found = model(progress=True).fit(DATA[name]())
+            with givens.progress():
+                found = model().fit(DATA[name]())
             np.testing.assert_array_equal(numbers(found), numbers(model().fit(DATA[name]())))
             out, chunks = shown_by(capsys), DATA[name]().numblocks[0]
             for text in SHOWN[name]:
@@ -116,7 +119,7 @@ def test_progress_and_names_on_a_cluster(capsys, monkeypatch):
 
 def test_what_is_kept_for_many_passes_goes_to_each_task_by_itself():
     # A list of kept values would be a task of its own, whose result workers send each other in every pass.
-    rows = DaskRows(dense(MIXTURE, 700), None)
+    rows = DaskRows(dense(MIXTURE, 700))
     kept = [rows.keep(np.full(3, number), "kept-values") for number in range(40)]
     graph = dict(rows._tree(None, None, "sums", "sums-0", kept).__dask_graph__())
     names = {str(key if isinstance(key, str) else key[0]).rsplit("-", 1)[0] for key in graph}

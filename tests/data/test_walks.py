@@ -38,7 +38,7 @@ SIGNALS = RNG.laplace(size=(1200, 4)) @ RNG.standard_normal((4, 4))
 COUNTS = RNG.poisson(1.0, size=(300, 20)).astype(float)
 FITS = {
     "SphericalMixture.fit": (SphericalMixture(3), GROUPS),
-    "TopicModel.fit": (TopicModel(2, refine=3), COUNTS),
+    "TopicModel.fit": (TopicModel(2, max_iter=3), COUNTS),
     "ICA.fit": (ICA(), SIGNALS),
     "JADE.fit": (JADE(), SIGNALS),
     "SOBI.fit": (SOBI(lags=5), SIGNALS),

@@ -34,10 +34,10 @@ COMMANDS = {
     "sparse-pca": ["-m", "2", "--n-nonzero", "2", "--no-path"],
     "sparse-pca --stream": ["-m", "2", "--n-nonzero", "2", "--stream"],
     "sparse-pca --path": ["-m", "2", "--alpha", "0.2", "--max-sweeps", "20"],
-    "mixture": ["-k", "2", "--refine-em", "3"],
+    "mixture": ["-k", "2", "--max-iter", "3"],
     "rotate": ["-m", "2"],
     "rotate loadings": [],
-    "topics": ["-k", "2", "--refine", "1", "--min-documents", "1"],
+    "topics": ["-k", "2", "--max-iter", "1", "--min-documents", "1"],
     "tensor": ["--rank", "2"],
 }
 EXTRA = [

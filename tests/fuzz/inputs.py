@@ -39,18 +39,15 @@ ODD: list[Any] = [
 SMALL = [1, 2, 3, 5]
 COMMON = {
     "n_components": [1, 2, 3, None, 5, 40, 0.9],
-    "n_topics": [1, 2, 3, 5],
     "n_starts": [1, 1, 2],
     "threads": [1, 1, 2, None, 7],
     "random_state": [0, 1, None, np.random.RandomState(3)],
     "tol": [1e-6, 0.0, 1e-2, 1e-12],
-    "max_sweeps": [1, 5, 50],
-    "max_steps": [1, 5, 50],
+    "max_iter": [0, 1, 5, 50],
     "scale": [False, True],
     "refit": [False, True],
     "warm_start": [False, True],
     "normalize": [False, True],
-    "progress": [False],
     "penalty": ["l1", "l0"],
     "gamma": [None, 0.0, 0.1, 1.0, 1e10, 1e-200, 1e300],
     "alpha": [None, 0.0, 0.1, 0.5, 0.99, 1.0],
@@ -63,12 +60,10 @@ COMMON = {
     "forgetting": [1.0, 0.9, 0.5],
     "stop_after": [None, 5, 0.5],
     "variance": ["common", "distinct"],
-    "refine_em": [0, 1, 20],
     "basis_rank": [None, 2, 5],
     "basis_samples": [10, 2000],
     "basis_documents": [10, 5000],
     "alpha0": [None, 0.0, 1.0, 50.0],
-    "refine": [0, 1, 5],
     "topic_word_prior": [0.05, 0.0, 1.0],
     "counts": ["whole", "weights"],
     "vocabulary": [None],
@@ -93,7 +88,7 @@ def estimators() -> list[type]:
 def parameters(rng: np.random.Generator, cls: type) -> dict[str, Any]:
     chosen = {}
     for name in cls().get_params():
-        if rng.random() < 0.4 or name in ("n_components", "n_topics"):
+        if rng.random() < 0.4 or name == "n_components":
             options = COMMON.get(name, ODD)
             if rng.random() < 0.04 and name not in ("n_starts", "progress"):
                 options = ODD
@@ -338,7 +333,7 @@ def run_decompose(rng: np.random.Generator, note: Callable[[str], None]) -> None
     """`decompose` and the power method."""
     T = tensor(rng)
     rank = [None, None, 1, 2, 0, 99, "x"][rng.integers(7)]
-    options = {"symmetrize": bool(rng.random() < 0.7), "n_starts": int(rng.choice([1, 2])), "max_sweeps": 20}
+    options = {"symmetrize": bool(rng.random() < 0.7), "n_starts": int(rng.choice([1, 2])), "max_iter": 20}
     if rng.random() < 0.3:
         options["start"] = start(rng, np.shape(T)[0] if np.ndim(T) else 1)
     note(f"decompose({say(T)}, {rank}, {options})")
@@ -376,7 +371,7 @@ def run_function(rng: np.random.Generator, note: Callable[[str], None]) -> None:
         "metrics.loading_overlap": lambda: metrics.loading_overlap(X),
         "metrics.orthogonality_defect": lambda: metrics.orthogonality_defect(X),
         "loadings.refit": lambda: sparse_loadings.refit(X, other),
-        "sparse_pca_path": lambda: givens.sparse_pca_path(X, n, n_alphas=3, max_sweeps=5).components,
+        "sparse_pca_path": lambda: givens.sparse_pca_path(X, n, n_alphas=3, max_iter=5).components,
         "rotation.align": lambda: rotation.align(X, other),
         "rotation.congruence": lambda: rotation.congruence(X, other),
         "rotation.target_rotation": lambda: rotation.target_rotation(X, other),
@@ -397,7 +392,7 @@ def run_function(rng: np.random.Generator, note: Callable[[str], None]) -> None:
         "make_spherical_mixture": lambda: (
             datasets.make_spherical_mixture(20, n_components=n, n_features=5, random_state=0).X
         ),
-        "make_topics": lambda: datasets.make_topics(10, n_topics=n, n_words=20, alpha0=number).X,
+        "make_topics": lambda: datasets.make_topics(10, n_components=n, n_words=20, alpha0=number).X,
         "sparse_modules": lambda: (
             datasets.sparse_modules(10, 50, n_modules=n, module_size=5, strength=number).X
         ),

@@ -42,8 +42,8 @@ from tests.test_interrupted_fits import arguments, cases, estimators, state, unf
 TIMES = ("result_", "trace_")
 MOST = 3  # trials for one that is interrupted before its end
 Counts = collections.Counter[str]
-LARGE = np.asarray(make_topics(150, n_topics=3, n_words=40, random_state=0).X.toarray()) + 1.0
-OTHER = np.asarray(make_topics(120, n_topics=4, n_words=40, random_state=1).X.toarray()) + 2.0
+LARGE = np.asarray(make_topics(150, n_components=3, n_words=40, random_state=0).X.toarray()) + 1.0
+OTHER = np.asarray(make_topics(120, n_components=4, n_words=40, random_state=1).X.toarray()) + 2.0
 
 
 SENDER = """

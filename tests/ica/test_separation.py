@@ -169,7 +169,7 @@ class TestEstimators:
             ConvergenceWarning,
             match=r"did not converge .*max_iter = 1.*allow more iterations or raise tol",
         ):
-            type(estimator)(max_sweeps=1).fit(X)
+            type(estimator)(max_iter=1).fit(X)
         with pytest.raises(NotFittedError):
             type(estimator)().transform(X)
 

@@ -53,12 +53,12 @@ def assert_near(one: SphericalMixture, two: SphericalMixture) -> None:
         np.testing.assert_allclose(a, b, rtol=1e-8)
 
 
-@pytest.mark.parametrize("refine_em", [0, 50])
-def test_it_finds_the_mixture(data: MixtureSample, refine_em: int) -> None:
-    model = SphericalMixture(4, variance="distinct", refine_em=refine_em).fit(data.X)
+@pytest.mark.parametrize("max_iter", [0, 50])
+def test_it_finds_the_mixture(data: MixtureSample, max_iter: int) -> None:
+    model = SphericalMixture(4, variance="distinct", max_iter=max_iter).fit(data.X)
     order = [int(np.argmin(np.sum((model.means_ - mean) ** 2, axis=1))) for mean in data.means]
     assert sorted(order) == [0, 1, 2, 3]
-    within = 0.25 if refine_em == 0 else 0.12
+    within = 0.25 if max_iter == 0 else 0.12
     np.testing.assert_allclose(model.weights_[order], data.weights, atol=within / 3)
     np.testing.assert_allclose(model.means_[order], data.means, atol=2 * within)
     np.testing.assert_allclose(model.variances_[order], data.variances, atol=within)
@@ -75,7 +75,7 @@ def test_it_comes_close_to_the_truth_where_the_power_method_does_not() -> None:
         return normalized_mutual_info_score(data.y, labels)
 
     truth = SphericalMixture(20).fit(data.X)
-    pure = SphericalMixture(20, refine_em=0).fit(data.X)
+    pure = SphericalMixture(20, max_iter=0).fit(data.X)
     # The paper's procedure reaches 0.45 here by rotations and 0.21 by the power method; the truth 0.65.
     assert score(pure.predict(data.X)) > 0.5
     assert score(truth.predict(data.X)) > 0.6
@@ -94,13 +94,13 @@ class Shards:
 
 
 @pytest.mark.filterwarnings("ignore:EM did not converge")
-@pytest.mark.parametrize("refine_em", [0, 3])
-def test_any_source_gives_the_same_mixture(data: MixtureSample, refine_em: int) -> None:
-    model = SphericalMixture(4, refine_em=refine_em, tol=0.0).fit(data.X)
+@pytest.mark.parametrize("max_iter", [0, 3])
+def test_any_source_gives_the_same_mixture(data: MixtureSample, max_iter: int) -> None:
+    model = SphericalMixture(4, max_iter=max_iter, tol=0.0).fit(data.X)
     shards = Shards(data.X, 1234)
     assert_near(model, clone(model).fit(shards))
     # The head, the second moment, the third, and EM.
-    assert shards.passes <= 4 + refine_em
+    assert shards.passes <= 4 + max_iter
     assert_near(model, clone(model).fit([data.X[:10], data.X[10:5000], np.empty((0, 7)), data.X[5000:]]))
     assert_bits(model, clone(model).fit(pd.DataFrame(data.X, columns=list("abcdefg"))))
 
@@ -136,7 +136,7 @@ def test_a_stream_gives_the_same_model_for_any_cut(data: MixtureSample, samples:
 
 
 def test_a_stream_with_all_axes_is_as_good_as_a_fit(data: MixtureSample) -> None:
-    fitted = SphericalMixture(4, refine_em=0).fit(data.X)
+    fitted = SphericalMixture(4, max_iter=0).fit(data.X)
     stream = SphericalMixture(4, basis_rank=7, basis_samples=300).partial_fit(data.X)
     for a, b in zip(parameters(fitted), parameters(stream)):
         np.testing.assert_allclose(np.sort(a, axis=0), np.sort(b, axis=0), atol=1e-3)
@@ -233,14 +233,14 @@ def wide(rows: int, features: int, seed: int = 0) -> np.ndarray:
 
 @pytest.mark.filterwarnings("ignore:EM did not converge")
 @pytest.mark.parametrize("variance", ["common", "distinct"])
-@pytest.mark.parametrize("refine_em", [0, 8])
+@pytest.mark.parametrize("max_iter", [0, 8])
 @pytest.mark.parametrize("unit", [1.0, 1e-80])
 def test_fewer_rows_than_features_are_fitted_as_in_all_features(
-    variance: str, refine_em: int, unit: float
+    variance: str, max_iter: int, unit: float
 ) -> None:
     """The coordinates of the rows' span, against the covariance of all features."""
     X = wide(40, 90) * unit
-    model = SphericalMixture(3, variance=variance, refine_em=refine_em, tol=0.0).fit(X)
+    model = SphericalMixture(3, variance=variance, max_iter=max_iter, tol=0.0).fit(X)
     direct = clone(model)._fit_passes(Rows(X), X)
     ours, theirs = np.argsort(model.weights_), np.argsort(direct.mixture.weights)
     np.testing.assert_allclose(model.weights_[ours], direct.mixture.weights[theirs], rtol=1e-7)
@@ -251,7 +251,7 @@ def test_fewer_rows_than_features_are_fitted_as_in_all_features(
         model.eigenvalues_ * direct.unit**2, direct.eigenvalues, atol=1e-12 * direct.eigenvalues[0]
     )
     np.testing.assert_allclose(model.log_likelihood_, direct.history, rtol=1e-9)
-    if refine_em:
+    if max_iter:
         assert model.score(X) >= model.log_likelihood_[-1] - 1e-9 * abs(model.log_likelihood_[-1])
 
 
@@ -276,7 +276,7 @@ def test_more_starts_are_more_likely_where_moments_mislead() -> None:
     for seed in range(6):
         X = elongated(seed)
         one, more = (
-            SphericalMixture(6, variance="distinct", n_starts=n, refine_em=200).fit(X) for n in (1, 21)
+            SphericalMixture(6, variance="distinct", n_starts=n, max_iter=200).fit(X) for n in (1, 21)
         )
         gains.append(more.log_likelihood_[-1] - one.log_likelihood_[-1])
         assert more.weights_.min() * 300 >= 2 or "moments' solution" in more.result_.method
@@ -336,9 +336,9 @@ def test_more_clusters_than_features_are_found_by_em(
 def test_em_that_was_cut_short_warns(steps: int) -> None:
     X = elongated(0)
     with pytest.warns(
-        ConvergenceWarning, match=f"EM did not converge in {steps} steps?: raise refine_em or tol"
+        ConvergenceWarning, match=f"EM did not converge in {steps} steps?: raise max_iter or tol"
     ):
-        model = SphericalMixture(6, refine_em=steps).fit(X)
+        model = SphericalMixture(6, max_iter=steps).fit(X)
     assert not model.converged_
     assert not model.result_.converged
     assert len(model.log_likelihood_) == steps
@@ -352,7 +352,7 @@ def test_the_method_is_said(data: MixtureSample) -> None:
     said = model.result_.method
     assert said.startswith("moments up to the third, decomposed by ")
     assert said.endswith(f"; {len(model.log_likelihood_)} steps of EM from the moments' solution")
-    assert "EM" not in SphericalMixture(4, refine_em=0).fit(data.X).result_.method
+    assert "EM" not in SphericalMixture(4, max_iter=0).fit(data.X).result_.method
 
 
 @pytest.mark.parametrize("variance", ["common", "distinct"])
@@ -391,7 +391,7 @@ def test_a_stream_cannot_be_asked_for_more_components_than_its_axes_hold(data: M
 class TestHostileData:
     def test_more_components_than_features_need_em(self) -> None:
         X = np.random.default_rng(0).standard_normal((50, 3))
-        for use in (SphericalMixture(5, refine_em=0).fit, SphericalMixture(5).partial_fit):
+        for use in (SphericalMixture(5, max_iter=0).fit, SphericalMixture(5).partial_fit):
             with pytest.raises(ValueError, match="n_components=5 is more than n_features=3: moments tell"):
                 use(X)
         with pytest.raises(ValueError, match="n_samples=4 rows are too few for n_components=5"):
@@ -409,7 +409,7 @@ class TestHostileData:
         with pytest.raises(
             ValueError, match=r"4 components need means that differ in 3 directions.*eigenvalues"
         ):
-            SphericalMixture(4, refine_em=0).fit(X)
+            SphericalMixture(4, max_iter=0).fit(X)
         said = SphericalMixture(4).fit(X).result_.method
         assert "since moments cannot tell 4 components apart in these 5 features" in said
 
@@ -433,7 +433,7 @@ class TestHostileData:
         [
             ({"n_components": 0}, "n_components must be a whole number of at least 1, got 0"),
             ({"n_components": 2.5}, "n_components must be a whole number"),
-            ({"refine_em": -1}, "refine_em must be a whole number of at least 0"),
+            ({"max_iter": -1}, "max_iter must be a whole number of at least 0"),
             ({"variance": "full"}, "variance must be one of 'common', 'distinct', got 'full'"),
             ({"n_starts": 0}, "n_starts must be a whole number of at least 1, got 0"),
             ({"tol": -1.0}, "tol must be a number of at least 0"),

@@ -16,7 +16,19 @@ from givens import objectives
 from givens.ica.solver import ica
 from tests.ica.sources import OWN
 
-RENAMED: dict[str, dict[str, str | None]] = {}
+RENAMED: dict[str, dict[str, str | None]] = {
+    "SparsePCA": {"max_sweeps": "max_iter", "progress": None},
+    "StreamingSparsePCA": {"max_sweeps": "max_iter", "progress": None},
+    "ICA": {"max_steps": "max_iter", "progress": None},
+    "JADE": {"max_sweeps": "max_iter"},
+    "SOBI": {"max_sweeps": "max_iter"},
+    "FactorRotation": {"max_sweeps": "max_iter", "progress": None},
+    "RotatedPCA": {"max_sweeps": "max_iter", "progress": None},
+    "SphericalMixture": {"refine_em": "max_iter", "progress": None},
+    "TopicModel": {"n_topics": "n_components", "refine": "max_iter", "progress": None},
+    "decompose": {"max_sweeps": "max_iter"},
+    "sparse_pca_path": {"max_sweeps": "max_iter"},
+}
 """Call → {argument as written here: its name in the library}; None for an argument that is gone, which cases must not set."""
 
 ARGUMENTS: dict[str, dict[str, Any]] = {

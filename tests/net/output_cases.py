@@ -247,7 +247,7 @@ ROTATE = [
 MIXTURE = [
     Case("labels", "mixture labels.x.csv -k 2 --labels kind --json", True),
     *format_cases("mixture", FEWER),
-    *option_cases("mixture x.csv -k 2", ["--variance distinct", "--standardise", "--refine-em 1", "--log2"]),
+    *option_cases("mixture x.csv -k 2", ["--variance distinct", "--standardise", "--max-iter 1", "--log2"]),
     Case("labels under the heading of clusters", "mixture groups.csv -k 2 --labels cluster"),
     Case("formulas", "mixture formulas.csv -k 2 --excel-safe"),
     *option_cases("mixture holes.csv -k 2", ["--impute median", "--impute drop", "--impute em"]),
@@ -262,12 +262,12 @@ TOPICS = [
     Case("texts", "topics texts -k 2 --stop-words", True),
     *format_cases("topics", [*FEWER, "csr.h5ad"]),
     Case("a vocabulary", "topics counts.mtx -k 2 --samples rows --vocabulary words.txt"),
-    *option_cases("topics counts.csv -k 2", ["--refine 0", "--alpha0 0.5"]),
+    *option_cases("topics counts.csv -k 2", ["--max-iter 0", "--alpha0 0.5"]),
     *fault_cases("topics", FAULTS),
     Case("no counts", "topics x.csv -k 2"),
     *option_cases(
         "topics counts.csv",
-        ["--refine 2", "-k 7", "-k 2 --alpha0 -1", "-k 2 --vocabulary none.txt", "-k 2 --log2"],
+        ["--max-iter 2", "-k 7", "-k 2 --alpha0 -1", "-k 2 --vocabulary none.txt", "-k 2 --log2"],
     ),
     Case("a short vocabulary", "topics counts.mtx -k 2 --samples rows --vocabulary two-words.txt"),
     Case("a vocabulary of texts", "topics texts -k 2 --vocabulary words.txt"),

@@ -427,8 +427,8 @@ def test_constant_features_have_no_part(X):
 
 
 def test_too_few_sweeps_are_warned_of(X):
-    with pytest.warns(ConvergenceWarning, match="max_sweeps"):
-        SparsePCA(3, alpha=0.2, max_sweeps=1, tol=0.0).fit(X)
+    with pytest.warns(ConvergenceWarning, match="max_iter"):
+        SparsePCA(3, alpha=0.2, max_iter=1, tol=0.0).fit(X)
 
 
 BAD = [
@@ -449,7 +449,7 @@ BAD = [
     ({"alpha": 0.1, "n_nonzero": 3}, "give only one"),
     ({"penalty": "l2"}, "penalty must be"),
     ({"tol": -1.0}, "tol"),
-    ({"max_sweeps": 0}, "max_sweeps"),
+    ({"max_iter": 0}, "max_iter"),
     ({"n_starts": 0}, "n_starts"),
     ({"threads": 0}, "threads"),
 ]
@@ -522,7 +522,7 @@ def test_the_random_schedule_is_algorithm_2(penalty, m):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         asked = {"gamma": gamma, "penalty": penalty, "schedule": "random", "random_state": 7, "tol": 0.0}
-        model = SparsePCA(m, max_sweeps=sweeps, refit=False, **asked).fit(X)
+        model = SparsePCA(m, max_iter=sweeps, refit=False, **asked).fit(X)
     A = (X - X.mean(axis=0)).T
     active = m or n
     # The start: principal axes of the features that can count, and any columns beside those of the components.

@@ -7,6 +7,7 @@ import pytest
 from scipy import sparse
 from sklearn.exceptions import NotFittedError
 
+import givens
 from givens import StreamingSparsePCA
 from tests.stream_data import DATA, model, state
 
@@ -168,7 +169,7 @@ def test_a_warm_start_with_an_early_stop():
         ({"stop_after": 1.5}, "stop_after"),
         ({"stop_after": 0.5}, "length is not known"),
         ({"threads": 0}, "threads"),
-        ({"max_sweeps": -1}, "max_sweeps"),
+        ({"max_iter": -1}, "max_iter"),
         ({"n_starts": 0}, "n_starts"),
         ({"n_starts": 2, "drop": "weakest"}, "n_starts = 2 goes with drop='frequent'"),
     ],
@@ -213,7 +214,8 @@ def test_progress_counts_the_samples_and_changes_nothing(capsys):
     batches = [X[start : start + 100] for start in range(0, 250, 100)]
     quiet = StreamingSparsePCA(2).fit(iter(batches))
     assert capsys.readouterr() == ("", "")
-    shown = StreamingSparsePCA(2, progress=True).fit(iter(batches))
+    with givens.progress():
+        shown = StreamingSparsePCA(2).fit(iter(batches))
     # On whichever of the two Rich's console writes to: a command sends it to the second.
     assert "250 samples" in "".join(capsys.readouterr())
     assert np.array_equal(quiet.components_, shown.components_)
@@ -311,13 +313,14 @@ def test_an_early_stop_waits_for_no_more_samples():
 
 
 def test_progress_counts_up_to_the_early_stop(capsys):
-    model(progress=True, stop_after=26).fit(DATA[k : k + 20] for k in range(0, 130, 20))
+    with givens.progress():
+        model(stop_after=26).fit(DATA[k : k + 20] for k in range(0, 130, 20))
     assert "40 samples" in "".join(capsys.readouterr())
 
 
 def test_an_error_ends_the_bar(capsys):
     """An error's traceback holds what was running, and would hold the bar too."""
-    with pytest.raises(ValueError, match="batch 1 of X") as error:
-        model(progress=True).fit(iter([DATA[:20], np.full((2, 30), np.nan)]))
+    with givens.progress(), pytest.raises(ValueError, match="batch 1 of X") as error:
+        model().fit(iter([DATA[:20], np.full((2, 30), np.nan)]))
     assert "20 samples" in "".join(capsys.readouterr())  # off a terminal a bar is shown when it ends
     assert error.traceback

@@ -46,7 +46,7 @@ def test_deviations_are_those_of_the_weighted_samples(drop, forgetting):
 
 
 def test_with_room_for_everything_it_is_pca_of_the_correlations():
-    found = model(gamma=0.0, alpha=None, oversample=37, max_sweeps=0).fit(X)
+    found = model(gamma=0.0, alpha=None, oversample=37, max_iter=0).fit(X)
     energies, axes = np.linalg.eigh(np.corrcoef(X.T))
     np.testing.assert_allclose(
         np.abs(np.sum(found.components_ * axes[:, ::-1][:, :3].T, axis=1)), 1, atol=1e-9
@@ -196,7 +196,7 @@ def test_the_method_says_what_the_stream_did_and_how_its_components_were_made():
     rotated = model().fit(X)
     assert rotated.method_.startswith("300 samples, 23 columns kept as principal axes")
     assert "sweeps of rotations in blocks" in rotated.method_
-    rotated.set_params(max_sweeps=0)
+    rotated.set_params(max_iter=0)
     assert rotated.method_.endswith("loadings from the columns as they are")
     paper = model(drop="weakest", inner_rotations=5).fit(X)
     assert "3 columns kept, the weakest replaced by each sample, then 5 rotations" in paper.method_

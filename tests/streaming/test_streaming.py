@@ -104,14 +104,12 @@ def test_kept_columns_never_exceed_the_scatter_and_miss_little_of_it(forgetting)
         if oversample == 37:
             assert missing[-1] <= 1e-10 * size
     leading = np.linalg.eigh(scatter)[1][:, -3:]
-    held = np.linalg.norm(
-        fitted(DATA.X, max_sweeps=0, alpha=0.0, forgetting=forgetting).components_ @ leading
-    )
+    held = np.linalg.norm(fitted(DATA.X, max_iter=0, alpha=0.0, forgetting=forgetting).components_ @ leading)
     assert held**2 > 0.99 * 3
 
 
 def test_without_threshold_and_loss_it_is_pca():
-    model = StreamingSparsePCA(3, gamma=0.0, oversample=37, max_sweeps=0).fit(DATA.X)
+    model = StreamingSparsePCA(3, gamma=0.0, oversample=37, max_iter=0).fit(DATA.X)
     C = DATA.X - DATA.X.mean(axis=0)
     _, size, Vt = np.linalg.svd(C, full_matrices=False)
     np.testing.assert_allclose(np.abs(np.sum(model.components_ * Vt[:3], axis=1)), 1, atol=1e-9)
@@ -194,7 +192,7 @@ def test_rotations_separate_modules_of_equal_strength():
         truth[j, 10 * j : 10 * j + 10] = 10**-0.5
     X = rng.standard_normal((600, 3)) * 6 @ truth + 0.3 * rng.standard_normal((600, 60))
     rotated = StreamingSparsePCA(3, alpha=0.3).fit(X)
-    axes = StreamingSparsePCA(3, alpha=0.3, max_sweeps=0).fit(X)
+    axes = StreamingSparsePCA(3, alpha=0.3, max_iter=0).fit(X)
     found, mixed = (np.abs(model.components_ @ truth.T).max(axis=0).min() for model in (rotated, axes))
     assert found > 0.99
     assert mixed < 0.95
@@ -218,16 +216,16 @@ def test_the_threshold_grows_with_the_stream():
     short, long = (StreamingSparsePCA(2, gamma=0.7).fit(np.tile(DATA.X, (k, 1))) for k in (1, 4))
     # The level of the rotated candidate is gamma times the root of the samples; principal axes match its non-zeros.
     for model in (short, long):
-        model.set_params(max_sweeps=0)
+        model.set_params(max_iter=0)
     np.testing.assert_allclose(short.gamma_, 0.7 * np.sqrt(150))
     np.testing.assert_allclose(long.gamma_, 0.7 * np.sqrt(600))
-    squares = StreamingSparsePCA(2, gamma=0.7, penalty="l0", max_sweeps=0).fit(DATA.X)
+    squares = StreamingSparsePCA(2, gamma=0.7, penalty="l0", max_iter=0).fit(DATA.X)
     np.testing.assert_allclose(squares.gamma_, 0.7 * 150)
 
 
 def test_shrunk_and_unshrunk_values():
-    plain = StreamingSparsePCA(3, alpha=0.3, max_sweeps=0).fit(DATA.X)
-    shrunk = StreamingSparsePCA(3, alpha=0.3, max_sweeps=0, refit=False).fit(DATA.X)
+    plain = StreamingSparsePCA(3, alpha=0.3, max_iter=0).fit(DATA.X)
+    shrunk = StreamingSparsePCA(3, alpha=0.3, max_iter=0, refit=False).fit(DATA.X)
     np.testing.assert_array_equal(plain.components_ != 0, shrunk.components_ != 0)
     sketch = plain._sketch
     Y = sketch.columns_now(plain._rule(sketch))

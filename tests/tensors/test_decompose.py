@@ -99,7 +99,7 @@ def test_the_value_is_the_sum_of_the_weights(d, rank, start):
         weights = np.random.default_rng(seed).uniform(-3, 1, d)
         T = orthogonal(np.random.default_rng(seed), d, noise=0.1, weights=weights)[0]
         for most in (0, 1, 100):
-            found = decompose(T, rank, start=start, random_state=100, max_sweeps=most)
+            found = decompose(T, rank, start=start, random_state=100, max_iter=most)
             assert (found.weights >= 0).all()
             assert found.result.value == pytest.approx(found.weights.sum(), rel=1e-12)
             assert found.result.trace.value[-1] == found.result.value
@@ -202,7 +202,7 @@ def test_the_solution_is_stationary_and_better_than_every_pair():
     T = orthogonal(np.random.default_rng(10), 40, noise=0.01)[0]
     found = decompose(T, random_state=0, tol=1e-15)
     assert found.result.gradient_norm < 1e-6
-    again = decompose(T, start=found.factors, tol=1e-15, schedule="cyclic", max_sweeps=1)
+    again = decompose(T, start=found.factors, tol=1e-15, schedule="cyclic", max_iter=1)
     assert np.isclose(again.result.value, found.result.value, rtol=1e-14)
 
 

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:.* words occur in no document")
 # Some of scikit-learn's checks have tables without structure, of which moments see too little; a warning says so.
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @parametrize_with_checks(
-    [TopicModel(n_topics=2, counts="any"), TopicModel(n_topics=2, counts="any", alpha0=0)]
+    [TopicModel(n_components=2, counts="any"), TopicModel(n_components=2, counts="any", alpha0=0)]
 )
 def test_scikit_learns_contract(estimator, check):
     check(estimator)
@@ -39,7 +39,7 @@ def error(truth, components):
 
 @pytest.fixture(scope="module")
 def sample():
-    return make_topics(4000, n_topics=6, n_words=150, document_length=60, random_state=0)
+    return make_topics(4000, n_components=6, n_words=150, document_length=60, random_state=0)
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +48,7 @@ def fitted(sample):
 
 
 def test_topics_of_simulated_documents_are_found(sample, fitted):
-    pure = TopicModel(6, refine=0).fit(sample.X)
+    pure = TopicModel(6, max_iter=0).fit(sample.X)
     assert error(sample.topics, pure.components_) < 0.2
     assert error(sample.topics, fitted.components_) < 0.1
     assert fitted.alpha_.sum() == pytest.approx(1.0, rel=0.35)
@@ -59,9 +59,9 @@ def test_topics_of_simulated_documents_are_found(sample, fitted):
 
 
 def test_error_falls_with_the_number_of_documents():
-    big = make_topics(16_000, n_topics=5, n_words=100, document_length=60, random_state=1)
+    big = make_topics(16_000, n_components=5, n_words=100, document_length=60, random_state=1)
     errors = [
-        error(big.topics, TopicModel(5, refine=0).fit(big.X[:n]).components_) for n in (1000, 4000, 16_000)
+        error(big.topics, TopicModel(5, max_iter=0).fit(big.X[:n]).components_) for n in (1000, 4000, 16_000)
     ]
     # As 1/√N: halved for four times as many; a third more is allowed for chance.
     assert errors[1] < 0.67 * errors[0]
@@ -69,9 +69,9 @@ def test_error_falls_with_the_number_of_documents():
 
 
 def test_single_topic_model_tells_the_topic_of_each_document():
-    drawn = make_topics(2000, n_topics=4, n_words=80, document_length=40, alpha0=0, random_state=2)
+    drawn = make_topics(2000, n_components=4, n_words=80, document_length=40, alpha0=0, random_state=2)
     for steps in (0, 5):
-        model = TopicModel(4, alpha0=0, refine=steps).fit(drawn.X)
+        model = TopicModel(4, alpha0=0, max_iter=steps).fit(drawn.X)
         assert error(drawn.topics, model.components_) < 0.2
         shares = model.transform(drawn.X)
         rows, columns = linear_sum_assignment(-(drawn.shares.T @ shares))
@@ -79,15 +79,15 @@ def test_single_topic_model_tells_the_topic_of_each_document():
         assert not model.alpha_.any()
 
 
-@pytest.mark.parametrize("refine", [0, 3])
-def test_same_bits_for_any_number_of_threads_and_the_same_topics_for_any_cut(refine):
-    X = make_topics(CHUNK_DOCUMENTS + 700, n_topics=4, n_words=60, document_length=20, random_state=3).X
-    whole, threaded = (TopicModel(4, refine=refine, threads=threads).fit(X) for threads in (1, 2))
+@pytest.mark.parametrize("max_iter", [0, 3])
+def test_same_bits_for_any_number_of_threads_and_the_same_topics_for_any_cut(max_iter):
+    X = make_topics(CHUNK_DOCUMENTS + 700, n_components=4, n_words=60, document_length=20, random_state=3).X
+    whole, threaded = (TopicModel(4, max_iter=max_iter, threads=threads).fit(X) for threads in (1, 2))
     np.testing.assert_array_equal(threaded.components_, whole.components_)
     np.testing.assert_array_equal(threaded.transform(X), whole.transform(X))
     assert threaded.bounds_ == whole.bounds_
     for cut in ([X[:100], X[100:5000], X[5000:]], [X[n : n + 999] for n in range(0, X.shape[0], 999)]):
-        model = TopicModel(4, refine=refine).fit(cut)
+        model = TopicModel(4, max_iter=max_iter).fit(cut)
         # The passes over documents compute in single precision.
         for name in ("components_", "alpha_", "bounds_"):
             np.testing.assert_allclose(getattr(model, name), getattr(whole, name), rtol=1e-7)
@@ -96,9 +96,9 @@ def test_same_bits_for_any_number_of_threads_and_the_same_topics_for_any_cut(ref
 def test_dense_and_sparse_tables_of_unequal_length_in_a_list_are_read_as_blocks(sample):
     X = sample.X[:500]
     dense = X.toarray()
-    first = TopicModel(3, refine=2).fit(X)
+    first = TopicModel(3, max_iter=2).fit(X)
     for parts in ([dense[:120], dense[120:]], (X[:1], dense[1:499], X[499:])):
-        model = TopicModel(3, refine=2).fit(parts)
+        model = TopicModel(3, max_iter=2).fit(parts)
         np.testing.assert_allclose(model.components_, first.components_, rtol=1e-7)
         np.testing.assert_allclose(model.transform(parts), first.transform(X), rtol=1e-7)
         assert model.score(parts) == pytest.approx(first.score(X), rel=1e-9)
@@ -106,31 +106,31 @@ def test_dense_and_sparse_tables_of_unequal_length_in_a_list_are_read_as_blocks(
 
 def test_the_last_bound_is_that_of_the_returned_model(sample):
     X = sample.X[:1000]
-    for refine in (1, 2, 30):
+    for max_iter in (1, 2, 30):
         # With as many steps per document as `perplexity` takes; they stop at 1e-3 instead of 1e-4.
-        model = TopicModel(6, refine=refine, max_doc_update_iter=100).fit(X)
+        model = TopicModel(6, max_iter=max_iter, max_doc_update_iter=100).fit(X)
         assert model.bound_ == np.exp(-model.bounds_[-1])
         np.testing.assert_allclose(model.bound_, model.perplexity(X), rtol=2e-3)
     # Few steps per document give a lower bound too, and a longer fit goes on from the same bounds.
-    short, longer = (TopicModel(6, refine=refine, tol=0).fit(X) for refine in (2, 4))
+    short, longer = (TopicModel(6, max_iter=max_iter, tol=0).fit(X) for max_iter in (2, 4))
     assert short.bound_ > short.perplexity(X)
     assert short.bounds_ == longer.bounds_[:3]
-    assert np.isnan(TopicModel(6, refine=0).fit(X).bound_)
+    assert np.isnan(TopicModel(6, max_iter=0).fit(X).bound_)
 
 
 def test_convergence_is_that_of_the_passes(sample):
-    cut, complete = (TopicModel(6, refine=refine).fit(sample.X) for refine in (2, 50))
+    cut, complete = (TopicModel(6, max_iter=max_iter).fit(sample.X) for max_iter in (2, 50))
     assert not cut.converged_
     assert not cut.result_.converged
     assert cut.result_.message.startswith(
-        "not converged with refine=2: the last of 2 variational passes raised"
+        "not converged with max_iter=2: the last of 2 variational passes raised"
     )
     assert complete.converged_
     assert complete.result_.converged
     assert complete.n_iter_ < 50
     assert complete.bounds_[-1] - complete.bounds_[-2] < 1e-4 <= complete.bounds_[-2] - complete.bounds_[-3]
     assert complete.result_.message.startswith("converged: the last of ")
-    pure = TopicModel(6, refine=0).fit(sample.X)
+    pure = TopicModel(6, max_iter=0).fit(sample.X)
     assert pure.converged_
     assert "passes" not in pure.result_.message
 
@@ -201,13 +201,13 @@ def test_top_words_take_their_names_from_the_vocabulary():
     vectorizer = CountVectorizer()
     X = vectorizer.fit_transform(texts)
     for vocabulary in (vectorizer.get_feature_names_out(), vectorizer.vocabulary_):
-        model = TopicModel(2, vocabulary=vocabulary, refine=2).fit(X)
+        model = TopicModel(2, vocabulary=vocabulary, max_iter=2).fit(X)
         words = model.top_words(3)
         assert all(word in vectorizer.vocabulary_ for row in words for word in row)
         assert words[0][0] == vectorizer.get_feature_names_out()[model.components_[0].argmax()]
     with pytest.raises(ValueError, match="n_words must be a whole number from 1"):
         model.top_words(1000)
-    pipeline = make_pipeline(CountVectorizer(), TopicModel(2, refine=1)).fit(texts)
+    pipeline = make_pipeline(CountVectorizer(), TopicModel(2, max_iter=1)).fit(texts)
     assert pipeline.transform(texts).shape == (40, 2)
 
 
@@ -220,7 +220,7 @@ def test_topics_are_the_same_after_pickling_and_in_a_clone(sample, fitted):
 def test_coherence_of_words_that_meet_and_of_words_that_do_not():
     # Words 0 and 1 are in the same documents, 2 and 3 never meet.
     X = np.array([[3, 3, 1, 0], [3, 3, 0, 1]] * 20 + [[0, 0, 4, 0], [0, 0, 0, 4]] * 20)
-    model = TopicModel(2, refine=5).fit(X)
+    model = TopicModel(2, max_iter=5).fit(X)
     model._solved = type(model._solved)(
         np.array([[9.0, 8, 1, 1], [1, 1, 9, 8]]), model._solved.prior, model._solved.found, [], True
     )
@@ -234,7 +234,7 @@ def test_coherence_of_words_that_meet_and_of_words_that_do_not():
 
 
 def test_given_alpha0_is_kept(sample):
-    model = TopicModel(6, alpha0=2.5, refine=2).fit(sample.X)
+    model = TopicModel(6, alpha0=2.5, max_iter=2).fit(sample.X)
     assert model.alpha_.sum() == pytest.approx(2.5)
 
 
@@ -265,8 +265,8 @@ def test_bad_counts_get_one_sentence_and_change_nothing(method, X, sentence, fit
 
 
 PARAMETERS = [
-    ({"n_topics": 0}, "n_topics must be a whole number"),
-    ({"refine": -1}, "refine must be a whole number"),
+    ({"n_components": 0}, "n_components must be a whole number"),
+    ({"max_iter": -1}, "max_iter must be a whole number"),
     ({"alpha0": -0.1}, "alpha0 must be"),
     ({"alpha0": np.inf}, "alpha0 must be a number from 0"),
     ({"topic_word_prior": -1}, "topic_word_prior must be"),
@@ -292,9 +292,9 @@ def test_bad_parameters_get_one_sentence(parameters, sentence, sample):
 def test_more_topics_than_moments_can_tell_apart():
     X = np.array([[2, 2, 0, 0], [0, 0, 2, 2]] * 30)
     with pytest.raises(ValueError, match="only 2 positive eigenvalues"):
-        TopicModel(3, refine=0).fit(X)
+        TopicModel(3, max_iter=0).fit(X)
     with pytest.warns(UserWarning, match="starts from random topics"):
-        model = TopicModel(3, refine=3).fit(X)
+        model = TopicModel(3, max_iter=3).fit(X)
     assert model.components_.shape == (3, 4)
     assert model.result_ is None
     assert model.converged_ == (model.bounds_[-1] - model.bounds_[-2] < 1e-4)
@@ -304,7 +304,7 @@ def test_more_topics_than_moments_can_tell_apart():
 def test_documents_of_at_most_two_words_have_no_triples():
     X = np.array([[1, 1, 0], [0, 1, 1]] * 10)
     with pytest.raises(ValueError, match="no document has three words"):
-        TopicModel(2, refine=0).fit(X)
+        TopicModel(2, max_iter=0).fit(X)
 
 
 def test_empty_documents_and_words_are_taken_with_a_sentence(sample):
@@ -317,7 +317,7 @@ def test_empty_documents_and_words_are_taken_with_a_sentence(sample):
         f"2 of {words} words occur in no document, the first is {words - 2}: they have the least probability in every topic"
     )
     with pytest.warns(UserWarning, match=sentence):
-        model = TopicModel(3, refine=2).fit(X)
+        model = TopicModel(3, max_iter=2).fit(X)
     topics = model.components_ / model.components_.sum(axis=1, keepdims=True)
     assert np.all(topics[:, -2:] > 0)
     np.testing.assert_allclose(topics[:, -2:].max(axis=1), topics.min(axis=1))
@@ -345,14 +345,14 @@ def test_unfitted_models_say_so(sample):
 def test_duplicate_documents_and_a_single_word(sample):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        same = TopicModel(1, refine=2).fit(sparse.vstack([sample.X[:1]] * 40))
-        one = TopicModel(1, refine=2).fit(np.full((5, 1), 4))
+        same = TopicModel(1, max_iter=2).fit(sparse.vstack([sample.X[:1]] * 40))
+        one = TopicModel(1, max_iter=2).fit(np.full((5, 1), 4))
     np.testing.assert_allclose(same.transform(sample.X[:4]), 1)
     np.testing.assert_allclose(one.transform(np.full((2, 1), 3)), 1)
 
 
 def test_more_steps_per_document_come_nearer_to_the_topics_of_many_documents():
-    drawn = make_topics(20_000, n_topics=5, n_words=200, topic_sparsity=0.2, random_state=3)
+    drawn = make_topics(20_000, n_components=5, n_words=200, topic_sparsity=0.2, random_state=3)
     errors = []
     for steps in (5, 30):
         model = TopicModel(5, max_doc_update_iter=steps).fit(drawn.X)
@@ -365,11 +365,11 @@ def test_more_steps_per_document_come_nearer_to_the_topics_of_many_documents():
 
 
 def test_the_result_says_what_ran():
-    X = make_topics(400, n_topics=3, n_words=60, random_state=0).X
-    refined = TopicModel(3, refine=2, tol=0).fit(X)
+    X = make_topics(400, n_components=3, n_words=60, random_state=0).X
+    refined = TopicModel(3, max_iter=2, tol=0).fit(X)
     assert refined.result_.method.startswith("moments of words up to the third, decomposed by ")
     assert refined.result_.method.endswith("; 2 variational passes")
-    assert TopicModel(3, refine=0).fit(X).result_.method.endswith("; 0 variational passes")
+    assert TopicModel(3, max_iter=0).fit(X).result_.method.endswith("; 0 variational passes")
 
 
 def test_words_that_stand_twice_are_refused(sample):

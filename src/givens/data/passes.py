@@ -23,7 +23,7 @@ import givens
 from givens.numerics import parallel
 from givens.numerics.tiles import add_in_order
 from givens.support.imports import require
-from givens.support.progress import counter
+from givens.support.progress import counter, showing
 
 Kind = TypeVar("Kind", bound="Summary")
 
@@ -193,11 +193,9 @@ class DaskRows:
     Parameters
     ----------
     X : dask array of shape (samples, features), or dask data frame
-    progress : bool, default=False
-        Whether passes are shown.
     """
 
-    def __init__(self, X: Any, progress: bool = False) -> None:
+    def __init__(self, X: Any) -> None:
         self.passes = 0
         if not hasattr(X, "numblocks"):
             X = X.to_dask_array(lengths=True)
@@ -208,7 +206,6 @@ class DaskRows:
             raise ValueError(
                 f"X has {self.shape[0]} rows and {self.shape[1]} columns: there is nothing to fit"
             )
-        self.progress = progress
 
     def head(self, size: int) -> Any:
         """The first rows, at most `size` of them, in memory."""
@@ -227,14 +224,14 @@ class DaskRows:
         self.passes += 1
         key = f"{name}-{uuid4().hex}"
         text = f"pass {self.passes}, {name.replace('-', ' ')}:"
-        with watched(text, key, self.X.numblocks[0]) if self.progress else nullcontext():
+        with watched(text, key, self.X.numblocks[0]) if showing() else nullcontext():
             return computed(self._tree(empty, door, name, key, kept))
 
     def _tree(self, empty: Summary, door: Any, name: str, key: str, kept: Sequence[Any]) -> Any:
         """The tasks of a pass: a summary of each chunk, and the tree that merges them."""
         dask = require("dask", extra="dask")
         token = key.removeprefix(f"{name}-")
-        told = key if self.progress else None
+        told = key if showing() else None
         state = dask.delayed((empty, door, told), name=f"{name}-parameters-{token}", traverse=False)
         # An array of one summary per chunk: Dask then reads and sums a chunk in one task, and no chunk waits in memory.
         leaves = self.X.map_blocks(

@@ -165,7 +165,7 @@ class Rows:
         self.source, self.table, self.chunks = X, None, None
         self.door = Door(check)
         if is_dask(X):
-            self.chunks = DaskRows(X, bool(getattr(estimator, "progress", False)))
+            self.chunks = DaskRows(X)
             first = self.chunks.X
             _learn_features(estimator, first.shape[1], reset, getattr(X, "columns", None))
         elif in_memory(X):

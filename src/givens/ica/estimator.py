@@ -71,7 +71,7 @@ class ICA(SourceSeparation):
         As in `FastICA`: sources have variance 1, or 1/samples. False if X is white already.
     tol : float, default=1e-8
         Converged when the norm of the gradient, per sample, is at most this.
-    max_steps : int, default=1000
+    max_iter : int, default=1000
         Maximum number of steps of a descent.
     w_init : array, shape (n_components, n_components), optional
         The start, in white coordinates; its polar factor is used. By default the principal axes.
@@ -86,10 +86,8 @@ class ICA(SourceSeparation):
         Search every pair of sources over all angles at the end; `certificate_` is the largest gain of such a rotation.
     threads : int, optional
         By default one per core, at most 8. The number changes the time, never the result.
-    random_state : int, Generator or RandomState, optional
+    random_state : int, Generator or RandomState or None, default=0
         For `n_starts` and `stability` only.
-    progress : bool, default=False
-        Show a progress bar for each pass over data on Dask.
 
     Attributes
     ----------
@@ -139,27 +137,25 @@ class ICA(SourceSeparation):
         contrast: str | Contrast = "adaptive",
         whiten: str | bool = "unit-variance",
         tol: float = 1e-8,
-        max_steps: int = 1000,
+        max_iter: int = 1000,
         w_init: np.ndarray | None = None,
         n_starts: int = 1,
         stability: int = 0,
         certify: bool = False,
         threads: int | None = None,
-        random_state: Any = None,
-        progress: bool = False,
+        random_state: Any = 0,
     ) -> None:
         self.n_components = n_components
         self.contrast = contrast
         self.whiten = whiten
         self.tol = tol
-        self.max_steps = max_steps
+        self.max_iter = max_iter
         self.w_init = w_init
         self.n_starts = n_starts
         self.stability = stability
         self.certify = certify
         self.threads = threads
         self.random_state = random_state
-        self.progress = progress
 
     @atomic_fit
     def fit(self, X: Any, y: None = None, sample_weight: Any = None) -> Self:
@@ -196,7 +192,7 @@ class ICA(SourceSeparation):
                 f"whiten must be 'unit-variance', 'arbitrary-variance' or False, got {self.whiten!r}"
             )
         tolerance(self.tol, "tol")
-        whole(self.max_steps, "max_steps", 1)
+        whole(self.max_iter, "max_iter", 1)
         whole(self.n_starts, "n_starts", 1)
         whole(self.stability, "stability", 0)
 
@@ -325,7 +321,7 @@ class ICA(SourceSeparation):
         # The scale is 0 if the data are so small that their powers underflow; then any gradient is small enough.
         near = tol * white.weight / (objective.scale * abs(objective.factor) or 1.0)
         options = RunOptions(
-            ("descent",), tol=0.0, gradient_tol=near, max_iter=int(self.max_steps), certify=float(certify)
+            ("descent",), tol=0.0, gradient_tol=near, max_iter=int(self.max_iter), certify=float(certify)
         )
         if sampled:
             objective = objective.coarse() or objective

@@ -40,7 +40,7 @@ class JADE(SourceSeparation):
     tol : float, default=1e-10
         Converged when a sweep gains no more than this share of the sum of squares of all cumulant matrices. With the default, a
         further gain would change the sources by far less than the sampling error of the cumulants does.
-    max_sweeps : int, default=1000
+    max_iter : int, default=1000
         Maximum number of steps: sweeps and, where these gain little, steps of descent and of Newton's method.
     threads : int, optional
         By default one per core, at most 8. The number changes the time, never the result.
@@ -72,12 +72,12 @@ class JADE(SourceSeparation):
         n_components: int | float | None = None,
         *,
         tol: float = 1e-10,
-        max_sweeps: int = 1000,
+        max_iter: int = 1000,
         threads: int | None = None,
     ) -> None:
         self.n_components = n_components
         self.tol = tol
-        self.max_sweeps = max_sweeps
+        self.max_iter = max_iter
         self.threads = threads
 
     def _separate(self, rows: Rows, sample_weight: None) -> Separated:
@@ -93,7 +93,7 @@ class JADE(SourceSeparation):
         result = minimize(
             JointDiagonal(Q),
             tol=math.sqrt(tolerance(self.tol, "tol")),
-            max_iter=whole(self.max_sweeps, "max_sweeps", 0),
+            max_iter=whole(self.max_iter, "max_iter", 0),
             threads=self.threads,
         )
         return Separated(space, result)

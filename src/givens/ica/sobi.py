@@ -41,7 +41,7 @@ class SOBI(SourceSeparation):
         half the number of samples if that is less.
     tol : float, default=1e-12
         Converged when a sweep gains no more than this share of the sum of squares of all lagged covariances.
-    max_sweeps : int, default=1000
+    max_iter : int, default=1000
         Maximum number of steps: sweeps and, where these gain little, steps of descent and of Newton's method.
     threads : int, optional
         By default one per core, at most 8. The number changes the time, never the result.
@@ -78,13 +78,13 @@ class SOBI(SourceSeparation):
         *,
         lags: int | Iterable[int] | None = None,
         tol: float = 1e-12,
-        max_sweeps: int = 1000,
+        max_iter: int = 1000,
         threads: int | None = None,
     ) -> None:
         self.n_components = n_components
         self.lags = lags
         self.tol = tol
-        self.max_sweeps = max_sweeps
+        self.max_iter = max_iter
         self.threads = threads
 
     def _separate(self, rows: Rows, sample_weight: None) -> Separated:
@@ -95,7 +95,7 @@ class SOBI(SourceSeparation):
         result = minimize(
             JointDiagonal(reduced_stack(covariances)),
             tol=math.sqrt(tolerance(self.tol, "tol")),
-            max_iter=whole(self.max_sweeps, "max_sweeps", 0),
+            max_iter=whole(self.max_iter, "max_iter", 0),
             threads=self.threads,
         )
         return Separated(space, result)

@@ -42,7 +42,7 @@ def ica(
     tol : float, default=1e-8
         As for `ICA`.
     max_iter : int, default=1000
-        `max_steps` of `ICA`.
+        `max_iter` of `ICA`.
     w_init : array, shape (n_components, n_components), optional
         As for `ICA`.
     threads : int, optional
@@ -79,7 +79,7 @@ def ica(
         contrast=contrast,
         whiten="unit-variance" if whiten else False,
         tol=tol,
-        max_steps=max_iter,
+        max_iter=max_iter,
         w_init=w_init,
         threads=threads,
     )

@@ -48,11 +48,11 @@ class SphericalMixture(StreamedMoments, DensityMixin, BaseEstimator):
     Parameters
     ----------
     n_components : int, default=1
-        k. Without EM (`refine_em=0`, `partial_fit`) it is at most the number of features, and the rows must span k − 1 dimensions
+        k. Without EM (`max_iter=0`, `partial_fit`) it is at most the number of features, and the rows must span k − 1 dimensions
         about their mean.
     variance : {"common", "distinct"}, default="common"
         One variance for all components, or one for each.
-    refine_em : int, default=100
+    max_iter : int, default=100
         Maximum number of steps of EM after the fit to the moments, each one more pass over the data. 0: moments only. If all are
         taken and the last gains more than `tol`, there is a ConvergenceWarning.
     n_starts : int, default=21
@@ -71,8 +71,6 @@ class SphericalMixture(StreamedMoments, DensityMixin, BaseEstimator):
         By default one per core, at most 8. The result has the same bits for any number.
     random_state : int, RandomState or None, default=0
         For the start of the decomposition, on which the result seldom depends, for the random starts of EM, and for `sample`.
-    progress : bool, default=False
-        Show a progress bar for each pass over data on Dask.
 
     Attributes
     ----------
@@ -107,25 +105,23 @@ class SphericalMixture(StreamedMoments, DensityMixin, BaseEstimator):
         n_components: int = 1,
         *,
         variance: str = "common",
-        refine_em: int = 100,
+        max_iter: int = 100,
         n_starts: int = 21,
         tol: float = 1e-4,
         basis_rank: int | None = None,
         basis_samples: int = 2000,
         threads: int | None = None,
         random_state: int | np.random.RandomState | None = 0,
-        progress: bool = False,
     ) -> None:
         self.n_components = n_components
         self.variance = variance
-        self.refine_em = refine_em
+        self.max_iter = max_iter
         self.n_starts = n_starts
         self.tol = tol
         self.basis_rank = basis_rank
         self.basis_samples = basis_samples
         self.threads = threads
         self.random_state = random_state
-        self.progress = progress
 
     @atomic_fit
     def fit(self, X: Any, y: Any = None) -> Self:
@@ -174,7 +170,7 @@ class SphericalMixture(StreamedMoments, DensityMixin, BaseEstimator):
 
     def _fit_passes(self, data: Rows, head: np.ndarray, beyond: int = 0) -> SolvedMixture:
         """Fit to rows that are read several times; in `beyond` further directions, without coordinates, all rows are equal."""
-        k, steps = self._whole_number("n_components"), self._whole_number("refine_em")
+        k, steps = self._whole_number("n_components"), self._whole_number("max_iter")
         seconds = data.total(Moments(data.n_features, unit_of(head[:TILE])), "mixture-second-moments")
         eigenvalues, basis = principal_basis(seconds, k - 1)
         thirds, sample = ThirdMoments(basis), EveryNth(-(-seconds.count // SAMPLE_ROWS))
@@ -205,7 +201,7 @@ class SphericalMixture(StreamedMoments, DensityMixin, BaseEstimator):
         taken = counted(len(history), "step", "steps")
         message = f"converged: the last of {taken} of EM gained less than tol={self.tol:g}"
         if not end.converged:
-            message = f"EM did not converge in {taken}: raise refine_em or tol"
+            message = f"EM did not converge in {taken}: raise max_iter or tol"
         method = f"{result.method}; {taken} of EM from {name}"
         result = replace(result, method=method, converged=end.converged, message=message)
         return SolvedMixture(end.following.moved(1.0, -origin), eigenvalues, result, unit, history)
@@ -466,11 +462,11 @@ class SphericalMixture(StreamedMoments, DensityMixin, BaseEstimator):
 
     def _whole_number(self, name: str) -> int:
         """A parameter that is a whole number; it may be given as a float."""
-        return whole(getattr(self, name), name, 0 if name == "refine_em" else 1)
+        return whole(getattr(self, name), name, 0 if name == "max_iter" else 1)
 
     def _check(self) -> None:
         """Refuse invalid parameters."""
-        for name in ("n_components", "refine_em", "n_starts", "basis_samples"):
+        for name in ("n_components", "max_iter", "n_starts", "basis_samples"):
             self._whole_number(name)
         if self.basis_rank is not None:
             whole(self.basis_rank, "basis_rank", self._whole_number("n_components"))
@@ -481,7 +477,7 @@ class SphericalMixture(StreamedMoments, DensityMixin, BaseEstimator):
         if self.n_components > features:
             raise TooFewDirections(
                 f"n_components={self.n_components} is more than n_features={features}: moments tell at most as many "
-                "components apart as there are features; ask for fewer, or fit with steps of EM (refine_em)"
+                "components apart as there are features; ask for fewer, or fit with steps of EM (max_iter)"
             )
 
 

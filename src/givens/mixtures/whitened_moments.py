@@ -148,7 +148,7 @@ def _roots(signal: np.ndarray, noise: float) -> np.ndarray:
         raise TooFewDirections(
             f"{len(signal) + 1} components need means that differ in {len(signal)} directions by more than the noise of "
             f"variance {noise:.4g}, but beyond it the covariance has {positive} positive eigenvalues; ask for fewer components, "
-            "or fit with steps of EM (refine_em)"
+            "or fit with steps of EM (max_iter)"
         )
     return np.sqrt(signal)
 

@@ -29,12 +29,12 @@ def fit(
     *,
     contrast: str | Contrast = "adaptive",
     tol: float = 1e-8,
-    max_steps: int = 1000,
+    max_iter: int = 1000,
     n_starts: int = 1,
     stability: int = 0,
     noise_cov: Any = None,
     threads: int | None = None,
-    random_state: Any = None,
+    random_state: Any = 0,
     verbose: Any = None,
     **selection: Any,
 ) -> Any:
@@ -51,7 +51,7 @@ def fit(
         As for `givens.ICA`.
     tol : float, default=1e-8
         As for `givens.ICA`.
-    max_steps : int, default=1000
+    max_iter : int, default=1000
         As for `givens.ICA`.
     n_starts : int, default=1
         As for `givens.ICA`.
@@ -61,7 +61,7 @@ def fit(
         Covariance by which channels are whitened first. By default they are divided by the standard deviation of their type.
     threads : int, optional
         As for `givens.ICA`.
-    random_state : int, Generator or RandomState, optional
+    random_state : int, Generator or RandomState or None, default=0
         As for `givens.ICA`.
     verbose : bool, str or int, optional
         As for `mne.preprocessing.ICA.fit`.
@@ -90,7 +90,7 @@ def fit(
         whiten=False,
         contrast=contrast,
         tol=tol,
-        max_steps=max_steps,
+        max_iter=max_iter,
         n_starts=n_starts,
         stability=stability,
         threads=threads,
@@ -114,7 +114,7 @@ class GivensICA(preprocessing.ICA):  # type: ignore[misc, name-defined]
     def __init__(self, model: ICA, n_components: int | float | None, noise_cov: Any, verbose: Any) -> None:
         # "imported_eeglab" is the name under which MNE accepts components that another program has found.
         super().__init__(n_components, method="imported_eeglab", noise_cov=noise_cov, verbose=verbose)
-        self.method, self.max_iter, self._options = "givens", model.max_steps, model
+        self.method, self.max_iter, self._options = "givens", model.max_iter, model
         contrast = model.contrast if isinstance(model.contrast, str) else repr(model.contrast)
         self.fit_params = {"contrast": contrast, "tol": model.tol}
 

@@ -35,7 +35,7 @@ def minimize(
     determinant: int | str | None = None,
     n_starts: int = 1,
     threads: int | None = None,
-    random_state: int | np.random.Generator | np.random.RandomState | None = None,
+    random_state: int | np.random.Generator | np.random.RandomState | None = 0,
     callback: Callback | None = None,
     checkpoint: str | os.PathLike[str] | Checkpoint | None = None,
 ) -> Result:
@@ -98,7 +98,7 @@ def minimize(
         Number of threads, by default one per core, at most 8. It changes the time, never the result. A plain function is called
         from several threads at once only if this is given; it saves time with several starts, in certificates and in differences
         of values, if a call takes milliseconds, most of them outside Python's own loops.
-    random_state : int, Generator or RandomState, optional
+    random_state : int, Generator or RandomState or None, default=0
         Seed or generator of the start and the schedule.
     callback : callable, optional
         Called after each step with a `Snapshot`; stops the run by returning True, or by raising StopIteration. Starts that follow

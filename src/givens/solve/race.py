@@ -53,7 +53,7 @@ def lowest_run(
     coarse: bool | None = None,
     determinant: int | str | None = None,
     n_starts: int = 1,
-    random_state: Any = None,
+    random_state: Any = 0,
     checkpoint: Checkpoint | None = None,
 ) -> Result:
     """Minimise an objective in the present pool of threads: what `minimize` does with checked arguments.

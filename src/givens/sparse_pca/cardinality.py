@@ -192,14 +192,14 @@ class CountSearch:
 
     def ascend(self, rows: SparseRows, growth: float = VALUE_GROWTH, *, divide: bool = False) -> Ascent:
         """Truncated power steps."""
-        tol, most = self.options.tol, self.options.max_sweeps
-        with bar(self.options.progress) as shown:
+        tol, most = self.options.tol, self.options.max_iter
+        with bar() as shown:
             return ascend(self.table, rows, self.counts, tol, most, shown, growth, divide=divide)
 
     def settled(self, best: Ascent) -> Ascent:
         """Further steps, with the values that explain most."""
-        tol, most, rows = self.options.tol, self.options.max_sweeps, best.here.rows
-        with bar(self.options.progress) as shown:
+        tol, most, rows = self.options.tol, self.options.max_iter, best.here.rows
+        with bar() as shown:
             return ascend(self.table, rows, self.counts, tol, most, shown, earlier=best.trace)
 
     def _attempt(self, starts: Iterable[Callable[[], SparseRows]]) -> Ascent:
@@ -281,7 +281,7 @@ class CountSearch:
 
     def reported(self, best: Ascent, flops: float, seconds: float) -> Loadings:
         """The components in the order in which they are reported."""
-        rows, most = best.here.rows, self.options.max_sweeps
+        rows, most = best.here.rows, self.options.max_iter
         E = self.table.scores(rows)
         order = reported_order(np.einsum("ij,ij->i", E, E), rows.counts(), self.counts)
         E = E[order]
@@ -289,7 +289,7 @@ class CountSearch:
         stopped = (
             f"converged: a step did not raise the explained variance by {max(self.options.tol, STEP_GROWTH):g} of it"
             if best.converged
-            else f"not converged: max_sweeps = {most} reached"
+            else f"not converged: max_iter = {most} reached"
         )
         result = Result(
             U=U,

@@ -243,7 +243,7 @@ def _regrown(
     rows = SparseRows.of(loadings.Z[order])
     rows = SparseRows([features[where] for where in rows.where], rows.values)
     with flop_counts.job(flop_counts.Flops()) as counter:
-        found = ascend(table, rows, rows.counts(), options.tol, options.max_sweeps, Bar())
+        found = ascend(table, rows, rows.counts(), options.tol, options.max_iter, Bar())
     steps = counted(len(found.trace) - 1, "truncated power step", "truncated power steps")
     result = replace(
         loadings.result,
@@ -358,7 +358,7 @@ class SparsePCA(SparseScores):
         Converged when a sweep gains less than this share of the value (with as many components as samples, of the sum of squares
         of the data). With `n_nonzero`, when a step does not raise the
         explained variance by 0.03 %, or by this share if that is more.
-    max_sweeps : int, default=500
+    max_iter : int, default=500
     n_starts : int, default=1
         The first start is PCA; further ones are random, and the best is kept. With `n_nonzero` the first is the best of several
         (loadings one by one, and rotations), and further ones are random combinations of the leading principal components; more
@@ -380,10 +380,8 @@ class SparsePCA(SparseScores):
         Start from the loadings of the last fit, if the shapes agree.
     threads : int, optional
         By default one per core, at most 8. The number changes the time, never the result.
-    random_state : int or RandomState, optional
+    random_state : int or RandomState or None, default=0
         For the starts after the first, and for schedules that draw.
-    progress : bool, default=False
-        Show the value while it rises; of data on Dask, also the passes, and the chunks that are done in each.
 
     Attributes
     ----------
@@ -441,15 +439,14 @@ class SparsePCA(SparseScores):
         refit: bool = True,
         scale: bool = False,
         tol: float = 1e-6,
-        max_sweeps: int = 500,
+        max_iter: int = 500,
         n_starts: int = 1,
         schedule: str | Schedule | None = None,
         missing: str | None = None,
         stability: int | None = None,
         warm_start: bool = False,
         threads: int | None = None,
-        random_state: int | np.random.RandomState | None = None,
-        progress: bool = False,
+        random_state: int | np.random.RandomState | None = 0,
     ) -> None:
         self.n_components = n_components
         self.gamma = gamma
@@ -460,7 +457,7 @@ class SparsePCA(SparseScores):
         self.refit = refit
         self.scale = scale
         self.tol = tol
-        self.max_sweeps = max_sweeps
+        self.max_iter = max_iter
         self.n_starts = n_starts
         self.schedule = schedule
         self.missing = missing
@@ -468,7 +465,6 @@ class SparsePCA(SparseScores):
         self.warm_start = warm_start
         self.threads = threads
         self.random_state = random_state
-        self.progress = progress
 
     @atomic_fit
     def fit(self, X: Any, y: None = None, sample_weight: Any = None) -> Self:
@@ -634,7 +630,7 @@ class SparsePCA(SparseScores):
         )
         if not found.result.converged:
             warn_caller(
-                f"SparsePCA did not converge in {counted(options.max_sweeps, 'sweep', 'sweeps')}; raise max_sweeps or tol",
+                f"SparsePCA did not converge in {counted(options.max_iter, 'sweep', 'sweeps')}; raise max_iter or tol",
                 ConvergenceWarning,
             )
         if self.n_nonzero is not None and self.n_components is not None:

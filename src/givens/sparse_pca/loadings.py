@@ -121,14 +121,14 @@ def _rotated(
     rng: np.random.Generator,
 ) -> Loadings:
     """For a threshold: all columns of U by the paper's Algorithm 2, or few columns by sweeps with others chosen beside them."""
-    with parallel.pool(options.threads), bar(options.progress) as shown:
+    with parallel.pool(options.threads), bar() as shown:
         asked = planned(
             objective,
             options.schedule,
             tol=math.sqrt(options.tol),
             # Without a threshold the principal axes are the answer, and rounding is all that could turn them.
             gradient_tol=FLAT_GRADIENT if options.level == 0.0 else None,
-            max_iter=options.max_sweeps,
+            max_iter=options.max_iter,
             callback=shown.callback,
         )
         result = lowest_run(objective, V, asked, random_state=rng)
@@ -150,7 +150,7 @@ def _tracked(At: np.ndarray | CentredSparse, options: FitOptions, V: np.ndarray)
     reason = (
         f"converged: in {PATIENCE_SWEEPS} sweeps the counted entries did not explain {SWEEP_GROWTH:g} of it more"
         if run.converged
-        else f"not converged: max_sweeps = {options.max_sweeps} reached"
+        else f"not converged: max_iter = {options.max_iter} reached"
     )
     U = repair(best.point.matrix)
     result = Result(

@@ -30,10 +30,9 @@ class FitOptions:
     counts: np.ndarray | None
     refit: bool
     tol: float
-    max_sweeps: int
+    max_iter: int
     n_starts: int
     threads: int | None
-    progress: bool
     schedule: Schedule | None = None
     divide: bool = False
     keep_order: bool = False
@@ -42,7 +41,7 @@ class FitOptions:
     @property
     def refits(self) -> bool:
         """Whether values are refitted; columns that are taken as they are keep theirs."""
-        return self.refit and self.max_sweeps > 0
+        return self.refit and self.max_iter > 0
 
     def all_columns(self, rows: int) -> bool:
         """Whether all columns of U are rotated, which needs the data as an array."""
@@ -65,7 +64,7 @@ def fit_options(
     growth : float
         What the threshold of |y| is multiplied by.
     least_sweeps : int
-        The least value of `max_sweeps`.
+        The least value of `max_iter`.
     """
     d, total = len(norms), getattr(model, "n_nonzero_total", None)
     check_sparsity(model, [name for name in SPARSITY if hasattr(model, name)])
@@ -82,10 +81,9 @@ def fit_options(
         counts=counts,
         refit=bool(model.refit),
         tol=finite(model.tol, "tol"),
-        max_sweeps=whole(model.max_sweeps, "max_sweeps", least_sweeps),
+        max_iter=whole(model.max_iter, "max_iter", least_sweeps),
         n_starts=whole(model.n_starts, "n_starts", 1),
         threads=model.threads,
-        progress=bool(model.progress),
         schedule=_schedule(model),
         divide=total is not None,
         keep_order=total is not None or np.ndim(model.n_nonzero) > 0,

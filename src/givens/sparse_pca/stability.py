@@ -70,7 +70,6 @@ def resampled(
             stability=None,
             warm_start=True,
             n_starts=1,
-            progress=False,
             random_state=0,
         )
         # The attributes that a warm start reads.

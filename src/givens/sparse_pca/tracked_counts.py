@@ -107,7 +107,7 @@ def track(
 
     with flop_counts.job(flop_counts.Flops()) as counter:
         found = iterate(
-            step, None, SWEEP_GROWTH, options.max_sweeps + 1, relative=True, patience=PATIENCE_SWEEPS
+            step, None, SWEEP_GROWTH, options.max_iter + 1, relative=True, patience=PATIENCE_SWEEPS
         )
     assert best is not None
     return TrackedRun(best, trace, rotations, found.converged)

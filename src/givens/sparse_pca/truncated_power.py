@@ -120,7 +120,7 @@ def ascend(
     rows: SparseRows,
     asked: np.ndarray,
     tol: float,
-    max_steps: int,
+    max_iter: int,
     shown: Bar,
     growth: float = SETTLED_GROWTH,
     earlier: Trace | None = None,
@@ -160,7 +160,7 @@ def ascend(
         )
 
     with flop_counts.job(flop_counts.Flops()) as counter:
-        found = iterate(step, rows, tol, max_steps + 1, relative=True)
+        found = iterate(step, rows, tol, max_iter + 1, relative=True)
     assert best is not None
     best.converged = found.converged
     return best

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from numbers import Integral, Real
 from typing import Any
 
@@ -62,7 +62,7 @@ def samples_limit(stop_after: Any, total: int | None, before: int = 0) -> int | 
     return before + max(2, round(float(stop_after) * total))
 
 
-def until(model: Any, most: int | None, batches: Iterator[Any]) -> Iterator[Any]:
+def until(model: Any, most: int | None, batches: Iterator[Any]) -> Generator[Any]:
     """The batches until the stream has `most` samples; the next batch, which may not exist yet, is then not requested."""
     while most is None or not model.__sklearn_is_fitted__() or model.n_samples_seen_ < most:
         try:

@@ -68,7 +68,7 @@ class StreamingSparsePCA(SparseScores):
         Which objective the rotations maximise, as in `SparsePCA`.
     refit : bool, default=True
         Give the loadings the values of the columns they come from, without the shrinkage by the threshold. With drop="frequent"
-        (unless `max_sweeps` is 0) truncated power steps on the kept columns then raise the variance that they explain; the
+        (unless `max_iter` is 0) truncated power steps on the kept columns then raise the variance that they explain; the
         numbers of non-zeros stay.
     scale : bool, default=False
         Give every feature the variance 1: by its deviation so far when columns are dropped, and by its deviation at the end when
@@ -76,7 +76,7 @@ class StreamingSparsePCA(SparseScores):
     drop : {"frequent", "weakest"}, default="frequent"
         Which columns are dropped. "frequent": kept columns and new samples are rotated to their principal axes, and the weakest
         axes are dropped, as in Frequent Directions. Rotations for sparsity are made when components are computed, so gamma,
-        alpha, n_nonzero, penalty, refit, tol, max_sweeps and n_starts may be changed at any time. "weakest": the paper's
+        alpha, n_nonzero, penalty, refit, tol, max_iter and n_starts may be changed at any time. "weakest": the paper's
         Algorithm 5, where each sample takes the place of the weakest column and `inner_rotations` random pairs are rotated (see
         Notes for the settings of Algorithm 5 as printed); then the threshold takes part in the stream, and the components are
         the kept columns.
@@ -92,7 +92,7 @@ class StreamingSparsePCA(SparseScores):
         Learn from so many samples, or from this share where the length is known, and from no others.
     tol : float, default=1e-6
         Of the rotations when components are computed, as in `SparsePCA`.
-    max_sweeps : int, default=100
+    max_iter : int, default=100
         Of these rotations, as in `SparsePCA`; 0: the principal axes, thresholded.
     n_starts : int, default=1
         Of these rotations ("frequent" only). The first start is the principal axes; further ones are random, the best is kept.
@@ -105,10 +105,8 @@ class StreamingSparsePCA(SparseScores):
         Let `fit` continue the stream instead of beginning a new one.
     threads : int, optional
         By default one per core, at most 8. The number changes the time, never the result.
-    random_state : int or RandomState, optional
+    random_state : int or RandomState or None, default=0
         For the random pairs, and the starts after the first.
-    progress : bool, default=False
-        Show how many samples `fit` has read from what is not in memory.
 
     Attributes
     ----------
@@ -187,13 +185,12 @@ class StreamingSparsePCA(SparseScores):
         forgetting: float = 1.0,
         stop_after: int | float | None = None,
         tol: float = 1e-6,
-        max_sweeps: int = 100,
+        max_iter: int = 100,
         n_starts: int = 1,
         missing: str | None = None,
         warm_start: bool = False,
         threads: int | None = None,
-        random_state: int | np.random.RandomState | None = None,
-        progress: bool = False,
+        random_state: int | np.random.RandomState | None = 0,
     ) -> None:
         self.n_components = n_components
         self.gamma = gamma
@@ -209,13 +206,12 @@ class StreamingSparsePCA(SparseScores):
         self.forgetting = forgetting
         self.stop_after = stop_after
         self.tol = tol
-        self.max_sweeps = max_sweeps
+        self.max_iter = max_iter
         self.n_starts = n_starts
         self.missing = missing
         self.warm_start = warm_start
         self.threads = threads
         self.random_state = random_state
-        self.progress = progress
 
     @atomic_fit
     def fit(self, X: Any, y: None = None, sample_weight: Any = None) -> Self:
@@ -460,7 +456,7 @@ class StreamingSparsePCA(SparseScores):
         d, m = len(norms), options.m
         which = np.arange(m)  # the leading principal axes
         if self._settings.drop != "frequent":
-            which, options = strongest(columns, options), replace(options, max_sweeps=0)
+            which, options = strongest(columns, options), replace(options, max_iter=0)
         found = find_components(
             CovarianceData(columns, FeatureMoments(np.zeros(d), np.ones(d), norms, 1.0, unit)),
             options,
@@ -480,7 +476,7 @@ class StreamingSparsePCA(SparseScores):
         """Take in the rows of X, one batch after the other; a table in memory is one batch."""
         table = in_memory(X)
         wanted = until(self, most, iter([X]) if table else batches(X))
-        shown = counting(wanted, length(X), self.progress and not table)
+        shown = wanted if table else counting(wanted, length(X))
         with closing(shown):  # or an error would keep the bar
             for number, batch in enumerate(shown):
                 self._add(batch, "X" if table else f"batch {number} of X", most, weights)

@@ -21,7 +21,7 @@ FEWEST_FEATURES = 5  # with variance: of two or three, one often has nearly all 
 def whole(value: Any, name: str, least: int, most: int | None = None, what: str = "") -> int:
     """Return a whole number of at least `least` and at most `most` (`what` that is), which may come as a float (1e3, say).
 
-    >>> whole(1e3, "max_sweeps", 1)
+    >>> whole(1e3, "max_iter", 1)
     1000
     """
     # The first type is Python's own: for the abstract one alone, the check would take longer.

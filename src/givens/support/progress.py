@@ -4,11 +4,43 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
 
 from givens.support.imports import require
+
+_SHOWN: ContextVar[bool] = ContextVar("_SHOWN", default=False)
+
+
+@contextmanager
+def progress(shown: bool = True) -> Iterator[None]:
+    """Show the progress of what is fitted in this block: the value of a run, or how many samples or chunks have been read.
+
+    Parameters
+    ----------
+    shown : bool, default=True
+        False: show nothing, also inside a block that shows it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import givens
+    >>> X = np.random.default_rng(0).standard_normal((50, 6))
+    >>> with givens.progress(False):
+    ...     model = givens.SparsePCA(2, n_nonzero=3).fit(X)
+    """
+    before = _SHOWN.set(shown)
+    try:
+        yield
+    finally:
+        _SHOWN.reset(before)
+
+
+def showing() -> bool:
+    """Whether progress is shown."""
+    return _SHOWN.get()
 
 
 class Bar:
@@ -45,9 +77,9 @@ def _displayed(*columns: Any) -> Any:
     return require("rich.progress", extra="progress").Progress(*columns, console=console)
 
 
-def bar(shown: bool) -> AbstractContextManager[Bar]:
+def bar() -> AbstractContextManager[Bar]:
     """A bar while the run lasts."""
-    return _rich_bar() if shown else _NO_BAR
+    return _rich_bar() if showing() else _NO_BAR
 
 
 _NO_BAR = nullcontext(Bar())
@@ -55,13 +87,13 @@ _NO_BAR = nullcontext(Bar())
 
 @contextmanager
 def _rich_bar() -> Iterator[Bar]:
-    progress = require("rich.progress", extra="progress")
+    rich = require("rich.progress", extra="progress")
     with _displayed(
-        progress.TextColumn("{task.description}"),
-        progress.BarColumn(),
-        progress.TextColumn("value {task.fields[value]}"),
-        progress.TextColumn("gain {task.fields[gain]}"),
-        progress.TimeElapsedColumn(),
+        rich.TextColumn("{task.description}"),
+        rich.BarColumn(),
+        rich.TextColumn("value {task.fields[value]}"),
+        rich.TextColumn("gain {task.fields[gain]}"),
+        rich.TimeElapsedColumn(),
     ) as display:
         yield RichBar(display)
 
@@ -69,22 +101,22 @@ def _rich_bar() -> Iterator[Bar]:
 @contextmanager
 def counter(text: str, noun: str, total: int | None) -> Iterator[Callable[[int], None]]:
     """A bar of how many things of a kind are done, after a few words; yields a function that adds to them."""
-    progress = require("rich.progress", extra="progress")
+    rich = require("rich.progress", extra="progress")
     done = "{task.completed:,.0f}" if total is None else "{task.completed:,.0f} of {task.total:,.0f}"
     with _displayed(
-        *([progress.TextColumn("{task.description}")] if text else []),
-        progress.TextColumn(f"{done} {noun}"),
-        progress.BarColumn(),
-        progress.TimeElapsedColumn(),
-        progress.TimeRemainingColumn(),
+        *([rich.TextColumn("{task.description}")] if text else []),
+        rich.TextColumn(f"{done} {noun}"),
+        rich.BarColumn(),
+        rich.TimeElapsedColumn(),
+        rich.TimeRemainingColumn(),
     ) as display:
         task = display.add_task(text, total=total)
         yield lambda number: display.update(task, advance=number)
 
 
-def counting(batches: Iterable[Any], total: int | None, shown: bool) -> Generator[Any]:
+def counting(batches: Iterable[Any], total: int | None) -> Generator[Any]:
     """Pass batches of samples on, with a bar of how many went by; `total` if that is known."""
-    if not shown:
+    if not showing():
         yield from batches
         return
     with counter("", "samples", total) as advance:

@@ -74,9 +74,9 @@ def decompose(
     residual_tol: float = 0.5,
     schedule: str | Schedule | None = None,
     tol: float = 1e-12,
-    max_sweeps: int = 100,
+    max_iter: int = 100,
     threads: int | None = None,
-    random_state: int | np.random.Generator | None = None,
+    random_state: int | np.random.Generator | None = 0,
     **options: Any,
 ) -> Decomposition:
     """Decompose a symmetric tensor into orthonormal components.
@@ -102,11 +102,11 @@ def decompose(
         By default a tournament with blocks that suit d.
     tol : float, default=1e-12
         Converged when a sweep gains at most this share of the objective's scale.
-    max_sweeps : int, default=100
+    max_iter : int, default=100
         Maximum number of sweeps.
     threads : int, optional
         As for `minimize`; by default one where d is small.
-    random_state : int or Generator, optional
+    random_state : int or Generator or None, default=0
         For the starts, and for schedules that draw.
     **options
         Passed on to `minimize`: callback, checkpoint.
@@ -139,7 +139,7 @@ def decompose(
     options |= {
         "method": schedule,
         "tol": math.sqrt(tol),
-        "max_iter": whole(max_sweeps, "max_sweeps", 0),
+        "max_iter": whole(max_iter, "max_iter", 0),
         "threads": threads,
         "random_state": rng,
     }

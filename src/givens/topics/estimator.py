@@ -65,13 +65,13 @@ class TopicModel(StreamedMoments, ClassNamePrefixFeaturesOutMixin, TransformerMi
 
     Parameters
     ----------
-    n_topics : int, default=10
+    n_components : int, default=10
         Number of topics, k.
     alpha0 : float, optional
         Sum of the Dirichlet parameters of a document's topic shares: small if documents have few topics each. 0 is the
         single-topic model, in which all words of a document belong to one topic. By default the topics from moments are those for
         α0 = 1, and the refinement then learns α. A given α0 is not changed.
-    refine : int, default=10
+    max_iter : int, default=10
         Maximum number of variational passes. 0: moments only.
     max_doc_update_iter : int, default=5
         Maximum number of steps per document in each of these passes. On real texts, which no model describes exactly, few steps
@@ -93,8 +93,6 @@ class TopicModel(StreamedMoments, ClassNamePrefixFeaturesOutMixin, TransformerMi
         By default one per core, at most 8. The result has the same bits for any number.
     random_state : int, RandomState, Generator or None, default=0
         For the starts of the search for axes and of the decomposition, on which the result depends little.
-    progress : bool, default=False
-        Show a progress bar for each pass over data on Dask.
 
     Attributes
     ----------
@@ -132,8 +130,8 @@ class TopicModel(StreamedMoments, ClassNamePrefixFeaturesOutMixin, TransformerMi
     --------
     >>> from givens import TopicModel
     >>> from givens.datasets import make_topics
-    >>> data = make_topics(2000, n_topics=3, n_words=50, topic_sparsity=0.5)
-    >>> model = TopicModel(n_topics=3).fit(data.X)
+    >>> data = make_topics(2000, n_components=3, n_words=50, topic_sparsity=0.5)
+    >>> model = TopicModel(n_components=3).fit(data.X)
     >>> model.transform(data.X[:2]).sum(axis=1).round(6)
     array([1., 1.])
     >>> [len(words) for words in model.top_words(5)]
@@ -144,10 +142,10 @@ class TopicModel(StreamedMoments, ClassNamePrefixFeaturesOutMixin, TransformerMi
 
     def __init__(
         self,
-        n_topics: int = 10,
+        n_components: int = 10,
         *,
         alpha0: float | None = None,
-        refine: int = 10,
+        max_iter: int = 10,
         max_doc_update_iter: int = 5,
         topic_word_prior: float = 0.05,
         tol: float = 1e-4,
@@ -157,11 +155,10 @@ class TopicModel(StreamedMoments, ClassNamePrefixFeaturesOutMixin, TransformerMi
         basis_documents: int = 5000,
         threads: int | None = None,
         random_state: Any = 0,
-        progress: bool = False,
     ) -> None:
-        self.n_topics = n_topics
+        self.n_components = n_components
         self.alpha0 = alpha0
-        self.refine = refine
+        self.max_iter = max_iter
         self.max_doc_update_iter = max_doc_update_iter
         self.topic_word_prior = topic_word_prior
         self.tol = tol
@@ -171,11 +168,10 @@ class TopicModel(StreamedMoments, ClassNamePrefixFeaturesOutMixin, TransformerMi
         self.basis_documents = basis_documents
         self.threads = threads
         self.random_state = random_state
-        self.progress = progress
 
     @atomic_fit
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Fit in six passes over the documents, and at most `refine` + 1 more.
+        """Fit in six passes over the documents, and at most `max_iter` + 1 more.
 
         Parameters
         ----------
@@ -193,12 +189,12 @@ class TopicModel(StreamedMoments, ClassNamePrefixFeaturesOutMixin, TransformerMi
         words = self._words(documents.n_features)
         rng = generator(self.random_state)
         with parallel.pool(self.threads):
-            axes = principal_axes(documents, documents.n_features, int(self.n_topics), rng)
+            axes = principal_axes(documents, documents.n_features, int(self.n_components), rng)
             both = documents.total(Together(WordMoments(axes), EmptyDocuments()), "topics-moments")
             state, empty = both.parts
             _warn_of_empty(state, empty, words)
-            fitted = self._solve(state, rng, bool(self.refine))
-            if self.refine:
+            fitted = self._solve(state, rng, bool(self.max_iter))
+            if self.max_iter:
                 fitted = self._refined(documents, fitted)
         self._solved, self._stream = fitted, None
         return self
@@ -225,7 +221,7 @@ class TopicModel(StreamedMoments, ClassNamePrefixFeaturesOutMixin, TransformerMi
         rows = self._door().table(self, X, reset=stream is None)
         if stream is None:
             self._words(rows.shape[1])
-            rank = 2 * int(self.n_topics) + 10 if self.basis_rank is None else int(self.basis_rank)
+            rank = 2 * int(self.n_components) + 10 if self.basis_rank is None else int(self.basis_rank)
             start = partial(principal_word_moments, rank=rank, random_state=self.random_state)
             self._stream = Stream(int(self.basis_documents), start, self._door())
         self._add(rows)
@@ -346,7 +342,7 @@ class TopicModel(StreamedMoments, ClassNamePrefixFeaturesOutMixin, TransformerMi
         if not self.bounds_:
             return result
         gain = self.bounds_[-1] - self.bounds_[-2]
-        state = "converged" if self.converged_ else f"not converged with refine={self.refine}"
+        state = "converged" if self.converged_ else f"not converged with max_iter={self.max_iter}"
         message = f"{state}: the last of {passes} raised the bound per word by {gain:.2g} (tol={self.tol:g})"
         return replace(result, converged=self.converged_, message=message)
 
@@ -420,7 +416,7 @@ class TopicModel(StreamedMoments, ClassNamePrefixFeaturesOutMixin, TransformerMi
 
     def _solve(self, state: WordMoments, rng: np.random.Generator, refined: bool) -> _Fitted:
         """Topics from moments; if these fail and a refinement follows, random topics."""
-        k = int(self.n_topics)
+        k = int(self.n_components)
         alpha0 = _DEFAULT_ALPHA0 if self.alpha0 is None else float(self.alpha0)
         found: MomentTopics | None = None
         try:
@@ -453,7 +449,7 @@ class TopicModel(StreamedMoments, ClassNamePrefixFeaturesOutMixin, TransformerMi
             documents,
             start.topics.T,
             start.prior,
-            passes=int(self.refine),
+            passes=int(self.max_iter),
             steps=int(self.max_doc_update_iter),
             smoothing=float(self.topic_word_prior) + 1e-12,
             tol=float(self.tol),
@@ -512,8 +508,8 @@ class TopicModel(StreamedMoments, ClassNamePrefixFeaturesOutMixin, TransformerMi
 
     def _check(self) -> None:
         """Refuse invalid parameters."""
-        k = whole(self.n_topics, "n_topics", 1, 2**31 - 1)
-        whole(self.refine, "refine", 0)
+        k = whole(self.n_components, "n_components", 1, 2**31 - 1)
+        whole(self.max_iter, "max_iter", 0)
         whole(self.max_doc_update_iter, "max_doc_update_iter", 1)
         whole(self.basis_documents, "basis_documents", 1)
         if self.basis_rank is not None:

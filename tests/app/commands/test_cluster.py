@@ -20,7 +20,7 @@ from givens.datasets import make_spherical_mixture, make_topics
 distributed = pytest.importorskip("distributed")
 
 MIXTURE = make_spherical_mixture(4000, n_components=3, n_features=5, scale=6, random_state=0).X
-WORDS = make_topics(1500, n_topics=3, n_words=30, topic_sparsity=0.5).X
+WORDS = make_topics(1500, n_components=3, n_words=30, topic_sparsity=0.5).X
 KINDS = [f"kind {k % 2}" for k in range(4000)]
 
 
@@ -110,7 +110,7 @@ def test_topics_of_zarr(givens, tmp_path, address):
     # The command without a cluster reads no zarr: the same counts as .npy.
     write_zarr(tmp_path / "x.zarr", WORDS.toarray().astype(np.int32))
     np.save(tmp_path / "x.npy", WORDS.toarray())
-    words = ["topics", "-k", "3", "--refine", "3", "--samples", "rows"]
+    words = ["topics", "-k", "3", "--max-iter", "3", "--samples", "rows"]
     assert givens(*words, "x.npy", "--out", "alone").code == 0
     run = givens(*words, "x.zarr", "--cluster", address, "--out", "spread", "--json")
     assert run.code == 0, run.err

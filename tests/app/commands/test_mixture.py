@@ -21,7 +21,7 @@ def test_what_em_left_open_is_said(givens, tmp_path):
     values = np.random.default_rng(0).normal(size=(80, 5)) + np.eye(3, 5)[np.arange(80) % 3]
     np.save(tmp_path / "x.npy", values)
     for steps in (1, 500):
-        run = givens("mixture", "x.npy", "-k", 3, "--refine-em", steps, "--out", f"out{steps}", "--json")
+        run = givens("mixture", "x.npy", "-k", 3, "--max-iter", steps, "--out", f"out{steps}", "--json")
         summary = json.loads(run.out)
         assert summary["converged"] == (steps == 500)
         assert ("EM did not converge in 1 step" in summary["message"]) == (steps == 1)

@@ -131,13 +131,13 @@ def test_streams_take_what_tables_take(givens, tmp_path):
         "sparse-pca", "x.csv", "-m", 2, "--n-nonzero", 5, "--stream", *options, "--out", "out", "--json"
     )
     assert run.code == 0, run.err
-    model = StreamingSparsePCA(2, n_nonzero=5, scale=True, n_starts=3, max_sweeps=7, random_state=5)
+    model = StreamingSparsePCA(2, n_nonzero=5, scale=True, n_starts=3, max_iter=7, random_state=5)
     model.partial_fit(values)
     found = read(tmp_path / "out" / "components.csv").to_numpy().T
     np.testing.assert_array_equal(found, model.components_)
     np.testing.assert_allclose(read(tmp_path / "out" / "scores.csv"), model.transform(values), rtol=1e-9)
     said = json.loads(run.out)
-    assert said["parameters"] | {"scale": True, "n_starts": 3, "max_sweeps": 7} == said["parameters"]
+    assert said["parameters"] | {"scale": True, "n_starts": 3, "max_iter": 7} == said["parameters"]
     standard = (values - values.mean(axis=0)) / np.where(np.ptp(values, axis=0) > 0, values.std(axis=0), 1)
     expected = adjusted_variance(standard, found) / total_variance(standard)
     np.testing.assert_allclose(

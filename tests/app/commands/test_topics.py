@@ -11,16 +11,16 @@ from givens.datasets import make_topics
 
 
 def test_passes_that_were_cut_are_said(givens, tmp_path):
-    X = make_topics(300, n_topics=3, n_words=40, random_state=0).X.toarray()
+    X = make_topics(300, n_components=3, n_words=40, random_state=0).X.toarray()
     np.save(tmp_path / "x.npy", X)
-    for refine in (1, 60):
+    for max_iter in (1, 60):
         run = givens(
-            "topics", "x.npy", "-k", 3, "--samples", "rows", "--refine", refine, "--out", "out", "--json"
+            "topics", "x.npy", "-k", 3, "--samples", "rows", "--max-iter", max_iter, "--out", "out", "--json"
         )
         summary = json.loads(run.out)
-        assert summary["converged"] == (refine == 60)
+        assert summary["converged"] == (max_iter == 60)
         assert "raised the bound per word by" in summary["message"]
-        assert ("not converged with refine=1" in summary["message"]) == (refine == 1)
+        assert ("not converged with max_iter=1" in summary["message"]) == (max_iter == 1)
 
 
 def test_what_cannot_be_read_gets_one_sentence(givens, tmp_path):

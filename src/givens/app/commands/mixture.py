@@ -30,7 +30,7 @@ def command(
     variance: Variance = option("common", "One variance for all clusters, or one for each."),
     source: o.Source,
     standardise: bool = o.STANDARDISE,
-    refine_em: int = o.fitting(100, "Largest number of EM steps after the fit to the moments.", min=0),
+    max_iter: int = o.fitting(100, "Largest number of EM steps after the fit to the moments.", min=0),
     run: o.Running,
     session: TableSession,
 ) -> None:
@@ -41,9 +41,7 @@ def command(
 
     Example: [bold]givens mixture table.csv -k 3 --out results[/]
     """
-    model = givens.SphericalMixture(
-        clusters, variance=variance, refine_em=refine_em, **run.parameters(session)
-    )
+    model = givens.SphericalMixture(clusters, variance=variance, max_iter=max_iter, **run.parameters(session))
     with staged(session.out) as files, opened(session, source, run, dense=True) as samples:
         if standardise:
             spread = samples.computed(samples.X.std(axis=0))

@@ -55,7 +55,6 @@ class Running:
         return {
             "random_state": self.seed,
             "threads": self.threads,
-            "progress": session.interactive,
         }
 
 

@@ -21,7 +21,7 @@ from givens.app.tables.table import numbered
 from givens.app.tables.write import Staged, write_matrix
 
 Columns = dict[str, tuple[Any, str]]
-HIDDEN = ("progress", "warm_start")  # parameters that say nothing about the result
+HIDDEN = ("warm_start",)  # parameters that say nothing about the result
 
 
 def percent(share: float) -> str:

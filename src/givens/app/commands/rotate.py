@@ -89,7 +89,6 @@ def command(
                 normalize=kaiser,
                 n_starts=starts,
                 threads=threads,
-                progress=session.interactive,
             ).fit(named(loadings, table.variables))
         rotate_outcome(session, source.file, table, before, model, total).write(session, files)
 

@@ -274,7 +274,7 @@ class Session:
     @contextmanager
     def fitting(self) -> Iterator[None]:
         """Listen to the fit, and find out how much of its time went into compiling."""
-        with self.listening(), self.compiling() as seconds:
+        with self.listening(), givens.progress(self.interactive), self.compiling() as seconds:
             yield
             self.compiled = seconds()
 

@@ -103,7 +103,7 @@ def command(
         True, "Compute the report's curve of variance against the number of variables.", "--path/--no-path"
     ),
     starts: int = o.fitting(1, "Number of starts; the best is kept.", min=1),
-    max_sweeps: int | None = o.fitting(None, "Stop after this many sweeps.", min=1),
+    max_iter: int | None = o.fitting(None, "Stop after this many sweeps.", min=1),
     stability: int | None = o.fitting(
         None,
         "Also fit this many random halves of the samples, and report how often each variable is selected again. "
@@ -134,7 +134,7 @@ def command(
     }
     parameters |= {
         name: value
-        for name, value in {"max_sweeps": max_sweeps, "schedule": schedule}.items()
+        for name, value in {"max_iter": max_iter, "schedule": schedule}.items()
         if value is not None
     }
     spread = run.cluster is not None

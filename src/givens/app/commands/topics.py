@@ -44,7 +44,9 @@ def command(
         "Sum of the Dirichlet parameters; 0 gives every document one topic. Default: 1, and then learned.",
         min=0,
     ),
-    refine: int = o.fitting(10, "Largest number of variational passes after the fit to the moments.", min=0),
+    max_iter: int = o.fitting(
+        10, "Largest number of variational passes after the fit to the moments.", min=0
+    ),
     min_documents: int = option(
         2, "Leave out words that occur in fewer documents than this.", min=1, panel="Reading a folder of text"
     ),
@@ -66,7 +68,7 @@ def command(
 
     Example: [bold]givens topics texts/ -k 10 --stop-words --out results[/]
     """  # fmt: skip
-    model = givens.TopicModel(topics, alpha0=alpha0, refine=refine, **run.parameters(session))
+    model = givens.TopicModel(topics, alpha0=alpha0, max_iter=max_iter, **run.parameters(session))
     texts = source.file.is_dir() and run.cluster is None
     if texts and vocabulary is not None:
         raise OptionError(f"--vocabulary is for tables, but {source.file} is a folder of texts: leave it out")

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from givens.factors import orthomax
+from givens.factors.explore import affordable, explore
 from givens.kernels.quartic import turn_pairs
 from givens.numerics import parallel
-from givens.rotation import orthomax
-from givens.rotation.explore import affordable, explore
 
 
 @pytest.mark.parametrize("kappa", [0.0, 1.0, 2.5])

@@ -33,7 +33,7 @@ def target_rotation(loadings: Any, target: Any) -> np.ndarray:
     Examples
     --------
     >>> import numpy as np
-    >>> from givens.rotation import target_rotation
+    >>> from givens.factors import target_rotation
     >>> target = np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
     >>> turned = target @ np.array([[0.6, -0.8], [0.8, 0.6]])
     >>> (turned @ target_rotation(turned, target)).round(12) + 0.0
@@ -65,7 +65,7 @@ def congruence(loadings: Any, others: Any) -> np.ndarray:
     Examples
     --------
     >>> import numpy as np
-    >>> from givens.rotation import congruence
+    >>> from givens.factors import congruence
     >>> congruence([[0.6, 0.0], [0.8, 0.0], [0.0, 1.0]], [[0.8, 0.0], [0.6, 0.0], [0.0, -2.0]]).round(2) + 0.0
     array([[ 0.96,  0.  ],
            [ 0.  , -1.  ]])
@@ -90,7 +90,7 @@ def align(loadings: Any, reference: Any) -> np.ndarray:
 
     Examples
     --------
-    >>> from givens.rotation import align
+    >>> from givens.factors import align
     >>> align([[0.0, 1.0], [0.9, 0.0]], [[-1.0, 0.0], [0.0, 1.0]])
     array([[-1. ,  0. ],
            [-0. ,  0.9]])

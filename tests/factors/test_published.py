@@ -12,7 +12,7 @@ import pytest
 
 from givens import FactorRotation
 from givens.datasets import psychological_tests
-from givens.rotation import align, target_rotation
+from givens.factors import align, target_rotation
 
 HARMAN8 = np.array(
     [

@@ -18,10 +18,10 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from givens import FactorRotation, RotatedPCA, minimize
+from givens.factors import METHODS, align, congruence, kappa_of, orthomax
 from givens.objectives import Columns, Orthomax
-from givens.rotation import METHODS, align, congruence, kappa_of, orthomax
 from givens.rotations import random_orthogonal
-from tests.rotation.conftest import structured, unstructured
+from tests.factors.conftest import structured, unstructured
 
 FAMILY = (*METHODS, 0.25)
 
@@ -474,7 +474,7 @@ class TestBadInput:
             ({"method": True}, "or a finite number"),
             ({"n_starts": 0}, "n_starts must be a whole number of at least 1"),
             ({"tol": -1.0}, "tol must be a number of at least 0"),
-            ({"max_sweeps": 1.5}, "max_sweeps must be a whole number"),
+            ({"max_iter": 1.5}, "max_iter must be a whole number"),
             ({"threads": 0}, "threads must be a whole number"),
             ({"random_state": "x"}, "random_state must be"),
         ],
@@ -491,8 +491,8 @@ class TestBadInput:
 
     def test_not_converged(self):
         L = np.random.default_rng(0).standard_normal((3000, 30))
-        with pytest.warns(ConvergenceWarning, match="did not converge in 1 sweeps; raise max_sweeps or tol"):
-            FactorRotation(max_sweeps=1).fit(L)
+        with pytest.warns(ConvergenceWarning, match="did not converge in 1 sweeps; raise max_iter or tol"):
+            FactorRotation(max_iter=1).fit(L)
 
     def test_scores_of_another_number_of_factors(self):
         model = FactorRotation().fit(structured(6, 2, seed=0))

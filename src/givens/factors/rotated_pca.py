@@ -11,9 +11,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from givens.data.by_rows import by_rows
 from givens.data.rows import Numbers, Rows
-from givens.rotation.criteria import kappa_of
-from givens.rotation.factor_rotation import FactorRotation, of_decomposition
-from givens.rotation.principal_components import principal_components
+from givens.factors.criteria import kappa_of
+from givens.factors.factor_rotation import FactorRotation, of_decomposition
+from givens.factors.principal_components import principal_components
 from givens.support.arguments import dense, warn_of_dominant_feature
 from givens.support.fitting import atomic_fit, validate_data
 
@@ -41,14 +41,12 @@ class RotatedPCA(FactorRotation):
         As in `FactorRotation`.
     tol : float, default=1e-12
         As in `FactorRotation`.
-    max_sweeps : int, default=500
+    max_iter : int, default=500
         As in `FactorRotation`.
     threads : int, optional
         As in `FactorRotation`.
     random_state : int, RandomState or None, default=0
         For randomised solvers and for the starts of the rotation.
-    progress : bool, default=False
-        Show a progress bar.
 
     Attributes
     ----------
@@ -92,20 +90,18 @@ class RotatedPCA(FactorRotation):
         svd_solver: str = "auto",
         n_starts: int = 1,
         tol: float = 1e-12,
-        max_sweeps: int = 500,
+        max_iter: int = 500,
         threads: int | None = None,
         random_state: int | np.random.RandomState | None = 0,
-        progress: bool = False,
     ) -> None:
         super().__init__(
             method,
             normalize=normalize,
             n_starts=n_starts,
             tol=tol,
-            max_sweeps=max_sweeps,
+            max_iter=max_iter,
             threads=threads,
             random_state=random_state,
-            progress=progress,
         )
         self.n_components = n_components
         self.scale = scale

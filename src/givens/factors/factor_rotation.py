@@ -15,12 +15,12 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
+from givens.factors.compare import target_rotation
+from givens.factors.criteria import kappa_of
+from givens.factors.explore import affordable, explore
 from givens.numerics import parallel
 from givens.numerics.scaling import power, power_of_two
 from givens.result import Result
-from givens.rotation.compare import target_rotation
-from givens.rotation.criteria import kappa_of
-from givens.rotation.explore import affordable, explore
 from givens.solve.minimize import minimize
 from givens.support.arguments import generator, tolerance, warn_caller, whole
 from givens.support.fitting import Transformer, atomic_fit, check_array, validate_data
@@ -78,14 +78,12 @@ class FactorRotation(Transformer):
         factors.
     tol : float, default=1e-12
         Converged when a sweep gains no more than this share of Σ l⁴. Gains go with the square of the angles that are left.
-    max_sweeps : int, default=500
+    max_iter : int, default=500
         Maximum number of sweeps, or where there are very many variables of steps of all factors at once.
     threads : int, optional
         By default one per core, at most 8. The number changes the time, never the result.
     random_state : int, Generator, RandomState or None, default=0
         For the starts after the first. The default gives the same rotation every time.
-    progress : bool, default=False
-        Show a progress bar.
 
     Attributes
     ----------
@@ -154,10 +152,9 @@ class FactorRotation(Transformer):
         decomposition: Any = None,
         n_starts: int = 1,
         tol: float = 1e-12,
-        max_sweeps: int = 500,
+        max_iter: int = 500,
         threads: int | None = None,
         random_state: int | np.random.Generator | np.random.RandomState | None = 0,
-        progress: bool = False,
     ) -> None:
         self.method = method
         self.normalize = normalize
@@ -165,10 +162,9 @@ class FactorRotation(Transformer):
         self.decomposition = decomposition
         self.n_starts = n_starts
         self.tol = tol
-        self.max_sweeps = max_sweeps
+        self.max_iter = max_iter
         self.threads = threads
         self.random_state = random_state
-        self.progress = progress
 
     _may_be_infinite = ("deviation_", "criterion_", "certificate_")
     _row_names = "variable_names_in_"
@@ -216,7 +212,7 @@ class FactorRotation(Transformer):
             self._describe(found, R)
         if self.result_ is not None and not self.result_.converged:
             warn_caller(
-                f"FactorRotation did not converge in {self.max_sweeps} sweeps; raise max_sweeps or tol",
+                f"FactorRotation did not converge in {self.max_iter} sweeps; raise max_iter or tol",
                 ConvergenceWarning,
             )
 
@@ -250,7 +246,7 @@ class FactorRotation(Transformer):
         rng = generator(self.random_state)
         n_starts = whole(self.n_starts, "n_starts", least=1)
         tol = tolerance(self.tol, "tol")
-        max_iter = whole(self.max_sweeps, "max_sweeps", least=0)
+        max_iter = whole(self.max_iter, "max_iter", least=0)
         variables, factors = extraction.loadings.shape
         kappa = kappa_of(self.method, variables, factors, others=("target",))
         A, unit = self._normalized(extraction)
@@ -263,7 +259,7 @@ class FactorRotation(Transformer):
         if found is not None:
             # A sweep confirms a candidate that has converged.
             method = ("sweeps",) if found.converged else ("descent", "newton", "sweeps")
-        with bar(self.progress) as shown:
+        with bar() as shown:
             result = minimize(
                 Columns(A, Orthomax(kappa)),
                 None if found is None else found.rotation,

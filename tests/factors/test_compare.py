@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.linalg
 
-from givens.rotation import align, congruence, target_rotation
+from givens.factors import align, congruence, target_rotation
 from givens.rotations import random_orthogonal
 
 
