@@ -10,8 +10,6 @@ is an estimate of the mixing that needs no choice of a nonlinearity.
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from givens.data.rows import Rows
@@ -21,7 +19,6 @@ from givens.numerics.scaling import check_data, refuse_too_large
 from givens.numerics.tiles import tiled_sum
 from givens.objectives.joint import JointDiagonal
 from givens.solve.minimize import minimize
-from givens.support.arguments import tolerance, whole
 
 MOST_COMPONENTS = 128  # their cumulant matrices take 8·n⁴/2 bytes: 1.1 GB
 TILE = 1 << 18  # products of two coordinates in a tile
@@ -37,9 +34,10 @@ class JADE(SourceSeparation):
     ----------
     n_components : int or float, optional
         As for `ICA`.
-    tol : float, default=1e-10
-        Converged when a sweep gains no more than this share of the sum of squares of all cumulant matrices. With the default, a
-        further gain would change the sources by far less than the sampling error of the cumulants does.
+    tol : float, default=1e-5
+        Converged when an iteration gains at most tol² times the sum of squares of all cumulant matrices:
+        tol is about the error that is left in the components. With the default,
+        a further gain would change the sources by far less than the sampling error of the cumulants does.
     max_iter : int, default=1000
         Maximum number of steps: sweeps and, where these gain little, steps of descent and of Newton's method.
     threads : int, optional
@@ -47,8 +45,14 @@ class JADE(SourceSeparation):
 
     Attributes
     ----------
-    components_, mixing_, explained_variance_, whitening_, mean_, result_, n_iter_
+    components_, n_components_, mixing_, explained_variance_, whitening_, mean_
         As in `ICA`.
+    n_iter_ : int
+        Number of steps, which `max_iter` limits.
+    converged_ : bool
+        Whether the run has converged.
+    result_ : Result
+        The run of the joint diagonalisation.
 
     References
     ----------
@@ -71,7 +75,7 @@ class JADE(SourceSeparation):
         self,
         n_components: int | float | None = None,
         *,
-        tol: float = 1e-10,
+        tol: float = 1e-5,
         max_iter: int = 1000,
         threads: int | None = None,
     ) -> None:
@@ -92,8 +96,8 @@ class JADE(SourceSeparation):
         Q = cumulant_matrices(Z)
         result = minimize(
             JointDiagonal(Q),
-            tol=math.sqrt(tolerance(self.tol, "tol")),
-            max_iter=whole(self.max_iter, "max_iter", 0),
+            tol=self.tol,
+            max_iter=self.max_iter,
             threads=self.threads,
         )
         return Separated(space, result)
