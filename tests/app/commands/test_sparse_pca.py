@@ -126,7 +126,7 @@ def test_streams_take_what_tables_take(givens, tmp_path):
     values = modules(60) * np.geomspace(1e-3, 1e3, 25)
     values[:, 20] = 0.1
     write(tmp_path / "x.csv", values, labelled=False)
-    options = ["--standardise", "--starts", 3, "--max-sweeps", 7, "--threads", 1, "--seed", 5]
+    options = ["--standardise", "--starts", 3, "--max-iter", 7, "--threads", 1, "--seed", 5]
     run = givens(
         "sparse-pca", "x.csv", "-m", 2, "--n-nonzero", 5, "--stream", *options, "--out", "out", "--json"
     )
@@ -185,7 +185,7 @@ def test_a_warning_is_said_and_stands_in_the_report(givens, tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         run = givens(
-            "sparse-pca", "x.csv", "-m", 6, "--alpha", 0.01, "--max-sweeps", 1, "--no-path", "--out", "out"
+            "sparse-pca", "x.csv", "-m", 6, "--alpha", 0.01, "--max-iter", 1, "--no-path", "--out", "out"
         )
     assert run.code == 0
     assert "warning:" in run.err
