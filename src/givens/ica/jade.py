@@ -16,12 +16,11 @@ from givens.data.rows import Rows
 from givens.ica.separation import Separated, SourceSeparation
 from givens.numerics import parallel
 from givens.numerics.scaling import check_data, refuse_too_large
-from givens.numerics.tiles import tiled_sum
+from givens.objectives.fourth_moments import gram_of_products
 from givens.objectives.joint import JointDiagonal
 from givens.solve.minimize import minimize
 
 MOST_COMPONENTS = 128  # their cumulant matrices take 8·n⁴/2 bytes: 1.1 GB
-TILE = 1 << 18  # products of two coordinates in a tile
 
 
 class JADE(SourceSeparation):
@@ -130,8 +129,9 @@ def cumulant_matrices(Z: np.ndarray) -> np.ndarray:
     if 0 in Z.shape:
         raise ValueError(f"Z must have samples and components, got shape {Z.shape}")
     p, q = np.triu_indices(n)
-    with np.errstate(over="ignore", invalid="ignore"):
-        fourth = _fourth_moments(np.ascontiguousarray(Z.T, dtype=np.float64), p, q) / samples
+    # If no pool is open, this opens one: a BLAS with several threads is slower on small products.
+    with parallel.pool(parallel.width()), np.errstate(over="ignore", invalid="ignore"):
+        fourth = gram_of_products(np.ascontiguousarray(Z.T, dtype=np.float64))[1:, 1:] / samples
     refuse_too_large(fourth, "Z", "their fourth powers", "whiten it first, as whiten_samples does")
     Q = np.empty((len(p), n, n))
     Q[:, p, q] = Q[:, q, p] = fourth
@@ -142,15 +142,3 @@ def cumulant_matrices(Z: np.ndarray) -> np.ndarray:
     Q[k, q, p] -= 1.0
     Q[~same] *= np.sqrt(2.0)
     return Q
-
-
-def _fourth_moments(Zt: np.ndarray, p: np.ndarray, q: np.ndarray) -> np.ndarray:
-    """Σ_t z_p z_q z_r z_s, for all pairs (p, q) and (r, s)."""
-
-    def sums(part: slice) -> np.ndarray:
-        tile = Zt[:, part]
-        products = tile[p] * tile[q]
-        return products @ products.T
-
-    with parallel.pool(parallel.width()):
-        return tiled_sum(parallel.slices(Zt.shape[1], max(64, TILE // len(p))), sums)

@@ -22,7 +22,7 @@ import numpy as np
 from givens.numerics import flop_counts, parallel
 from givens.numerics.scaling import EPS
 from givens.numerics.tiles import tile_width, tiled_sums
-from givens.objectives.base import Blocks, Look, PairSolutions, Product, solved_in_shares
+from givens.objectives.base import Blocks, Look, PairSolutions, Product, gathered, solved_in_shares
 from givens.rotations import turn
 from givens.schedules import Shape, all_pairs
 
@@ -171,8 +171,9 @@ class Pointwise(Contrast):
 
         if isinstance(blocks, np.ndarray):
             return PairSolutions(*solved_in_shares(pairs, blocks), error)
-        solved = parallel.each(lambda block: self._turned(Y[block], weights[block]), blocks)
-        return PairSolutions([Q for Q, _ in solved], np.array([gain for _, gain in solved]), error)
+        return gathered(
+            blocks, parallel.each(lambda block: self._turned(Y[block], weights[block]), blocks), error
+        )
 
     def _turned(self, Y: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, float]:
         """Rotate each pair of rows once, in place, to the best angle of the search: Q and its gain."""
