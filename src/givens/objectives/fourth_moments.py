@@ -24,13 +24,19 @@ MOST_COLUMNS = 64
 BLOCK_SWEEPS = 60
 """Maximum number of sweeps over the pairs of a block; they end where they gain nothing, mostly after ten."""
 
-TILE_PRODUCTS = 1 << 18
-"""Products of two entries that are formed at a time: 2 MB."""
+TILE_PRODUCTS = 1 << 19
+"""Products of two entries that are formed at a time: 4 MB; of half as many, the sums take as long as the products."""
 
 
 def products(Y: np.ndarray) -> np.ndarray:
     """The products m of each row of the data, for Y with a row for each column."""
-    return np.concatenate([np.ones_like(Y[:1]), *(row * Y[a:] for a, row in enumerate(Y))])
+    n = len(Y)
+    m = np.empty((1 + n * (n + 1) // 2, Y.shape[1]), Y.dtype)
+    m[0], place = 1.0, 1
+    for a, row in enumerate(Y):
+        np.multiply(row, Y[a:], out=m[place : place + n - a])
+        place += n - a
+    return m
 
 
 def gram_of_products(Y: np.ndarray) -> np.ndarray:
