@@ -50,10 +50,9 @@ _SWEEPS = {"max_sweeps": "max_iter"}
 CHANGED = Vocabulary(
     arguments={
         "minimize": {"tol": NewMeaning("max_iter", math.sqrt), "max_sweeps": None},
-        **dict.fromkeys(
-            ("SparsePCA", "StreamingSparsePCA", "JADE", "SOBI", "FactorRotation", "RotatedPCA", "decompose"),
-            _SWEEPS,
-        ),
+        **dict.fromkeys(("SparsePCA", "StreamingSparsePCA", "FactorRotation", "RotatedPCA"), _SWEEPS),
+        **dict.fromkeys(("JADE", "SOBI", "decompose"), _SWEEPS | {"tol": NewMeaning("max_iter", math.sqrt)}),
+        "joint_diagonalize": {"init": "start", "eps": "tol", "n_iter_max": "max_iter", "method": None},
         "ICA": {"max_steps": "max_iter"},
         "SphericalMixture": {"refine_em": "max_iter"},
         "TopicModel": {"n_topics": "n_components", "refine": "max_iter"},

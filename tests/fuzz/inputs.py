@@ -349,7 +349,7 @@ def run_joint(rng: np.random.Generator, note: Callable[[str], None]) -> None:
     weight = [None, None, np.ones(5), values(rng, 1, 5)[0], "x"][rng.integers(5)]
     note(f"joint_diagonalize({say(stack)}, sample_weight={weight!r})")
     found = attempt(
-        lambda: givens.joint_diagonalize(stack, sample_weight=weight, n_iter_max=int(rng.choice([0, 1, 50])))
+        lambda: givens.joint_diagonalize(stack, sample_weight=weight, max_iter=int(rng.choice([0, 1, 50])))
     )
     if found is not None:
         finite(found, "the joint diagonaliser", overflow=True)

@@ -189,3 +189,25 @@ def test_what_needs_memory_is_refused_in_one_sentence(X):
         ICA(2).fit(da.from_array(np.outer(X[:, 0], np.ones(5)), chunks=(1700, -1)))
     with pytest.raises(ValueError, match="all samples are equal"):
         ICA().fit(da.ones((50, 3), chunks=(10, 3)))
+
+
+class Changing:
+    """Blocks of which one is another one from the third time on that they are read."""
+
+    def __init__(self, blocks, other):
+        self.blocks, self.other, self.times = blocks, other, 0
+
+    def __iter__(self):
+        self.times += 1
+        return iter([*self.blocks, self.other] if self.times > 2 else self.blocks)
+
+
+@pytest.mark.parametrize(
+    ("bad", "sentence"), [(np.nan, "chunk 2 of X contains NaN"), (None, "chunk 2 of X has 2 columns")]
+)
+def test_blocks_that_change_after_the_first_pass_are_refused(bad, sentence):
+    rng = np.random.default_rng(0)
+    blocks = [rng.laplace(size=(300, 3)) for _ in range(2)]
+    other = np.ones((4, 2)) if bad is None else np.full((4, 3), bad)
+    with pytest.raises(ValueError, match=sentence):
+        ICA(random_state=0).fit(Changing(blocks, other))

@@ -54,8 +54,10 @@ def test_no_rotation_of_two_rows_does_better(number, n, seed, weighted):
     X = rng.standard_normal((number, n, n))
     X = X + X.swapaxes(1, 2)
     weights = rng.uniform(0.1, 1, number) if weighted else None
-    V, _ = joint_diagonalize(X, sample_weight=weights, n_iter_max=1000)
+    V, result = joint_diagonalize(X, sample_weight=weights, return_result=True)
     found = off(X, V, weights)
+    assert result.value == pytest.approx(found, rel=1e-10, abs=1e-12 * np.sum(X**2))
+    np.testing.assert_array_equal(result.U.T, V)
     assert found <= off(X, np.eye(n), weights) + 1e-9
     for i in range(n):
         for j in range(i + 1, n):
@@ -98,7 +100,7 @@ def test_lists_iterators_single_precision_and_scales():
     for scale in (1e-150, 1e150):
         W, _ = joint_diagonalize(X * scale)
         np.testing.assert_allclose(W, V, atol=1e-8)
-    W, _ = joint_diagonalize(X, init=basis.T)
+    W, _ = joint_diagonalize(X, start=basis.T)
     assert is_permutation(W @ V.T, 1e-6)
 
 
@@ -143,9 +145,10 @@ class TestBadInput:
     @pytest.mark.parametrize(
         ("options", "sentence"),
         [
-            ({"method": "pham"}, 'method must be "orthogonal"'),
-            ({"eps": -1}, "eps must be a number of at least 0"),
-            ({"n_iter_max": 1.5}, "n_iter_max must be a whole number"),
+            ({"start": np.ones((2, 2))}, "orthogonal"),
+            ({"start": np.eye(3)}, "start"),
+            ({"tol": -1}, "tol must be a number of at least 0"),
+            ({"max_iter": 1.5}, "max_iter must be a whole number"),
             ({"sample_weight": [1.0]}, "sample_weight must be 2 positive numbers"),
             ({"sample_weight": [1.0, 0.0]}, "sample_weight must be 2 positive numbers"),
             ({"threads": 0}, "threads must be"),
@@ -157,5 +160,7 @@ class TestBadInput:
 
     def test_not_converged(self):
         X, _ = common_basis(5, 6, seed=0, noise=0.5)
-        with pytest.warns(ConvergenceWarning, match="did not converge in 1 steps"):
-            joint_diagonalize(X, n_iter_max=1)
+        with pytest.warns(
+            ConvergenceWarning, match=r"did not converge \(.*max_iter = 1.*\); raise max_iter or tol"
+        ):
+            joint_diagonalize(X, max_iter=1)

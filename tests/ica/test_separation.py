@@ -117,7 +117,8 @@ class TestEstimators:
         largest = np.abs(estimator.mixing_).argmax(axis=0)
         assert (estimator.mixing_[largest, np.arange(4)] > 0).all()
         assert estimator.n_iter_ == max(estimator.result_.sweeps, 1)
-        assert estimator.result_.converged
+        assert estimator.result_.converged is estimator.converged_ is True
+        assert estimator.n_components_ == 4
 
     def test_fewer_components_pandas_and_pipelines(self, estimator):
         X = pandas.DataFrame(mixed_tails(800, 5, seed=6)[2], columns=list("abcde"))
@@ -169,7 +170,9 @@ class TestEstimators:
             ConvergenceWarning,
             match=r"did not converge .*max_iter = 1.*allow more iterations or raise tol",
         ):
-            type(estimator)(max_iter=1).fit(X)
+            model = type(estimator)(max_iter=1).fit(X)
+        assert not model.converged_
+        assert model.n_iter_ == 1
         with pytest.raises(NotFittedError):
             type(estimator)().transform(X)
 

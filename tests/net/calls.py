@@ -54,8 +54,8 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
         "n_components": None, "contrast": "adaptive", "extended": None, "whiten": True, "centering": True,
         "tol": 1e-8, "max_iter": 1000, "w_init": None, "threads": 1,
     },
-    "JADE": {"n_components": None, "tol": 1e-14, "max_sweeps": 200, "threads": 1},
-    "SOBI": {"n_components": None, "lags": None, "tol": 1e-14, "max_sweeps": 200, "threads": 1},
+    "JADE": {"n_components": None, "tol": 1e-7, "max_sweeps": 200, "threads": 1},
+    "SOBI": {"n_components": None, "lags": None, "tol": 1e-7, "max_sweeps": 200, "threads": 1},
     "FactorRotation": {
         "method": "varimax", "normalize": True, "target": None, "decomposition": None, "n_starts": 1,
         "tol": 1e-14, "max_sweeps": 500, "threads": 1, "random_state": 0, "progress": False,
@@ -79,12 +79,12 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
         "checkpoint": None,
     },
     "decompose": {
-        "rank": None, "start": None, "n_starts": 1, "symmetrize": False, "residual_tol": 0.5,
-        "schedule": None, "tol": 1e-18, "max_sweeps": 200, "threads": 1, "random_state": 0,
+        "rank": None, "start": None, "n_starts": 1, "symmetrize": False, "schedule": None,
+        "tol": 1e-9, "max_sweeps": 200, "threads": 1, "random_state": 0,
     },
     "joint_diagonalize": {
-        "method": "orthogonal", "init": None, "eps": 1e-9, "n_iter_max": 200, "sample_weight": None,
-        "threads": 1
+        "start": None, "sample_weight": None, "tol": 1e-9, "max_iter": 200, "certify": False, "threads": 1,
+        "return_result": False,
     },
     "sparse_pca_path": {"n_components": 3, "alphas": None, "n_alphas": 4},
 }  # fmt: skip

@@ -26,13 +26,15 @@ def test_without_noise_the_components_are_found(d, start):
         assert found.residual < 1e-12
         assert np.allclose(found.reconstruct(), T, atol=1e-12)
         assert np.isclose(found.result.value, weights.sum(), rtol=1e-12)
+        unpacked = dict(zip(("weights", "factors"), found))
+        assert all(unpacked[name] is getattr(found, name) for name in unpacked)
 
 
 def test_the_residual_is_that_of_the_reconstruction():
     rng = np.random.default_rng(0)
     T = orthogonal(rng, 12, noise=0.02)[0]
     for rank in (12, 5):
-        found = decompose(T, rank, random_state=0, residual_tol=np.inf)
+        found = decompose(T, rank, random_state=0)
         assert np.isclose(
             found.residual, np.linalg.norm(T - found.reconstruct()) / np.linalg.norm(T), rtol=1e-10
         )
@@ -190,28 +192,23 @@ def test_a_tensor_that_is_not_orthogonal_is_reported():
         found = decompose(symmetric(rng, 8), random_state=100)
     assert found.residual > 0.5
     assert np.allclose(found.factors.T @ found.factors, np.eye(8), atol=1e-12)
-    oblique = rng.standard_normal((4, 4)) + 1.0
-    oblique /= np.linalg.norm(oblique, axis=0)
-    T = from_components([2.0, 1.5, 1.2, 1.0], oblique)
-    with pytest.warns(UserWarning, match="unexplained"):
-        found = decompose(T, random_state=0, residual_tol=0.1)
-    assert np.isclose(found.residual, np.linalg.norm(T - found.reconstruct()) / np.linalg.norm(T))
 
 
 def test_the_solution_is_stationary_and_better_than_every_pair():
     T = orthogonal(np.random.default_rng(10), 40, noise=0.01)[0]
-    found = decompose(T, random_state=0, tol=1e-15)
+    found = decompose(T, random_state=0, tol=1e-8)
     assert found.result.gradient_norm < 1e-6
-    again = decompose(T, start=found.factors, tol=1e-15, schedule="cyclic", max_iter=1)
+    again = decompose(T, start=found.factors, tol=1e-8, schedule="cyclic", max_iter=1)
     assert np.isclose(again.result.value, found.result.value, rtol=1e-14)
 
 
+@pytest.mark.filterwarnings("ignore:the components found leave")
 def test_random_starts_keep_the_best():
     T = symmetric(np.random.default_rng(11), 6)
-    one = decompose(T, start="random", random_state=0, residual_tol=1)
-    many = decompose(T, start="random", n_starts=10, random_state=0, residual_tol=1)
+    one = decompose(T, start="random", random_state=0)
+    many = decompose(T, start="random", n_starts=10, random_state=0)
     assert many.result.value >= one.result.value
-    values = [decompose(T, start="random", random_state=k, residual_tol=1).result.value for k in range(10)]
+    values = [decompose(T, start="random", random_state=k).result.value for k in range(10)]
     assert np.ptp(values) > 1e-3  # or the test would say nothing
 
 
@@ -259,7 +256,7 @@ def test_noise_is_averaged_over_pairs():
     T, weights, V = orthogonal(rng, 8)
     noise = 1e-6
     E = symmetric(rng, 8)
-    found = decompose(T + noise * E, random_state=0, tol=1e-15)
+    found = decompose(T + noise * E, random_state=0, tol=1e-8)
     inner = np.einsum("abc,ai,bi,cj->ij", E, V, V, V)  # E_iij
     angles = noise * (inner - inner.T) / (weights[:, None] + weights)
     turned = V.T @ found.factors
@@ -271,7 +268,6 @@ def test_noise_is_averaged_over_pairs():
     [
         ({"start": "best"}, "start must be one of 'power', 'eigh', 'random'"),
         ({"n_starts": 0}, "n_starts must be a whole number"),
-        ({"n_starts": 2, "checkpoint": "here"}, "a checkpoint belongs to one run"),
         ({"rank": 7}, "rank must be a whole number from 1 to 3, the order of the tensor"),
         ({"start": np.ones((3, 3))}, "orthogonal"),
     ],
@@ -284,6 +280,6 @@ def test_bad_options_are_refused(options, words):
 def test_memory_is_a_few_times_the_tensor():
     d = 90
     T = orthogonal(np.random.default_rng(14), d, noise=1e-3)[0]
-    decompose(T[:3, :3, :3], residual_tol=np.inf, schedule=Tournament(block=2))
+    decompose(T[:3, :3, :3], schedule=Tournament(block=2))
     peak = most_bytes(lambda: decompose(T, random_state=100))
     assert peak + T.nbytes <= 3.5 * T.nbytes

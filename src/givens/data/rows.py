@@ -65,6 +65,8 @@ class Numbers:
 
     def block(self, X: Any, name: str, first: int) -> Any:
         """One block of rows, which begins at row `first`; it may be empty."""
+        if _is_as_asked(X):
+            return X
         return check_array(X, ensure_min_samples=0, input_name=name, **self._options)
 
     def piece(self, rows: Any) -> Any:
@@ -75,6 +77,15 @@ class Numbers:
     def _options(self) -> dict[str, Any]:
         formats = "csr" if self.sparse else False
         return {"accept_sparse": formats, "dtype": [np.float64, np.float32], "order": "C"}
+
+
+def _is_as_asked(X: Any) -> bool:
+    """Whether scikit-learn would return X itself: told at a tenth of the time of its check, as every pass checks every block."""
+    plain = type(X) is np.ndarray and X.ndim == 2 and X.dtype in (np.float64, np.float32) and X.size
+    if not plain or not X.flags.c_contiguous:
+        return False
+    with np.errstate(over="ignore", invalid="ignore"):
+        return bool(np.isfinite(X.sum()))
 
 
 @dataclass(frozen=True)

@@ -11,13 +11,15 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 
 from givens.numerics import parallel
 from givens.numerics.scaling import check_data, power_of_two
 from givens.objectives.joint import JointDiagonal
+from givens.result import Result
 from givens.solve.minimize import minimize
-from givens.support.arguments import as_array, tolerance, warn_caller, whole
+from givens.support.arguments import as_array, warn_caller
 
 ASYMMETRY = 1e-6  # refused above this, relative to the largest entry of a matrix; rounding in single precision is less
 CHUNK = 1 << 18  # entries of the matrices that are read at a time
@@ -26,44 +28,47 @@ QR_CHUNK = 1 << 20  # in a QR decomposition, since each also decomposes what the
 
 def joint_diagonalize(
     matrices: Any,
-    method: str = "orthogonal",
     *,
-    init: np.ndarray | None = None,
-    eps: float = 1e-8,
-    n_iter_max: int = 1000,
-    sample_weight: Any = None,
+    start: np.ndarray | None = None,
+    sample_weight: ArrayLike | None = None,
+    tol: float = 1e-8,
+    max_iter: int = 1000,
+    certify: bool = False,
     threads: int | None = None,
-) -> tuple[np.ndarray, np.ndarray]:
+    return_result: bool = False,
+) -> tuple[np.ndarray, np.ndarray | Result]:
     """Diagonalise symmetric matrices jointly, as far as an orthogonal matrix can.
 
     Minimises Σ_k w_k Σ_{i≠j} (VX_kVᵀ)_ij² over orthogonal V, by rotations of two rows in closed form (Cardoso and Souloumiac
-    1996). Arguments and return values are those of pyRiemann's `ajd_pham` and `uwedge`, so that `pyriemann.geometry.ajd.ajd(X,
-    method=joint_diagonalize)` and `CSP(ajd_method=joint_diagonalize)` work. The V of pyRiemann's `rjd` is the transpose of ours.
+    1996).
 
     Parameters
     ----------
     matrices : array of shape (K, n, n), or list or iterator of K arrays of shape (n, n)
         Real and symmetric. An array of float64 is not copied where K > n(n+1)/2.
-    method : {"orthogonal"}, default="orthogonal"
-        The constraint on V. Orthogonal matrices are the only one implemented.
-    init : array, shape (n, n), optional
-        The start of V is the polar factor of this matrix. By default the identity.
-    eps : float, default=1e-8
-        Converged when the angles of all rotations of a sweep are about this small.
-    n_iter_max : int, default=1000
-        Maximum number of steps: sweeps and, where these gain little, steps of descent and of Newton's method. A warning is given
-        if they were not enough.
+    start : array, shape (n, n), optional
+        An orthogonal matrix, the start of V. By default the identity.
     sample_weight : array, shape (K,), optional
         Positive weights of the matrices.
+    tol : float, default=1e-8
+        Converged when an iteration gains at most tol² times the sum of the squares of all entries: tol is about the error that
+        is left in V.
+    max_iter : int, default=1000
+        Maximum number of steps: sweeps and, where these gain little, steps of descent and of Newton's method. A warning is given
+        if they were not enough.
+    certify : bool, default=False
+        Search all pairs of rows over all angles at the end; `result.certificate` has the largest gain that was found.
     threads : int, optional
         By default one per core, at most 8. The number changes the time, never the result.
+    return_result : bool, default=False
+        Return the `Result` of the run in the place of D, which is then not computed.
 
     Returns
     -------
     V : array, shape (n, n)
         Orthogonal; a row for each vector of the common basis.
     D : array, shape (K, n, n)
-        The matrices VX_kVᵀ, nearly diagonal.
+        The matrices VX_kVᵀ, nearly diagonal. With `return_result` a `givens.Result`, whose U is the transpose of V.
 
     Examples
     --------
@@ -74,25 +79,27 @@ def joint_diagonalize(
     >>> V, D = joint_diagonalize(X)
     >>> np.abs(D - np.array([np.diag(np.diag(d)) for d in D])).max() < 1e-12
     np.True_
+    >>> V, result = joint_diagonalize(X, certify=True, return_result=True)
+    >>> result.converged, bool(result.certificate.gain < 1e-12)
+    (True, True)
     """
-    if method != "orthogonal":
-        raise ValueError(f'method must be "orthogonal", the only one there is, got {method!r}')
     X = as_stack(matrices)
     with parallel.pool(threads):
         result = minimize(
             JointDiagonal(reduced_stack(X, _weights(sample_weight, len(X)))),
-            None if init is None else _start(init, X.shape[1]).T,
-            tol=tolerance(eps, "eps"),
-            max_iter=whole(n_iter_max, "n_iter_max", least=0),
+            None if start is None else as_array(start, "start").T,
+            tol=tol,
+            max_iter=max_iter,
+            certify=certify,
             threads=threads,
         )
         if not result.converged:
             warn_caller(
-                f"joint_diagonalize did not converge in {n_iter_max} steps; raise n_iter_max or eps",
+                f"joint_diagonalize did not converge ({result.message}); raise max_iter or tol",
                 ConvergenceWarning,
             )
         V = np.ascontiguousarray(result.U.T)
-        return V, _rotated(X, V)
+        return V, result if return_result else _rotated(X, V)
 
 
 def as_stack(matrices: Any) -> np.ndarray:
@@ -130,7 +137,7 @@ def _collected(matrices: Iterable[Any]) -> np.ndarray:
     return np.stack(found)
 
 
-def _weights(sample_weight: Any, number: int) -> np.ndarray | None:
+def _weights(sample_weight: ArrayLike | None, number: int) -> np.ndarray | None:
     if sample_weight is None:
         return None
     weights = check_data(sample_weight, "sample_weight").astype(np.float64)
@@ -138,18 +145,7 @@ def _weights(sample_weight: Any, number: int) -> np.ndarray | None:
         raise ValueError(
             f"sample_weight must be {number} positive numbers, one for each matrix, got {sample_weight!r}"
         )
-    return weights / weights.max()
-
-
-def _start(init: np.ndarray, n: int) -> np.ndarray:
-    """The orthogonal matrix nearest to `init`."""
-    V = as_array(init, "init")
-    if V.shape != (n, n):
-        raise ValueError(f"init must have the shape of the matrices, ({n}, {n}), got {V.shape}")
-    P, sizes, Qt = np.linalg.svd(check_data(V, "init").astype(np.float64))
-    if sizes[-1] <= 1e-12 * sizes[0]:
-        raise ValueError("init must be invertible, and it is singular to rounding")
-    return P @ Qt
+    return weights
 
 
 def reduced_stack(X: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:

@@ -10,21 +10,17 @@ is an estimate of the mixing that needs no choice of a nonlinearity.
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from givens.data.rows import Rows
 from givens.ica.separation import Separated, SourceSeparation
 from givens.numerics import parallel
 from givens.numerics.scaling import check_data, refuse_too_large
-from givens.numerics.tiles import tiled_sum
+from givens.objectives.fourth_moments import gram_of_products
 from givens.objectives.joint import JointDiagonal
 from givens.solve.minimize import minimize
-from givens.support.arguments import tolerance, whole
 
 MOST_COMPONENTS = 128  # their cumulant matrices take 8·n⁴/2 bytes: 1.1 GB
-TILE = 1 << 18  # products of two coordinates in a tile
 
 
 class JADE(SourceSeparation):
@@ -37,9 +33,10 @@ class JADE(SourceSeparation):
     ----------
     n_components : int or float, optional
         As for `ICA`.
-    tol : float, default=1e-10
-        Converged when a sweep gains no more than this share of the sum of squares of all cumulant matrices. With the default, a
-        further gain would change the sources by far less than the sampling error of the cumulants does.
+    tol : float, default=1e-5
+        Converged when an iteration gains at most tol² times the sum of squares of all cumulant matrices:
+        tol is about the error that is left in the components. With the default,
+        a further gain would change the sources by far less than the sampling error of the cumulants does.
     max_iter : int, default=1000
         Maximum number of steps: sweeps and, where these gain little, steps of descent and of Newton's method.
     threads : int, optional
@@ -47,8 +44,14 @@ class JADE(SourceSeparation):
 
     Attributes
     ----------
-    components_, mixing_, explained_variance_, whitening_, mean_, result_, n_iter_
+    components_, n_components_, mixing_, explained_variance_, whitening_, mean_
         As in `ICA`.
+    n_iter_ : int
+        Number of steps, which `max_iter` limits.
+    converged_ : bool
+        Whether the run has converged.
+    result_ : Result
+        The run of the joint diagonalisation.
 
     References
     ----------
@@ -71,7 +74,7 @@ class JADE(SourceSeparation):
         self,
         n_components: int | float | None = None,
         *,
-        tol: float = 1e-10,
+        tol: float = 1e-5,
         max_iter: int = 1000,
         threads: int | None = None,
     ) -> None:
@@ -92,8 +95,8 @@ class JADE(SourceSeparation):
         Q = cumulant_matrices(Z)
         result = minimize(
             JointDiagonal(Q),
-            tol=math.sqrt(tolerance(self.tol, "tol")),
-            max_iter=whole(self.max_iter, "max_iter", 0),
+            tol=self.tol,
+            max_iter=self.max_iter,
             threads=self.threads,
         )
         return Separated(space, result)
@@ -126,8 +129,9 @@ def cumulant_matrices(Z: np.ndarray) -> np.ndarray:
     if 0 in Z.shape:
         raise ValueError(f"Z must have samples and components, got shape {Z.shape}")
     p, q = np.triu_indices(n)
-    with np.errstate(over="ignore", invalid="ignore"):
-        fourth = _fourth_moments(np.ascontiguousarray(Z.T, dtype=np.float64), p, q) / samples
+    # If no pool is open, this opens one: a BLAS with several threads is slower on small products.
+    with parallel.pool(parallel.width()), np.errstate(over="ignore", invalid="ignore"):
+        fourth = gram_of_products(np.ascontiguousarray(Z.T, dtype=np.float64))[1:, 1:] / samples
     refuse_too_large(fourth, "Z", "their fourth powers", "whiten it first, as whiten_samples does")
     Q = np.empty((len(p), n, n))
     Q[:, p, q] = Q[:, q, p] = fourth
@@ -138,15 +142,3 @@ def cumulant_matrices(Z: np.ndarray) -> np.ndarray:
     Q[k, q, p] -= 1.0
     Q[~same] *= np.sqrt(2.0)
     return Q
-
-
-def _fourth_moments(Zt: np.ndarray, p: np.ndarray, q: np.ndarray) -> np.ndarray:
-    """Σ_t z_p z_q z_r z_s, for all pairs (p, q) and (r, s)."""
-
-    def sums(part: slice) -> np.ndarray:
-        tile = Zt[:, part]
-        products = tile[p] * tile[q]
-        return products @ products.T
-
-    with parallel.pool(parallel.width()):
-        return tiled_sum(parallel.slices(Zt.shape[1], max(64, TILE // len(p))), sums)

@@ -108,11 +108,13 @@ class SourceSeparation(Transformer, ABC):
         order, signs, variance = _order_and_signs(mixing)
         U = result.U[:, order] * signs
         self.components_ = (U.T @ space.whitening).astype(kind)
+        self.n_components_ = len(self.components_)
         self.mixing_ = (mixing[:, order] * signs).astype(kind)
         self.explained_variance_ = variance
         self.whitening_ = space.whitening.astype(kind)
         self.mean_ = space.mean.astype(kind)
         self.result_ = result
+        self.converged_ = result.converged
         self.n_iter_ = max(result.steps, 1)
         self._settle(found, order)
 

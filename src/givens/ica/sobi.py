@@ -7,7 +7,6 @@ separated if their autocorrelations differ for some lag.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from typing import Any
 
@@ -21,7 +20,7 @@ from givens.numerics.scaling import check_data, power_of_two
 from givens.numerics.tiles import tiled_sum
 from givens.objectives.joint import JointDiagonal
 from givens.solve.minimize import minimize
-from givens.support.arguments import tolerance, whole
+from givens.support.arguments import whole
 
 DEFAULT_LAGS = 100
 TILE = 1 << 16  # entries of the lagged samples in a tile
@@ -39,8 +38,9 @@ class SOBI(SourceSeparation):
     lags : int or sequence of int, optional
         Lags in samples, at least 1 and less than the number of samples; an integer stands for 1, 2, ..., lags. By default 100, or
         half the number of samples if that is less.
-    tol : float, default=1e-12
-        Converged when a sweep gains no more than this share of the sum of squares of all lagged covariances.
+    tol : float, default=1e-6
+        Converged when an iteration gains at most tol² times the sum of squares of all lagged covariances:
+        tol is about the error that is left in the components.
     max_iter : int, default=1000
         Maximum number of steps: sweeps and, where these gain little, steps of descent and of Newton's method.
     threads : int, optional
@@ -48,8 +48,14 @@ class SOBI(SourceSeparation):
 
     Attributes
     ----------
-    components_, mixing_, explained_variance_, whitening_, mean_, result_, n_iter_
+    components_, n_components_, mixing_, explained_variance_, whitening_, mean_
         As in `ICA`.
+    n_iter_ : int
+        Number of steps, which `max_iter` limits.
+    converged_ : bool
+        Whether the run has converged.
+    result_ : Result
+        The run of the joint diagonalisation.
     lags_ : array of int
         The lags that were used.
 
@@ -77,7 +83,7 @@ class SOBI(SourceSeparation):
         n_components: int | float | None = None,
         *,
         lags: int | Iterable[int] | None = None,
-        tol: float = 1e-12,
+        tol: float = 1e-6,
         max_iter: int = 1000,
         threads: int | None = None,
     ) -> None:
@@ -94,8 +100,8 @@ class SOBI(SourceSeparation):
         covariances = lagged_covariances(space.coordinates(X), self.lags_)
         result = minimize(
             JointDiagonal(reduced_stack(covariances)),
-            tol=math.sqrt(tolerance(self.tol, "tol")),
-            max_iter=whole(self.max_iter, "max_iter", 0),
+            tol=self.tol,
+            max_iter=self.max_iter,
             threads=self.threads,
         )
         return Separated(space, result)

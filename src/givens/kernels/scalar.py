@@ -105,30 +105,12 @@ def _exp_of_minus_half(square: float) -> float:
     return 0.0 if x < LOWEST else scale + scale * p
 
 
-@inline
-def _exp_row(y: np.ndarray, counts: np.ndarray, slopes: np.ndarray, curves: np.ndarray) -> float:
-    """φ = −exp(−y²/2)."""
-    total = 0.0
-    if counts.shape[0]:
-        for k in range(y.shape[0]):
-            square = y[k] * y[k]
-            e = _exp_of_minus_half(square)
-            slopes[k] = counts[k] * y[k] * e
-            curves[k] = counts[k] * (e - square * e)
-            total -= counts[k] * e
-        return total
-    for start in range(0, y.shape[0], CHUNK):
-        stop = min(start + CHUNK, y.shape[0])
-        part, first, second = y[start:stop], slopes[start:stop], curves[start:stop]
-        size = 0.0
-        for k in range(part.shape[0]):
-            square = part[k] * part[k]
-            e = _exp_of_minus_half(square)
-            first[k] = part[k] * e
-            second[k] = e - square * e
-            size += e
-        total -= size
-    return total
+@elementary
+def _exp_entry(y: float) -> tuple[float, float, float]:
+    """φ = −exp(−y²/2), φ' and φ''."""
+    square = y * y
+    e = _exp_of_minus_half(square)
+    return -e, y * e, e - square * e
 
 
 @inline
@@ -167,7 +149,7 @@ def compile_scalar(
     A function that cannot be compiled is refused at once, with a TypeError.
     """
     name = f"scalar_{next(_numbers)}"
-    row = row_of(name, phi, dphi, d2phi)
+    row = row_of(name, entry_of(phi, dphi, d2phi))
     search = search_of(name, row, even)
     if pair is not None:
         search = exact_of(name, pair, search)
@@ -192,8 +174,8 @@ def exact_of(name: str, pair: Any, search: Any) -> Any:
     return exact
 
 
-def row_of(name: str, phi: Callable, dphi: Callable, d2phi: Callable | None) -> Any:
-    """Compile the `row` of a user's φ, φ' and, if it is given, φ''."""
+def entry_of(phi: Callable, dphi: Callable, d2phi: Callable | None) -> Any:
+    """Compile φ, φ' and φ'' of an entry, from a user's functions."""
     value, slope = _of_a_number("phi", phi), _of_a_number("dphi", dphi)
 
     if d2phi is None:
@@ -206,21 +188,25 @@ def row_of(name: str, phi: Callable, dphi: Callable, d2phi: Callable | None) -> 
     else:
         curve = _of_a_number("d2phi", d2phi)
 
+    return elementary(lambda y: (value(y), slope(y), curve(y)))
+
+
+def row_of(name: str, entry: Any) -> Any:
+    """Compile the `row` of a contrast from the function that returns φ, φ' and φ'' of an entry."""
+
     @named(name)
     def row(y, counts, slopes, curves):  # type: ignore[no-untyped-def]
         total = 0.0
         if counts.shape[0]:
             for k in range(y.shape[0]):
-                entry = np.float64(y[k])
-                total += counts[k] * value(entry)
-                slopes[k] = counts[k] * slope(entry)
-                curves[k] = counts[k] * curve(entry)
+                value, slope, curve = entry(np.float64(y[k]))
+                total += counts[k] * value
+                slopes[k] = counts[k] * slope
+                curves[k] = counts[k] * curve
             return total
         for k in range(y.shape[0]):
-            entry = np.float64(y[k])
-            total += value(entry)
-            slopes[k] = slope(entry)
-            curves[k] = curve(entry)
+            value, slopes[k], curves[k] = entry(np.float64(y[k]))
+            total += value
         return total
 
     return row
@@ -259,39 +245,23 @@ def _reason(error: Exception) -> str:
     return f"{lines[0]} {lines[1]}" if lines[0].endswith(":") and len(lines) > 1 else lines[0]
 
 
-@kernel
-def log_cosh_terms(
-    Y: np.ndarray,
-    counts: np.ndarray,
-    values: np.ndarray,
-    slopes: np.ndarray,
-    curves: np.ndarray,
-    squares: np.ndarray,
-) -> None:
-    """See `terms_of`."""
-    for i in range(values.shape[0]):
-        values[i] = _log_cosh_row(Y[i], counts, slopes[i], curves[i])
-    _write_squares(Y, squares)
-
-
-@kernel
-def exp_terms(
-    Y: np.ndarray,
-    counts: np.ndarray,
-    values: np.ndarray,
-    slopes: np.ndarray,
-    curves: np.ndarray,
-    squares: np.ndarray,
-) -> None:
-    """See `terms_of`."""
-    for i in range(values.shape[0]):
-        values[i] = _exp_row(Y[i], counts, slopes[i], curves[i])
-    _write_squares(Y, squares)
-
-
 # Closures are not cached on disk; these functions, which call them, are.
+_exp_row = row_of("exp", _exp_entry)
+_log_cosh_terms, _exp_terms = terms_of("log_cosh", _log_cosh_row), terms_of("exp", _exp_row)
 _log_cosh_search = search_of("log_cosh", _log_cosh_row, even=True)
 _exp_search = search_of("exp", _exp_row, even=True)
+
+
+@kernel
+def log_cosh_terms(*args: Any) -> None:
+    """See `terms_of`."""
+    _log_cosh_terms(*args)
+
+
+@kernel
+def exp_terms(*args: Any) -> None:
+    """See `terms_of`."""
+    _exp_terms(*args)
 
 
 @kernel

@@ -36,8 +36,9 @@ from scipy.optimize import brentq, minimize
 
 from givens.data.third_moments import Cumulants, TooFewDirections, contract, placements
 from givens.mixtures.em import Mixture
+from givens.objectives.tensor import SymmetricTensor
 from givens.result import Result, Trace
-from givens.tensors.decompose import decompose
+from givens.tensors.decompose import orthogonal_components
 
 Decomposer = Callable[[np.ndarray], tuple[np.ndarray, Result]]
 """A function of a symmetric tensor that returns an orthogonal V, one component per column, and the `Result` to report."""
@@ -51,7 +52,8 @@ _STEPS = 1000
 def by_givens(T: np.ndarray, random_state: int, threads: int | None) -> tuple[np.ndarray, Result]:
     """Decompose a tensor into all its components together, by rotations."""
     # Noisy tensors have a large residual, about which `decompose` would warn; the refit does not need a small one.
-    found = decompose(T, symmetrize=True, residual_tol=np.inf, random_state=random_state, threads=threads)
+    tensor = SymmetricTensor(T, symmetrize=True)
+    found = orthogonal_components(tensor, random_state=random_state, threads=threads)
     return found.factors, found.result
 
 

@@ -12,7 +12,7 @@ To write an objective, derive from `Objective` and define `shape`, `active`, `sc
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -66,6 +66,14 @@ def solved_in_shares(
     shares = parallel.parts(len(pairs), parallel.width())
     rotations, gains = zip(*parallel.each(lambda share: solve(pairs[share]), shares))
     return np.concatenate(rotations), np.concatenate(gains)
+
+
+def gathered(blocks: Blocks, found: Iterable[tuple[np.ndarray, float]], error: float = 0.0) -> PairSolutions:
+    """The solutions of all blocks, from the rotation and the gain of each."""
+    rotations, gains = zip(*found)
+    return PairSolutions(
+        np.array(rotations) if isinstance(blocks, np.ndarray) else rotations, np.array(gains), error
+    )
 
 
 class NotFinite(ValueError):

@@ -15,14 +15,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from copy import copy
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from givens.numerics import flop_counts, parallel
 from givens.numerics.scaling import EPS
 from givens.numerics.tiles import tile_width, tiled_sums
-from givens.objectives.base import Blocks, Look, PairSolutions, Product, solved_in_shares
+from givens.objectives.base import Blocks, Look, PairSolutions, Product, gathered, solved_in_shares
 from givens.rotations import turn
 from givens.schedules import Shape, all_pairs
 
@@ -95,19 +95,21 @@ class Pointwise(Contrast):
     signs : array of 1 and −1, optional
         One for each active column: Σ φ is minimised over columns of sign 1, and maximised over the others. By default all signs
         are 1.
-    maximise : bool, default=False
-        Reverse all signs.
     """
 
-    def __init__(self, signs: Sequence[int] | np.ndarray | None = None, *, maximise: bool = False) -> None:
-        self.sense = -1 if maximise else 1
+    compiled: ClassVar[str]
+    """The name of the compiled functions in `kernels.scalar`."""
+
+    def __init__(self, signs: Sequence[int] | np.ndarray | None = None) -> None:
         self.signs = None if signs is None else _checked_signs(signs)
         self.counts = ONCE  # weights of the rows
 
     @property
-    @abstractmethod
     def kernels(self) -> ScalarKernels:
         """The compiled functions."""
+        from givens.kernels import scalar
+
+        return getattr(scalar, self.compiled)
 
     def _weights(self, active: int) -> np.ndarray:
         """The factor of each active column, 1 or −1."""
@@ -171,8 +173,9 @@ class Pointwise(Contrast):
 
         if isinstance(blocks, np.ndarray):
             return PairSolutions(*solved_in_shares(pairs, blocks), error)
-        solved = parallel.each(lambda block: self._turned(Y[block], weights[block]), blocks)
-        return PairSolutions([Q for Q, _ in solved], np.array([gain for _, gain in solved]), error)
+        return gathered(
+            blocks, parallel.each(lambda block: self._turned(Y[block], weights[block]), blocks), error
+        )
 
     def _turned(self, Y: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, float]:
         """Rotate each pair of rows once, in place, to the best angle of the search: Q and its gain."""
@@ -223,15 +226,7 @@ class LogCosh(Pointwise):
     array([1., 1.])
     """
 
-    def __init__(self, signs: Sequence[int] | np.ndarray | None = None) -> None:
-        super().__init__(signs)
-
-    @property
-    def kernels(self) -> ScalarKernels:
-        """The compiled functions, cached on disk."""
-        from givens.kernels.scalar import LOG_COSH
-
-        return LOG_COSH
+    compiled = "LOG_COSH"
 
 
 class Exp(Pointwise):
@@ -257,15 +252,7 @@ class Exp(Pointwise):
     True
     """
 
-    def __init__(self, signs: Sequence[int] | np.ndarray | None = None) -> None:
-        super().__init__(signs)
-
-    @property
-    def kernels(self) -> ScalarKernels:
-        """The compiled functions, cached on disk."""
-        from givens.kernels.scalar import EXP
-
-        return EXP
+    compiled = "EXP"
 
 
 class Scalar(Pointwise):
@@ -320,7 +307,8 @@ class Scalar(Pointwise):
         even: bool = True,
         maximise: bool = False,
     ) -> None:
-        super().__init__(signs, maximise=maximise)
+        super().__init__(signs)
+        self.sense = -1 if maximise else 1
         self.phi, self.dphi, self.d2phi, self.pair = phi, dphi, d2phi, pair
         self.even, self.exact = even, pair is not None
 

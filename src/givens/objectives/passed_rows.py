@@ -5,8 +5,7 @@ A pass multiplies the original rows by U and sends sums over them, a pure functi
 | step | numbers that a chunk sends, for n columns |
 |---|---|
 | a look: value, slopes and curvatures of all pairs | 2n² + n, for varimax 3n² + n |
-| a round of n/2 pairs, fourth-order contrasts | 8 for each pair: 4n |
-| a round of n/b blocks of b columns | (b+3 over 4) fourth and b(b+1)/2 second moments for each block |
+| a round of n/b blocks of b columns, fourth-order contrasts | q(q+1)/2 for each block, with q = 1 + b(b+1)/2 products |
 
 Each worker gets U, n² numbers, once per pass. Keeping turned rows on the workers would save the product with U, but they would
 take as much memory as the data, and after the loss of a worker all rotations would have to be repeated.
@@ -25,8 +24,8 @@ import numpy as np
 
 from givens.data.passes import EveryNth, Summary
 from givens.data.rows import Rows
-from givens.numerics import flop_counts
-from givens.objectives import block_moments
+from givens.numerics import flop_counts, parallel
+from givens.objectives import fourth_moments
 from givens.objectives.base import Blocks, Look, PairSolutions, Rotations
 from givens.objectives.contrasts import Contrast
 from givens.objectives.quartic import Orthomax
@@ -145,10 +144,10 @@ class PassedRows(TurnedRows):
                 f"pairs of columns of {contrast!r} are searched in memory only, and the rows are in chunks: use "
                 'method="descent"'
             )
-        found = self.total(partial(block_moments.moments_of, blocks=blocks), state.T, "round")
+        grams = self.total(partial(fourth_moments.packed_grams, blocks=blocks), state.T, "round")
         kappa, sign = contrast.kappa / self.count, float(-contrast.sense)
         flop_counts.count(self._flops(0.0))
-        return block_moments.solved(found, blocks, active, kappa, sign, min_gain)
+        return fourth_moments.solved(grams, blocks, active, kappa, sign, min_gain)
 
     def _flops(self, per_entry: float) -> float:
         """Flops of turning all rows, and `per_entry` more for every entry."""
@@ -182,16 +181,13 @@ class TurnedTotal(Summary):
 
     def add(self, rows: np.ndarray) -> None:
         """Add rows in pieces, whose size depends on the length of rows only."""
-        step = max(64, PIECE // rows.shape[1])
+        step = min(max(64, PIECE // rows.shape[1]), len(rows))
         axes = np.ascontiguousarray(self.space.axes(self.V).T)
-        # Used again for every piece: new arrays of this size would cost as much time as the sums.
+        # Used again for every piece, and no larger than the rows: new pages of memory would cost as much time as the sums.
         room, Y = np.empty((step, rows.shape[1])), np.empty((len(axes), step))
-        for start in range(0, len(rows), step):
-            piece = rows[start : start + step]
-            shifted = self.space.shifted(piece, room[: len(piece)])
-            if len(piece) < step:
-                Y = np.empty((len(axes), len(piece)))
-            self._take(self.work(np.dot(axes, shifted.T, out=Y)))
+        for part in parallel.slices(len(rows), step):
+            shifted = self.space.shifted(rows[part], room[: part.stop - part.start])
+            self._take(self.work(np.matmul(axes, shifted.T, out=Y[:, : len(shifted)])))
 
     def end(self) -> None:
         """Discard everything but the sums."""

@@ -4,7 +4,7 @@
 
 κ = 0 is quartimax, κ = 1 varimax. The best angle of a pair is ¼·atan2(P, Q), with the sums P and Q of `kernels.quartic`; if
 only one of its columns is active, the angle is the root of a monotone function. The pairs of a block are rotated in rounds, each
-to its best angle. If the rows of A are in chunks, `block_moments` solves blocks from sums over the rows.
+to its best angle. If the rows of A are in chunks, `fourth_moments` solves blocks from sums over the rows.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 from givens.numerics import flop_counts, parallel
 from givens.numerics.scaling import EPS
 from givens.numerics.tiles import tile_width
-from givens.objectives.base import Blocks, Look, PairSolutions, Product, solved_in_shares
+from givens.objectives.base import Blocks, Look, PairSolutions, Product, gathered, solved_in_shares
 from givens.objectives.contrasts import (
     Contrast,
     count_look,
@@ -26,6 +26,7 @@ from givens.objectives.contrasts import (
     second_of_columns,
     turned_sums,
 )
+from givens.objectives.fourth_moments import products
 from givens.rotations import turn
 from givens.schedules import tournament
 
@@ -107,7 +108,7 @@ class Orthomax(Contrast):
 
         def work(y: np.ndarray, rows: slice) -> Sequence[np.ndarray]:
             squares = y[:active] * y[:active]
-            sums = (squares * y[:active]) @ y.T, squares @ _products(y).T, y @ y.T
+            sums = (squares * y[:active]) @ y.T, squares @ products(y)[1:].T, y @ y.T
             return [array.astype(np.float64) for array in sums]
 
         # The products of all pairs of columns of a tile must fit into the cache.
@@ -141,10 +142,12 @@ class Orthomax(Contrast):
         if isinstance(blocks, np.ndarray):
             flop_counts.count(pair_flops(blocks, active) * Y.shape[1])
             return PairSolutions(*solved_in_shares(pairs, blocks))
-        solved = parallel.each(
-            lambda block: in_rounds(Y[block], int(np.sum(block < active)), kappa, sign), blocks
+        return gathered(
+            blocks,
+            parallel.each(
+                lambda block: in_rounds(Y[block], int(np.sum(block < active)), kappa, sign), blocks
+            ),
         )
-        return PairSolutions([Q for Q, _ in solved], np.array([gain for _, gain in solved]))
 
     def _gains(self, sums: Sequence[np.ndarray], rows: int) -> np.ndarray:
         """The gain of each pair, rotated alone to its best angle, from the sums of a look; for active = n."""
@@ -160,11 +163,6 @@ class Orthomax(Contrast):
         gains = quarter_gains(P, Q, 16.0 * EPS * (uu + vv))
         np.fill_diagonal(gains, 0.0)
         return gains
-
-
-def _products(y: np.ndarray) -> np.ndarray:
-    """The products of rows j ≤ k."""
-    return np.concatenate([row * y[j:] for j, row in enumerate(y)])
 
 
 class Kurtosis(Orthomax):

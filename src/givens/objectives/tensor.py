@@ -17,7 +17,7 @@ from scipy.linalg.lapack import dsyevd
 from givens.kernels import tensor as kernels
 from givens.numerics import flop_counts, modes, parallel
 from givens.numerics.scaling import EPS, binary_exponent
-from givens.objectives.base import Blocks, Look, Objective, PairSolutions, Rotations
+from givens.objectives.base import Blocks, Look, Objective, PairSolutions, Rotations, gathered
 from givens.schedules import Shape, Tournament, all_pairs
 from givens.support.arguments import whole
 
@@ -217,13 +217,13 @@ def solve_cubes(
     The pairs of a block are rotated in up to `passes` passes, until another one is unlikely to gain more than `min_gain`. Gains
     below `floor` are rounding.
     """
-    rotations, gains = zip(
-        *parallel.each(
+    return gathered(
+        blocks,
+        parallel.each(
             lambda block: _solve_cube(cube(block), int(block.searchsorted(active)), floor, passes, min_gain),
             blocks,
-        )
+        ),
     )
-    return PairSolutions(rotations, np.array(gains))
 
 
 def _solve_cube(

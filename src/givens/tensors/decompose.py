@@ -7,9 +7,7 @@ by the angle (E_iij − E_ijj)/(λ_i + λ_j), where the power method is off by E
 
 from __future__ import annotations
 
-import math
-import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
@@ -24,7 +22,7 @@ from givens.rotations import random_orthogonal
 from givens.schedules import Schedule
 from givens.solve.minimize import minimize
 from givens.solve.starts import best_of
-from givens.support.arguments import counted, generator, one_of, tolerance, whole
+from givens.support.arguments import counted, generator, one_of, tolerance, warn_caller, whole
 from givens.tensors.from_samples import MomentTensor
 
 START_NAMES = ("power", "eigh", "random")
@@ -34,6 +32,9 @@ SMALL_TENSOR = 32
 
 SERIAL_TENSOR = 64
 """Largest d for which threads take more time than they save."""
+
+ORTHOGONAL_RESIDUAL = 0.5
+"""Largest residual of a tensor that is near to an orthogonal one; without structure, tensors of order 8 leave 0.7."""
 
 
 @dataclass
@@ -57,6 +58,10 @@ class Decomposition:
     residual: float
     result: Result
 
+    def __iter__(self) -> Iterator[np.ndarray]:
+        """The weights and the factors: `weights, factors = decompose(T)`."""
+        return iter((self.weights, self.factors))
+
     def reconstruct(self) -> np.ndarray:
         """The d x d x d array Σ λ_i v_i⊗v_i⊗v_i."""
         d, rank = self.factors.shape
@@ -71,15 +76,16 @@ def decompose(
     start: str | np.ndarray | None = None,
     n_starts: int = 1,
     symmetrize: bool = False,
-    residual_tol: float = 0.5,
     schedule: str | Schedule | None = None,
-    tol: float = 1e-12,
+    tol: float = 1e-6,
     max_iter: int = 100,
     threads: int | None = None,
-    random_state: int | np.random.Generator | None = 0,
-    **options: Any,
+    random_state: int | np.random.Generator | np.random.RandomState | None = 0,
 ) -> Decomposition:
     """Decompose a symmetric tensor into orthonormal components.
+
+    Warns if all d components together leave more than half of the norm of T: then T is not an orthogonal tensor, nor close to
+    one.
 
     Parameters
     ----------
@@ -96,20 +102,17 @@ def decompose(
         Number of starts, each with a random vector of its own; the best run is kept, and `result.starts` has the values of all.
     symmetrize : bool, default=False
         Average T over the six orders of its indices. Without it, a T that is not symmetric is refused.
-    residual_tol : float, default=0.5
-        Warn if all d components together leave more than this: then T is not an orthogonal tensor, nor close to one.
     schedule : str or Schedule, optional
         By default a tournament with blocks that suit d.
-    tol : float, default=1e-12
-        Converged when a sweep gains at most this share of the objective's scale.
+    tol : float, default=1e-6
+        Converged when an iteration gains at most tol² times the objective's scale, the norm of T times the root of the rank: tol
+        is about the error that is left in the components.
     max_iter : int, default=100
-        Maximum number of sweeps.
+        Maximum number of iterations, which are sweeps.
     threads : int, optional
         As for `minimize`; by default one where d is small.
-    random_state : int or Generator or None, default=0
+    random_state : int, Generator or RandomState or None, default=0
         For the starts, and for schedules that draw.
-    **options
-        Passed on to `minimize`: callback, checkpoint.
 
     Returns
     -------
@@ -127,39 +130,49 @@ def decompose(
     >>> bool(np.allclose(np.abs(found.factors.T @ V), np.eye(4))), bool(found.residual < 1e-12)
     (True, True)
     """
-    objective = _objective(T, rank, symmetrize)
+    found = orthogonal_components(
+        _objective(T, rank, symmetrize),
+        start,
+        n_starts,
+        method=schedule,
+        tol=tol,
+        max_iter=max_iter,
+        threads=threads,
+        random_state=random_state,
+    )
+    if found.factors.shape[0] == found.factors.shape[1] and found.residual > ORTHOGONAL_RESIDUAL:
+        warn_caller(
+            f"the components found leave {found.residual:.2g} of the norm of T unexplained: T is not an orthogonal tensor, "
+            "nor close to one"
+        )
+    return found
+
+
+def orthogonal_components(
+    objective: SymmetricTensor | MomentTensor,
+    start: str | np.ndarray | None = None,
+    n_starts: int = 1,
+    *,
+    random_state: int | np.random.Generator | np.random.RandomState | None,
+    threads: int | None = None,
+    tol: float = 1e-6,
+    **options: Any,
+) -> Decomposition:
+    """What `decompose` returns, without its warning; `options` are those of `minimize`."""
     start = _as_start(start, objective)
     if threads is None and objective.n <= SERIAL_TENSOR:
         threads = 1
-    n_starts = whole(n_starts, "n_starts", 1)
-    tol = tolerance(tol, "tol")
-    if n_starts > 1 and options.get("checkpoint") is not None:
-        raise ValueError("a checkpoint belongs to one run: give no checkpoint, or n_starts=1")
-    rng = generator(random_state)
-    options |= {
-        "method": schedule,
-        "tol": math.sqrt(tol),
-        "max_iter": whole(max_iter, "max_iter", 0),
-        "threads": threads,
-        "random_state": rng,
-    }
+    rng, tol = generator(random_state), tolerance(tol, "tol")
+    options |= {"tol": tol, "threads": threads, "random_state": rng}
+    n_starts = whole(n_starts, "n_starts", 1) if isinstance(start, str) else 1
     with parallel.pool(threads):
-        number = n_starts if isinstance(start, str) else 1
         best, runs = best_of(
-            range(number), lambda _: _run(objective, start, rng, tol, options), lambda run: run.value
+            range(n_starts), lambda _: _run(objective, start, rng, tol, options), lambda run: run.value
         )
         best.flops = sum(run.flops for run in runs)
-        if number > 1:
+        if n_starts > 1:
             best.starts = np.array([run.value for run in runs])
-        found = _finish(objective, best)
-    if objective.active == objective.n and found.residual > residual_tol:
-        warnings.warn(
-            f"the components found leave {found.residual:.2g} of the norm of T unexplained: T is not an orthogonal tensor, "
-            "nor close to one",
-            UserWarning,
-            stacklevel=2,
-        )
-    return found
+        return _finish(objective, best)
 
 
 def _as_start(start: str | np.ndarray | None, objective: SymmetricTensor | MomentTensor) -> str | np.ndarray:
@@ -201,7 +214,7 @@ def _run(
         if start == "eigh":
             U = _upright(objective, U)
         else:
-            least = 0.5 * negligible(tol * objective.scale, objective.scale)
+            least = 0.5 * negligible(tol**2 * objective.scale, objective.scale)
             U, steps = power_steps(_squares(objective), U, least)
             # Beside the squares two products, and six steps of Newton and Schulz for the polar factor.
             flop_counts.count(steps * 28.0 * objective.n**3)

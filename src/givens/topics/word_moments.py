@@ -52,9 +52,10 @@ from givens.data.third_moments import (
     whiten,
 )
 from givens.numerics import parallel
+from givens.objectives.tensor import SymmetricTensor
 from givens.result import Result
 from givens.support.arguments import generator
-from givens.tensors.decompose import decompose
+from givens.tensors.decompose import orthogonal_components
 from givens.topics.documents import Counts, WordCounts
 
 OVERSAMPLING = 10
@@ -332,9 +333,8 @@ def solve_topics(
     white = whiten(moments.second, k)
     pulled = _Whitened(white.W.T @ (moments.axes.T @ moments.mean), contract(moments.third, white.W))
     # Moments of real documents are never exactly those of a model: a large residual is no reason for a warning.
-    found = decompose(
-        pulled.tensor(alpha0), symmetrize=True, residual_tol=np.inf, threads=threads, random_state=rng
-    )
+    tensor = SymmetricTensor(pulled.tensor(alpha0), symmetrize=True)
+    found = orthogonal_components(tensor, threads=threads, random_state=rng)
     u, s = pulled.root(alpha0)
     stretched = found.factors + s * np.outer(u, u @ found.factors)
     a = alpha0 / (alpha0 + 1)
