@@ -22,7 +22,7 @@ from statsmodels.multivariate.factor_rotation import rotate_factors
 from threadpoolctl import threadpool_limits
 
 from givens import FactorRotation, minimize
-from givens.factors import kappa_of, orthomax
+from givens.factors.criteria import kappa_of, orthomax
 from givens.objectives import Columns, Orthomax
 
 OURS = "givens"

@@ -72,7 +72,7 @@ def imports(path: Path, known: dict[str, Path]) -> set[str]:
                 elif base:
                     found.add(base)
                 else:
-                    home = givens._HOMES.get(alias.name) or givens._MODULES.get(alias.name)
+                    home = givens._HOMES.get(alias.name)
                     if home:
                         found.add(home.removeprefix("givens."))
         elif isinstance(node, ast.Import):

@@ -1,4 +1,4 @@
-"""The parameters in the docstrings of everything that the API reference shows are those of the signatures, with their defaults.
+"""The API reference shows the public names. The parameters in their docstrings are those of the signatures, with their defaults.
 
 One entry per parameter, in the order of the signature: `name : type` if it is required, `name : type, optional` if its default is
 None, and `name : type, default=value` otherwise. Choices in braces begin with the default, because the reference shows the first
@@ -19,63 +19,64 @@ from typing import Any
 
 import pytest
 
+import givens
+
 ROOT = Path(__file__).resolve().parent.parent
 DIRECTIVE = re.compile(r"^::: (?P<name>[\w.]+)$(?:\n +options:(?P<options>(?:\n +.*)*))?", re.MULTILINE)
 ENTRY = re.compile(r"(?P<names>\*{0,2}\w+(?:, *\*{0,2}\w+)*)(?: : (?P<type>.*))?$")
+RECORDS = (
+    "givens.autodiff.WithGradient",
+    "givens.datasets.Correlations",
+    "givens.datasets.MixtureSample",
+    "givens.datasets.Modules",
+    "givens.datasets.TopicSample",
+    "givens.result.Certificate",
+    "givens.result.PhaseSummary",
+    "givens.result.Snapshot",
+    "givens.result.Trace",
+    "givens.rotations.Factors",
+    "givens.sparse_pca.path.SparsePath",
+    "givens.streaming.sketch.StreamTrace",
+    "givens.tensors.decompose.Decomposition",
+)
+"""Classes that public names return or hold, and that nobody needs to import: the reference shows them too."""
+
 DEFAULT = re.compile(r"^(?P<type>.*?), (?:optional|default=(?P<value>.+))$")
 
 
 def located(path: str) -> Any:
     """The object at a dotted path, which may lead through modules that are not imported yet."""
-    parts = path.split(".")
-    for length in range(len(parts), 0, -1):
-        try:
-            found = import_module(".".join(parts[:length]))
-        except ModuleNotFoundError:
-            continue
-        for part in parts[length:]:
-            found = getattr(found, part)
-        return found
-    raise AssertionError(f"{path} does not exist")
+    home, _, name = path.rpartition(".")
+    return getattr(import_module(home), name) if home else import_module(name)
 
 
-def public(module: ModuleType, members: list[str]) -> dict[str, Any]:
-    """The public names of a module: those given, its `__all__`, or what is defined in it."""
-    names = members or list(getattr(module, "__all__", ()))
-    if names:
-        return {f"{module.__name__}.{name}": getattr(module, name) for name in names}
-    return {
-        f"{module.__name__}.{name}": value
-        for name, value in vars(module).items()
-        if not name.startswith("_") and getattr(value, "__module__", None) == module.__name__
-    }
-
-
-def documented() -> dict[str, Any]:
-    """What the pages of `docs/api` show, and everything in `givens.__all__`, by name."""
-    import givens
-
+def public() -> dict[str, Any]:
+    """The public names: those of `givens.__all__`, and of the `__all__` of each module there, which counts as a name itself."""
     found: dict[str, Any] = {}
+    for name in givens.__all__:
+        found[f"givens.{name}"] = value = located(f"givens.{name}")
+        if isinstance(value, ModuleType):
+            found |= {f"{value.__name__}.{key}": getattr(value, key) for key in value.__all__}
+    return found
+
+
+def shown() -> list[str]:
+    """The names that the pages of `docs/api` show; of a module its listed members."""
+    found = []
     for page in sorted((ROOT / "docs" / "api").glob("*.md")):
         for match in DIRECTIVE.finditer(page.read_text(encoding="utf-8")):
-            value = located(match["name"])
-            if isinstance(value, ModuleType):
-                members = re.search(r"members: \[(.*)\]", match["options"] or "")
-                found.update(public(value, members[1].split(", ") if members else []))
-            else:
-                found[match["name"]] = value
-    for name, value in public(givens, []).items():
-        found.update(public(value, []) if isinstance(value, ModuleType) else {name: value})
+            members = re.search(r"members:\s+\[(.*)\]", match["options"] or "")
+            found += (
+                [f"{match['name']}.{name}" for name in members[1].split(", ")] if members else [match["name"]]
+            )
     return found
 
 
 def callables() -> Iterator[tuple[str, Callable[..., Any]]]:
-    """Each function and class once, and the public methods of the classes."""
-    seen: set[int] = set()
-    for name, value in documented().items():
-        if not (inspect.isfunction(value) or inspect.isclass(value)) or id(value) in seen:
+    """Each public function and class, and the records that they return, with the public methods of the classes."""
+    for name, value in {**public(), **{name: located(name) for name in RECORDS}}.items():
+        if not (inspect.isfunction(value) or inspect.isclass(value)):
             continue
-        seen.add(id(value))
         yield name, value
         if inspect.isclass(value):
             for key, method in vars(value).items():
@@ -137,6 +138,22 @@ def complaints(function: Callable[..., Any]) -> list[str]:
         elif kind.startswith("{") and not same(kind[1:].split(",")[0].split("}")[0], default):
             wrong.append(f"{name} : {kind}, but the choices must begin with the default, {default!r}")
     return wrong
+
+
+def test_the_reference_shows_the_public_names_and_what_they_return():
+    names = [name for name, value in public().items() if not isinstance(value, ModuleType)]
+    assert sorted({*shown()} - {"givens.ica.solver.ica"}) == sorted([*names, *RECORDS])
+
+
+def test_no_other_module_lists_names():
+    modules = {value.__name__ for value in public().values() if isinstance(value, ModuleType)}
+    found = {"givens"}
+    for path in (ROOT / "src" / "givens").rglob("*.py"):
+        if re.search(r"^__all__\b", path.read_text(encoding="utf-8"), re.MULTILINE):
+            parts = path.relative_to(ROOT / "src").with_suffix("").parts
+            if parts[1] != "app":
+                found.add(".".join(parts[:-1] if parts[-1] == "__init__" else parts))
+    assert found - {"givens.ica"} == modules | {"givens"}
 
 
 def test_parameters_are_those_of_the_signature():

@@ -15,9 +15,10 @@ from scipy import sparse
 from sklearn.decomposition import PCA
 
 import givens
-from givens import factors, metrics, rotations
+from givens import metrics, rotations
 from givens.app.tables import DataError, open_rows, read_table
 from givens.datasets import make_topics
+from givens.factors import criteria
 from givens.ica import amari_error, cumulant_matrices, lagged_covariances, whiten_samples
 from givens.objectives import Columns, JointDiagonal, MomentTensor, SparseColumns, from_samples
 from givens.sparse_pca.loadings import refit
@@ -52,7 +53,6 @@ FUNCTIONS = {
     "cumulant_matrices": cumulant_matrices,
     "lagged_covariances": lambda X: lagged_covariances(X, [1]),
     "amari_error": lambda X: amari_error(X, DATA),
-    "orthomax": lambda X: factors.orthomax(X, 1.0),
     "orthogonality": rotations.orthogonality,
     "repair": rotations.repair,
     "determinant": rotations.determinant,
@@ -112,7 +112,7 @@ def test_shapes_that_do_not_agree():
     with pytest.raises(ValueError, match="lags"):
         lagged_covariances(DATA, [1, 99])
     with pytest.raises(ValueError, match="variables must be a whole number"):
-        factors.kappa_of("equamax", "x", 3)
+        criteria.kappa_of("equamax", "x", 3)
     with pytest.raises(ValueError, match="alpha0 must be a number"):
         make_topics(5, alpha0=np.inf)
 
@@ -125,9 +125,9 @@ def test_stacks_of_matrices():
 
 
 def test_differences_of_powers_are_no_nan():
-    assert factors.orthomax(1e200 * DATA, 1.0) in (np.inf, -np.inf)
-    expected = factors.orthomax(DATA, 1.0)
-    assert factors.orthomax(2.0**200 * DATA, 1.0) == expected * 2.0**800
+    assert criteria.orthomax(1e200 * DATA, 1.0) in (np.inf, -np.inf)
+    expected = criteria.orthomax(DATA, 1.0)
+    assert criteria.orthomax(2.0**200 * DATA, 1.0) == expected * 2.0**800
     assert not np.isnan(lagged_covariances(1e300 * DATA, [1, 2])).any()
 
 

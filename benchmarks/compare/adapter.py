@@ -47,11 +47,13 @@ class Vocabulary:
 
 
 _SWEEPS = {"max_sweeps": "max_iter"}
+_SHARE = {"tol": NewMeaning("max_iter", math.sqrt)}
+_ROTATIONS = {**_SWEEPS, **_SHARE}
 CHANGED = Vocabulary(
     arguments={
-        "minimize": {"tol": NewMeaning("max_iter", math.sqrt), "max_sweeps": None},
-        **dict.fromkeys(("SparsePCA", "StreamingSparsePCA", "FactorRotation", "RotatedPCA"), _SWEEPS),
-        **dict.fromkeys(("JADE", "SOBI", "decompose"), _SWEEPS | {"tol": NewMeaning("max_iter", math.sqrt)}),
+        "minimize": {"max_sweeps": None, **_SHARE},
+        **dict.fromkeys(("SparsePCA", "StreamingSparsePCA"), _SWEEPS),
+        **dict.fromkeys(("FactorRotation", "RotatedPCA", "JADE", "SOBI", "decompose"), _ROTATIONS),
         "joint_diagonalize": {"init": "start", "eps": "tol", "n_iter_max": "max_iter", "method": None},
         "ICA": {"max_steps": "max_iter"},
         "SphericalMixture": {"refine_em": "max_iter"},

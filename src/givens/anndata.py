@@ -18,6 +18,7 @@ from givens.support.imports import require
 if TYPE_CHECKING:
     from anndata import AnnData
 
+__all__ = ["sparse_pca"]
 
 HIGHLY_VARIABLE = "highly_variable"
 ENTRIES = 1 << 22  # of a file that are in memory at a time

@@ -17,6 +17,8 @@ import numpy as np
 
 from givens.support.imports import require
 
+__all__ = ["autograd", "jax", "torch"]
+
 
 @dataclass(frozen=True)
 class WithGradient:

@@ -13,10 +13,6 @@ from scipy.stats import invwishart
 from givens.support.arguments import generator, refuse_no_counts, whole
 
 __all__ = [
-    "Correlations",
-    "MixtureSample",
-    "Modules",
-    "TopicSample",
     "make_spherical_mixture",
     "make_topics",
     "pitprops",

@@ -18,6 +18,8 @@ from givens.support.imports import require
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+__all__ = ["components", "convergence", "path", "scores"]
+
 PLUS, MINUS, SOFT = "#0f7c86", "#d2691e", "#5a6675"
 GROUP_COLOURS = (
     "#0072b2",

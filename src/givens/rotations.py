@@ -23,6 +23,8 @@ from givens.support.arguments import as_array, generator, whole
 if TYPE_CHECKING:
     from givens.objectives.base import Blocks, Rotations
 
+__all__ = ["compose", "factor", "random_orthogonal", "rotate", "rotate_blocks", "rotation", "turn"]
+
 
 def turn(theta: float | np.ndarray) -> np.ndarray:
     """The 2 x 2 matrices of rotations.

@@ -27,6 +27,8 @@ from givens.support.arguments import whole
 if TYPE_CHECKING:
     from givens.objectives.base import Blocks
 
+__all__ = ["ByGradient", "Cyclic", "Random", "Shuffled", "Tournament", "WithoutReplacement"]
+
 Rounds: TypeAlias = "Generator[Blocks, float, None]"
 """Yields the rounds of a sweep, and is sent the gain of each."""
 

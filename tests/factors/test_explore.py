@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from givens.factors import orthomax
+from givens.factors.criteria import orthomax
 from givens.factors.explore import affordable, explore
 from givens.kernels.quartic import turn_pairs
 from givens.numerics import parallel

@@ -18,7 +18,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from givens import FactorRotation, RotatedPCA, minimize
-from givens.factors import METHODS, align, congruence, kappa_of, orthomax
+from givens.factors import align, congruence
+from givens.factors.criteria import METHODS, kappa_of, orthomax
 from givens.objectives import Columns, Orthomax
 from givens.rotations import random_orthogonal
 from tests.factors.conftest import structured, unstructured
@@ -88,6 +89,8 @@ def test_loadings_are_rotated_sorted_and_signed(method):
     largest = np.abs(model.loadings_).argmax(axis=0)
     assert (model.loadings_[largest, np.arange(5)] > 0).all()
     assert model.result_.converged
+    assert model.converged_
+    np.testing.assert_array_equal(model.components_, model.loadings_.T)
 
 
 @pytest.mark.parametrize("method", FAMILY)
@@ -346,8 +349,15 @@ class TestRotatedPCA:
         np.testing.assert_allclose(
             model.inverse_transform(model.transform(self.X)), pca.inverse_transform(pca.transform(self.X))
         )
-        assert model.components_.shape == (2, 4)
         assert np.array_equal(model.components_, model.loadings_.T)
+        assert model.n_components_ == 2
+        assert np.sum(model.singular_values_**2) == pytest.approx(np.sum(pca.singular_values_**2))
+        parts = [
+            np.linalg.norm(np.outer(*part)) for part in zip(model.transform(self.X).T, model.components_)
+        ]
+        np.testing.assert_allclose(model.singular_values_, parts)
+        assert model.noise_variance_ == pytest.approx(pca.noise_variance_)
+        np.testing.assert_allclose(model.get_covariance(), pca.get_covariance())
 
     def test_scaled_features_have_correlations_as_loadings(self):
         model = RotatedPCA(2, scale=True).fit(self.X)
@@ -491,8 +501,12 @@ class TestBadInput:
 
     def test_not_converged(self):
         L = np.random.default_rng(0).standard_normal((3000, 30))
-        with pytest.warns(ConvergenceWarning, match="did not converge in 1 sweeps; raise max_iter or tol"):
-            FactorRotation(max_iter=1).fit(L)
+        with pytest.warns(
+            ConvergenceWarning, match="did not converge in 1 iterations; raise max_iter or tol"
+        ):
+            model = FactorRotation(max_iter=1).fit(L)
+        assert not model.converged_
+        assert model.n_iter_ == 1 == model.result_.steps
 
     def test_scores_of_another_number_of_factors(self):
         model = FactorRotation().fit(structured(6, 2, seed=0))
@@ -533,7 +547,9 @@ def test_the_score_of_scaled_features_is_the_density_of_the_data(rng):
     # With all components the model is a Gaussian with the covariance of the samples, scaled or not.
     expected = multivariate_normal(X.mean(axis=0), np.cov(X.T)).logpdf(X)
     for scale in (False, True):
-        np.testing.assert_allclose(RotatedPCA(scale=scale).fit(X).score_samples(X), expected)
+        model = RotatedPCA(scale=scale).fit(X)
+        np.testing.assert_allclose(model.score_samples(X), expected)
+        np.testing.assert_allclose(model.get_covariance(), np.cov(X.T))
 
 
 def test_a_grid_search_chooses_the_number_of_components(rng):

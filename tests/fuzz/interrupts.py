@@ -15,6 +15,7 @@ import collections
 import copy
 import functools
 import hashlib
+import inspect
 import itertools
 import os
 import shutil
@@ -399,7 +400,10 @@ def attack_by_kills(name: str, count: int, rng: np.random.Generator) -> Counts:
 
 
 class _Counter:
-    """Counts calls of the package's functions, and sends SIGINT at one of them."""
+    """Counts calls of the package's functions, and sends SIGINT at one of them.
+
+    A generator is called when it goes on, and also when it is deleted, where Python prints an interrupt and goes on.
+    """
 
     seen = 0
 
@@ -407,7 +411,8 @@ class _Counter:
         self.moment = moment
 
     def __call__(self, frame: Any, event: str, argument: object) -> None:
-        if event == "call" and "/givens/" in frame.f_code.co_filename:
+        code = frame.f_code
+        if event == "call" and "/givens/" in code.co_filename and not code.co_flags & inspect.CO_GENERATOR:
             _Counter.seen += 1
             if _Counter.seen == self.moment:
                 os.kill(os.getpid(), signal.SIGINT)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from givens.kernels import threshold
-from givens.objectives import Threshold
+from givens.objectives.sparse_columns import Threshold
 from givens.sparse_pca.loadings import shrink
 from tests.oracles.breakpoints import pair_value
 

@@ -6,6 +6,7 @@ When the API changes, `RENAMED` and the outcomes below change, and neither the c
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -16,20 +17,22 @@ from givens import objectives
 from givens.ica.solver import ica
 from tests.ica.sources import OWN
 
-RENAMED: dict[str, dict[str, str | None]] = {
+SQUARED = {"tol": lambda value: {"tol": math.sqrt(value)}}
+RENAMED: dict[str, dict[str, str | Callable[[Any], dict[str, Any]] | None]] = {
     "SparsePCA": {"max_sweeps": "max_iter", "progress": None},
     "StreamingSparsePCA": {"max_sweeps": "max_iter", "progress": None},
     "ICA": {"max_steps": "max_iter", "progress": None},
     "JADE": {"max_sweeps": "max_iter"},
     "SOBI": {"max_sweeps": "max_iter"},
-    "FactorRotation": {"max_sweeps": "max_iter", "progress": None},
-    "RotatedPCA": {"max_sweeps": "max_iter", "progress": None},
+    "FactorRotation": {"max_sweeps": "max_iter", "progress": None, **SQUARED},
+    "RotatedPCA": {"max_sweeps": "max_iter", "progress": None, **SQUARED},
     "SphericalMixture": {"refine_em": "max_iter", "progress": None},
     "TopicModel": {"n_topics": "n_components", "refine": "max_iter", "progress": None},
-    "decompose": {"max_sweeps": "max_iter"},
+    "decompose": {"max_sweeps": "max_iter", **SQUARED},
     "sparse_pca_path": {"max_sweeps": "max_iter"},
 }
-"""Call → {argument as written here: its name in the library}; None for an argument that is gone, which cases must not set."""
+"""Call → {argument as written here: its name in the library}; None for an argument that is gone, which cases must not set; or a
+function from the value to the library's arguments."""
 
 ARGUMENTS: dict[str, dict[str, Any]] = {
     "SparsePCA": {
@@ -101,8 +104,12 @@ def arguments(call: str, given: dict[str, Any]) -> dict[str, Any]:
     renamed = RENAMED.get(call, {})
     gone = {name for name, present in renamed.items() if present is None}
     assert not gone & set(given), f"{call} no longer has {gone & set(given)}: leave such fits out"
-    every = {**ARGUMENTS[call], **given}
-    return {renamed.get(name) or name: value for name, value in every.items() if name not in gone}
+    present: dict[str, Any] = {}
+    for name, value in {**ARGUMENTS[call], **given}.items():
+        new = renamed.get(name, name)
+        if new is not None:
+            present |= new(value) if callable(new) else {new: value}
+    return present
 
 
 OBJECTIVES: dict[str, Callable[..., Any]] = {

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 import givens
-from tests.test_docstrings import callables
+from tests.test_docstrings import callables, public
 
 ADDRESS = re.compile(" at 0x[0-9a-f]+")
 SNAPSHOT = Path(__file__).with_name("api.txt")
@@ -57,6 +57,10 @@ def fitted() -> Iterator[str]:
 
 def api() -> str:
     return "\n".join([*sorted(signatures()), *fitted()]) + "\n"
+
+
+def test_the_public_names_are_about_eighty():
+    assert len(public()) <= 85
 
 
 def test_the_public_api_is_the_written_one():

@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from givens import minimize
-from givens.kernels import harmonics
 from givens.objectives import Function
 from givens.objectives.harmonics import Harmonics, periodic, polynomial
 from tests.oracles.harmonics import minimum as plain_minimum

@@ -121,7 +121,8 @@ def test_without_threshold_and_loss_it_is_pca():
 def test_the_paper_s_rule_agrees_with_a_plain_one():
     """Replacement and rotations on screened features, in blocks, against the same on whole columns, sample by sample."""
     from givens.kernels.sparse_pair import ROOM, search
-    from givens.streaming import Sketch, Weakest
+    from givens.streaming.rules import Weakest
+    from givens.streaming.sketch import Sketch
 
     X, level, columns, turns = DATA.X, 2.5, 4, 8
     sketch = Sketch(40, columns, np.float64)

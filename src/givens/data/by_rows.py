@@ -22,7 +22,7 @@ def by_rows(model: Any, method: str, X: Any, columns: int | None, dtype: Any = N
         Sent to the workers once. Each call there uses one thread.
     method : str
         The name of a method that takes a table and returns as many rows, or a vector of as many entries.
-    X : anything that `givens.rows` reads
+    X : any source of rows, see `data.rows`
         Of a dask array or data frame, whose chunks may have unknown lengths, the result is a dask array that is not computed yet.
     columns : int or None
         Number of columns that the method returns; None for a vector.

@@ -24,8 +24,6 @@ from givens.numerics.scaling import unit_of
 from givens.support.arguments import is_dask
 from givens.support.fitting import check_array, validate_data
 
-__all__ = ["batches", "in_memory", "length"]
-
 Kind = TypeVar("Kind", bound=Summary)
 
 HEAD_ROWS = 256  # first rows, from which the size of the data is estimated
@@ -126,7 +124,7 @@ class Rows:
 
     Parameters
     ----------
-    X : array-like of shape (n, d), or anything that `givens.rows` reads
+    X : array-like of shape (n, d), or any other source of rows
         A memory map or a data set on disk, a list of arrays, an object of your own whose `__iter__` starts anew, or a dask array
         or data frame, whose chunks stay where they are. An iterator, which yields its rows once, is refused.
     estimator : estimator, optional

@@ -56,7 +56,7 @@ def kappa_of(method: str | float, variables: int, factors: int, others: tuple[st
 
     Examples
     --------
-    >>> from givens.factors import kappa_of
+    >>> from givens.factors.criteria import kappa_of
     >>> [kappa_of(method, 10, 3) for method in ("quartimax", "varimax", "equamax")]
     [0.0, 1.0, 1.5]
     """
@@ -82,7 +82,7 @@ def orthomax(loadings: Any, kappa: float) -> float:
 
     Examples
     --------
-    >>> from givens.factors import orthomax
+    >>> from givens.factors.criteria import orthomax
     >>> orthomax([[1.0, 0.0], [0.0, 1.0]], kappa=1.0)
     1.0
     """

@@ -7,7 +7,6 @@ components, and scores that are factors already.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
@@ -40,7 +39,7 @@ class Extraction:
     Attributes
     ----------
     loadings : array of float64, shape (variables, factors)
-    deviation : array, shape (factors,)
+    scale : array, shape (factors,)
         What the decomposition's scores are divided by to have unit variance; infinite for scores without variance.
     total : float or None
         The variance of all variables together, where it is known.
@@ -49,7 +48,7 @@ class Extraction:
     """
 
     loadings: np.ndarray
-    deviation: np.ndarray
+    scale: np.ndarray
     total: float | None
     variables: list[str] | None
 
@@ -76,10 +75,10 @@ class FactorRotation(Transformer):
         first ones converge at once and to the same value it tries no others, and where a run is expensive it starts from
         the loadings as they are. More searches find better maxima where the loadings have little structure and there are many
         factors.
-    tol : float, default=1e-12
-        Converged when a sweep gains no more than this share of Σ l⁴. Gains go with the square of the angles that are left.
+    tol : float, default=1e-6
+        Converged when an iteration gains at most tol² times Σ l⁴: tol is about the error that is left in the loadings.
     max_iter : int, default=500
-        Maximum number of sweeps, or where there are very many variables of steps of all factors at once.
+        Maximum number of iterations: sweeps over all pairs of factors, or steps of all factors at once.
     threads : int, optional
         By default one per core, at most 8. The number changes the time, never the result.
     random_state : int, Generator, RandomState or None, default=0
@@ -89,16 +88,20 @@ class FactorRotation(Transformer):
     ----------
     loadings_ : array, shape (variables, factors)
         Rotated, the factor that explains most first, the largest loading of each factor positive.
+    components_ : array, shape (factors, variables)
+        The transpose of `loadings_`, a row for each factor, as in FactorAnalysis.
+    n_components_ : int
+        Number of factors.
     rotation_ : array, shape (factors, factors)
-        Orthogonal: `loadings_` are the loadings before times this.
+        Orthogonal: `loadings_` are `unrotated_loadings_` times this.
     explained_variance_ : array, shape (factors,)
         Sums of squared loadings.
     explained_variance_ratio_ : array, shape (factors,), or None
         Their share of the variance of all variables, where a decomposition tells what that is.
     unrotated_loadings_ : array, shape (variables, factors)
-        As they were.
-    deviation_ : array, shape (factors,)
-        What `transform` divides scores by before it rotates them: the standard deviations of a PCA's scores, infinite
+        The loadings before the rotation.
+    scale_ : array, shape (factors,)
+        `transform` divides scores by this before it rotates them: the standard deviations of a PCA's scores, infinite
         for those without variance; 1 for factors.
     kappa_ : float or None
         κ of the method; None for "target".
@@ -111,9 +114,11 @@ class FactorRotation(Transformer):
     variable_names_in_ : array of str
         Names of the variables, where the loadings or the decomposition had any.
     result_ : Result or None
-        The run: value, trace, and why it stopped. None for "target".
+        The run: value, trace, and why it stopped. None for "target", whose solution needs no run.
     n_iter_ : int
-        Sweeps.
+        Number of iterations, which `max_iter` limits; at least 1.
+    converged_ : bool
+        Whether the run met `tol`. If not, `fit` warns.
 
     See Also
     --------
@@ -151,7 +156,7 @@ class FactorRotation(Transformer):
         target: Any = None,
         decomposition: Any = None,
         n_starts: int = 1,
-        tol: float = 1e-12,
+        tol: float = 1e-6,
         max_iter: int = 500,
         threads: int | None = None,
         random_state: int | np.random.Generator | np.random.RandomState | None = 0,
@@ -166,9 +171,10 @@ class FactorRotation(Transformer):
         self.threads = threads
         self.random_state = random_state
 
-    _may_be_infinite = ("deviation_", "criterion_", "certificate_")
+    _may_be_infinite = ("scale_", "criterion_", "certificate_")
     _row_names = "variable_names_in_"
     kappa_: float | None
+    scale_: Any  # in `RotatedPCA` None without `scale`
     result_: Result | None
 
     @atomic_fit
@@ -188,6 +194,7 @@ class FactorRotation(Transformer):
         """
         found = self._extraction(X)
         self._rotate(found)
+        self.scale_ = found.scale
         # scikit-learn's checks of what `transform` gets: the names and the number of factors.
         scores = np.empty((1, len(self.rotation_))) if is_decomposition(X) else X
         validate_data(self, scores, skip_check_array=True)
@@ -210,9 +217,9 @@ class FactorRotation(Transformer):
         with parallel.pool(self.threads):
             R = self._to_target(found.loadings) if self.method == "target" else self._to_structure(found)
             self._describe(found, R)
-        if self.result_ is not None and not self.result_.converged:
+        if not self.converged_:
             warn_caller(
-                f"FactorRotation did not converge in {self.max_iter} sweeps; raise max_iter or tol",
+                f"{type(self).__name__} did not converge in {self.n_iter_} iterations; raise max_iter or tol",
                 ConvergenceWarning,
             )
 
@@ -252,7 +259,7 @@ class FactorRotation(Transformer):
         A, unit = self._normalized(extraction)
         candidates = affordable(*A.shape) * n_starts
         # Fourth powers of what `explore` sums stay in range.
-        found = None if candidates == 1 else explore(A, kappa, candidates, tol, rng)
+        found = None if candidates == 1 else explore(A, kappa, candidates, tol**2, rng)
         from givens.objectives import Columns, Orthomax
 
         method = None
@@ -265,7 +272,7 @@ class FactorRotation(Transformer):
                 None if found is None else found.rotation,
                 method=method,
                 certify=True,
-                tol=math.sqrt(tol),
+                tol=tol,
                 max_iter=max_iter,
                 threads=self.threads,
                 random_state=rng,
@@ -323,13 +330,14 @@ class FactorRotation(Transformer):
             R, rotated, variance = (R * signs)[:, order], (rotated * signs)[:, order], variance[order]
         with np.errstate(over="ignore", under="ignore"):
             variance = variance * unit * unit
-        self.loadings_ = rotated
+        self.loadings_, self.components_ = rotated, rotated.T
+        self.n_components_ = len(R)
         self.rotation_ = R
         self.unrotated_loadings_ = found.loadings
-        self.deviation_ = found.deviation
         self.explained_variance_ = variance
         self.explained_variance_ratio_ = None if found.total is None else variance / found.total
-        self.n_iter_ = 1 if self.result_ is None else max(self.result_.sweeps, 1)
+        self.n_iter_ = 1 if self.result_ is None else max(self.result_.steps, 1)
+        self.converged_ = self.result_ is None or self.result_.converged
         if found.variables is not None:
             self.variable_names_in_ = np.array(found.variables, dtype=object)
         elif hasattr(self, "variable_names_in_"):
@@ -341,7 +349,7 @@ class FactorRotation(Transformer):
         Parameters
         ----------
         X : array or data frame, shape (samples, factors)
-            Scores of the decomposition that was fitted, which are first given unit variance (by `deviation_`): then the rotated
+            Scores of the decomposition that was fitted, which are first given unit variance (by `scale_`): then the rotated
             scores are uncorrelated and of unit variance, too. After `fit` with a loading matrix, factor scores or loadings.
 
         Returns
@@ -349,13 +357,13 @@ class FactorRotation(Transformer):
         array, shape (samples, factors)
         """
         X = self._scores(X)
-        return (X / self.deviation_.astype(X.dtype)) @ self.rotation_.astype(X.dtype)
+        return (X / self.scale_.astype(X.dtype)) @ self.rotation_.astype(X.dtype)
 
     def inverse_transform(self, X: Any) -> np.ndarray:
         """The scores before the rotation, from rotated ones."""
         X = self._scores(X)
-        deviation = np.where(np.isinf(self.deviation_), 0.0, self.deviation_)
-        return (X @ self.rotation_.T.astype(X.dtype)) * deviation.astype(X.dtype)
+        scale = np.where(np.isinf(self.scale_), 0.0, self.scale_)
+        return (X @ self.rotation_.T.astype(X.dtype)) * scale.astype(X.dtype)
 
     def _scores(self, X: Any) -> np.ndarray:
         check_is_fitted(self)
@@ -380,10 +388,6 @@ class FactorRotation(Transformer):
         rows = getattr(self, self._row_names, [f"x{k}" for k in range(len(self.loadings_))])
         frame = require("pandas", extra="pandas").DataFrame
         return frame(self.loadings_, index=list(rows), columns=self.get_feature_names_out())
-
-    @property
-    def _n_features_out(self) -> int:
-        return self.rotation_.shape[1]
 
 
 def _rotated(loadings: np.ndarray, R: np.ndarray, unit: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -454,8 +458,13 @@ def of_decomposition(model: Any) -> Extraction:
     loadings = np.ascontiguousarray(components.T * deviation)
     ratios = float(np.sum(getattr(model, "explained_variance_ratio_", 0.0)))
     all_variance = float(variances.sum()) / ratios if ratios > 0 else None
-    # Scores without variance are rounding; divided by infinity they are left out.
-    scores = np.where(deviation > 1e-7 * deviation.max(initial=0.0), deviation, np.inf)
+    scale = score_scale(variances)
     if getattr(model, "whiten", False):
-        scores = np.where(np.isinf(scores), np.inf, 1.0)
-    return Extraction(loadings, scores, all_variance, variables)
+        scale = np.where(np.isinf(scale), np.inf, 1.0)
+    return Extraction(loadings, scale, all_variance, variables)
+
+
+def score_scale(variances: np.ndarray) -> np.ndarray:
+    """Standard deviations of scores; infinite for scores without variance, which are rounding and so divided to zero."""
+    deviation = np.sqrt(np.maximum(variances, 0.0))
+    return np.where(deviation > 1e-7 * deviation.max(initial=0.0), deviation, np.inf)

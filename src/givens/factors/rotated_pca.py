@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from givens.data.by_rows import by_rows
 from givens.data.rows import Numbers, Rows
 from givens.factors.criteria import kappa_of
-from givens.factors.factor_rotation import FactorRotation, of_decomposition
+from givens.factors.factor_rotation import FactorRotation, of_decomposition, score_scale
 from givens.factors.principal_components import principal_components
 from givens.support.arguments import dense, warn_of_dominant_feature
 from givens.support.fitting import atomic_fit, validate_data
@@ -39,7 +39,7 @@ class RotatedPCA(FactorRotation):
         As in PCA. Chunks, and large sparse matrices, allow "auto" and "covariance_eigh" only.
     n_starts : int, default=1
         As in `FactorRotation`.
-    tol : float, default=1e-12
+    tol : float, default=1e-6
         As in `FactorRotation`.
     max_iter : int, default=500
         As in `FactorRotation`.
@@ -53,13 +53,20 @@ class RotatedPCA(FactorRotation):
     loadings_ : array, shape (features, components)
         Covariances of the features (correlations, with `scale`) with the rotated scores.
     components_ : array, shape (components, features)
-        The loadings, a row for each component, as in FactorAnalysis.
+        The transpose of `loadings_`, a row for each component, as in FactorAnalysis.
+    n_components_ : int
     rotation_ : array, shape (components, components)
     explained_variance_, explained_variance_ratio_ : array, shape (components,)
         Of the rotated components; they add up to those of the principal components.
+    singular_values_ : array, shape (components,)
+        √((n − 1)·`explained_variance_`) for n samples, the norm of each rotated component's part of the centred data; their
+        squares add up to those of the principal components.
+    noise_variance_ : float
+        The mean variance of the components that are left out, as in PCA: of the scaled features, with `scale`.
     mean_ : array, shape (features,)
     scale_ : array, shape (features,), or None
-    unrotated_loadings_, criterion_, certificate_, kappa_, result_, n_iter_
+        With `scale`, the standard deviations of the features, by which they are divided.
+    unrotated_loadings_, criterion_, certificate_, kappa_, result_, n_iter_, converged_
         As in `FactorRotation`.
     pca_ : PCA
         The components before the rotation.
@@ -89,7 +96,7 @@ class RotatedPCA(FactorRotation):
         scale: bool = False,
         svd_solver: str = "auto",
         n_starts: int = 1,
-        tol: float = 1e-12,
+        tol: float = 1e-6,
         max_iter: int = 500,
         threads: int | None = None,
         random_state: int | np.random.RandomState | None = 0,
@@ -115,7 +122,8 @@ class RotatedPCA(FactorRotation):
 
         Parameters
         ----------
-        X : array, data frame or sparse matrix, shape (samples, features), or anything that `givens.rows` reads
+        X : array, data frame or sparse matrix, shape (samples, features), or any other source of rows
+            A memory map, a data set of zarr or HDF5, AnnData, a dask array or data frame, or a list of tables.
             One pass sums the means and products of features. More than 8,192 features become a sketch, and n_components must then
             be a whole number. A table in memory with more than 1,000 features, or fewer than ten times as many samples, is
             decomposed itself, as PCA does it; a sparse one, of up to 8,192 samples and features, is made dense for that.
@@ -132,7 +140,9 @@ class RotatedPCA(FactorRotation):
         self._rotate(of_decomposition(self.pca_))
         self.mean_ = found.mean.astype(rows.dtype)
         self.scale_ = None if found.deviation is None else found.deviation.astype(rows.dtype)
-        self.components_ = self.loadings_.T
+        with np.errstate(over="ignore", under="ignore"):
+            self.singular_values_ = np.sqrt(self.explained_variance_) * np.sqrt(self.pca_.n_samples_ - 1)
+        self.noise_variance_ = float(self.pca_.noise_variance_)
         if self.result_ is not None:
             method = f"principal components from {found.origin}; {self.result_.method}"
             self.result_ = replace(self.result_, method=method)
@@ -149,7 +159,8 @@ class RotatedPCA(FactorRotation):
 
     def _scores(self, X: Any) -> np.ndarray:
         X = validate_data(self, X, accept_sparse="csr", reset=False, dtype=[np.float64, np.float32])
-        weights = (self.pca_.components_.T / self.deviation_) @ self.rotation_
+        scores = score_scale(np.asarray(self.pca_.explained_variance_, dtype=np.float64))
+        weights = (self.pca_.components_.T / scores) @ self.rotation_
         if sparse.issparse(X):
             weights = (weights if self.scale_ is None else weights / self.scale_[:, None]).astype(X.dtype)
             return np.asarray(X @ weights) - self.mean_ @ weights
@@ -163,6 +174,15 @@ class RotatedPCA(FactorRotation):
         X = self._checked_scores(X)
         X = X @ self.components_.astype(X.dtype)
         return (X if self.scale_ is None else X * self.scale_) + self.mean_
+
+    def get_covariance(self) -> np.ndarray:
+        """The covariance matrix of probabilistic PCA, features x features, as `PCA.get_covariance` has it.
+
+        A rotation does not change it. With `scale`, it is that of X in its own units.
+        """
+        check_is_fitted(self)
+        covariance = self.pca_.get_covariance()
+        return covariance if self.scale_ is None else covariance * np.outer(self.scale_, self.scale_)
 
     def score_samples(self, X: Any) -> np.ndarray:
         """The log-likelihood of each sample under the model of probabilistic PCA, as `PCA.score_samples` has it.

@@ -18,25 +18,21 @@ from givens.support.imports import lazy_names
 
 if TYPE_CHECKING:
     from givens.objectives.base import (
-        Blocks,
         Look,
         NotFinite,
         Objective,
         PairSolutions,
-        Product,
-        Rotations,
     )
     from givens.objectives.columns import Columns
     from givens.objectives.contrasts import Contrast, Exp, LogCosh, Scalar
     from givens.objectives.function import Function
     from givens.objectives.joint import JointDiagonal
     from givens.objectives.quartic import Kurtosis, Orthomax
-    from givens.objectives.sparse_columns import SparseColumns, Threshold
+    from givens.objectives.sparse_columns import SparseColumns
     from givens.objectives.tensor import SymmetricTensor
     from givens.tensors.from_samples import MomentTensor, from_samples
 
 __all__ = [
-    "Blocks",
     "Columns",
     "Contrast",
     "Exp",
@@ -50,18 +46,14 @@ __all__ = [
     "Objective",
     "Orthomax",
     "PairSolutions",
-    "Product",
-    "Rotations",
     "Scalar",
     "SparseColumns",
     "SymmetricTensor",
-    "Threshold",
     "from_samples",
 ]
 
 # Imported when first used: some load compiled code, which a plain function does not need.
 _HOMES = {
-    "Blocks": "givens.objectives.base",
     "Columns": "givens.objectives.columns",
     "Contrast": "givens.objectives.contrasts",
     "Exp": "givens.objectives.contrasts",
@@ -75,12 +67,9 @@ _HOMES = {
     "Objective": "givens.objectives.base",
     "Orthomax": "givens.objectives.quartic",
     "PairSolutions": "givens.objectives.base",
-    "Product": "givens.objectives.base",
-    "Rotations": "givens.objectives.base",
     "Scalar": "givens.objectives.contrasts",
     "SparseColumns": "givens.objectives.sparse_columns",
     "SymmetricTensor": "givens.objectives.tensor",
-    "Threshold": "givens.objectives.sparse_columns",
     "from_samples": "givens.tensors.from_samples",
 }
 

@@ -27,5 +27,3 @@ PHASES: dict[str, Callable[[], Phase]] = {
     "sweeps": Sweeps,
     "widened sweeps": WidenedSweeps,
 }
-
-__all__ = ["PHASES", "Descent", "Newton", "Phase", "Sweeps", "WidenedSweeps"]

@@ -73,10 +73,9 @@ def minimize(
         object of `givens.schedules`, which also sets the size of blocks. By default the objective chooses, for sweeps a
         tournament, in blocks where that is faster. `Result.method` says what was done.
     tol : float, default=1e-9
-        Bound of the norm of the gradient, in the metric of the second derivatives and relative to the objective's scale
-        (`Result.scale`): the run has converged when the next step is predicted to gain, or a whole sweep has gained, at most
-        tol² times the scale. Gains are computed from slopes and pair problems, not as differences of values, so they can be
-        smaller than the rounding errors of f.
+        Converged when an iteration gains at most tol² times the scale of the objective (`Result.scale`): tol is about the error
+        that is left in the components. Of a step of descent or of Newton's method it is the predicted gain. Gains are computed
+        from slopes and pair problems, not as differences of values, so they can be smaller than the rounding errors of f.
     max_iter : int, default=10_000
         Maximum number of steps, of all phases together; a sweep is one step.
     certify : bool or float, optional

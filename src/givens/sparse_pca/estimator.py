@@ -95,7 +95,7 @@ class SparseScores(Transformer):
         return completion.fill(X.astype(np.float64), holes).astype(X.dtype)
 
     def transform(self, X: Any) -> np.ndarray:
-        """The scores (X − mean)Zᵀ, Z the loadings by rows, of anything that `givens.rows` reads.
+        """The scores (X − mean)Zᵀ, Z the loadings by rows, of any source of rows.
 
         Of a dask array or data frame they are a dask array, not computed yet.
         """
@@ -472,7 +472,7 @@ class SparsePCA(SparseScores):
 
         Parameters
         ----------
-        X : array, data frame or sparse matrix, shape (samples, features), or anything that `givens.rows` reads
+        X : array, data frame or sparse matrix, shape (samples, features), or any other source of rows
             Centred here. Features that cannot count are left out first: with a threshold, those whose norm is not above it; with
             `n_nonzero`, the weak ones, as long as none of them should have been counted. Where the samples are more than the
             features that are left, only the products of these are kept, summed over blocks of samples: a tall matrix, sparse or

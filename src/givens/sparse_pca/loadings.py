@@ -43,16 +43,6 @@ from givens.sparse_pca.tracked_counts import PATIENCE_SWEEPS, SWEEP_GROWTH, trac
 from givens.support.arguments import counted
 from givens.support.progress import bar
 
-__all__ = [
-    "directions",
-    "keep_largest",
-    "order_and_sign",
-    "refit",
-    "shrink",
-    "unit_rows",
-]
-
-
 FLAT_GRADIENT = 1e-12  # of the scale: a gradient that is rounding
 REFIT_GROWTH = 1e-5  # growth of the explained variance below which values are not refitted any further
 

@@ -10,8 +10,6 @@ import numpy as np
 
 from givens.support.arguments import whole
 
-__all__ = ["SparsePath", "sparse_pca_path"]
-
 
 @dataclass(frozen=True)
 class SparsePath:

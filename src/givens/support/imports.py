@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Callable, Mapping
-from types import ModuleType
-from typing import Any
+
+TYPE_CHECKING = False  # without an import of `typing`, for which `import givens` would have to wait
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from types import ModuleType
+    from typing import Any
 
 
 def require(module: str, extra: str) -> ModuleType:
@@ -23,12 +26,13 @@ def require(module: str, extra: str) -> ModuleType:
 def lazy_names(
     package: str, homes: Mapping[str, str]
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """The `__getattr__` and `__dir__` of a package whose names live in the modules `homes`."""
+    """The `__getattr__` and `__dir__` of a package whose names live in the modules `homes`; a submodule is its own home."""
 
     def find(name: str) -> Any:
         if name not in homes:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        value = getattr(importlib.import_module(homes[name]), name)
+        home = importlib.import_module(homes[name])
+        value = home if homes[name] == f"{package}.{name}" else getattr(home, name)
         setattr(sys.modules[package], name, value)
         return value
 
