@@ -8,7 +8,7 @@ from hypothesis.extra.numpy import arrays
 
 from givens import minimize
 from givens.objectives import Function
-from givens.objectives.harmonics import Harmonics, periodic, polynomial
+from givens.objectives.harmonics import Harmonics, _minimum, periodic, polynomial
 from tests.oracles.harmonics import minimum as plain_minimum
 from tests.properties import examples
 
