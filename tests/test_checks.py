@@ -201,15 +201,7 @@ def test_a_missing_or_impossible_attribute_is_a_finding(attributes, sentence):
 
 
 def test_the_names_of_the_protocol_can_be_imported_from_one_place():
-    for name in (
-        "Blocks",
-        "Look",
-        "NotFinite",
-        "Objective",
-        "PairSolutions",
-        "Product",
-        "Rotations",
-    ):
+    for name in ("Look", "NotFinite", "Objective", "PairSolutions"):
         assert name in givens.objectives.__all__
         assert getattr(givens.objectives, name) is getattr(givens.objectives.base, name)
 

@@ -18,22 +18,27 @@ from tests.paper.tally import tally as counter
 
 
 @contextmanager
-def unobserved(owner, *names):
-    """Do not count what these methods do."""
+def replaced(owner, wrapper, *names):
     originals = {name: getattr(owner, name) for name in names}
-
-    def resting(original):
-        def method(*args, **options):
-            with counter.rest():
-                return original(*args, **options)
-
-        return method
-
     for name, original in originals.items():
-        setattr(owner, name, resting(original))
+        setattr(owner, name, wrapper(original))
     yield
     for name, original in originals.items():
         setattr(owner, name, original)
+
+
+@contextmanager
+def run_alone():
+    """Do not count the trace and the result, which only observe a run, but the states that they are the first to ask for."""
+    from givens.solve import loop
+    from givens.solve.run import Run
+
+    with (
+        replaced(loop, counter.resting_in, "trace"),
+        replaced(loop.Loop, counter.resting_in, "result"),
+        replaced(Run, counter.counting_in, "_make_state"),
+    ):
+        yield
 
 
 def sparse_data(samples, features):
@@ -46,14 +51,13 @@ def sparse_data(samples, features):
 def sparse(schedule, n=8, features=120, share=0.1):
     from givens.objectives import SparseColumns
     from givens.rotations import random_orthogonal
-    from givens.solve import loop
     from givens.solve.minimize import minimize
 
     X = sparse_data(n, features)
     objective = SparseColumns(np.ascontiguousarray(X.T), share * np.sqrt((X**2).sum(axis=0).max()))
     start = random_orthogonal(n, np.random.default_rng(0), determinant=1)
     counter.counts.clear()
-    with unobserved(loop, "trace"), unobserved(loop.Loop, "result"):
+    with run_alone():
         return minimize(
             objective, start, method=schedule, tol=0.001, max_iter=3, threads=1, random_state=0
         ).flops
@@ -116,13 +120,12 @@ def tensor_data(d):
 def tensor(schedule, d=10):
     from givens.objectives import SymmetricTensor
     from givens.rotations import random_orthogonal
-    from givens.solve import loop
     from givens.solve.minimize import minimize
 
     objective = SymmetricTensor(tensor_data(d))
     start = random_orthogonal(d, np.random.default_rng(0))
     counter.counts.clear()
-    with unobserved(loop, "trace"), unobserved(loop.Loop, "result"):
+    with run_alone():
         return minimize(
             objective, start, method=schedule, tol=0.0001, max_iter=5, threads=1, random_state=0
         ).flops

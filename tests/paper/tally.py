@@ -17,10 +17,9 @@ import importlib.machinery
 import operator
 import sys
 from collections import Counter
-from contextlib import contextmanager
 
 import numpy as np
-from scipy.linalg.lapack import dposv, sposv
+from scipy.linalg.lapack import dgesv, dposv, sposv
 
 OPERATORS = {
     ast.Add: "+",
@@ -99,6 +98,10 @@ def _posv(C: np.ndarray, X: np.ndarray) -> float:
     return len(C) ** 3 / 3 + 2 * len(C) * X.size
 
 
+def _gesv(A: np.ndarray, B: np.ndarray) -> float:
+    return 2 * len(A) ** 3 / 3 + 2 * len(A) * B.size
+
+
 # What a call takes, by its arguments.
 COSTS = {
     np.matmul: _product,
@@ -115,6 +118,7 @@ COSTS = {
     np.linalg.slogdet: lambda a: 2 * len(a) ** 3 / 3,
     np.linalg.qr: _qr,
     np.linalg.svd: _svd,
+    dgesv: _gesv,
     dposv: _posv,
     sposv: _posv,
 }
@@ -126,20 +130,29 @@ class Tally:
 
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()
-        self.resting = 0
+        self.resting = False
 
     def add(self, kind: str, number: float) -> None:
         if not self.resting:
             self.counts[kind] += number
 
-    @contextmanager
-    def rest(self):
-        """Look away for a while."""
-        self.resting += 1
-        try:
-            yield
-        finally:
-            self.resting -= 1
+    def resting_in(self, function):
+        """The same function, in which nothing is counted."""
+        return self._within(function, True)
+
+    def counting_in(self, function):
+        """The same function, in which everything is counted, wherever it is called."""
+        return self._within(function, False)
+
+    def _within(self, function, resting: bool):
+        def replacement(*args, **options):
+            before, self.resting = self.resting, resting
+            try:
+                return function(*args, **options)
+            finally:
+                self.resting = before
+
+        return replacement
 
     def _count(self, symbol: str, a: object, b: object, result: object) -> None:
         if symbol == "@":
@@ -241,6 +254,9 @@ class _Rewrite(ast.NodeTransformer):
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
         self.generic_visit(node)
+        if isinstance(node.func, ast.Name):
+            lapack = node.func.id in ("dgesv", "dposv", "sposv")
+            return self._tallied("call", node, node.func, rest=node) if lapack else node
         if not isinstance(node.func, ast.Attribute):
             return node
         if node.func.attr in ("sum", "mean") and not _is_numpy(node.func):

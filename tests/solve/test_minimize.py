@@ -317,7 +317,7 @@ def test_the_progress_bar_shows_the_step_and_the_value(capsys):
     shown = "".join(capsys.readouterr())
     assert "sweeps, step 3" in shown
     assert f"value {found.value:.8g}" in shown
-    with bar(False) as shown:
+    with bar() as shown:
         minimize(CASES["smooth"](0), random_state=0, max_iter=3, callback=shown.callback)
     assert capsys.readouterr() == ("", "")
 

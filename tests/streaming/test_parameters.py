@@ -171,7 +171,7 @@ def test_the_best_of_several_starts_is_kept(l0):
     Y, level = random_columns(), 9.0
     values = []
     for n_starts in (1, 2, 12):
-        options = FitOptions(3, level, l0, None, True, 1e-9, 100, n_starts, 1, False)
+        options = FitOptions(3, level, l0, None, True, 1e-9, 100, n_starts, 1)
         found = solve(Y, options, np.eye(8)[:, :3], np.random.default_rng(5))
         values.append(threshold.value(found.Y, found.levels, l0))
     assert values[0] <= values[1] * (1 + 1e-12) <= values[2] * (1 + 1e-12)

@@ -485,7 +485,11 @@ class TopicModel(StreamedMoments, ClassNamePrefixFeaturesOutMixin, TransformerMi
         return [str(v) for v in (range(self.n_features_in_) if names is None else names)]
 
     def _words(self, number: int) -> list[str] | None:
-        """The vocabulary as a list, which must have a word for every column."""
+        """The vocabulary as a list, which must have a word for every column; refuses more topics than columns."""
+        if self.n_components > number:
+            raise ValueError(
+                f"n_components={self.n_components} topics cannot be told apart by the counts of {number} words: ask for fewer"
+            )
         if self.vocabulary is None:
             return None
         if isinstance(self.vocabulary, Mapping):
