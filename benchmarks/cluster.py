@@ -57,7 +57,7 @@ FEW, SOME = 4, 12  # chunks of the passes that constants are measured on
 BANDWIDTH = 1e9  # bytes per second between workers, assumed
 SWEEPS, STEPS = 7, 20  # of rotations and of descent, for the same objective: assumed
 MODELS = {
-    "SparsePCA": lambda: SparsePCA(COMPONENTS, alpha=0.3),
+    "SparsePCA": lambda: SparsePCA(COMPONENTS, threshold=0.3),
     "RotatedPCA": lambda: RotatedPCA(COMPONENTS),
     "StreamingSparsePCA": lambda: StreamingSparsePCA(COMPONENTS, n_nonzero=40),
     "SphericalMixture": lambda: SphericalMixture(COMPONENTS, max_iter=2, n_starts=1),

@@ -142,7 +142,7 @@ def run(report: Report) -> None:
             str(source),
             "-m",
             "5",
-            "--alpha",
+            "--threshold",
             "0.1",
             "--stream",
             "--quiet",

@@ -1,6 +1,6 @@
 """Sparse PCA of real tables: counts against thresholds, and tall sparse matrices beside scanpy's PCA.
 
-First, sixty settings: five tables, each with 2, 4 and 8 components and four thresholds (`alpha`). `SparsePCA(n_nonzero=...)`
+First, sixty settings: five tables, each with 2, 4 and 8 components and four thresholds. `SparsePCA(n_nonzero=...)`
 is given the counts of non-zeros that the fit with the threshold has, in its order, and the two are compared by the adjusted
 variance that both report. More starts must never report less.
 
@@ -77,7 +77,7 @@ def against_thresholds(report):
         for m in COMPONENTS:
             for penalty, alpha in THRESHOLDS:
                 start = time.perf_counter()
-                by_threshold = fitted(SparsePCA(m, alpha=alpha, penalty=penalty, scale=scale), table)
+                by_threshold = fitted(SparsePCA(m, threshold=(penalty, alpha), scale=scale), table)
                 middle = time.perf_counter()
                 counts = by_threshold.n_nonzero_.tolist()
                 by_counts = fitted(SparsePCA(m, n_nonzero=counts, scale=scale, random_state=0), table)

@@ -209,7 +209,7 @@ def stream(train, judge, m, share, stop_after):
     alpha = find(model, share)
     best, again = np.inf, None
     for _ in range(2):
-        again = StreamingSparsePCA(m, alpha=alpha, stop_after=stop_after)
+        again = StreamingSparsePCA(m, threshold=alpha, stop_after=stop_after)
         rest()
         began = perf_counter()
         again.fit(train)
@@ -222,7 +222,7 @@ def find(model, share):
     low, high = 1e-4, 1.0
     for _ in range(10):
         alpha = np.sqrt(low * high)
-        if density(model.set_params(alpha=alpha)) > share:
+        if density(model.set_params(threshold=alpha)) > share:
             low = alpha
         else:
             high = alpha
@@ -247,7 +247,7 @@ def principal(train, judge, m, alpha):
     """The stream's columns without rotations for sparsity."""
     rest()
     began = perf_counter()
-    model = StreamingSparsePCA(m, alpha=alpha, max_iter=0).fit(train)
+    model = StreamingSparsePCA(m, threshold=alpha, max_iter=0).fit(train)
     return entry_of(model, judge, perf_counter() - began)
 
 

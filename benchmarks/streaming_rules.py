@@ -64,7 +64,9 @@ def best(train, drop, limit):
     for _ in range(STEPS):
         alpha = (low * high) ** 0.5
         began = process_time()
-        model = StreamingSparsePCA(COMPONENTS, alpha=alpha, drop=drop, threads=1, random_state=0).fit(train)
+        model = StreamingSparsePCA(COMPONENTS, threshold=alpha, drop=drop, threads=1, random_state=0).fit(
+            train
+        )
         seconds = process_time() - began
         if density(model) > limit:
             low = alpha

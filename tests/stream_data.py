@@ -9,7 +9,7 @@ DATA = sparse_modules(130, 30, n_modules=3, module_size=6, random_state=1).X
 
 
 def model(**parameters):
-    return StreamingSparsePCA(**({"n_components": 3, "alpha": 0.1, "random_state": 0} | parameters))
+    return StreamingSparsePCA(**({"n_components": 3, "threshold": 0.1, "random_state": 0} | parameters))
 
 
 def state(fitted):

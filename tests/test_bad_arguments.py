@@ -130,7 +130,7 @@ class Unsloped(Objective):
             r"X must be dense, .* pass X.toarray\(\)",
         ),
         (lambda: rotations.random_orthogonal(3, "seed"), ValueError, "random_state must be"),
-        (lambda: sparse_pca_path(np.eye(3), 1, alphas=[]), ValueError, "at least one threshold"),
+        (lambda: sparse_pca_path(np.eye(3), 1, thresholds=[]), ValueError, "at least one threshold"),
         (
             lambda: SparsePCA(2, n_nonzero=1).fit(np.eye(3)).inverse_transform(np.ones((1, 3))),
             ValueError,

@@ -74,7 +74,7 @@ def renamed(monkeypatch):
     changed = Vocabulary(
         names={"Old": "tensors.New"},
         arguments={
-            "Old": {"alpha": "share", "tol": None, "l0": lambda value: {"kind": "l0" if value else "l1"}}
+            "Old": {"alpha": "share", "tol": None, "l0": lambda old: {"kind": "l0" if old["l0"] else "l1"}}
         },
         attributes={"n_components": "rank"},
     )
@@ -90,11 +90,11 @@ def test_the_adapter_translates_what_the_tree_does_not_know(renamed):
 
 
 def test_the_adapter_leaves_what_the_tree_knows():
-    changed = Vocabulary(names={"SparsePCA": "nowhere"}, arguments={"SparsePCA": {"alpha": "share"}})
-    assert Library(changed=changed).SparsePCA(2, alpha=0.1).alpha == 0.1
+    changed = Vocabulary(names={"SparsePCA": "nowhere"}, arguments={"SparsePCA": {"threshold": "share"}})
+    assert Library(changed=changed).SparsePCA(2, threshold=0.1).threshold == 0.1
 
 
-@pytest.mark.parametrize(("beside", "expected"), [("alpha", 0.25), ("share", 0.5)])
+@pytest.mark.parametrize(("beside", "expected"), [("threshold", 0.25), ("share", 0.5)])
 def test_the_adapter_knows_a_new_meaning_by_another_argument(beside, expected):
     changed = Vocabulary(arguments={"SparsePCA": {"tol": NewMeaning(beside, lambda value: value**2)}})
     assert Library(changed=changed).SparsePCA(2, tol=0.5).tol == expected

@@ -112,15 +112,15 @@ def rotated_one(X):
 
 
 def streamed_empty(X):
-    StreamingSparsePCA(2, alpha=1.0).fit(X)
+    StreamingSparsePCA(2, threshold=1.0).fit(X)
 
 
 def streamed_lazily(X):
-    _ = StreamingSparsePCA(2, alpha=1.0).partial_fit(X).components_
+    _ = StreamingSparsePCA(2, threshold=1.0).partial_fit(X).components_
 
 
 def sparse_empty(X):
-    SparsePCA(2, alpha=1.0).fit(X)
+    SparsePCA(2, threshold=1.0).fit(X)
 
 
 def separated_unfinished(X):

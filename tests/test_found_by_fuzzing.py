@@ -151,7 +151,7 @@ def test_a_gradient_of_zero_is_zero_in_any_unit(objective):
         (givens.JADE(2), 1e-310),
         (givens.SOBI(2), 1e300),
         (givens.ICA(2, random_state=0), 1e300),
-        (givens.SparsePCA(2, alpha=0.1), 1e300),
+        (givens.SparsePCA(2, threshold=0.1), 1e300),
         (givens.FactorRotation(), 1e300),
         (givens.RotatedPCA(2, scale=True), 1e300),
     ],
@@ -222,8 +222,8 @@ def test_damaged_text_in_parquet(tmp_path, damage):
 
 def test_scores_of_features_whose_deviations_have_no_reciprocal():
     X = np.ldexp(np.random.default_rng(0).integers(1, 2**20, (18, 5)).astype(float), -1060)
-    model = givens.SparsePCA(2, alpha=0.2, scale=True, random_state=0).fit(X)
-    large = givens.SparsePCA(2, alpha=0.2, scale=True, random_state=0).fit(np.ldexp(X, 200))
+    model = givens.SparsePCA(2, threshold=0.2, scale=True, random_state=0).fit(X)
+    large = givens.SparsePCA(2, threshold=0.2, scale=True, random_state=0).fit(np.ldexp(X, 200))
     np.testing.assert_allclose(model.transform(X), large.transform(np.ldexp(X, 200)), rtol=1e-3)
     rows = sparse.csr_matrix(X)
     np.testing.assert_allclose(model.transform(rows), model.transform(X), rtol=1e-6, atol=1e-9)
@@ -383,7 +383,7 @@ def test_subnormal_data_of_fewer_samples_than_features_for_a_mixture():
 def test_a_stream_of_subnormal_data_under_an_l0_penalty():
     X = np.random.default_rng(0).integers(1, 5, (12, 4)) * 1e-310
     model = givens.StreamingSparsePCA(
-        drop="weakest", gamma=0.1, gamma_grows=True, inner_rotations=5, penalty="l0", random_state=0
+        drop="weakest", gamma=("l0", 0.1), gamma_grows=True, inner_rotations=5, random_state=0
     )
     with pytest.warns(UserWarning, match="exceeds the threshold"):
         model.fit(X)

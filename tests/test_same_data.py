@@ -19,14 +19,14 @@ from givens import (
 )
 
 MODELS = {
-    "SparsePCA, alpha": SparsePCA(3, alpha=0.1),
-    "SparsePCA, alpha, scaled": SparsePCA(3, alpha=0.1, scale=True),
-    "SparsePCA, all components": SparsePCA(alpha=0.05),
+    "SparsePCA, threshold": SparsePCA(3, threshold=0.1),
+    "SparsePCA, threshold, scaled": SparsePCA(3, threshold=0.1, scale=True),
+    "SparsePCA, all components": SparsePCA(threshold=0.05),
     "SparsePCA, n_nonzero": SparsePCA(3, n_nonzero=3),
-    "SparsePCA, n_nonzero_total": SparsePCA(3, n_nonzero_total=9),
-    "StreamingSparsePCA, alpha": StreamingSparsePCA(3, alpha=0.1),
+    "SparsePCA, a total": SparsePCA(3, n_nonzero=("total", 9)),
+    "StreamingSparsePCA, threshold": StreamingSparsePCA(3, threshold=0.1),
     "StreamingSparsePCA, n_nonzero": StreamingSparsePCA(3, n_nonzero=3),
-    "StreamingSparsePCA, scaled": StreamingSparsePCA(3, alpha=0.1, scale=True),
+    "StreamingSparsePCA, scaled": StreamingSparsePCA(3, threshold=0.1, scale=True),
     "ICA": ICA(),
     "ICA, kurtosis": ICA(contrast="kurtosis"),
     "JADE": JADE(),
@@ -120,7 +120,7 @@ def counts_with_repeated_places(seed):
 @pytest.mark.parametrize(
     ("model", "problems"),
     [
-        (SparsePCA(2, alpha=0.1), 20),
+        (SparsePCA(2, threshold=0.1), 20),
         (RotatedPCA(2), 20),
         (SparsePCA(2, n_nonzero=3, scale=True), 8),
         (StreamingSparsePCA(2, n_nonzero=3), 8),

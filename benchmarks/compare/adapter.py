@@ -25,8 +25,8 @@ class NewMeaning:
     value: Callable[[Any], Any]
 
 
-# A new name; None for an argument that is gone; or the new arguments as a function of the old value.
-Translation = str | None | NewMeaning | Callable[[Any], dict[str, Any]]
+# A new name; None for an argument that is gone; or the new arguments as a function of all old ones.
+Translation = str | None | NewMeaning | Callable[[Mapping[str, Any]], dict[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -46,13 +46,25 @@ class Vocabulary:
     options: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
 
+def _threshold(old: Mapping[str, Any]) -> dict[str, Any]:
+    """The number and the penalty, which were arguments of their own."""
+    return {"threshold": (old.get("penalty", "l1"), old["alpha"])}
+
+
 _SWEEPS = {"max_sweeps": "max_iter"}
+_SPARSITY: dict[str, Translation] = {
+    **_SWEEPS,
+    "tol": NewMeaning("threshold", math.sqrt),
+    "alpha": _threshold,
+    "penalty": None,
+    "n_nonzero_total": lambda old: {"n_nonzero": ("total", old["n_nonzero_total"])},
+}
 _SHARE = {"tol": NewMeaning("max_iter", math.sqrt)}
 _ROTATIONS = {**_SWEEPS, **_SHARE}
 CHANGED = Vocabulary(
     arguments={
         "minimize": {"max_sweeps": None, **_SHARE},
-        **dict.fromkeys(("SparsePCA", "StreamingSparsePCA"), _SWEEPS),
+        **dict.fromkeys(("SparsePCA", "StreamingSparsePCA"), _SPARSITY),
         **dict.fromkeys(("FactorRotation", "RotatedPCA", "JADE", "SOBI", "decompose"), _ROTATIONS),
         "joint_diagonalize": {"init": "start", "eps": "tol", "n_iter_max": "max_iter", "method": None},
         "ICA": {"max_steps": "max_iter"},
@@ -124,5 +136,5 @@ def _call(
         elif isinstance(new, str):
             translated[new] = value
         elif new is not None:
-            translated |= new(value)
+            translated |= new(options)
     return target(*values, **translated)

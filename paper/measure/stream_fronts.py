@@ -145,9 +145,9 @@ def ours(train: np.ndarray, shares: list[float]) -> Found:
                 model = StreamingSparsePCA(
                     m, oversample=max(m, 5), stop_after=after, threads=1, random_state=0
                 ).fit(train)
-                axes = model.set_params(alpha=1e-12, max_iter=0).components_
+                axes = model.set_params(threshold=1e-12, max_iter=0).components_
                 for share in shares:
-                    model.set_params(alpha=share, max_iter=100)
+                    model.set_params(threshold=share, max_iter=100)
                     Z = model.components_
                     yield m, stop, share, Z, model.flops_, not cut_from(Z, axes)
 

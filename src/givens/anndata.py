@@ -58,7 +58,7 @@ def sparse_pca(
     copy : bool, default=False
         Return a changed copy instead of changing `adata`.
     **parameters
-        Of `SparsePCA`, or of `StreamingSparsePCA` in backed mode: n_nonzero, alpha, gamma, random_state and so on.
+        Of `SparsePCA`, or of `StreamingSparsePCA` in backed mode: n_nonzero, threshold, random_state and so on.
 
     Returns
     -------

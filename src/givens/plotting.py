@@ -101,7 +101,7 @@ def path(curve: Any, *, ax: Axes | None = None) -> Axes:
     >>> from givens import plotting, sparse_pca_path
     >>> from givens.datasets import sparse_modules
     >>> data = sparse_modules(40, 100, n_modules=2, module_size=10, random_state=0)
-    >>> plotting.path(sparse_pca_path(data.X, 2, n_alphas=4)).get_ylabel()
+    >>> plotting.path(sparse_pca_path(data.X, 2, n_thresholds=4)).get_ylabel()
     'explained variance (adjusted)'
     """
     if not isinstance(curve, SparsePath):

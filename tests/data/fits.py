@@ -52,7 +52,7 @@ def fit_topics(X=None):
 
 
 def fit_sparse_pca(X=None, **options):
-    model = SparsePCA(2, **(options or {"alpha": 0.3})).fit(dense(MIXTURE, 700) if X is None else X)
+    model = SparsePCA(2, **(options or {"threshold": 0.3})).fit(dense(MIXTURE, 700) if X is None else X)
     return np.concatenate([model.components_.ravel(), model.explained_variance_, model.gamma_, model.mean_])
 
 

@@ -31,7 +31,7 @@ def test_another_number_of_dimensions():
 
 MODELS = [
     SphericalMixture(2, max_iter=1, n_starts=1),
-    SparsePCA(2, alpha=0.1),
+    SparsePCA(2, threshold=0.1),
     StreamingSparsePCA(2),
     RotatedPCA(2),
     TopicModel(2),

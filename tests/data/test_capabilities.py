@@ -30,8 +30,8 @@ COUNTS[:, 0] += 3  # no document is empty
 MODELS = {
     "SphericalMixture": (SphericalMixture(3, max_iter=5), "means_", GROUPS),
     "TopicModel": (TopicModel(3, max_iter=3), "components_", COUNTS),
-    "SparsePCA": (SparsePCA(2, alpha=0.1), "components_", GROUPS),
-    "StreamingSparsePCA": (StreamingSparsePCA(2, alpha=0.1), "components_", GROUPS),
+    "SparsePCA": (SparsePCA(2, threshold=0.1), "components_", GROUPS),
+    "StreamingSparsePCA": (StreamingSparsePCA(2, threshold=0.1), "components_", GROUPS),
     "RotatedPCA": (RotatedPCA(2), "loadings_", GROUPS),
     "ICA": (ICA(), "components_", SIGNALS),
     "JADE": (JADE(), "components_", SIGNALS),

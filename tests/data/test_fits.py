@@ -108,7 +108,9 @@ SIZES = [MIXTURE, MIXTURE * 1e150, MIXTURE * 1e-150, np.hstack([MIXTURE, np.full
 
 @pytest.mark.parametrize("number", range(len(SIZES)))
 @pytest.mark.parametrize(
-    "options", [{"alpha": 0.3}, {"n_nonzero": 2}, {"scale": True, "alpha": 0.2}, {"penalty": "l0"}], ids=str
+    "options",
+    [{"threshold": 0.3}, {"n_nonzero": 2}, {"scale": True, "threshold": 0.2}, {"threshold": ("l0", 0.05)}],
+    ids=str,
 )
 def test_sparse_pca_equals_that_in_memory(options, number):
     X = SIZES[number]
@@ -120,9 +122,9 @@ def test_sparse_pca_equals_that_in_memory(options, number):
 
 def test_sparse_pca_of_sparse_chunks_says_what_it_is_of():
     X = sparse.csr_matrix(np.where(abs(MIXTURE) > 3, MIXTURE, 0.0))
-    model = SparsePCA(2, alpha=0.3).fit(counts(X, 700))
+    model = SparsePCA(2, threshold=0.3).fit(counts(X, 700))
     np.testing.assert_allclose(
-        model.components_, SparsePCA(2, alpha=0.3).fit(X).components_, rtol=1e-10, atol=1e-12
+        model.components_, SparsePCA(2, threshold=0.3).fit(X).components_, rtol=1e-10, atol=1e-12
     )
     assert model.result_.method.endswith("on the products of features, summed over 13 chunks of samples")
     lazy = model.transform(counts(X, 700))
@@ -132,7 +134,7 @@ def test_sparse_pca_of_sparse_chunks_says_what_it_is_of():
 
 @pytest.mark.parametrize("scale", [False, True])
 @pytest.mark.parametrize(
-    "options", [{"alpha": 0.1}, {"n_nonzero": 8}, {"n_nonzero_total": 24}, {"gamma": 20.0}], ids=str
+    "options", [{"threshold": 0.1}, {"n_nonzero": 8}, {"n_nonzero": ("total", 24)}], ids=str
 )
 def test_sparse_pca_of_many_features_is_that_of_a_sketch(monkeypatch, options, scale):
     known = SparsePCA(3, scale=scale, **options).fit(MODULES.X)
@@ -164,7 +166,7 @@ def test_sketches_of_sparse_pca_have_the_same_bits_on_threads(monkeypatch, tmp_p
         folder = tmp_path / f"readings {number}"
         with ThreadPoolExecutor(threads) as pool, dask.config.set(scheduler="threads", pool=pool):
             X = counting_reads(dense(MODULES.X, 170), folder)
-            model = SparsePCA(3, alpha=0.1).fit(X)
+            model = SparsePCA(3, threshold=0.1).fit(X)
         reads.append(len(list(folder.iterdir())))
         expected = model.components_ if expected is None else expected
         np.testing.assert_array_equal(model.components_, expected)
@@ -177,7 +179,7 @@ def test_too_many_components_for_a_sketch_are_refused(monkeypatch):
     with pytest.raises(
         ValueError, match=r"40 components of 40 features need a sketch of 40 x 40 numbers.*fewer components"
     ):
-        SparsePCA(alpha=0.01).fit(dense(MODULES.X, 170))
+        SparsePCA(threshold=0.01).fit(dense(MODULES.X, 170))
 
 
 @pytest.mark.parametrize("chunks", [1, 7, 40])
@@ -389,7 +391,7 @@ def test_data_frames_have_names():
 
 FRAMED = {
     "mixture": (MIXTURE, lambda: SphericalMixture(3, max_iter=1, n_starts=1)),
-    "sparse PCA": (MIXTURE, lambda: SparsePCA(2, alpha=0.3)),
+    "sparse PCA": (MIXTURE, lambda: SparsePCA(2, threshold=0.3)),
     "rotated PCA": (MIXTURE, lambda: RotatedPCA(3)),
     "stream": (MIXTURE, lambda: StreamingSparsePCA(2, n_nonzero=3)),
     "ICA": (SOURCES, lambda: ICA(3)),

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:EM did not converge")  # mixture
 MODELS = {
     "mixture": lambda **options: SphericalMixture(3, max_iter=2, n_starts=3, **options),
     "topics": lambda **options: TopicModel(3, max_iter=2, **options),
-    "sparse PCA": lambda **options: SparsePCA(2, alpha=0.3, **options),
+    "sparse PCA": lambda **options: SparsePCA(2, threshold=0.3, **options),
     "ICA": lambda **options: ICA(3, contrast="adaptive", max_iter=5, tol=1e-2, **options),
 }
 

@@ -28,7 +28,7 @@ MOST = 8
 # The search for counts of non-zeros is a step after the other, each in a file; a stream makes it on its kept columns.
 LONGER = {
     "SparsePCA(n_nonzero=...).fit": 12,
-    "StreamingSparsePCA(alpha=...).fit": 15,
+    "StreamingSparsePCA(threshold=...).fit": 15,
     "StreamingSparsePCA(n_nonzero=...).fit": 18,
 }
 
@@ -43,10 +43,10 @@ FITS = {
     "JADE.fit": (JADE(), SIGNALS),
     "SOBI.fit": (SOBI(lags=5), SIGNALS),
     "RotatedPCA.fit": (RotatedPCA(2), GROUPS),
-    "SparsePCA(alpha=...).fit, few components": (SparsePCA(2, alpha=0.1), GROUPS),
-    "SparsePCA(alpha=...).fit, all": (SparsePCA(6, alpha=0.1, random_state=0), GROUPS),
+    "SparsePCA(threshold=...).fit, few components": (SparsePCA(2, threshold=0.1), GROUPS),
+    "SparsePCA(threshold=...).fit, all": (SparsePCA(6, threshold=0.1, random_state=0), GROUPS),
     "SparsePCA(n_nonzero=...).fit": (SparsePCA(2, n_nonzero=3), GROUPS),
-    "StreamingSparsePCA(alpha=...).fit": (StreamingSparsePCA(2, alpha=0.1), GROUPS),
+    "StreamingSparsePCA(threshold=...).fit": (StreamingSparsePCA(2, threshold=0.1), GROUPS),
     "StreamingSparsePCA(n_nonzero=...).fit": (StreamingSparsePCA(2, n_nonzero=3), GROUPS),
 }
 IN_MEMORY_ONLY = {"JADE.fit", "SOBI.fit"}

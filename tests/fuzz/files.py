@@ -33,7 +33,7 @@ NASTY = [
 COMMANDS = {
     "sparse-pca": ["-m", "2", "--n-nonzero", "2", "--no-path"],
     "sparse-pca --stream": ["-m", "2", "--n-nonzero", "2", "--stream"],
-    "sparse-pca --path": ["-m", "2", "--alpha", "0.2", "--max-iter", "20"],
+    "sparse-pca --path": ["-m", "2", "--threshold", "0.2", "--max-iter", "20"],
     "mixture": ["-k", "2", "--max-iter", "3"],
     "rotate": ["-m", "2"],
     "rotate loadings": [],

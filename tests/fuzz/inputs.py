@@ -47,9 +47,8 @@ COMMON = {
     "refit": [False, True],
     "warm_start": [False, True],
     "normalize": [False, True],
-    "penalty": ["l1", "l0"],
     "gamma": [None, 0.0, 0.1, 1.0, 1e10, 1e-200, 1e300],
-    "alpha": [None, 0.0, 0.1, 0.5, 0.99, 1.0],
+    "threshold": [None, 0.0, 0.1, 0.5, 0.99, 1.0, ("l0", 0.1)],
     "n_nonzero": [None, 1, 2, 4, [2, 1], [1, 2, 3]],
     "schedule": [None, "random", "cyclic", "tournament", "gradient", "shuffled", "without-replacement"],
     "gamma_grows": [False, True],
@@ -92,7 +91,7 @@ def parameters(rng: np.random.Generator, cls: type) -> dict[str, Any]:
             if rng.random() < 0.04 and name not in ("n_starts", "progress"):
                 options = ODD
             chosen[name] = copy.deepcopy(options[rng.integers(len(options))])
-    thresholds = [name for name in ("gamma", "alpha", "n_nonzero") if chosen.get(name) is not None]
+    thresholds = [name for name in ("gamma", "threshold", "n_nonzero") if chosen.get(name) is not None]
     for name in thresholds[1:]:
         if rng.random() < 0.9:
             chosen.pop(name)
@@ -369,7 +368,7 @@ def run_function(rng: np.random.Generator, note: Callable[[str], None]) -> None:
         "metrics.total_variance": lambda: metrics.total_variance(X),
         "metrics.loading_overlap": lambda: metrics.loading_overlap(X),
         "metrics.orthogonality_defect": lambda: metrics.orthogonality_defect(X),
-        "sparse_pca_path": lambda: givens.sparse_pca_path(X, n, n_alphas=3, max_iter=5).components,
+        "sparse_pca_path": lambda: givens.sparse_pca_path(X, n, n_thresholds=3, max_iter=5).components,
         "metrics.amari": lambda: metrics.amari(X, other),
         "metrics.mutual_information_reduction": lambda: metrics.mutual_information_reduction(X, other),
         "factors.align": lambda: factors.align(X, other),

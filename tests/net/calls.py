@@ -17,10 +17,25 @@ from givens import objectives
 from givens.ica.solver import ica
 from tests.ica.sources import OWN
 
-SQUARED = {"tol": lambda value: {"tol": math.sqrt(value)}}
-RENAMED: dict[str, dict[str, str | Callable[[Any], dict[str, Any]] | None]] = {
-    "SparsePCA": {"max_sweeps": "max_iter", "progress": None},
-    "StreamingSparsePCA": {"max_sweeps": "max_iter", "progress": None},
+
+def _threshold(old_name: str, name: str) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    """A threshold of sparse PCA, whose number and penalty were arguments of their own."""
+    return lambda old: {name: None if old[old_name] is None else (old["penalty"], old[old_name])}
+
+
+def _counts(old: dict[str, Any]) -> dict[str, Any]:
+    total = old.get("n_nonzero_total")
+    return {"n_nonzero": old["n_nonzero"] if total is None else ("total", total)}
+
+
+SQUARED = {"tol": lambda old: {"tol": math.sqrt(old["tol"])}}
+SPARSE = {
+    "max_sweeps": "max_iter", "progress": None, "alpha": _threshold("alpha", "threshold"), "gamma": None, "penalty": None,
+    "n_nonzero": _counts, "n_nonzero_total": None, **SQUARED,
+}  # fmt: skip
+RENAMED: dict[str, dict[str, str | Callable[[dict[str, Any]], dict[str, Any]] | None]] = {
+    "SparsePCA": {**SPARSE, "warm_start": None},
+    "StreamingSparsePCA": {**SPARSE, "gamma": _threshold("gamma", "gamma")},
     "ICA": {"max_steps": "max_iter", "progress": None},
     "JADE": {"max_sweeps": "max_iter"},
     "SOBI": {"max_sweeps": "max_iter"},
@@ -29,10 +44,15 @@ RENAMED: dict[str, dict[str, str | Callable[[Any], dict[str, Any]] | None]] = {
     "SphericalMixture": {"refine_em": "max_iter", "progress": None},
     "TopicModel": {"n_topics": "n_components", "refine": "max_iter", "progress": None},
     "decompose": {"max_sweeps": "max_iter", **SQUARED},
-    "sparse_pca_path": {"max_sweeps": "max_iter"},
+    "sparse_pca_path": {
+        "max_sweeps": "max_iter",
+        "alphas": "thresholds",
+        "n_alphas": "n_thresholds",
+        **SQUARED,
+    },
 }
-"""Call → {argument as written here: its name in the library}; None for an argument that is gone, which cases must not set; or a
-function from the value to the library's arguments."""
+"""Call → {argument as written here: its name in the library}; None for an argument that is gone, which cases must not set unless
+another takes it in; or a function from all arguments as written here to the library's."""
 
 ARGUMENTS: dict[str, dict[str, Any]] = {
     "SparsePCA": {
@@ -89,7 +109,7 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
         "start": None, "sample_weight": None, "tol": 1e-9, "max_iter": 200, "certify": False, "threads": 1,
         "return_result": False,
     },
-    "sparse_pca_path": {"n_components": 3, "alphas": None, "n_alphas": 4},
+    "sparse_pca_path": {"n_components": 3, "alphas": None, "n_alphas": 4, "penalty": "l1"},
 }  # fmt: skip
 """Every argument of every call, apart from the data: a changed default is not a changed fit."""
 
@@ -102,13 +122,15 @@ def library(call: str) -> Callable[..., Any]:
 def arguments(call: str, given: dict[str, Any]) -> dict[str, Any]:
     """All arguments of a call, by the names that the library has for them."""
     renamed = RENAMED.get(call, {})
-    gone = {name for name, present in renamed.items() if present is None}
+    joined = {"gamma", "penalty", "n_nonzero_total"}  # into the threshold or the counts
+    gone = {name for name, present in renamed.items() if present is None} - joined
     assert not gone & set(given), f"{call} no longer has {gone & set(given)}: leave such fits out"
     present: dict[str, Any] = {}
-    for name, value in {**ARGUMENTS[call], **given}.items():
+    old = {**ARGUMENTS[call], **given}
+    for name, value in old.items():
         new = renamed.get(name, name)
         if new is not None:
-            present |= new(value) if callable(new) else {new: value}
+            present |= new(old) if callable(new) else {new: value}
     return present
 
 

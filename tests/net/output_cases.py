@@ -124,7 +124,7 @@ def option_cases(line: str, options: list[str]) -> list[Case]:
 LABELLED = ["csv", "xlsx", "parquet", "npz", "h5ad"]
 SPARSE_PCA = [
     Case("counts of non-zeros", "sparse-pca labels.x.csv -m 2 --n-nonzero 3 --labels kind --labels place --json", True),
-    Case("a threshold", "sparse-pca x.csv -m 2 --alpha 0.2", True),
+    Case("a threshold", "sparse-pca x.csv -m 2 --threshold 0.2", True),
     Case("stability", "sparse-pca x.csv -m 2 --n-nonzero-total 7 --stability 3 --no-path", True),
     *(
         Case(f"labels of {ending}", f"sparse-pca labels.x.{ending} -m 2 --n-nonzero 3 --no-path --labels kind")
@@ -132,8 +132,8 @@ SPARSE_PCA = [
     ),
     *format_cases("sparse-pca", ["csv", *TEXTS, *ARRAYS], both_ways=True),
     Case("logarithms, standardised", "sparse-pca x.csv -m 2 --n-nonzero 4,3 --log2 --floor 2 --standardise --no-path"),
-    Case("random order", "sparse-pca x.csv -m 2 --alpha 0.2 --schedule random --no-path --seed 3 --starts 2"),
-    Case("the largest threshold", "sparse-pca x.csv -m 2 --alpha 1 --no-path"),
+    Case("random order", "sparse-pca x.csv -m 2 --threshold 0.2 --schedule random --no-path --seed 3 --starts 2"),
+    Case("the largest threshold", "sparse-pca x.csv -m 2 --threshold 1 --no-path"),
     Case("quiet", "sparse-pca x.csv -m 2 --n-nonzero 3 --no-path --quiet"),
     Case("another column of names", "sparse-pca x.h5ad -m 2 --n-nonzero 3 --no-path --names symbol"),
     Case("another list of names", "sparse-pca x.ten_x -m 2 --n-nonzero 3 --no-path --names symbol"),
@@ -156,8 +156,8 @@ SPARSE_PCA = [
         "sparse-pca x.csv -m 2",
         [
             "--n-nonzero 99", "-m 21", "--labels colour", "--drop colour", "--names colour", "--header 99", "--n-nonzero many",
-            "--n-nonzero 0", "--n-nonzero 2,0", "--n-nonzero 2 --alpha 0.5", "--n-nonzero 3,2,1", "--n-nonzero-total 1",
-            "--alpha 1.5", "--gamma -1", "--oversample 9", "--schedule random --n-nonzero 2",
+            "--n-nonzero 0", "--n-nonzero 2,0", "--n-nonzero 2 --threshold 0.5", "--n-nonzero 3,2,1", "--n-nonzero-total 1",
+            "--threshold 1.5", "--threshold -1", "--oversample 9", "--schedule random --n-nonzero 2",
             "--schedule random --n-nonzero-total 4", "--floor 10", "--log2 --floor 0", "-m 0", "--penalty l7", "--seed -1",
             "--stability 2 --cluster local", "--header 1 --cluster local", "--impute median --cluster local", "--nothing",
         ],
@@ -170,7 +170,7 @@ SPARSE_PCA = [
 
 STREAM = [
     Case("counts of non-zeros", "sparse-pca labels.x.csv -m 2 --n-nonzero 3 --stream --labels kind --labels place --json", True),
-    Case("a threshold", "sparse-pca x.csv -m 2 --alpha 0.3 --stream --oversample 4 --standardise"),
+    Case("a threshold", "sparse-pca x.csv -m 2 --threshold 0.3 --stream --oversample 4 --standardise"),
     *(
         Case(f"labels of {ending}", f"sparse-pca labels.x.{ending} -m 2 --n-nonzero 3 --stream --labels kind")
         for ending in LABELLED
@@ -188,8 +188,8 @@ STREAM = [
     *option_cases(
         "sparse-pca x.csv -m 2 --stream",
         [
-            "--n-nonzero 99", "--skip-rows 99", "--labels colour", "--n-nonzero 0", "--n-nonzero 2 --alpha 0.5",
-            "--n-nonzero 3,2,1", "--alpha nan", "--samples columns", "--impute median", "--schedule random", "--stability 8",
+            "--n-nonzero 99", "--skip-rows 99", "--labels colour", "--n-nonzero 0", "--n-nonzero 2 --threshold 0.5",
+            "--n-nonzero 3,2,1", "--threshold nan", "--samples columns", "--impute median", "--schedule random", "--stability 8",
             "--n-nonzero-total 8", "--cluster local",
         ],
     ),

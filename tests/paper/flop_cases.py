@@ -97,7 +97,7 @@ def stream(drop, samples=60):
     from givens.streaming import estimator
 
     X = sparse_data(samples, 100)
-    model = estimator.StreamingSparsePCA(3, alpha=0.1, drop=drop, threads=1, random_state=0)
+    model = estimator.StreamingSparsePCA(3, threshold=0.1, drop=drop, threads=1, random_state=0)
     counter.counts.clear()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)

@@ -150,7 +150,7 @@ TABLES = {
 def test_counts_explain_at_least_what_a_threshold_does_at_its_own_counts(name, penalty, alpha):
     make, scale = TABLES[name]
     table = make()
-    by_threshold = fit(SparsePCA(4, alpha=alpha, penalty=penalty, scale=scale), table)
+    by_threshold = fit(SparsePCA(4, threshold=(penalty, alpha), scale=scale), table)
     counts = by_threshold.n_nonzero_.tolist()
     by_counts = fit(SparsePCA(4, n_nonzero=counts, scale=scale), table)
     assert share(by_counts) >= share(by_threshold) * (1 - 1e-9)

@@ -18,7 +18,9 @@ TALL = np.where(np.abs(DATA.X[:, :25]) > 1, DATA.X[:, :25], 0.0)
 FORMS = [np.ascontiguousarray, np.asfortranarray, sparse.csr_matrix, sparse.csc_matrix]
 
 
-@pytest.mark.parametrize("parameters", [{"n_nonzero": 10}, {"alpha": 0.3}, {"alpha": 0.3, "scale": True}])
+@pytest.mark.parametrize(
+    "parameters", [{"n_nonzero": 10}, {"threshold": 0.3}, {"threshold": 0.3, "scale": True}]
+)
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize(
     "X", [DATA.X, TALL, 1e150 * DATA.X, TALL + 1e4], ids=["wide", "tall", "large", "far"]
@@ -130,7 +132,7 @@ TABLES = {"modules": DATA.X, "wine": load_wine().data, "cancer": load_breast_can
 @pytest.mark.parametrize("total", [4, 13, 20, 28])
 def test_a_shared_budget_explains_at_least_what_equal_counts_do(name, total):
     X, m = TABLES[name], 4
-    shared = SparsePCA(m, n_nonzero_total=total, scale=True).fit(X)
+    shared = SparsePCA(m, n_nonzero=("total", total), scale=True).fit(X)
     equal = SparsePCA(m, n_nonzero=[total // m + (k < total % m) for k in range(m)], scale=True).fit(X)
     assert shared.n_nonzero_.sum() == total
     assert shared.n_nonzero_.min() >= 1
@@ -142,17 +144,17 @@ def test_a_budget_goes_where_the_variance_is():
     X = 0.1 * rng.normal(size=(100, 30))
     X[:, :12] += rng.normal(size=(100, 1))
     X[:, 12:15] += 1.5 * rng.normal(size=(100, 1))
-    model = SparsePCA(2, n_nonzero_total=15).fit(X)
+    model = SparsePCA(2, n_nonzero=("total", 15)).fit(X)
     assert sorted(model.n_nonzero_.tolist()) == [3, 12]
 
 
 def test_budgets_that_will_not_do():
     for parameters, told in [
-        ({"n_nonzero_total": 2}, "at least one for each of 3 components"),
-        ({"n_nonzero_total": 601}, "n_nonzero_total"),
-        ({"n_nonzero_total": 20, "alpha": 0.1}, "give only one of"),
-        ({"n_nonzero_total": 20, "refit": False}, "refit=True"),
-        ({"n_nonzero_total": 20, "schedule": "cyclic"}, "schedule"),
+        ({"n_nonzero": ("total", 2)}, "total of n_nonzero"),
+        ({"n_nonzero": ("total", 601)}, "total of n_nonzero"),
+        ({"n_nonzero": ("total", 20), "threshold": 0.1}, "give only one of"),
+        ({"n_nonzero": ("total", 20), "refit": False}, "refit=True"),
+        ({"n_nonzero": ("total", 20), "schedule": "cyclic"}, "schedule"),
     ]:
         with pytest.raises(ValueError, match=told), warnings.catch_warnings():
             SparsePCA(3, **parameters).fit(DATA.X)

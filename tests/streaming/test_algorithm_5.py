@@ -118,5 +118,5 @@ def test_the_threshold_grows_unless_it_is_told_not_to():
     np.testing.assert_allclose(grown.gamma_, 0.5 * np.sqrt(len(DATA)))
     constant = StreamingSparsePCA(2, gamma=0.5, gamma_grows=False, max_iter=0).fit(DATA)
     np.testing.assert_array_equal(constant.gamma_, 0.5)
-    squares = StreamingSparsePCA(2, gamma=0.25, gamma_grows=False, penalty="l0", max_iter=0).fit(DATA)
+    squares = StreamingSparsePCA(2, gamma=("l0", 0.25), gamma_grows=False, max_iter=0).fit(DATA)
     np.testing.assert_allclose(squares.gamma_, 0.25)

@@ -14,7 +14,7 @@ from tests.stream_data import DATA, model, state
 
 @pytest.mark.parametrize("drop", ["frequent", "weakest"])
 def test_a_bad_batch_leaves_the_model_as_it_was(drop):
-    found = model(drop=drop, alpha=0.02)
+    found = model(drop=drop, threshold=0.02)
     rows = np.random.default_rng(0).standard_normal((1500, 30))
     for number in range(499):
         found.partial_fit(rows[3 * number : 3 * number + 3])
@@ -155,12 +155,12 @@ def test_a_warm_start_with_an_early_stop():
     [
         ({"n_components": 31}, "from 1 to 30"),
         ({"n_components": 0}, "from 1 to 30"),
-        ({"gamma": -1.0, "alpha": None}, "gamma must be"),
-        ({"gamma": 1.0}, "only one of gamma, alpha"),
-        ({"alpha": 1.5}, "between 0 and 1"),
-        ({"alpha": None, "n_nonzero": 31}, "n_nonzero"),
-        ({"alpha": None, "n_nonzero": [1, 2]}, "got 2 for 3"),
-        ({"penalty": "l2"}, "penalty"),
+        ({"gamma": -1.0, "threshold": None}, "gamma must be"),
+        ({"gamma": 1.0}, "only one of threshold, gamma"),
+        ({"threshold": 1.5}, "between 0 and 1"),
+        ({"threshold": None, "n_nonzero": 31}, "n_nonzero"),
+        ({"threshold": None, "n_nonzero": [1, 2]}, "got 2 for 3"),
+        ({"threshold": ("l2", 0.1)}, "penalty"),
         ({"drop": "strongest"}, "'frequent' or 'weakest'"),
         ({"oversample": -1}, "oversample"),
         ({"inner_rotations": 1.5}, "inner_rotations"),

@@ -23,7 +23,7 @@ X = DATA.X * SIZES + 3 * SIZES
 def model(**parameters):
     alpha = 0.1 if parameters.get("drop", "frequent") == "frequent" else 0.02
     return StreamingSparsePCA(
-        **({"n_components": 3, "alpha": alpha, "scale": True, "random_state": 0} | parameters)
+        **({"n_components": 3, "threshold": alpha, "scale": True, "random_state": 0} | parameters)
     )
 
 
@@ -46,7 +46,7 @@ def test_deviations_are_those_of_the_weighted_samples(drop, forgetting):
 
 
 def test_with_room_for_everything_it_is_pca_of_the_correlations():
-    found = model(gamma=0.0, alpha=None, oversample=37, max_iter=0).fit(X)
+    found = model(gamma=0.0, threshold=None, oversample=37, max_iter=0).fit(X)
     energies, axes = np.linalg.eigh(np.corrcoef(X.T))
     np.testing.assert_allclose(
         np.abs(np.sum(found.components_ * axes[:, ::-1][:, :3].T, axis=1)), 1, atol=1e-9
@@ -77,7 +77,7 @@ def test_kept_columns_never_exceed_the_correlations(forgetting):
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_beside_the_batch_estimator(dtype):
     """The planted modules, of features of very different sizes, have the same loadings in both."""
-    found = model(alpha=None, n_nonzero=6).fit(X.astype(dtype))
+    found = model(threshold=None, n_nonzero=6).fit(X.astype(dtype))
     batch = SparsePCA(3, n_nonzero=6, scale=True).fit(X.astype(dtype))
     assert found.scale_.dtype == found.components_.dtype == dtype
     np.testing.assert_allclose(found.scale_, batch.scale_, rtol=1e-5)
@@ -136,7 +136,7 @@ def test_constant_features_stay_out(drop, dtype):
     Y[:, 5] = 0.1
     Y[:, 9] = 0
     Y[:, 11] *= dtype(1e-30)  # tiny, but it varies
-    found = model(drop=drop, alpha=0.0).fit(Y)
+    found = model(drop=drop, threshold=0.0).fit(Y)
     assert found.scale_[5] == found.scale_[9] == 1
     assert not found.components_[:, [5, 9]].any()
     assert np.isfinite(found.transform(Y)).all()
@@ -150,7 +150,7 @@ def test_constant_features_stay_out(drop, dtype):
 def test_a_feature_that_begins_to_vary_late():
     Y = X.copy()
     Y[:200, 3] = 7.0
-    found = model(alpha=0.0).fit(Y)
+    found = model(threshold=0.0).fit(Y)
     np.testing.assert_allclose(found.scale_, Y.std(axis=0, ddof=1), rtol=1e-12)
 
 

@@ -19,7 +19,7 @@ from tests.stream_data import DATA, model, state
 @pytest.mark.parametrize("scale", [False, True])
 def test_a_saved_stream_goes_on_to_the_same_bits(tmp_path, drop, dtype, scale):
     X, path = DATA.astype(dtype), tmp_path / "stream.npz"
-    parameters = {"drop": drop, "alpha": 0.02, "forgetting": 0.99, "scale": scale}
+    parameters = {"drop": drop, "threshold": 0.02, "forgetting": 0.99, "scale": scale}
     whole = model(**parameters).partial_fit(X)
     part = model(**parameters).partial_fit(X[:77])
     part.save(path)
@@ -32,7 +32,9 @@ def test_a_saved_stream_goes_on_to_the_same_bits(tmp_path, drop, dtype, scale):
 
 
 def test_a_generator_s_seed_is_saved(tmp_path):
-    found = model(drop="weakest", random_state=np.random.RandomState(4), alpha=0.02).partial_fit(DATA[:60])
+    found = model(drop="weakest", random_state=np.random.RandomState(4), threshold=0.02).partial_fit(
+        DATA[:60]
+    )
     found.save(tmp_path / "s")
     other = StreamingSparsePCA.load(tmp_path / "s").partial_fit(DATA[60:])
     np.testing.assert_array_equal(other.components_, found.partial_fit(DATA[60:]).components_)
@@ -84,7 +86,7 @@ import itertools, os, sys
 import numpy as np
 from givens import StreamingSparsePCA
 X, path = np.load(sys.argv[1]), sys.argv[2]
-model = StreamingSparsePCA(3, alpha=0.1)
+model = StreamingSparsePCA(3, threshold=0.1)
 for k in itertools.count():
     model.partial_fit(X[k * 5 : k * 5 + 5]).save(path)
     if k == 11:
@@ -102,12 +104,12 @@ def test_a_killed_stream_goes_on_from_its_last_save(tmp_path):
     assert found.n_samples_seen_ == 60
     found.partial_fit(DATA[60:])
     np.testing.assert_array_equal(
-        found.components_, StreamingSparsePCA(3, alpha=0.1).partial_fit(DATA).components_
+        found.components_, StreamingSparsePCA(3, threshold=0.1).partial_fit(DATA).components_
     )
 
 
 def test_a_save_goes_to_a_folder_that_is_there(tmp_path):
-    found = model(alpha=None, n_nonzero=range(3, 6)).fit(DATA)
+    found = model(threshold=None, n_nonzero=range(3, 6)).fit(DATA)
     with pytest.raises(
         FileNotFoundError, match=r"no folder '.*missing' to save the stream in: make it first"
     ):

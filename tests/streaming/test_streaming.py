@@ -22,7 +22,7 @@ DATA = sparse_modules(150, 40, n_modules=3, module_size=6, random_state=1)
 
 def fitted(X, cuts=(), **parameters):
     alpha = 0.1 if parameters.get("drop", "frequent") == "frequent" else 0.02
-    model = StreamingSparsePCA(**({"n_components": 3, "alpha": alpha, "random_state": 3} | parameters))
+    model = StreamingSparsePCA(**({"n_components": 3, "threshold": alpha, "random_state": 3} | parameters))
     for batch in np.split(X, sorted(cuts)):
         if len(batch):
             model.partial_fit(batch)
@@ -104,7 +104,9 @@ def test_kept_columns_never_exceed_the_scatter_and_miss_little_of_it(forgetting)
         if oversample == 37:
             assert missing[-1] <= 1e-10 * size
     leading = np.linalg.eigh(scatter)[1][:, -3:]
-    held = np.linalg.norm(fitted(DATA.X, max_iter=0, alpha=0.0, forgetting=forgetting).components_ @ leading)
+    held = np.linalg.norm(
+        fitted(DATA.X, max_iter=0, threshold=0.0, forgetting=forgetting).components_ @ leading
+    )
     assert held**2 > 0.99 * 3
 
 
@@ -192,8 +194,8 @@ def test_rotations_separate_modules_of_equal_strength():
     for j in range(3):
         truth[j, 10 * j : 10 * j + 10] = 10**-0.5
     X = rng.standard_normal((600, 3)) * 6 @ truth + 0.3 * rng.standard_normal((600, 60))
-    rotated = StreamingSparsePCA(3, alpha=0.3).fit(X)
-    axes = StreamingSparsePCA(3, alpha=0.3, max_iter=0).fit(X)
+    rotated = StreamingSparsePCA(3, threshold=0.3).fit(X)
+    axes = StreamingSparsePCA(3, threshold=0.3, max_iter=0).fit(X)
     found, mixed = (np.abs(model.components_ @ truth.T).max(axis=0).min() for model in (rotated, axes))
     assert found > 0.99
     assert mixed < 0.95
@@ -201,7 +203,7 @@ def test_rotations_separate_modules_of_equal_strength():
 
 
 def test_explained_variance_is_at_most_the_samples_own_and_close_to_it():
-    for parameters in ({"alpha": 0.1}, {"n_nonzero": 6}, {"alpha": 0.05, "penalty": "l0"}, {"gamma": 0.5}):
+    for parameters in ({"threshold": 0.1}, {"n_nonzero": 6}, {"threshold": ("l0", 0.05)}, {"gamma": 0.5}):
         model = StreamingSparsePCA(3, **parameters).fit(DATA.X)
         true = adjusted_variance(DATA.X, model.components_).sum()
         assert 0.95 * true <= model.explained_variance_.sum() <= true * (1 + 1e-9)
@@ -220,13 +222,13 @@ def test_the_threshold_grows_with_the_stream():
         model.set_params(max_iter=0)
     np.testing.assert_allclose(short.gamma_, 0.7 * np.sqrt(150))
     np.testing.assert_allclose(long.gamma_, 0.7 * np.sqrt(600))
-    squares = StreamingSparsePCA(2, gamma=0.7, penalty="l0", max_iter=0).fit(DATA.X)
+    squares = StreamingSparsePCA(2, gamma=("l0", 0.7), max_iter=0).fit(DATA.X)
     np.testing.assert_allclose(squares.gamma_, 0.7 * 150)
 
 
 def test_shrunk_and_unshrunk_values():
-    plain = StreamingSparsePCA(3, alpha=0.3, max_iter=0).fit(DATA.X)
-    shrunk = StreamingSparsePCA(3, alpha=0.3, max_iter=0, refit=False).fit(DATA.X)
+    plain = StreamingSparsePCA(3, threshold=0.3, max_iter=0).fit(DATA.X)
+    shrunk = StreamingSparsePCA(3, threshold=0.3, max_iter=0, refit=False).fit(DATA.X)
     np.testing.assert_array_equal(plain.components_ != 0, shrunk.components_ != 0)
     sketch = plain._sketch
     Y = sketch.columns_now(plain._rule(sketch))
@@ -238,9 +240,9 @@ def test_shrunk_and_unshrunk_values():
 
 def test_parameters_of_the_components_may_change_in_mid_stream():
     model = fitted(DATA.X)
-    model.set_params(alpha=None, n_nonzero=[9, 4, 2])
+    model.set_params(threshold=None, n_nonzero=[9, 4, 2])
     assert model.n_nonzero_.tolist() == [9, 4, 2]
-    same_bits(model, fitted(DATA.X, alpha=None, n_nonzero=[9, 4, 2]))
+    same_bits(model, fitted(DATA.X, threshold=None, n_nonzero=[9, 4, 2]))
     with pytest.raises(ValueError, match=r"began with forgetting=1\.0, not 0\.9"):
         model.set_params(forgetting=0.9).partial_fit(DATA.X)
 

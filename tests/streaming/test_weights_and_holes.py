@@ -109,7 +109,7 @@ def test_batches_with_holes_are_completed_by_what_came_before(unit, rule, share)
     truth *= unit
     holes = rng.random(truth.shape) < 0.1
     holed = np.where(holes, np.nan, truth)
-    model = StreamingSparsePCA(2, alpha=0.0, missing="em", random_state=0, **rule)
+    model = StreamingSparsePCA(2, threshold=0.0, missing="em", random_state=0, **rule)
     for start in range(0, 300, 60):
         model.partial_fit(holed[start : start + 60])
     filled = model.completion_.fill(holed, holes)

@@ -13,15 +13,15 @@ from givens import RotatedPCA, SparsePCA, StreamingSparsePCA
 from givens.support.arguments import DominantFeatureWarning
 
 FITS = {
-    "SparsePCA, alpha": lambda X, **options: SparsePCA(2, alpha=1e-4, **options).fit(X),
+    "SparsePCA, alpha": lambda X, **options: SparsePCA(2, threshold=1e-4, **options).fit(X),
     "SparsePCA, n_nonzero": lambda X, **options: SparsePCA(2, n_nonzero=3, **options).fit(X),
-    "SparsePCA, sparse": lambda X, **options: SparsePCA(2, alpha=1e-4, **options).fit(sparse.csr_matrix(X)),
-    "SparsePCA, covariance": lambda X, **options: SparsePCA(2, alpha=1e-4, **options).fit_covariance(np.cov(X.T), len(X)),
-    "StreamingSparsePCA": lambda X, **options: StreamingSparsePCA(2, alpha=1e-4, **options).fit(X),
+    "SparsePCA, sparse": lambda X, **options: SparsePCA(2, threshold=1e-4, **options).fit(sparse.csr_matrix(X)),
+    "SparsePCA, covariance": lambda X, **options: SparsePCA(2, threshold=1e-4, **options).fit_covariance(np.cov(X.T), len(X)),
+    "StreamingSparsePCA": lambda X, **options: StreamingSparsePCA(2, threshold=1e-4, **options).fit(X),
     "RotatedPCA": lambda X, **options: RotatedPCA(2, normalize=False, **options).fit(X),
 }  # fmt: skip
 CHUNKED = {
-    "SparsePCA": lambda X: SparsePCA(2, alpha=1e-4).fit(X),
+    "SparsePCA": lambda X: SparsePCA(2, threshold=1e-4).fit(X),
     "RotatedPCA": lambda X: RotatedPCA(2).fit(X),
 }
 
@@ -58,7 +58,7 @@ def test_samples_in_chunks(name):
 
 
 @pytest.mark.parametrize(
-    "model", [SparsePCA(2, alpha=1e-4), StreamingSparsePCA(2, alpha=1e-4), RotatedPCA(2)]
+    "model", [SparsePCA(2, threshold=1e-4), StreamingSparsePCA(2, threshold=1e-4), RotatedPCA(2)]
 )
 def test_the_name_of_the_feature(model):
     frame = pandas.DataFrame(counts(), columns=[f"v{k}" for k in range(60)])

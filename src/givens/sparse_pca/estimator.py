@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -41,7 +40,7 @@ from givens.sparse_pca.centred_data import (
 )
 from givens.sparse_pca.forms import SampleForm, SparseRows
 from givens.sparse_pca.loadings import Loadings, order_and_sign, solve
-from givens.sparse_pca.options import FitOptions, fit_options
+from givens.sparse_pca.options import Counts, FitOptions, Threshold, fit_options
 from givens.sparse_pca.stability import resampled
 from givens.sparse_pca.truncated_power import ascend
 from givens.support.arguments import (
@@ -257,7 +256,7 @@ def _regrown(
 
 def _warn_of_empty(empty: int, options: FitOptions) -> None:
     reason, advice = (
-        ("exceeds the threshold", "lower gamma or alpha, ask for fewer components, or use n_nonzero")
+        ("exceeds the threshold", "lower the threshold, ask for fewer components, or use n_nonzero")
         if options.counts is None
         else ("is left by the others", "ask for fewer components, or give more samples")
     )
@@ -332,29 +331,25 @@ class SparsePCA(SparseScores):
     ----------
     n_components : int, optional
         By default as many as there are samples or features, whichever is fewer: the paper's full case.
-    gamma : float, optional
-        The threshold of the formula above. Give one of gamma, alpha, n_nonzero and n_nonzero_total, or none.
-    alpha : float, optional
-        The threshold as a share, between 0 and 1, of the smallest threshold that leaves no non-zero: the largest norm of a
-        centred feature for "l1", its square for "l0". If none of the four parameters is given, alpha is 0.05.
-    n_nonzero : int or sequence of int, optional
+    threshold : float or (penalty, float), optional
+        γ as a share, between 0 and 1, of the smallest threshold that leaves no non-zero: the largest norm of a centred feature
+        for "l1", its square for "l0". 0 is PCA. The penalty is "l1" unless ``("l0", 0.1)``, say, is given. Give one of threshold
+        and n_nonzero; if neither is given, the threshold is 0.05.
+    n_nonzero : int, sequence of int or ("total", int), optional
         How many non-zeros each component gets, exactly. The loadings are then those of the largest adjusted variance that
         truncated power steps find, from several starts: rotations whose thresholds track the counts, and loadings one by one.
         Single entries are exchanged as long as that gains, and loadings are renewed where that gains much. With a list, the
         components come in its order, and the adjusted variance, which depends on the order, is that of this one.
-    n_nonzero_total : int, optional
-        How many non-zeros all components have together. The search begins with equal counts. Then truncated power steps count
-        the largest entries of all components, each of which keeps one at least, as long as the adjusted variance grows; it is
-        at least that of equal counts.
-    penalty : {"l1", "l0"}, default="l1"
-        Which of the two formulas.
+        ``("total", 60)`` is the number of non-zeros of all components together. The search begins with equal counts. Then
+        truncated power steps count the largest entries of all components, each of which keeps one at least, as long as the
+        adjusted variance grows; it is at least that of equal counts.
     refit : bool, default=True
         Find the values of the largest adjusted variance on the pattern of non-zeros, without the shrinkage. With `n_nonzero`
         and without `refit`, the thresholds are set anew before each sweep of rotations, so that the counts are exact; the
         objective then changes between sweeps, and its value need not rise.
     scale : bool, default=False
         Give every feature the variance 1 first.
-    tol : float, default=1e-6
+    tol : float, default=1e-3
         Converged when a sweep gains less than this share of the value (with as many components as samples, of the sum of squares
         of the data). With `n_nonzero`, when a step does not raise the
         explained variance by 0.03 %, or by this share if that is more.
@@ -376,8 +371,6 @@ class SparsePCA(SparseScores):
     stability : int, optional
         Also fit so many random halves of the samples, each from the components of all samples, and report how much of these is
         found again (`selection_frequency_`, `stability_`).
-    warm_start : bool, default=False
-        Start from the loadings of the last fit, if the shapes agree.
     threads : int, optional
         By default one per core, at most 8. The number changes the time, never the result.
     random_state : int or RandomState or None, default=0
@@ -387,7 +380,7 @@ class SparsePCA(SparseScores):
     ----------
     components_ : array, shape (n_components, n_features)
         Loadings: exact zeros, unit norm, the largest entry of each positive, ordered by the variance of their scores, or as
-        a list of counts was given, or by their counts with `n_nonzero_total`.
+        a list of counts was given, or by their counts if their total was given.
     explained_variance_, explained_variance_ratio_ : array, shape (n_components,)
         Adjusted for the scores' correlations (Zou et al. 2006); the ratio is of the total variance.
     projected_variance_ratio_ : float
@@ -409,11 +402,16 @@ class SparsePCA(SparseScores):
         With `missing`: how many values were missing.
     result_ : Result
         The run: the algorithm (`method`), value, trace, flops and rotations of all starts, and why it stopped. With `n_nonzero`
-        or `n_nonzero_total` the trace is that of the truncated power steps after the best start, the best so far after each,
+        the trace is that of the truncated power steps after the best start, the best so far after each,
         and the value is the adjusted variance as a sum of squares. With `n_nonzero` and `refit=False` thresholds follow the
         counts, so values of different sweeps belong to different thresholds and may fall; the best sweep is returned.
     n_iter_ : int
         Steps of the run: `result_.steps`, at least 1.
+
+    Notes
+    -----
+    There is no `alpha`: in scikit-learn's `SparsePCA` that is the weight of a penalty, and its default of 1 has no counterpart
+    here. Give `n_nonzero`, the number of variables in each component, or `threshold`, a share between 0 and 1.
 
     Examples
     --------
@@ -431,29 +429,22 @@ class SparsePCA(SparseScores):
         self,
         n_components: int | None = None,
         *,
-        gamma: float | None = None,
-        alpha: float | None = None,
-        n_nonzero: int | Sequence[int] | None = None,
-        n_nonzero_total: int | None = None,
-        penalty: str = "l1",
+        threshold: Threshold | None = None,
+        n_nonzero: Counts | None = None,
         refit: bool = True,
         scale: bool = False,
-        tol: float = 1e-6,
+        tol: float = 1e-3,
         max_iter: int = 500,
         n_starts: int = 1,
         schedule: str | Schedule | None = None,
         missing: str | None = None,
         stability: int | None = None,
-        warm_start: bool = False,
         threads: int | None = None,
         random_state: int | np.random.RandomState | None = 0,
     ) -> None:
         self.n_components = n_components
-        self.gamma = gamma
-        self.alpha = alpha
+        self.threshold = threshold
         self.n_nonzero = n_nonzero
-        self.n_nonzero_total = n_nonzero_total
-        self.penalty = penalty
         self.refit = refit
         self.scale = scale
         self.tol = tol
@@ -462,7 +453,6 @@ class SparsePCA(SparseScores):
         self.schedule = schedule
         self.missing = missing
         self.stability = stability
-        self.warm_start = warm_start
         self.threads = threads
         self.random_state = random_state
 
@@ -489,6 +479,10 @@ class SparsePCA(SparseScores):
         -------
         self
         """
+        return self._fit_from(X, sample_weight)
+
+    def _fit_from(self, X: Any, sample_weight: Any = None, previous: np.ndarray | None = None) -> Self:
+        """Fit, from the loadings `previous` if they are given."""
         self._forget()
         if type(X).__name__ == "AnnData":
             raise TypeError(
@@ -516,7 +510,7 @@ class SparsePCA(SparseScores):
         with parallel.pool(self.threads):
             sums = moments_of(X, unit_of(X), weights, products=False)
             data = CentredData(X, feature_moments(sums, self.scale), weights)
-            self._fit(data, data.amount, X.shape[0], X.dtype)
+            self._fit(data, data.amount, X.shape[0], X.dtype, previous)
         if resamples:
             found = resampled(self, X, resamples, self._generator(), weights)
             self.selection_frequency_, self.stability_ = found
@@ -583,7 +577,7 @@ class SparsePCA(SparseScores):
         ----------
         R : array, shape (features, features)
         n_obs : int
-            How many observations it was computed from, with the divisor n_obs − 1; gamma is relative to their sums of squares.
+            How many observations it was computed from, with the divisor n_obs − 1.
 
         Returns
         -------
@@ -616,8 +610,15 @@ class SparsePCA(SparseScores):
             raise ValueError("every feature of X is constant, so there is no variance to explain")
         return fit_options(self, m, found.norms, found.unit)
 
-    def _fit(self, data: CentredData | CovarianceData, n_obs: float, rows: int, dtype: Any) -> Self:
-        """Find the components of `rows` samples, whose weights have the sum `n_obs`."""
+    def _fit(
+        self,
+        data: CentredData | CovarianceData,
+        n_obs: float,
+        rows: int,
+        dtype: Any,
+        previous: np.ndarray | None = None,
+    ) -> Self:
+        """Find the components of `rows` samples, whose weights have the sum `n_obs`, from loadings if they are given."""
         options = self._options(data.found, rows)
         found = find_components(
             data,
@@ -626,7 +627,7 @@ class SparsePCA(SparseScores):
             divisor=n_obs - 1,
             dtype=dtype,
             names=getattr(self, "feature_names_in_", None),
-            previous=self._last_loadings(options.m),
+            previous=previous,
         )
         if not found.result.converged:
             warn_caller(
@@ -649,13 +650,6 @@ class SparsePCA(SparseScores):
         self.result_ = found.result
         self.n_iter_ = max(found.result.steps, 1)
         return self
-
-    def _last_loadings(self, m: int) -> np.ndarray | None:
-        """The m loadings of the last fit, for a warm start."""
-        Z = getattr(self, "components_", None) if self.warm_start else None
-        if Z is None or Z.shape != (m, self.n_features_in_):
-            return None
-        return Z.astype(np.float64)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

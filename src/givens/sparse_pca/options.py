@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
 
 from givens.numerics import parallel
 from givens.schedules import Schedule, as_schedule
-from givens.support.arguments import finite, whole
+from givens.support.arguments import finite, one_of, whole
 
-DEFAULT_ALPHA = 0.05
-SPARSITY = ("gamma", "alpha", "n_nonzero", "n_nonzero_total")
+Threshold = float | tuple[str, float]
+"""A number, or a penalty and a number."""
+Counts = int | Sequence[int] | tuple[str, int]
+"""A number, one for each component, or "total" and a number."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +52,7 @@ class FitOptions:
 
 
 def fit_options(
-    model: Any, m: int, norms: np.ndarray, unit: float = 1.0, growth: float = 1.0, *, least_sweeps: int = 1
+    model: Any, m: int, norms: np.ndarray, unit: float = 1.0, growth: float = 1.0, *, stream: bool = False
 ) -> FitOptions:
     """The checked options of an estimator of sparse components.
 
@@ -62,64 +65,91 @@ def fit_options(
         Of the features, in this `unit`.
     unit : float
     growth : float
-        What the threshold of |y| is multiplied by.
-    least_sweeps : int
-        The least value of `max_iter`.
+        What a threshold in the units of the data is multiplied by.
+    stream : bool, default=False
+        Of the columns that a stream kept: they may be taken as they are, by max_iter=0, and refitting may exchange features.
     """
-    d, total = len(norms), getattr(model, "n_nonzero_total", None)
-    check_sparsity(model, [name for name in SPARSITY if hasattr(model, name)])
-    counts = None
-    if model.n_nonzero is not None:
-        counts = counts_of_components(model.n_nonzero, m, d)
-    elif total is not None:
-        counts = equal_counts(model, m, d)
+    check_sparsity(model)
+    counts = None if model.n_nonzero is None else counts_of(model, m, len(norms))
+    l0, level = (False, 0.0) if counts is not None else threshold(model, float(norms.max()), unit, growth)
+    schedule = getattr(model, "schedule", None)
+    if schedule is not None and counts is not None:
+        raise ValueError(
+            "schedule is the order of rotations with a fixed threshold: give threshold, not n_nonzero"
+        )
     parallel.count(model.threads)
+    divide = _is_total(model.n_nonzero)
+    if divide and stream:
+        raise ValueError("a stream has no total of n_nonzero: give one number, or one per component")
     return FitOptions(
         m=m,
-        level=threshold(model, float(norms.max()), unit, growth) if counts is None else 0.0,
-        l0=model.penalty == "l0",
+        level=level,
+        l0=l0,
         counts=counts,
         refit=bool(model.refit),
-        tol=finite(model.tol, "tol"),
-        max_iter=whole(model.max_iter, "max_iter", least_sweeps),
+        tol=finite(model.tol, "tol") ** 2,
+        max_iter=whole(model.max_iter, "max_iter", 0 if stream else 1),
         n_starts=whole(model.n_starts, "n_starts", 1),
         threads=model.threads,
-        schedule=_schedule(model),
-        divide=total is not None,
-        keep_order=total is not None or np.ndim(model.n_nonzero) > 0,
-        regrow=hasattr(model, "drop"),
+        schedule=None if schedule is None else as_schedule(schedule),
+        divide=divide,
+        keep_order=np.ndim(model.n_nonzero) > 0,
+        regrow=stream,
     )
 
 
-def threshold(model: Any, top: float, unit: float = 1.0, growth: float = 1.0) -> float:
-    """The threshold of |y|: γ times the growth, in this unit, or a share of the largest norm of a feature, `top`."""
-    alpha = checked_alpha(model.alpha)
-    gamma = alpha if model.gamma is None else finite(model.gamma, "gamma")
-    level = float(np.sqrt(gamma) if model.penalty == "l0" else gamma)
-    # A larger threshold than the largest norm leaves nothing either, and its square might overflow.
-    return level * top if model.gamma is None else min(level * growth / unit, 2.0 * top)
-
-
-def check_sparsity(model: Any, names: Sequence[str]) -> None:
-    """Refuse an unknown penalty, and more than one of the parameters that decide the sparsity."""
-    if model.penalty not in ("l1", "l0"):
-        raise ValueError(f"penalty must be 'l1' or 'l0', got {model.penalty!r}")
+def check_sparsity(model: Any) -> None:
+    """Refuse thresholds that are none, and more than one of the parameters that decide the sparsity."""
+    names = [name for name in ("threshold", "gamma", "n_nonzero") if hasattr(model, name)]
     given = [name for name in names if getattr(model, name) is not None]
     if len(given) > 1:
         listed = f"{', '.join(names[:-1])} and {names[-1]}"
         raise ValueError(f"give only one of {listed}, got {' and '.join(given)}")
+    penalty_and_number(model)
 
 
-def checked_alpha(alpha: Any) -> float:
-    """The parameter `alpha`, or its default."""
-    alpha = DEFAULT_ALPHA if alpha is None else finite(alpha, "alpha")
-    if alpha > 1:
-        raise ValueError(f"alpha is a share of the largest useful threshold, between 0 and 1, got {alpha!r}")
-    return alpha
+def threshold(model: Any, top: float, unit: float = 1.0, growth: float = 1.0) -> tuple[bool, float]:
+    """Whether the penalty is l0, and the threshold of |y| for features whose largest norm is `top`.
+
+    `threshold` is a share of that norm; the `gamma` of a stream is in the units of the data, and multiplied by the growth.
+    """
+    penalty, number, relative = penalty_and_number(model)
+    level = float(np.sqrt(number) if penalty == "l0" else number)
+    # A larger threshold than the largest norm leaves nothing either, and its square might overflow.
+    return penalty == "l0", level * top if relative else min(level * growth / unit, 2.0 * top)
 
 
-def counts_of_components(n_nonzero: Any, m: int, d: int) -> np.ndarray:
-    """`n_nonzero` as a count for each of m components of d features."""
+def penalty_and_number(model: Any) -> tuple[str, float, bool]:
+    """The penalty, the threshold, and whether that is a share of the largest norm of a feature."""
+    relative = getattr(model, "gamma", None) is None
+    name, value = ("threshold", model.threshold) if relative else ("gamma", model.gamma)
+    value = 0.05 if value is None else value
+    pair = ("l1", value) if isinstance(value, Real) else value
+    if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+        raise ValueError(
+            f"{name} must be a number, or a penalty and a number as in ('l0', 0.1), got {value!r}"
+        )
+    one_of(pair[0], f"the penalty of {name}", ("l1", "l0"))
+    number = finite(pair[1], name)
+    if relative and number > 1:
+        raise ValueError(f"threshold is a share of the largest useful one, between 0 and 1, got {number!r}")
+    return pair[0], number, relative
+
+
+def _is_total(n_nonzero: Any) -> bool:
+    return isinstance(n_nonzero, (tuple, list)) and len(n_nonzero) == 2 and n_nonzero[0] == "total"
+
+
+def counts_of(model: Any, m: int, d: int) -> np.ndarray:
+    """`n_nonzero` as a count for each of m components of d features; a total is divided evenly."""
+    n_nonzero = model.n_nonzero
+    if _is_total(n_nonzero):
+        total = whole(n_nonzero[1], "the total of n_nonzero", m, m * d, "one to all features per component")
+        if not model.refit:
+            raise ValueError(
+                "a total of n_nonzero is shared out by the variance that refitting explains: say refit=True"
+            )
+        return total // m + (np.arange(m) < total % m)
     if np.ndim(n_nonzero) == 0:
         return np.full(m, whole(n_nonzero, "n_nonzero", 1, d, "the number of features"))
     if len(n_nonzero) != m:
@@ -127,26 +157,3 @@ def counts_of_components(n_nonzero: Any, m: int, d: int) -> np.ndarray:
             f"n_nonzero must be one number or one per component: got {len(n_nonzero)} for {m} components"
         )
     return np.array([whole(k, "n_nonzero", 1, d, "the number of features") for k in n_nonzero])
-
-
-def equal_counts(model: Any, m: int, d: int) -> np.ndarray:
-    """`n_nonzero_total` divided evenly among m components of d features."""
-    total = whole(model.n_nonzero_total, "n_nonzero_total", 1, m * d, "the number of all entries")
-    if total < m:
-        raise ValueError(f"n_nonzero_total must be at least one for each of {m} components, got {total}")
-    if not model.refit:
-        raise ValueError(
-            "n_nonzero_total shares out counts by the variance that refitting explains: say refit=True"
-        )
-    return total // m + (np.arange(m) < total % m)
-
-
-def _schedule(model: Any) -> Schedule | None:
-    schedule = getattr(model, "schedule", None)
-    if schedule is None:
-        return None
-    if model.n_nonzero is not None or model.n_nonzero_total is not None:
-        raise ValueError(
-            "schedule is the order of rotations with a fixed threshold: give gamma or alpha, not n_nonzero"
-        )
-    return as_schedule(schedule)

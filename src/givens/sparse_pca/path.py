@@ -17,7 +17,8 @@ class SparsePath:
 
     Attributes
     ----------
-    alphas, gammas : array, shape (thresholds,)
+    thresholds, gammas : array, shape (thresholds,)
+        As shares of the largest useful one, and in the units of the data.
     n_nonzero : array of int, shape (thresholds, components)
     explained_variance_ratio : array, shape (thresholds, components)
         Adjusted.
@@ -25,7 +26,7 @@ class SparsePath:
     components : array, shape (thresholds, components, features)
     """
 
-    alphas: np.ndarray
+    thresholds: np.ndarray
     gammas: np.ndarray
     n_nonzero: np.ndarray
     explained_variance_ratio: np.ndarray
@@ -34,7 +35,13 @@ class SparsePath:
 
 
 def sparse_pca_path(
-    X: Any, n_components: int = 5, *, alphas: np.ndarray | None = None, n_alphas: int = 12, **parameters: Any
+    X: Any,
+    n_components: int = 5,
+    *,
+    thresholds: np.ndarray | None = None,
+    n_thresholds: int = 12,
+    penalty: str = "l1",
+    **parameters: Any,
 ) -> SparsePath:
     """Fit `SparsePCA` for many thresholds, each starting from the one before.
 
@@ -42,11 +49,12 @@ def sparse_pca_path(
     ----------
     X : array, data frame or sparse matrix, shape (samples, features)
     n_components : int, default=5
-    alphas : array, optional
-        Thresholds as shares of the largest useful one. By default `n_alphas` from 0.01 to 0.7, evenly on a logarithmic scale.
-    n_alphas : int, default=12
+    thresholds : array, optional
+        As shares of the largest useful one. By default `n_thresholds` from 0.01 to 0.7, evenly on a logarithmic scale.
+    n_thresholds : int, default=12
+    penalty : {"l1", "l0"}, default="l1"
     **parameters
-        Of `SparsePCA`, other than gamma, alpha, n_nonzero and warm_start.
+        Of `SparsePCA`, other than threshold and n_nonzero.
 
     Returns
     -------
@@ -57,27 +65,27 @@ def sparse_pca_path(
     >>> from givens import sparse_pca_path
     >>> from givens.datasets import sparse_modules
     >>> data = sparse_modules(40, 200, n_modules=3, module_size=10, random_state=0)
-    >>> path = sparse_pca_path(data.X, 3, n_alphas=4)
+    >>> path = sparse_pca_path(data.X, 3, n_thresholds=4)
     >>> path.n_nonzero.shape, bool((path.n_nonzero[0] >= path.n_nonzero[-1]).all())
     ((4, 3), True)
     """
     from givens.sparse_pca.estimator import SparsePCA
 
-    for name in ("gamma", "alpha", "n_nonzero", "warm_start"):
+    for name in ("threshold", "n_nonzero"):
         if name in parameters:
-            raise TypeError(f"sparse_pca_path sets {name} itself; give alphas to choose the thresholds")
-    if alphas is None:
-        alphas = np.geomspace(0.01, 0.7, whole(n_alphas, "n_alphas", 1))
-    alphas = np.sort(np.asarray(alphas, dtype=np.float64).ravel())
-    if not len(alphas):
-        raise ValueError("alphas must hold at least one threshold, got none")
-    model = SparsePCA(n_components, warm_start=True, **parameters)
-    rows = []
+            raise TypeError(f"sparse_pca_path sets {name} itself; give thresholds to choose them")
+    if thresholds is None:
+        thresholds = np.geomspace(0.01, 0.7, whole(n_thresholds, "n_thresholds", 1))
+    thresholds = np.sort(np.asarray(thresholds, dtype=np.float64).ravel())
+    if not len(thresholds):
+        raise ValueError("thresholds must hold at least one threshold, got none")
+    model, previous, rows = SparsePCA(n_components, **parameters), None, []
     with warnings.catch_warnings():
         # At large thresholds components are empty, which needs no warning here.
         warnings.filterwarnings("ignore", message="nothing of", category=UserWarning)
-        for alpha in alphas:
-            model.set_params(alpha=float(alpha)).fit(X)
+        for threshold in thresholds:
+            model.set_params(threshold=(penalty, float(threshold)))._fit_from(X, previous=previous)
+            previous = model.components_
             rows.append(
                 (
                     model.gamma_[0],
@@ -88,4 +96,4 @@ def sparse_pca_path(
                 )
             )
     columns = [np.array(column) for column in zip(*rows)]
-    return SparsePath(alphas, *columns)
+    return SparsePath(thresholds, *columns)

@@ -1,8 +1,8 @@
 """Stability of sparse components: what a fit finds again in halves of the samples.
 
 The samples are split at random into two halves, several times (complementary pairs: Shah and Samworth 2013, after Meinshausen and
-Bühlmann's stability selection). Each half is fitted with the same parameters, from the components of the whole fit (a warm
-start, so an optimum that a cold start would miss counts as found), and its components are matched with those of the whole fit so
+Bühlmann's stability selection). Each half is fitted with the same parameters, from the components of the whole fit (so an
+optimum that a cold start would miss counts as found), and its components are matched with those of the whole fit so
 that the sum of the |cosines| between loadings is largest. Then
 
 - the selection frequency of a variable in a component is the share of halves whose matched component gives it a weight,
@@ -61,36 +61,20 @@ def resampled(
     rng : Generator
     sample_weight : array, optional
     """
-    whole = model.components_
+    whole, n_nonzero = model.components_, model.n_nonzero
+    if n_nonzero is not None and np.ndim(n_nonzero) > 0:
+        # A list of counts belongs to the components in their order, a total to what the whole fit made of it.
+        n_nonzero = model.n_nonzero_.tolist()
     frequency, stability = np.zeros(whole.shape), np.zeros(len(whole))
     for part in halves(X.shape[0], number, rng):
         twin = clone(model).set_params(
-            **_of_a_half(model, len(part) / X.shape[0]),
-            n_components=len(whole),
-            stability=None,
-            warm_start=True,
-            n_starts=1,
-            random_state=0,
+            n_components=len(whole), n_nonzero=n_nonzero, stability=None, n_starts=1, random_state=0
         )
-        # The attributes that a warm start reads.
-        twin.components_, twin.n_features_in_ = whole, whole.shape[1]
         with warnings.catch_warnings():
             # A half that stopped early, or has an empty component, counts as it is.
             warnings.simplefilter("ignore")
-            twin.fit(X[part], sample_weight=None if sample_weight is None else sample_weight[part])
+            twin._fit_from(X[part], None if sample_weight is None else sample_weight[part], whole)
         order, cosines = matches(whole, twin.components_)
         frequency += twin.components_[order] != 0
         stability += cosines
     return frequency / number, stability / number
-
-
-def _of_a_half(model: Any, share: float) -> dict[str, Any]:
-    """Parameters that depend on the number of samples: sums of squares grow with it, and the threshold gamma with them."""
-    if model.gamma is not None:
-        return {"gamma": model.gamma * (share if model.penalty == "l0" else np.sqrt(share))}
-    # A list of counts belongs to the components in their order, a budget to what the whole fit made of it.
-    return (
-        {}
-        if model.n_nonzero_total is None
-        else {"n_nonzero_total": None, "n_nonzero": model.n_nonzero_.tolist()}
-    )

@@ -16,6 +16,7 @@ from givens.data.rows import Numbers, Rows, batches, in_memory, length, one_batc
 from givens.numerics import flop_counts, parallel
 from givens.sparse_pca.centred_data import CovarianceData, FeatureMoments
 from givens.sparse_pca.estimator import Components, SparseScores, find_components, warn_of_idle
+from givens.sparse_pca.options import Threshold
 from givens.streaming import save as files
 from givens.streaming.batches import (
     BatchWeights,
@@ -54,18 +55,17 @@ class StreamingSparsePCA(SparseScores):
     ----------
     n_components : int, optional
         By default 10, or as many as there are features.
-    gamma : float, optional
+    threshold : float or (penalty, float), optional
+        The threshold as a share, between 0 and 1, of the largest norm of a feature over the kept columns ("l0": of its square).
+        The penalty is "l1" unless ``("l0", 0.1)``, say, is given, as in `SparsePCA`. Give one of threshold, gamma and n_nonzero;
+        if none is given, the threshold is 0.05.
+    gamma : float or (penalty, float), optional
         The threshold after t samples is γ√t ("l0": γt, of squares), since the columns grow in proportion to √t; with
-        `forgetting` t is the sum of the weights. Give one of gamma, alpha and n_nonzero, or none.
+        `forgetting` t is the sum of the weights.
     gamma_grows : bool, default=True
         False: the threshold is γ throughout, as the paper prints it.
-    alpha : float, optional
-        The threshold as a share, between 0 and 1, of the largest norm of a feature over the kept columns ("l0": of its
-        square). If none of the three parameters is given, alpha is 0.05.
     n_nonzero : int or sequence of int, optional
         How many non-zeros each component gets, exactly.
-    penalty : {"l1", "l0"}, default="l1"
-        Which objective the rotations maximise, as in `SparsePCA`.
     refit : bool, default=True
         Give the loadings the values of the columns they come from, without the shrinkage by the threshold. With drop="frequent"
         (unless `max_iter` is 0) truncated power steps on the kept columns then raise the variance that they explain; the
@@ -75,8 +75,8 @@ class StreamingSparsePCA(SparseScores):
         components are computed.
     drop : {"frequent", "weakest"}, default="frequent"
         Which columns are dropped. "frequent": kept columns and new samples are rotated to their principal axes, and the weakest
-        axes are dropped, as in Frequent Directions. Rotations for sparsity are made when components are computed, so gamma,
-        alpha, n_nonzero, penalty, refit, tol, max_iter and n_starts may be changed at any time. "weakest": the paper's
+        axes are dropped, as in Frequent Directions. Rotations for sparsity are made when components are computed, so
+        threshold, gamma, n_nonzero, refit, tol, max_iter and n_starts may be changed at any time. "weakest": the paper's
         Algorithm 5, where each sample takes the place of the weakest column and `inner_rotations` random pairs are rotated (see
         Notes for the settings of Algorithm 5 as printed); then the threshold takes part in the stream, and the components are
         the kept columns.
@@ -90,7 +90,7 @@ class StreamingSparsePCA(SparseScores):
         1/(1 − λ) samples are remembered. With 1 nothing is forgotten.
     stop_after : int or float, optional
         Learn from so many samples, or from this share where the length is known, and from no others.
-    tol : float, default=1e-6
+    tol : float, default=1e-3
         Of the rotations when components are computed, as in `SparsePCA`.
     max_iter : int, default=100
         Of these rotations, as in `SparsePCA`; 0: the principal axes, thresholded.
@@ -172,11 +172,10 @@ class StreamingSparsePCA(SparseScores):
         self,
         n_components: int | None = None,
         *,
-        gamma: float | None = None,
+        threshold: Threshold | None = None,
+        gamma: Threshold | None = None,
         gamma_grows: bool = True,
-        alpha: float | None = None,
         n_nonzero: int | Sequence[int] | None = None,
-        penalty: str = "l1",
         refit: bool = True,
         scale: bool = False,
         drop: str = "frequent",
@@ -184,7 +183,7 @@ class StreamingSparsePCA(SparseScores):
         inner_rotations: int | None = None,
         forgetting: float = 1.0,
         stop_after: int | float | None = None,
-        tol: float = 1e-6,
+        tol: float = 1e-3,
         max_iter: int = 100,
         n_starts: int = 1,
         missing: str | None = None,
@@ -193,11 +192,10 @@ class StreamingSparsePCA(SparseScores):
         random_state: int | np.random.RandomState | None = 0,
     ) -> None:
         self.n_components = n_components
+        self.threshold = threshold
         self.gamma = gamma
         self.gamma_grows = gamma_grows
-        self.alpha = alpha
         self.n_nonzero = n_nonzero
-        self.penalty = penalty
         self.refit = refit
         self.scale = scale
         self.drop = drop

@@ -14,7 +14,7 @@ from sklearn.utils import check_random_state
 
 from givens.numerics import parallel
 from givens.sparse_pca.forms import largest_beyond
-from givens.sparse_pca.options import FitOptions, counts_of_components, fit_options, threshold
+from givens.sparse_pca.options import FitOptions, counts_of, fit_options, penalty_and_number, threshold
 from givens.streaming.rules import DROPS, Frequent, Weakest, default_reserve
 from givens.streaming.sketch import Rule, Sketch
 from givens.support.arguments import whole
@@ -108,7 +108,7 @@ def stream_options(
     model: Any, settings: StreamSettings, norms: np.ndarray, unit: float = 1.0, weight: float = 1.0
 ) -> FitOptions:
     """The options for components of kept columns, of features with these norms in this unit, after samples of this weight."""
-    options = fit_options(model, settings.components, norms, unit, _growth(model, weight), least_sweeps=0)
+    options = fit_options(model, settings.components, norms, unit, _growth(model, weight), stream=True)
     if options.n_starts > 1 and settings.drop != "frequent":
         raise ValueError(
             f"n_starts = {options.n_starts} goes with drop='frequent': with drop='weakest' the components are columns of the "
@@ -137,15 +137,17 @@ def stream_rule(model: Any, settings: StreamSettings, sketch: Sketch) -> Rule:
 
         def level(norms: np.ndarray, weight: float, Y: np.ndarray) -> float:
             unit = 1.0 if sketch.scaled else sketch.unit  # that of the first sample
-            return threshold(model, float(np.sqrt(norms.max())), unit, _growth(model, weight))
+            return threshold(model, float(np.sqrt(norms.max())), unit, _growth(model, weight))[1]
     else:
-        counts = counts_of_components(model.n_nonzero, settings.components, len(sketch.mean))
+        counts = counts_of(model, settings.components, len(sketch.mean))
         share = float(counts.mean()) / len(sketch.mean)
 
         def level(norms: np.ndarray, weight: float, Y: np.ndarray) -> float:
             return largest_beyond(Y, round(share * Y.size))
 
-    return Weakest(level, inner_rotations(model, settings), model.penalty == "l0", settings.seed)
+    return Weakest(
+        level, inner_rotations(model, settings), penalty_and_number(model)[0] == "l0", settings.seed
+    )
 
 
 def inner_rotations(model: Any, settings: StreamSettings) -> int:

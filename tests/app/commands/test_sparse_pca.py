@@ -185,7 +185,7 @@ def test_a_warning_is_said_and_stands_in_the_report(givens, tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         run = givens(
-            "sparse-pca", "x.csv", "-m", 6, "--alpha", 0.01, "--max-iter", 1, "--no-path", "--out", "out"
+            "sparse-pca", "x.csv", "-m", 6, "--threshold", 0.01, "--max-iter", 1, "--no-path", "--out", "out"
         )
     assert run.code == 0
     assert "warning:" in run.err

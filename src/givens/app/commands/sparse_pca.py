@@ -28,18 +28,12 @@ from givens.app.report.views import path_view, scores_view, separation_view
 from givens.app.tables import OptionError, staged
 from givens.app.tables.table import count, numbered
 from givens.metrics import adjusted_from_gram, largest_correlation
-from givens.sparse_pca.options import (
-    SPARSITY,
-    check_sparsity,
-    checked_alpha,
-    counts_of_components,
-    equal_counts,
-)
-from givens.support.arguments import LARGEST_COUNT, finite
+from givens.sparse_pca.options import check_sparsity, counts_of, penalty_and_number
+from givens.support.arguments import LARGEST_COUNT
 
 # Thresholds of the report's curve: from 0, which is PCA, to one that leaves very few non-zeros.
-ALPHAS = np.concatenate(([0.0, 0.02], np.geomspace(0.08, 0.6, 8)))
-PATH_TOL = 1e-4
+THRESHOLDS = np.concatenate(([0.0, 0.02], np.geomspace(0.08, 0.6, 8)))
+PATH_TOL = 1e-2
 
 
 def counts(text: str | None) -> int | list[int] | None:
@@ -64,14 +58,9 @@ def counts(text: str | None) -> int | list[int] | None:
 def check_parameters(model: Any) -> None:
     """Refuse what no table could be fitted with, by the estimator's own checks, before the file is read."""
     with checking_options():
-        check_sparsity(model, [name for name in SPARSITY if hasattr(model, name)])
-        checked_alpha(model.alpha)
-        if model.gamma is not None:
-            finite(model.gamma, "gamma")
+        check_sparsity(model)
         if model.n_nonzero is not None:
-            counts_of_components(model.n_nonzero, model.n_components, LARGEST_COUNT)
-        elif getattr(model, "n_nonzero_total", None) is not None:
-            equal_counts(model, model.n_components, LARGEST_COUNT)
+            counts_of(model, model.n_components, LARGEST_COUNT)
 
 
 @clean
@@ -84,12 +73,11 @@ def command(
     n_nonzero_total: int | None = option(
         None, "Or: the number of variables in all components together, shared by what they explain.", min=1
     ),
-    alpha: float | None = option(
+    threshold: float | None = option(
         None,
         "Or: a threshold between 0 (ordinary PCA) and 1 (one variable in each component). Default: 0.05.",
     ),
-    gamma: float | None = option(None, "Or: the threshold in the units of the data, the paper's gamma."),
-    penalty: o.Penalty = o.fitting("l1", "With a threshold: the l1 or the l0 penalty of sparse PCA."),
+    penalty: o.Penalty = o.fitting("l1", "With --threshold: the l1 or the l0 penalty of sparse PCA."),
     source: o.EstimableSource,
     standardise: bool = o.STANDARDISE,
     stream: bool = o.reading(False, "Read a few rows at a time, for files larger than memory.", "--stream"),
@@ -124,10 +112,8 @@ def command(
     """
     parameters: dict[str, Any] = {
         "n_components": components,
-        "n_nonzero": counts(n_nonzero),
-        "alpha": alpha,
-        "gamma": gamma,
-        "penalty": penalty,
+        "n_nonzero": counts(n_nonzero) if n_nonzero_total is None else ("total", n_nonzero_total),
+        "threshold": threshold if penalty == "l1" else (penalty, threshold),
         "scale": standardise,
         "n_starts": starts,
         "missing": "em" if source.impute == "em" else None,
@@ -147,7 +133,11 @@ def command(
                 f"{name} is for tables in memory: leave out --stream or {name}": stream and value is not None
                 for name, value in in_memory.items()
             },
-            "--schedule orders rotations with a threshold: give --alpha or --gamma, not --n-nonzero": counted
+            "--n-nonzero and --n-nonzero-total exclude each other: give one of them": n_nonzero is not None
+            and n_nonzero_total is not None,
+            "--penalty says what a threshold means: give --threshold too": penalty != "l1"
+            and threshold is None,
+            "--schedule orders rotations with a threshold: give --threshold, not --n-nonzero": counted
             and schedule is not None,
             "--oversample goes with --stream, and does nothing without it": oversample is not None
             and not stream,
@@ -158,7 +148,7 @@ def command(
     if stream:
         parameters |= {"oversample": oversample, "random_state": run.seed, "threads": run.threads}
     else:
-        parameters |= {"n_nonzero_total": n_nonzero_total, "stability": stability, **run.parameters(session)}
+        parameters |= {"stability": stability, **run.parameters(session)}
     estimator = givens.StreamingSparsePCA if stream else givens.SparsePCA
     model = estimator(**parameters)
     check_parameters(model)
@@ -239,12 +229,15 @@ def looks_like_covariance(values: Any) -> bool:
 
 def walk(session: Session, values: Any, model: Any) -> dict[str, Any]:
     """Return variance against non-zeros along the path of thresholds, for the report."""
-    shared = {name: getattr(model, name) for name in ("penalty", "scale", "threads", "random_state")}
+    shared = {name: getattr(model, name) for name in ("scale", "threads", "random_state")}
+    penalty = penalty_and_number(model)[0]
     components = len(model.components_)
     with session.step("walking the path of thresholds"), session.compiling(), warnings.catch_warnings():
         # The curve shows a trend; a point that stopped early needs no warning.
         warnings.simplefilter("ignore")
-        path = givens.sparse_pca_path(values, components, alphas=ALPHAS, tol=PATH_TOL, **shared)
+        path = givens.sparse_pca_path(
+            values, components, thresholds=THRESHOLDS, penalty=penalty, tol=PATH_TOL, **shared
+        )
     chosen = (float(np.sum(model.n_nonzero_)), float(np.sum(model.explained_variance_ratio_)))
     shares = path.explained_variance_ratio.sum(axis=1)
     return path_view(path.n_nonzero.sum(axis=1), shares, chosen, counted=model.n_nonzero is not None)
