@@ -8,8 +8,8 @@ It stands on the estimators, and on few other names of the package. This is all 
     givens.kernels             compile
     givens.metrics             adjusted_from_gram, largest_correlation
     givens.mne.recording       SUFFIXES, read_recording
-    givens.sparse_pca.options  SPARSITY, check_sparsity, checked_alpha, counts_of_components, equal_counts
-    givens.support.arguments   LARGEST_COUNT, DominantFeatureWarning, are, dense, finite, one_entry_each, warn_of_dominant_feature
+    givens.sparse_pca.options  check_sparsity, counts_of, penalty_and_number
+    givens.support.arguments   LARGEST_COUNT, DominantFeatureWarning, are, dense, one_entry_each, warn_of_dominant_feature
     givens.support.imports     require
     givens.support.signals     uninterrupted
     givens.support.unfinished  part_of, remove_leftovers
