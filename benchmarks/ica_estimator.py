@@ -28,9 +28,9 @@ from sklearn.exceptions import ConvergenceWarning
 
 from benchmarks._parts import HERE, part
 from givens import ICA
-from givens.ica import whiten_samples
 from givens.ica.adaptive import GAUSSIAN_MEAN, NonGaussianity
-from givens.ica.estimator import ROUGH
+from givens.ica.estimator import SIGN_TOL
+from givens.ica.whitening import white_space
 from givens.metrics import amari, mutual_information_reduction
 from givens.numerics import parallel
 from givens.objectives import Columns, LogCosh
@@ -160,7 +160,7 @@ def eeg(report):
     X, _ = recording(report)
     if X is None:
         return {}
-    return race_problem(report, "EEG, 32 x 30,504", whiten_samples(X).Z, None, False)
+    return race_problem(report, "EEG, 32 x 30,504", white_space(X).coordinates(X), None, False)
 
 
 def image_patches(report):
@@ -230,8 +230,9 @@ def recording(report):
 
 def mixed(name, S, rng, adaptive):
     A = rng.standard_normal((S.shape[1], S.shape[1]))
-    white = whiten_samples(S @ A.T)
-    return name, white.Z, white.whitening @ A, adaptive
+    X = S @ A.T
+    white = white_space(X)
+    return name, white.coordinates(X), white.whitening @ A, adaptive
 
 
 def patches(rng, number=50_000, size=12):
@@ -243,7 +244,7 @@ def patches(rng, number=50_000, size=12):
         i, j = (rng.integers(0, side - size) for side in image.shape)
         X[k] = image[i : i + size, j : j + size].ravel()
     X -= X.mean(axis=1, keepdims=True)
-    return whiten_samples(X).Z
+    return white_space(X).coordinates(X)
 
 
 def picard_of(Z, adaptive, max_iter=MOST_ITERATIONS, start=None):
@@ -288,8 +289,7 @@ def against_fastica(report, name, Z, adaptive, large):
         if not adaptive:
             return descend(Z, start, LogCosh(), aim, coarse=True)
         objective = Columns(Z, NonGaussianity(squared=True))
-        near = ROUGH * len(Z) / objective.scale
-        rough = RunOptions(("descent",), tol=0.0, gradient_tol=near)
+        rough = RunOptions(("descent",), tol=SIGN_TOL * np.sqrt(len(Z) / objective.scale))
         with parallel.pool(None):
             begun = lowest_run(objective.coarse() or objective, start, rough, coarse=False)
         return descend(Z, begun.U, NonGaussianity(squared=False), aim)
@@ -325,7 +325,7 @@ def descend(Z, start, contrast, level, coarse=False):
 
 def many_starts(report, X, number=20):
     """On EEG with log cosh: which sources every start finds, and whether `stability_` foretells them."""
-    Z = whiten_samples(X).Z
+    Z = white_space(X).coordinates(X)
     n = Z.shape[1]
     default = ICA(whiten=False, contrast="logcosh", stability=5, random_state=0).fit(Z)
     rng = np.random.default_rng(3)

@@ -31,7 +31,6 @@ _HOMES = {
     "datasets": "givens.datasets",
     "decompose": "givens.tensors.decompose",
     "factors": "givens.factors",
-    "ica": "givens.ica",
     "joint_diagonalize": "givens.ica.diagonalize",
     "metrics": "givens.metrics",
     "minimize": "givens.solve.minimize",

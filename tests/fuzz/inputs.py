@@ -13,7 +13,6 @@ from sklearn.base import BaseEstimator, clone
 
 import givens
 from givens import datasets, factors, metrics, objectives, rotations
-from givens.ica.solver import ica as solve_ica
 from tests.fuzz.data import data, good, is_finite, say, values
 from tests.fuzz.judge import Finding, finite, judge
 
@@ -374,7 +373,6 @@ def run_function(rng: np.random.Generator, note: Callable[[str], None]) -> None:
         "factors.align": lambda: factors.align(X, other),
         "factors.congruence": lambda: factors.congruence(X, other),
         "factors.target_rotation": lambda: factors.target_rotation(X, other),
-        "ica.ica": lambda: solve_ica(np.asarray(X).T if np.ndim(X) == 2 else X),
         "rotations.factor": lambda: rotations.factor(X).angles,
         "rotations.random_orthogonal": lambda: rotations.random_orthogonal(n, 0),
         "rotations.rotation": lambda: rotations.rotation(n, 0, 1, number),

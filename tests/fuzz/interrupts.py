@@ -36,7 +36,6 @@ import numpy as np
 
 import givens
 from givens.datasets import make_topics
-from givens.ica.solver import ica
 from givens.objectives import Columns, JointDiagonal, SparseColumns
 from tests.test_interrupted_fits import arguments, cases, estimators, state, unfitted
 
@@ -240,7 +239,6 @@ def functions() -> dict[str, Callable[[], Any]]:
         "joint_diagonalize": lambda: givens.joint_diagonalize(stack)[0],
         "decompose": lambda: givens.decompose(T, symmetrize=True, random_state=0).factors,
         "sparse_pca_path": lambda: givens.sparse_pca_path(LARGE, n_components=2, random_state=0).components,
-        "ica.solver.ica": lambda: ica(A.T),
         "check_objective": lambda: givens.check_objective(Columns(A[:40, :4], "varimax")),
     }
 

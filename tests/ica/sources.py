@@ -5,7 +5,22 @@ from __future__ import annotations
 import numpy as np
 from scipy.signal import lfilter
 
+from givens import ICA
+from givens.ica.whitening import white_space
 from givens.objectives import Scalar
+
+
+def white(X):
+    """White samples."""
+    return white_space(X).coordinates(X)
+
+
+def picard(X, n_components=None, *, whiten=True, **options):
+    """The three arrays of `picard.picard`, as docs/ica.md makes them of an `ICA`."""
+    model = ICA(n_components, whiten="unit-variance" if whiten else False, **options)
+    Y = model.fit_transform(np.transpose(X)).T
+    K = model.whitening_
+    return K, model.components_ @ np.linalg.pinv(K), Y
 
 
 def mixed_tails(samples: int, number: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -570,9 +570,7 @@ def _separations() -> dict[str, Fit]:
         ),
         "ICA white samples": Fit("ICA", partial(whitened, 3000, 5), contrast, {"whiten": False}),
         "ica": Fit("ica", few, contrast, {}, ("float64", "offset")),
-        "ica logcosh": Fit(
-            "ica", heavy_tails, partial(contrast, name="logcosh"), {"contrast": "adaptive", "extended": False}
-        ),
+        "ica logcosh": Fit("ica", heavy_tails, partial(contrast, name="logcosh"), {"contrast": "logcosh"}),
         "JADE": Fit("JADE", few, cumulants, {}, DENSE),
         "JADE, fewer components": Fit("JADE", both, cumulants, {"n_components": 4}),
         "SOBI": Fit("SOBI", few, partial(lagged, lags=10), {"lags": 10}, DENSE),

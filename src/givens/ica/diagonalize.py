@@ -21,9 +21,8 @@ from givens.result import Result
 from givens.solve.minimize import minimize
 from givens.support.arguments import as_array, warn_caller
 
-ASYMMETRY = 1e-6  # refused above this, relative to the largest entry of a matrix; rounding in single precision is less
-CHUNK = 1 << 18  # entries of the matrices that are read at a time
-QR_CHUNK = 1 << 20  # in a QR decomposition, since each also decomposes what the earlier chunks left
+PART_ENTRIES = 1 << 20
+"""Entries of the matrices that are read at a time; each QR decomposition also decomposes what the parts before left."""
 
 
 def joint_diagonalize(
@@ -112,10 +111,11 @@ def as_stack(matrices: Any) -> np.ndarray:
     if X.ndim != 3 or X.shape[1] != X.shape[2] or 0 in X.shape:
         raise ValueError(f"matrices must be square and have the shape (K, n, n), got {X.shape}")
     X = check_data(X, "matrices")
-    for part in _chunks(X):
+    for part in _parts(X):
         size = np.abs(X[part]).max(axis=(1, 2))
         asymmetry = np.abs(X[part] - X[part].swapaxes(1, 2)).max(axis=(1, 2))
-        wrong = np.flatnonzero(asymmetry > ASYMMETRY * size)
+        # Rounding errors in single precision are smaller.
+        wrong = np.flatnonzero(asymmetry > 1e-6 * size)
         if len(wrong):
             k = int(wrong[0])
             raise ValueError(
@@ -126,15 +126,15 @@ def as_stack(matrices: Any) -> np.ndarray:
 
 
 def _collected(matrices: Iterable[Any]) -> np.ndarray:
-    found = [as_array(matrix, f"matrices[{k}]") for k, matrix in enumerate(matrices)]
-    if not found:
+    arrays = [as_array(matrix, f"matrices[{k}]") for k, matrix in enumerate(matrices)]
+    if not arrays:
         raise ValueError("there are no matrices to diagonalise: the list or iterator is empty")
-    shapes = {matrix.shape for matrix in found}
+    shapes = {matrix.shape for matrix in arrays}
     if len(shapes) > 1:
         raise ValueError(
             f"all matrices must have the same shape, got {' and '.join(map(str, sorted(shapes)))}"
         )
-    return np.stack(found)
+    return np.stack(arrays)
 
 
 def _weights(sample_weight: ArrayLike | None, number: int) -> np.ndarray | None:
@@ -159,7 +159,7 @@ def reduced_stack(X: np.ndarray, weights: np.ndarray | None = None) -> np.ndarra
     # Squares of very large or small entries would overflow or underflow.
     unit = power_of_two(X)
     R = np.zeros((0, len(i)))
-    for part in _chunks(X, QR_CHUNK, least=len(i)):
+    for part in _parts(X, least=len(i)):
         rows = X[part][:, i, j].astype(np.float64) / unit
         # Multiples of the identity do not matter, but their rounding errors would reach all entries.
         rows[:, i == j] -= rows[:, i == j].mean(axis=1, keepdims=True)
@@ -180,7 +180,7 @@ def _rotated(X: np.ndarray, V: np.ndarray) -> np.ndarray:
         with np.errstate(over="ignore", invalid="ignore"):
             np.matmul(V @ X[which], V.T, out=D[which])
 
-    parallel.each(part, _chunks(X))
+    parallel.each(part, _parts(X))
     if not np.isfinite(D).all():
         raise ValueError(
             "the matrices are so large that rotated ones exceed what float64 holds: divide them by the largest entry"
@@ -188,6 +188,5 @@ def _rotated(X: np.ndarray, V: np.ndarray) -> np.ndarray:
     return D
 
 
-def _chunks(X: np.ndarray, entries: int = CHUNK, least: int = 1) -> list[slice]:
-    step = max(least, entries // (X.shape[1] * X.shape[2]), 1)
-    return parallel.slices(len(X), step)
+def _parts(X: np.ndarray, least: int = 1) -> list[slice]:
+    return parallel.slices(len(X), max(least, PART_ENTRIES // (X.shape[1] * X.shape[2])))

@@ -15,14 +15,12 @@ from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
 
 from givens.data.moments import Moments, moments_of
 from givens.data.rows import Rows
 from givens.ica.adaptive import NonGaussianity, tail_moments, tail_signs
 from givens.ica.separation import Separated, SourceSeparation, counted_samples
 from givens.ica.whitening import WhiteSpace, from_moments, white_space
-from givens.numerics import parallel
 from givens.numerics.polar import polar
 from givens.numerics.scaling import check_data, unit_of
 from givens.objectives.columns import Columns
@@ -33,29 +31,21 @@ from givens.result import Result
 from givens.rotations import random_orthogonal
 from givens.solve.race import lowest_run
 from givens.solve.state import RunOptions
-from givens.support.arguments import (
-    generator,
-    tolerance,
-    warn_caller,
-    whole,
-)
+from givens.sparse_pca.stability import halves, matches
+from givens.support.arguments import generator, one_of, tolerance, warn_caller, whole
 from givens.support.fitting import atomic_fit
 
-CONTRAST_NAMES = ("adaptive", "logcosh", "exp", "kurtosis")
-ROUGH = 1e-3  # gradient norm at which signs are chosen; tolerance of the fits for `stability_`
-LIGHT_TAIL_ERRORS = (
-    5.0  # a negative kurtosis counts from so many standard errors of Gaussian samples, √(24/samples)
-)
-NOT_WHITE = 0.05  # with whiten=False, a warning is given if second moments differ from I by more than this
+SIGN_TOL = 1e-3
+"""`tol` of the run that ends with signs, and of the fits for `stability_`: errors of samples are larger."""
 
 
 class ICA(SourceSeparation):
     """Independent components: sources of which the samples are linear mixtures.
 
     It has the attributes and methods of scikit-learn's `FastICA`; docs/ica.md compares the parameters. All sources are found
-    together, by quasi-Newton steps on the orthogonal matrices, until the norm of the gradient is at most `tol`. The start is
-    deterministic, so `random_state` has no effect unless `n_starts` or `stability` ask for random starts. Sources are ordered by
-    the variance they explain, and the largest weight of each in `mixing_` is positive.
+    together, by quasi-Newton steps on the orthogonal matrices. The start is deterministic, so `random_state` has no effect unless
+    `n_starts` or `stability` ask for random starts. Sources are ordered by the variance they explain, and the largest weight of
+    each in `mixing_` is positive.
 
     Parameters
     ----------
@@ -70,9 +60,11 @@ class ICA(SourceSeparation):
     whiten : {"unit-variance", "arbitrary-variance", False}, default="unit-variance"
         As in `FastICA`: sources have variance 1, or 1/samples. False if X is white already.
     tol : float, default=1e-8
-        Converged when the norm of the gradient, per sample, is at most this.
+        Converged when an iteration gains at most tol² times the number of samples (the sum of their weights): tol is about the
+        norm of the gradient per sample, and about the error that is left in the components.
     max_iter : int, default=1000
-        Maximum number of steps of a descent.
+        Maximum number of steps of the descent. As many steps at most precede it where they are cheaper, on a sample of the rows,
+        or where they find the signs.
     w_init : array, shape (n_components, n_components), optional
         The start, in white coordinates; its polar factor is used. By default the principal axes.
     n_starts : int, default=1
@@ -80,8 +72,8 @@ class ICA(SourceSeparation):
         the best contrast is run to the end. `result_.starts` has the values; with
         "adaptive" those of the measure with which a run begins, Σ (E[log cosh y] − E[log cosh ν])² with ν Gaussian.
     stability : int, default=0
-        How many times the samples are divided into two random halves, each of which is separated from a random start.
-        `stability_` reports how well each source is found again in the worst case. 0: not computed.
+        Also separate so many random halves of the samples, each from a random start, and report in `stability_` how much of
+        each source is found again. 0: none.
     certify : bool, default=False
         Search every pair of sources over all angles at the end; `certificate_` is the largest gain of such a rotation.
     threads : int, optional
@@ -95,8 +87,12 @@ class ICA(SourceSeparation):
         Unmixing: sources are (X − mean) times its transpose. Ordered by the variance that a source explains, largest first.
     mixing_ : array, shape (n_features, n_components)
         X is sources times its transpose, plus the mean. The largest entry of each column in absolute value is positive.
+    n_components_ : int
     explained_variance_ : array, shape (n_components,)
-        Variance that each source explains, summed over the features.
+        Variance that each source explains: Σ_k A_kj², summed over the features k, for the `mixing_` matrix A of sources with
+        variance 1.
+    explained_variance_ratio_ : array, shape (n_components,)
+        Its share of the variance of all features.
     whitening_ : array, shape (n_components, n_features)
     mean_ : array, shape (n_features,)
     rank_ : int
@@ -106,8 +102,8 @@ class ICA(SourceSeparation):
     kurtosis_ : array, shape (n_components,)
         Excess kurtosis: 0 for Gaussian sources, which no method can tell apart.
     stability_ : array, shape (n_components,), or None
-        The smallest |correlation| between each source and its match in any of the halves, each of which is separated once, from a
-        random start. A source near 1 may still be lost by other starts. None unless `stability`.
+        With `stability`: the mean |correlation| between a source and those that belong to it in the halves. A source near 1 may
+        still be lost by other starts.
     gradient_norm_ : float
         Norm of the gradient per sample, at the end.
     certificate_ : float or None
@@ -115,18 +111,20 @@ class ICA(SourceSeparation):
     result_ : Result
         The descent: value, trace, method, and why it stopped.
     n_iter_ : int
-        Number of steps of the last descent.
+        Number of steps of the descent, which `max_iter` limits; at least 1.
+    converged_ : bool
+        Whether the descent has converged. If not, `fit` warns.
 
     Examples
     --------
     >>> import numpy as np
     >>> from givens import ICA
-    >>> from givens.ica import amari_error
+    >>> from givens.metrics import amari
     >>> rng = np.random.default_rng(0)
     >>> S = rng.laplace(size=(5000, 3))
     >>> A = rng.standard_normal((3, 3))
     >>> model = ICA().fit(S @ A.T)
-    >>> bool(amari_error(model.components_, A) < 0.03), model.gradient_norm_ <= 1e-7
+    >>> bool(amari(model.components_, A) < 0.03), model.gradient_norm_ <= 1e-7
     (True, True)
     """
 
@@ -177,20 +175,15 @@ class ICA(SourceSeparation):
         -------
         self
         """
-        self._fit(X, sample_weight)
-        return self
+        return self._fit(X, sample_weight)
 
     def _refuse(self) -> None:
         """Refuse bad options."""
-        if not isinstance(self.contrast, Contrast) and self.contrast not in CONTRAST_NAMES:
-            names = ", ".join(repr(name) for name in CONTRAST_NAMES)
-            raise ValueError(
-                f"there is no contrast {self.contrast!r}; it is one of {names}, or a Contrast object"
-            )
-        if self.whiten not in ("unit-variance", "arbitrary-variance", False):
-            raise ValueError(
-                f"whiten must be 'unit-variance', 'arbitrary-variance' or False, got {self.whiten!r}"
-            )
+        if not isinstance(self.contrast, Contrast):
+            names = ("adaptive", "logcosh", "exp", "kurtosis")
+            one_of(self.contrast, "contrast", names, " or a Contrast object")
+        if self.whiten is not False:
+            one_of(self.whiten, "whiten", ("unit-variance", "arbitrary-variance"), " or False")
         tolerance(self.tol, "tol")
         whole(self.max_iter, "max_iter", 1)
         whole(self.n_starts, "n_starts", 1)
@@ -198,20 +191,20 @@ class ICA(SourceSeparation):
 
     def _separate(self, rows: Rows, sample_weight: Any) -> Separated:
         self._refuse()
-        for_all = {
+        given = {
             "sample_weight": sample_weight is not None,
             "stability": self.stability,
             "certify": self.certify,
         }
-        names = [name for name, asked in for_all.items() if asked]
+        names = [name for name, asked in given.items() if asked]
         if rows.table is None and not names:
             space, white = self._passed(rows)
             return Separated(space, self._rotate(white), white, white.weight)
         X, weights, samples = counted_samples(rows.matrix(" and ".join(names)), sample_weight)
-        space, held = self._held(X, weights)
-        return Separated(space, self._rotate(held), held, samples)
+        space, white = self._in_memory(X, weights)
+        return Separated(space, self._rotate(white), white, samples)
 
-    def _held(self, X: np.ndarray, weights: np.ndarray | None) -> tuple[WhiteSpace, HeldRows]:
+    def _in_memory(self, X: np.ndarray, weights: np.ndarray | None) -> tuple[WhiteSpace, HeldRows]:
         """White samples in memory."""
         if self.whiten is False:
             X = np.ascontiguousarray(X, dtype=np.float64)
@@ -221,16 +214,16 @@ class ICA(SourceSeparation):
 
     def _passed(self, rows: Rows) -> tuple[WhiteSpace, PassedRows]:
         """White samples that are made of the rows in every pass."""
-        found = rows.total(Moments(rows.n_features, rows.unit()), "ica-covariance")
+        moments = rows.total(Moments(rows.n_features, rows.unit()), "ica-covariance")
         if self.whiten is False:
-            space = self._as_white(found)
+            space = self._as_white(moments)
         else:
-            space = from_moments(found, *self._number(min(found.count, rows.n_features)))
-        return space, PassedRows(rows, found.count, space, "ica")
+            space = from_moments(moments, *self._number(min(moments.count, rows.n_features)))
+        return space, PassedRows(rows, moments.count, space, "ica")
 
-    def _as_white(self, found: Moments) -> WhiteSpace:
+    def _as_white(self, moments: Moments) -> WhiteSpace:
         """The white space of samples that are white already; warns if their second moments are not the identity."""
-        mean, samples, features = found.mean, found.count, len(found.mean)
+        mean, samples, features = moments.mean, moments.count, len(moments.mean)
         if self.n_components not in (None, features):
             raise ValueError(
                 f"n_components = {self.n_components}, but whiten=False keeps all {features} columns of X: leave out one of them"
@@ -240,29 +233,31 @@ class ICA(SourceSeparation):
                 f"whiten=False needs at least as many samples as features, got {samples} and {features}"
             )
         with np.errstate(over="ignore", invalid="ignore"):
-            second = (found.covariance() + np.outer(mean, mean)) / found.unit / found.unit
+            second = (moments.covariance() + np.outer(mean, mean)) / moments.unit / moments.unit
             worst = float(np.abs(second - np.eye(features)).max())
-        if not worst <= NOT_WHITE:
+        if not worst <= 0.05:
             warn_caller(
                 f"whiten=False, but X is not white: its second moments differ from the identity by up to {worst:.2g}; "
                 "the components are then rotations of X, not independent sources",
                 UserWarning,
             )
-        return WhiteSpace(np.eye(features), np.eye(features), np.zeros(features), features)
+        return WhiteSpace(
+            np.eye(features), np.eye(features), np.zeros(features), features, float(np.trace(second))
+        )
 
     def _rotate(self, white: TurnedRows) -> Result:
         rng = generator(self.random_state)
-        n = white.n
-        result = self._separated(white, self._start(n), float(self.tol), int(self.n_starts), rng)
+        several = {"n_starts": int(self.n_starts), "random_state": rng}
+        result = self._separated(white, self._start(white.n), float(self.tol), **several)
         self.stability_ = None
         if self.stability and isinstance(white, HeldRows):
             self.stability_ = self._found_again(white, result.U, rng)
         return result
 
-    def _start(self, n: int) -> np.ndarray | None:
-        """The start in white coordinates that `w_init` gives; None for the default."""
+    def _start(self, n: int) -> np.ndarray:
+        """The start in white coordinates."""
         if self.w_init is None:
-            return None
+            return np.eye(n)
         W = check_data(self.w_init, "w_init").astype(np.float64)
         if W.shape != (n, n) or np.linalg.matrix_rank(W) < n:
             raise ValueError(
@@ -270,24 +265,15 @@ class ICA(SourceSeparation):
             )
         return np.ascontiguousarray(polar(W).T)
 
-    def _separated(
-        self,
-        white: TurnedRows,
-        start: np.ndarray | None,
-        tol: float,
-        n_starts: int = 1,
-        rng: np.random.Generator | None = None,
-    ) -> Result:
+    def _separated(self, white: TurnedRows, start: np.ndarray, tol: float, **several: Any) -> Result:
         """Descend from one start or several; with adaptive signs, to where they can be told first."""
-        start = np.eye(white.n) if start is None else start
-        several: dict[str, Any] = {"n_starts": n_starts, "random_state": rng}
         certify = bool(self.certify) and tol <= self.tol
         if self.contrast != "adaptive":
             return self._descended(white, self.contrast, start, tol, coarse=True, certify=certify, **several)
         # If there are so many rows that a sample of them can be drawn, the run begins on it, and does not go on to all.
         begin = NonGaussianity(squared=True)
-        rough = self._descended(white, begin, start, max(tol, ROUGH), sampled=True, **several)
-        result = self._descended(white, NonGaussianity(squared=False), rough.U, tol)
+        first = self._descended(white, begin, start, max(tol, SIGN_TOL), sampled=True, **several)
+        result = self._descended(white, NonGaussianity(squared=False), first.U, tol)
         if certify:
             signed = LogCosh(tail_signs(tail_moments(white, result.U)[1]))
             certified = self._descended(white, signed, result.U, tol, certify=True)
@@ -301,7 +287,7 @@ class ICA(SourceSeparation):
                 method=f"{result.method}; then, with fixed signs, {certified.method}",
                 phases=result.phases,
             )
-        result.starts = rough.starts
+        result.starts = first.starts
         return result
 
     def _descended(
@@ -316,31 +302,26 @@ class ICA(SourceSeparation):
         certify: bool = False,
         **several: Any,
     ) -> Result:
-        """Descend to gradients per sample of at most `tol`; with `coarse` or `sampled` first, or only, on a sample."""
+        """Descend until a step gains at most tol² per sample; with `coarse` or `sampled` first, or only, on a sample."""
         objective = Columns(white, contrast)
-        # The scale is 0 if the data are so small that their powers underflow; then any gradient is small enough.
-        near = tol * white.weight / (objective.scale * abs(objective.factor) or 1.0)
+        # The scale is 0 if the data are so small that their powers underflow; then any gain is small enough.
+        size = objective.scale * abs(objective.factor) / white.weight or 1.0
         options = RunOptions(
-            ("descent",), tol=0.0, gradient_tol=near, max_iter=int(self.max_iter), certify=float(certify)
+            ("descent",), tol=tol / np.sqrt(size), max_iter=int(self.max_iter), certify=float(certify)
         )
         if sampled:
             objective = objective.coarse() or objective
-        with parallel.pool(self.threads):
-            return lowest_run(objective, start, options, coarse=coarse, **several)
+        return lowest_run(objective, start, options, coarse=coarse, **several)
 
     def _found_again(self, white: HeldRows, U: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """The smallest |correlation| of each source with its match in any half of the samples, separated from random starts."""
-        least = np.ones(U.shape[1])
-        for _ in range(int(self.stability)):
-            order = rng.permutation(white.count)
-            for part in (0, 1):
-                directions = self._of_half(white, np.sort(order[part::2]), rng)
-                cosines = np.abs(U.T @ directions)
-                least = np.minimum(least, cosines[linear_sum_assignment(-cosines)])
-        return least
+        """The mean |correlation| of each source with its matches in halves of the samples, separated from random starts."""
+        number = int(self.stability)
+        parts = halves(white.count, number, rng)
+        cosines = [matches(U.T, self._of_half(white, half, rng))[1] for half in parts]
+        return np.mean(cosines, axis=0)
 
     def _of_half(self, white: HeldRows, half: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """The directions of the sources that half of the samples give, of unit length."""
+        """The directions of the sources that half of the samples give, as rows of unit length."""
         Z, weights = white.at(half), None if white.weights is None else white.weights[half]
         space = white_space(Z, weights=weights)
         if len(space.W) < Z.shape[1]:
@@ -348,28 +329,26 @@ class ICA(SourceSeparation):
                 "half of the samples have a lower rank than all of them; stability needs more samples"
             )
         start = random_orthogonal(Z.shape[1], rng)
-        found = self._separated(HeldRows(Z, space, weights), start, max(ROUGH, float(self.tol)))
-        directions = space.whitening.T @ found.U
-        return directions / np.linalg.norm(directions, axis=0)
+        result = self._separated(HeldRows(Z, space, weights), start, max(SIGN_TOL, float(self.tol)))
+        directions = result.U.T @ space.whitening
+        return directions / np.linalg.norm(directions, axis=1, keepdims=True)
 
     def _warn_of_light_tails(self, samples: float) -> None:
         """Warn if some sources have light tails, and the contrast is for heavy ones."""
+        # In standard errors of Gaussian samples; five are no chance.
         errors = self.kurtosis_ / np.sqrt(24.0 / samples)
-        if (
-            self.contrast in CONTRAST_NAMES[1:]
-            and min(errors.min(), errors.sum() / np.sqrt(len(errors))) < -LIGHT_TAIL_ERRORS
-        ):
+        least = min(errors.min(), errors.sum() / np.sqrt(len(errors)))
+        if isinstance(self.contrast, str) and self.contrast != "adaptive" and least < -5.0:
             warn_caller(
                 f"some sources have light tails (kurtosis {self.kurtosis_.min():.2f}), and contrast={self.contrast!r} cannot "
                 "tell two of these apart: fit with contrast='adaptive'",
                 UserWarning,
             )
 
-    def _settle(self, found: Separated, order: np.ndarray) -> None:
-        result, white = found.result, found.white
-        self.rank_ = found.space.rank
-        with parallel.pool(self.threads):
-            fourth, log_cosh = tail_moments(white, result.U[:, order])
+    def _settle(self, separated: Separated, order: np.ndarray) -> None:
+        result, white = separated.result, separated.white
+        self.rank_ = separated.space.rank
+        fourth, log_cosh = tail_moments(white, result.U[:, order])
         self.kurtosis_ = fourth - 3.0
         self.signs_ = tail_signs(log_cosh) if self.contrast == "adaptive" else np.ones(len(fourth), dtype=int)
         self._warn_of_light_tails(white.weight)
@@ -378,7 +357,7 @@ class ICA(SourceSeparation):
         self.certificate_ = None if result.certificate is None else result.certificate.gain / white.weight
         if self.whiten == "arbitrary-variance":
             # As in FastICA, the whitening is not multiplied by the root of the number of samples.
-            root = self.components_.dtype.type(np.sqrt(found.samples))
+            root = self.components_.dtype.type(np.sqrt(separated.samples))
             self.components_ /= root
             self.whitening_ /= root
             self.mixing_ *= root

@@ -10,17 +10,18 @@ is an estimate of the mixing that needs no choice of a nonlinearity.
 
 from __future__ import annotations
 
+from typing import Any, Self
+
 import numpy as np
 
 from givens.data.rows import Rows
-from givens.ica.separation import Separated, SourceSeparation
+from givens.ica.separation import Separated, SourceSeparation, counted_samples
 from givens.numerics import parallel
 from givens.numerics.scaling import check_data, refuse_too_large
 from givens.objectives.fourth_moments import gram_of_products
 from givens.objectives.joint import JointDiagonal
 from givens.solve.minimize import minimize
-
-MOST_COMPONENTS = 128  # their cumulant matrices take 8·n⁴/2 bytes: 1.1 GB
+from givens.support.fitting import atomic_fit
 
 
 class JADE(SourceSeparation):
@@ -34,9 +35,8 @@ class JADE(SourceSeparation):
     n_components : int or float, optional
         As for `ICA`.
     tol : float, default=1e-5
-        Converged when an iteration gains at most tol² times the sum of squares of all cumulant matrices:
-        tol is about the error that is left in the components. With the default,
-        a further gain would change the sources by far less than the sampling error of the cumulants does.
+        Converged when an iteration gains at most tol² times the sum of squares of all cumulant matrices: tol is about the error
+        that is left in the components. The default is far below the sampling error of the cumulants.
     max_iter : int, default=1000
         Maximum number of steps: sweeps and, where these gain little, steps of descent and of Newton's method.
     threads : int, optional
@@ -44,7 +44,7 @@ class JADE(SourceSeparation):
 
     Attributes
     ----------
-    components_, n_components_, mixing_, explained_variance_, whitening_, mean_
+    components_, n_components_, mixing_, explained_variance_, explained_variance_ratio_, whitening_, mean_
         As in `ICA`.
     n_iter_ : int
         Number of steps, which `max_iter` limits.
@@ -61,12 +61,12 @@ class JADE(SourceSeparation):
     --------
     >>> import numpy as np
     >>> from givens import JADE
-    >>> from givens.ica import amari_error
+    >>> from givens.metrics import amari
     >>> rng = np.random.default_rng(0)
     >>> S = np.column_stack((rng.laplace(size=20_000), rng.uniform(-1, 1, 20_000)))
     >>> A = np.array([[1.0, 0.5], [0.3, 1.0]])
     >>> model = JADE().fit(S @ A.T)
-    >>> amari_error(model.components_, A) < 0.05
+    >>> amari(model.components_, A) < 0.05
     True
     """
 
@@ -83,32 +83,47 @@ class JADE(SourceSeparation):
         self.max_iter = max_iter
         self.threads = threads
 
-    def _separate(self, rows: Rows, sample_weight: None) -> Separated:
-        X = rows.matrix("JADE")
-        space = self._space(X)
-        Z = space.coordinates(X)
-        if Z.shape[1] > MOST_COMPONENTS:
+    @atomic_fit
+    def fit(self, X: Any, y: None = None, sample_weight: Any = None) -> Self:
+        """Find the sources.
+
+        Parameters
+        ----------
+        X : array or data frame, shape (samples, features)
+            For signals: time x channels.
+        y : ignored, optional
+        sample_weight : array, shape (samples,), optional
+            How often each sample counts, at least 0, as for `ICA`.
+
+        Returns
+        -------
+        self
+        """
+        return self._fit(X, sample_weight)
+
+    def _separate(self, rows: Rows, sample_weight: Any) -> Separated:
+        X, weights, _ = counted_samples(rows.matrix("JADE"), sample_weight)
+        space = self._space(X, weights)
+        n = len(space.W)
+        if n > 128:  # whose cumulant matrices take 8·n⁴/2 bytes: 1.1 GB
             raise ValueError(
-                f"JADE of {Z.shape[1]} components would need {Z.shape[1] * (Z.shape[1] + 1) // 2:,} cumulant matrices; use "
-                f"n_components, at most {MOST_COMPONENTS}"
+                f"JADE of {n} components would need {n * (n + 1) // 2:,} cumulant matrices; use n_components, at most 128"
             )
-        Q = cumulant_matrices(Z)
-        result = minimize(
-            JointDiagonal(Q),
-            tol=self.tol,
-            max_iter=self.max_iter,
-            threads=self.threads,
+        objective = JointDiagonal(cumulant_matrices(space.coordinates(X), weights))
+        return Separated(
+            space, minimize(objective, tol=self.tol, max_iter=self.max_iter, threads=self.threads)
         )
-        return Separated(space, result)
 
 
-def cumulant_matrices(Z: np.ndarray) -> np.ndarray:
+def cumulant_matrices(Z: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
     """The fourth-order cumulant matrices of white samples; those with p < q are multiplied by √2.
 
     Parameters
     ----------
     Z : array, shape (samples, n)
         Mean 0, covariance I.
+    weights : array, shape (samples,), optional
+        How often each sample counts.
 
     Returns
     -------
@@ -118,7 +133,7 @@ def cumulant_matrices(Z: np.ndarray) -> np.ndarray:
     Examples
     --------
     >>> import numpy as np
-    >>> from givens.ica import cumulant_matrices
+    >>> from givens.ica.jade import cumulant_matrices
     >>> signs = np.array([[1.0, 1.0], [1.0, -1.0], [-1.0, 1.0], [-1.0, -1.0]])  # two coins: each has the cumulant −2
     >>> cumulant_matrices(signs)[0]
     array([[-2.,  0.],
@@ -131,8 +146,10 @@ def cumulant_matrices(Z: np.ndarray) -> np.ndarray:
     p, q = np.triu_indices(n)
     # If no pool is open, this opens one: a BLAS with several threads is slower on small products.
     with parallel.pool(parallel.width()), np.errstate(over="ignore", invalid="ignore"):
+        if weights is not None:
+            Z, samples = Z * weights[:, None] ** 0.25, weights.sum()
         fourth = gram_of_products(np.ascontiguousarray(Z.T, dtype=np.float64))[1:, 1:] / samples
-    refuse_too_large(fourth, "Z", "their fourth powers", "whiten it first, as whiten_samples does")
+    refuse_too_large(fourth, "Z", "their fourth powers", "whiten it first")
     Q = np.empty((len(p), n, n))
     Q[:, p, q] = Q[:, q, p] = fourth
     same = p == q

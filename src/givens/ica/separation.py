@@ -16,7 +16,6 @@ from sklearn.utils.validation import check_is_fitted
 from givens.data.by_rows import by_rows
 from givens.data.rows import Numbers, Rows
 from givens.ica.whitening import WhiteSpace, white_space
-from givens.metrics import amari
 from givens.numerics import parallel
 from givens.numerics.scaling import power_of_two
 from givens.result import Result
@@ -70,7 +69,7 @@ class SourceSeparation(Transformer, ABC):
         number, share = self._number(min(X.shape))
         return white_space(X, number, share=share, weights=weights)
 
-    def _settle(self, found: Separated, order: np.ndarray) -> None:
+    def _settle(self, separated: Separated, order: np.ndarray) -> None:
         """Set the attributes that only this method has; `order` is that of the sources."""
 
     @atomic_fit
@@ -87,39 +86,39 @@ class SourceSeparation(Transformer, ABC):
         -------
         self
         """
-        self._fit(X)
-        return self
+        return self._fit(X)
 
-    def _fit(self, X: Any, sample_weight: Any = None) -> None:
+    def _fit(self, X: Any, sample_weight: Any = None) -> Self:
         rows = Rows(X, self, Numbers(least_rows=2, as_given=True))
         with parallel.pool(self.threads):
-            found = self._separate(rows, sample_weight)
-        self._take(found, rows.dtype)
+            self._describe(self._separate(rows, sample_weight), rows.dtype)
+        return self
 
-    def _take(self, found: Separated, kind: Any) -> None:
-        """Set the attributes that all methods have."""
-        space, result = found.space, found.result
+    def _describe(self, separated: Separated, dtype: Any) -> None:
+        """Order and sign the sources, and assign the fitted attributes."""
+        space, result = separated.space, separated.result
         if not result.converged:
             warn_caller(
-                f"{type(self).__name__} did not converge ({result.message}); allow more iterations or raise tol",
+                f"{type(self).__name__} did not converge ({result.message}); raise max_iter or tol",
                 ConvergenceWarning,
             )
-        mixing = space.dewhitening @ result.U
-        order, signs, variance = _order_and_signs(mixing)
-        U = result.U[:, order] * signs
-        self.components_ = (U.T @ space.whitening).astype(kind)
+        mixing = space.B @ result.U  # of samples in their unit
+        energies = np.sum(mixing * mixing, axis=0)
+        order = np.argsort(-energies, kind="stable")
+        peaks = mixing[np.abs(mixing).argmax(axis=0), np.arange(len(order))]
+        U, energies = (result.U * np.where(peaks < 0, -1.0, 1.0))[:, order], energies[order]
+        self.components_ = (U.T @ space.whitening).astype(dtype)
         self.n_components_ = len(self.components_)
-        self.mixing_ = (mixing[:, order] * signs).astype(kind)
-        self.explained_variance_ = variance
-        self.whitening_ = space.whitening.astype(kind)
-        self.mean_ = space.mean.astype(kind)
+        self.mixing_ = (space.dewhitening @ U).astype(dtype)
+        with np.errstate(over="ignore", under="ignore"):
+            self.explained_variance_ = energies * space.unit * space.unit
+        self.explained_variance_ratio_ = energies / space.variance
+        self.whitening_ = space.whitening.astype(dtype)
+        self.mean_ = space.mean.astype(dtype)
         self.result_ = result
         self.converged_ = result.converged
         self.n_iter_ = max(result.steps, 1)
-        self._settle(found, order)
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "components_")
+        self._settle(separated, order)
 
     def transform(self, X: Any, copy: bool = True) -> np.ndarray:
         """The sources of samples: (X − mean) times `components_` transposed.
@@ -156,25 +155,11 @@ def counted_samples(X: np.ndarray, sample_weight: Any) -> tuple[np.ndarray, np.n
     weights = sample_weights(sample_weight, len(X))
     unit = power_of_two(weights)
     weights = weights / unit
-    kept = weights > 0
-    if kept.sum() < 2:
+    positive = weights > 0
+    if positive.sum() < 2:
         raise ValueError(
-            f"sample_weight must be positive for at least two samples, and it is for {int(kept.sum())}"
+            f"sample_weight must be positive for at least two samples, and it is for {int(positive.sum())}"
         )
-    if not kept.all():
-        X, weights = X[kept], weights[kept]
+    if not positive.all():
+        X, weights = X[positive], weights[positive]
     return X, None if weights.min() == weights.max() else weights, float(weights.sum()) * unit
-
-
-def _order_and_signs(mixing: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The order of sources by explained variance, signs that make the largest entry of each positive, and the variances."""
-    largest = np.abs(mixing).max() or 1.0
-    shares = np.sum((mixing / largest) ** 2, axis=0)
-    order = np.argsort(-shares, kind="stable")
-    peaks = mixing[np.abs(mixing).argmax(axis=0), np.arange(mixing.shape[1])][order]
-    with np.errstate(over="ignore", under="ignore"):
-        return order, np.where(peaks < 0, -1.0, 1.0), shares[order] * largest * largest
-
-
-amari_error = amari
-"""The same as `givens.metrics.amari`."""

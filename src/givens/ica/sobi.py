@@ -22,9 +22,6 @@ from givens.objectives.joint import JointDiagonal
 from givens.solve.minimize import minimize
 from givens.support.arguments import whole
 
-DEFAULT_LAGS = 100
-TILE = 1 << 16  # entries of the lagged samples in a tile
-
 
 class SOBI(SourceSeparation):
     """Sources with different spectra, from covariances at several lags.
@@ -39,8 +36,8 @@ class SOBI(SourceSeparation):
         Lags in samples, at least 1 and less than the number of samples; an integer stands for 1, 2, ..., lags. By default 100, or
         half the number of samples if that is less.
     tol : float, default=1e-6
-        Converged when an iteration gains at most tol² times the sum of squares of all lagged covariances:
-        tol is about the error that is left in the components.
+        Converged when an iteration gains at most tol² times the sum of squares of all lagged covariances: tol is about the error
+        that is left in the components.
     max_iter : int, default=1000
         Maximum number of steps: sweeps and, where these gain little, steps of descent and of Newton's method.
     threads : int, optional
@@ -48,7 +45,7 @@ class SOBI(SourceSeparation):
 
     Attributes
     ----------
-    components_, n_components_, mixing_, explained_variance_, whitening_, mean_
+    components_, n_components_, mixing_, explained_variance_, explained_variance_ratio_, whitening_, mean_
         As in `ICA`.
     n_iter_ : int
         Number of steps, which `max_iter` limits.
@@ -69,12 +66,12 @@ class SOBI(SourceSeparation):
     >>> import numpy as np
     >>> from scipy.signal import lfilter
     >>> from givens import SOBI
-    >>> from givens.ica import amari_error
+    >>> from givens.metrics import amari
     >>> noise = np.random.default_rng(0).standard_normal((2, 20_000))
     >>> S = np.column_stack((lfilter([1.0], [1.0, -0.9], noise[0]), lfilter([1.0], [1.0, 0.5], noise[1])))
     >>> A = np.array([[1.0, 0.5], [0.3, 1.0]])
     >>> model = SOBI(lags=10).fit(S @ A.T)
-    >>> amari_error(model.components_, A) < 0.02
+    >>> amari(model.components_, A) < 0.02
     True
     """
 
@@ -97,34 +94,28 @@ class SOBI(SourceSeparation):
         X = rows.matrix("SOBI")
         self.lags_ = as_lags(self.lags, len(X))
         space = self._space(X)
-        covariances = lagged_covariances(space.coordinates(X), self.lags_)
-        result = minimize(
-            JointDiagonal(reduced_stack(covariances)),
-            tol=self.tol,
-            max_iter=self.max_iter,
-            threads=self.threads,
+        objective = JointDiagonal(reduced_stack(lagged_covariances(space.coordinates(X), self.lags_)))
+        return Separated(
+            space, minimize(objective, tol=self.tol, max_iter=self.max_iter, threads=self.threads)
         )
-        return Separated(space, result)
 
 
 def as_lags(lags: Any, samples: int) -> np.ndarray:
     """The lags that a number, a sequence or None stands for; raise an error if they are invalid."""
     if lags is None:
-        return np.arange(1, max(2, min(DEFAULT_LAGS, samples // 2) + 1))
+        return np.arange(1, max(2, min(100, samples // 2) + 1))
     if np.ndim(lags) == 0:
         return np.arange(1, whole(lags, "lags", 1, samples - 1, "the number of samples less 1") + 1)
-    found = np.asarray(lags)
-    if found.ndim != 1 or len(found) == 0:
+    numbers = np.asarray(lags)
+    if numbers.ndim != 1 or len(numbers) == 0:
         raise ValueError(
-            f"lags must be at least one whole number, got {'none' if found.size == 0 else found.shape}"
+            f"lags must be at least one whole number, got {'none' if numbers.size == 0 else numbers.shape}"
         )
-    if found.dtype.kind not in "iu" or (found < 1).any():
+    if numbers.dtype.kind not in "iu" or (numbers < 1).any():
         raise ValueError(f"lags must be whole numbers of at least 1, got {lags!r}")
-    if (found >= samples).any():
-        raise ValueError(
-            f"lags must be less than the number of samples, {samples}, got {int(found[found >= samples][0])}"
-        )
-    return found.astype(np.int64)
+    if numbers.max() >= samples:
+        raise ValueError(f"lags must be less than the number of samples, {samples}, got {numbers.max()}")
+    return numbers.astype(np.int64)
 
 
 def lagged_covariances(Z: np.ndarray, lags: Any) -> np.ndarray:
@@ -143,7 +134,7 @@ def lagged_covariances(Z: np.ndarray, lags: Any) -> np.ndarray:
     Examples
     --------
     >>> import numpy as np
-    >>> from givens.ica import lagged_covariances
+    >>> from givens.ica.sobi import lagged_covariances
     >>> lagged_covariances(np.array([[1.0], [-1.0], [1.0], [-1.0]]), [1, 2]).ravel()
     array([-1.,  1.])
     """
@@ -162,7 +153,8 @@ def lagged_covariances(Z: np.ndarray, lags: Any) -> np.ndarray:
 
     # If no pool is open, this opens one of a single thread: a BLAS with several threads is slower on small products.
     with parallel.pool(parallel.width()):
-        total = tiled_sum(parallel.slices(samples, max(16, TILE // (n * len(lags)))), sums)
+        # The lagged samples of a tile take half a megabyte, which a core's cache holds.
+        total = tiled_sum(parallel.slices(samples, max(16, (1 << 16) // (n * len(lags)))), sums)
     total = total.reshape(n, len(lags), n).swapaxes(0, 1)
     total /= (samples - lags)[:, None, None]
     with np.errstate(over="ignore", under="ignore"):

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from givens.data.moments import Moments, moments_of
-from givens.numerics.scaling import EPS, check_data, power_of_two
-from givens.support.arguments import whole
+from givens.numerics.scaling import EPS, power_of_two
 
 
 @dataclass(frozen=True)
@@ -26,6 +25,8 @@ class WhiteSpace:
     origin : array, shape (features,)
     rank : int
         Of the centred data.
+    variance : float
+        Of all features together, in squares of the unit.
     unit : float
         A power of two near the largest entry of the data: samples are divided by it before they are multiplied.
     """
@@ -34,6 +35,7 @@ class WhiteSpace:
     B: np.ndarray
     origin: np.ndarray
     rank: int
+    variance: float
     unit: float = 1.0
 
     @property
@@ -70,63 +72,6 @@ class WhiteSpace:
         return self.W.T @ U
 
 
-@dataclass(frozen=True)
-class Whitened:
-    """White samples, and the map back.
-
-    Attributes
-    ----------
-    Z : array of float64, shape (samples, components)
-        White: mean 0, covariance I (divisor: the number of samples).
-    whitening : array, shape (components, features)
-        W: Z = (X − mean) Wᵀ.
-    dewhitening : array, shape (features, components)
-        B: X ≈ Z Bᵀ + mean.
-    mean : array, shape (features,)
-    rank : int
-        Of the centred data.
-    """
-
-    Z: np.ndarray
-    whitening: np.ndarray
-    dewhitening: np.ndarray
-    mean: np.ndarray
-    rank: int
-
-
-def whiten_samples(X: np.ndarray, n_components: int | None = None, *, share: float | None = None) -> Whitened:
-    """Whiten samples by their leading principal components.
-
-    Parameters
-    ----------
-    X : array, shape (samples, features)
-    n_components : int, optional
-        By default as many as the rank of the centred data.
-    share : float, optional
-        Instead of a number: keep as many components as explain this share of the variance.
-
-    Returns
-    -------
-    Whitened
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from givens.ica import whiten_samples
-    >>> X = np.random.default_rng(0).standard_normal((500, 3)) @ np.diag([3.0, 2.0, 1.0])
-    >>> Z = whiten_samples(X).Z
-    >>> (Z.T @ Z / len(Z)).round(12) + 0.0
-    array([[1., 0., 0.],
-           [0., 1., 0.],
-           [0., 0., 1.]])
-    """
-    X = check_data(X, "X", 2)
-    if n_components is not None:
-        n_components = whole(n_components, "n_components", least=1)
-    space = white_space(X, n_components, share=share)
-    return Whitened(space.coordinates(X), space.whitening, space.dewhitening, space.mean, space.rank)
-
-
 def white_space(
     X: np.ndarray,
     n_components: int | None = None,
@@ -134,33 +79,55 @@ def white_space(
     share: float | None = None,
     weights: np.ndarray | None = None,
 ) -> WhiteSpace:
-    """The white space of finite samples, as for `whiten_samples`; `weights` are those of the samples, and positive."""
+    """The white space of the leading principal components of finite samples.
+
+    Parameters
+    ----------
+    X : array, shape (samples, features)
+    n_components : int, optional
+        By default as many as the rank of the centred data.
+    share : float, optional
+        In place of a number: as many components as explain this share of the variance.
+    weights : array, shape (samples,), optional
+        Positive.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from givens.ica.whitening import white_space
+    >>> X = np.random.default_rng(0).standard_normal((500, 3)) @ np.diag([3.0, 2.0, 1.0])
+    >>> Z = white_space(X).coordinates(X)
+    >>> (Z.T @ Z / len(Z)).round(12) + 0.0
+    array([[1., 0., 0.],
+           [0., 1., 0.],
+           [0., 0., 1.]])
+    """
     samples, features = X.shape
     # Division by a power of two is exact, and keeps squares from overflow and underflow.
     unit = power_of_two(X)
     tall = samples > 2 * features
-    found = moments_of(X, 1 / unit, weights, products=tall)
+    moments = moments_of(X, 1 / unit, weights, products=tall)
     if tall:
-        return from_moments(found, n_components, share)
-    rows = np.divide(X, unit, dtype=np.float64) - found.mean
+        return from_moments(moments, n_components, share)
+    rows = np.divide(X, unit, dtype=np.float64) - moments.mean
     if weights is not None:
         rows *= np.sqrt(weights)[:, None]
     _, deviations, axes = np.linalg.svd(rows, full_matrices=False)
-    deviations /= np.sqrt(found.weight)
-    return _space(found, deviations, axes.T, max(samples, features) * EPS, n_components, share)
+    deviations /= np.sqrt(moments.weight)
+    return _space(moments, deviations, axes.T, max(samples, features) * EPS, n_components, share)
 
 
-def from_moments(found: Moments, n_components: int | None = None, share: float | None = None) -> WhiteSpace:
+def from_moments(moments: Moments, n_components: int | None = None, share: float | None = None) -> WhiteSpace:
     """The white space of samples with these first and second moments."""
-    variances, axes = np.linalg.eigh(found.covariance())
+    variances, axes = np.linalg.eigh(moments.covariance())
     deviations = np.sqrt(np.maximum(variances[::-1], 0.0))
     # A covariance holds only half the digits of small deviations.
-    least = float(np.sqrt(max(found.count, len(found.mean)) * EPS))
-    return _space(found, deviations, axes[:, ::-1], least, n_components, share)
+    least = float(np.sqrt(max(moments.count, len(moments.mean)) * EPS))
+    return _space(moments, deviations, axes[:, ::-1], least, n_components, share)
 
 
 def _space(
-    found: Moments,
+    moments: Moments,
     deviations: np.ndarray,
     axes: np.ndarray,
     least: float,
@@ -169,21 +136,22 @@ def _space(
 ) -> WhiteSpace:
     """The space of the leading principal axes; those whose deviations are rounding errors are left out."""
     # The deviations of constant features are rounding errors of their means.
-    size = max(float(deviations.max(initial=0.0)), EPS * float(np.abs(found.mean).max(initial=0.0)))
+    size = max(float(deviations.max(initial=0.0)), EPS * float(np.abs(moments.mean).max(initial=0.0)))
     rank = int(np.sum(deviations > least * size))
     if rank == 0:
         raise ValueError("all samples are equal: there is nothing to separate")
     number = rank if n_components is None else n_components
     if share is not None:
-        held = np.cumsum(deviations[:rank] ** 2)
-        number = int(np.searchsorted(held, share * held[-1])) + 1
+        explained = np.cumsum(deviations[:rank] ** 2)
+        number = int(np.searchsorted(explained, share * explained[-1])) + 1
     if number > rank:
         raise ValueError(
             f"n_components = {number}, but the centred data have rank {rank} only; ask for at most {rank}"
         )
+    variance = float(deviations @ deviations)
     deviations, axes = deviations[:number], axes[:, :number]
     # LAPACK leaves the signs open. With these the whitening is Picard's, so that its W can be a start.
     peaks = axes[np.abs(axes).argmax(axis=0), np.arange(number)]
     axes = axes * np.where(peaks < 0, -1.0, 1.0)
     W = axes.T / deviations[:, None]
-    return WhiteSpace(W, axes * deviations, found.mean, rank, 1.0 / found.unit)
+    return WhiteSpace(W, axes * deviations, moments.mean, rank, variance, 1.0 / moments.unit)

@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from givens.ica import amari_error
+from givens.metrics import amari
 from tests.tables import read_exactly
 
 
@@ -41,7 +41,7 @@ def test_channels_in_rows_are_signals_and_no_samples(givens, tmp_path, mixture, 
     assert "took the columns as samples, since 4 rows of 1,500 columns look like signals" in run.err
     assert "(--samples rows says otherwise)" in run.err
     unmixing = read_exactly(tmp_path / "out" / "unmixing.csv").to_numpy().T
-    assert amari_error(unmixing, mixture[1]) < 0.1
+    assert amari(unmixing, mixture[1]) < 0.1
     run = givens("ica", f"wide{ending}", "--samples", "rows", "--stability", "0", "--out", "out", "--json")
     assert json.loads(run.out)["samples"] == 4
     # A table that is somewhat wide may be either; other commands keep their rule.

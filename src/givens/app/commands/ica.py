@@ -59,8 +59,8 @@ def command(
     ),
     stability: int | None = o.fitting(
         None,
-        "How many times to compare the sources of two random halves of the samples; 0 leaves it out. Default: 5, and 0 "
-        "with --cluster.",
+        "How many random halves of the samples to separate too, to see which sources are found again; 0 leaves it out. "
+        "Default: 10, and 0 with --cluster.",
         min=0,
     ),
     starts: int = o.fitting(1, "Number of starts; the best is kept.", min=1),
@@ -99,7 +99,7 @@ def command(
     model = givens.ICA(
         components,
         contrast=contrast,
-        stability=(5 if run.cluster is None else 0) if stability is None else stability,
+        stability=(10 if run.cluster is None else 0) if stability is None else stability,
         n_starts=starts,
         **run.parameters(session),
     )
@@ -226,6 +226,6 @@ def _found_again(stability: np.ndarray | None) -> list[tuple[str, str, str]]:
         (
             "Stable sources",
             f"{stable} of {len(stability)}",
-            "found again in every random half of the samples, with a correlation above 0.95",
+            "found again in random halves of the samples, with a mean correlation above 0.95",
         )
     ]
