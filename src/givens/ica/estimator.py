@@ -201,8 +201,8 @@ class ICA(SourceSeparation):
             space, white = self._passed(rows)
             return Separated(space, self._rotate(white), white, white.weight)
         X, weights, samples = counted_samples(rows.matrix(" and ".join(names)), sample_weight)
-        space, white = self._in_memory(X, weights)
-        return Separated(space, self._rotate(white), white, samples)
+        space, held = self._in_memory(X, weights)
+        return Separated(space, self._rotate(held), held, samples)
 
     def _in_memory(self, X: np.ndarray, weights: np.ndarray | None) -> tuple[WhiteSpace, HeldRows]:
         """White samples in memory."""
