@@ -25,8 +25,7 @@ from givens.numerics.polar import polar
 from givens.numerics.scaling import check_data, unit_of
 from givens.objectives.columns import Columns
 from givens.objectives.contrasts import Contrast, LogCosh
-from givens.objectives.passed_rows import PassedRows
-from givens.objectives.turned_rows import HeldRows, TurnedRows
+from givens.objectives.turned_rows import HeldRows, PassedRows, TurnedRows
 from givens.result import Result
 from givens.rotations import random_orthogonal
 from givens.solve.race import lowest_run

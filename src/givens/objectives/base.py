@@ -149,7 +149,11 @@ class Objective(ABC):
     scale: float = 1.0
     factor: float = 1.0
     method: tuple[Any, ...] = ("sweeps",)
-    second: Callable[[Any, np.ndarray], Product] | None = None
+
+    @property
+    def second(self) -> Callable[[Any, np.ndarray], Product] | None:
+        """None: runs use no second derivatives. An objective that has them returns `second(state, Q)`."""
+        return None
 
     @abstractmethod
     def state(self, U: np.ndarray) -> Any:

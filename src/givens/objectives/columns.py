@@ -3,7 +3,7 @@
     f(U) = Σ_j φ((AU)_j)
 
 Rotating columns i and j of U rotates columns i and j of Y, so the state is Y if the rows of A are in memory. If they are in
-chunks, the state is U, and only sums over rows are sent. `turned_rows` and `passed_rows` have these two.
+chunks, the state is U, and only sums over rows are sent. `turned_rows` has these two.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from givens.numerics.scaling import check_data, power
 from givens.objectives.base import Blocks, Look, Objective, PairSolutions, Product, Rotations
 from givens.objectives.contrasts import Contrast, Exp, LogCosh
 from givens.objectives.quartic import Kurtosis, Orthomax
-from givens.objectives.turned_rows import LEAST, SAMPLE_ROWS, SWEPT_ROWS, HeldRows, TurnedRows
+from givens.objectives.turned_rows import MIN_SAMPLE_ROWS, SAMPLE_ROWS, HeldRows, PassedRows, TurnedRows
 from givens.schedules import Schedule, Tournament
 from givens.support.arguments import as_array, is_dask
 
@@ -74,6 +74,7 @@ class Columns(Objective):
     ) -> None:
         rows = _rows_of(A, weights)
         self.unweighted = as_contrast(contrast)
+        self.rows: TurnedRows
         self.rows, self.contrast, self.divisor = rows.prepared(self.unweighted)
         degree = self.contrast.degree
         self.factor = self.contrast.sense * (1.0 if degree is None else power(self.divisor, degree))
@@ -83,6 +84,7 @@ class Columns(Objective):
         self.scale = rows.count / len(self.rows.sample(rows.stride)) * self._size(rows.stride) or 1.0
         self.sampled = False  # whether this is the sum over a sample of the rows
         self.trace_slopes = True  # whether looks for the value have slopes too, for the trace
+        self.method = self._phases()
 
     def start(self, rng: np.random.Generator) -> np.ndarray | Columns:
         """The identity; with very many rows, where the sum over some of them is least."""
@@ -96,15 +98,16 @@ class Columns(Objective):
         """
         if self.sampled or not self.rows.samples_fit:
             return None
-        sweeps = self._sweeps_cheaply()
-        stride = self.rows.count // max((SWEPT_ROWS if sweeps else SAMPLE_ROWS) * self.n, LEAST)
+        # Sweeps begin on fewer rows, since each of them goes farther than a step of descent.
+        per_column = 24 if self._sweeps_cheaply() else SAMPLE_ROWS
+        stride = self.rows.count // max(per_column * self.n, MIN_SAMPLE_ROWS)
         if stride < 3:
             return None
         other = copy(self)
         A, weights = self.rows.sample(stride), self.rows.weights
         other.rows = HeldRows(A, weights=None if weights is None else weights[::stride])
         other.contrast, other.sampled = self._weighted(stride), True
-        other.scale = other._size(1) or 1.0
+        other.scale, other.method = other._size(1) or 1.0, other._phases()
         return other
 
     def _size(self, stride: int) -> float:
@@ -126,27 +129,28 @@ class Columns(Objective):
     def _sweeps_cheaply(self) -> bool:
         return self.contrast.exact and self.second is not None
 
-    @property
-    def method(self) -> tuple[str | Schedule, ...]:  # type: ignore[override]
+    def _phases(self) -> tuple[str | Schedule, ...]:
         """Descent, then Newton's method if the contrast has second derivatives, then sweeps.
 
         Sweeps alone if pairs have a closed form and the rows are few.
         """
         sweeps = Tournament(block=self.rows.block(self.contrast))
-        if self.rows.passed:
+        if isinstance(self.rows, PassedRows):
             if not isinstance(self.contrast, Orthomax):
                 return ("descent",)
             # All columns as one block: its moments take one pass.
             return (sweeps,) if sweeps.block == self.n else ("descent", sweeps)
-        if (self.contrast.exact and self.rows.count < LEAST) or (self.sampled and self._sweeps_cheaply()):
+        if (self.contrast.exact and self.rows.count < MIN_SAMPLE_ROWS) or (
+            self.sampled and self._sweeps_cheaply()
+        ):
             return (sweeps,)
         return ("descent", sweeps) if self.second is None else ("descent", "newton", sweeps)
 
     @property
-    def second(self) -> Callable[[np.ndarray, np.ndarray], Product] | None:  # type: ignore[override]
+    def second(self) -> Callable[[np.ndarray, np.ndarray], Product] | None:
         """The second derivatives, which are sums over all rows in memory; None if runs should not use them."""
         second = self.contrast.second
-        if second is None or self.n > MOST_TWICE or self.rows.passed:
+        if second is None or self.n > MOST_TWICE or isinstance(self.rows, PassedRows):
             return None
         return lambda state, Q: second(state, self.active, Q)
 
@@ -188,7 +192,6 @@ def _rows_of(A: Any, weights: np.ndarray | None) -> TurnedRows:
         return A
     if is_dask(A):
         from givens.data.rows import Rows
-        from givens.objectives.passed_rows import PassedRows
 
         if weights is not None:
             raise ValueError("weights are for rows in memory: leave them out with a dask array")

@@ -1,8 +1,8 @@
 """Any function of an orthogonal matrix, or of an n x m matrix with orthonormal columns, given as a callable.
 
-With its gradient, slopes are those of `angle_derivatives`. Without it they are finite differences (`differences`). Sweeps and
-certificates search the angles of pairs from values alone (`pair_angles`). The arguments are checked, and the size of f is found,
-by a few evaluations before the run (`probes`).
+Slopes come from its gradient, or are finite differences (`angle_derivatives`). Sweeps and certificates search the angles of pairs
+from values alone: g(θ) = f(U·G(i, j, θ)) is interpolated by a sum of harmonics, whose global minimum is found (`harmonics`). The
+arguments are checked, and the size of f is found, by a few evaluations before the run (`probes`).
 """
 
 from __future__ import annotations
@@ -16,17 +16,20 @@ import numpy as np
 
 from givens.numerics import flop_counts, parallel
 from givens.numerics.scaling import EPS, power_of_two
-from givens.objectives.angle_derivatives import few_slopes, few_slopes_of_pairs, second_product, square_slopes
-from givens.objectives.base import Blocks, Look, Objective, PairSolutions, Product, Rotations
-from givens.objectives.differences import differences
-from givens.objectives.pair_angles import PairAngles
+from givens.objectives.angle_derivatives import (
+    differences,
+    few_slopes,
+    few_slopes_of_pairs,
+    second_product,
+    square_slopes,
+    with_pair_rotated,
+)
+from givens.objectives.base import Blocks, Look, Objective, PairSolutions, Product, Rotations, gathered
+from givens.objectives.harmonics import Search, periodic, polynomial
 from givens.objectives.probes import check_degree, check_gradient, check_hessian, probe
 from givens.objectives.values import HessianProduct, Jacobian, Values
-from givens.rotations import complete, rotate_blocks
+from givens.rotations import complete, rotate_blocks, turn
 from givens.support.arguments import whole
-
-# Functions whose values are smaller or larger are divided by a power of two: squares would overflow or vanish.
-USUAL = 1e-100, 1e100
 
 
 @dataclass
@@ -128,7 +131,6 @@ class Function(Objective):
         # With a BLAS of one thread, as during the run: others would spin for a tenth of a second after these evaluations.
         with parallel.pool(parallel.width()):
             self._measure(check, near)
-        self.angles = PairAngles(self.values.finite, self.active, self.degree, self.noise)
         self._slopes = square_slopes if self.square else few_slopes
 
     def __call__(self, U: np.ndarray) -> float:
@@ -144,7 +146,8 @@ class Function(Objective):
         """Set the scale of f from some of its values, which for checkpoints also identify f; check the other arguments."""
         probes = probe(self.values, near)
         largest = float(np.abs(probes.values).max())
-        if largest and not USUAL[0] < largest < USUAL[1]:
+        # Squares of such values would overflow or vanish.
+        if largest and not 1e-100 < largest < 1e100:
             self.factor = self.values.factor = power_of_two(largest)
             gradient = None if probes.gradient is None else probes.gradient / self.factor
             probes = probes._replace(values=probes.values / self.factor, gradient=gradient)
@@ -203,7 +206,7 @@ class Function(Objective):
         return Look(math.inf, np.zeros((self.n if self.square else self.active + self.n, self.active)))
 
     @property
-    def second(self) -> Callable[[FunctionState, np.ndarray], Product] | None:  # type: ignore[override]
+    def second(self) -> Callable[[FunctionState, np.ndarray], Product] | None:
         """The second derivatives, if `hess` is given."""
         return None if self.values.hess is None else self._second
 
@@ -217,15 +220,58 @@ class Function(Objective):
     def solve(self, state: FunctionState, blocks: Blocks, min_gain: float = 0.0) -> PairSolutions:
         """Find the best angle of every pair of every block; the pairs of a block one after the other."""
         value = self.value(state)
-        found = parallel.each(lambda block: self.angles.rotation(state.Ut, block, value), blocks)
-        rotations = [block.rotation for block in found]
-        # A search by interpolation is off by at least the rounding errors of f.
-        error = max([block.error for block in found] + [self.noise]) if self.degree is None else 0.0
-        return PairSolutions(
-            np.array(rotations) if isinstance(blocks, np.ndarray) else rotations,
-            np.array([block.gain for block in found]),
-            error,
+        rotations, gains, errors = zip(
+            *parallel.each(lambda block: self._rotated_block(state.Ut, block, value), blocks)
         )
+        # A search by interpolation is off by at least the rounding errors of f.
+        error = max(*errors, self.noise) if self.degree is None else 0.0
+        return gathered(blocks, zip(rotations, gains), error)
+
+    def _rotated_block(
+        self, Ut: np.ndarray, block: np.ndarray, value: float
+    ) -> tuple[np.ndarray, float, float]:
+        """Rotate every pair of a block to its best angle: Q, the gain, the largest difference between f and its harmonics."""
+        Vt, Q = Ut, np.eye(len(block))
+        total, error = 0.0, 0.0
+        for a in range(np.searchsorted(block, self.active)):
+            for b in range(a + 1, len(block)):
+                search = self._search(Vt, (int(block[a]), int(block[b])), value)
+                error = max(error, search.error)
+                if not self._exceeds_rounding(search):
+                    continue
+                Q[:, [a, b]] = Q[:, [a, b]] @ turn(search.theta)
+                Vt = Ut.copy()
+                Vt[block] = Q.T @ Ut[block]
+                value -= search.gain
+                total += search.gain
+        return Q, total, error
+
+    def _search(self, Vt: np.ndarray, pair: tuple[int, int], value: float) -> Search:
+        """The best angle of a pair."""
+        V = np.ascontiguousarray(Vt.T)
+
+        def g(theta: float) -> float:
+            return self.values.finite(with_pair_rotated(V, self.active, pair, theta))
+
+        if self.degree is not None:
+            return polynomial(g, value, self.degree, noise=self.noise)
+        return periodic(g, value, noise=self.noise)
+
+    def _exceeds_rounding(self, search: Search) -> bool:
+        """Whether the gain is more than rounding error.
+
+        A large angle must gain more than the noise of f. A small angle, in the basin of θ = 0, is judged by the slope at 0, which
+        is as accurate as the values: from differences of values, an angle would be known to the square root of eps only.
+        """
+        if search.gain <= 0:
+            return False
+        if search.gain > self.noise:
+            return True
+        order = max(search.harmonics.order, 1)
+        slope = abs(search.harmonics.slope)
+        # A search that reached the limit of harmonics has tested its slope itself.
+        small = abs(search.theta) < 1e-3 / order if search.resolved else abs(search.theta) < 1e-2
+        return small and (slope > self.noise * order or not search.resolved)
 
     def apply(
         self,

@@ -19,16 +19,11 @@ from functools import lru_cache
 import numpy as np
 
 from givens.numerics.scaling import EPS
+from givens.objectives.angle_derivatives import FOURTH_ORDER_STEP
 
 MAX_HARMONICS = 64
-FIRST_POINTS = 8  # angles of the first grid
-RESOLVED = (
-    1e-12  # relative to the range of g: a larger difference between g and the sum calls for more harmonics
-)
 # Radians, off every grid: a harmonic that the grid takes for another one is seen here.
 PROBE_ANGLES = np.array([0.7548776662466927, 2.4674011002723395, -1.3247179572447460])
-# Radians. The fourth-order differences err by h⁴ and by eps/h: this is where the two meet.
-DIFFERENCE_STEP = EPS**0.2
 
 
 @dataclass(frozen=True)
@@ -112,7 +107,7 @@ def periodic(g: Callable[[float], float], at_zero: float, *, noise: float = 0.0)
     (True, True)
     """
     values = {0: at_zero}
-    most, points = 4 * MAX_HARMONICS, FIRST_POINTS
+    most, points = 4 * MAX_HARMONICS, 8
     probes = np.array([g(float(t)) for t in PROBE_ANGLES])
     while True:
         grid = np.arange(points) * (most // points)
@@ -128,7 +123,7 @@ def periodic(g: Callable[[float], float], at_zero: float, *, noise: float = 0.0)
         error = float(np.abs(harmonics(PROBE_ANGLES) - probes).max())
         error = max(error, float(np.abs(harmonics(2 * np.pi * grid / most) - samples).max()))
         # Rounding in g itself is not a harmonic: do not chase it.
-        resolved = error <= max(RESOLVED * size, 4 * noise, 32 * EPS * float(np.abs(samples).max()))
+        resolved = error <= max(1e-12 * size, 4 * noise, 32 * EPS * float(np.abs(samples).max()))
         if resolved or points == most:
             break
         points *= 2
@@ -153,11 +148,11 @@ def _checked(
 
 def _newton_step(g: Callable[[float], float], theta: float, here: float, noise: float) -> tuple[float, float]:
     """A step to where the slope vanishes, by differences around θ, and its gain; none where rounding is all there is."""
-    a, b, c, d = (g(theta + k * DIFFERENCE_STEP) for k in (-2, -1, 1, 2))
-    slope = (a - 8 * b + 8 * c - d) / (12 * DIFFERENCE_STEP)
-    curve = (16 * (b + c) - a - d - 30 * here) / (12 * DIFFERENCE_STEP**2)
+    a, b, c, d = (g(theta + k * FOURTH_ORDER_STEP) for k in (-2, -1, 1, 2))
+    slope = (a - 8 * b + 8 * c - d) / (12 * FOURTH_ORDER_STEP)
+    curve = (16 * (b + c) - a - d - 30 * here) / (12 * FOURTH_ORDER_STEP**2)
     # Beyond the differences' own reach a parabola through them says nothing.
-    if abs(slope) * DIFFERENCE_STEP <= noise or abs(slope) > 2 * DIFFERENCE_STEP * curve:
+    if abs(slope) * FOURTH_ORDER_STEP <= noise or abs(slope) > 2 * FOURTH_ORDER_STEP * curve:
         return 0.0, 0.0
     move, promised = -slope / curve, 0.5 * slope * (slope / curve)
     gain = here - g(theta + move)

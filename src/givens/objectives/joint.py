@@ -172,7 +172,7 @@ class JointDiagonal(Objective):
         return parallel.slices(self.C.shape[2], max(1, TILE_ENTRIES // self.n**2))
 
     @property
-    def second(self) -> Callable[[np.ndarray, np.ndarray], Product] | None:  # type: ignore[override]
+    def second(self) -> Callable[[np.ndarray, np.ndarray], Product] | None:
         """The second derivatives, if they are few enough."""
         return self._second if self.n <= MOST_TWICE else None
 

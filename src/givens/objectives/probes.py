@@ -9,34 +9,22 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from givens.numerics.scaling import EPS
+from givens.objectives.angle_derivatives import rotated
 from givens.objectives.base import NotFinite
-from givens.objectives.harmonics import polynomial
-from givens.objectives.pair_angles import rotated
+from givens.objectives.harmonics import PROBE_ANGLES, polynomial
 from givens.objectives.values import Values
 from givens.rotations import check_orthogonal, random_orthogonal, repair
 
-ANGLES = (0.0, 1.0, 2.0, 4.0)
+ANGLES = (0.0, *PROBE_ANGLES)
 """Angles at which f is evaluated; with a gradient, only the first two."""
 
-NEAR = 1e-3
-"""The share of these angles near a start."""
-
-REPEATS = 1e-8
-"""Relative to the values of f: a larger difference between two values for one matrix is no rounding error."""
-
-AGREEMENT = 1e-4
-"""A derivative that differs from a finite difference by more than this share is wrong."""
-
-NOISE_STEPS = (1.5e-6, 2e-6, 2.5e-6, 3e-6, 4e-6)
-"""Steps from whose values the rounding error of f is estimated."""
-
-HESS_STEPS = (1e-5, 1e-4, 1e-6)
-"""Steps of differences of gradients, in the order in which they are tried."""
+MAX_DISAGREEMENT = 1e-4
+"""A derivative that differs from all finite differences by more than this share is wrong."""
 
 
 class Probes(NamedTuple):
@@ -55,7 +43,7 @@ def probe(values: Values, near: np.ndarray | None) -> Probes:
         start = check_orthogonal(near, name="near", columns=m if m < n else None)
         if len(start) != n:
             raise ValueError(f"near is of order {len(start)}, but n = {n}")
-        probes = _around(values, start, NEAR)
+        probes = _around(values, start, 1e-3)  # f need not be finite farther away
     if not np.isfinite(probes.values).all():
         where = "the rotation where it is first evaluated" if near is None else "the start"
         raise ValueError(f"f is infinite near {where}; give a start around which it is finite")
@@ -74,7 +62,8 @@ def _around(values: Values, place: np.ndarray, share: float) -> Probes:
         return Probes(place, np.array([first, values(_paired(place, share * ANGLES[1]))]), gradient)
     found = np.array([values(_paired(place, share * angle)) for angle in ANGLES])
     again = values(place.copy())
-    if np.isfinite(found).all() and not abs(again - found[0]) <= REPEATS * np.abs(found).max():
+    # A larger difference is no rounding error.
+    if np.isfinite(found).all() and not abs(again - found[0]) <= 1e-8 * np.abs(found).max():
         raise ValueError(
             f"f must return the same number for the same matrix, but it returned {found[0]:.6g} and then {again:.6g}; "
             "if it draws random numbers, draw them once"
@@ -108,52 +97,59 @@ def check_degree(values: Values, probes: Probes, degree: int, scale: float) -> N
 
 
 def check_gradient(values: Values, probes: Probes, noise: float) -> None:
-    """Compare the gradient with a difference of values, along one direction."""
-    U, value, E = probes.place, float(probes.values[0]), probes.gradient
+    """Compare the gradient with differences of values, along one direction."""
+    U, E = probes.place, probes.gradient
     assert E is not None
     if not np.isfinite(E).all():
         raise NotFinite("jac must be finite, but it returned NaN or infinity")
     curve, tangent = _curve(U)
-    expected, norm = float(np.vdot(E, tangent)), float(np.linalg.norm(_projected(E, U)))
-    # One more value is nearly always enough. If not, a noisy function needs a large step, and one with large higher
-    # derivatives a small step.
-    for step in (1e-6, *NOISE_STEPS, 1e-4):
-        ahead, back = values.finite(curve(step)), value if step == 1e-6 else values.finite(curve(-step))
-        width = step if step == 1e-6 else 2 * step
-        if step in NOISE_STEPS:
-            # The curvature hardly shows in so short a step: the rest is the noise of f.
-            noise = max(noise, 2 * abs(ahead - 2 * value + back))
-        difference = (ahead - back) / width
-        if abs(difference - expected) <= AGREEMENT * max(norm, abs(difference)) + noise / step:
-            return
-    raise ValueError(
-        f"jac disagrees with f: along one direction the slope is {expected:.6g} by jac, and {difference:.6g} by a difference "
-        "of values; give the matrix of the partial derivatives ∂f/∂U_ij, or objectives.Function(..., check=False) if f has "
-        "kinks or large rounding errors"
-    )
+    slope, size = float(np.vdot(E, tangent)), float(np.linalg.norm(_projected(E, U)))
+    difference = _disagreeing(lambda step: values(curve(step)), probes.values[0], slope, size, noise)
+    if difference is not None:
+        raise ValueError(
+            f"jac disagrees with f: along one direction the slope is {slope:.6g} by jac, and {difference:.6g} by a difference "
+            "of values; give the matrix of the partial derivatives ∂f/∂U_ij, or objectives.Function(..., check=False) if f has "
+            "kinks or large rounding errors"
+        )
 
 
 def check_hessian(values: Values, probes: Probes) -> None:
-    """Compare a product of the second derivatives with a difference of gradients, along one direction."""
+    """Compare a product of the second derivatives with differences of gradients, along one direction."""
+    assert probes.gradient is not None
     curve, tangent = _curve(probes.place)
     product = values.hessian_product(probes.place, tangent)
-    norm, least = float(np.linalg.norm(product)), math.inf
-    for step in HESS_STEPS:
-        ahead, back = values.with_gradient(curve(step))[1], values.with_gradient(curve(-step))[1]
-        if ahead is None or back is None:
-            continue
-        rounding = 32 * EPS * float(np.linalg.norm(ahead)) / step
-        difference = (ahead - back) / (2 * step)
-        size = max(norm, float(np.linalg.norm(difference)))
-        error = float(np.linalg.norm(difference - product))
-        if error <= AGREEMENT * size + rounding:
-            return
-        least = min(least, error / size)
-    raise ValueError(
-        f"hess disagrees with jac: along one direction its product differs by {least:.2g} of its size from a difference of "
-        "gradients; hess(U, V) must return the derivative of ∂f/∂U along V, or give objectives.Function(..., check=False) if "
-        "the gradient has kinks or large rounding errors"
-    )
+    size, rounding = (float(np.linalg.norm(array)) for array in (product, 32 * EPS * probes.gradient))
+
+    def gradient(step: float) -> np.ndarray:
+        E = values.with_gradient(curve(step))[1]
+        return np.full(product.shape, math.nan) if E is None else E
+
+    difference = _disagreeing(gradient, probes.gradient, product, size, rounding)
+    if difference is not None:
+        share = np.linalg.norm(difference - product) / max(size, float(np.linalg.norm(difference)))
+        raise ValueError(
+            f"hess disagrees with jac: along one direction its product differs by {share:.2g} of its size from a difference of "
+            "gradients; hess(U, V) must return the derivative of ∂f/∂U along V, or give objectives.Function(..., check=False) if "
+            "the gradient has kinks or large rounding errors"
+        )
+
+
+def _disagreeing(g: Callable[[float], Any], here: Any, slope: Any, size: float, rounding: float) -> Any:
+    """The last of some central differences of g at 0, where its value is `here`; None if one of them agrees with `slope`.
+
+    The first is nearly always enough. If not, a noisy function needs a large step, and one with large higher derivatives a small
+    step.
+    """
+    for step in (1e-6, 1.5e-6, 2e-6, 2.5e-6, 3e-6, 4e-6, 1e-5, 1e-4):
+        ahead, behind = g(step), g(-step)
+        difference = (ahead - behind) / (2 * step)
+        if step < 1e-5:
+            # The curvature hardly shows in so short a step: the rest are the rounding errors of g.
+            rounding = max(rounding, 2 * float(np.linalg.norm(ahead - 2 * here + behind)))
+        error = float(np.linalg.norm(difference - slope))
+        if error <= MAX_DISAGREEMENT * max(size, float(np.linalg.norm(difference))) + rounding / step:
+            return None
+    return difference
 
 
 def _curve(U: np.ndarray) -> tuple[Callable[[float], np.ndarray], np.ndarray]:

@@ -28,7 +28,7 @@ from givens.objectives.base import Blocks, Look, PairSolutions, Rotations, solve
 from givens.objectives.columns import Columns
 from givens.objectives.contrasts import Contrast
 from givens.objectives.turned_rows import HeldRows
-from givens.schedules import Schedule, Tournament
+from givens.schedules import Tournament
 from givens.support.arguments import is_dask
 
 # Pairs of a block near their maximum are rotated by this multiple of the Newton step: later pairs move the maximum anyway.
@@ -250,6 +250,12 @@ class SparseColumns(Columns):
         self.shape = (self.n, self.active)
         self.contrast = self._threshold(np.array(np.broadcast_to(levels / self.divisor, (self.active,))))
         self.gamma = gamma
+        # Blocks of all columns up to 16; else half of them, for rounds of two, and at most 64, which fit into the caches.
+        sweeps = Tournament(block=max(self.n if self.n <= 16 else min(2 * -(-self.n // 4), 64), 2))
+        # Where sweeps gain little, f of l1 is so smooth that descent goes on faster; that of l0 has kinks.
+        self.method = (sweeps,) if self.contrast.l0 else (sweeps, "descent", sweeps)
+        if self.few:
+            self.method = ("widened sweeps",)
 
     def _threshold(self, levels: np.ndarray) -> Threshold:
         contrast = Threshold(levels, self.contrast.l0)
@@ -301,16 +307,6 @@ class SparseColumns(Columns):
         """‖A‖², an upper bound of |f|."""
         A = self.rows.sample(stride)
         return float(np.einsum("ij,ij->", A, A, dtype=np.float64))
-
-    @property
-    def method(self) -> tuple[str | Schedule, ...]:  # type: ignore[override]
-        """Sweeps, since descent ends at kinks; with few components sweeps of V and columns beside it.
-
-        Blocks of all columns up to 16; else half of them, for rounds of two, and at most 64, which fit into the caches.
-        """
-        if self.few:
-            return ("widened sweeps",)
-        return (Tournament(block=max(self.n if self.n <= 16 else min(2 * -(-self.n // 4), 64), 2)),)
 
 
 def _apply(Y: np.ndarray, block: np.ndarray, Q: np.ndarray, found: TurnedBlock) -> None:

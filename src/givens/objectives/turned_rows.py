@@ -1,32 +1,52 @@
 """The rows of a matrix, turned by U: Y = AU, which `Columns` sums over.
 
-`HeldRows` are in memory: the state is Y, a copy of the rows. `passed_rows` has rows in chunks, whose state is U. Both may have a
-`Space`, a transformation of the rows before they are turned, such as the whitening of ICA: it is computed tile by tile, together
-with the product with U, so that white samples are never stored as such.
+`HeldRows` are in memory: the state is Y, a copy of the rows. `PassedRows` are in chunks, on disk or on Dask: the state is U, and
+every evaluation is one pass. It multiplies the original rows by U and sends sums over them, a pure function of a chunk and U,
+which are added up by a tree.
+
+| step | numbers that a chunk sends, for n columns |
+|---|---|
+| a look: value, slopes and curvatures of all pairs | 2n² + n, for varimax 3n² + n |
+| a round of n/b blocks of b columns, fourth-order contrasts | q(q+1)/2 for each block, with q = 1 + b(b+1)/2 products |
+
+Each worker gets U, n² numbers, once per pass. Keeping turned rows on the workers would save the product with U, but they would
+take as much memory as the data, and after the loss of a worker all rotations would have to be repeated.
+
+Both may have a `Space`, a transformation of the rows before they are turned, such as the whitening of ICA: it is computed tile by
+tile, together with the product with U, so that white samples are never stored as such.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from copy import copy
-from typing import Any, Protocol
+from functools import cached_property, partial
+from threading import Lock
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import numpy as np
 
+from givens.data.passes import EveryNth, Summary
 from givens.numerics import flop_counts, parallel
 from givens.numerics.scaling import power_of_two
 from givens.numerics.tiles import tiled_sum, tiles
+from givens.objectives import fourth_moments
 from givens.objectives.base import Blocks, Look, PairSolutions, Rotations
 from givens.objectives.contrasts import Contrast
+from givens.objectives.quartic import Orthomax
+from givens.rotations import rotate_blocks
 
-# Rows per column of the sample on which a run may begin, by descent or by sweeps, and its smallest number of rows.
-SAMPLE_ROWS, SWEPT_ROWS, LEAST = 96, 24, 1024
-SIZE_ROWS = 4096
-"""Rows of a sample from which the size of a contrast is estimated, if nothing else is made of it."""
+if TYPE_CHECKING:
+    from givens.data.rows import Rows
 
-LARGEST_BLOCK = 256  # columns of a block that is rotated pair by pair on a copy
-LARGEST = 2.0**15  # fourth powers of numbers between its inverse and this fit into single precision
+SAMPLE_ROWS = 96
+"""Rows per column of the sample on which descent may begin: 5,000 rows give steps nearly as good as 50,000."""
+
+MIN_SAMPLE_ROWS = 1024
+"""Fewer rows are no sample, and of so few all pairs are solved at once."""
+
+PIECE_ENTRIES = 1 << 19
+"""Entries of a chunk that are turned at a time: 4 MB."""
 
 
 class Space(Protocol):
@@ -45,76 +65,7 @@ class Space(Protocol):
         """What shifted rows are multiplied by, including U."""
 
 
-class TurnedRows(ABC):
-    """What `Columns` asks of its rows; `state` makes the state, which the methods below it read, and `apply` writes.
-
-    Attributes
-    ----------
-    passed : bool
-        Whether an evaluation is a pass over chunks.
-    count, n : int
-        Numbers of rows and of columns.
-    weights : array or None
-        Those of the rows.
-    weight : float
-        The sum of the weights, or the number of rows.
-    stride : int
-        The size of a contrast is estimated from one row in so many.
-    samples_fit : bool
-        Whether samples of the rows, on which descent may begin, fit into memory.
-    """
-
-    passed: bool = False
-    count: int
-    n: int
-    weights: np.ndarray | None = None
-    weight: float
-    stride: int
-    samples_fit: bool = True
-
-    @property
-    def rounding(self) -> float:
-        """Relative rounding error of slopes."""
-        return 0.0
-
-    @abstractmethod
-    def prepared(self, contrast: Contrast) -> tuple[TurnedRows, Contrast, float]:
-        """The rows for a contrast, the contrast with their weights, and the power of two by which they were divided."""
-
-    @abstractmethod
-    def sample(self, stride: int) -> np.ndarray:
-        """One transformed row in `stride`."""
-
-    @abstractmethod
-    def total(self, work: Callable[..., Any], U: np.ndarray, name: str) -> Any:
-        """The sum of work((AU)ᵀ, weights) over some rows at a time; `name` is that of the pass over chunks."""
-
-    @abstractmethod
-    def state(self, U: np.ndarray) -> np.ndarray:
-        """What rotates with U."""
-
-    @abstractmethod
-    def look(
-        self, state: np.ndarray, contrast: Contrast, active: int, Q: np.ndarray | None, slopes: bool
-    ) -> Look:
-        """Value, slopes and curvatures at U, or at UQ; only the value without `slopes`, if that is cheaper."""
-
-    @abstractmethod
-    def solve(
-        self, state: np.ndarray, contrast: Contrast, active: int, blocks: Blocks, min_gain: float
-    ) -> PairSolutions:
-        """Solve the blocks of a round."""
-
-    @abstractmethod
-    def apply(self, state: np.ndarray, blocks: Blocks, rotations: Rotations) -> None:
-        """Rotate columns of the state."""
-
-    @abstractmethod
-    def block(self, contrast: Contrast) -> int:
-        """The default size of blocks."""
-
-
-class HeldRows(TurnedRows):
+class HeldRows:
     """Rows in memory: the state is Y.
 
     Parameters
@@ -124,7 +75,18 @@ class HeldRows(TurnedRows):
         The transformation of rows. It is computed in double precision, and Y is rounded to the precision of A once.
     weights : array, shape (rows,), optional
         Positive.
+
+    Attributes
+    ----------
+    count, n : int
+        Numbers of rows and of columns.
+    weight : float
+        The sum of the weights, or the number of rows.
+    stride : int
+        The size of a contrast is estimated from one row in so many.
     """
+
+    samples_fit = True  # samples of the rows fit into memory
 
     def __init__(self, A: np.ndarray, space: Space | None = None, weights: np.ndarray | None = None) -> None:
         self.A, self.space, self.weights = A, space, weights
@@ -132,7 +94,7 @@ class HeldRows(TurnedRows):
         self.count, features = A.shape
         self.n = features if space is None else space.columns(features)
         self.weight = float(self.count) if weights is None else float(weights.sum())
-        self.stride = 1 if space is None else max(1, self.count // SIZE_ROWS)
+        self.stride = 1 if space is None else max(1, self.count // 4096)
 
     def prepared(self, contrast: Contrast) -> tuple[HeldRows, Contrast, float]:
         """The rows for a contrast, the contrast with their weights, and the power of two by which they were divided."""
@@ -143,7 +105,7 @@ class HeldRows(TurnedRows):
             return other, contrast, 1.0
         if other.factors is not None:
             other.A, other.factors = self.A * other.factors[:, None], None
-        divisor = rescaling(other.A, contrast)
+        divisor = _rescaling(other.A, contrast)
         if divisor != 1.0:
             other.A = other.A / other.A.dtype.type(divisor)
         return other, contrast, divisor
@@ -203,29 +165,18 @@ class HeldRows(TurnedRows):
     def apply(self, state: np.ndarray, blocks: Blocks, rotations: Rotations) -> None:
         """Rotate columns of Y."""
         if isinstance(blocks, np.ndarray):
-            from givens.kernels.rotate import rotate_rows
-
-            flop_counts.count(6.0 * len(blocks) * state.shape[1])
             Q = np.asarray(rotations)
             shares = parallel.parts(len(blocks), parallel.width())
-            parallel.each(lambda share: rotate_rows(state, blocks[share], Q[share]), shares)
+            parallel.each(lambda share: rotate_blocks(state, blocks[share], Q[share]), shares)
             return
-        flop_counts.count(sum(2 * len(block) ** 2 for block in blocks) * state.shape[1])
-        if len(blocks) == 1 and len(blocks[0]) == len(state):
-            _turn(state, rotations[0])
-            return
-
-        def part(work: tuple[int, slice]) -> None:
-            block, rows = work
-            Qt = np.ascontiguousarray(rotations[block].T, dtype=state.dtype)
-            state[blocks[block], rows] = Qt @ state[blocks[block], rows]
-
-        cut = tiles(len(blocks[0]), state.shape[1])
-        parallel.each(part, [(k, rows) for k in range(len(blocks)) for rows in cut])
+        single = [np.asarray(Q, dtype=state.dtype) for Q in rotations]
+        parallel.each(
+            lambda part: rotate_blocks(state[:, part], blocks, single), tiles(len(blocks[0]), state.shape[1])
+        )
 
     def block(self, contrast: Contrast) -> int:
         """All columns, up to 256, if pairs have a closed form; else a search of pairs is what takes the time."""
-        return max(2, min(self.n, LARGEST_BLOCK)) if contrast.exact else 2
+        return max(2, min(self.n, 256)) if contrast.exact else 2
 
     @property
     def rounding(self) -> float:
@@ -235,19 +186,158 @@ class HeldRows(TurnedRows):
         return self.n * 4 * float(np.finfo(np.float32).eps)
 
 
-def _turn(Y: np.ndarray, Q: np.ndarray) -> None:
-    """Rotate all columns, without gathering those of a block."""
-    Qt = np.ascontiguousarray(Q.T, dtype=Y.dtype)
+class PassedRows:
+    """Rows in chunks, which can be read repeatedly: the state is Uᵀ.
 
-    def tile(part: slice) -> None:
-        Y[:, part] = Qt @ Y[:, part]
+    Parameters
+    ----------
+    rows : Rows
+    count : int
+        Number of rows.
+    space : Space, optional
+        The transformation of rows.
+    label : str, default="columns"
+        Begins the names of the passes on Dask's dashboard.
+    """
 
-    parallel.each(tile, tiles(len(Y) // 2, Y.shape[1]))
+    weights = None
+    rounding = 0.0
+
+    def __init__(self, rows: Rows, count: int, space: Space | None = None, label: str = "columns") -> None:
+        self.rows, self.count, self.space, self.label = rows, count, space, label
+        self.n = rows.n_features if space is None else space.columns(rows.n_features)
+        self.weight = float(count)
+        self.divisor = 1.0  # of rows without a space
+        # Of more columns, the samples on which descent may begin would take more than 50 MB.
+        self.samples_fit = self.n <= 256
+        # The size of a contrast is estimated from that sample, so that it is read once.
+        self.stride = max(
+            1, count // (max(SAMPLE_ROWS * self.n, MIN_SAMPLE_ROWS) if self.samples_fit else 4096)
+        )
+        self._samples: dict[int, np.ndarray] = {}
+        self._reading = Lock()  # several runs take turns with their passes
+
+    def prepared(self, contrast: Contrast) -> tuple[PassedRows, Contrast, float]:
+        """The rows for a contrast, the contrast, and the power of two by which rows are divided: that of evenly spaced ones."""
+        if self.space is not None:
+            return self, contrast, 1.0
+        other = PassedRows(self.rows, self.count, label=self.label)
+        A = self.sample(self.stride)
+        other.divisor = _rescaling(A, contrast)
+        other._samples = {self.stride: A / other.divisor}
+        return other, contrast, other.divisor
+
+    def sample(self, stride: int) -> np.ndarray:
+        """One transformed row in `stride`; those of each stride are read once."""
+        if stride not in self._samples:
+            rows = self.rows.total(EveryNth(stride), f"{self.label}-sample").rows()
+            self._samples[stride] = (
+                rows.astype(np.float64) / self.divisor if self.space is None else self.space.coordinates(rows)
+            )
+        return self._samples[stride]
+
+    @cached_property
+    def _sent_space(self) -> Any:
+        return self.rows.keep(self.space, f"{self.label}-space")
+
+    def total(self, work: Callable[..., Any], U: np.ndarray, name: str) -> Any:
+        """The sums of work((AU)ᵀ) over pieces of chunks, by one pass."""
+        with self._reading:
+            axes = np.ascontiguousarray(U.T) / self.divisor
+            kept = [self._sent_space, self.rows.keep(axes, f"{self.label}-axes")]
+            return self.rows.total(TurnedTotal(work), f"{self.label}-{name}", kept).sums
+
+    def state(self, U: np.ndarray) -> np.ndarray:
+        """Uᵀ, a copy."""
+        return np.array(U.T, dtype=np.float64, order="C")
+
+    def look(
+        self, state: np.ndarray, contrast: Contrast, active: int, Q: np.ndarray | None, slopes: bool
+    ) -> Look:
+        """Value, slopes and curvatures, by one pass."""
+        U = state.T if Q is None else state.T @ Q
+        with flop_counts.uncounted():  # workers have no counter
+            sums = self.total(partial(contrast.sums, active=active), U, "look")
+        flop_counts.count(self._flops(4.0 * active))
+        return contrast.look_from(sums, self.count)
+
+    def solve(
+        self, state: np.ndarray, contrast: Contrast, active: int, blocks: Blocks, min_gain: float
+    ) -> PairSolutions:
+        """Solve all blocks of a fourth-order contrast, by one pass."""
+        if not isinstance(contrast, Orthomax):
+            raise ValueError(
+                f"pairs of columns of {contrast!r} are searched in memory only, and the rows are in chunks: use "
+                'method="descent"'
+            )
+        grams = self.total(partial(fourth_moments.packed_grams, blocks=blocks), state.T, "round")
+        kappa, sign = contrast.kappa / self.count, float(-contrast.sense)
+        flop_counts.count(self._flops(0.0))
+        return fourth_moments.solved(grams, blocks, active, kappa, sign, min_gain)
+
+    def _flops(self, per_entry: float) -> float:
+        """Flops of turning all rows, and `per_entry` more for every entry."""
+        return self.count * self.n * (2.0 * self.n + per_entry)
+
+    def apply(self, state: np.ndarray, blocks: Blocks, rotations: Rotations) -> None:
+        """Rotate columns of U."""
+        rotate_blocks(state, blocks, rotations)
+
+    def block(self, contrast: Contrast) -> int:
+        """All columns, whose fourth moments take one pass; of more than 16 some, for which turning rows takes as long as sums."""
+        return max(2, self.n if self.n <= 16 else 8)
 
 
-def rescaling(A: np.ndarray, contrast: Contrast) -> float:
+class TurnedTotal(Summary):
+    """Sums over turned rows: those of work((AU)ᵀ), a sequence of arrays, over pieces of the rows."""
+
+    space: Space | None
+    V: np.ndarray
+
+    def __init__(self, work: Callable[..., Any]) -> None:
+        self.work = work
+        self.sums: Sequence[np.ndarray] = ()
+
+    def given(self, kept: Sequence[Any]) -> Self:
+        """With the transformation of rows, and Uᵀ."""
+        other = copy(self)
+        other.space, Ut = kept
+        other.V = Ut.T
+        return other
+
+    def add(self, rows: np.ndarray) -> None:
+        """Add rows in pieces, whose size depends on the length of rows only."""
+        step = min(max(64, PIECE_ENTRIES // rows.shape[1]), len(rows))
+        axes = np.ascontiguousarray((self.V if self.space is None else self.space.axes(self.V)).T)
+        # Used again for every piece, and no larger than the rows: new pages of memory would cost as much time as the sums.
+        room, Y = np.empty((step, rows.shape[1])), np.empty((len(axes), step))
+        for part in parallel.slices(len(rows), step):
+            shifted = rows[part]
+            if self.space is not None:
+                shifted = self.space.shifted(shifted, room[: len(shifted)])
+            self._take(self.work(np.matmul(axes, shifted.T, out=Y[:, : len(shifted)])))
+
+    def end(self) -> None:
+        """Discard everything but the sums."""
+        del self.space, self.V, self.work
+
+    def merge(self, other: Self) -> None:
+        """Add the sums."""
+        self._take(other.sums)
+
+    def _take(self, sums: Sequence[np.ndarray]) -> None:
+        if len(sums):
+            self.sums = tuple(a + b for a, b in zip(self.sums, sums)) if len(self.sums) else tuple(sums)
+
+
+TurnedRows = HeldRows | PassedRows
+"""What `Columns` sums over: `state` makes the state, `look` and `solve` read it, `apply` writes it."""
+
+
+def _rescaling(A: np.ndarray, contrast: Contrast) -> float:
     """The power of two to divide A by; 1, which saves a copy, if fourth powers neither overflow nor underflow."""
     if contrast.degree is None:
         return 1.0
     factor = power_of_two(A)
-    return 1.0 if 1 / LARGEST <= factor <= LARGEST and A.dtype == np.float64 else factor
+    # Also in single precision, to which second derivatives are rounded.
+    return 1.0 if 2.0**-15 <= factor <= 2.0**15 and A.dtype == np.float64 else factor

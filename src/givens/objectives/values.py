@@ -68,17 +68,18 @@ class Values:
 
     def with_gradient(self, U: np.ndarray) -> tuple[float, np.ndarray | None]:
         """The value and the gradient; no gradient where the value is infinite."""
-        if self.jac is True:
+        if callable(self.jac):
+            value = self(U.copy())
+            E = None if value == math.inf else self.jac(U.copy())
+        else:
             value, E = _both(self._evaluate(U.copy()))
             value = real_number(value) / self.factor
-        else:
-            value = self(U.copy())
-            E = None if value == math.inf else self.jac(U.copy())  # type: ignore[operator, misc]
         return value, None if value == math.inf else self._matrix(E, "jac")
 
     def hessian_product(self, U: np.ndarray, V: np.ndarray) -> np.ndarray:
         """The derivative of the gradient at U along V."""
-        return self._matrix(self.hess(U.copy(), V.copy()), "hess")  # type: ignore[misc]
+        assert self.hess is not None
+        return self._matrix(self.hess(U.copy(), V.copy()), "hess")
 
     def _evaluate(self, U: np.ndarray) -> Any:
         with _COUNTING:

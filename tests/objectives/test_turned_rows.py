@@ -12,7 +12,7 @@ import pytest
 from dask.callbacks import Callback
 
 from givens import Checkpoint, check_objective, minimize
-from givens.objectives import Columns, Exp, Kurtosis, LogCosh, Orthomax, SparseColumns, passed_rows
+from givens.objectives import Columns, Exp, Kurtosis, LogCosh, Orthomax, SparseColumns, turned_rows
 from givens.objectives.fourth_moments import coordinates, gram_of_products
 from givens.objectives.turned_rows import HeldRows
 from givens.rotations import random_orthogonal
@@ -267,7 +267,7 @@ def test_pieces_of_a_chunk_that_share_arrays_sum_to_the_whole(objective, kind, m
         return look.value, look.slopes, np.array(solved.rotations), solved.gains
 
     whole = looked()
-    monkeypatch.setattr(passed_rows, "PIECE", 64 * N)
+    monkeypatch.setattr(turned_rows, "PIECE_ENTRIES", 64 * N)
     for found, expected in zip(looked(), whole):
         # Curvatures of log cosh are summed in single precision: they only scale the steps.
         close = 1e-5 if np.asarray(found).dtype == np.float32 else 1e-9
